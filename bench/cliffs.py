@@ -50,7 +50,7 @@ _FIRST_PAGES = 300  # in a shard without plants: it loads kernels and words, and
 _COUNTS = """
     SELECT count(*),
            count(DISTINCT (shard_name, row, benchmark, split, instance_index))
-               FILTER (is_contaminated OR is_question_only OR is_candidate)
+               FILTER (is_contaminated OR is_no_answer OR needs_review)
     FROM matches
 """
 _STAGES = ("scan", "report")

@@ -241,7 +241,9 @@ def false_alarms(programs: Sequence[Labelled], folder: Path, policy: Policy) -> 
         policy.code_ngram_size,
     )
     kept = [one for one in indexed if one.n_tokens >= policy.code_min_tokens and one.tokens.total]
-    search = WindowSearch(arrays_of(kept), policy.code_ngram_size, 0.6 * policy.code_floor)
+    search = WindowSearch(
+        arrays_of(kept), policy.code_ngram_size, 0.6 * policy.code_lowest_recorded
+    )
     named = NamedPrograms(kept)
     scores, by_names, n_bytes = [], [], 0
     for path in sorted(one for ending in _SOURCES for one in folder.rglob(f"*{ending}")):
@@ -258,7 +260,7 @@ def false_alarms(programs: Sequence[Labelled], folder: Path, policy: Policy) -> 
         cells = [
             f"{(every >= one).sum() / n_bytes * 1e7:.1f} at {one}"
             for one in _THRESHOLDS
-            if one >= policy.code_floor
+            if one >= policy.code_lowest_recorded
         ]
         lines.append(f"{what} per 10 MB, of {of}: {', '.join(cells)}")
     return lines

@@ -46,7 +46,7 @@ _DISGUISES: dict[str, bool | None] = {
     "verbatim": True,
     "other_punctuation_and_case": True,
     "one_word_changed": None,
-    "question_only": None,
+    "no_answer": None,
 }
 
 
@@ -171,7 +171,7 @@ def _disguised(item: _Item, disguise: str, rng: np.random.Generator) -> str:
         words = question.split(" ")
         words[int(rng.integers(len(words)))] = "otherwise"
         parts[1] = " ".join(words)
-    if disguise == "question_only":
+    if disguise == "no_answer":
         parts = [question]
     text = "\n".join(part for part in parts if part)
     if disguise == "other_punctuation_and_case":

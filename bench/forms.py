@@ -53,7 +53,7 @@ _FEWEST_OWN_RUNS = 3
 _NOT_FOUND = "nothing"
 _HALF, _OWN_HALF = "first half", "first half with own words"
 _ROWS = (*FORMS, _OWN_HALF, *NEIGHBOURS)
-_CALLS = ("leak", "question only", "candidate", "no leak", _NOT_FOUND)
+_CALLS = ("leak", "no answer", "review", "no leak", _NOT_FOUND)
 
 
 @dataclass(frozen=True)
@@ -310,7 +310,7 @@ def _table(rows: pl.DataFrame, length: str) -> Iterator[str]:
 def _by_group(rows: pl.DataFrame) -> Iterator[str]:
     """Yield the share that is not called clean, per group and form."""
     groups = rows["group"].unique().sort().to_list()
-    yield "\n### Called a leak, question only or a candidate: 12 words and more, by group\n"
+    yield "\n### Called a leak, no answer or review: 12 words and more, by group\n"
     yield "| form | " + " | ".join(groups) + " |"
     yield "|---|" + "---:|" * len(groups)
     long = rows.filter(pl.col("length") == _LENGTHS[0][1])

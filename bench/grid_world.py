@@ -76,7 +76,7 @@ def _configuration(names: list[str], sizes: GridSizes) -> str:
     return f"""\
 [evals]
 recipes = ["evals.yaml"]
-[idf]
+[term_weights]
 benchmarks = {json.dumps(names)}
 [corpus]
 pack_shards = {sizes.n_shards}

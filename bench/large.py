@@ -19,8 +19,8 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.execution.jobs import run_jobs, usable_cores
-from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part
+from decon_core.index.term_weights import freeze
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.join import join_tiles, write_unjoined
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS

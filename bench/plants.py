@@ -161,7 +161,7 @@ def _other_names(item: Planted) -> str | None:
 
 FORMS: dict[str, Form] = {
     "verbatim": lambda item: item.write() if item.answer else None,
-    "no answer": lambda item: item.write(has_answer=False),
+    "question only": lambda item: item.write(has_answer=False),
     "one word replaced": _one_edit("replaced"),
     "one word deleted": _one_edit("deleted"),
     "one word inserted": _one_edit("inserted"),

@@ -56,7 +56,7 @@ class Detector:
         rows = records.select([*reworded.own_columns]).to_pylist()
         self.item_of = records["instance_index"].to_pylist()
         own = reworded.own_index([rows], policy)
-        self._search = RewordedSearch(own, policy, policy.reworded_floor)
+        self._search = RewordedSearch(own, policy, policy.reworded_lowest_recorded)
 
     def hits(self, texts: Sequence[str]) -> list[Hit]:
         """Return matches of either kind, once for each item and document."""

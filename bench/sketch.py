@@ -33,9 +33,9 @@ from decon_core.corpus.packs import Pack
 from decon_core.corpus.shards import read_places
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, open_pack_sketch
 from decon_core.corpus.sketch.shard_sketch import open_blocks
-from decon_core.index.idf import freeze
 from decon_core.index.joined_index import open_search
 from decon_core.index.parts import build_part, index_fingerprint
+from decon_core.index.term_weights import freeze
 from decon_core.library.scan import pack_of
 from decon_core.scan.answers import Answer, answer
 from decon_core.scan.coverage import scan_fingerprint

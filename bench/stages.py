@@ -41,9 +41,9 @@ def index(job: Job) -> Result:
     """Build the index of all benchmarks from nothing."""
     from decon_core.benchmarks.folder import records_in
     from decon_core.benchmarks.records import save_records
-    from decon_core.index.idf import freeze
     from decon_core.index.joined_index import build_search, search_name
     from decon_core.index.parts import build_part, index_fingerprint
+    from decon_core.index.term_weights import freeze
 
     store, policy = Store(Path(job["store"])), Policy()
     if store.root.exists():

@@ -112,7 +112,7 @@ def scan(documents: Iterable[tuple[Place, Tokens]], index: Index) -> Flagged:
     flagged: Flagged = {}
     for place, tokens in documents:
         for match in report(detect(tokens, index), index):
-            if match.is_question_only:
+            if match.is_no_answer:
                 continue
             pair = (place, _key(index, match.number))
             flagged[pair] = max(match.score, flagged.get(pair, 0.0))

@@ -26,13 +26,13 @@ from decon_core.decisions.unread import UnreadRule
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import Problem, StaleError
 from decon_core.feature import feature_hooks, feature_nominations
-from decon_core.index.idf import (
+from decon_core.index.parts import has_part, index_fingerprint
+from decon_core.index.term_weights import (
     current_snapshot,
     outdated_members,
     require_counted_under,
     require_frozen_from,
 )
-from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
 from decon_core.report.additions import ReportAddition
@@ -92,7 +92,7 @@ class Plan:
         versions = self.versions
         if self.store.current_snapshot.is_file():
             require_counted_under(self.store, self.config.policy)
-            require_frozen_from(self.store, self.config.idf.benchmarks)
+            require_frozen_from(self.store, self.config.term_weights.benchmarks)
         if self.stale_benchmarks:
             raise StaleError(
                 Problem(
@@ -220,12 +220,12 @@ def needs_snapshot(plan: Plan) -> bool:
 
 
 def outdated_in_snapshot(config: Config, store: Store) -> list[Problem]:
-    """Return the benchmarks that changed since the idf snapshot, which is kept on purpose.
+    """Return the benchmarks that changed since the term weights, which is kept on purpose.
 
     Raises StaleError if it was counted under other settings.
     """
     current_snapshot(store, config.policy)
-    require_frozen_from(store, config.idf.benchmarks)
+    require_frozen_from(store, config.term_weights.benchmarks)
     return outdated_members(store)
 
 

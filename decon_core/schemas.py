@@ -264,13 +264,13 @@ ENTRIES = pa.schema(
             "whether it counts as a leak, by its score, a verdict or a judgement",
         ),
         required(
-            "is_candidate",
+            "needs_review",
             pa.bool_(),
-            "whether the policy calls its kind a candidate (variant, part, reworded, names, near "
+            "whether its kind waits for review by the policy (variant, part, reworded, names, near "
             "in meaning), and nobody confirmed or cleared it",
         ),
         required(
-            "is_question_only",
+            "is_no_answer",
             pa.bool_(),
             "decon: no leak, but its question was found (or question and passage) without the "
             "answer, and would be a leak by itself",
@@ -289,13 +289,13 @@ REMOVED = pa.schema(
         required(
             "why",
             pa.string(),
-            "leak, question only, candidate, license, control, no leak, unreadable, invalid_utf8",
+            "leak, no answer, review, license, control, no leak, unreadable, invalid_utf8",
         ),
-        field("detector", pa.string(), "leak, question only: the detector that found it"),
-        field("benchmark", pa.string(), "leak, question only: name of the benchmark"),
-        field("split", pa.string(), "leak, question only: split of the item"),
-        field("instance_index", pa.int64(), "leak, question only: row of the item in its split"),
-        field("score", pa.float64(), "leak, question only: the score of the whole record"),
+        field("detector", pa.string(), "leak, no answer: the detector that found it"),
+        field("benchmark", pa.string(), "leak, no answer: name of the benchmark"),
+        field("split", pa.string(), "leak, no answer: split of the item"),
+        field("instance_index", pa.int64(), "leak, no answer: row of the item in its split"),
+        field("score", pa.float64(), "leak, no answer: the score of the whole record"),
         field(
             "detail",
             pa.string(),
@@ -314,7 +314,7 @@ DRAWN = pa.schema(
 )
 
 # One row per item and detector: whether the detector could find the item in any document.
-INDEXABILITY = pa.schema(
+VISIBILITY = pa.schema(
     [
         required("benchmark", pa.string(), "name of the benchmark"),
         field("config", pa.string(), "part of the benchmark"),

@@ -49,7 +49,7 @@ class BenchmarkFilter(BaseFilter):
 def _decision(found: dc.Findings) -> Decision:
     if found.is_kept:
         return True
-    first = next(one for one in found if one.is_leak or one.is_question_only)
+    first = next(one for one in found if one.is_leak or one.is_no_answer)
     return False, f"{first.call}: {first.benchmark} {first.split}"
 
 

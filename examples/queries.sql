@@ -5,7 +5,7 @@
 
 -- 1. How much of each benchmark leaked, and how sure is that?
 -- The rate and its interval are of the items that can be found; the last two are of all items.
-SELECT benchmark, split, n_items, n_leaked, n_leaked_findable, n_findable,
+SELECT benchmark, split, n_items, n_leaked, n_leaked_checkable, n_checkable,
        round(leak_rate, 4) AS rate, round(low, 4) AS low, round(high, 4) AS high,
        round(at_least, 4) AS at_least, round(at_most, 4) AS at_most
 FROM by_benchmark ORDER BY leak_rate DESC;
@@ -26,7 +26,7 @@ SELECT benchmark, sum(n_with_answer)::BIGINT AS with_answer,
        sum(n_with_part_of_answer)::BIGINT AS with_part_of_it,
        sum(n_without_answer)::BIGINT AS without_it,
        sum(n_leaked_without_having_one)::BIGINT AS has_no_answer,
-       sum(n_question_only)::BIGINT AS question_only
+       sum(n_no_answer)::BIGINT AS no_answer
 FROM flow GROUP BY benchmark ORDER BY benchmark;
 
 -- 6. Are there copies of whole benchmarks, or exercise books?
@@ -51,7 +51,7 @@ FROM agreement;
 -- 10. What can no detector see? Of these items nothing is known.
 SELECT benchmark, detector, n_items - n_visible AS n_unseen, round(1 - share, 4) AS share_unseen,
        most_common_reason
-FROM indexability_by_detector WHERE n_visible < n_items ORDER BY share_unseen DESC;
+FROM visibility_by_detector WHERE n_visible < n_items ORDER BY share_unseen DESC;
 
 -- 11. What did each mixture lose, and why? A document that holds several benchmarks is in each row.
 SELECT mixture, source, what, why, benchmark, n_documents, n_tokens

@@ -166,7 +166,7 @@ class World:
         policy = {"tokenizer_str": "words"} | self.policy
         lines = ["[evals]", 'recipes = ["evals.yaml"]']
         if self.snapshot:
-            lines += ["[idf]", f"benchmarks = {json.dumps(self.snapshot)}"]
+            lines += ["[term_weights]", f"benchmarks = {json.dumps(self.snapshot)}"]
         lines += [
             "[corpus]",
             "pack_shards = 1",

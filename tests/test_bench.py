@@ -90,7 +90,7 @@ def test_what_is_hidden_stands_where_the_truth_says(sources, tmp_path):
         whole = f"{item['question']}\n{item['answer']}"
         if line["phenomenon"] == "verbatim":
             assert whole in text
-        if line["phenomenon"] == "question_only":
+        if line["phenomenon"] == "no_answer":
             assert item["question"] in text
             assert item["answer"] not in text
         if line["expected"]:

@@ -49,7 +49,7 @@ def after(before, folder, run):
 
 
 def rows(folder):
-    query = """SELECT doc_id, benchmark, split, instance_index, is_candidate, is_contaminated
+    query = """SELECT doc_id, benchmark, split, instance_index, needs_review, is_contaminated
                FROM findings"""
     with duckdb.connect(str(report(folder)), read_only=True) as connection:
         return connection.sql(query).fetchall()
@@ -80,7 +80,7 @@ def test_rewordings_are_candidates_and_what_is_only_near_an_item_is_not(before, 
     _, found, _ = before
     kinds = truth(folder)
     assert not any(is_leak for *_, is_leak in found)  # no detector of copies finds any
-    candidates = {tuple(key) for *key, is_candidate, _ in found if is_candidate}
+    candidates = {tuple(key) for *key, needs_review, _ in found if needs_review}
     called = [kinds.get(key, "another item") for key in candidates]
     assert called.count("reworded") == N_REWORDED - 1
     assert called.count("other_numbers") == called.count("same_topic") == 0

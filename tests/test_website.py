@@ -118,13 +118,13 @@ def test_the_page_of_commands_has_the_help_of_every_command_and_action():
 def test_the_pages_of_detectors_and_assets_have_all_of_them():
     detectors = reference.detectors()
     assert re.findall(r"(?m)^## `(\w+)`$", detectors) == [*BUILT_IN]
-    assert "| `ratcliff_floor` | `0.3` |" in detectors
+    assert "| `ratcliff_lowest_recorded` | `0.3` |" in detectors
     assets = reference.assets()
     assert (
         "| `scan` | benchmark × pack | `corpus`, `index`, `sketch` | Matches of every shard"
         in assets
     )
-    assert "| `canaries_are_found` | `scan` | yes |" in assets
+    assert "| `self_tests_pass` | `scan` | yes |" in assets
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Assets of benchmarks: normalized records, the frozen idf snapshot, index parts."""
+"""Assets of benchmarks: normalized records, the frozen term weights, index parts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def records(context: AssetExecutionContext, config: Config, store: Store) -> Non
     """
     from decon_core.benchmarks.configured import benchmark_of
     from decon_core.benchmarks.records import save_records
-    from decon_core.index import idf
+    from decon_core.index import term_weights as weights
 
     reporter = PartitionReporter(context)
     n_items = 0
@@ -66,8 +66,8 @@ def records(context: AssetExecutionContext, config: Config, store: Store) -> Non
         reporter.report(name, metadata)
     if store.current_snapshot.is_file():
         # A changed benchmark does not rematerialize the snapshot, so its check would not run.
-        result = result_of(idf.outdated_members(store), is_warning=True)
-        asset = AssetKey("idf_snapshot")
+        result = result_of(weights.outdated_members(store), is_warning=True)
+        asset = AssetKey("term_weights")
         report_for_other_asset(context, asset, "snapshot_is_of_todays_versions", result)
     n_benchmarks = counted(len(context.partition_keys), "benchmark")
     context.log.info(f"{n_benchmarks}, {counted(n_items, 'item')}")
@@ -86,7 +86,7 @@ def _splits(table: pa.Table) -> list[dict[str, object]]:
 
 
 class FreezeConfig(RunConfig):
-    """Run configuration of `idf_snapshot`."""
+    """Run configuration of `term_weights`."""
 
     refreeze: bool = Field(
         default=False,
@@ -106,25 +106,27 @@ class FreezeConfig(RunConfig):
     kind="arrow",
     schema=FREQUENCIES,
 )
-def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -> Metadata:
+def term_weights(context: AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """Frozen document frequencies of all n-grams, from which idf weights are computed.
 
-    They are counted once over the benchmarks in `idf.benchmarks` (default: all). Adding or changing
-    a benchmark later does not move them, so the scores of other benchmarks stay the same.
+    They are counted once over the benchmarks in `term_weights.benchmarks` (default: all). Adding or
+    changing a benchmark later does not move them, so the scores of other benchmarks stay the same.
     Materializing this asset again keeps the snapshot unless `refreeze` is set.
     """
     from decon_core.benchmarks.configured import benchmarks_of
     from decon_core.benchmarks.records import current_version
-    from decon_core.index import idf
+    from decon_core.index import term_weights as weights
 
-    members = config.idf.benchmarks or tuple(benchmarks_of(config))
+    members = config.term_weights.benchmarks or tuple(benchmarks_of(config))
     refreeze = context.op_execution_context.op_config["refreeze"]
     if refreeze or not store.current_snapshot.is_file():
         versions = [current_version(store, name) for name in members]
         if not refreeze:
-            idf.require_no_other(store, versions, config.policy)
-        before = idf.current_snapshot_fingerprint(store) if store.current_snapshot.is_file() else ""
-        frozen = idf.freeze(store, versions, config.policy)
+            weights.require_no_other(store, versions, config.policy)
+        before = (
+            weights.current_snapshot_fingerprint(store) if store.current_snapshot.is_file() else ""
+        )
+        frozen = weights.freeze(store, versions, config.policy)
         names = ", ".join(f"{version.benchmark} {version.fingerprint}" for version in versions)
         state = f"frozen {frozen.fingerprint}"
         if before:
@@ -133,14 +135,14 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
             state = f"frozen again: {frozen.fingerprint}, {change}"
         context.log.debug(f"{state} from {names}")
     else:
-        idf.current_snapshot(store, config.policy)  # raises if counted under other settings
-        idf.require_frozen_from(store, config.idf.benchmarks)
+        weights.current_snapshot(store, config.policy)  # raises if counted under other settings
+        weights.require_frozen_from(store, config.term_weights.benchmarks)
         state = "existing snapshot kept"
         context.log.debug("a snapshot exists and is kept (set `refreeze` to count again)")
-    outdated = idf.outdated_members(store)
+    outdated = weights.outdated_members(store)
     for problem in outdated:
         context.log.warning(str(problem))
-    snapshot = idf.read_current(store)
+    snapshot = weights.read_current(store)
     members, n_records = snapshot["members"], counted(snapshot["n_records"], "record")
     context.log.info(f"{state}, from {counted(len(members), 'benchmark')}, {n_records}")
     return {
@@ -153,10 +155,10 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
 
 @stage(
     missing="decon_core.planner:missing_index_parts",
-    unmet="decon_core.decisions.indexability:required_shortfalls",
+    unmet="decon_core.decisions.visibility:required_shortfalls",
     is_required=True,
     priority=5,
-    deps=[records, idf_snapshot],
+    deps=[records, term_weights],
     partitions_def=benchmarks,
     group=GROUP,
     kind="arrow",
@@ -169,9 +171,9 @@ def index(context: AssetExecutionContext, config: Config, store: Store) -> None:
     Records that cannot be indexed, such as very short ones, are counted in `dropped` by reason.
     """
     from decon_core.benchmarks.records import current_version
-    from decon_core.decisions.indexability import visibilities
-    from decon_core.index.idf import current_snapshot
+    from decon_core.decisions.visibility import visibilities
     from decon_core.index.parts import build_part, index_fingerprint
+    from decon_core.index.term_weights import current_snapshot
 
     snapshot = current_snapshot(store, config.policy)
     versions = [current_version(store, name) for name in sorted_keys(context)]
@@ -181,7 +183,7 @@ def index(context: AssetExecutionContext, config: Config, store: Store) -> None:
         part = parts[name] = build_part(store, version, snapshot, config.policy)
         context.log.debug(f"{name}: {part.n_indexed} of {counted(version.n_records, 'record')}")
         if not part.n_indexed:
-            context.log.warning(f"{name}: no indexable record; dropped: {part.dropped}")
+            context.log.warning(f"{name}: no record that can be checked; dropped: {part.dropped}")
     reporter = PartitionReporter(context)
     visible = visibilities(store, versions, config.policy)  # one call for all benchmarks
     fingerprint = index_fingerprint(store, config.policy)
@@ -192,7 +194,7 @@ def index(context: AssetExecutionContext, config: Config, store: Store) -> None:
             "dagster/row_count": version.n_records,
             "indexed_records": version.n_records - sum(dropped.values()),
             "dropped": dropped,
-            "indexable": preview(rows),
+            "can be checked": preview(rows),
             "version": version.fingerprint,
             "index": fingerprint,
         }

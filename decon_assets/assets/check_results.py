@@ -76,26 +76,26 @@ def report_for_other_asset(
 # read one shard fails, but its other tiles are used, so the asset `scan` then reports these itself.
 
 
-def inspect_canaries(config: "Config", store: "Store") -> dg.AssetCheckResult:
-    """Return the result of `canaries_are_found`."""
+def inspect_self_tests(config: "Config", store: "Store") -> dg.AssetCheckResult:
+    """Return the result of `self_tests_pass`."""
     from decon_core.execution.jobs import wanted_workers
     from decon_core.planner import Plan
-    from decon_core.quality.canaries import run_canaries
+    from decon_core.quality.self_tests import run_self_tests
 
     try:
         versions = Plan(config, store).indexed_versions
-        canaries = run_canaries(store, versions, config.policy, workers=wanted_workers())
+        self_tests = run_self_tests(store, versions, config.policy, workers=wanted_workers())
     except DeconError as error:
         return result_of(error.problems)
-    problems = [*canaries.lost]
-    if versions and not canaries.planted:
+    problems = [*self_tests.lost]
+    if versions and not self_tests.planted:
         found = "no item that any detector can find"
         problems.append(Problem("all benchmarks", found, "at least one item"))
-    blind = [{"benchmark": name, "detector": detector} for name, detector in canaries.blind]
+    blind = [{"benchmark": name, "detector": detector} for name, detector in self_tests.blind]
     return result_of(
         problems,
-        planted=len(canaries.planted),
-        documents=canaries.n_documents,
+        planted=len(self_tests.planted),
+        documents=self_tests.n_documents,
         nothing_to_plant=preview(blind),
     )
 

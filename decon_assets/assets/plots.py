@@ -22,7 +22,7 @@ _LEAK, _REST, _INK, _LINE = "#c4473a", "#7d94ad", "#3b4754", "#a9b4c0"
 def leak_rates(rows: Sequence[Mapping[str, Any]]) -> MetadataValue:
     """Plot a bar with its 95 % interval for each benchmark, highest leak rates first.
 
-    Rows have `benchmark`, `n_findable`, `n_leaked_findable`, `leak_rate`, `low`, `high`, as in a
+    Rows have `benchmark`, `n_checkable`, `n_leaked_checkable`, `leak_rate`, `low`, `high`, as in a
     summary.
     """
     known = sorted(
@@ -39,7 +39,7 @@ def leak_rates(rows: Sequence[Mapping[str, Any]]) -> MetadataValue:
         y = _TOP + number * (_BAR + _GAP)
         rate, low, high = (_LEFT + scale * row[name] for name in ("leak_rate", "low", "high"))
         name = row["benchmark"]
-        label = f"{row['leak_rate']:.1%}  ({row['n_leaked_findable']:,} of {row['n_findable']:,})"
+        label = f"{row['leak_rate']:.1%}  ({row['n_leaked_checkable']:,} of {row['n_checkable']:,})"
         parts += [
             _text(_LEFT - 8, y + 12, name if len(name) <= 26 else f"{name[:25]}…", anchor="end"),
             _bar(_LEFT, y, rate - _LEFT, _BAR, _LEAK),

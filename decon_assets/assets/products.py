@@ -48,9 +48,9 @@ _MAX_BENCHMARKS_SHOWN = 100
 _ABOUT_WIDTH = 200
 _REASON_WIDTH = 400
 _RATES = (
-    *("benchmark", "n_items", "n_leaked", "n_findable", "n_leaked_findable"),
+    *("benchmark", "n_items", "n_leaked", "n_checkable", "n_leaked_checkable"),
     *("leak_rate", "low", "high"),
-    *("at_least", "at_most", "n_question_only", "n_candidates"),
+    *("at_least", "at_most", "n_no_answer", "n_review"),
 )
 _REPORT_SCHEMA = pa.schema(
     column.with_name(f"{name}.{column.name}")
@@ -191,26 +191,26 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
 
     builder = Plan(config, store).builder
     reporter = PartitionReporter(context)
-    total, n_questions, n_candidates, names = Counter[str](), 0, 0, sorted_keys(context)
+    total, n_questions, n_review, names = Counter[str](), 0, 0, sorted_keys(context)
     versions = (current_version(builder.store, name) for name in names)
     for name, benchmark in zip(names, build_clean_benchmarks(builder, versions), strict=True):
         n = benchmark.counts
         context.log.debug(f"{name}: {n['n_items_left']} of {counted(n['n_items'], 'item')} left")
         total += n
-        n_questions += len(benchmark.manifest["question_only"])
-        n_candidates += len(benchmark.manifest["candidates"])
+        n_questions += len(benchmark.manifest["no_answer"])
+        n_review += len(benchmark.manifest["review"])
         metadata = {
             "items": n["n_items"],
             "items_left": n["n_items_left"],
-            "items_left_that_cannot_be_found": n["n_items_not_findable"],
+            "items_left_that_cannot_be_found": n["n_items_not_checkable"],
             "was_there_already": benchmark.was_there,
             "folder": dg.MetadataValue.path(benchmark.folder),
         }
         reporter.report(name, metadata)
     left = f"{total['n_items_left']:,} of {counted(total['n_items'], 'item')} left"
     others = (
-        f"of them {n_questions:,} question-only, {counted(n_candidates, 'candidate')}, "
-        f"{total['n_items_not_findable']:,} that no chosen detector can find"
+        f"of them {n_questions:,} without the answer, {n_review:,} to review, "
+        f"{total['n_items_not_checkable']:,} that no chosen detector can find"
     )
     context.log.info(f"{counted(len(names), 'benchmark')}, {left}, {others}")
 
@@ -241,10 +241,10 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
     context.log.info(
         f"{'at least ' if is_part else ''}"
         f"{summary.n_leaked:,} of {counted(summary.n_items, 'item')} leaked, "
-        f"{summary.n_question_only:,} question-only, "
-        f"{counted(summary.n_candidates, 'candidate')}; "
+        f"{summary.n_no_answer:,} without the answer, "
+        f"{summary.n_review:,} to review; "
         f"{counted(summary.n_contaminated_documents, 'document')} with a leak, "
-        f"{summary.n_question_only_documents:,} question-only"
+        f"{summary.n_no_answer_documents:,} with a question alone"
     )
     if summary.gaps:
         reasons = [gap.reason for gap in summary.gaps]
@@ -261,9 +261,9 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
         "items": summary.n_items,
         "leaked_items": summary.n_leaked,
         "contaminated_documents": summary.n_contaminated_documents,
-        "question_only_items": summary.n_question_only,
-        "question_only_documents": summary.n_question_only_documents,
-        "candidate_items": summary.n_candidates,
+        "no_answer_items": summary.n_no_answer,
+        "no_answer_documents": summary.n_no_answer_documents,
+        "review_items": summary.n_review,
         "leaks": summary.n_matches,
         "unreadable_rows": summary.n_unreadable,
         "shards_without_mixture": summary.n_shards_without_mixture,

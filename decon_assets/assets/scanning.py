@@ -10,8 +10,8 @@ import dagster as dg
 
 from decon_assets.assets.benchmarks import index
 from decon_assets.assets.check_results import (
-    inspect_canaries,
     inspect_ledgers,
+    inspect_self_tests,
     report_before_failure,
 )
 from decon_assets.assets.inputs import corpus
@@ -89,7 +89,7 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
         report_before_failure(
             context,
             _complete_cells(context, plan),
-            canaries_are_found=inspect_canaries(config, store),
+            self_tests_are_found=inspect_self_tests(config, store),
             ledger_is_complete=inspect_ledgers(config, store),
         )
         raise CorpusError(dict.fromkeys(problems))

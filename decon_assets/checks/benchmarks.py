@@ -1,8 +1,8 @@
-"""Checks of benchmarks: records, the idf snapshot, and index parts."""
+"""Checks of benchmarks: records, the term weights, and index parts."""
 
 from dagster import AssetCheckResult, asset_check
 
-from decon_assets.assets.benchmarks import idf_snapshot, index, records
+from decon_assets.assets.benchmarks import index, records, term_weights
 from decon_assets.assets.check_results import result_of, result_of_inspection
 from decon_assets.assets.metadata import preview
 from decon_assets.resources import Decon
@@ -22,14 +22,14 @@ def records_are_valid(decon: Decon) -> AssetCheckResult:
         return result_of_inspection(changed_faults_of_records(store, [*benchmarks_of(config)]))
 
 
-@asset_check(asset=idf_snapshot)
+@asset_check(asset=term_weights)
 def snapshot_is_of_todays_versions(decon: Decon) -> AssetCheckResult:
-    """The idf snapshot was counted from the current benchmark versions.
+    """The term weights were counted from the current benchmark versions.
 
     A snapshot of older versions stays in use until it is frozen again. This check also runs when
     `records` is materialized.
     """
-    from decon_core.index.idf import outdated_members
+    from decon_core.index.term_weights import outdated_members
 
     _, store = decon.open_store()
     return result_of(outdated_members(store), is_warning=True)
@@ -37,7 +37,7 @@ def snapshot_is_of_todays_versions(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=index, blocking=True)
 def index_is_complete(decon: Decon) -> AssetCheckResult:
-    """Every index accounts for each record of its benchmark, and at least one is indexable."""
+    """Every index accounts for each record of its benchmark, and at least one can be checked."""
     from decon_core.index.parts import index_fingerprint, open_part
     from decon_core.planner import Plan
 
@@ -50,20 +50,20 @@ def index_is_complete(decon: Decon) -> AssetCheckResult:
             found = f"{entries.dropped.size} records"
             problems.append(Problem(name, found, str(version.n_records)))
         if not entries.records.size:
-            blind.append(Problem(name, "no indexable record", "at least one"))
-    # Missing records are an error. A benchmark without an indexable record is only a warning: the
-    # report shows it as not indexable and never as clean.
+            blind.append(Problem(name, "no record that can be checked", "at least one"))
+    # Missing records are an error. A benchmark of which no record can be checked is only a
+    # warning: the report says so, and never calls it clean.
     return result_of([*problems, *blind], is_warning=not problems)
 
 
 @asset_check(asset=index, blocking=True)
-def enough_is_indexable(decon: Decon) -> AssetCheckResult:
+def enough_can_be_checked(decon: Decon) -> AssetCheckResult:
     """Each detector can find at least the configured share of every required benchmark.
 
     For a benchmark that is not required, a smaller share is a warning.
     """
     from decon_core.benchmarks.configured import benchmarks_of
-    from decon_core.decisions.indexability import shortfalls, visibilities_of
+    from decon_core.decisions.visibility import shortfalls, visibilities_of
 
     config, store = decon.open_store()
     every = visibilities_of(config, store, benchmarks_of(config))
@@ -72,7 +72,7 @@ def enough_is_indexable(decon: Decon) -> AssetCheckResult:
     others = shortfalls(config, (one for one in every if one.benchmark not in required))
     rows = [one.as_row for one in sorted(every, key=lambda one: one.share)]
     problems = [*blocking, *others]
-    return result_of(problems, is_warning=not blocking, indexability=preview(rows))
+    return result_of(problems, is_warning=not blocking, visibility=preview(rows))
 
 
 @asset_check(asset=index)

@@ -3,8 +3,8 @@
 from dagster import AssetCheckResult, asset_check
 
 from decon_assets.assets.check_results import (
-    inspect_canaries,
     inspect_ledgers,
+    inspect_self_tests,
     result_of,
     result_of_inspection,
 )
@@ -13,10 +13,10 @@ from decon_assets.resources import Decon
 
 
 @asset_check(asset=scan, blocking=True)
-def canaries_are_found(decon: Decon) -> AssetCheckResult:
+def self_tests_are_found(decon: Decon) -> AssetCheckResult:
     """The scan finds benchmark items planted into synthetic shards, with every detector."""
     with decon.writable_store() as (config, store):
-        return inspect_canaries(config, store)
+        return inspect_self_tests(config, store)
 
 
 @asset_check(asset=scan, blocking=True)

@@ -205,7 +205,7 @@ def _say_sketch(plan: Plan, missing: Mapping[str, Sequence[Shard]], mb_per_secon
         return
     why = why_unbounded(plan.config.policy)
     if not plan.store.current_snapshot.is_file():
-        why = "there is no idf snapshot"
+        why = "there are no term weights"
     if why:
         say(f"with the sketch: it is not used ({why})")
         return

@@ -117,8 +117,8 @@ def _rows(found: FoundItems) -> list[dict[str, Any]]:
     rows = []
     for entry in found.entries.to_pylist():
         pack, shard = found.shards[entry["shard"]]
-        kind = "leak" if entry["is_contaminated"] else "question only"
-        if not (entry["is_contaminated"] or entry["is_question_only"]):
+        kind = "leak" if entry["is_contaminated"] else "no answer"
+        if not (entry["is_contaminated"] or entry["is_no_answer"]):
             kind = "below the threshold"
         place = {"pack": pack.name, "shard": shard.name, "kind": kind}
         rows.append(place | {name: entry[name] for name in _COLUMNS})

@@ -22,7 +22,7 @@ from decon_core.config.open_store import open_store
 from decon_core.execution.choice import open_engine
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.card import counts_in
-from decon_core.mixtures.choice import CANDIDATES
+from decon_core.mixtures.choice import REVIEW
 from decon_core.mixtures.verify import MixtureVerification
 from decon_core.mixtures.verify import verify as verify_mixture
 from decon_core.planner import Plan
@@ -77,9 +77,9 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
             n = counts_in(built[one.name])
             say(f"{one.name}: {_masked(one, n['n_masked_tokens'], n['n_input_tokens'])}")
     for one in chosen:
-        if n_candidates := sum(totals["found"].get(CANDIDATES, 0) for totals in built[one.name]):
-            found = f"{counted(n_candidates, 'document')} with a candidate only"
-            stays = "not removed (docs/judge.md)" if one.leaks.candidates == "keep" else "removed"
+        if n_review := sum(totals["found"].get(REVIEW, 0) for totals in built[one.name]):
+            found = f"{counted(n_review, 'document')} to review"
+            stays = "not removed (docs/judge.md)" if one.leaks.review == "keep" else "removed"
             say(f"{one.name}: {found}: {stays}")
     for shard, problem in refused(builder.store, builder.packs):
         say(f"pack not built: {shard.name} could not be scanned: {problem}")
@@ -104,7 +104,7 @@ def verify_mixtures(
 
     def describe(one: Mixture, found: MixtureVerification) -> str:
         leaks = f"{counted(found.n_leaks, 'document')} with a leak"
-        text = f"{leaks}, {found.n_question_only:,} question-only, of {_leaks_of(builder, one)}"
+        text = f"{leaks}, {found.n_no_answer:,} without the answer, of {_leaks_of(builder, one)}"
         if one.write == "mask":
             text += f"; {_masked(one, found.n_masked_tokens, found.n_input_tokens)}"
         return text

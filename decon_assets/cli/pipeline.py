@@ -57,8 +57,8 @@ expected.
 def run(
     *,
     refreeze: bool = flag(
-        "--refreeze",
-        "recompute the idf snapshot: every score changes, so everything is scanned again",
+        "--new-term-weights",
+        "recompute the term weights: every score changes, so everything is scanned again",
     ),
     verify: bool = flag(
         "--verify",
@@ -75,7 +75,7 @@ def run(
 ) -> int:
     """Register benchmarks and packs, and build everything that is missing or out of date.
 
-    This is records, idf snapshot, indexes, the missing cells of the scan, mixtures, blends, the
+    This is records, term weights, indexes, the missing cells of the scan, mixtures, blends, the
     report and its page. Run it again after any change of the corpus, the benchmarks or decon.toml:
     a second run builds only what is missing or out of date, and continues a stopped one.
 

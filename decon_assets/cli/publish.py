@@ -73,13 +73,13 @@ def check(
     report: ReportPath = None,
     max_rate: float | None = optional(
         "maximum share of leaked items of each benchmark: 0.01 is one in a hundred; "
-        "question-only items do not count",
+        "no-answer items do not count",
         "SHARE",
     ),
     benchmark: list[str] = repeatable("a different limit for this benchmark", "NAME=SHARE"),
     max_document_rate: float | None = optional("maximum share of documents with a leak", "SHARE"),
-    max_question_only_rate: float | None = optional(
-        "maximum share of question-only items of each benchmark: not leaked, but a document "
+    max_no_answer_rate: float | None = optional(
+        "maximum share of no-answer items of each benchmark: not leaked, but a document "
         "holds the question without its answer",
         "SHARE",
     ),
@@ -119,7 +119,7 @@ def check(
       decon-assets check --max-rate 0.01 --benchmark gsm8k=0 --junit junit.xml
       decon-assets check --max-rate 0.01 --by upper       the 95 % interval must be below the limit
       decon-assets check --max-document-rate 0.0001 --report contamination.duckdb
-      decon-assets check --max-rate 0.01 --max-question-only-rate 0.02
+      decon-assets check --max-rate 0.01 --max-no-answer-rate 0.02
       decon-assets check --max-rate 0.05 --assume-clean truthfulqa
 
     Exit codes: 0 all limits hold, 1 a limit does not hold or is unknown, 2 an input is wrong, 4 the
@@ -141,7 +141,7 @@ def check(
         max_rate=max_rate,
         of_benchmark=limit_of_benchmark,
         max_document_rate=max_document_rate,
-        max_question_only_rate=max_question_only_rate,
+        max_no_answer_rate=max_no_answer_rate,
         required=tuple(names_in(require)),
         assumed_clean=tuple(assume_clean),
         by=by,
@@ -185,10 +185,10 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
         for wrong in case.wrong:
             say(f"\n{case.name}: {wrong}")
     say(f"\n{len(cases) - len(failed)} of {len(cases)} passed")
-    n = sum(one["n_question_only"] for one in summary["benchmarks"])
-    if n and limits.max_question_only_rate is None:
+    n = sum(one["n_no_answer"] for one in summary["benchmarks"])
+    if n and limits.max_no_answer_rate is None:
         items = "1 item is" if n == 1 else f"{n:,} items are"
-        say(f"{items} question-only, which no limit covers (--max-question-only-rate)")
+        say(f"{items} found without the answer, which no limit covers (--max-no-answer-rate)")
     if not failed:
         return 0
     unread = {*unread_lines(summary)}
@@ -199,24 +199,22 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
 
 
 def _row(case: Case) -> Mapping[str, object]:
-    has_leaked, has_questions = case.n_leaked is not None, case.n_question_only is not None
+    has_leaked, has_questions = case.n_leaked is not None, case.n_no_answer is not None
     return {
         "": _standing(case),
         "benchmark": case.name,
         "items": "" if case.n is None else f"{case.n:,}",
         "leaked": f"{case.n_leaked:,}" if has_leaked else "",
-        "leaked of findable": ""
-        if case.n_findable is None
-        else f"{case.n_leaked_findable:,} of {case.n_findable:,}",
+        "leaked of checkable": ""
+        if case.n_checkable is None
+        else f"{case.n_leaked_checkable:,} of {case.n_checkable:,}",
         "share": percent(case.rate) if has_leaked else "",
         "95 % interval": "" if case.low is None else f"{percent(case.low)} to {percent(case.high)}",
         "of all items": "" if case.at_least is None else bounds(case.at_least, case.at_most),
         "limit": "" if case.limit is None else percent(case.limit),
-        "question-only": f"{case.n_question_only:,}" if has_questions else "",
-        "question-only share": percent(case.question_only_rate) if has_questions else "",
-        "question-only limit": ""
-        if case.question_only_limit is None
-        else percent(case.question_only_limit),
+        "no answer": f"{case.n_no_answer:,}" if has_questions else "",
+        "no-answer share": percent(case.no_answer_rate) if has_questions else "",
+        "no-answer limit": "" if case.no_answer_limit is None else percent(case.no_answer_limit),
     }
 
 

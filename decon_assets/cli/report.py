@@ -25,19 +25,19 @@ from decon_core.report.open import Coverage, connect, coverage_of
 _MOST_LISTED = 20
 _MAIN_TABLES = (
     """SELECT benchmark, split, n_items AS items, n_leaked AS leaked,
-              printf('%d of %d', n_leaked_findable, n_findable) AS "leaked of findable",
+              printf('%d of %d', n_leaked_checkable, n_checkable) AS "leaked of checkable",
               round(leak_rate, 4) AS share,
               printf('%.4f to %.4f', low, high) AS "95 % interval",
               CASE WHEN at_least = at_most THEN printf('%.4f', at_least)
                    ELSE printf('%.4f to %.4f', at_least, at_most) END AS "of all items",
-              n_question_only AS "question-only", n_candidates AS candidates, n_leaks AS leaks
+              n_no_answer AS "no answer", n_review AS review, n_leaks AS leaks
        FROM by_benchmark""",
     """SELECT source, n_documents AS documents, n_unreadable AS unreadable,
               n_contaminated_documents AS "with a leak", round(contaminated_share, 6) AS share,
               n_leaked_items AS "leaked items",
-              n_question_only_documents AS "question-only",
-              round(question_only_share, 6) AS "share of them",
-              n_candidate_documents AS candidates
+              n_no_answer_documents AS "no answer",
+              round(no_answer_share, 6) AS "share of them",
+              n_review_documents AS review
        FROM by_source""",
 )
 

@@ -61,7 +61,7 @@ def scan(
     policy: PolicyFile = None,
     preset: Literal["reference"] | None = optional(
         "a named set of defaults, which --policy overrides; reference: AI2 decon as "
-        "published, with normalize_unicode, strip_markup and keep_question_only off"
+        "published, with normalize_unicode, strip_markup and keep_no_answer off"
     ),
     verdicts: Path | None = optional(
         "verdicts of a manual review (docs/review.md), which override scores", "FILE"
@@ -117,7 +117,7 @@ def scan(
         "reads only what may contain a match (docs/sketch.md)",
     ),
     fail_on_leak: bool = flag(
-        "--fail-on-leak", "exit with code 3 if anything leaked; question-only items are not leaks"
+        "--fail-on-leak", "exit with code 3 if anything leaked; no-answer items are not leaks"
     ),
     allow_unreadable: bool = flag(
         "--allow-unreadable", "do not exit with code 4 because of single unreadable rows"
@@ -134,10 +134,11 @@ def scan(
 ) -> int:
     """Search a folder of training data for benchmark items, without Dagster or a configuration.
 
-    The command writes OUT/matches.parquet (every match at or above the evidence floor, with its
-    score and whether it is a leak), OUT/ledger.jsonl (the rows read of each shard, and unreadable
-    ones), OUT/indexability.parquet (which items each detector can find, and why not the others),
-    OUT/common.parquet (n-grams too common in the corpus to be evidence) and OUT/summary.json.
+    The command writes OUT/matches.parquet (every match at or above the lowest recorded score, with
+    its score and whether it is a leak), OUT/ledger.jsonl (the rows read of each shard, and
+    unreadable ones), OUT/visibility.parquet (which items each detector can find, and why not the
+    others), OUT/common.parquet (n-grams too common in the corpus to be evidence) and
+    OUT/summary.json.
 
     A second scan does only what is missing: new shards, or the rest after a stopped run. Other
     benchmarks change the idf weights, so everything is scanned again; with --sketch both times,
@@ -234,7 +235,7 @@ def scan(
     if outcome.sample:
         say(f"found in a {outcome.sample.words}, not in the whole corpus:\n")
     _say_table(outcome, settings)
-    for line in _result_lines(outcome, out, has_question_only=settings.keep_question_only):
+    for line in _result_lines(outcome, out, has_no_answer=settings.keep_no_answer):
         say(line)
     _say_estimates(outcome, out)
     if compat:
@@ -279,12 +280,12 @@ def _require_layout(name: str | None) -> None:
 
 
 def _say_table(outcome: Outcome, policy: Policy) -> None:
-    """Print per benchmark the items that leaked or are question-only, and what each detector found.
+    """Print per benchmark the items that leaked or lack their answer, and what each detector found.
 
-    Candidates have a column if a detector was chosen that finds nothing else.
+    What needs review has a column if a detector was chosen that finds nothing else.
     """
     detectors = [*outcome.n_unseen]
-    has_candidates = len(detectors) > 1 and len(policy.acting) < len(detectors)
+    has_review = len(detectors) > 1 and len(policy.acting) < len(detectors)
     rows = []
     for count in outcome.benchmarks:
         by_detector = {**count.n_items_by_detector, "all of them": count.n_items_by_all}
@@ -293,11 +294,11 @@ def _say_table(outcome: Outcome, policy: Policy) -> None:
                 "benchmark": count.benchmark,
                 "items": count.n_items,
                 "leaked": count.n_leaked_items,
-                "leaked of findable": f"{count.n_leaked_findable_items:,} of "
-                f"{count.n_findable_items:,}",
+                "leaked of checkable": f"{count.n_leaked_checkable_items:,} of "
+                f"{count.n_checkable_items:,}",
                 **(by_detector if len(detectors) > 1 else {}),
-                "question-only": count.n_question_only_items,
-                **({"candidates": count.n_candidate_items} if has_candidates else {}),
+                "no answer": count.n_no_answer_items,
+                **({"review": count.n_review_items} if has_review else {}),
                 "leaks": count.n_leaks,
                 "documents": count.n_documents,
             }
@@ -334,20 +335,20 @@ def _say_estimates(outcome: Outcome, out: Path) -> None:
     say(f"estimates: {out / SAMPLE_FILE}; what they mean: docs/studies/sampling.md")
 
 
-def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> Iterator[str]:
+def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterator[str]:
     from decon_core.library import results
 
     noun = "sampled document" if outcome.sample else "document"
     n, n_documents = outcome.n_contaminated_documents, counted(outcome.n_documents, noun)
     too_short = f"{outcome.n_too_short:,} were too short to match anything"
     yield f"\n{n:,} of {n_documents} {hold(n)} a leak; {too_short}"
-    n = outcome.n_question_only_documents
+    n = outcome.n_no_answer_documents
     more = ": neither a leak nor clean" if n else ""
-    yield f"{counted(n, 'document')} {hold(n)} a question without its answer (question-only){more}"
-    if n := outcome.n_candidate_documents:
+    yield f"{counted(n, 'document')} {hold(n)} a question without its answer{more}"
+    if n := outcome.n_review_documents:
         why = "neither a leak nor clean, as they were found in a way that is no proof"
         yield f"{counted(n, 'document')} {hold(n)} a candidate: {why}"
-    if not has_question_only:
+    if not has_no_answer:
         yield f"of questions without their answer {QUESTIONS_LEFT_OUT}"
     ledger = out / results.LEDGER_FILE
     if n := outcome.n_unreadable:
@@ -359,8 +360,8 @@ def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> It
         yield f"{n:,} of {counted(outcome.n_shards, 'shard')} could not be read"
     if any(outcome.n_unseen.values()):
         counts = ", ".join(f"{name} {n:,}" for name, n in outcome.n_unseen.items() if n)
-        yield f"items that a detector cannot find: {counts}; see {out / results.INDEXABILITY_FILE}"
-    for benchmark, n_found in outcome.findable_by_others.items():
+        yield f"items that a detector cannot find: {counts}; see {out / results.VISIBILITY_FILE}"
+    for benchmark, n_found in outcome.checkable_by_others.items():
         name, n = max(n_found.items(), key=itemgetter(1))
         add = f"--detectors {','.join([*outcome.n_unseen, name])}"
         yield f"{n:,} more {'item' if n == 1 else 'items'} of {benchmark} can be found with {add}"

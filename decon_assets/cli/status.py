@@ -87,7 +87,7 @@ def status(
 def _status_of_scan(plan: Plan) -> bool:
     """Print what is registered and scanned; return whether all of it is up to date."""
     from decon_core.corpus.registration import grid_warning
-    from decon_core.index.idf import outdated_members
+    from decon_core.index.term_weights import outdated_members
     from decon_core.scan.coverage import refused
 
     store, packs, changes = plan.store, plan.packs, plan.changes
@@ -127,7 +127,7 @@ def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
         if not store.current_records(name).is_file()
     }
     if not store.current_snapshot.is_file():
-        reasons = dict.fromkeys(plan.benchmarks, "no idf snapshot yet") | reasons
+        reasons = dict.fromkeys(plan.benchmarks, "no term weights yet") | reasons
     versions = [current_version(store, name) for name in plan.benchmarks if name not in reasons]
     n_missing: Counter[str] = Counter()
     if versions:

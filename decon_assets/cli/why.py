@@ -39,7 +39,7 @@ def why(
 
     It shows the matches in the document, and for each mixture whether the document was kept,
     removed or cut: by which detector, for which item, with which score; the benchmark version,
-    shard, settings and idf snapshot; and the Dagster runs that made the tile and the mixture. Every
+    shard, settings and term weights; and the Dagster runs that made the tile and the mixture. Every
     match has the key of its pair, with the command to overrule it; a near miss shows what it lacks
     to be a leak.
 

@@ -61,7 +61,7 @@ class Pipeline:
         Raises PipelineError, after all stages that can still run, if any failed.
         """
         registered = self._register(may_retire=may_retire)
-        settings = {"idf_snapshot": {"refreeze": True}} if refreeze else {}
+        settings = {"term_weights": {"refreeze": True}} if refreeze else {}
         self._run_stages(registered, self._graph.stages, settings)
         return registered
 

@@ -76,7 +76,7 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
     chosen = config.evals.benchmarks
     selected = tuple(declared) if chosen is None else chosen
     problems += _unknown("evals.benchmarks", selected, tuple(declared))
-    problems += _unknown("idf.benchmarks", config.idf.benchmarks or (), selected)
+    problems += _unknown("term_weights.benchmarks", config.term_weights.benchmarks or (), selected)
     problems += _unknown("evals.required", config.evals.required, selected)
     for table, settings in config.tables.items():
         problems += _unknown(f"{table}.benchmarks", settings.named_benchmarks, selected)

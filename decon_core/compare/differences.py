@@ -21,7 +21,7 @@ Comparison = dict[str, Any]
 KINDS = ("only in first", "only in second", "changed")
 
 # Kinds of calls that are a leak in neither report.
-_CLASSES = ("question-only", "candidate")
+_CLASSES = ("no answer", "review")
 IN_BOTH = tuple(f"{one} in both" for one in _CLASSES)
 OTHER_KINDS = tuple(
     kind
@@ -32,7 +32,7 @@ OTHER_KINDS = tuple(
     )
 )
 
-_RUN = ("made_by", "scan_fingerprint", "idf_snapshot", "verdicts")
+_RUN = ("made_by", "scan_fingerprint", "term_weights", "verdicts")
 
 
 def compare(first: Path, second: Path, *, most: int) -> Comparison:

@@ -84,7 +84,7 @@ FROM one.benchmarks a FULL JOIN two.benchmarks b USING (benchmark);
 CREATE TABLE item_pairs AS
 SELECT benchmark, split, instance_index,
        a.status AS status_of_first, b.status AS status_of_second,
-       a.is_findable AS is_findable_of_first, b.is_findable AS is_findable_of_second,
+       a.is_checkable AS is_checkable_of_first, b.is_checkable AS is_checkable_of_second,
        CASE WHEN NOT p.is_in_first OR NOT p.is_in_second THEN 'the other did not look for the benchmark'
             WHEN a.fingerprints <> b.fingerprints
               AND (a.is_whole AND b.is_whole OR NOT list_has_any(a.fingerprints, b.fingerprints))
@@ -93,13 +93,13 @@ SELECT benchmark, split, instance_index,
               OR b.status IS NULL AND p.n_items_of_second IS NOT NULL
             THEN 'the other does not have the item' END AS why_not
 FROM (
-    SELECT benchmark, split, instance_index, status, is_findable,
+    SELECT benchmark, split, instance_index, status, is_checkable,
            nullif(fingerprints, []) AS fingerprints,
            n_records = len(fingerprints) AS is_whole
     FROM one.item_status JOIN one.items USING (benchmark, split, instance_index)
 ) a
 FULL JOIN (
-    SELECT benchmark, split, instance_index, status, is_findable,
+    SELECT benchmark, split, instance_index, status, is_checkable,
            nullif(fingerprints, []) AS fingerprints,
            n_records = len(fingerprints) AS is_whole
     FROM two.item_status JOIN two.items USING (benchmark, split, instance_index)
@@ -118,11 +118,11 @@ WITH joined AS (
            a.verdict AS verdict_of_first, b.verdict AS verdict_of_second,
            coalesce(a.is_contaminated, false) AS is_in_first,
            coalesce(b.is_contaminated, false) AS is_in_second,
-           CASE WHEN a.is_contaminated THEN 'leak' WHEN a.is_question_only THEN 'question-only'
-                WHEN a.is_candidate THEN 'candidate' END
+           CASE WHEN a.is_contaminated THEN 'leak' WHEN a.is_no_answer THEN 'no answer'
+                WHEN a.needs_review THEN 'review' END
                AS class_of_first,
-           CASE WHEN b.is_contaminated THEN 'leak' WHEN b.is_question_only THEN 'question-only'
-                WHEN b.is_candidate THEN 'candidate' END
+           CASE WHEN b.is_contaminated THEN 'leak' WHEN b.is_no_answer THEN 'no answer'
+                WHEN b.needs_review THEN 'review' END
                AS class_of_second
     FROM (SELECT s.number, d.* FROM one.findings d
           JOIN shard_pairs s ON (s.source_of_first, s.shard_name) = (d.source, d.shard_name)) a
@@ -145,8 +145,8 @@ WITH joined AS (
     LEFT JOIN item_pairs i USING (benchmark, split, instance_index)
     WHERE class_of_first IS NOT NULL OR class_of_second IS NOT NULL
 ), classed AS (
-    SELECT *, CASE WHEN 'question-only' IN (class_of_first, class_of_second) THEN 'question-only'
-                   ELSE 'candidate' END AS class
+    SELECT *, CASE WHEN 'no answer' IN (class_of_first, class_of_second) THEN 'no answer'
+                   ELSE 'review' END AS class
     FROM placed
 )
 SELECT * EXCLUDE (class),
@@ -170,8 +170,8 @@ CREATE TABLE item_changes AS
 SELECT i.*,
        -- False if the change comes from shards that only one of the two scanned.
        c.classes_of_first IS DISTINCT FROM c.classes_of_second
-           OR status_of_first NOT IN ('leaked', 'question-only', 'candidate')
-              AND status_of_second NOT IN ('leaked', 'question-only', 'candidate')
+           OR status_of_first NOT IN ('leaked', 'no answer', 'review')
+              AND status_of_second NOT IN ('leaked', 'no answer', 'review')
            AS is_comparable
 FROM item_pairs i
 LEFT JOIN (
@@ -184,9 +184,9 @@ LEFT JOIN (
 WHERE why_not IS NULL
   AND (status_of_first <> status_of_second
        -- An item without a status did not leak; nothing else is known about it.
-       OR status_of_first IN ('leaked', 'question-only', 'candidate')
+       OR status_of_first IN ('leaked', 'no answer', 'review')
           AND status_of_second IS NULL
-       OR status_of_second IN ('leaked', 'question-only', 'candidate')
+       OR status_of_second IN ('leaked', 'no answer', 'review')
           AND status_of_first IS NULL);
 
 CREATE TABLE rates AS
@@ -194,30 +194,30 @@ SELECT p.benchmark, p.is_in_first, p.is_in_second, p.version_of_first, p.version
        p.n_items_of_first, p.n_items_of_second,
        CASE WHEN p.is_in_first THEN coalesce(i.n_of_first, 0) END AS n_leaked_of_first,
        CASE WHEN p.is_in_second THEN coalesce(i.n_of_second, 0) END AS n_leaked_of_second,
-       p.n_items_of_first - coalesce(i.n_blind_of_first, 0) AS n_findable_of_first,
-       p.n_items_of_second - coalesce(i.n_blind_of_second, 0) AS n_findable_of_second,
-       coalesce(i.n_seen_of_first, 0) AS n_leaked_findable_of_first,
-       coalesce(i.n_seen_of_second, 0) AS n_leaked_findable_of_second,
-       coalesce(i.n_seen_of_first, 0) / nullif(n_findable_of_first, 0) AS rate_of_first,
-       coalesce(i.n_seen_of_second, 0) / nullif(n_findable_of_second, 0) AS rate_of_second,
+       p.n_items_of_first - coalesce(i.n_blind_of_first, 0) AS n_checkable_of_first,
+       p.n_items_of_second - coalesce(i.n_blind_of_second, 0) AS n_checkable_of_second,
+       coalesce(i.n_seen_of_first, 0) AS n_leaked_checkable_of_first,
+       coalesce(i.n_seen_of_second, 0) AS n_leaked_checkable_of_second,
+       coalesce(i.n_seen_of_first, 0) / nullif(n_checkable_of_first, 0) AS rate_of_first,
+       coalesce(i.n_seen_of_second, 0) / nullif(n_checkable_of_second, 0) AS rate_of_second,
        rate_of_second - rate_of_first AS difference,
        coalesce(c.n_of_first, 0) AS n_shared_of_first,
        coalesce(c.n_of_second, 0) AS n_shared_of_second,
-       CASE WHEN p.is_in_first THEN coalesce(i.n_question_only_of_first, 0) END
-           AS n_question_only_of_first,
-       CASE WHEN p.is_in_second THEN coalesce(i.n_question_only_of_second, 0) END
-           AS n_question_only_of_second
+       CASE WHEN p.is_in_first THEN coalesce(i.n_no_answer_of_first, 0) END
+           AS n_no_answer_of_first,
+       CASE WHEN p.is_in_second THEN coalesce(i.n_no_answer_of_second, 0) END
+           AS n_no_answer_of_second
 FROM benchmark_pairs p
 LEFT JOIN (
     SELECT benchmark, count(*) FILTER (status_of_first = 'leaked') AS n_of_first,
            count(*) FILTER (status_of_second = 'leaked') AS n_of_second,
-           count(*) FILTER (NOT is_findable_of_first) AS n_blind_of_first,
-           count(*) FILTER (NOT is_findable_of_second) AS n_blind_of_second,
-           count(*) FILTER (status_of_first = 'leaked' AND is_findable_of_first) AS n_seen_of_first,
-           count(*) FILTER (status_of_second = 'leaked' AND is_findable_of_second)
+           count(*) FILTER (NOT is_checkable_of_first) AS n_blind_of_first,
+           count(*) FILTER (NOT is_checkable_of_second) AS n_blind_of_second,
+           count(*) FILTER (status_of_first = 'leaked' AND is_checkable_of_first) AS n_seen_of_first,
+           count(*) FILTER (status_of_second = 'leaked' AND is_checkable_of_second)
                AS n_seen_of_second,
-           count(*) FILTER (status_of_first = 'question-only') AS n_question_only_of_first,
-           count(*) FILTER (status_of_second = 'question-only') AS n_question_only_of_second
+           count(*) FILTER (status_of_first = 'no answer') AS n_no_answer_of_first,
+           count(*) FILTER (status_of_second = 'no answer') AS n_no_answer_of_second
     FROM item_pairs GROUP BY benchmark
 ) i USING (benchmark)
 LEFT JOIN (

@@ -96,7 +96,9 @@ def _settings(comparison: differences.Comparison) -> Iterator[tuple[Cell, ...]]:
 
 
 def _rate(row: Row) -> tuple[Cell, ...]:
-    counts = [(row[f"n_leaked_findable_of_{side}"], row[f"n_findable_of_{side}"]) for side in SIDES]
+    counts = [
+        (row[f"n_leaked_checkable_of_{side}"], row[f"n_checkable_of_{side}"]) for side in SIDES
+    ]
     return (
         row["benchmark"],
         _both(row, "n_items"),
@@ -105,7 +107,7 @@ def _rate(row: Row) -> tuple[Cell, ...]:
         *(_percent(row[f"rate_of_{side}"]) for side in SIDES),
         _percent(row["difference"], sign="+"),
         *(_plain(row[f"n_shared_of_{side}"]) for side in SIDES),
-        _both(row, "n_question_only"),
+        _both(row, "n_no_answer"),
     )
 
 

@@ -12,8 +12,8 @@ from decon_core.config.policy import Policy, decision_fields, unknown_benchmarks
 from decon_core.config.policy_file import policy_from, read_policy
 from decon_core.decisions.candidates import NO_EVIDENCE
 from decon_core.errors import ConfigError, InputError, MissingError, Problem, StaleError
-from decon_core.index.idf import require_counted_under, require_frozen_from
 from decon_core.index.parts import has_part, index_fingerprint
+from decon_core.index.term_weights import require_counted_under, require_frozen_from
 from decon_core.library.as_report import is_scan, read_folder
 from decon_core.mixtures.builder import Builder
 from decon_core.planner import Plan
@@ -85,7 +85,7 @@ def _scanned(plan: Plan) -> tuple[Builder, list[str]]:
     versions, notes = [], []
     stale = plan.stale_benchmarks
     require_counted_under(store, config.policy)
-    require_frozen_from(store, config.idf.benchmarks)
+    require_frozen_from(store, config.term_weights.benchmarks)
     index = index_fingerprint(store, config.policy)
     for name in plan.benchmarks:
         if not store.current_records(name).is_file():

@@ -61,7 +61,7 @@ class Kind:
     lacks: str = ""  # why it is less than a copy of the item, if it is
     _: KW_ONLY
     is_apart: bool = False  # its judged pairs tell nothing of the detector's other matches
-    needs_answer: bool = False  # as a leak, if the item has one; else it is question-only
+    needs_answer: bool = False  # of a leak, if the item has one
 
 
 class Declaration:
@@ -86,7 +86,8 @@ class Declaration:
 
     # Whether it finds the records of the n-gram index, which has equal ones once, and no others.
     uses_ngram_index: ClassVar[bool] = False
-    # What a leak has of an item besides its question, if the item has it; else it is question-only.
+    # What a leak has of an item besides its question, if the item has it; without it
+    # the class is `no answer`.
     needed_parts: ClassVar[tuple[str, ...]] = ()
     # A question of fewer words is no leak by its kind without its answer.
     fewest_words: ClassVar[int] = 0
@@ -105,9 +106,9 @@ class Declaration:
         return settings | dict(self.versions)
 
     def acts(self, leak: Collection[str]) -> bool:
-        """Return whether it finds leaks, if these kinds are leaks. Else it finds candidates only.
+        """Return whether it finds leaks, if these kinds are leaks.
 
-        Mixtures then need verdicts or calibration to remove what it finds.
+        If not, mixtures need verdicts or calibration to remove what it finds.
         """
         return None in self.threshold.of or any(kind.name in leak for kind in self.kinds)
 

@@ -39,7 +39,7 @@ def config_schema() -> dict[str, Any]:
     schema["$defs"] = tables
     tables["Policy"]["properties"]["preset"] = {
         "description": "Named defaults, which the other keys override. reference: the published "
-        "method, without normalize_unicode, strip_markup and keep_question_only; matches of decon "
+        "method, without normalize_unicode, strip_markup and keep_no_answer; matches of decon "
         "are then those of versions without these settings, except for sums that equal a threshold "
         "on paper. sampling is a separate setting.",
         "enum": [*PRESETS],

@@ -59,14 +59,14 @@ class Evals:
     """Use only these; default: all."""
     required: Names[Name] = ()
     """Fail if a chosen detector can find too few items of these benchmarks."""
-    least_indexable_share: Share = 0.5
+    least_checkable_share: Share = 0.5
     """Share of the items that is enough; with fewer, a benchmark that is not required has a
     warning."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
-class Idf:
-    """[idf]: the weights of n-grams."""
+class TermWeights:
+    """[term_weights]: the weights of n-grams."""
 
     benchmarks: Names[Name] | None = None
     """Benchmarks whose frequencies are frozen at the first run; default: all."""
@@ -82,7 +82,7 @@ class Review:
     """Verdicts that take a match out of the leaks."""
     judged: Literal["leak", "review"] = "leak"
     """A place that a file or a model called a duplicate, where no score is a proof and no person
-    decided: a leak, or a candidate that waits for a person."""
+    decided: a leak, or left for review."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -116,7 +116,7 @@ class StoreTable:
 
 SECTIONS: Mapping[str, Any] = {
     "evals": Evals,
-    "idf": Idf,
+    "term_weights": TermWeights,
     "corpus": Corpus,
     "policy": Policy,
     "mixture": tuple[Mixture, ...],
@@ -141,7 +141,7 @@ class Config:
 
     path: Path  # of the file itself
     evals: Evals
-    idf: Idf
+    term_weights: TermWeights
     corpus: Corpus
     policy: Policy
     mixtures: tuple[Mixture, ...]
@@ -207,7 +207,7 @@ class ConfigReader(SettingsReader):
             remedy = did_you_mean(name, (*SECTIONS, *feature_models))
             self.wrong(name, f"unknown key {name!r}", "a known key", remedy)
         evals = self.table(Evals, "evals", values.get("evals", {}))
-        idf = self.table(Idf, "idf", values.get("idf", {}))
+        weights = self.table(TermWeights, "term_weights", values.get("term_weights", {}))
         storage = self._use_options(values.get("storage", {}))
         recipes = self._recipes(evals.recipes) if evals else ()
         section = self.table(StoreTable, "store", values.get("store", {}))
@@ -243,12 +243,12 @@ class ConfigReader(SettingsReader):
             if name in values and (table := model.read(self, name, values[name]))
         }
         sketch = self.table(Sketch, "sketch", values["sketch"]) if "sketch" in values else None
-        if self.problems or not (evals and idf and corpus and policy and review and report):
+        if self.problems or not (evals and weights and corpus and policy and review and report):
             raise ConfigError(self.problems)
         return Config(
             path=self.path.resolve(),
             evals=evals,
-            idf=idf,
+            term_weights=weights,
             corpus=corpus,
             policy=policy,
             mixtures=self.mixtures,

@@ -56,13 +56,13 @@ class Leaks:
     verdicts: Names[Literal["leak"]] = ()
     """Only leaks with this verdict of a person."""
     min_probability: PositiveShare | None = None
-    """Of candidates: those with at least this probability of a leak, by the judged pairs; without
-    it only what a person or a judge called one."""
+    """Of what waits for review: matches with at least this probability of a leak, by the judged
+    pairs; without it only what a person or a judge called a leak."""
     min_judged: Positive = 50
     """Judged pairs that must be behind such a probability."""
-    question_only: FoundButNoLeak = "remove"
+    no_answer: FoundButNoLeak = "remove"
     """What to do with questions found without their answer."""
-    candidates: FoundButNoLeak = "keep"
+    review: FoundButNoLeak = "keep"
     """What to do with what waits for review: matches of kinds under `review` in [policy]."""
 
     def needs(self, benchmark: str) -> bool:
@@ -254,7 +254,7 @@ class _Reader(SettingsReader):
                 self.wrong(f"{where}.min_judged", leaks.min_judged, "min_probability beside it")
         elif all(get(name).acts(self.names["leak"]) for name in chosen):
             found = f"{leaks.min_probability:g}, but every detector finds leaks by its score"
-            expected = "a detector that finds candidates only"
+            expected = "a detector whose matches need review"
             remedy = "leave it out; least_score selects by score"
             self.wrong(f"{where}.min_probability", found, expected, remedy)
 

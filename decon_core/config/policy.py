@@ -73,12 +73,12 @@ PRESETS: dict[str, dict[str, object]] = {
         "normalize_unicode": False,
         "strip_markup": False,
         "eval_min_token_length": 20,
-        "keep_question_only": False,
+        "keep_no_answer": False,
     }
 }
 
-# Shown with every count of question-only items, which is incomplete without them.
-QUESTIONS_LEFT_OUT = "most questions of up to 43 tokens are left out, as keep_question_only is off"
+# Shown with every count of no-answer items, which is incomplete without them.
+QUESTIONS_LEFT_OUT = "most questions of up to 43 tokens are left out, as keep_no_answer is off"
 
 # Fields that select among existing matches or change none: no new scan is needed. For the tokenizer
 # its own fingerprint is used instead of its name, which may be a path.
@@ -200,10 +200,10 @@ class Policy:
     """Questions of up to this many tokens need an overlap of 1."""
     perfect_match_decay_end: Positive = 50
     """From this many tokens on, the needed overlap is lowest; linear in between."""
-    evidence_floor: Number = 0.6
+    lowest_recorded_score: Number = 0.6
     """Matches are kept down to this score, so that the threshold can change without a new
     scan."""
-    keep_question_only: Flag = True
+    keep_no_answer: Flag = True
     """Also keep matches where the question alone, or question and passage, reach the floor."""
 
     # ratcliff, longest_match, exact and ngram_any
@@ -215,29 +215,29 @@ class Policy:
     """`ratcliff`: shorter runs of equal tokens do not count."""
     ratcliff_prompt: Literal["question", "whole"] = "question"
     """`ratcliff`: what is searched of an item: the question, or passage, question and choices."""
-    ratcliff_floor: Number = 0.3
+    ratcliff_lowest_recorded: Number = 0.3
     """`ratcliff`: matches are kept down to this score."""
-    longest_match_floor: Number = 0.4
+    longest_match_lowest_recorded: Number = 0.4
     """`longest_match`: matches are kept down to this score."""
-    ngram_any_floor: AtLeastTwo = 8
+    ngram_any_lowest_recorded: AtLeastTwo = 8
     """`ngram_any`: matches are kept down to this length."""
-    reworded_floor: Number = 0.2
+    reworded_lowest_recorded: Number = 0.2
     """`reworded`: matches are kept down to this score."""
     code_ngram_size: AtLeastTwo = 5
     """`code`: tokens of a fingerprint."""
     code_min_tokens: Positive = 20
     """`code`: shorter programs are not searched."""
-    code_floor: Number = 0.3
+    code_lowest_recorded: Number = 0.3
     """`code`: matches are kept down to this score."""
     word_table_mb: Positive = 256
     """Memory of the word cache, per thread; no verdict depends on it."""
 
     # decisions
     leak: Kinds = ("verbatim", "edited")
-    """Kinds of places that are leaks, of detectors that name a kind; without the answer, those of
-    `aligned` are question-only."""
+    """Kinds of places that are leaks, of detectors that name a kind; those of `aligned` only
+    with the answer."""
     review: Kinds = ("variant", "part", "reworded", "names", "near in meaning")
-    """Kinds of places that are candidates: they wait for a person's verdict. A list replaces the
+    """Kinds of places that wait for review. A list replaces the
     default: a kind in neither list is recorded and no more."""
     contamination_score_threshold: PositiveShare = 0.8
     """`decon`: a leak has at least this score."""
@@ -252,7 +252,7 @@ class Policy:
     ngram_any_size: Positive = 13
     """`ngram_any`: a leak shares this many consecutive tokens."""
     reworded_threshold: PositiveShare = 0.27
-    """`reworded`: least score of a place that is a candidate, or a leak if `leak` names its
+    """`reworded`: least score of a place that needs review, or is a leak if `leak` names its
     kind."""
     code_threshold: PositiveShare = 0.45
     """`code`: a leak has at least this score."""
@@ -319,7 +319,7 @@ class Policy:
     def index_fingerprint(self, *, tokenizer: str, snapshot: str = "") -> str:
         """Return the fingerprint of what an index part depends on besides its records.
 
-        Without an idf snapshot: of what a snapshot itself depends on.
+        Without the term weights: of what a snapshot itself depends on.
         """
         settings = {name: getattr(self, name) for name in _INDEX_FIELDS}
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION])
@@ -352,8 +352,8 @@ class Policy:
 
     @property
     def at_floor(self) -> Policy:
-        """The policy for scans: matches are kept down to the evidence floor."""
-        return replace(self, contamination_score_threshold=self.evidence_floor, benchmark={})
+        """The policy for scans: matches are kept down to the lowest recorded score."""
+        return replace(self, contamination_score_threshold=self.lowest_recorded_score, benchmark={})
 
     def for_benchmark(self, name: str) -> Policy:
         """Return the policy with the thresholds of a benchmark."""
@@ -389,7 +389,7 @@ class Policy:
 
     @property
     def acting(self) -> list[str]:
-        """The chosen detectors that find leaks. Others find candidates only."""
+        """The chosen detectors that find leaks. What others find needs review."""
         return [detector.name for detector in self._chosen if detector.acts(self.leak)]
 
     @property

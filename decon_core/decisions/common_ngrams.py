@@ -205,7 +205,7 @@ def without_common(
 ) -> pa.Table:
     """Rescore the matches found by n-grams with a benchmark without the n-grams at these places.
 
-    A match was kept only if it reached the evidence floor with them, so scores only decrease.
+    A match was recorded only if its score with them was high enough, so scores only decrease.
     """
     by_index = pa.array(names_where(lambda each: each.reads is Reads.INDEX))
     is_by_index = pc.is_in(matches["detector"], by_index)

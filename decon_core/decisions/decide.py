@@ -1,10 +1,10 @@
 """Decides which matches are leaks at a threshold, without scanning again.
 
 A match carries its overlaps and lengths, so every gate and the length penalty can be applied for
-any threshold at or above the evidence floor (`judging.py`); a property test compares the result
-with the oracle, tests/oracle/decon.py. A verdict on a pair overrides its score. Where no score is a
-proof and no person decided, a judgement of a file or a model does. Which of all these count for a
-mixture is decided by its `Leaks`.
+any threshold at or above the lowest recorded score (`judging.py`); a property test compares the
+result with the oracle, tests/oracle/decon.py. A verdict on a pair overrides its score. Where no
+score is a proof and no person decided, a judgement of a file or a model does. Which of all these
+count for a mixture is decided by its `Leaks`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PARTS = ("question", "answer", "passage")
 # its own: a cleared one must not represent one that leaked, and a confirmed one must not be hidden
 # by another.
 _BEST_FIRST = (
-    *("is_contaminated", "is_question_only", "is_candidate", "is_confirmed"),
+    *("is_contaminated", "is_no_answer", "needs_review", "is_confirmed"),
     *("is_by_score", "score", "has_verdict", "is_correct"),
 )
 _TIE_BREAKERS = ("record", "question_stop")
@@ -86,10 +86,10 @@ def decide(
 
 
 def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
-    """Add whether each match is a leak, question-only or a candidate, and how its item scores.
+    """Add the class of each match (leak, no answer, review), and how its item scores.
 
     A verdict that clears a pair clears it of all three. A judgement makes a leak of what is none by
-    its score, nor question-only, or clears a candidate.
+    its score, nor a question without its answer, or clears what needs review.
     """
     if not verdicts:
         return frame.with_columns(
@@ -103,20 +103,20 @@ def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
     is_cleared = is_clearing | (verdict.is_null() & (pl.col("score") <= best_cleared))
     is_open = ~is_cleared.fill_null(value=False)
     is_leak = is_confirmed.fill_null(value=False) | (pl.col("is_leak") & is_open)
-    is_candidate = pl.col("is_candidate") & is_open
+    needs_review = pl.col("needs_review") & is_open
     judged = pl.col("is_judged_duplicate")
-    is_duplicate = judged.fill_null(value=False) & is_open & ~pl.col("is_question_only")
+    is_duplicate = judged.fill_null(value=False) & is_open & ~pl.col("is_no_answer")
     if verdicts.judged_is == "leak":
         best_other = pl.col("score").filter(~judged).max().over(_SAME_WORDS)
         is_other = ~judged | (judged.is_null() & (pl.col("score") <= best_other))
         is_leak |= is_duplicate
-        is_candidate &= ~is_other.fill_null(value=False)
+        needs_review &= ~is_other.fill_null(value=False)
     else:
-        is_candidate |= is_duplicate
+        needs_review |= is_duplicate
     return frame.with_columns(
         is_leak.alias("is_contaminated"),
-        (pl.col("is_question_only") & is_open & ~is_leak).alias("is_question_only"),
-        (is_candidate & ~is_leak).alias("is_candidate"),
+        (pl.col("is_no_answer") & is_open & ~is_leak).alias("is_no_answer"),
+        (needs_review & ~is_leak).alias("needs_review"),
         pl.col("is_by_score").max().over(_ITEM),
         is_confirmed.alias("is_confirmed"),
         verdict.is_not_null().alias("has_verdict"),
@@ -143,10 +143,10 @@ def _by_pair(pairs: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataTy
 def counts(
     entry: Mapping[str, Any], leaks: Leaks, calibration: Calibration = NO_CALIBRATION
 ) -> bool:
-    """Return whether an entry counts as a leak, or is question-only and treated like one."""
+    """Return whether an entry counts as a leak, or lacks its answer and is treated like one."""
     return would_count(entry, leaks) and (
-        not entry["is_candidate"]
-        or leaks.candidates == "remove"
+        not entry["needs_review"]
+        or leaks.review == "remove"
         or is_probable(entry, leaks, calibration)
     )
 
@@ -155,8 +155,8 @@ def would_count(entry: Mapping[str, Any], leaks: Leaks) -> bool:
     """Return whether an entry counts if its score or verdict may act."""
     is_found = (
         entry["is_contaminated"]
-        or entry["is_candidate"]
-        or (leaks.question_only == "remove" and entry["is_question_only"])
+        or entry["needs_review"]
+        or (leaks.no_answer == "remove" and entry["is_no_answer"])
     )
     # What somebody called a leak counts with any score: it must not be removed from the leaks.
     is_said = entry["verdict"] == LEAK or entry["is_judged_duplicate"]

@@ -1,7 +1,7 @@
 """What a match is by the rule of its detector, its kind and the policy, before any verdict.
 
 A detector states its threshold and its kinds (`config/detector_registry.py`); the policy says which
-kinds are leaks and which are candidates. What has no kind is a leak by its threshold alone, as in
+kinds are leaks and which need review. What has no kind is a leak by its threshold alone, as in
 the published rules. A verdict on a pair overrides all this (`decide.py`).
 """
 
@@ -36,9 +36,9 @@ class Judged(NamedTuple):
 
     score: Floats
     is_leak: Booleans
-    is_question_only: Booleans  # never together with `is_leak`
-    is_candidate: Booleans  # nor with one of these
-    is_by_score: Booleans  # a leak, or a candidate whose kind has a threshold
+    is_no_answer: Booleans  # never together with `is_leak`
+    needs_review: Booleans  # nor with one of these
+    is_by_score: Booleans  # a leak, or to review, and its kind has a threshold
 
 
 def judge(matches: pa.Table, policy: Policy) -> Judged:
@@ -97,7 +97,7 @@ def _judge_of(finder: Detector, matches: pa.Table, policy: Policy) -> Callable[[
     """Return what judges matches of a detector at a threshold.
 
     If its kind needs the answer, a match without it is a leak only if there is none to have. A
-    short question then says too little, and is not question-only, either.
+    short question then says too little, and the class is not `no answer`, either.
     """
     is_kind = _kinds_of(matches)
     has_kind, of = is_kind(kind.name for kind in finder.kinds), finder.threshold.of
@@ -114,11 +114,11 @@ def _judge_of(finder: Detector, matches: pa.Table, policy: Policy) -> Callable[[
     def judge_at(threshold: float) -> Judged:
         ruled = finder.rule(matches, policy, threshold)
         is_enough = ruled.reaches | ~has_threshold
-        is_copy, is_candidate = may_leak & is_enough, may_wait & is_enough
+        is_copy, needs_review = may_leak & is_enough, may_wait & is_enough
         is_leak = is_copy & ~lacks_answer & (is_answered | is_telling)
-        is_question_only = ruled.is_question_only | (is_copy & lacks_answer & is_telling)
-        is_by_score = is_leak | (is_candidate & has_threshold)
-        return Judged(ruled.score, is_leak, is_question_only, is_candidate, is_by_score)
+        is_no_answer = ruled.is_no_answer | (is_copy & lacks_answer & is_telling)
+        is_by_score = is_leak | (needs_review & has_threshold)
+        return Judged(ruled.score, is_leak, is_no_answer, needs_review, is_by_score)
 
     return judge_at
 
@@ -137,8 +137,8 @@ def _kinds_of(matches: pa.Table) -> Callable[[Iterable[str]], Booleans]:
     return is_kind
 
 
-def may_be_candidate(matches: pa.Table, policy: Policy) -> pa.Array:
-    """Return whether each match is a candidate if its score is enough and no verdict says more."""
+def may_need_review(matches: pa.Table, policy: Policy) -> pa.Array:
+    """Return whether each match needs review if its score is enough and no verdict says more."""
     own_kinds = (policy.for_benchmark(name).review for name in policy.benchmark)
     kinds = {*policy.review, *chain(*own_kinds)}
     return pc.is_in(matches["kind"], pa.array(kinds, pa.string()))

@@ -1,6 +1,6 @@
 """Looks up new texts or benchmark items, with a sketch only in blocks that it does not exclude.
 
-The items are indexed beside the benchmarks of the store, with its idf snapshot, and scanned like a
+The items are indexed beside the benchmarks of the store, with its term weights, and scanned like a
 benchmark that is added later. Everything is temporary: nothing is registered, no tile is kept.
 """
 
@@ -21,8 +21,8 @@ from decon_core.corpus.sketch.shard_sketch import open_blocks
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.detectors.detector import detector
 from decon_core.errors import MissingError, Problem
-from decon_core.index.idf import current_snapshot
 from decon_core.index.parts import build_part, index_fingerprint, open_part
+from decon_core.index.term_weights import current_snapshot
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.scan.tiles import Tiles

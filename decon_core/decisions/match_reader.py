@@ -20,7 +20,7 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.calibration import NO_CALIBRATION, Calibration
 from decon_core.decisions.common_ngrams import current_common, places_of, without_common
 from decon_core.decisions.decide import decide
-from decon_core.decisions.judging import highest_thresholds, may_be_candidate
+from decon_core.decisions.judging import highest_thresholds, may_need_review
 from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
@@ -220,9 +220,11 @@ class MatchReader:
         columns = ["shard", "pair", "record", "detector", "kind", *ALIKE.names]
         rows = self.matches(pairs, version, columns=columns)
         matches = pa.concat_tables([rows, self._alike_with_verdicts(rows, version)])
-        never = pc.invert(may_be_candidate(matches, self.policy))
+        never = pc.invert(may_need_review(matches, self.policy))
         for kind in (True, False):
-            deciding = pa.array(sorted(self.verdicts.may_decide(never_candidate=kind)), pa.string())
+            deciding = pa.array(
+                sorted(self.verdicts.may_decide(never_for_review=kind)), pa.string()
+            )
             is_decided = pc.and_(pc.equal(never, kind), pc.is_in(matches["pair"], deciding))
             for row in matches.filter(is_decided).select(["shard", "pair"]).to_pylist():
                 pairs[row["shard"]].add(row["pair"])

@@ -111,12 +111,12 @@ class Verdicts:
         """What people say of pairs, as annotations."""
         return {pair: verdict.label for pair, verdict in self.by_pair.items()}
 
-    def may_decide(self, *, never_candidate: bool = False) -> set[str]:
+    def may_decide(self, *, never_for_review: bool = False) -> set[str]:
         """Return the pairs with a verdict or a judgement that may decide about them.
 
-        `never_candidate`: as no match of them is a candidate, no judgement clears it.
+        `never_for_review`: as no match of them needs review, no judgement clears it.
         """
-        clears = self.judged_is == "leak" and not never_candidate
+        clears = self.judged_is == "leak" and not never_for_review
         judged = {pair for pair, is_sd in self.judged.items() if is_sd or clears}
         return judged.union(self.decisive)
 

@@ -99,7 +99,7 @@ class Aligned(Detector):
     advice = (
         "**To find edited copies and say what was changed, `aligned`.** It finds questions with "
         "some words replaced, left out or added, tells copies with other numbers or names and "
-        "parts of a question apart (they are candidates), and gives a place to the item whose own "
+        "parts of a question apart (they need review), and gives a place to the item whose own "
         "words stand there, not to all that share a template."
     )
 

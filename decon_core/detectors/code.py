@@ -82,16 +82,16 @@ class Code(Detector):
     name = "code"
     summary = "programs in other names, comments, layout and order"
     reads = Reads.ORIGINAL
-    threshold = Threshold(setting="code_threshold", floor="code_floor", of=(None, NAMES))
+    threshold = Threshold(setting="code_threshold", floor="code_lowest_recorded", of=(None, NAMES))
     kinds = (Kind(NAMES, "only names of the program were found", is_apart=True),)
-    scan_settings = ("code_ngram_size", "code_min_tokens", "code_floor")
+    scan_settings = ("code_ngram_size", "code_min_tokens", "code_lowest_recorded")
     # Which programs parse depends on the version of Python.
     versions = (("code_form", 1), ("code_names", 1), ("code_python", sys.version_info.minor))
     advice = (
         "**For benchmarks of programs, `code`.** It compares programs without their names, "
         "comments and layout, in any order of statements, and nothing else: items that are no "
         "programs are not visible to it. Programs in another language that keep the names are "
-        "candidates."
+        "review."
     )
 
     def search(self, indexes: Indexes) -> Search:
@@ -384,7 +384,7 @@ class WindowSearch:
 class _CodeSearch(Search):
     def __init__(self, records: tuple[StoredRecords, ...], policy: Policy) -> None:
         self._programs = _index_of(records, policy.code_ngram_size, policy.code_min_tokens)
-        self._floor = policy.code_floor
+        self._floor = policy.code_lowest_recorded
         self._named = NamedPrograms(self._programs.programs)
         self._search = WindowSearch(
             self._programs.index, policy.code_ngram_size, self._floor * _SCREENED_SHARE

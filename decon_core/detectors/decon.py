@@ -5,10 +5,10 @@ twin in `tests/oracle/decon.py`. Its settings and their defaults are fields of `
 (`config/policy.py`), since it is the default detector.
 
 A match carries its overlaps and lengths, so every gate and the length penalty can be applied for
-any threshold at or above the evidence floor.
+any threshold at or above the lowest recorded score.
 
-A match that is not a leak may be *question-only*: the question was found, but not enough of the
-answer or passage for a leak (docs/decon-detector.md, section 6).
+A match that is not a leak may be of the class *no answer*: the question was found, but not
+enough of the answer or passage for a leak (docs/decon-detector.md, section 6).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Decon(Detector):
     name = "decon"
     summary = "idf-weighted overlap of question, answer and passage n-grams"
     reads = Reads.INDEX
-    threshold = Threshold(setting="contamination_score_threshold", floor="evidence_floor")
+    threshold = Threshold(setting="contamination_score_threshold", floor="lowest_recorded_score")
     uses_ngram_index = True
     needed_parts = ("answer", "passage")
     finds_every_place = True
@@ -92,10 +92,10 @@ class Decon(Detector):
         "punctuation, line breaks, hyphens at line ends, HTML, links, escape sequences, accents, "
         "control, zero-width and look-alike characters do not hide an item from it (with "
         '`preset = "reference"` they do). It needs the answer near the question: a question '
-        "without its answer, or with the answer far after it, is question-only, which mixtures "
-        "remove as well. Edits reduce its recall: one changed word in twenty hides about half of "
-        "the items, one in ten nearly all, hyphens whose line breaks were lost a third, LaTeX "
-        "with `\\href` an eighth."
+        "without its answer, or with the answer far after it, is of the class `no answer`, which "
+        "mixtures remove as well. Edits reduce its recall: one changed word in twenty hides about "
+        "half of the items, one in ten nearly all, hyphens whose line breaks were lost a third, "
+        "LaTeX with `\\href` an eighth."
     )
 
     def search(self, indexes: Indexes) -> Search:
@@ -124,8 +124,8 @@ class Decon(Detector):
         base = column(matches, "base_score")
         score = _penalized(base, column(matches, "total_tokens"), policy)
         is_leak = passes & reaches(score, threshold)
-        is_question_only = passes & ~is_leak & _is_leak_without_answer(matches, policy)
-        return Ruled(score, is_leak, is_question_only)
+        is_no_answer = passes & ~is_leak & _is_leak_without_answer(matches, policy)
+        return Ruled(score, is_leak, is_no_answer)
 
     def unmet_gates(self, entry: Mapping[str, Any], policy: Policy) -> Iterator[str]:
         needed = float(_needed_overlap(np.array([entry["question_tokens"]]), policy)[0])
@@ -215,7 +215,7 @@ def possible_blocks(
 
 
 class ClusterSearch(Search):
-    """Find matches down to the policy's evidence floor. One per thread: it holds scratch arrays."""
+    """Find matches down to the lowest recorded score. One per thread: it holds scratch arrays."""
 
     def __init__(
         self, search: GramIndex, policy: Policy, *, least_overlap: float | None = None
@@ -412,7 +412,7 @@ def _penalized(base: Floats, lengths: Floats, policy: Policy) -> Floats:
 def _is_leak_without_answer(matches: pa.Table, policy: Policy) -> Booleans:
     """Whether the record would be a leak if it had only its question, or no answer.
 
-    Vectorized version of `is_question_only` in the oracle, without the gates.
+    Vectorized version of `is_no_answer` in the oracle, without the gates.
     """
     question = column(matches, "question_overlap")
     passage = column(matches, "passage_overlap")  # nan: the record has none

@@ -183,7 +183,7 @@ class Ruled(NamedTuple):
 
     score: Floats
     reaches: Booleans
-    is_question_only: Booleans  # never together with `reaches`
+    is_no_answer: Booleans  # never together with `reaches`
 
 
 class Detector(Declaration):

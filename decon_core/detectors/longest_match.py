@@ -23,9 +23,11 @@ class LongestMatch(Detector):
     summary = "longest contiguous match, as a share of the field"
     reads = Reads.TOKENS
     threshold = Threshold(
-        setting="longest_match_threshold", floor="longest_match_floor", is_exclusive=True
+        setting="longest_match_threshold",
+        floor="longest_match_lowest_recorded",
+        is_exclusive=True,
     )
-    scan_settings = ("normalize", "shared_ngram_size", "longest_match_floor")
+    scan_settings = ("normalize", "shared_ngram_size", "longest_match_lowest_recorded")
     versions = COMPARISON
     compares_fields = True
     advice = (
@@ -57,7 +59,10 @@ class LongestMatch(Detector):
 
 class _LongestMatchSearch(Search):
     def __init__(self, indexes: Indexes) -> None:
-        self._verbatim, self._floor = indexes.texts, indexes.policy.longest_match_floor
+        self._verbatim, self._floor = (
+            indexes.texts,
+            indexes.policy.longest_match_lowest_recorded,
+        )
 
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return a finding for each record with either field's share at or above the floor."""

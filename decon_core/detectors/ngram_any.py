@@ -31,8 +31,10 @@ class NgramAny(Detector):
     name = "ngram_any"
     summary = "any run of that many tokens of the benchmark"
     reads = Reads.CANONICAL
-    threshold = Threshold(setting="ngram_any_size", floor="ngram_any_floor", is_length=True)
-    scan_settings = ("ngram_any_floor",)
+    threshold = Threshold(
+        setting="ngram_any_size", floor="ngram_any_lowest_recorded", is_length=True
+    )
+    scan_settings = ("ngram_any_lowest_recorded",)
     advice = (
         "**To compare with published numbers, `ngram_any`.** One common run is enough, so it is "
         "the only one to find some items with a quarter of the question left. At 13 tokens it "
@@ -47,7 +49,7 @@ class NgramAny(Detector):
 
     def is_bounded(self, policy: Policy) -> bool:
         """A shorter run than an n-gram of the sketch need not contain one."""
-        return policy.ngram_any_floor >= policy.ngram_size
+        return policy.ngram_any_lowest_recorded >= policy.ngram_size
 
     def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> Possible:
         """A block is possible if it may contain all n-grams of a long enough run."""
@@ -62,7 +64,7 @@ class NgramAny(Detector):
                 tokens,
                 texts.tokens,
                 texts.offsets,
-                policy.ngram_any_floor,
+                policy.ngram_any_lowest_recorded,
                 policy.ngram_size,
                 rows,
                 is_read,
@@ -78,7 +80,7 @@ class NgramAny(Detector):
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         n_tokens = texts.uses[QUESTION].n_canonical
         needed = {
-            "question too short": policy.ngram_any_floor,
+            "question too short": policy.ngram_any_lowest_recorded,
             "question too short to count": policy.ngram_any_size,
         }
         long_enough = {reason: n_tokens >= least for reason, least in needed.items()}
@@ -89,7 +91,7 @@ class NgramAny(Detector):
 class _NgramSearch(Search):
     def __init__(self, indexes: Indexes) -> None:
         self._verbatim = verbatim = indexes.texts
-        self._size = indexes.policy.ngram_any_floor
+        self._size = indexes.policy.ngram_any_lowest_recorded
         self._best = np.zeros(verbatim.n_rows, np.int64)
         self._place = np.zeros((verbatim.n_rows, 2), np.int64)
         self._touched = np.empty(verbatim.n_rows, np.int64)

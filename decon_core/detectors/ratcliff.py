@@ -36,10 +36,10 @@ class Ratcliff(Detector):
     name = "ratcliff"
     summary = "similarity of strings, by Ratcliff and Obershelp"
     reads = Reads.TOKENS
-    threshold = Threshold(setting="ratcliff_threshold", floor="ratcliff_floor")
+    threshold = Threshold(setting="ratcliff_threshold", floor="ratcliff_lowest_recorded")
     scan_settings = (
         *("normalize", "shared_ngram_size"),
-        *("ratcliff_min_block", "ratcliff_prompt", "ratcliff_floor"),
+        *("ratcliff_min_block", "ratcliff_prompt", "ratcliff_lowest_recorded"),
     )
     versions = COMPARISON
     advice = (
@@ -114,7 +114,7 @@ class _RatcliffSearch(Search):
         covered, edges = self._covered(document.tokens, document.forms[kept], int(n_tokens.sum()))
         n_gaps = np.append(0, np.cumsum(covered == token_runs.GAP))
         n_covered = np.diff(edges - n_gaps[edges])
-        may_reach = reaches(n_covered / n_tokens, self._policy.ratcliff_floor)
+        may_reach = reaches(n_covered / n_tokens, self._policy.ratcliff_lowest_recorded)
         # First and last token of all blocks of a form, and how many tokens they have.
         blocks: dict[bytes, tuple[int, int, int]] = {}
         aligned = []
@@ -139,7 +139,7 @@ class _RatcliffSearch(Search):
             n_tokens[may_reach],
             *document.bytes_of(start, stop),
         )
-        return runs.take(reaches(runs.share, self._policy.ratcliff_floor))
+        return runs.take(reaches(runs.share, self._policy.ratcliff_lowest_recorded))
 
     def _covered(self, tokens: Numbers, forms: Integers, n_tokens: int) -> tuple[Numbers, Integers]:
         """Return the tokens of forms that may be in a block, with gaps, and where each begins."""

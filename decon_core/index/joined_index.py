@@ -178,7 +178,7 @@ def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -
 
 
 def thresholds_of(policy: Policy) -> Thresholds:
-    """Return the policy's numbers for kernels, down to the evidence floor, not the threshold."""
+    """Return the policy's numbers for kernels, with the lowest recorded score as threshold."""
     return Thresholds(
         ngram_size=policy.ngram_size,
         answer_ngram_size=policy.answer_ngram_size,
@@ -194,7 +194,7 @@ def thresholds_of(policy: Policy) -> Thresholds:
         decay_end=policy.perfect_match_decay_end,
         threshold=float(policy.contamination_score_threshold),
         least_overlap=policy.least_question_overlap,
-        keep_question_only=policy.keep_question_only,
+        keep_no_answer=policy.keep_no_answer,
         least_tokens=policy.eval_min_token_length,
         tolerance=TOLERANCE,
     )

@@ -1,6 +1,6 @@
 """Index parts: tokens and frequencies of one benchmark version, saved and memory-mapped.
 
-A part is content-addressed by its records, the indexing settings and the idf snapshot. It holds
+A part is content-addressed by its records, the indexing settings and the term weights. It holds
 document frequencies, not weights: a weight is `ln(N / df)`, and the two integers are the same on
 every machine. `joined_index.py` joins parts into the index that a scan searches.
 """
@@ -29,8 +29,13 @@ from decon_core.index.entries import (
     entries_of,
     grams_of_fields,
 )
-from decon_core.index.idf import Snapshot, current_snapshot, current_snapshot_fingerprint, freeze
 from decon_core.index.ngram_counts import KINDS, Counts, Grams, grams_of
+from decon_core.index.term_weights import (
+    Snapshot,
+    current_snapshot,
+    current_snapshot_fingerprint,
+    freeze,
+)
 from decon_core.schemas import INDEX
 from decon_core.storage.store import Store
 from decon_core.storage.tables import Array, map_arrays, write_arrays
@@ -174,7 +179,7 @@ def open_part(store: Store, version: Version, index: str) -> Part:
 def missing_part(benchmark: str, path: str) -> Problem:
     return Problem(
         f"benchmark {benchmark!r}",
-        "no index part for its current records, policy and idf snapshot",
+        "no index part for its current records, policy and term weights",
         path,
         "`decon-assets run`, or materialize the asset `index` for this benchmark",
     )

@@ -11,10 +11,10 @@ import pyarrow as pa
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
 from decon_core.index.entries import REASONS, Entries, count_entries
-from decon_core.index.idf import current_snapshot
 from decon_core.index.ngram_counts import Grams, grams_of
 from decon_core.index.parts import open_part
 from decon_core.index.record_texts import QUESTION, WHOLE, Pool
+from decon_core.index.term_weights import current_snapshot
 from decon_core.kernels import grams as kernels
 from decon_core.kernels.arrays import Floats, Integers
 from decon_core.storage.store import Store

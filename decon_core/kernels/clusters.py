@@ -41,7 +41,7 @@ from decon_core.kernels.scores import (
     NearMatch,
     Thresholds,
     base_score,
-    is_question_only,
+    is_no_answer,
     passes,
     penalized,
     reaches,
@@ -277,8 +277,8 @@ def judge(
         )
         score = penalized(base, length, policy)
         if not reaches(score, policy.threshold, policy) and not (
-            policy.keep_question_only
-            and is_question_only(
+            policy.keep_no_answer
+            and is_no_answer(
                 n_grams, n_tokens, n_answer_tokens, has_passage, overlap, passage, policy
             )
         ):

@@ -31,7 +31,7 @@ class Thresholds(NamedTuple):
     decay_end: int
     threshold: float
     least_overlap: float
-    keep_question_only: bool
+    keep_no_answer: bool
     least_tokens: int  # minimum for a record to be indexed
     tolerance: float  # values closer than this are equal
 
@@ -145,7 +145,7 @@ def penalized(base: float, length: int, policy: Thresholds) -> float:
 
 
 @kernel
-def is_question_only(
+def is_no_answer(
     n_grams: int,
     n_tokens: int,
     n_answer_tokens: int,

@@ -15,7 +15,7 @@ import orjson
 
 from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE
-from decon_core.decisions.indexability import ONLY_CANDIDATE
+from decon_core.decisions.visibility import ONLY_REVIEW
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.library import results
 from decon_core.report.database import write_database
@@ -28,7 +28,7 @@ _QUERIES = queries_in(Path(__file__).with_name("as_report.sql"))
 _FILES = (
     results.MATCHES_FILE,
     results.LEDGER_FILE,
-    results.INDEXABILITY_FILE,
+    results.VISIBILITY_FILE,
     results.SUMMARY_FILE,
 )
 
@@ -70,16 +70,16 @@ def read_folder(folder: Path, database: Path) -> None:
         }
         for name, count in sorted(summary["benchmarks"].items())
     ]
-    findable_by_others = [
+    checkable_by_others = [
         {"benchmark": benchmark, "detector": detector, "n_items": n}
-        for benchmark, counts in summary["n_items_findable_by_others"].items()
+        for benchmark, counts in summary["n_items_checkable_by_others"].items()
         for detector, n in counts.items()
     ]
     tables = {
         "runs": table_of("runs", [run]),
         "benchmarks": table_of("benchmarks", of_benchmarks),
         "not_scanned": table_of("not_scanned", not_scanned),
-        "findable_by_others": table_of("findable_by_others", findable_by_others),
+        "checkable_by_others": table_of("checkable_by_others", checkable_by_others),
         "shards": table_of("shards", shards),
         "unreadable": table_of("unreadable", unreadable),
         "invalid_utf8": table_of("invalid_utf8", invalid),
@@ -92,14 +92,14 @@ def read_folder(folder: Path, database: Path) -> None:
             for benchmark, acting in policy.acting_by_benchmark.items()
             for detector in acting
         ],
-        "only_candidate": ONLY_CANDIDATE,
+        "only_review": ONLY_REVIEW,
     }
     with duckdb.connect() as connection:
         try:
             for name, file, parameters in (
                 ("matches", results.MATCHES_FILE, {"source": ONLY_SOURCE}),
-                ("items", results.INDEXABILITY_FILE, proving),
-                ("indexability", results.INDEXABILITY_FILE, {}),
+                ("items", results.VISIBILITY_FILE, proving),
+                ("visibility", results.VISIBILITY_FILE, {}),
             ):
                 values = {"path": str(folder / file), **parameters}
                 rows = connection.sql(_QUERIES[name], params=values)

@@ -6,7 +6,7 @@ SELECT $source AS source, file AS shard_name, shard, row, doc_id, detector, benc
        split, instance_index, record, fingerprint, pair, is_correct, base_score,
        question_overlap, answer_overlap, passage_overlap, kind, searched_text, n_matched, n_grams,
        question_tokens, total_tokens, score, is_by_score, holds_to, verdict, is_contaminated,
-       is_candidate, is_question_only
+       needs_review, is_no_answer
 FROM read_parquet($path)
 
 -- name: items
@@ -16,12 +16,12 @@ SELECT benchmark, any_value(config) AS config, split, instance_index,
            WHEN list_contains($with_own::VARCHAR[], benchmark)
            THEN list_contains($own::VARCHAR[], benchmark || ' ' || detector)
            ELSE list_contains($proving::VARCHAR[], detector) END) AS is_indexed,
-       CASE WHEN NOT is_indexed THEN coalesce(any_value(reason), $only_candidate) END
+       CASE WHEN NOT is_indexed THEN coalesce(any_value(reason), $only_review) END
            AS why_not_indexed
 FROM read_parquet($path)
 GROUP BY benchmark, split, instance_index
 ORDER BY benchmark, split, instance_index
 
--- name: indexability
+-- name: visibility
 SELECT benchmark, config, split, instance_index, detector, is_visible, reason, n_records, detail
 FROM read_parquet($path)

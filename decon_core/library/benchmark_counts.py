@@ -27,22 +27,22 @@ class BenchmarkCount:
     benchmark: str
     n_items: int
     n_records: int
-    n_findable_items: int = 0  # that a detector can find
-    n_leaked_findable_items: int = 0  # those of them that leaked
+    n_checkable_items: int = 0  # that a detector can find
+    n_leaked_checkable_items: int = 0  # those of them that leaked
     n_leaked_items: int = 0  # by any detector
     n_leaks: int = 0  # pairs of item and document
     n_documents: int = 0  # with a leak
-    n_question_only_items: int = 0  # not leaked anywhere, but question-only somewhere
-    n_question_only_documents: int = 0  # with a question of it, and no leak of any benchmark
-    n_candidate_items: int = 0  # not leaked anywhere, but a candidate somewhere
-    # Items that each detector finds: leaked, or candidates if its score is no proof.
+    n_no_answer_items: int = 0  # not leaked anywhere, but its question was found somewhere
+    n_no_answer_documents: int = 0  # with a question of it, and no leak of any benchmark
+    n_review_items: int = 0  # not leaked anywhere, but to review somewhere
+    # Items that each detector finds: leaked, or to review if its score is no proof.
     n_items_by_detector: dict[str, int] = field(default_factory=dict)
     n_items_by_all: int = 0  # found by every detector
 
     @property
     def n_known_items(self) -> int:
         """The items that can be found, or were found in another form than can be."""
-        return self.n_findable_items + self.n_leaked_items - self.n_leaked_findable_items
+        return self.n_checkable_items + self.n_leaked_items - self.n_leaked_checkable_items
 
 
 @dataclass(frozen=True)
@@ -50,29 +50,29 @@ class Counts:
     """The counts of each benchmark, and of pairs of an item and a document in all of them."""
 
     benchmarks: list[BenchmarkCount]
-    n_question_only: int
-    n_candidates: int
+    n_no_answer: int
+    n_review: int
 
 
 def count_matches(
-    matches: Path, indexability: Path, versions: Sequence[Version], policy: Policy
+    matches: Path, visibility: Path, versions: Sequence[Version], policy: Policy
 ) -> Counts:
     """Count the matches, and the items that can be found, from the files of a folder scan."""
     found = {row["benchmark"]: row for row in _pairs_by_benchmark(matches)}
-    findable = {row.pop("benchmark"): row for row in _findable(matches, indexability, policy)}
-    n_question_only = sum(row.pop("n_question_only") for row in found.values())
-    n_candidates = sum(row.pop("n_candidates") for row in found.values())
+    checkable = {row.pop("benchmark"): row for row in _checkable(matches, visibility, policy)}
+    n_no_answer = sum(row.pop("n_no_answer") for row in found.values())
+    n_review = sum(row.pop("n_review") for row in found.values())
     counts = {
         version.benchmark: BenchmarkCount(
             n_items=version.n_items,
             n_records=version.n_records,
-            **findable.get(version.benchmark, {}),
+            **checkable.get(version.benchmark, {}),
             n_items_by_detector=dict.fromkeys(policy.detectors, 0),
             **found.get(version.benchmark, {"benchmark": version.benchmark}),
         )
         for version in versions
     }
-    detected = pl.scan_parquet(matches).filter(pl.col("is_contaminated") | pl.col("is_candidate"))
+    detected = pl.scan_parquet(matches).filter(pl.col("is_contaminated") | pl.col("needs_review"))
     by_item = detected.group_by("benchmark", *_ITEM)
     sets = by_item.agg(detectors=pl.col("detector").unique().sort())
     for row in _rows(sets.group_by("benchmark", "detectors").agg(n=pl.len())):
@@ -80,25 +80,25 @@ def count_matches(
         count.n_items_by_all += row["n"] if len(row["detectors"]) == len(policy.detectors) else 0
         for detector in row["detectors"]:
             count.n_items_by_detector[detector] += row["n"]
-    return Counts([*counts.values()], n_question_only, n_candidates)
+    return Counts([*counts.values()], n_no_answer, n_review)
 
 
 def _pairs_by_benchmark(matches: Path) -> list[dict[str, Any]]:
     """Count pairs, items and documents.
 
-    A pair of an item and a document is a leak if any detector calls it one; else question-only;
-    else a candidate.
+    A pair of an item and a document is a leak if any detector calls it one; else `no answer`;
+    else `review`.
     """
-    is_leak, is_question, is_candidate = map(
-        pl.col, ("is_contaminated", "is_question_only", "is_candidate")
+    is_leak, is_question, needs_review = map(
+        pl.col, ("is_contaminated", "is_no_answer", "needs_review")
     )
     pairs = (
         pl.scan_parquet(matches)
         .group_by("benchmark", *_ITEM, *_DOCUMENT)
-        .agg(is_leak.any(), is_question.any(), is_candidate.any())
+        .agg(is_leak.any(), is_question.any(), needs_review.any())
         .with_columns(
             is_question & ~is_leak,
-            is_candidate & ~(is_leak | is_question),
+            needs_review & ~(is_leak | is_question),
             is_leak.any().over("benchmark", *_ITEM).alias("is_leaked_item"),
             is_leak.any().over(*_DOCUMENT).alias("is_leaky_document"),
         )
@@ -110,25 +110,25 @@ def _pairs_by_benchmark(matches: Path) -> list[dict[str, Any]]:
             n_leaked_items=item.filter(is_leak).n_unique(),
             n_leaks=is_leak.sum(),
             n_documents=document.filter(is_leak).n_unique(),
-            n_question_only_items=item.filter(is_question & in_clean_item).n_unique(),
-            n_question_only_documents=document.filter(is_question & in_clean_document).n_unique(),
-            n_candidate_items=item.filter(is_candidate & in_clean_item).n_unique(),
-            n_question_only=is_question.sum(),
-            n_candidates=is_candidate.sum(),
+            n_no_answer_items=item.filter(is_question & in_clean_item).n_unique(),
+            n_no_answer_documents=document.filter(is_question & in_clean_document).n_unique(),
+            n_review_items=item.filter(needs_review & in_clean_item).n_unique(),
+            n_no_answer=is_question.sum(),
+            n_review=needs_review.sum(),
         )
     )
 
 
-def _findable(matches: Path, indexability: Path, policy: Policy) -> list[dict[str, Any]]:
+def _checkable(matches: Path, visibility: Path, policy: Policy) -> list[dict[str, Any]]:
     """Count, per benchmark, the items that can be found as leaks, and those of them that leaked."""
     item = ("benchmark", *_ITEM)
     is_seen = pl.col("is_visible") & may_prove(policy)
-    seen = pl.scan_parquet(indexability).filter(is_seen).select(item).unique()
+    seen = pl.scan_parquet(visibility).filter(is_seen).select(item).unique()
     leaked = pl.scan_parquet(matches).filter("is_contaminated").select(item).unique()
     both = seen.join(leaked.with_columns(is_leaked=pl.lit(1)), on=item, how="left")
     return _rows(
         both.group_by("benchmark").agg(
-            n_findable_items=pl.len(), n_leaked_findable_items=pl.col("is_leaked").sum()
+            n_checkable_items=pl.len(), n_leaked_checkable_items=pl.col("is_leaked").sum()
         )
     )
 

@@ -53,9 +53,9 @@ class Finding:
     score: float
     is_leak: bool
     """Whether it is one by the policy's thresholds for this detector and benchmark."""
-    is_question_only: bool
+    is_no_answer: bool
     """Found without its answer: not a leak, but not clean either."""
-    is_candidate: bool
+    needs_review: bool
     """Found in a way that is no proof: in other words, with other numbers, in part."""
     question_overlap: float | None
     answer_overlap: float | None
@@ -76,11 +76,11 @@ class Finding:
 
     @property
     def call(self) -> str:
-        """What the policy calls it: leak, question only, candidate, or no leak."""
+        """What the policy calls it: leak, no answer, review, or no leak."""
         calls = {
             "leak": self.is_leak,
-            "question only": self.is_question_only,
-            "candidate": self.is_candidate,
+            "no answer": self.is_no_answer,
+            "review": self.needs_review,
         }
         return next((call for call, is_called in calls.items() if is_called), "no leak")
 
@@ -89,8 +89,8 @@ class Finding:
 class Findings(Sequence[Finding]):
     """What was found in one text or row; empty if nothing was.
 
-    Has every match down to the evidence floor of its detector, as a scan keeps them. `is_leaked`
-    and `is_kept` are what the policy decides.
+    Has every match down to the lowest recorded score of its detector, as a scan keeps them.
+    `is_leaked` and `is_kept` are what the policy decides.
     """
 
     row: int

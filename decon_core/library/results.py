@@ -1,9 +1,9 @@
 """What a scan of a folder writes: matches, ledger, counts and summary.
 
-<out>/matches.parquet   every match down to the evidence floor, with score and classification
+<out>/matches.parquet   every match down to the lowest recorded score, with score and classification
 <out>/ledger.jsonl      per shard: counts of rows and matches, unreadable rows
 <out>/skipped.jsonl     files, folders and links that were not read, and why
-<out>/indexability.parquet   which items each detector can find, and why not the others
+<out>/visibility.parquet   which items each detector can find, and why not the others
 <out>/common.parquet    n-grams of the benchmarks that are in many documents
 <out>/summary.json      the counts; written last, when everything else is complete
 <out>/sample.csv        estimates for the whole corpus, if only a sample was scanned
@@ -52,7 +52,7 @@ LEDGER_FILE = "ledger.jsonl"
 SKIPPED_FILE = "skipped.jsonl"
 SUMMARY_FILE = "summary.json"
 COMMON_FILE = "common.parquet"
-INDEXABILITY_FILE = "indexability.parquet"
+VISIBILITY_FILE = "visibility.parquet"
 COMPAT_FOLDER = "compat"
 CLEAN_FOLDER = "clean"
 STORE_FOLDER = ".store"
@@ -79,14 +79,14 @@ class Outcome:
     n_matches: int = 0
     n_leaks: int = 0
     n_contaminated_documents: int = 0
-    n_question_only: int = 0  # pairs of item and document, in documents without a leak of the item
-    n_question_only_documents: int = 0  # without a leak, but with a question without its answer
-    n_candidates: int = 0  # pairs of item and document that are neither
-    n_candidate_documents: int = 0  # that are neither, but with a candidate
+    n_no_answer: int = 0  # pairs of item and document, in documents without a leak of the item
+    n_no_answer_documents: int = 0  # without a leak, but with a question without its answer
+    n_review: int = 0  # pairs of item and document that are neither
+    n_review_documents: int = 0  # that are neither, but need review
     n_common: int = 0  # n-grams that are in many documents
     n_unseen: dict[str, int] = field(default_factory=dict)  # by detector: items it cannot find
     # Items that no chosen detector can find, by benchmark and by another detector that could.
-    findable_by_others: dict[str, dict[str, int]] = field(default_factory=dict)
+    checkable_by_others: dict[str, dict[str, int]] = field(default_factory=dict)
     # Benchmarks in a script that the tokenizer splits into letters.
     split_scripts: list[Problem] = field(default_factory=list)
     failed: list[Problem] = field(default_factory=list)
@@ -166,10 +166,10 @@ def write_matches(
                     stratum.n_sampled += ledger["n_documents"]
                     stratum.n_draws += shard.sample.n_draws(ledger["n_rows_with_blank"])
             lines.write(orjson.dumps(line) + b"\n")
-    files = out / MATCHES_FILE, out / INDEXABILITY_FILE
+    files = out / MATCHES_FILE, out / VISIBILITY_FILE
     counts = count_matches(*files, reader.versions, reader.policy)
     outcome.benchmarks = counts.benchmarks
-    outcome.n_question_only, outcome.n_candidates = counts.n_question_only, counts.n_candidates
+    outcome.n_no_answer, outcome.n_review = counts.n_no_answer, counts.n_review
     outcome.n_leaks = sum(count.n_leaks for count in counts.benchmarks)
     rule = UnreadRule(((source.name, source.ignore),))
     outcome.unread_text = next(iter(unread_texts(ledgers, rule)), None)
@@ -181,8 +181,8 @@ COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short"
 _COUNTS_FOUND = (
     "n_matches",
     "n_contaminated_documents",
-    "n_question_only_documents",
-    "n_candidate_documents",
+    "n_no_answer_documents",
+    "n_review_documents",
 )
 _NOT_SAMPLED = "n_documents_not_sampled"  # in the ledger of a sample
 
@@ -198,11 +198,11 @@ def _line_of_unread(shard: Shard, failed: Sequence[Problem]) -> dict[str, Any]:
 
 def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict[str, Any]:
     leaks = entries.filter(entries["is_contaminated"])
-    questions = entries.filter(entries["is_question_only"])
-    candidates = entries.filter(entries["is_candidate"])
+    questions = entries.filter(entries["is_no_answer"])
+    to_review = entries.filter(entries["needs_review"])
     rows_of_leaks = {*leaks["row"].to_pylist()}
     rows_of_questions = {*questions["row"].to_pylist()} - rows_of_leaks
-    rows_of_candidates = {*candidates["row"].to_pylist()} - rows_of_leaks - rows_of_questions
+    rows_to_review = {*to_review["row"].to_pylist()} - rows_of_leaks - rows_of_questions
     has_lines = isinstance(format_of(Path(shard.path)), LineFormat)
     return {
         "file": shard.name,
@@ -212,10 +212,10 @@ def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict
         "n_matches": entries.num_rows,
         "n_leaks": leaks.num_rows,
         "n_contaminated_documents": len(rows_of_leaks),
-        "n_question_only": questions.num_rows,
-        "n_question_only_documents": len(rows_of_questions),
-        "n_candidates": candidates.num_rows,
-        "n_candidate_documents": len(rows_of_candidates),
+        "n_no_answer": questions.num_rows,
+        "n_no_answer_documents": len(rows_of_questions),
+        "n_review": to_review.num_rows,
+        "n_review_documents": len(rows_to_review),
         **{
             name: [{"line": row["row"] + 1, **row} if has_lines else row for row in ledger[name]]
             for name in ("unreadable", "invalid_utf8")
@@ -247,8 +247,8 @@ _IN_SUMMARY = (
     "n_unreadable",
     "n_invalid_utf8",
     "n_leaks",
-    "n_question_only",
-    "n_candidates",
+    "n_no_answer",
+    "n_review",
 )
 
 
@@ -260,7 +260,7 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
         **{name: getattr(outcome, name) for name in _IN_SUMMARY},
         "n_common_ngrams": outcome.n_common,
         "n_items_not_visible": outcome.n_unseen,
-        "n_items_findable_by_others": outcome.findable_by_others,
+        "n_items_checkable_by_others": outcome.checkable_by_others,
         "not_looked_at": [one.path for one in outcome.unexpected],
         "unread": [{"path": path, "n_bytes": n} for path, n in unread],
         "n_shards_without_a_readable_row": len(outcome.unread),

@@ -21,9 +21,9 @@ from decon_core.corpus.packs import Pack, Shard, only_shards, require_names_in_u
 from decon_core.corpus.sample import Sample, sampled_packs
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch, pack_key
 from decon_core.decisions.common_ngrams import freeze_common
-from decon_core.decisions.indexability import blind_items, findable_by_others
 from decon_core.decisions.scripts import split_scripts
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
+from decon_core.decisions.visibility import blind_items, checkable_by_others
 from decon_core.errors import CorpusError, DamagedError, InputError, Problem, collecting
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
@@ -146,7 +146,7 @@ def _scan_folder(
     failed = _scan_pack(request, index, pack, engine, on_step, on_progress)
     unread = {shard.name for shard in _missing(index, pack)}
     scanned = results.ScannedPack(index.reader(request.verdicts), pack, unread)
-    write_parquet(out / results.INDEXABILITY_FILE, index.visibility)
+    write_parquet(out / results.VISIBILITY_FILE, index.visibility)
     n_unseen = Counter(index.invisible["detector"].to_pylist())
     outcome = results.Outcome(
         failed=failed,
@@ -157,7 +157,7 @@ def _scan_folder(
         n_common=_write_common(out, index, scanned),
         n_unseen={name: n_unseen[name] for name in policy.detectors},
         split_scripts=split_scripts(store, index.versions, policy),
-        findable_by_others=findable_by_others(store, index.versions, policy, index.visibility),
+        checkable_by_others=checkable_by_others(store, index.versions, policy, index.visibility),
         sample=request.sample,
     )
     with atomic_path(out / results.SKIPPED_FILE) as path:

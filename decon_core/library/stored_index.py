@@ -30,9 +30,9 @@ from decon_core.benchmarks.records import (
     save_records,
 )
 from decon_core.config.policy import Policy, unknown_benchmarks
-from decon_core.decisions.indexability import indexability
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
+from decon_core.decisions.visibility import visibility_table
 from decon_core.errors import ConfigError, DamagedError, InputError, Problem, StaleError
 from decon_core.index.parts import index_alone, index_fingerprint
 from decon_core.scan.blocks import Scanner
@@ -79,7 +79,7 @@ class StoredIndex:
     @cached_property
     def visibility(self) -> pa.Table:
         """One row per item and detector: whether the detector can find it, and why not."""
-        return indexability(self.store, self.versions, self.policy)
+        return visibility_table(self.store, self.versions, self.policy)
 
     @property
     def invisible(self) -> pa.Table:

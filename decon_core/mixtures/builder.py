@@ -20,7 +20,7 @@ from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import ConfigError
-from decon_core.index.idf import current_snapshot_fingerprint
+from decon_core.index.term_weights import current_snapshot_fingerprint
 from decon_core.mixtures.card import CARD, Share, card_of, digest_of_labels, listing_of
 from decon_core.mixtures.composition import Labels, labels_of
 from decon_core.mixtures.control import draw_fingerprint
@@ -231,7 +231,7 @@ class Builder:
             "mixture": mixture.name,
             "declared": mixture.to_json(),
             "scan": self.reader.scan,
-            "idf_snapshot": current_snapshot_fingerprint(self.store),
+            "term_weights": current_snapshot_fingerprint(self.store),
             "policy": asdict(self.policy),
             "unreadable": self.policy.unreadable,
             "invalid_utf8": self.policy.invalid_utf8,

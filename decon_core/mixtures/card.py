@@ -36,8 +36,8 @@ _SIZES = (
 
 
 # Counts by detector or benchmark: ("detector", "decon"), ("benchmark", "gsm8k"), and ("", "") for
-# all leaks. Documents with questions only and no leak: ("question only of", "gsm8k"), and
-# ("question only", "") for all.
+# all leaks. Documents with questions only and no leak: ("no answer of", "gsm8k"), and
+# ("no answer", "") for all.
 Counts = Counter[tuple[str, str]]
 
 
@@ -56,7 +56,7 @@ def count_leaks(removed: Path) -> tuple[Counts, Counts]:
     columns = ["shard", "row", "n_tokens", "why", "detector", "benchmark"]
     rows = read_parquet(removed, columns=columns)
     leaks = rows.filter(pc.field("why") == "leak")
-    questions = rows.filter(pc.field("why") == "question only")
+    questions = rows.filter(pc.field("why") == "no answer")
     document = ["shard", "row"]
     questions = questions.join(leaks.select(document), document, join_type="left anti")
     n_documents, n_tokens = Counts(), Counts()
@@ -64,8 +64,8 @@ def count_leaks(removed: Path) -> tuple[Counts, Counts]:
         ("", leaks, ""),
         ("detector", leaks, "detector"),
         ("benchmark", leaks, "benchmark"),
-        ("question only", questions, ""),
-        ("question only of", questions, "benchmark"),
+        ("no answer", questions, ""),
+        ("no answer of", questions, "benchmark"),
     ):
         once = table.group_by([*document, *filter(None, [by])]).aggregate([("n_tokens", "max")])
         for row in once.to_pylist():

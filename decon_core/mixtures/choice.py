@@ -30,8 +30,7 @@ Integers = npt.NDArray[np.int64]
 _OF_LEAK = ("detector", "benchmark", "split", "instance_index", "score")
 
 # Values of `REMOVED.why` that come from a scan.
-LEAKED, QUESTION_ONLY, CANDIDATE = FOUND = "leak", "question only", "candidate"
-CANDIDATES = "candidates"  # documents that hold nothing else, whether or not they stay
+LEAKED, NO_ANSWER, REVIEW = FOUND = "leak", "no answer", "review"
 HIDDEN = "hidden"  # of `slot_kind`: the row goes whole, as its reference answer cannot be cut
 
 
@@ -66,7 +65,7 @@ class RowActions:
     gone: dict[int, list[Reason]] = field(default_factory=dict)
     cut: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # entries to cut out
     leaks: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # entries, by row
-    # Documents with a leak, with questions only, and with candidates only.
+    # Documents with a leak, with questions alone, and with matches to review alone.
     n_found: Counter[str] = field(default_factory=Counter)
     # Rows in which replacement characters take the place of bytes that are not UTF-8.
     replaced: set[int] = field(default_factory=set)
@@ -91,7 +90,7 @@ def leaks_of(
 
 def _by_row(entries: Iterable[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
     by_row: dict[int, list[dict[str, Any]]] = {}
-    for entry in sorted(entries, key=lambda entry: entry["is_question_only"]):
+    for entry in sorted(entries, key=lambda entry: entry["is_no_answer"]):
         by_row.setdefault(entry["row"], []).append(entry)
     return dict(sorted(by_row.items()))
 
@@ -99,14 +98,14 @@ def _by_row(entries: Iterable[dict[str, Any]]) -> dict[int, list[dict[str, Any]]
 def counted_leaks(
     entries: pa.Table, mixture: Mixture, calibration: Calibration
 ) -> list[dict[str, Any]]:
-    """Return the entries that the mixture counts as leaks or question-only, in their order."""
-    is_found = pc.field("is_contaminated") | pc.field("is_question_only") | pc.field("is_candidate")
+    """Return the entries that the mixture counts as leaks or as `no answer`, in their order."""
+    is_found = pc.field("is_contaminated") | pc.field("is_no_answer") | pc.field("needs_review")
     if mixture.hidden == "keep":
         is_found &= pc.field("slot_kind") != HIDDEN
     found = entries.filter(is_found).to_pylist()
     counted = [entry for entry in found if counts(entry, mixture.leaks, calibration)]
     for entry in counted:
-        if entry["is_candidate"]:
+        if entry["needs_review"]:
             entry["probability"] = probability_of(entry, mixture.leaks, calibration)
             entry["is_unproven"] = not is_probable(entry, mixture.leaks, calibration)
     return counted
@@ -117,18 +116,18 @@ def _class_of(entries: Sequence[dict[str, Any]]) -> str:
     whys = {_why(entry) for entry in entries}
     if LEAKED in whys:
         return LEAKED
-    return QUESTION_ONLY if QUESTION_ONLY in whys else CANDIDATES
+    return NO_ANSWER if NO_ANSWER in whys else REVIEW
 
 
 def _why(entry: Mapping[str, Any]) -> str:
-    if entry["is_question_only"]:
-        return QUESTION_ONLY
-    return CANDIDATE if entry.get("is_unproven") else LEAKED
+    if entry["is_no_answer"]:
+        return NO_ANSWER
+    return REVIEW if entry.get("is_unproven") else LEAKED
 
 
 def is_only_questions(entries: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether all entries of a document are question-only."""
-    return all(entry["is_question_only"] for entry in entries)
+    """Return whether all entries of a document lack the answer."""
+    return all(entry["is_no_answer"] for entry in entries)
 
 
 def choose_rows(
@@ -162,10 +161,10 @@ def choose_rows(
         leaks = _by_row(counted_leaks(entries, mixture, reader.calibration))
         choice.n_found = Counter(map(_class_of, leaks.values()))
         # Documents without any, but with what the mixture would count if it were proven.
-        candidates = entries.filter(pc.field("is_candidate")).to_pylist()
-        rows = {entry["row"] for entry in candidates if would_count(entry, mixture.leaks)}
-        if n_candidates := len(rows.difference(leaks)):
-            choice.n_found[CANDIDATES] += n_candidates
+        to_review = entries.filter(pc.field("needs_review")).to_pylist()
+        rows = {entry["row"] for entry in to_review if would_count(entry, mixture.leaks)}
+        if n_review := len(rows.difference(leaks)):
+            choice.n_found[REVIEW] += n_review
         _choose_by_leaks(choice, leaks, sizes, mixture)
     return choice
 

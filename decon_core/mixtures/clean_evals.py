@@ -7,9 +7,9 @@
 
 The training data stays unchanged. Scores on the remaining items are scores on unseen items, as far
 as the detectors can see. Items of which only the question was found, without its answer, stay; the
-manifest lists them (`question_only`), so that they can be left out as well. So do items
-that are only candidates, as a detector found them whose score is no proof (`candidates`), and items
-that no chosen detector can find, of which nothing is known (`not_findable`).
+manifest lists them (`no_answer`), so that they can be left out as well. So do items
+that need review (`review`), and items
+that no chosen detector can find, of which nothing is known (`not_checkable`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from decon_core.config.detector_registry import get
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import exceeds
 from decon_core.corpus.packs import FILES, hashes_below
-from decon_core.decisions.indexability import BlindItems, blind_items, indexability
 from decon_core.decisions.match_reader import require_scanned
+from decon_core.decisions.visibility import BlindItems, blind_items, visibility_table
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.manifest import Built, current_manifest, fingerprint_of
 from decon_core.mixtures.preconditions import require_read, require_readable
@@ -45,7 +45,7 @@ _ITEM = ("split", "instance_index")
 
 _COLUMNS = [
     *("benchmark", "detector", "split", "instance_index", "row", "score", "is_contaminated"),
-    *("question_overlap", "answer_overlap", "is_question_only", "is_candidate"),
+    *("question_overlap", "answer_overlap", "is_no_answer", "needs_review"),
 ]
 
 # Increase this when the same inputs give different files, so that they are rebuilt.
@@ -61,8 +61,8 @@ class LeakedItems:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self.items: dict[Item, dict[str, Best]] = {}
-        self.question_only: dict[Item, Best] = {}
-        self.candidates: dict[Item, Best] = {}
+        self.no_answer: dict[Item, Best] = {}
+        self.for_review: dict[Item, Best] = {}
 
     def add(self, file: str, entries: pa.Table) -> None:
         """Add the entries of a shard. `file` is the name of the shard in the manifest."""
@@ -74,11 +74,11 @@ class LeakedItems:
                 _note(best, "score", entry["score"], document)
                 if get(entry["detector"]).compares_fields:
                     self._note_parts(best, entry)
-            elif entry["is_question_only"]:
-                best = self.question_only.setdefault(item, {})
+            elif entry["is_no_answer"]:
+                best = self.no_answer.setdefault(item, {})
                 _note(best, "question", entry["question_overlap"], document)
-            elif entry["is_candidate"]:
-                best = self.candidates.setdefault(item, {})
+            elif entry["needs_review"]:
+                best = self.for_review.setdefault(item, {})
                 _note(best, "score", entry["score"], document)
 
     def _note_parts(self, best: Best, entry: Mapping[str, Any]) -> None:
@@ -175,11 +175,11 @@ def _write_records(
         "version": version.fingerprint,
         "n_items": version.n_items,
         "n_items_left": version.n_items - len(removed),
-        "n_items_not_findable": len(blind),
+        "n_items_not_checkable": len(blind),
         "removed": removed,
-        "question_only": leaked.kept_items(leaked.question_only, version.benchmark),
-        "candidates": leaked.kept_items(leaked.candidates, version.benchmark),
-        "not_findable": [
+        "no_answer": leaked.kept_items(leaked.no_answer, version.benchmark),
+        "review": leaked.kept_items(leaked.for_review, version.benchmark),
+        "not_checkable": [
             {"split": split, "instance_index": instance} for split, instance in sorted(blind)
         ],
     }
@@ -231,7 +231,9 @@ class _LeakedOnce:
     @cached_property
     def blind(self) -> BlindItems:
         policy = self.builder.policy
-        return blind_items(indexability(self.builder.store, self.builder.versions, policy), policy)
+        return blind_items(
+            visibility_table(self.builder.store, self.builder.versions, policy), policy
+        )
 
 
 def _build(builder: Builder, version: Version, n_unreadable: int, leaked: _LeakedOnce) -> None:

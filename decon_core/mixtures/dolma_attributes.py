@@ -2,7 +2,7 @@
 
 Each file has one line per row of the shard, in order: the document's id, and lists of
 `[start, end, score]` spans in characters of its text, one list per reason: `<mixture>__leak`,
-`<mixture>__question_only`, `<mixture>__candidate`, `<mixture>__license`, `<mixture>__control`,
+`<mixture>__no_answer`, `<mixture>__review`, `<mixture>__license`, `<mixture>__control`,
 `<mixture>__no_leak`, `<mixture>__unreadable` and `<mixture>__invalid_utf8`. A reason without a
 position in the text, such as a license, spans the whole text.
 """

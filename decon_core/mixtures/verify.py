@@ -95,7 +95,7 @@ class Verification:
 class MixtureVerification(Verification):
     """The result of verifying a mixture."""
 
-    n_question_only: int = 0  # documents with a question without its answer, and no leak
+    n_no_answer: int = 0  # documents with a question without its answer, and no leak
     # Tokens of the trainer's tokenizer, of a mixture of loss masks.
     n_input_tokens: int = 0
     n_masked_tokens: int = 0
@@ -239,7 +239,7 @@ def _check_scan(
     """Compare counts and leaks of the scanned output with the manifest; add them to `result`."""
     reader = builder.reader_for(mixture)
     # Count leaks and questions of any kind of mixture; questions may stay, depending on settings.
-    counting = replace(mixture.leaks, question_only="remove")
+    counting = replace(mixture.leaks, no_answer="remove")
     with_questions = replace(mixture, take="clean", leaks=counting)
     accounts = read_json(builder.store.mixture_manifest(mixture.name, pack.name))["shards"]
     for shard, account in zip(pack.shards, accounts, strict=True):
@@ -253,9 +253,9 @@ def _check_scan(
             )
             if first := next(counted, None):
                 leaks[row] = first
-        n_question_only = sum(map(is_only_questions, by_row.values()))
-        result.n_question_only += n_question_only
-        result.n_leaks += len(by_row) - n_question_only
+        n_no_answer = sum(map(is_only_questions, by_row.values()))
+        result.n_no_answer += n_no_answer
+        result.n_leaks += len(by_row) - n_no_answer
         n_clean = result.n_documents - n_before - len(leaks)
         if mixture.take == "leaks" and n_clean:
             found, expected = f"{n_clean} documents without a leak", "only documents with a leak"
@@ -264,6 +264,6 @@ def _check_scan(
             continue
         for row, entry in sorted(leaks.items())[:_MOST_LISTED]:
             item = f"{entry['benchmark']} {entry['split']} {entry['instance_index']}"
-            what = "only the question" if entry["is_question_only"] else "a leak"
+            what = "only the question" if entry["is_no_answer"] else "a leak"
             where = f"{Path(shard.path).name}: row {row}"
             result.problems.append(Problem(where, f"{what} of {item}", "no leak"))

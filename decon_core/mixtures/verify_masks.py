@@ -35,7 +35,7 @@ from decon_core.text.trainer_tokens import TrainerTokenizer
 _MOST_LISTED = 20  # problems of a shard
 _ROWS_AT_ONCE = 256
 
-Entries = dict[int, list[dict[str, Any]]]  # leaks and question-only matches, by row
+Entries = dict[int, list[dict[str, Any]]]  # leaks and matches without the answer, by row
 Line = Mapping[str, Any]  # a row of a file of masks
 
 
@@ -72,7 +72,7 @@ class _Checker:
             self._reader, self._reader.needed_by(mixture), source=pack.source.name
         )
         # Count questions without answers, too, if the mixture keeps them.
-        counting = replace(mixture.leaks, question_only="remove")
+        counting = replace(mixture.leaks, no_answer="remove")
         self._counting = replace(mixture, leaks=counting)
 
     def check(
@@ -98,8 +98,8 @@ class _Checker:
                 result.problems.append(problem)
         del result.problems[_MOST_LISTED:]
         beside = [*found.values(), *(entries[row] for row in entries if row not in left)]
-        result.n_question_only = sum(map(is_only_questions, beside))
-        result.n_leaks = len(beside) - result.n_question_only
+        result.n_no_answer = sum(map(is_only_questions, beside))
+        result.n_leaks = len(beside) - result.n_no_answer
         unmasked = sizes.at([row for row in rows if row not in left])
         result.n_tokens = int(sizes.n_tokens[unmasked].sum())
         result.n_tokens += sum(n_tokens for _, n_tokens in new_sizes.values())

@@ -1,1 +1,1 @@
-"""Whether results can be trusted: canaries, damaged files, what each detector can see."""
+"""Whether results can be trusted: self-tests, damaged files, what each detector can see."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from decon_core.errors import DeconError, Problem
 from decon_core.feature import feature_folders
-from decon_core.index.idf import current_snapshot_fingerprint, outdated_members
+from decon_core.index.term_weights import current_snapshot_fingerprint, outdated_members
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.manifest import faults_without_pack, listed_files
 from decon_core.storage.checksums import damaged, fault_of, hash_file, is_whole
@@ -103,7 +103,7 @@ def _removed_with(store: Store, path: Path) -> list[Path]:
         return [path, store.current_common]
     if kind == "idf":
         # Only if the current records give the same counts: else weights would change silently,
-        # which only `--refreeze` may do.
+        # which only `--new-term-weights` may do.
         with suppress(DeconError):
             if path.stem == current_snapshot_fingerprint(store) and not outdated_members(store):
                 return [store.current_snapshot]  # a first freeze then replaces the damaged file

@@ -32,10 +32,10 @@ def faults_of_clean_benchmark(store: Store, benchmark: str) -> Iterator[Problem]
     if both := left & removed:
         found = f"{len(both):,} items that leaked, the first {min(both)}"
         yield Problem(str(table), found, "none of them", _BUILD_AGAIN)
-    unknown = {tuple(one[name] for name in _ITEM) for one in manifest["not_findable"]}
-    if not unknown <= left or len(unknown) != manifest["n_items_not_findable"]:
+    unknown = {tuple(one[name] for name in _ITEM) for one in manifest["not_checkable"]}
+    if not unknown <= left or len(unknown) != manifest["n_items_not_checkable"]:
         found = f"{len(unknown & left):,} of the items that cannot be found"
-        expected = f"{manifest['n_items_not_findable']:,}"
+        expected = f"{manifest['n_items_not_checkable']:,}"
         yield Problem(str(table), found, expected, _BUILD_AGAIN)
     if len(left) + len(removed) != manifest["n_items"] or len(left) != manifest["n_items_left"]:
         found = f"{len(left):,} items, and {len(removed):,} removed"

@@ -40,9 +40,9 @@ _SUMMARY = """
            (SELECT count(*) FROM findings WHERE is_contaminated),
            (SELECT count(*) FROM documents WHERE is_contaminated),
            (SELECT count(*) FROM unreadable),
-           (SELECT count(*) FROM item_status WHERE status = 'question-only'),
-           (SELECT count(*) FROM documents WHERE is_question_only),
-           (SELECT count(*) FROM item_status WHERE status = 'candidate')
+           (SELECT count(*) FROM item_status WHERE status = 'no answer'),
+           (SELECT count(*) FROM documents WHERE is_no_answer),
+           (SELECT count(*) FROM item_status WHERE status = 'review')
 """
 
 
@@ -55,9 +55,9 @@ class ReportSummary:
     n_matches: int  # pairs of item and document
     n_contaminated_documents: int
     n_unreadable: int
-    n_question_only: int  # items that did not leak, but whose question was found
-    n_question_only_documents: int  # documents with the question of an item and no leak
-    n_candidates: int  # items that are neither, but found by a detector whose score is no proof
+    n_no_answer: int  # items that did not leak, but whose question was found
+    n_no_answer_documents: int  # documents with the question of an item and no leak
+    n_review: int  # items that are neither, but found by a detector whose score is no proof
     n_shards_without_mixture: int  # shards for which a mixture is missing or out of date
     gaps: tuple[Gap, ...] = ()  # shards not scanned against every benchmark
 

@@ -6,16 +6,16 @@ CREATE MACRO answer_in_words(overlap) AS CASE
     WHEN overlap > 0 THEN 'with part of its answer'
     WHEN overlap IS NOT NULL THEN 'without its answer' END;
 
--- The decisive match (`best`) of a document and an item: leaks come first, then question-only matches,
--- then candidates, then matches that reach a threshold, then the highest score. So a reviewer who clears
+-- The decisive match (`best`) of a document and an item: leaks come first, then no-answer matches,
+-- then those to review, then matches that reach a threshold, then the highest score. So a reviewer who clears
 -- the match that made the leak does not have to review another one.
 CREATE TABLE findings AS
-SELECT * EXCLUDE (best, answer_overlap, is_by_score, is_contaminated, is_question_only,
-                 is_candidate),
+SELECT * EXCLUDE (best, answer_overlap, is_by_score, is_contaminated, is_no_answer,
+                 needs_review),
        answer_overlap, answer_in_words(answer_overlap) AS answer_found,
        best.kind AS kind, best.score AS score, best.pair AS pair, best.verdict AS verdict,
-       is_by_score, is_contaminated, is_question_only AND NOT is_contaminated AS is_question_only,
-       is_candidate AND NOT (is_contaminated OR is_question_only) AS is_candidate
+       is_by_score, is_contaminated, is_no_answer AND NOT is_contaminated AS is_no_answer,
+       needs_review AND NOT (is_contaminated OR is_no_answer) AS needs_review
 FROM (
     SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
            benchmark, any_value(config) AS config, split, instance_index,
@@ -29,17 +29,17 @@ FROM (
                                   WHEN is_correct IS DISTINCT FROM false THEN answer_overlap END)
                          FILTER (is_contaminated), 0) END AS answer_overlap,
            arg_max({kind: kind, score: score, pair: pair, verdict: verdict},
-                   (is_contaminated, is_question_only, is_candidate, is_by_score, score, pair)) AS best,
+                   (is_contaminated, is_no_answer, needs_review, is_by_score, score, pair)) AS best,
            bool_or(is_by_score) AS is_by_score,
            bool_or(is_contaminated) AS is_contaminated,
-           bool_or(is_question_only) AS is_question_only,
-           bool_or(is_candidate) AS is_candidate
+           bool_or(is_no_answer) AS is_no_answer,
+           bool_or(needs_review) AS needs_review
     FROM matches
     GROUP BY source, pack, shard_name, row, benchmark, split, instance_index
 )
 ORDER BY source, shard_name, row, benchmark, split, instance_index;
 COMMENT ON TABLE findings IS
-    'One row per finding, a document and an item that was found in it: its kind, and whether it is a leak, question-only or a candidate, by which detectors or by which verdict';
+    'One row per finding, a document and an item that was found in it: its kind, and its class (leak, no answer, review), by which detectors or by which verdict';
 COMMENT ON COLUMN findings.source IS 'name of the source';
 COMMENT ON COLUMN findings.pack IS 'pack of the shard: shards that are scanned together';
 COMMENT ON COLUMN findings.shard_name IS 'name of the shard within its source';
@@ -64,22 +64,22 @@ COMMENT ON COLUMN findings.pair IS 'pair of the decisive match';
 COMMENT ON COLUMN findings.verdict IS 'verdict of a reviewer on that pair; null if there is none';
 COMMENT ON COLUMN findings.is_by_score IS 'whether a score reaches its threshold';
 COMMENT ON COLUMN findings.is_contaminated IS 'whether it is a leak: by score or by verdict';
-COMMENT ON COLUMN findings.is_question_only IS
+COMMENT ON COLUMN findings.is_no_answer IS
     'whether it is no leak, but the document contains the question, verbatim or nearly so, without its answer';
-COMMENT ON COLUMN findings.is_candidate IS
+COMMENT ON COLUMN findings.needs_review IS
     'whether it is neither, but found in a way that is no proof, and nobody confirmed or cleared it';
 
 CREATE TABLE documents AS
 SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
        count(*) FILTER (is_contaminated) AS n_leaked_items,
        count(DISTINCT benchmark) FILTER (is_contaminated) AS n_benchmarks,
-       count(*) FILTER (is_question_only) AS n_question_only_items,
-       count(*) FILTER (is_candidate) AS n_candidate_items,
+       count(*) FILTER (is_no_answer) AS n_no_answer_items,
+       count(*) FILTER (needs_review) AS n_review_items,
        count(*) AS n_found_items,
        max(score) AS best_score,
        bool_or(is_contaminated) AS is_contaminated,
-       bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only,
-       bool_or(is_candidate) AND NOT bool_or(is_contaminated OR is_question_only) AS is_candidate
+       bool_or(is_no_answer) AND NOT bool_or(is_contaminated) AS is_no_answer,
+       bool_or(needs_review) AND NOT bool_or(is_contaminated OR is_no_answer) AS needs_review
 FROM findings
 GROUP BY source, pack, shard_name, row
 ORDER BY source, shard_name, row;
@@ -92,25 +92,25 @@ COMMENT ON COLUMN documents.row IS 'row of the document in its shard';
 COMMENT ON COLUMN documents.doc_id IS 'id of the document, if it has one';
 COMMENT ON COLUMN documents.n_leaked_items IS 'number of items that leaked into the document';
 COMMENT ON COLUMN documents.n_benchmarks IS 'number of benchmarks of these items';
-COMMENT ON COLUMN documents.n_question_only_items IS
+COMMENT ON COLUMN documents.n_no_answer_items IS
     'number of items whose question the document contains without the answer';
-COMMENT ON COLUMN documents.n_candidate_items IS 'number of items that are candidates in it';
+COMMENT ON COLUMN documents.n_review_items IS 'number of items to review in it';
 COMMENT ON COLUMN documents.n_found_items IS
-    'number of items with a match, down to the evidence floor';
+    'number of items with a match, down to the lowest recorded score';
 COMMENT ON COLUMN documents.best_score IS 'highest score of the decisive matches';
 COMMENT ON COLUMN documents.is_contaminated IS 'whether any item leaked into the document';
-COMMENT ON COLUMN documents.is_question_only IS
+COMMENT ON COLUMN documents.is_no_answer IS
     'whether no item leaked, but the document contains the question of one without its answer; such a document is not clean';
-COMMENT ON COLUMN documents.is_candidate IS
-    'whether it is neither, but an item is a candidate in it; such a document is not clean';
+COMMENT ON COLUMN documents.needs_review IS
+    'whether it is neither, but needs review; such a document is not clean';
 
 CREATE TABLE item_detectors AS
 SELECT benchmark, split, instance_index, detector,
        count(DISTINCT (source, shard_name, row)) FILTER (is_contaminated) AS n_documents,
        max(score) FILTER (is_contaminated) AS best_score,
-       count(DISTINCT (source, shard_name, row)) FILTER (is_question_only)
-           AS n_question_only_documents,
-       count(DISTINCT (source, shard_name, row)) FILTER (is_candidate) AS n_candidate_documents,
+       count(DISTINCT (source, shard_name, row)) FILTER (is_no_answer)
+           AS n_no_answer_documents,
+       count(DISTINCT (source, shard_name, row)) FILTER (needs_review) AS n_review_documents,
        max(score) AS best_found,
        max(holds_to) AS holds_to
 FROM matches
@@ -126,10 +126,10 @@ COMMENT ON COLUMN item_detectors.n_documents IS
     'number of documents in which it is a leak by this detector';
 COMMENT ON COLUMN item_detectors.best_score IS
     'highest score of these leaks; null if there is none';
-COMMENT ON COLUMN item_detectors.n_question_only_documents IS
+COMMENT ON COLUMN item_detectors.n_no_answer_documents IS
     'number of documents in which the detector found its question without the answer';
-COMMENT ON COLUMN item_detectors.n_candidate_documents IS
-    'number of documents in which it is a candidate';
+COMMENT ON COLUMN item_detectors.n_review_documents IS
+    'number of documents in which it needs review';
 COMMENT ON COLUMN item_detectors.best_found IS 'highest score of all matches of the detector';
 COMMENT ON COLUMN item_detectors.holds_to IS
     'highest threshold of the sweep at which the item would leak, by score alone';

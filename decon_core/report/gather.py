@@ -21,20 +21,20 @@ from decon_core.benchmarks.records import load_records
 from decon_core.config.load import Report
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import current_common, has_common
-from decon_core.decisions.indexability import (
-    ONLY_CANDIDATE,
-    findable_by_others,
-    indexability,
-)
 from decon_core.decisions.judging import may_prove
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import Verdicts
+from decon_core.decisions.visibility import (
+    ONLY_REVIEW,
+    checkable_by_others,
+    visibility_table,
+)
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs, wanted_workers
 from decon_core.execution.local import LOCAL
-from decon_core.index.idf import read_current
 from decon_core.index.parts import index_fingerprint, open_part
+from decon_core.index.term_weights import read_current
 from decon_core.mixtures.builder import Builder
 from decon_core.report.tables import TABLES, beside
 from decon_core.scan.coverage import Gap, missing_by_shard
@@ -68,7 +68,7 @@ def small_tables(
     unread.
     """
     store, versions = reader.store, reader.versions
-    visible = indexability(store, versions, reader.policy)
+    visible = visibility_table(store, versions, reader.policy)
     common = COMMON.empty_table()
     if has_common(store, packs, versions, reader.policy, reader.scan, missing_by_shard(gaps)):
         common = current_common(store, reader.scan, reader.policy)[1]
@@ -86,10 +86,10 @@ def small_tables(
             }
             for gap in gaps
         ],
-        "findable_by_others": [
+        "checkable_by_others": [
             {"benchmark": benchmark, "detector": name, "n_items": n}
             for benchmark, counts in sorted(
-                findable_by_others(store, versions, reader.policy, visible).items()
+                checkable_by_others(store, versions, reader.policy, visible).items()
             )
             for name, n in sorted(counts.items())
         ],
@@ -97,7 +97,7 @@ def small_tables(
     }
     return {
         "items": _items(reader, visible),
-        "indexability": visible,
+        "visibility": visible,
         "common_ngrams": common,
         **{name: _table(name, rows_of_table) for name, rows_of_table in rows.items()},
     }
@@ -123,7 +123,7 @@ def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[Row]:
             "n_items": version.n_items,
             "n_records": version.n_records,
             "n_indexed_records": int(open_part(reader.store, version, index).entries.records.size),
-            "is_in_idf_snapshot": members.get(version.benchmark) == version.fingerprint,
+            "is_in_term_weights": members.get(version.benchmark) == version.fingerprint,
             "thresholds": json.dumps(reader.policy.for_benchmark(version.benchmark).thresholds),
             "n_shards_not_scanned": n_not_scanned[version.benchmark],
         }
@@ -150,7 +150,7 @@ def _items(reader: MatchReader, visible: pa.Table) -> pa.Table:
     )
     # The reason is that of the first detector in the policy's order.
     proves = may_prove(reader.policy)
-    reason = pl.col("reason").drop_nulls().first().fill_null(ONLY_CANDIDATE)
+    reason = pl.col("reason").drop_nulls().first().fill_null(ONLY_REVIEW)
     why_not = (
         pl.DataFrame(visible)
         .group_by(_ITEM)
@@ -331,7 +331,7 @@ def run_table(
     row = {
         "state": state,
         "scan_fingerprint": reader.scan,
-        "idf_snapshot": read_current(reader.store)["fingerprint"],
+        "term_weights": read_current(reader.store)["fingerprint"],
         "threshold": policy.contamination_score_threshold,
         "thresholds": json.dumps(policy.thresholds),
         "snippets": showing.has_snippets,

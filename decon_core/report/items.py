@@ -20,14 +20,14 @@ from decon_core.report.open import opened
 CLEAN = "clean"
 LEAKED = "leaked"
 WITH_ANSWER = "leaked with its answer"
-QUESTION_ONLY = "question-only"
-CANDIDATE = "candidate"
-NOT_INDEXABLE = "not indexable"
+NO_ANSWER = "no answer"
+REVIEW = "review"
+NOT_CHECKABLE = "cannot be checked"
 NOT_FULLY_SCANNED = "not fully scanned"
 
 _QUERY = """
     SELECT benchmark, split, instance_index, s.config, s.question, fingerprints, extras,
-           s.is_findable,
+           s.is_checkable,
            CASE WHEN what_leaked = 'with its answer' THEN 'leaked with its answer'
                 ELSE status END AS verdict, status AS decision
     FROM item_status s JOIN items USING (benchmark, split, instance_index)
@@ -39,26 +39,26 @@ _QUERY = """
 _BY_DETECTORS = """
     WITH own AS (
         SELECT benchmark, split, instance_index,
-               list(CASE status WHEN 'candidate' THEN 'leaked' ELSE status END) AS statuses,
-               bool_or(is_findable) AS is_findable
+               list(CASE status WHEN 'review' THEN 'leaked' ELSE status END) AS statuses,
+               bool_or(is_checkable) AS is_checkable
         FROM items_by_detector WHERE list_contains(?, detector)
         GROUP BY ALL
     ), answers AS (
         SELECT benchmark, split, instance_index,
                max(CASE WHEN searched_text IN ('question and answer', 'continuation') THEN 1
                         WHEN is_correct IS DISTINCT FROM false THEN answer_overlap END) AS overlap
-        FROM matches WHERE (is_contaminated OR is_candidate) AND list_contains(?, detector)
+        FROM matches WHERE (is_contaminated OR needs_review) AND list_contains(?, detector)
         GROUP BY ALL
     )
     SELECT benchmark, split, instance_index, s.config, s.question, fingerprints, extras,
-           coalesce(own.is_findable, false),
+           coalesce(own.is_checkable, false),
            CASE WHEN list_contains(statuses, 'leaked') THEN
                     CASE WHEN has_answer AND overlap >= answer_threshold()
                          THEN 'leaked with its answer' ELSE 'leaked' END
-                WHEN list_contains(statuses, 'question-only') THEN 'question-only'
+                WHEN list_contains(statuses, 'no answer') THEN 'no answer'
                 WHEN list_contains(statuses, 'not fully scanned') THEN 'not fully scanned'
                 WHEN list_contains(statuses, 'clean') THEN 'clean'
-                ELSE 'not indexable' END AS verdict, s.status AS decision
+                ELSE 'cannot be checked' END AS verdict, s.status AS decision
     FROM item_status s
     JOIN items USING (benchmark, split, instance_index)
     LEFT JOIN own USING (benchmark, split, instance_index)
@@ -79,7 +79,7 @@ class ItemRow:
     fingerprints: Sequence[str]
     _: KW_ONLY
     extras: Row  # short fields that the recipe keeps
-    is_findable: bool  # by the chosen detectors
+    is_checkable: bool  # by the chosen detectors
     verdict: str  # by the chosen detectors
     decision: str  # by the report, where several detectors and reviewers count
 
@@ -112,11 +112,11 @@ def load_report_items(report: Path, detectors: Sequence[str] = ()) -> ReportItem
         ItemRow(
             *columns,
             extras=json.loads(extras or "{}"),
-            is_findable=is_findable,
+            is_checkable=is_checkable,
             verdict=by_chosen,
             decision=by_report,
         )
-        for *columns, extras, is_findable, by_chosen, by_report in items
+        for *columns, extras, is_checkable, by_chosen, by_report in items
     ]
     return ReportItems(rows, state, threshold, json.loads(policy), without_total)
 
@@ -124,7 +124,7 @@ def load_report_items(report: Path, detectors: Sequence[str] = ()) -> ReportItem
 def _require_known(
     connection: duckdb.DuckDBPyConnection, chosen: Sequence[str], report: Path
 ) -> None:
-    query = "SELECT DISTINCT detector FROM indexability ORDER BY detector"
+    query = "SELECT DISTINCT detector FROM visibility ORDER BY detector"
     known = [name for (name,) in connection.execute(query).fetchall()]
     problems = [
         Problem(
@@ -148,7 +148,7 @@ def about_detectors(items: ReportItems, detectors: Sequence[str]) -> list[str]:
     meaning = "items that could be found and were not, but other detectors may have found them"
     notes = [f"Leaked and clean are by {names} alone; clean are {meaning}."]
     clean = [row for row in items.rows if row.verdict == CLEAN]
-    for status in (LEAKED, QUESTION_ONLY, CANDIDATE):
+    for status in (LEAKED, NO_ANSWER, REVIEW):
         n = sum(row.decision == status for row in clean)
         if n:
             notes.append(f"{n:,} of the {len(clean):,} clean items are {status} by the report.")

@@ -1,9 +1,9 @@
 -- The pairs of matches in Parquet files. The document shown is the first one with the best match.
--- A pair is no candidate if each item that it found is a leak or question-only in the document by other
+-- A pair needs no review if each item that it found is a leak or has no answer in the document by other
 -- words. `rank_at_place` counts the pairs of a benchmark that were found at the same characters.
 WITH matched AS (
-    SELECT * REPLACE (is_candidate AND NOT bool_or(is_contaminated OR is_question_only) OVER (
-        PARTITION BY source, shard_name, row, benchmark, split, instance_index) AS is_candidate)
+    SELECT * REPLACE (needs_review AND NOT bool_or(is_contaminated OR is_no_answer) OVER (
+        PARTITION BY source, shard_name, row, benchmark, split, instance_index) AS needs_review)
     FROM read_parquet(?)
 ),
 totals AS (
@@ -12,9 +12,9 @@ totals AS (
            max(score) AS score,
            bool_or(is_by_score) AS is_by_score,
            bool_or(is_contaminated) AS is_contaminated,
-           bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only,
-           bool_or(is_candidate) AND NOT bool_or(is_contaminated OR is_question_only)
-               AS is_candidate,
+           bool_or(is_no_answer) AND NOT bool_or(is_contaminated) AS is_no_answer,
+           bool_or(needs_review) AND NOT bool_or(is_contaminated OR is_no_answer)
+               AS needs_review,
            count(DISTINCT (source, shard_name, row)) AS n_documents,
            count(*) AS n_matches
     FROM matched GROUP BY pair
@@ -27,7 +27,7 @@ ranked AS (
            passage_char_start, passage_char_stop,
            row_number() OVER (
                PARTITION BY pair
-               ORDER BY is_contaminated DESC, is_question_only DESC, is_candidate DESC,
+               ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC,
                         score DESC, source, shard_name, row, detector, benchmark, split, instance_index,
                         question_char_start, question_char_stop, answer_char_start,
                         answer_char_stop, passage_char_start, passage_char_stop
@@ -38,7 +38,7 @@ SELECT * EXCLUDE (rank),
        row_number() OVER (
            PARTITION BY source, shard_name, row, benchmark, question_char_start, question_char_stop,
                         answer_char_start, answer_char_stop, passage_char_start, passage_char_stop
-           ORDER BY is_contaminated DESC, is_question_only DESC, is_candidate DESC, score DESC, pair
+           ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC, score DESC, pair
        ) AS rank_at_place
 FROM ranked JOIN totals USING (pair) WHERE rank = 1
-ORDER BY is_contaminated DESC, is_question_only DESC, is_candidate DESC, score DESC, pair
+ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC, score DESC, pair

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from decon_core.feature import all_features, feature_files
-from decon_core.schemas import COMMON, ENTRIES, INDEXABILITY, REMOVED
+from decon_core.schemas import COMMON, ENTRIES, REMOVED, VISIBILITY
 
 _MARK = pa.struct([("start", pa.int64()), ("stop", pa.int64()), ("part", pa.string())])
 _KINDS = {
@@ -29,7 +29,7 @@ _KINDS = {
 
 # Columns of files in the store, which follow those that are declared.
 _STORED: Mapping[str, Iterable[pa.Field]] = {
-    "indexability": INDEXABILITY,
+    "visibility": VISIBILITY,
     "common_ngrams": COMMON,
     "matches": ENTRIES,
     "removed": list(REMOVED)[1:],

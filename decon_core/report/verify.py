@@ -27,7 +27,7 @@ _BUILD = "Run `decon-assets run` to build it"
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
 _SETTINGS = {
-    "scan_fingerprint": "the scan's settings or the idf snapshot",
+    "scan_fingerprint": "the scan's settings or the term weights",
     "thresholds": "the thresholds",
     "verdicts": "the verdicts",
     "snippets": "the setting `report.snippets`",

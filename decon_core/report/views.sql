@@ -9,18 +9,18 @@ CREATE MACRO wilson_high(k, n) AS CASE WHEN n > 0 AND k IS NOT NULL THEN
 CREATE VIEW item_status AS
 SELECT i.benchmark, i.split, i.instance_index, i.config, i.question,
        CASE WHEN f.n_documents > 0 THEN 'leaked'
-            WHEN f.n_question_only_documents > 0 THEN 'question-only'
-            WHEN f.n_candidate_documents > 0 THEN 'candidate'
-            WHEN NOT i.is_indexed THEN 'not indexable'
+            WHEN f.n_no_answer_documents > 0 THEN 'no answer'
+            WHEN f.n_review_documents > 0 THEN 'review'
+            WHEN NOT i.is_indexed THEN 'cannot be checked'
             WHEN b.n_shards_not_scanned > 0 THEN 'not fully scanned'
             ELSE 'clean' END AS status,
-       i.is_indexed AS is_findable,
+       i.is_indexed AS is_checkable,
        coalesce(f.n_documents, 0) AS n_documents,
        f.best_score,
        f.found_by,
-       coalesce(f.n_documents = 0 AND f.n_question_only_documents > 0, false) AS is_question_only,
-       coalesce(f.n_question_only_documents, 0) AS n_question_only_documents,
-       coalesce(f.n_candidate_documents, 0) AS n_candidate_documents,
+       coalesce(f.n_documents = 0 AND f.n_no_answer_documents > 0, false) AS is_no_answer,
+       coalesce(f.n_no_answer_documents, 0) AS n_no_answer_documents,
+       coalesce(f.n_review_documents, 0) AS n_review_documents,
        CASE WHEN i.has_answer THEN f.answer_overlap END AS answer_overlap,
        CASE WHEN f.n_documents IS NULL OR f.n_documents = 0 THEN NULL
             WHEN NOT i.has_answer THEN 'has no answer'
@@ -30,26 +30,26 @@ LEFT JOIN benchmarks b USING (benchmark)
 LEFT JOIN (
     SELECT benchmark, split, instance_index,
            count(*) FILTER (is_contaminated) AS n_documents,
-           count(*) FILTER (is_question_only) AS n_question_only_documents,
-           count(*) FILTER (is_candidate) AS n_candidate_documents,
+           count(*) FILTER (is_no_answer) AS n_no_answer_documents,
+           count(*) FILTER (needs_review) AS n_review_documents,
            max(score) FILTER (is_contaminated) AS best_score,
            array_to_string(list_sort(list_distinct(flatten(
                list(detectors) FILTER (is_contaminated)))), ', ') AS found_by,
            max(answer_overlap) FILTER (is_contaminated) AS answer_overlap
-    FROM findings WHERE is_contaminated OR is_question_only OR is_candidate
+    FROM findings WHERE is_contaminated OR is_no_answer OR needs_review
     GROUP BY benchmark, split, instance_index
 ) f USING (benchmark, split, instance_index);
 COMMENT ON VIEW item_status IS
-    'Every benchmark item with its class: leaked (by any detector), question-only (no leak, but its question was found without the answer), candidate (neither, but found in a way that is no proof), clean, not indexable (by no detector), or not fully scanned (no match, but shards are missing)';
-COMMENT ON COLUMN item_status.is_findable IS
+    'Every benchmark item with its class: leaked (by any detector), no answer (no leak, but its question was found without the answer), review (neither, but similar text was found that nobody has reviewed), clean, cannot be checked (by no detector), or not fully scanned (no match, but shards are missing)';
+COMMENT ON COLUMN item_status.is_checkable IS
     'whether a chosen detector can find it, whichever right answer a document holds';
 COMMENT ON COLUMN item_status.n_documents IS 'number of documents in which it leaked';
-COMMENT ON COLUMN item_status.is_question_only IS
+COMMENT ON COLUMN item_status.is_no_answer IS
     'whether it did not leak, but a document contains its question, verbatim or nearly so, without the answer';
-COMMENT ON COLUMN item_status.n_question_only_documents IS
+COMMENT ON COLUMN item_status.n_no_answer_documents IS
     'number of documents with its question and without its answer; also counted for leaked items';
-COMMENT ON COLUMN item_status.n_candidate_documents IS
-    'number of documents in which it is a candidate; also counted for other classes';
+COMMENT ON COLUMN item_status.n_review_documents IS
+    'number of documents in which it needs review; also counted for other classes';
 COMMENT ON COLUMN item_status.answer_overlap IS
     'for a leaked item, the largest share of its answer in a document in which it leaked; null if it has no answer';
 COMMENT ON COLUMN item_status.what_leaked IS
@@ -61,27 +61,27 @@ COMMENT ON COLUMN item_status.what_leaked IS
 CREATE VIEW by_benchmark AS
 SELECT benchmark, split, CASE WHEN is_known THEN n END AS n_items,
        n_leaked,
-       CASE WHEN is_known THEN n_seen END AS n_findable,
-       CASE WHEN is_known THEN n_leaked_of_seen END AS n_leaked_findable,
-       n_leaked_findable / nullif(n_findable, 0) AS leak_rate,
-       wilson_low(n_leaked_findable, n_findable) AS low,
-       wilson_high(n_leaked_findable, n_findable) AS high,
-       n_items - n_findable - (n_leaked - n_leaked_findable) AS n_unknown,
+       CASE WHEN is_known THEN n_seen END AS n_checkable,
+       CASE WHEN is_known THEN n_leaked_of_seen END AS n_leaked_checkable,
+       n_leaked_checkable / nullif(n_checkable, 0) AS leak_rate,
+       wilson_low(n_leaked_checkable, n_checkable) AS low,
+       wilson_high(n_leaked_checkable, n_checkable) AS high,
+       n_items - n_checkable - (n_leaked - n_leaked_checkable) AS n_unknown,
        n_leaked / n_items AS at_least,
        (n_leaked + n_unknown) / n_items AS at_most,
-       CASE WHEN is_known THEN n_unseen END AS n_not_indexable,
+       CASE WHEN is_known THEN n_unseen END AS n_not_checkable,
        n_leaks,
-       n_question_only,
-       CASE WHEN n_findable > 0 THEN n_question_only / n_items END AS question_only_rate,
-       n_candidates
+       n_no_answer,
+       CASE WHEN n_checkable > 0 THEN n_no_answer / n_items END AS no_answer_rate,
+       n_review
 FROM (
     SELECT s.benchmark, s.split, count(*) AS n,
            count(*) FILTER (s.status = 'leaked') AS n_leaked,
-           count(*) FILTER (s.is_findable) AS n_seen,
-           count(*) FILTER (s.status = 'leaked' AND s.is_findable) AS n_leaked_of_seen,
-           count(*) FILTER (s.status = 'question-only') AS n_question_only,
-           count(*) FILTER (s.status = 'candidate') AS n_candidates,
-           count(*) FILTER (s.status = 'not indexable') AS n_unseen,
+           count(*) FILTER (s.is_checkable) AS n_seen,
+           count(*) FILTER (s.status = 'leaked' AND s.is_checkable) AS n_leaked_of_seen,
+           count(*) FILTER (s.status = 'no answer') AS n_no_answer,
+           count(*) FILTER (s.status = 'review') AS n_review,
+           count(*) FILTER (s.status = 'cannot be checked') AS n_unseen,
            sum(s.n_documents)::BIGINT AS n_leaks,
            coalesce(any_value(b.n_items IS NOT NULL), true) AS is_known
     FROM item_status s LEFT JOIN benchmarks b USING (benchmark)
@@ -91,29 +91,29 @@ ORDER BY benchmark, split;
 COMMENT ON VIEW by_benchmark IS
     'Per benchmark and split: number of items, of those that a detector can find, and of leaked ones; leak_rate and its 95 % interval are of those that can be found; n_leaks counts pairs of item and document';
 COMMENT ON COLUMN by_benchmark.n_items IS 'null if unknown; then the shares are null, too';
-COMMENT ON COLUMN by_benchmark.n_findable IS
+COMMENT ON COLUMN by_benchmark.n_checkable IS
     'number of items that a chosen detector can find; without any, the rates are null: unknown';
-COMMENT ON COLUMN by_benchmark.n_leaked_findable IS
+COMMENT ON COLUMN by_benchmark.n_leaked_checkable IS
     'number of these that leaked; items that leaked in another form than can be found are not in it';
 COMMENT ON COLUMN by_benchmark.n_unknown IS 'number of items that cannot be found and were not';
 COMMENT ON COLUMN by_benchmark.at_least IS
     'share of all items that leaked, if no unknown one did';
 COMMENT ON COLUMN by_benchmark.at_most IS
     'share of all items that leaked, if every unknown one did';
-COMMENT ON COLUMN by_benchmark.n_question_only IS
+COMMENT ON COLUMN by_benchmark.n_no_answer IS
     'number of items that did not leak, but whose question was found without the answer';
-COMMENT ON COLUMN by_benchmark.question_only_rate IS
-    'share of question-only items; they are not part of leak_rate';
-COMMENT ON COLUMN by_benchmark.n_candidates IS
-    'number of items that are neither, but candidates; they are not part of leak_rate';
+COMMENT ON COLUMN by_benchmark.no_answer_rate IS
+    'share of no-answer items; they are not part of leak_rate';
+COMMENT ON COLUMN by_benchmark.n_review IS
+    'number of items that are neither, but need review; they are not part of leak_rate';
 
 CREATE VIEW flow AS
 SELECT s.benchmark, s.split, count(*) AS n_items,
        count(*) FILTER (status = 'clean') AS n_clean,
        count(*) FILTER (status = 'not fully scanned') AS n_not_fully_scanned,
-       count(*) FILTER (status = 'not indexable') AS n_not_indexable,
-       count(*) FILTER (status = 'question-only') AS n_question_only,
-       count(*) FILTER (status = 'candidate') AS n_candidates,
+       count(*) FILTER (status = 'cannot be checked') AS n_not_checkable,
+       count(*) FILTER (status = 'no answer') AS n_no_answer,
+       count(*) FILTER (status = 'review') AS n_review,
        count(*) FILTER (what_leaked = 'with its answer') AS n_with_answer,
        count(*) FILTER (what_leaked = 'with part of its answer') AS n_with_part_of_answer,
        count(*) FILTER (what_leaked = 'without its answer') AS n_without_answer,
@@ -122,10 +122,10 @@ FROM item_status s
 GROUP BY s.benchmark, s.split
 ORDER BY s.benchmark, s.split;
 COMMENT ON VIEW flow IS
-    'Per benchmark and split: number of clean, question-only, candidate and not indexable items, and of leaked items by how much of the answer was found';
+    'Per benchmark and split: number of items by class, and of leaked items by how much of the answer was found';
 COMMENT ON COLUMN flow.n_items IS 'number of items in this report';
-COMMENT ON COLUMN flow.n_question_only IS 'not counted as leaked';
-COMMENT ON COLUMN flow.n_candidates IS 'not counted as leaked';
+COMMENT ON COLUMN flow.n_no_answer IS 'not counted as leaked';
+COMMENT ON COLUMN flow.n_review IS 'not counted as leaked';
 COMMENT ON COLUMN flow.n_with_answer IS
     'leaked items with at least half of the answer in a document in which they leaked';
 COMMENT ON COLUMN flow.n_with_part_of_answer IS
@@ -146,8 +146,8 @@ SELECT pair, source, shard_name, row, any_value(doc_id) AS doc_id,
        string_agg(DISTINCT detector, ', ' ORDER BY detector) AS detectors,
        max(score) AS score,
        bool_or(is_contaminated) AS is_contaminated,
-       bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only,
-       bool_or(is_candidate) AND NOT bool_or(is_contaminated OR is_question_only) AS is_candidate
+       bool_or(is_no_answer) AND NOT bool_or(is_contaminated) AS is_no_answer,
+       bool_or(needs_review) AND NOT bool_or(is_contaminated OR is_no_answer) AS needs_review
 FROM matches
 GROUP BY pair, source, shard_name, row
 ORDER BY pair, source, shard_name, row;
@@ -162,10 +162,10 @@ SELECT s.source, s.n_documents, s.n_unreadable,
            AS contaminated_share,
        wilson_low(coalesce(d.n_contaminated_documents, 0), s.n_documents) AS low,
        wilson_high(coalesce(d.n_contaminated_documents, 0), s.n_documents) AS high,
-       coalesce(d.n_question_only_documents, 0) AS n_question_only_documents,
-       coalesce(d.n_question_only_documents, 0) / nullif(s.n_documents, 0)
-           AS question_only_share,
-       coalesce(d.n_candidate_documents, 0) AS n_candidate_documents
+       coalesce(d.n_no_answer_documents, 0) AS n_no_answer_documents,
+       coalesce(d.n_no_answer_documents, 0) / nullif(s.n_documents, 0)
+           AS no_answer_share,
+       coalesce(d.n_review_documents, 0) AS n_review_documents
 FROM (
     SELECT source, sum(n_documents)::BIGINT AS n_documents,
            sum(n_unreadable)::BIGINT AS n_unreadable
@@ -173,8 +173,8 @@ FROM (
 ) s
 LEFT JOIN (
     SELECT source, count(*) FILTER (is_contaminated) AS n_contaminated_documents,
-           count(*) FILTER (is_question_only) AS n_question_only_documents,
-           count(*) FILTER (is_candidate) AS n_candidate_documents
+           count(*) FILTER (is_no_answer) AS n_no_answer_documents,
+           count(*) FILTER (needs_review) AS n_review_documents
     FROM documents GROUP BY source
 ) d USING (source)
 LEFT JOIN (
@@ -184,8 +184,8 @@ LEFT JOIN (
 ) i USING (source)
 ORDER BY s.source;
 COMMENT ON VIEW by_source IS
-    'Per source: number of documents; number and share of documents with a leak, with a 95 % interval; number of items that leaked; number and share of question-only documents; number of documents that are neither, with a candidate';
-COMMENT ON COLUMN by_source.n_question_only_documents IS
+    'Per source: number of documents; number and share of documents with a leak, with a 95 % interval; number of items that leaked; number and share of no-answer documents; number of documents that are neither, but need review';
+COMMENT ON COLUMN by_source.n_no_answer_documents IS
     'number of documents without a leak, but with a question without its answer';
 
 CREATE VIEW by_shard AS
@@ -194,32 +194,32 @@ SELECT s.source, s.pack, s.shard_name, s.n_documents, s.n_unreadable,
        coalesce(f.n_leaks, 0) AS n_leaks,
        coalesce(f.n_contaminated_documents, 0) / nullif(s.n_documents, 0)
            AS contaminated_share,
-       coalesce(f.n_question_only_documents, 0) AS n_question_only_documents
+       coalesce(f.n_no_answer_documents, 0) AS n_no_answer_documents
 FROM shards s
 LEFT JOIN (
     SELECT source, shard_name, count(*) FILTER (is_contaminated) AS n_contaminated_documents,
            sum(n_leaked_items)::BIGINT AS n_leaks,
-           count(*) FILTER (is_question_only) AS n_question_only_documents
+           count(*) FILTER (is_no_answer) AS n_no_answer_documents
     FROM documents
     GROUP BY source, shard_name
 ) f USING (source, shard_name)
 ORDER BY s.source, s.shard_name;
 COMMENT ON VIEW by_shard IS
-    'Per shard: number of documents, of documents with a leak, and of question-only documents; n_leaks counts pairs of item and document';
+    'Per shard: number of documents, of documents with a leak, and of no-answer documents; n_leaks counts pairs of item and document';
 
 CREATE VIEW by_benchmark_and_source AS
 SELECT benchmark, source,
        count(DISTINCT (split, instance_index)) FILTER (is_contaminated) AS n_leaked,
        count(DISTINCT (shard_name, row)) FILTER (is_contaminated) AS n_documents,
-       count(DISTINCT (split, instance_index)) FILTER (is_question_only) AS n_question_only,
-       count(DISTINCT (shard_name, row)) FILTER (is_question_only) AS n_question_only_documents
+       count(DISTINCT (split, instance_index)) FILTER (is_no_answer) AS n_no_answer,
+       count(DISTINCT (shard_name, row)) FILTER (is_no_answer) AS n_no_answer_documents
 FROM findings
-WHERE is_contaminated OR is_question_only
+WHERE is_contaminated OR is_no_answer
 GROUP BY benchmark, source
 ORDER BY benchmark, source;
 COMMENT ON VIEW by_benchmark_and_source IS
-    'Per benchmark and source: number of leaked items and of documents with a leak; number of question-only items and documents';
-COMMENT ON COLUMN by_benchmark_and_source.n_question_only IS
+    'Per benchmark and source: number of leaked items and of documents with a leak; number of no-answer items and documents';
+COMMENT ON COLUMN by_benchmark_and_source.n_no_answer IS
     'these items may also have leaked, in other documents';
 
 -- 1e-9 as in policy.py: a score of 0.7 + 0.1 equals 0.8 and belongs to the bin from 0.8 on.
@@ -229,13 +229,13 @@ SELECT benchmark, detector, least(floor(score * 50 + 1e-9), 49)::INTEGER AS bin,
        count(*) AS n_matches,
        count(*) FILTER (is_by_score) AS n_by_score,
        count(*) FILTER (is_contaminated) AS n_contaminated,
-       count(*) FILTER (is_question_only) AS n_question_only,
-       count(*) FILTER (is_candidate) AS n_candidates
+       count(*) FILTER (is_no_answer) AS n_no_answer,
+       count(*) FILTER (needs_review) AS n_review
 FROM matches
 GROUP BY ALL
 ORDER BY benchmark, detector, bin;
 COMMENT ON VIEW score_histogram IS
-    'Per benchmark and detector: number of matches by score in steps of 0.02, and how many of them are leaks, question-only or candidates';
+    'Per benchmark and detector: number of matches by score in steps of 0.02, and how many of them are leaks, lack the answer, or need review';
 
 -- With every benchmark at every step, so that sums over benchmarks are correct.
 CREATE VIEW threshold_sweep AS
@@ -344,22 +344,22 @@ COMMENT ON VIEW removed_by_mixture IS
 CREATE VIEW items_by_detector AS
 SELECT i.benchmark, i.config, i.split, i.instance_index, i.detector,
        CASE WHEN f.n_documents > 0 THEN 'leaked'
-            WHEN f.n_question_only_documents > 0 THEN 'question-only'
-            WHEN f.n_candidate_documents > 0 THEN 'candidate'
-            WHEN NOT i.is_visible THEN 'not indexable'
+            WHEN f.n_no_answer_documents > 0 THEN 'no answer'
+            WHEN f.n_review_documents > 0 THEN 'review'
+            WHEN NOT i.is_visible THEN 'cannot be checked'
             WHEN b.n_shards_not_scanned > 0 THEN 'not fully scanned'
             ELSE 'clean' END AS status,
-       i.is_visible AS is_findable,
+       i.is_visible AS is_checkable,
        coalesce(f.n_documents, 0) AS n_documents,
        f.best_score,
        i.reason, i.detail,
-       coalesce(f.n_question_only_documents, 0) AS n_question_only_documents,
-       coalesce(f.n_candidate_documents, 0) AS n_candidate_documents
-FROM indexability i
+       coalesce(f.n_no_answer_documents, 0) AS n_no_answer_documents,
+       coalesce(f.n_review_documents, 0) AS n_review_documents
+FROM visibility i
 LEFT JOIN benchmarks b USING (benchmark)
 LEFT JOIN item_detectors f USING (benchmark, split, instance_index, detector);
 COMMENT ON VIEW items_by_detector IS
-    'Every benchmark item with its class by each chosen detector (leaked, question-only, candidate, clean, not indexable, not fully scanned), and why a detector cannot find it';
+    'Every benchmark item with its class by each chosen detector (leaked, no answer, review, clean, cannot be checked, not fully scanned), and why a detector cannot find it';
 
 CREATE VIEW by_kind AS
 SELECT benchmark, kind,
@@ -367,8 +367,8 @@ SELECT benchmark, kind,
        count(DISTINCT (split, instance_index)) AS n_items,
        count(DISTINCT (source, shard_name, row)) AS n_documents,
        count(*) FILTER (is_contaminated) AS n_leaks,
-       count(*) FILTER (is_question_only) AS n_question_only,
-       count(*) FILTER (is_candidate) AS n_candidates
+       count(*) FILTER (is_no_answer) AS n_no_answer,
+       count(*) FILTER (needs_review) AS n_review
 FROM findings
 GROUP BY benchmark, kind
 ORDER BY benchmark, kind;
@@ -380,8 +380,8 @@ SELECT i.benchmark, i.detector,
        count(*) FILTER (i.status = 'leaked') AS n_leaked,
        coalesce(any_value(f.n_documents), 0) AS n_documents,
        count(*) FILTER (i.status = 'leaked' AND s.found_by = i.detector) AS n_leaked_by_it_alone,
-       count(*) FILTER (i.status = 'question-only') AS n_question_only,
-       count(*) FILTER (i.status = 'candidate') AS n_candidates
+       count(*) FILTER (i.status = 'no answer') AS n_no_answer,
+       count(*) FILTER (i.status = 'review') AS n_review
 FROM items_by_detector i
 JOIN item_status s USING (benchmark, split, instance_index)
 LEFT JOIN (
@@ -392,17 +392,17 @@ LEFT JOIN (
 GROUP BY i.benchmark, i.detector
 ORDER BY i.benchmark, i.detector;
 COMMENT ON VIEW by_detector IS
-    'Per benchmark and chosen detector: number of leaked items, of documents with a leak, of leaked items that only this detector finds, of question-only items, and of candidates';
+    'Per benchmark and chosen detector: number of leaked items, of documents with a leak, of leaked items that only this detector finds, of no-answer items, and of items to review';
 
-CREATE VIEW indexability_by_detector AS
+CREATE VIEW visibility_by_detector AS
 SELECT benchmark, detector, count(*) AS n_items,
        count(*) FILTER (is_visible) AS n_visible,
        count(*) FILTER (is_visible) / count(*) AS share,
        mode(reason ORDER BY reason) AS most_common_reason
-FROM indexability
+FROM visibility
 GROUP BY benchmark, detector
 ORDER BY benchmark, detector;
-COMMENT ON VIEW indexability_by_detector IS
+COMMENT ON VIEW visibility_by_detector IS
     'Per benchmark and chosen detector: number and share of items that the detector can find, and the most common reason for the others';
 
 -- The texts of an item overlap (question and answer together contain the question), so the occurrences
@@ -433,8 +433,8 @@ COMMENT ON VIEW exact_by_item IS
 CREATE VIEW exact_by_subset AS
 SELECT i.benchmark, i.config, i.split, count(*) AS n_items,
        count(*) FILTER (i.status = 'leaked') AS n_leaked,
-       count(*) FILTER (i.is_findable) AS n_findable,
-       count(*) FILTER (i.status = 'leaked' AND i.is_findable) / nullif(n_findable, 0) AS leak_rate,
+       count(*) FILTER (i.is_checkable) AS n_checkable,
+       count(*) FILTER (i.status = 'leaked' AND i.is_checkable) / nullif(n_checkable, 0) AS leak_rate,
        median(f.n_occurrences) AS median_occurrences
 FROM items_by_detector i
 LEFT JOIN (
@@ -451,8 +451,8 @@ COMMENT ON VIEW exact_by_subset IS
 CREATE VIEW exact_by_source AS
 SELECT i.benchmark, i.split, s.source, count(*) AS n_items,
        count(f.n_occurrences) AS n_leaked,
-       count(*) FILTER (i.is_findable) AS n_findable,
-       count(f.n_occurrences) FILTER (i.is_findable) / nullif(n_findable, 0) AS leak_rate,
+       count(*) FILTER (i.is_checkable) AS n_checkable,
+       count(f.n_occurrences) FILTER (i.is_checkable) / nullif(n_checkable, 0) AS leak_rate,
        median(f.n_occurrences) AS median_occurrences
 FROM items_by_detector i
 CROSS JOIN (SELECT DISTINCT source FROM shards) s
@@ -488,7 +488,7 @@ SELECT i.benchmark, i.config, i.split, i.instance_index,
        f.source_score, f.target_score,
        coalesce(f.n_documents, 0) AS n_documents,
        i.detail AS searched_for
-FROM indexability i
+FROM visibility i
 LEFT JOIN benchmarks b USING (benchmark)
 LEFT JOIN (
     SELECT benchmark,

@@ -27,7 +27,7 @@ from decon_core.decisions.calibration import LEAST_JUDGED, planted_step
 from decon_core.decisions.judging import missing
 from decon_core.errors import CorpusError, InputError, Problem
 from decon_core.feature import all_features
-from decon_core.index.idf import current_snapshot_fingerprint
+from decon_core.index.term_weights import current_snapshot_fingerprint
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.choice import Sizes
 from decon_core.report.excerpts import PARTS, agree_of, make_excerpt, spans_of
@@ -48,7 +48,7 @@ _MOST_DOCUMENTS = 100  # of a pair
 _MOST_TEXT = 400  # characters of each text
 _ENTRY_COLUMNS = (
     *("kind", "searched_text", "slot_kind"),
-    *("is_contaminated", "is_question_only", "is_candidate", "is_by_score", "detector"),
+    *("is_contaminated", "is_no_answer", "needs_review", "is_by_score", "detector"),
     *("benchmark", "config"),
     *("split", "instance_index", "record", "score", "base_score"),
     *("question_overlap", "answer_overlap", "passage_overlap", "pair", "verdict"),
@@ -204,10 +204,10 @@ def account(
         **of_features,
         "settings": {
             "scan": builder.reader.scan,
-            "idf_snapshot": current_snapshot_fingerprint(builder.store),
+            "term_weights": current_snapshot_fingerprint(builder.store),
             "thresholds": policy.thresholds,
             "thresholds_by_benchmark": policy.benchmark,
-            "evidence_floor": policy.evidence_floor,
+            "lowest_recorded_score": policy.lowest_recorded_score,
             "policy": asdict(policy),
         },
     }
@@ -265,13 +265,13 @@ def _answers(builder: Builder, place: Place, scanned: Sequence[Version]) -> list
 def _matches(
     builder: Builder, place: Place, scanned: Sequence[Version]
 ) -> Iterator[tuple[Json, Version]]:
-    """Yield the matches: leaks first, then question-only, then the rest by score."""
+    """Yield the matches: leaks first, then those without the answer, then the rest by score."""
     versions = {version.benchmark: version for version in scanned}
     entries = builder.reader.entries(place.shard, scanned, source=place.pack.source.name)
     matches = entries.filter(pc.field("row") == place.row).to_pylist()
 
     def order(match: Json) -> tuple[object, ...]:
-        classes = "is_contaminated", "is_question_only", "is_candidate"
+        classes = "is_contaminated", "is_no_answer", "needs_review"
         return *(not match[name] for name in classes), -match["score"], match["benchmark"]
 
     for match in sorted(matches, key=order):
@@ -369,7 +369,7 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
         is_removed = any(reason["what"] == "document" for reason in state["reasons"])
         changed = "masked" if manifest["declared"]["write"] == "mask" else "cut"
         state["state"] = "removed" if is_removed else changed
-    inputs = ("fingerprint", "scan", "idf_snapshot", "benchmarks")
+    inputs = ("fingerprint", "scan", "term_weights", "benchmarks")
     return {
         **state,
         "is_todays": builder.is_current(mixture, place.pack),

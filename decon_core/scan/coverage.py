@@ -13,7 +13,7 @@ from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.errors import DeconError, Problem
-from decon_core.index.idf import current_snapshot_fingerprint
+from decon_core.index.term_weights import current_snapshot_fingerprint
 from decon_core.scan.join import unjoined_versions
 from decon_core.scan.tiles import Tiles
 from decon_core.storage.files import read_json, write_json

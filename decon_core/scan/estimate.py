@@ -20,9 +20,9 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
 from decon_core.detectors.detector import detector
-from decon_core.index.idf import current_snapshot
 from decon_core.index.joined_index import build_search
 from decon_core.index.parts import build_part, index_fingerprint
+from decon_core.index.term_weights import current_snapshot
 from decon_core.scan.answers import Answer, answer
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.storage.files import draft_folder

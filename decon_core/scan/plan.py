@@ -15,9 +15,9 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
 from decon_core.corpus.sketch.shard_sketch import has_blocks, has_filters
 from decon_core.errors import MissingError, Problem
-from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.index.joined_index import build_search, open_search
 from decon_core.index.parts import has_part, missing_part
+from decon_core.index.term_weights import current_snapshot_fingerprint
 from decon_core.index.text_index import build_verbatim
 from decon_core.scan.answers import Answer, answer, why_unbounded
 from decon_core.scan.blocks import NewSketch, ShardJob, SomeBlocks, open_own_indexes

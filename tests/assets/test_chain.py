@@ -440,7 +440,7 @@ def test_refreezing_idf_asks_for_a_whole_new_scan(world):
     world.start()
     world.add_benchmark("orchard")
     world.snapshot = ["harbor", "ledger", "orchard"]
-    with pytest.raises(StaleError, match=r"recount: `decon-assets run --refreeze`"):
+    with pytest.raises(StaleError, match=r"recount: `decon-assets run --new-term-weights`"):
         world.run()
     world.run(until="scan", refreeze=True)
     assert shards_read(world) == 3
@@ -451,7 +451,7 @@ def test_refreezing_idf_asks_for_a_whole_new_scan(world):
 def test_a_snapshot_counted_under_other_settings_is_refused_with_the_way_out(world):
     world.start()
     world.policy = {"ngram_size": 6}
-    with pytest.raises(StaleError, match=r"other policy settings.*run --refreeze"):
+    with pytest.raises(StaleError, match=r"other policy settings.*run --new-term-weights"):
         world.run()
     world.run(until="report", refreeze=True)
     assert len(found(world)) == 6

@@ -14,7 +14,7 @@ from dagster import AssetCheckSeverity, AssetKey, AssetRecordsFilter
 
 from decon_assets.assets.registration import register
 from decon_assets.checks.benchmarks import (
-    enough_is_indexable,
+    enough_can_be_checked,
     index_is_complete,
     no_script_is_split,
     records_are_valid,
@@ -27,9 +27,9 @@ from decon_assets.checks.products import (
     report_is_todays,
 )
 from decon_assets.checks.scanning import (
-    canaries_are_found,
     every_row_was_read,
     ledger_is_complete,
+    self_tests_are_found,
     text_is_utf8,
 )
 from decon_assets.cli.main import main
@@ -138,7 +138,7 @@ def test_index_check_fails_when_a_record_is_gone_or_none_can_be_seen(world):
     blind = arrays | {"dropped": np.ones_like(arrays["dropped"])}
     write_arrays(path, blind, schema=INDEX, about=about)
     result = run_check(index_is_complete, world)
-    assert "no indexable record" in result.metadata["problems"].value
+    assert "no record that can be checked" in result.metadata["problems"].value
     assert result.severity.value == "WARN"
 
 
@@ -159,31 +159,31 @@ def demand(world, *settings):
     world.config_path.write_text("\n".join([*lines[:at], *settings, *lines[at:]]) + "\n")
 
 
-def test_indexability_check_fails_when_a_rule_sees_too_little_of_a_required_benchmark(half_blind):
+def test_visibility_check_fails_when_a_rule_sees_too_little_of_a_required_benchmark(half_blind):
     half_blind.start(until="index")
     demand(half_blind, 'required = ["short"]')
-    result = run_check(enough_is_indexable, half_blind)
+    result = run_check(enough_can_be_checked, half_blind)
     assert (result.passed, result.severity.value) == (False, "ERROR")
     assert "short, decon | 0 of 6 items visible" in result.metadata["problems"].value
     assert result.metadata["n_problems"].value == 1
     assert "| short | ngram_any | 6 | 3 | question too short: 3 |" in (
-        result.metadata["indexability"].value
+        result.metadata["visibility"].value
     )
 
 
-def test_indexability_check_asks_for_the_share_that_the_settings_demand(half_blind):
+def test_visibility_check_asks_for_the_share_that_the_settings_demand(half_blind):
     half_blind.policy = {"detectors": ["ngram_any"]}
     half_blind.start(until="index")
     for share, is_enough in ((0.5, True), (0.51, False), (1, False), (0, True)):
         half_blind.write_config()
-        demand(half_blind, 'required = ["short"]', f"least_indexable_share = {share}")
-        assert run_check(enough_is_indexable, half_blind).passed == is_enough
+        demand(half_blind, 'required = ["short"]', f"least_checkable_share = {share}")
+        assert run_check(enough_can_be_checked, half_blind).passed == is_enough
 
 
-def test_indexability_check_only_warns_of_a_benchmark_that_is_not_required(half_blind):
+def test_visibility_check_only_warns_of_a_benchmark_that_is_not_required(half_blind):
     half_blind.start(until="index")
     demand(half_blind, 'required = ["harbor", "ledger"]')
-    result = run_check(enough_is_indexable, half_blind)
+    result = run_check(enough_can_be_checked, half_blind)
     assert (result.passed, result.severity.value) == (False, "WARN")
 
 
@@ -224,11 +224,11 @@ def test_a_benchmark_that_no_recipe_has_is_refused_wherever_it_is_named(world, s
         benchmarks_of(load_config(world.config_path))
 
 
-def test_indexability_check_says_nothing_of_what_is_not_indexed_yet(world):
+def test_visibility_check_says_nothing_of_what_is_not_indexed_yet(world):
     world.start()
     world.add_benchmark("late")
     demand(world, 'required = ["late"]')
-    assert run_check(enough_is_indexable, world).passed
+    assert run_check(enough_can_be_checked, world).passed
 
 
 @pytest.mark.parametrize(
@@ -236,10 +236,10 @@ def test_indexability_check_says_nothing_of_what_is_not_indexed_yet(world):
     [
         ("required = 3", "evals.required: found 3"),
         (
-            "least_indexable_share = 1.5",
-            "evals.least_indexable_share: found 1.5; expected a number",
+            "least_checkable_share = 1.5",
+            "evals.least_checkable_share: found 1.5; expected a number",
         ),
-        ("least_indexable_share = true", "evals.least_indexable_share: found True"),
+        ("least_checkable_share = true", "evals.least_checkable_share: found True"),
         ("requires = []", "did you mean 'required'"),
     ],
 )
@@ -300,18 +300,18 @@ def unioned(world):
         ("postings", np.zeros_like),  # every n-gram leads to one question
     ],
 )
-def test_canary_check_fails_when_the_search_is_broken(world, array, damage):
+def test_self_test_check_fails_when_the_search_is_broken(world, array, damage):
     world.start()
     path = unioned(world)
     arrays, about = map_arrays(path)
     write_arrays(path, arrays | {array: damage(arrays[array])}, about=about)
-    result = run_check(canaries_are_found, world)
+    result = run_check(self_tests_are_found, world)
     assert (result.passed, result.severity.value) == (False, "ERROR")
     assert result.metadata["n_problems"].value > 0
     assert "the planted item (jsonl.zst)" in said(result)
 
 
-def test_canary_check_fails_when_the_index_is_that_of_another_benchmark(world):
+def test_self_test_check_fails_when_the_index_is_that_of_another_benchmark(world):
     world.add_benchmark("short", n_items=3)
     world.start(until="scan")
     fingerprint = index_fingerprint(world.store, world.policy_in_force())
@@ -323,33 +323,33 @@ def test_canary_check_fails_when_the_index_is_that_of_another_benchmark(world):
     }
     remove(world.store.root / "search")
     shutil.copyfile(parts["ledger"], parts["harbor"])
-    result = run_check(canaries_are_found, world)
+    result = run_check(self_tests_are_found, world)
     assert "| harbor: test" in said(result)
     assert "| ledger: test" not in said(result)
     shutil.copyfile(parts["short"], parts["harbor"])
-    assert "an index of 3 records" in said(run_check(canaries_are_found, world))
+    assert "an index of 3 records" in said(run_check(self_tests_are_found, world))
 
 
-def test_canary_check_fails_when_the_settings_find_nothing(world):
+def test_self_test_check_fails_when_the_settings_find_nothing(world):
     world.policy = {"eval_min_token_length": 1000}
-    with pytest.raises(PipelineError, match="canaries_are_found"):
+    with pytest.raises(PipelineError, match="self_tests_pass"):
         world.run(until="scan")
-    result = run_check(canaries_are_found, world)
+    result = run_check(self_tests_are_found, world)
     assert "no item that any detector can find" in said(result)
     assert "| harbor | aligned |" in result.metadata["nothing_to_plant"].value
 
 
-def test_canary_check_says_of_which_benchmark_nothing_can_be_planted_and_passes(half_blind):
+def test_self_test_check_says_of_which_benchmark_nothing_can_be_planted_and_passes(half_blind):
     half_blind.start(until="scan")
-    result = run_check(canaries_are_found, half_blind)
+    result = run_check(self_tests_are_found, half_blind)
     assert result.passed
     assert result.metadata["nothing_to_plant"].value.splitlines()[2:] == ["| short | decon |"]
 
 
-def test_canaries_leave_nothing_behind_among_what_was_scanned(world):
+def test_self_tests_leave_nothing_behind_among_what_was_scanned(world):
     world.start()
     before = {path for path in world.store.root.rglob("*") if path.is_file()}
-    assert run_check(canaries_are_found, world).passed
+    assert run_check(self_tests_are_found, world).passed
     assert {path for path in world.store.root.rglob("*") if path.is_file()} == before
 
 
@@ -673,7 +673,7 @@ def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(worl
     world.run(until="report", refreeze=True)
     told = said(run_check(leak_rate_is_steady, world))
     assert "the benchmark itself" in told
-    assert "idf snapshot, the thresholds" in told
+    assert "term weights, the thresholds" in told
     world.policy = {"aligned_threshold": 0.8}
     world.run(until="report")
     result = run_check(leak_rate_is_steady, world)  # with the last report, not with the first
@@ -734,7 +734,7 @@ def test_scores_of_cells_are_those_that_the_report_counts(world):
     reader = MatchReader(world.store, versions, policy, scan_fingerprint(world.store, policy))
     bins = score_bins(reader, list_packs(world.store), versions)
     of_report = bins_of_report(world.store.report)
-    assert {one.pop("n_question_only") for one in of_report} == {0}
+    assert {one.pop("n_no_answer") for one in of_report} == {0}
     assert bins == of_report
     assert {one["detector"] for one in bins} == {"decon", "ratcliff"}
     assert any(one["n_matches"] > one["n_contaminated"] for one in bins)
@@ -744,7 +744,7 @@ def test_records_and_index_say_what_is_in_them_and_what_can_be_found(world):
     world.start()
     for name in ("harbor", "ledger"):
         assert "| test | 5 | 5 |" in _told_of(world, "records", name)["splits"].value
-        visible = _told_of(world, "index", name)["indexable"].value
+        visible = _told_of(world, "index", name)["can be checked"].value
         assert f"| {name} | aligned | 5 | 5 |  | 1.000 |" in visible
 
 

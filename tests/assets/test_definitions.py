@@ -60,7 +60,7 @@ def test_the_graph_has_every_stage_and_every_asset_says_what_it_is():
         "benchmark_files",
         "corpus",
         "records",
-        "idf_snapshot",
+        "term_weights",
         "index",
         "scan",
         "common_ngrams",
@@ -150,8 +150,8 @@ def test_wrong_data_does_not_flow_on_and_news_does_not_stop_anything():
     assert blocking == {
         "records_are_valid",
         "index_is_complete",
-        "enough_is_indexable",
-        "canaries_are_found",
+        "enough_can_be_checked",
+        "self_tests_pass",
         "ledger_is_complete",
         "excluded_blocks_have_no_match",
         "mixture_adds_up",
@@ -182,7 +182,7 @@ def test_columns_name_in_the_ui_where_they_come_from():
     metadata = definitions.resolve_asset_graph().get(AssetKey("mixture")).metadata
     schema = metadata["dagster/column_schema"]
     (score,) = (column for column in schema.columns if column.name == "score")
-    said = "leak, question only: the score of the whole record (`scan`: base_score)"
+    said = "leak, no answer: the score of the whole record (`scan`: base_score)"
     assert score.description == said
     lineage = metadata["dagster/column_lineage"].deps_by_column
     assert lineage["score"][0].asset_key == AssetKey("scan")
@@ -194,5 +194,5 @@ def test_the_lineage_goes_from_files_to_report():
     assert upstream == {AssetKey("index"), AssetKey("corpus"), AssetKey("sketch")}
     assert graph.get(AssetKey("index")).parent_keys == {
         AssetKey("records"),
-        AssetKey("idf_snapshot"),
+        AssetKey("term_weights"),
     }

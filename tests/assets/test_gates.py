@@ -56,15 +56,17 @@ def test_an_asset_without_a_list_of_its_gates_is_refused(world):
             GRAPH.assets,
             instance=world.instance,
             resources=resources,
-            selection=["idf_snapshot"],
+            selection=["term_weights"],
         )
 
 
-def test_nothing_is_made_of_a_scan_that_misses_its_canaries_until_it_finds_them(world, monkeypatch):
+def test_nothing_is_made_of_a_scan_that_misses_its_self_tests_until_it_finds_them(
+    world, monkeypatch
+):
     with monkeypatch.context() as patched:
-        patched.setattr("decon_core.quality.canaries.MatchReader", FindsNothing)
+        patched.setattr("decon_core.quality.self_tests.MatchReader", FindsNothing)
         for _ in range(2):  # nothing is left to scan the second time
-            with pytest.raises(PipelineError, match="canaries_are_found"):
+            with pytest.raises(PipelineError, match="self_tests_pass"):
                 world.run(until="clean_benchmark report")
             assert not made(world)
     world.run(until="clean_benchmark report")
@@ -82,10 +84,10 @@ def test_checks_that_a_stopped_run_left_out_are_made_up_for_by_the_next(world, m
     """All tiles are there: without the checks, the scan would be up to date."""
     of_scan = GRAPH.checks_of("scan")
     with monkeypatch.context() as patched:
-        patched.setattr("decon_core.quality.canaries.MatchReader", Stopped)
+        patched.setattr("decon_core.quality.self_tests.MatchReader", Stopped)
         with pytest.raises(KeyboardInterrupt):
             world.run(until="scan")
-    assert AssetCheckKey(AssetKey("scan"), "canaries_are_found") in unfinished_checks(
+    assert AssetCheckKey(AssetKey("scan"), "self_tests_pass") in unfinished_checks(
         world.instance, of_scan
     )
     tiles = world.tiles()
@@ -106,8 +108,8 @@ def test_what_was_held_back_is_asked_for_again_once_the_check_passes(world, monk
         return {request.asset for request in found}, after
 
     with monkeypatch.context() as patched:
-        patched.setattr("decon_core.quality.canaries.MatchReader", FindsNothing)
-        with pytest.raises(PipelineError, match="canaries_are_found"):
+        patched.setattr("decon_core.quality.self_tests.MatchReader", FindsNothing)
+        with pytest.raises(PipelineError, match="self_tests_pass"):
             world.run(until="scan")
         asked: dict[str, str] = {}
         for stage in ("common_ngrams", "mixture", "clean_benchmark", "report"):
@@ -117,7 +119,7 @@ def test_what_was_held_back_is_asked_for_again_once_the_check_passes(world, monk
     job = build_definitions(
         config_path=str(world.config_path)
     ).resolve_implicit_global_asset_job_def()
-    check = AssetCheckKey(AssetKey("scan"), "canaries_are_found")
+    check = AssetCheckKey(AssetKey("scan"), "self_tests_pass")
     again = job.get_subset(asset_selection=frozenset(), asset_check_selection={check})
     assert again.execute_in_process(instance=world.instance).success
     assert asked_for(asked)[0] == {"common_ngrams"}

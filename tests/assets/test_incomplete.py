@@ -83,15 +83,15 @@ def test_the_history_shows_the_failed_cells_and_an_incomplete_report(incomplete)
     assert CUT_OFF in evaluation.metadata["problems"].value
 
 
-@pytest.mark.parametrize("check", ["canaries_are_found", "ledger_is_complete"])
+@pytest.mark.parametrize("check", ["self_tests_pass", "ledger_is_complete"])
 def test_the_blocking_checks_of_a_scan_that_fails_are_evaluated_all_the_same(incomplete, check):
     assert last_evaluation(incomplete, "scan", check).passed
 
 
-def test_a_report_is_held_back_where_a_failed_scan_misses_its_canaries(world, monkeypatch):
+def test_a_report_is_held_back_where_a_failed_scan_misses_its_self_tests(world, monkeypatch):
     cut_off(world)
-    monkeypatch.setattr("decon_core.quality.canaries.MatchReader", FindsNothing)
-    with pytest.raises(PipelineError, match="canaries_are_found"):
+    monkeypatch.setattr("decon_core.quality.self_tests.MatchReader", FindsNothing)
+    with pytest.raises(PipelineError, match="self_tests_pass"):
         world.run(until="report")
     assert not world.store.report.exists()
 

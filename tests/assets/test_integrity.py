@@ -282,7 +282,7 @@ def test_damaged_weights_are_not_counted_over_other_versions_without_being_asked
     remove_damaged(world.store, [problem for problem in verify_store(world.store) if problem])
     assert not path.exists()
     tiles = world.tiles()
-    with pytest.raises((PipelineError, DeconError), match="--refreeze"):
+    with pytest.raises((PipelineError, DeconError), match="--new-term-weights"):
         world.run(until="scan")
     assert world.tiles() == tiles
     world.run(until="scan", refreeze=True)

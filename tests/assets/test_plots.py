@@ -34,8 +34,8 @@ def rate(benchmark, n_leaked, n_items=100):
     ends = {"low": share and share / 2, "high": share and share * 2}
     return {
         "benchmark": benchmark,
-        "n_findable": n_items,
-        "n_leaked_findable": n_leaked,
+        "n_checkable": n_items,
+        "n_leaked_checkable": n_leaked,
         "leak_rate": share,
         **ends,
     }

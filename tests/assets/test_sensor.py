@@ -32,7 +32,7 @@ def daemon(world):
 def test_everything_is_made_from_nothing_stage_by_stage(world, daemon):
     assert daemon.tick() == "files changed; waiting one tick in case more changes follow"
     assert daemon.settle() == [
-        "inventory", "records", "idf_snapshot", "index", "scan", "common_ngrams", "mixture",
+        "inventory", "records", "term_weights", "index", "scan", "common_ngrams", "mixture",
         "clean_benchmark", "report", "report_page",
     ]  # fmt: skip
     assert world.store.report_page.is_file()
@@ -160,7 +160,7 @@ def test_what_somebody_mends_by_hand_after_all_was_tried_is_gone_on_from(world, 
     cut_off_scan(world, daemon)
     daemon.settle()
     assert daemon.tick().startswith("requested but still missing: `scan`")
-    daemon.press("idf_snapshot")  # a run that changes nothing
+    daemon.press("term_weights")  # a run that changes nothing
     assert daemon.tick().startswith("requested but still missing: `scan`")
     daemon.press("scan")
     assert daemon.settle(until="mixture") == AFTER_THE_SCAN[:2]
@@ -197,8 +197,8 @@ def test_an_idf_snapshot_of_another_policy_is_told_of_until_somebody_freezes_it_
     daemon.tick()
     assert daemon.tick() == ["inventory"]
     for _ in range(2):
-        assert "found an idf snapshot that was counted with other policy settings" in daemon.tick()
-    daemon.press("idf_snapshot", refreeze=True)
+        assert "found the term weights that was counted with other policy settings" in daemon.tick()
+    daemon.press("term_weights", refreeze=True)
     assert daemon.settle(until="scan") == ["index", "scan"]
 
 

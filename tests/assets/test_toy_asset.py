@@ -139,5 +139,5 @@ def test_the_sensor_asks_for_a_toy_asset(world, graph):
     assert asked.index("index") < asked.index("lengths") < asked.index("after_lengths")
     (world.store.root / "lengths" / "lengths.txt").unlink()
     (world.store.root / "lengths").rmdir()
-    daemon.press("idf_snapshot")  # a run that ends, so that the store is looked at again
+    daemon.press("term_weights")  # a run that ends, so that the store is looked at again
     assert "lengths" in daemon.settle()

@@ -14,8 +14,8 @@ from decon_core.benchmarks.records import Version, save_records
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
-from decon_core.index.idf import Snapshot, freeze
 from decon_core.index.parts import build_part
+from decon_core.index.term_weights import Snapshot, freeze
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.schemas import RECORDS
 from decon_core.storage.store import Store

@@ -527,10 +527,10 @@ def penalized(score: float, length: int, policy: Policy) -> float:
     return score * threshold / required
 
 
-# 6. Question-only ------------------------------------------------------------------------------
+# 6. Questions without their answer ---------------------------------------------------------------
 
 
-def is_question_only(entry: Entry, question: float, passage: NearMatch, policy: Policy) -> bool:
+def is_no_answer(entry: Entry, question: float, passage: NearMatch, policy: Policy) -> bool:
     """Return whether a record whose question passed would be a leak without its answer.
 
     For a record that is no leak. Its question is scored as a separate record; if it has an answer
@@ -571,11 +571,11 @@ class Match:
     passage: NearMatch
     base_score: float
     score: float
-    is_question_only: bool = False  # else a leak
+    is_no_answer: bool = False  # else a leak
 
 
 def call(tokens: Tokens, document: Sequence[Gram], cluster: Cluster, index: Index) -> Match | None:
-    """Return the match of a cluster if it is a leak, or question-only and these are kept."""
+    """Return the match of a cluster if it is a leak, or no answer and these are kept."""
     policy = index.policy
     entry = index.entries[cluster.number]
     wanted = question_grams(entry, policy)
@@ -599,8 +599,8 @@ def call(tokens: Tokens, document: Sequence[Gram], cluster: Cluster, index: Inde
     base = base_score(entry, overlap, answer.overlap, passage.overlap, policy)
     score = penalized(base, total_length(entry), policy)
     is_leak = reaches(score, policy.contamination_score_threshold)
-    is_without_answer = not is_leak and is_question_only(entry, overlap, passage, policy)
-    if not is_leak and not (policy.keep_question_only and is_without_answer):
+    is_without_answer = not is_leak and is_no_answer(entry, overlap, passage, policy)
+    if not is_leak and not (policy.keep_no_answer and is_without_answer):
         return None
     return Match(
         number=cluster.number,
@@ -612,7 +612,7 @@ def call(tokens: Tokens, document: Sequence[Gram], cluster: Cluster, index: Inde
         passage=passage,
         base_score=base,
         score=score,
-        is_question_only=is_without_answer,
+        is_no_answer=is_without_answer,
     )
 
 
@@ -645,7 +645,7 @@ def report(matches: Iterable[Match], index: Index) -> list[Match]:
 
     def rank(match: Match) -> tuple[bool, float, bool, int]:
         is_correct = index.entries[match.number].record.is_correct
-        return not match.is_question_only, match.score, is_correct is True, -match.number
+        return not match.is_no_answer, match.score, is_correct is True, -match.number
 
     for match in matches:
         record = index.entries[match.number].record

@@ -106,7 +106,7 @@ def best_window(
     for first, second in _pairs(terms, sought):
         start, stop = _with_near_terms(*_window(terms, first, second, sought), terms, sought)
         words = {*_within(terms, first, second, sought)} & sought.weights.keys()
-        if not _is_candidate(terms, start, stop, words, sought, floor):
+        if not _needs_review(terms, start, stop, words, sought, floor):
             continue
         within = _numbers_between(document, places, start, stop, form)
         around = _numbers_between(document, places, start - MARGIN, stop + MARGIN, form)
@@ -166,7 +166,7 @@ def _with_near_terms(
     return start, stop
 
 
-def _is_candidate(
+def _needs_review(
     terms: Sequence[str | None],
     start: int,
     stop: int,

@@ -97,14 +97,14 @@ def policies(draw: st.DrawFn, /, **fixed: object) -> Policy:
     decay_start = draw(st.sampled_from([0, 6, 20]))
     settings: dict[str, object] = {
         "contamination_score_threshold": floor,
-        "evidence_floor": floor,
+        "lowest_recorded_score": floor,
         "hot_ngram_records": draw(st.sampled_from([1, 3, 2000])),
         "sample_every_m_tokens": draw(st.sampled_from([1, 3, 10])),
         "question_max_consecutive_misses": draw(st.sampled_from([1, 2, 4, 11])),
         "short_answer_window_length": draw(st.sampled_from([1, 4, 50])),
         "min_long_answer_window": draw(st.sampled_from([1, 12, 100])),
         "min_passage_distance": draw(st.sampled_from([1, 12, 100])),
-        "keep_question_only": draw(st.booleans()),
+        "keep_no_answer": draw(st.booleans()),
         "eval_min_token_length": draw(st.sampled_from([0, 9, 20])),
         "perfect_match_decay_start": decay_start,
         "perfect_match_decay_end": decay_start + draw(st.sampled_from([1, 8, 30])),

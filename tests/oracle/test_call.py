@@ -50,7 +50,7 @@ def called(document: Tokens, one: Entry, n_matched: int, policy: Policy) -> Matc
 def test_the_least_question_overlap_leaves_room_for_answer_and_passage(
     threshold: float, least: float
 ) -> None:
-    policy = Policy(contamination_score_threshold=threshold, evidence_floor=0.1)
+    policy = Policy(contamination_score_threshold=threshold, lowest_recorded_score=0.1)
     assert least_question_overlap(policy) == pytest.approx(least, abs=1e-12)
 
 
@@ -148,7 +148,9 @@ def test_gate_two_is_gate_one_from_fifty_tokens_on(n_matched: int, passes: bool)
 
 def test_question_overlap_is_weighted_by_idf() -> None:
     """54 tokens, 50 n-grams; another record holds the first 48, whose idf is then ln(2/2) = 0."""
-    policy = Policy(sampling="reference", contamination_score_threshold=0.5, evidence_floor=0.5)
+    policy = Policy(
+        sampling="reference", contamination_score_threshold=0.5, lowest_recorded_score=0.5
+    )
     one, other = entry(run(100, 54)), entry(run(100, 52))
     index = build_index([one, other], policy)
     # 53 tokens = n-grams 0..48: of the two that weigh ln 2 each, one is there: exactly 0.5

@@ -63,7 +63,7 @@ def test_exhaustive_clusters_are_those_of_the_naive_reading(
 
 
 @SLOW
-@given(worlds(), policies(sampling="reference", keep_question_only=False))
+@given(worlds(), policies(sampling="reference", keep_no_answer=False))
 def test_sampled_scores_are_those_of_the_naive_reading(
     world: tuple[list[Entry], Tokens], policy: Policy
 ) -> None:

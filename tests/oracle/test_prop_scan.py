@@ -15,7 +15,7 @@ from tests.oracle.decon import (
     count,
     decay,
     detect,
-    is_question_only,
+    is_no_answer,
     least_question_overlap,
     penalized,
     reaches,
@@ -36,7 +36,7 @@ def place(match: Match) -> tuple[int, int, int]:
 
 
 def uncalled(match: Match) -> Match:
-    return dataclasses.replace(match, score=0.0, is_question_only=False)
+    return dataclasses.replace(match, score=0.0, is_no_answer=False)
 
 
 def keys(matches: list[Match]) -> set[tuple[int, int, int]]:
@@ -148,7 +148,7 @@ def test_a_higher_threshold_never_adds_matches(
     world: World, policy: Policy, sampling: Sampling, share: float
 ) -> None:
     known, document = world
-    floor = policy.evidence_floor
+    floor = policy.lowest_recorded_score
     threshold = floor + share * (1.0 - floor)
     lower = dataclasses.replace(policy, sampling=sampling)
     higher = dataclasses.replace(lower, contamination_score_threshold=min(1.0, threshold))
@@ -168,7 +168,7 @@ def test_matches_at_the_floor_decide_every_higher_threshold(
 ) -> None:
     """Deciding again from kept matches is scanning again with the higher threshold."""
     known, document = world
-    floor = policy.evidence_floor
+    floor = policy.lowest_recorded_score
     lower = dataclasses.replace(policy, sampling=sampling)
     higher = dataclasses.replace(
         lower, contamination_score_threshold=min(1.0, floor + share * (1.0 - floor))
@@ -181,11 +181,11 @@ def test_matches_at_the_floor_decide_every_higher_threshold(
             continue
         score = penalized(match.base_score, total_length(one), higher)
         is_leak = reaches(score, higher.contamination_score_threshold)
-        is_without_answer = higher.keep_question_only and is_question_only(
+        is_without_answer = higher.keep_no_answer and is_no_answer(
             one, match.question_overlap, match.passage, higher
         )
         if is_leak or is_without_answer:
-            called = dataclasses.replace(match, score=score, is_question_only=not is_leak)
+            called = dataclasses.replace(match, score=score, is_no_answer=not is_leak)
             again.append(called)
     assert again == detect(document, build_index(known, higher))
 
@@ -208,8 +208,8 @@ def test_the_report_keeps_one_best_match_for_every_item_and_place(
     assert {item(match) for match in reported} == {item(match) for match in matches}
     for match in reported:
         rivals = [m for m in matches if item(m) == item(match)]
-        leaks = [m for m in rivals if not m.is_question_only]
-        assert match.is_question_only is not bool(leaks)
+        leaks = [m for m in rivals if not m.is_no_answer]
+        assert match.is_no_answer is not bool(leaks)
         rivals = leaks or rivals
         assert match.score == max(m.score for m in rivals)
         best = [m for m in rivals if m.score == match.score]
@@ -226,6 +226,6 @@ def test_scores_and_overlaps_stay_between_zero_and_one(world: World, policy: Pol
             assert 0.0 <= value <= 1.0
         assert 0.0 <= match.score <= match.base_score <= 1.0
         is_leak = reaches(match.score, policy.contamination_score_threshold)
-        assert is_leak is not match.is_question_only
+        assert is_leak is not match.is_no_answer
         for piece in (match.answer, match.passage):
             assert piece.overlap == 0.0 or 0 <= piece.start < piece.stop <= len(document)

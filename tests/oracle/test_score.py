@@ -146,7 +146,7 @@ def test_unique_answer_tokens_decide_the_penalty_of_a_whole_match() -> None:
     base = 0.75 + 0.25 * 0.5 = 0.875. L = 30 + 2 = 32, r = 1 - 0.2 * 12 / 30 = 0.92:
     0.875 * 0.8 / 0.92 = 0.7609. With all five answer tokens, L = 35, r = 0.9, it would be 0.7778.
     """
-    policy = Policy(sampling="reference", keep_question_only=False)
+    policy = Policy(sampling="reference", keep_no_answer=False)
     one = entry(run(100, 30), (7, 7, 7, 7, 8))
     document = (*one.question, 7, 7, 7, *noise(20))
     assert found(document, one, policy=policy) == []
@@ -167,7 +167,7 @@ def test_a_score_at_the_threshold_is_contaminated() -> None:
     document = one.question + one.answer[:5] + noise(20)
     for threshold, is_found in ((0.9375, True), (0.9376, False), (0.9374, True)):
         policy = Policy(
-            sampling="reference", contamination_score_threshold=threshold, keep_question_only=False
+            sampling="reference", contamination_score_threshold=threshold, keep_no_answer=False
         )
         assert bool(found(document, one, policy=policy)) is is_found
 
@@ -182,8 +182,8 @@ def test_a_verbatim_question_without_its_answer_is_not() -> None:
     one = entry(run(100, 60), ANSWER)
     # 0.75 * 1 + 0.25 * 0 = 0.75 < 0.8
     (match,) = found(one.question + noise(20), one, policy=SAMPLING)
-    assert (match.score, match.is_question_only) == (0.75, True)
-    published = replace(SAMPLING, keep_question_only=False)
+    assert (match.score, match.is_no_answer) == (0.75, True)
+    published = replace(SAMPLING, keep_no_answer=False)
     assert found(one.question + noise(20), one, policy=published) == []
 
 

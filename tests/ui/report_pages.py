@@ -15,7 +15,7 @@ from decon_core.report.html import write_page
 
 # The page itself, its own files for saving, and the squares of the heat map.
 OWN = ("asked: file:///", "asked: data:image/png", "asked: blob:null/")
-BEST_FIRST = "is_contaminated DESC, is_question_only DESC, score DESC, pair"
+BEST_FIRST = "is_contaminated DESC, is_no_answer DESC, score DESC, pair"
 
 Open = Callable[..., Page]
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 GROUPS = {
     "inputs": ["inventory", "benchmark_files", "corpus"],
-    "benchmarks": ["records", "idf_snapshot", "index"],
+    "benchmarks": ["records", "term_weights", "index"],
     "scan": ["sketch", "scan", "common_ngrams", "neighbours"],
     "products": [
         "mixture",
@@ -206,7 +206,7 @@ def open_whole_graph(page: Page) -> None:
     page.locator("button:has([aria-label=settings])").last.click()
     page.get_by_role("menuitem", name="Expand all groups").click()
     page.keyboard.press("Escape")
-    expect(page.locator("foreignObject").filter(has_text="idf_snapshot")).to_be_visible()
+    expect(page.locator("foreignObject").filter(has_text="term_weights")).to_be_visible()
     node(page, "report").click(trial=True)  # waits until it stands still, and nothing covers it
 
 

@@ -139,8 +139,8 @@ def test_an_item_in_a_table_opens_its_pairs(at, report):
     ("label", "value", "condition"),
     [
         ("Show", "leak", "is_contaminated"),
-        ("Show", "question", "is_question_only"),
-        ("Show", "near", "NOT is_contaminated AND NOT is_question_only"),
+        ("Show", "no-answer", "is_no_answer"),
+        ("Show", "near", "NOT is_contaminated AND NOT is_no_answer"),
         ("Benchmark", "ledger_math", "benchmark = 'ledger_math'"),
         ("Split", "train", "split = 'train'"),
         ("Source", "web", "source = 'web'"),
@@ -311,14 +311,14 @@ def test_of_very_many_documents_the_page_says_where_the_others_are(show, tmp_pat
 
 
 def test_a_question_without_its_answer_is_neither_a_leak_nor_a_near_miss(show, report):
-    (pair,) = ask(report, "SELECT min(pair) FROM pairs WHERE is_question_only")[0]
+    (pair,) = ask(report, "SELECT min(pair) FROM pairs WHERE is_no_answer")[0]
     page = show(report, f"#pairs?pair={pair}&call=question")
     detail = page.locator("#detail")
-    expect(detail).to_contain_text("question-only")
+    expect(detail).to_contain_text("no answer")
     expect(detail).to_contain_text("no leak, and not clean")
-    expect(rows(page).first.locator(".kind")).to_have_text("question-only")
+    expect(rows(page).first.locator(".kind")).to_have_text("no answer")
     page.goto(page.url.split("#")[0])
-    n = ask(report, "SELECT count(*) FROM documents WHERE is_question_only")[0][0]
+    n = ask(report, "SELECT count(*) FROM documents WHERE is_no_answer")[0][0]
     expect(page.locator("#headlines")).to_contain_text("hold a question without its answer")
     expect(page.locator("#notes")).to_contain_text(f"{n} documents hold the question of an item")
 
@@ -505,7 +505,7 @@ def test_without_snippets_the_page_says_where_instead_of_what(show, tmp_path):
 def test_where_nothing_was_found_the_page_says_so(show, tmp_path):
     page = show(write_world(tmp_path / "r.duckdb", share=0.0))
     expect(page.locator("#flow")).to_contain_text(
-        "No item leaked, and none is question-only or a candidate."
+        "No item leaked, and none is found without the answer or a candidate."
     )
     expect(page.locator("#scores")).to_contain_text("Nothing was found")
     page.get_by_role("link", name="Pairs").click()

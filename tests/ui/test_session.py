@@ -44,7 +44,7 @@ path = "corpus/parlor*"
 messages = "messages"
 id = "id"
 
-[idf]
+[term_weights]
 benchmarks = ["harbor_mc", "ledger_math", "almanac_rc", "strait_mt"]
 
 [[mixture]]

@@ -176,7 +176,7 @@ def scorecard_command(
 
 
 def _say_marks(marks: Marks) -> None:
-    heads = ("n", *marks.detectors, "question-only")
+    heads = ("n", *marks.detectors, "no answer")
     say("planted items found, in percent\n")
     by_transformation = _shares(marks.recall, ("transformation", "grade"), "recall")
     say_table(("transformation", "grade", *heads), by_transformation)
@@ -192,7 +192,7 @@ def _say_marks(marks: Marks) -> None:
             "average precision": row["average_precision"],
             "background": row["n_background"],
             "flagged": row["n_background_flagged"],
-            "question-only": row["n_background_question_only"],
+            "no answer": row["n_background_no_answer"],
         }
         for row in marks.totals.iter_rows(named=True)
     ]
@@ -200,15 +200,15 @@ def _say_marks(marks: Marks) -> None:
 
 
 def _shares(table: DataFrame, keys: Sequence[str], share: str) -> list[tuple[object, ...]]:
-    """Return a row for each key: n, the share of each detector, and of question-only places."""
+    """Return a row for each key: n, the share of each detector, and of no-answer places."""
     rows: dict[tuple[object, ...], list[object]] = {}
-    question_only: dict[tuple[object, ...], float | None] = {}
+    no_answer: dict[tuple[object, ...], float | None] = {}
     for row in table.iter_rows(named=True):
         key = tuple(row[name] for name in keys)
         rows.setdefault(key, [row["n"]]).append(_percent(row[share]))
         if registry.get(row["detector"]).needed_parts:  # the first one, as on the page
-            question_only.setdefault(key, _percent(row["n_question_only"] / row["n"]))
-    return [(*key, *cells, question_only.get(key)) for key, cells in rows.items()]
+            no_answer.setdefault(key, _percent(row["n_no_answer"] / row["n"]))
+    return [(*key, *cells, no_answer.get(key)) for key, cells in rows.items()]
 
 
 def _percent(share: float | None) -> float | None:

@@ -43,7 +43,9 @@ class Reworded(Detector):
     summary = "content words and numbers of the question, in any order"
     reads = Reads.OWN
     threshold = Threshold(
-        setting="reworded_threshold", floor="reworded_floor", of=(REWORDED, OTHER_NUMBERS)
+        setting="reworded_threshold",
+        floor="reworded_lowest_recorded",
+        of=(REWORDED, OTHER_NUMBERS),
     )
     kinds = (
         Kind(REWORDED, "its words stand there in any order, which is no proof"),
@@ -51,7 +53,7 @@ class Reworded(Detector):
             OTHER_NUMBERS, "the same template with other numbers, not the same item", is_apart=True
         ),
     )
-    scan_settings = ("reworded_floor",)
+    scan_settings = ("reworded_lowest_recorded",)
     versions = (("reworded", 4),)
     own_columns = ("question", "answer", *ITEM, "choice_index")
     compares_any_order = True
@@ -59,7 +61,7 @@ class Reworded(Detector):
         "**To find items in other words, `reworded`.** It finds questions that a person or a model "
         "reworded, as long as the numbers and some of the rarer words are kept, and tells copies "
         "with other numbers apart. It also flags items that share their setting with another, and "
-        "passages without their question. Its matches are candidates: a score removes nothing."
+        "passages without their question. Its matches need review: a score removes nothing."
     )
 
     def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:
@@ -67,7 +69,7 @@ class Reworded(Detector):
 
     def search(self, indexes: Indexes) -> Search:
         policy = indexes.policy
-        return RewordedSearch(indexes.own[self.name], policy, policy.reworded_floor)
+        return RewordedSearch(indexes.own[self.name], policy, policy.reworded_lowest_recorded)
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         rows = texts.stored.table(self.own_columns).to_pylist()

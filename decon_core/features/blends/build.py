@@ -43,7 +43,7 @@ from decon_core.features.blends.rewordings import NO_REWORDINGS, Rewordings
 from decon_core.features.blends.schemas import BLENDED
 from decon_core.features.blends.settings import REWORDED, Blend
 from decon_core.features.blends.write import WrittenPart, job_of, write_part
-from decon_core.index.idf import current_snapshot_fingerprint
+from decon_core.index.term_weights import current_snapshot_fingerprint
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.manifest import (
@@ -172,7 +172,7 @@ class Blender:
             "benchmarks": self._versions(blend),
             "seed": blend.seed,
             "scan": builder.reader.scan,
-            "idf_snapshot": current_snapshot_fingerprint(builder.store),
+            "term_weights": current_snapshot_fingerprint(builder.store),
             "policy": asdict(builder.policy),
             "thresholds": builder.policy.thresholds,
         }

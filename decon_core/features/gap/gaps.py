@@ -47,17 +47,17 @@ class Gap:
     clean: Group
     leaked: Group
     with_answer: Group  # leaked with at least half of the answer; included in `leaked`
-    question_only: Group  # neither leaked nor clean
-    candidate: Group  # likewise: found by a detector whose score is no proof
-    not_indexable: Group
+    no_answer: Group  # neither leaked nor clean
+    review: Group  # likewise: found by a detector whose score is no proof
+    not_checkable: Group
     not_fully_scanned: Group  # no match, in a report that does not cover all shards
     not_joined: Group
     gap: float | None  # leaked - clean
     low: float | None
     high: float | None
     p: float | None
-    question_only_gap: float | None  # question-only - clean
-    # The score on joined items of the other classes: not leaked, question-only or candidates.
+    no_answer_gap: float | None  # no answer - clean
+    # The score on joined items that are neither leaked, nor `no answer`, nor to review.
     decontaminated: float | None
     moved: float | None  # `decontaminated` - score on all joined items
     remark: str
@@ -98,7 +98,7 @@ def gap_of(name: Name, scores: Scores, *, subset: str | None = None, by: str = "
         low=low,
         high=high,
         p=p_value(leaked, clean, text) if has_p_value else None,
-        question_only_gap=difference(groups["question_only"], clean),
+        no_answer_gap=difference(groups["no_answer"], clean),
         decontaminated=mean(unleaked),
         moved=difference(unleaked, scores.of(JOINED)),
         remark=remark,

@@ -21,18 +21,18 @@ WARNING = (
     "Models that cannot have seen a text show how much of a gap is that."
 )
 
-_NUMBERS = ("gap", "low", "high", "p", "question_only_gap", "decontaminated", "moved")
+_NUMBERS = ("gap", "low", "high", "p", "no_answer_gap", "decontaminated", "moved")
 _AVERAGE_COUNTS = ("n_categories", "n_items", "n_without_category", "n_in_macro_gap")
 _MOST_LISTED = 100
 
 _NAMES = ("model", "benchmark", "split", "by", "subset", "setting", "filter", "metric")
 HEADS = (
     *_NAMES, "items", "score", "clean", "leaked", "gap", "95 % interval", "p",
-    "question-only", "without these", "moved",
+    "no answer", "without these", "moved",
 )  # fmt: skip
 GROUP_HEADS = (
-    *_NAMES, "clean", "leaked", "of them with their answer", "question-only", "candidates",
-    "not indexable", "not fully scanned", "not joined", "remark",
+    *_NAMES, "clean", "leaked", "of them with their answer", "no answer", "review",
+    "cannot be checked", "not fully scanned", "not joined", "remark",
 )  # fmt: skip
 AVERAGE_HEADS = (
     *(name for name in _NAMES if name != "subset"),
@@ -53,7 +53,7 @@ def line(gap: Gap) -> tuple[str, ...]:
         _signed(gap.gap),
         _interval(gap),
         p_value(gap.p, nothing=NOTHING),
-        _group(gap.question_only),
+        _group(gap.no_answer),
         number(gap.decontaminated),
         _signed(gap.moved),
     )

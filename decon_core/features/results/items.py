@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from decon_core.config.policy import PUNCTUATION
 from decon_core.report.categories.groupings import Grouping, value_of_item
 from decon_core.report.items import (
-    CANDIDATE,
     CLEAN,
     LEAKED,
+    NO_ANSWER,
+    NOT_CHECKABLE,
     NOT_FULLY_SCANNED,
-    NOT_INDEXABLE,
-    QUESTION_ONLY,
+    REVIEW,
     WITH_ANSWER,
     ReportItems,
 )
@@ -23,16 +23,16 @@ from decon_core.text.canonical import clean
 NOT_JOINED = "not joined"
 
 # The groups of a gap, and the verdicts of their items.
-NEITHER = (CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED)
-JOINED = (*NEITHER, LEAKED, WITH_ANSWER, QUESTION_ONLY, CANDIDATE)
+NEITHER = (CLEAN, NOT_CHECKABLE, NOT_FULLY_SCANNED)
+JOINED = (*NEITHER, LEAKED, WITH_ANSWER, NO_ANSWER, REVIEW)
 GROUPS = {
     "all": (*JOINED, NOT_JOINED),
     "clean": (CLEAN,),
     "leaked": (LEAKED, WITH_ANSWER),
     "with_answer": (WITH_ANSWER,),
-    "question_only": (QUESTION_ONLY,),
-    "candidate": (CANDIDATE,),
-    "not_indexable": (NOT_INDEXABLE,),
+    "no_answer": (NO_ANSWER,),
+    "review": (REVIEW,),
+    "not_checkable": (NOT_CHECKABLE,),
     "not_fully_scanned": (NOT_FULLY_SCANNED,),
     "not_joined": (NOT_JOINED,),
 }

@@ -1,7 +1,7 @@
 """Compare truth and calls: recall, precision, curves and agreement of the detectors.
 
 `calls` has one row per detector, document and matched item: a score, and whether it is a leak or
-question-only (never both). An item without a row was not found and has score 0. A hard negative is
+no answer (never both). An item without a row was not found and has score 0. A hard negative is
 a false alarm if any item is flagged in its document; other plantings are never negatives, whatever
 else is flagged in them. Documents without a planting are counted separately, because a real corpus
 may contain real leaks.
@@ -92,15 +92,15 @@ def _marked(
         _best(seen, on), on=["detector", *on], how="left", maintain_order="left"
     ).with_columns(
         pl.col("score").fill_null(0.0),
-        pl.col("is_contaminated", "is_question_only").fill_null(value=False),
+        pl.col("is_contaminated", "is_no_answer").fill_null(value=False),
     )
 
 
 def _best(calls: pl.DataFrame, on: Sequence[str]) -> pl.DataFrame:
-    """Return, per group, the best score and whether it is a leak or else question-only."""
-    is_leak, is_question_only = pl.col("is_contaminated").any(), pl.col("is_question_only").any()
+    """Return, per group, the best score and whether it is a leak or else `no answer`."""
+    is_leak, is_no_answer = pl.col("is_contaminated").any(), pl.col("is_no_answer").any()
     return calls.group_by("detector", *on).agg(
-        pl.col("score").max(), is_leak, is_question_only & ~is_leak
+        pl.col("score").max(), is_leak, is_no_answer & ~is_leak
     )
 
 
@@ -114,7 +114,7 @@ def _shares(rows: pl.DataFrame, table: str, n_found: str, share: str) -> pl.Data
     counts = rows.group_by(columns[: columns.index("n")], maintain_order=True).agg(
         pl.len().alias("n"),
         pl.col("is_contaminated").sum().alias(n_found),
-        pl.col("is_question_only").sum().alias("n_question_only"),
+        pl.col("is_no_answer").sum().alias("n_no_answer"),
     )
     shares = counts.to_dicts()
     for row in shares:
@@ -136,7 +136,7 @@ def _totals(
         groups = [group.filter(detector=detector) for group in (plants, negatives, background)]
         planted, negative, _ = groups
         n_found, n_false, n_others = (int(group["is_contaminated"].sum()) for group in groups)
-        n_question_only = [int(group["is_question_only"].sum()) for group in groups]
+        n_no_answer = [int(group["is_no_answer"].sum()) for group in groups]
         precision = _share(n_found, n_found + n_false)
         low, high = wilson(precision or 0.0, n_found + n_false)
         rows.append(
@@ -154,9 +154,9 @@ def _totals(
                 "average_precision": average_precision(curve),
                 "n_background": n_background,
                 "n_background_flagged": n_others,
-                "n_question_only": n_question_only[0],
-                "n_negatives_question_only": n_question_only[1],
-                "n_background_question_only": n_question_only[2],
+                "n_no_answer": n_no_answer[0],
+                "n_negatives_no_answer": n_no_answer[1],
+                "n_background_no_answer": n_no_answer[2],
             }
         )
     return pl.DataFrame(rows, schema=SCHEMAS["totals"])

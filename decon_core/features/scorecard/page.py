@@ -64,7 +64,7 @@ def by_detector(frame: pl.DataFrame, *names: str) -> list[Row]:
     """Group rows by the named columns, in the order of the table.
 
     A group has the columns of its first row, its rows by detector (`by_detector`), and the row of
-    the detector that finds question-only items, or None (`question_only`).
+    the detector that finds no-answer items, or None (`no_answer`).
     """
     groups = frame.group_by(names, maintain_order=True)
     finders = names_where(lambda detector: bool(detector.needed_parts))
@@ -72,7 +72,7 @@ def by_detector(frame: pl.DataFrame, *names: str) -> list[Row]:
         {
             **rows[0],
             "by_detector": {row["detector"]: row for row in rows},
-            "question_only": next((row for row in rows if row["detector"] in finders), None),
+            "no_answer": next((row for row in rows if row["detector"] in finders), None),
         }
         for rows in (group.to_dicts() for _, group in groups)
     ]

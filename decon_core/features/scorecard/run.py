@@ -33,8 +33,8 @@ from decon_core.features.scorecard.planted_shards import (
     sources,
     write_planted_corpus,
 )
-from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part
+from decon_core.index.term_weights import freeze
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.drafts import remove
@@ -184,8 +184,8 @@ def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
         "instance_index",
         pl.when(is_by_length).then(pl.col("n_matched")).otherwise("score").alias("score"),
         # What a detector finds, also if its score alone is no proof.
-        pl.col("is_contaminated") | pl.col("is_candidate"),
-        "is_question_only",
+        pl.col("is_contaminated") | pl.col("needs_review"),
+        "is_no_answer",
         *(
             pl.coalesce(f"question_char_{edge}", f"answer_char_{edge}").alias(edge)
             for edge in ("start", "stop")

@@ -18,10 +18,10 @@ from decon_core.report.categories.groupings import (
     value_of_item,
 )
 from decon_core.report.items import (
-    CANDIDATE,
     LEAKED,
+    NO_ANSWER,
     NOT_FULLY_SCANNED,
-    QUESTION_ONLY,
+    REVIEW,
     ItemRow,
     ReportItems,
 )
@@ -34,8 +34,8 @@ MICRO = "micro average"
 MACRO = "macro average"
 
 HEADS = (
-    *("benchmark", "split", "by", "category", "items", "leaked", "question-only", "candidates"),
-    *("not fully scanned", "leaked of findable", "rate", "95 % interval", "of all items"),
+    *("benchmark", "split", "by", "category", "items", "leaked", "no answer", "review"),
+    *("not fully scanned", "leaked of checkable", "rate", "95 % interval", "of all items"),
 )
 
 # Values of items that only the results have: by benchmark, split and instance_index, then column.
@@ -54,10 +54,10 @@ class Rate:
     n_categories: int
     n_items: int
     n_leaked: int
-    n_question_only: int
-    n_candidates: int
-    n_findable: int | None  # items that a detector can find; None: the total is unknown
-    n_leaked_findable: int | None  # those of them that leaked
+    n_no_answer: int
+    n_review: int
+    n_checkable: int | None  # items that a detector can find; None: the total is unknown
+    n_leaked_checkable: int | None  # those of them that leaked
     n_not_fully_scanned: int
     # None: the number of items is unknown, or none can be found. A macro average is of the
     # categories of which items can be found.
@@ -84,7 +84,7 @@ class _Counts:
 
     def add(self, row: ItemRow) -> None:
         status = LEAKED if row.verdict.startswith(LEAKED) else row.verdict
-        self.rows[status, row.is_findable] += 1
+        self.rows[status, row.is_checkable] += 1
 
     def n(self, status: str) -> int:
         return self.rows[status, True] + self.rows[status, False]
@@ -94,13 +94,13 @@ class _Counts:
         return self.rows.total()
 
     @property
-    def n_findable(self) -> int:
-        return sum(n for (_, is_findable), n in self.rows.items() if is_findable)
+    def n_checkable(self) -> int:
+        return sum(n for (_, is_checkable), n in self.rows.items() if is_checkable)
 
     @property
     def n_unknown(self) -> int:
         """The items that cannot be found and were not."""
-        return self.n_items - self.n_findable - self.rows[LEAKED, False]
+        return self.n_items - self.n_checkable - self.rows[LEAKED, False]
 
 
 def leak_rates(
@@ -208,7 +208,7 @@ def _rate(
         n_at_most = [(group.n(LEAKED) + group.n_unknown, group.n_items) for group in groups]
         at_most = sum(n / n_items for n, n_items in n_at_most) / len(groups)
         shares = [
-            (group.rows[LEAKED, True], group.n_findable) for group in groups if group.n_findable
+            (group.rows[LEAKED, True], group.n_checkable) for group in groups if group.n_checkable
         ]
         if shares:
             share = sum(hits / n for hits, n in shares) / len(shares)
@@ -222,10 +222,10 @@ def _rate(
         n_categories=len(counts) if kind in (MICRO, MACRO) else 1,
         n_items=total.n_items,
         n_leaked=total.n(LEAKED),
-        n_question_only=total.n(QUESTION_ONLY),
-        n_candidates=total.n(CANDIDATE),
-        n_findable=total.n_findable if is_known else None,
-        n_leaked_findable=total.rows[LEAKED, True] if is_known else None,
+        n_no_answer=total.n(NO_ANSWER),
+        n_review=total.n(REVIEW),
+        n_checkable=total.n_checkable if is_known else None,
+        n_leaked_checkable=total.rows[LEAKED, True] if is_known else None,
         n_not_fully_scanned=total.n(NOT_FULLY_SCANNED),
         leak_rate=share,
         low=low,
@@ -244,15 +244,15 @@ def rate_lines(rates: Sequence[Rate]) -> Iterator[tuple[str, ...]]:
     """Format rates as rows under HEADS."""
     for rate in rates:
         average = f"{rate.kind} of {rate.n_categories}"
-        counts = (rate.n_items, rate.n_leaked, rate.n_question_only, rate.n_candidates)
+        counts = (rate.n_items, rate.n_leaked, rate.n_no_answer, rate.n_review)
         n_not_scanned = rate.n_not_fully_scanned
         yield (
             *(rate.benchmark, rate.split, rate.by, rate.category or average),
             *(f"{n:,}" for n in counts),
             f"{n_not_scanned:,}" if n_not_scanned else "",
             "–"
-            if rate.n_findable is None
-            else f"{rate.n_leaked_findable:,} of {rate.n_findable:,}",
+            if rate.n_checkable is None
+            else f"{rate.n_leaked_checkable:,} of {rate.n_checkable:,}",
             percent(rate.leak_rate),
             "–" if rate.low is None else f"{percent(rate.low)} to {percent(rate.high)}",
             "–" if rate.at_least is None else bounds(rate.at_least, rate.at_most),

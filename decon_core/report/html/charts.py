@@ -60,13 +60,13 @@ def rates(benchmarks: Rows) -> Chart:
         "error_x": _TRACES["interval"] | {"array": above, "arrayminus": below},
         "marker": {"color": "--c-both", "size": 9},
     }
-    chosen = [(at, row) for at, row in enumerate(rows) if row["n_question_only"]]
+    chosen = [(at, row) for at, row in enumerate(rows) if row["n_no_answer"]]
     questions = {
-        **_dots(chosen, "question_only_rate", _question_only_text),
-        "name": "question-only, not leaked, of all items",
+        **_dots(chosen, "no_answer_rate", _no_answer_text),
+        "name": "question found, no answer, of all items",
         "marker": {"color": "--c-question", "size": 10, "symbol": "diamond-open"},
     }
-    tops = [100 * max(row["high"], row["question_only_rate"]) for row in rows]
+    tops = [100 * max(row["high"], row["no_answer_rate"]) for row in rows]
     top = max(tops, default=1.0)
     layout = _lines([*map(wrapped, _split_names(rows))])
     layout["xaxis"] |= {"title": {"text": "items, %"}, "range": [-top / 50, top * 1.04]}
@@ -96,12 +96,12 @@ def _dots(
 
 def _rate_text(row: Row) -> str:
     rate, low, high = (share(row[name], 1) for name in ("leak_rate", "low", "high"))
-    n_leaked, n_findable = count(row["n_leaked_findable"]), count(row["n_findable"])
-    return f"{n_leaked} of {n_findable} that can be found: {rate} ({low} to {high})"
+    n_leaked, n_checkable = count(row["n_leaked_checkable"]), count(row["n_checkable"])
+    return f"{n_leaked} of {n_checkable} that can be found: {rate} ({low} to {high})"
 
 
-def _question_only_text(row: Row) -> str:
-    return f"{count(row['n_question_only'])} of {count(row['n_items'])} question-only"
+def _no_answer_text(row: Row) -> str:
+    return f"{count(row['n_no_answer'])} of {count(row['n_items'])} without the answer"
 
 
 def _split_names(rows: Rows) -> list[str]:
@@ -109,7 +109,7 @@ def _split_names(rows: Rows) -> list[str]:
 
 
 def parts(benchmarks: Rows) -> Chart:
-    """Draw leaked items by what leaked, question-only items and candidates, per benchmark."""
+    """Draw leaked items by what leaked, no-answer items and those to review, per benchmark."""
     rows = [*filter(is_found, benchmarks)][:MOST_LINES]
     bars = [
         {
@@ -130,7 +130,7 @@ def parts(benchmarks: Rows) -> Chart:
 
 def is_found(row: Row) -> bool:
     """Return whether an item of this benchmark and split was found in any way."""
-    return bool(row["n_leaked"] or row["n_question_only"] or row["n_candidates"])
+    return bool(row["n_leaked"] or row["n_no_answer"] or row["n_review"])
 
 
 def flow(rows: Rows) -> Chart:
@@ -217,7 +217,7 @@ def scores(rows: Rows, threshold: float | None) -> Chart:
     """Draw a histogram of one detector's scores, by the class of the matches."""
     heights: dict[str, list[int]] = {key: [0] * _BINS for key, *_ in _FIXED["scores"]}
     for row in rows:
-        classes = ("n_contaminated", "n_question_only", "n_candidates")
+        classes = ("n_contaminated", "n_no_answer", "n_review")
         numbers = {**row, "n_others": row["n_matches"] - sum(row[name] for name in classes)}
         for key, column in heights.items():
             column[row["bin"]] += numbers[key]

@@ -15,7 +15,7 @@ from decon_core.wording import counted
 
 def rates(rows: Rows) -> str:
     """Describe leak rates: the highest and the lowest."""
-    n_question_only = sum(row["n_question_only"] or 0 for row in rows)
+    n_no_answer = sum(row["n_no_answer"] or 0 for row in rows)
     sentences = [f"{counted(len(rows), 'dot')}, one for each benchmark and split."]
     ranked = sorted(rows, key=itemgetter("leak_rate"))
     if ranked:
@@ -23,8 +23,8 @@ def rates(rows: Rows) -> str:
         sentences.append(f"Highest: {_rate(highest)}.")
         if highest["leak_rate"] > lowest["leak_rate"]:
             sentences.append(f"Lowest: {_rate(lowest)}.")
-    if n_question_only:
-        sentences.append(f"{_items(n_question_only)} question-only, not leaked.")
+    if n_no_answer:
+        sentences.append(f"{_items(n_no_answer)} found without {'its' if n_no_answer == 1 else 'their'} answer.")
     return " ".join(sentences)
 
 

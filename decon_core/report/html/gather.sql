@@ -2,8 +2,8 @@
 
 -- name: runs
 SELECT * EXCLUDE (policy),
-       coalesce((policy::JSON ->> 'keep_question_only')::BOOLEAN, true)
-           AS keeps_question_only
+       coalesce((policy::JSON ->> 'keep_no_answer')::BOOLEAN, true)
+           AS keeps_no_answer
 FROM runs
 
 -- name: thresholds
@@ -17,9 +17,9 @@ SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM it
         FROM benchmarks) AS n_items,
        (SELECT CASE WHEN count(*) = count(n_items) THEN
                     (SELECT count(*) FROM items WHERE is_indexed) END
-        FROM benchmarks) AS n_findable,
-       (SELECT count(*) FROM item_status WHERE status = 'leaked' AND is_findable)
-           AS n_leaked_findable,
+        FROM benchmarks) AS n_checkable,
+       (SELECT count(*) FROM item_status WHERE status = 'leaked' AND is_checkable)
+           AS n_leaked_checkable,
        (SELECT count(*) FROM benchmarks) AS n_benchmarks,
        (SELECT count(*) FROM shards) AS n_shards,
        (SELECT count(DISTINCT source) FROM shards) AS n_sources,
@@ -36,17 +36,17 @@ SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM it
        (SELECT sum(n_invalid_utf8)::BIGINT FROM shards) AS n_invalid_utf8,
        (SELECT count(*) FROM documents) AS n_found_documents,
        (SELECT count(*) FROM documents WHERE is_contaminated) AS n_contaminated_documents,
-       (SELECT count(*) FROM documents WHERE is_question_only)
-           AS n_question_only_documents,
-       (SELECT count(*) FROM documents WHERE is_candidate) AS n_candidate_documents,
+       (SELECT count(*) FROM documents WHERE is_no_answer)
+           AS n_no_answer_documents,
+       (SELECT count(*) FROM documents WHERE needs_review) AS n_review_documents,
        (SELECT count(*) FROM documents WHERE n_leaked_items > 1) AS n_crowded_documents,
        (SELECT count(*) FROM pairs) AS n_pairs,
        (SELECT count(*) FROM pairs WHERE is_contaminated) AS n_leak_pairs,
-       (SELECT count(*) FROM pairs WHERE is_candidate) AS n_candidate_pairs,
+       (SELECT count(*) FROM pairs WHERE needs_review) AS n_review_pairs,
        (SELECT count(*) FROM item_status WHERE status = 'leaked') AS n_leaked,
-       (SELECT count(*) FROM item_status WHERE status = 'question-only')
-           AS n_question_only,
-       (SELECT count(*) FROM item_status WHERE status = 'candidate') AS n_candidates,
+       (SELECT count(*) FROM item_status WHERE status = 'no answer')
+           AS n_no_answer,
+       (SELECT count(*) FROM item_status WHERE status = 'review') AS n_review,
        (SELECT count(*) FROM items WHERE NOT is_indexed) AS n_invisible,
        (SELECT count(*) FROM verdicts) AS n_verdicts,
        (SELECT count(*) FROM verdicts WHERE NOT is_found) AS n_verdicts_not_found
@@ -59,22 +59,22 @@ ORDER BY b.leak_rate DESC NULLS LAST, b.n_items DESC, benchmark, split
 
 -- name: ranked
 -- Benchmarks, all splits together, and the source from which most of their items leaked.
-SELECT b.*, n_leaked_findable / nullif(n_findable, 0) AS rate,
-       wilson_low(n_leaked_findable, n_findable) AS low,
-       wilson_high(n_leaked_findable, n_findable) AS high, s.source
+SELECT b.*, n_leaked_checkable / nullif(n_checkable, 0) AS rate,
+       wilson_low(n_leaked_checkable, n_checkable) AS low,
+       wilson_high(n_leaked_checkable, n_checkable) AS high, s.source
 FROM (
     SELECT benchmark, sum(n_leaked)::BIGINT AS n_leaked,
-           sum(n_findable)::BIGINT AS n_findable,
-           sum(n_leaked_findable)::BIGINT AS n_leaked_findable,
-           sum(n_question_only)::BIGINT AS n_question_only,
-           sum(n_candidates)::BIGINT AS n_candidates
+           sum(n_checkable)::BIGINT AS n_checkable,
+           sum(n_leaked_checkable)::BIGINT AS n_leaked_checkable,
+           sum(n_no_answer)::BIGINT AS n_no_answer,
+           sum(n_review)::BIGINT AS n_review
     FROM by_benchmark GROUP BY benchmark
 ) b
 LEFT JOIN (
     SELECT benchmark, arg_min(source, (-n_leaked, source)) AS source
     FROM by_benchmark_and_source WHERE n_leaked > 0 GROUP BY benchmark
 ) s USING (benchmark)
-ORDER BY rate DESC NULLS LAST, n_leaked DESC, n_question_only + n_candidates DESC, benchmark
+ORDER BY rate DESC NULLS LAST, n_leaked DESC, n_no_answer + n_review DESC, benchmark
 
 -- name: versions
 SELECT benchmark, version, n_items, n_records, thresholds FROM benchmarks ORDER BY benchmark
@@ -128,7 +128,7 @@ SELECT detector, other, sum(n_both)::BIGINT AS n_both, sum(n_detector_only)::BIG
 FROM agreement GROUP BY detector, other ORDER BY detector, other
 
 -- name: detectors
-SELECT detector, sum(n_leaked)::BIGINT AS n_leaked, sum(n_candidates)::BIGINT AS n_candidates,
+SELECT detector, sum(n_leaked)::BIGINT AS n_leaked, sum(n_review)::BIGINT AS n_review,
        sum(n_documents)::BIGINT AS n_documents,
        sum(n_leaked_by_it_alone)::BIGINT AS n_leaked_by_it_alone
 FROM by_detector GROUP BY detector ORDER BY detector
@@ -147,7 +147,7 @@ FROM by_mixture WHERE is_current
 -- Those that lack nothing but leaks: whole documents first, then the one with the most documents.
 FROM by_mixture m WHERE is_current AND NOT EXISTS (
     FROM removed r WHERE r.mixture = m.mixture
-    AND r.why NOT IN ('leak', 'question only', 'candidate', 'unreadable')
+    AND r.why NOT IN ('leak', 'no answer', 'review', 'unreadable')
 ) AND EXISTS (FROM removed r WHERE r.mixture = m.mixture)
 ORDER BY n_cut, n_documents_out DESC, mixture
 
@@ -163,9 +163,9 @@ GROUP BY mixture, what, why ORDER BY mixture, what, why
 -- name: items
 FROM top_items LIMIT 50
 
--- name: question_only_items
-SELECT benchmark, split, instance_index, n_question_only_documents AS n_documents, question
-FROM item_status WHERE status = 'question-only'
+-- name: no_answer_items
+SELECT benchmark, split, instance_index, n_no_answer_documents AS n_documents, question
+FROM item_status WHERE status = 'no answer'
 ORDER BY n_documents DESC, benchmark, split, instance_index LIMIT 50
 
 -- name: documents
@@ -206,7 +206,7 @@ SELECT what, value FROM (
     SELECT unnest([
         {what: 'made by', value: made_by}, {what: 'made at', value: made_at},
         {what: 'report', value: state}, {what: 'scan', value: scan_fingerprint},
-        {what: 'frozen idf', value: idf_snapshot}
+        {what: 'term weights', value: term_weights}
     ], recursive := true) FROM (FROM runs LIMIT 1)
 ) WHERE value <> ''
 
@@ -224,14 +224,14 @@ LEFT JOIN (
     FROM judged_pairs WHERE judge <> 'person' GROUP BY pair
 ) j USING (pair)
 LEFT JOIN probabilities_in_words q USING (pair)
-ORDER BY p.is_contaminated DESC, p.is_question_only DESC, p.is_candidate DESC, p.score DESC, p.pair
+ORDER BY p.is_contaminated DESC, p.is_no_answer DESC, p.needs_review DESC, p.score DESC, p.pair
 LIMIT $most_pairs
 
 -- name: places
 -- The first documents of every pair with several documents, leaks first.
 WITH first AS (
     SELECT pair, row_number() OVER (
-        ORDER BY is_contaminated DESC, is_question_only DESC, is_candidate DESC, score DESC, pair
+        ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC, score DESC, pair
     ) AS number
     FROM pairs ORDER BY number LIMIT $most_pairs
 )
@@ -251,7 +251,7 @@ LIMIT $in_all
 -- `shard` is the fingerprint of the shard: with it, a link tells whether a row is still the same document.
 WITH listed AS (
     SELECT *, row_number() OVER (
-        ORDER BY is_contaminated DESC, is_question_only DESC, is_candidate DESC,
+        ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC,
                  n_leaked_items DESC, best_score DESC, source, shard_name, row
     ) AS number
     FROM documents ORDER BY number LIMIT $most_documents

@@ -25,9 +25,11 @@ def opening(facts: Facts) -> dict[str, Any]:
                 **{name: row[name] for name in ("rate", "low", "high")},
                 "benchmark": shown(row["benchmark"]),
                 "filter": {"benchmark": row["benchmark"]},
-                "leaked": _leaked_of(row["n_leaked_findable"], row["n_findable"], row["n_leaked"]),
+                "leaked": _leaked_of(
+                    row["n_leaked_checkable"], row["n_checkable"], row["n_leaked"]
+                ),
                 "source": shown(row["source"]) if row["source"] else "–",
-                "open": row["n_question_only"] + row["n_candidates"],
+                "open": row["n_no_answer"] + row["n_review"],
             }
             for row in ranked[:_MOST_RANKED]
         ],
@@ -40,14 +42,14 @@ def _tone(facts: Facts) -> str:
     totals = facts.totals
     if totals["n_leaked"]:
         return "leaked"
-    unknown = ("n_question_only", "n_candidates", "n_bytes_unread", "n_unreadable")
-    is_open = facts.notice or not totals["n_findable"] or any(totals[name] for name in unknown)
+    unknown = ("n_no_answer", "n_review", "n_bytes_unread", "n_unreadable")
+    is_open = facts.notice or not totals["n_checkable"] or any(totals[name] for name in unknown)
     return "open" if is_open else "clean"
 
 
 def _verdict(facts: Facts) -> str:
     totals = facts.totals
-    n_open, n_question_only = totals["n_candidates"], totals["n_question_only"]
+    n_open, n_no_answer = totals["n_review"], totals["n_no_answer"]
     waiting = (
         f"{counted(n_open, 'item')} may have leaked, changed or in part: to be reviewed."
         if n_open
@@ -56,30 +58,30 @@ def _verdict(facts: Facts) -> str:
     if totals["n_leaked"]:
         worst = _worst(facts["ranked"])
         return " ".join(filter(None, [_leaked(facts), worst, waiting]))
-    if n_open or n_question_only:
-        questions = f"{counted(n_question_only, 'question')} found without an answer."
-        said = ["No leak is confirmed.", waiting, questions if n_question_only else ""]
+    if n_open or n_no_answer:
+        questions = f"{counted(n_no_answer, 'question')} found without an answer."
+        said = ["No leak is confirmed.", waiting, questions if n_no_answer else ""]
         return " ".join(filter(None, said))
-    if not totals["n_findable"]:
+    if not totals["n_checkable"]:
         return "No leak was found."
     return f"No leak: none of the {_items(facts)} is in the documents."
 
 
 def _leaked(facts: Facts) -> str:
-    n_leaked, n_findable = facts.totals["n_leaked"], facts.totals["n_findable"]
-    n = facts.totals["n_leaked_findable"]
-    if not n_findable or not n:
+    n_leaked, n_checkable = facts.totals["n_leaked"], facts.totals["n_checkable"]
+    n = facts.totals["n_leaked_checkable"]
+    if not n_checkable or not n:
         return f"{counted(n_leaked, 'item')} leaked."
-    leaked = f"{count(n)} of {_items(facts)} leaked ({share(n, n_findable)})."
+    leaked = f"{count(n)} of {_items(facts)} leaked ({share(n, n_checkable)})."
     # A person or a judge may call an item leaked that no chosen detector can find.
     n_others = n_leaked - n
     return f"{leaked} {counted(n_others, 'other item')} did, too." if n_others else leaked
 
 
 def _items(facts: Facts) -> str:
-    n_findable, n_items = facts.totals["n_findable"], facts.totals["n_items"]
-    items = counted(n_findable, "item")
-    return items if n_findable == n_items else f"{items} that can be checked"
+    n_checkable, n_items = facts.totals["n_checkable"], facts.totals["n_items"]
+    items = counted(n_checkable, "item")
+    return items if n_checkable == n_items else f"{items} that can be checked"
 
 
 def _worst(ranked: Rows) -> str:
@@ -88,24 +90,24 @@ def _worst(ranked: Rows) -> str:
     source = f"mainly from {shown(worst['source'])}" if worst["source"] else ""
     if len(ranked) == 1 or not worst["rate"]:
         return f"They are {source}." if source else ""
-    leaked = _leaked_of(worst["n_leaked_findable"], worst["n_findable"], worst["n_leaked"])
+    leaked = _leaked_of(worst["n_leaked_checkable"], worst["n_checkable"], worst["n_leaked"])
     parts = [f"Worst: {shown(worst['benchmark'])}", leaked, source]
     return f"{', '.join(filter(None, parts))}."
 
 
-def _leaked_of(n: int | None, n_findable: int | None, n_leaked: int) -> str:
-    if n_findable is None:
+def _leaked_of(n: int | None, n_checkable: int | None, n_leaked: int) -> str:
+    if n_checkable is None:
         return count(n_leaked)
-    return f"{count(n or 0)} of {count(n_findable)}" if n_findable else "none can be checked"
+    return f"{count(n or 0)} of {count(n_checkable)}" if n_checkable else "none can be checked"
 
 
 def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
     """Yield what to do: a sentence, and the command for it."""
     if facts.notice:
         yield {"text": "Scan what is missing", "command": "decon-assets run"}
-    if n := facts.totals["n_candidate_pairs"]:
+    if n := facts.totals["n_review_pairs"]:
         text = f"Review {counted(n, 'doubtful finding')}"
-        yield {"text": text, "filter": {"call": "candidate"}, "command": "decon-assets review"}
+        yield {"text": text, "filter": {"call": "review"}, "command": "decon-assets review"}
     for mixture in facts["clean_mixtures"][:1]:
         kept, whole = mixture["n_documents_out"], mixture["n_documents_in"]
         name = shown(mixture["mixture"])

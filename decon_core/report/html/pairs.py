@@ -33,8 +33,8 @@ _PLAIN = (
 _SCORES = ("score", "question_overlap", "answer_overlap", "passage_overlap")
 _FLAGS = {
     "is_leak": "is_contaminated",
-    "is_question_only": "is_question_only",
-    "is_candidate": "is_candidate",
+    "is_no_answer": "is_no_answer",
+    "needs_review": "needs_review",
     "is_by_score": "is_by_score",
 }
 
@@ -42,8 +42,8 @@ _PLACE = ("source", "shard_name", "row", "doc_id")
 _TEXTS = ("question", "answer", "passage", "text")
 _PARTS = ("question", "answer", "passage")
 
-_COUNTS = ("n_leaked_items", "n_question_only_items", "n_candidate_items", "n_found_items")
-_CALLS = {"is_contaminated": "leak", "is_question_only": "question", "is_candidate": "candidate"}
+_COUNTS = ("n_leaked_items", "n_no_answer_items", "n_review_items", "n_found_items")
+_CALLS = {"is_contaminated": "leak", "is_no_answer": "no-answer", "needs_review": "review"}
 
 
 def columns(facts: Facts) -> dict[str, Any]:

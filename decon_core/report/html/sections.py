@@ -90,27 +90,27 @@ def overview(facts: Facts, of_features: Sequence[Section] = ()) -> dict[str, Any
 
 def headlines(facts: Facts) -> list[dict[str, str]]:
     totals = facts.totals
-    n_items, n_findable = totals["n_items"], totals["n_findable"]
+    n_items, n_checkable = totals["n_items"], totals["n_checkable"]
     n_leaked, n_documents = totals["n_leaked"], totals["n_documents"]
     n_with_answer, n_with_part = facts.total("n_with_answer"), facts.total("n_with_part_of_answer")
     n_contaminated = totals["n_contaminated_documents"]
-    n_question_only = totals["n_question_only_documents"]
+    n_no_answer = totals["n_no_answer_documents"]
     part = f"; {count(n_with_part)} with part of it" if n_with_part else ""
-    question_only = f"question-only: {_of(n_question_only, n_documents)}"
+    no_answer = f"found without the answer: {_of(n_no_answer, n_documents)}"
     rows = [
-        (n_leaked, "items leaked", _of_findable(totals["n_leaked_findable"], n_findable)),
+        (n_leaked, "items leaked", _of_checkable(totals["n_leaked_checkable"], n_checkable)),
         (n_with_answer, "of them with their answer", _of(n_with_answer, n_leaked) + part),
         (n_contaminated, "documents hold a leak", _of(n_contaminated, n_documents)),
-        (n_question_only, "more hold a question without its answer", question_only),
+        (n_no_answer, "more hold a question without its answer", no_answer),
         (
             facts.n_unknown,
             "items not found that no detector can find",
             "total unknown" if facts.n_unknown is None else _of(facts.n_unknown, n_items),
         ),
     ]
-    if n_candidates := totals["n_candidate_documents"]:
-        note = f"found in a way that is no proof: {_of(n_candidates, n_documents)}"
-        rows.insert(4, (n_candidates, "more hold only a candidate", note))
+    if n_review := totals["n_review_documents"]:
+        note = f"found in a way that is no proof: {_of(n_review, n_documents)}"
+        rows.insert(4, (n_review, "more need review", note))
     return [
         {"value": "–" if n is None else count(n), "name": name, "note": note}
         for n, name, note in rows
@@ -122,7 +122,7 @@ def corpus(facts: Facts) -> str:
 
 
 def about(facts: Facts) -> Iterable[tuple[str, str]]:
-    """Yield names and values: corpus, benchmarks with versions, date, program, frozen idf."""
+    """Yield names and values: corpus, benchmarks with versions, date, program, term weights."""
     if facts["sources"]:
         yield "Corpus", corpus(facts)
     versions = [
@@ -133,8 +133,8 @@ def about(facts: Facts) -> Iterable[tuple[str, str]]:
     made_at = (facts.run.get("made_at") or "").replace("T", " ").replace("+00:00", " UTC")
     yield "Date", made_at or "unknown"
     yield "Made by", shown(facts.run.get("made_by")) or "unknown"
-    if snapshot := facts.run.get("idf_snapshot"):
-        yield "Frozen idf", shown(snapshot)
+    if snapshot := facts.run.get("term_weights"):
+        yield "Term weights", shown(snapshot)
 
 
 def _named(names: Sequence[str], most: int) -> str:
@@ -165,11 +165,11 @@ def _of(part: int, whole: int | None) -> str:
     return f"{share(part, whole)} of {count(whole)}" if whole else "of none"
 
 
-def _of_findable(n_leaked: int, n_findable: int | None) -> str:
-    if not n_findable:
-        return "total unknown" if n_findable is None else "rate unknown: no item can be found"
-    of_findable = f"{count(n_leaked)} of the {count(n_findable)} that can be found"
-    return f"{of_findable}, {share(n_leaked, n_findable)}"
+def _of_checkable(n_leaked: int, n_checkable: int | None) -> str:
+    if not n_checkable:
+        return "total unknown" if n_checkable is None else "rate unknown: no item can be found"
+    of_checkable = f"{count(n_leaked)} of the {count(n_checkable)} that can be found"
+    return f"{of_checkable}, {share(n_leaked, n_checkable)}"
 
 
 def section(key: str, facts: Facts) -> Section:

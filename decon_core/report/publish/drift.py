@@ -16,21 +16,21 @@ from decon_core.report.open import opened, rows_of
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.store import Store
 
-_FILE = "leak_rates_of_findable.json"
+_FILE = "leak_rates_of_checkable.json"
 
 _RATES = """
-    SELECT b.benchmark, b.version, b.thresholds, i.n_findable, i.n_leaked
+    SELECT b.benchmark, b.version, b.thresholds, i.n_checkable, i.n_leaked
     FROM benchmarks b JOIN (
-        SELECT benchmark, sum(n_findable)::BIGINT AS n_findable,
-               sum(n_leaked_findable)::BIGINT AS n_leaked
+        SELECT benchmark, sum(n_checkable)::BIGINT AS n_checkable,
+               sum(n_leaked_checkable)::BIGINT AS n_leaked
         FROM by_benchmark GROUP BY benchmark
     ) i USING (benchmark)
-    WHERE i.n_findable > 0
+    WHERE i.n_checkable > 0
     ORDER BY b.benchmark
 """
 _SETTINGS = "SELECT state, scan_fingerprint, thresholds, verdicts FROM runs"
 _SETTING_NAMES = {
-    "scan_fingerprint": "the scan's settings or the idf snapshot",
+    "scan_fingerprint": "the scan's settings or the term weights",
     "thresholds": "the thresholds",
     "verdicts": "the verdicts",
 }
@@ -74,8 +74,8 @@ def _moved(now: Rates, before: Rates, names: list[str], most: float) -> Iterator
     changed = [text for name, text in _SETTING_NAMES.items() if now[name] != before[name]]
     for name in names:
         row, earlier = now["benchmarks"][name], before["benchmarks"][name]
-        rate = row["n_leaked"] / row["n_findable"]
-        rate_before = earlier["n_leaked"] / earlier["n_findable"]
+        rate = row["n_leaked"] / row["n_checkable"]
+        rate_before = earlier["n_leaked"] / earlier["n_checkable"]
         if not exceeds(abs(rate - rate_before), most):
             continue
         why = [*changed]
@@ -86,5 +86,5 @@ def _moved(now: Rates, before: Rates, names: list[str], most: float) -> Iterator
         if is_moved and now["thresholds"] == before["thresholds"]:
             why.append("the thresholds of this benchmark")
         remedy = f"changed since: {', '.join(why)}" if why else _UNEXPLAINED
-        found = f"{rate:.1%} of {row['n_findable']} items that can be found leaked"
+        found = f"{rate:.1%} of {row['n_checkable']} items that can be found leaked"
         yield Problem(name, found, f"{rate_before:.1%} ± {most:.1%}", remedy)

@@ -42,12 +42,12 @@ def junit_of(cases: Sequence[Case]) -> str:
 def _counts(case: Case) -> str:
     whole = "an unknown number" if case.n is None else f"{case.n:,}"
     leaked = f"{case.n_leaked:,} of {whole} leaked"
-    if case.n_findable != case.n and case.n_findable is not None:
-        leaked += f"; {case.n_leaked_findable:,} of the {case.n_findable:,} that can be found"
+    if case.n_checkable != case.n and case.n_checkable is not None:
+        leaked += f"; {case.n_leaked_checkable:,} of the {case.n_checkable:,} that can be found"
     rows = [(leaked, case.rate, case.limit)]
-    if case.n_question_only is not None:
-        questions = f"{case.n_question_only:,} of {whole} question-only"
-        rows.append((questions, case.question_only_rate, case.question_only_limit))
+    if case.n_no_answer is not None:
+        questions = f"{case.n_no_answer:,} of {whole} without the answer"
+        rows.append((questions, case.no_answer_rate, case.no_answer_limit))
     return "\n".join(
         f"{words}: {percent(rate)}; limit: {'none' if limit is None else percent(limit)}"
         for words, rate, limit in rows

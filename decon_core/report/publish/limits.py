@@ -1,6 +1,6 @@
 """Check a report against limits, for builds that must fail when one is exceeded.
 
-`--max-rate` counts leaked items; question-only items have a limit of their own.
+`--max-rate` counts leaked items; no-answer items have a limit of their own.
 
 Items that no detector can find may all have leaked, or none. A limit that all items together may
 exceed, but leaked items alone do not, is undecided (`is_undecided`), unless the caller assumes that
@@ -20,7 +20,7 @@ from typing import Literal
 from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.config.rounding import exceeds
 from decon_core.errors import InputError, Problem
-from decon_core.report.publish.summary import Summary, keeps_question_only
+from decon_core.report.publish.summary import Summary, keeps_no_answer
 from decon_core.wording import counted, percent, size
 
 By = Literal["point", "upper"]
@@ -31,7 +31,7 @@ COVERAGE = "coverage"
 # Noun and verb of what has a limit, and the name of its rate.
 _ITEMS = ("item", "leaked", "leak rate")
 _DOCUMENTS = ("document", "leaked", "leak rate")
-_QUESTION_ONLY = ("item", "are question-only", "question-only rate")
+_NO_ANSWER = ("item", "are found without the answer", "no-answer rate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Limits:
     max_rate: float | None = None  # of the items of every benchmark
     of_benchmark: Mapping[str, float] = field(default_factory=dict)  # instead of max_rate
     max_document_rate: float | None = None
-    max_question_only_rate: float | None = None  # of the items of every benchmark
+    max_no_answer_rate: float | None = None  # of the items of every benchmark
     required: Sequence[str] = ()  # names of benchmarks; * matches anything
     assumed_clean: Sequence[str] = ()  # names of benchmarks whose items cannot all be found
     by: By = "point"  # upper: the upper end of the 95 % interval
@@ -52,7 +52,7 @@ class Limits:
         shares = {
             "--max-rate": self.max_rate,
             "--max-document-rate": self.max_document_rate,
-            "--max-question-only-rate": self.max_question_only_rate,
+            "--max-no-answer-rate": self.max_no_answer_rate,
             **{f"--benchmark {name}": rate for name, rate in self.of_benchmark.items()},
         }
         problems = [
@@ -60,9 +60,9 @@ class Limits:
             for name, share in shares.items()
             if share is not None and not 0 <= share <= 1
         ]
-        rates = {self.max_rate, self.max_document_rate, self.max_question_only_rate}
+        rates = {self.max_rate, self.max_document_rate, self.max_no_answer_rate}
         if rates == {None} and not self.of_benchmark and not self.required:
-            options = "--max-rate, --benchmark, --max-document-rate, --max-question-only-rate"
+            options = "--max-rate, --benchmark, --max-document-rate, --max-no-answer-rate"
             problems.append(Problem("check", "no limit", f"{options} or --require"))
         if problems:
             raise InputError(problems)
@@ -71,7 +71,7 @@ class Limits:
         return _is_named(benchmark, self.required)
 
     def has_rate(self, benchmark: str) -> bool:
-        return self.of(benchmark) is not None or self.max_question_only_rate is not None
+        return self.of(benchmark) is not None or self.max_no_answer_rate is not None
 
     def of(self, benchmark: str) -> float | None:
         """Return the limit of a benchmark; None if there is none."""
@@ -86,16 +86,16 @@ class Case:
     _: KW_ONLY
     n: int | None = None  # items, or documents
     n_leaked: int | None = None
-    n_findable: int | None = None  # items that a detector can find; all documents
-    n_leaked_findable: int | None = None  # those of them that leaked
-    rate: float | None = None  # of n_findable
+    n_checkable: int | None = None  # items that a detector can find; all documents
+    n_leaked_checkable: int | None = None  # those of them that leaked
+    rate: float | None = None  # of n_checkable
     low: float | None = None
     high: float | None = None
     limit: float | None = None
     wrong: tuple[str, ...] = ()
-    n_question_only: int | None = None  # not counted in n_leaked
-    question_only_rate: float | None = None
-    question_only_limit: float | None = None
+    n_no_answer: int | None = None  # not counted in n_leaked
+    no_answer_rate: float | None = None
+    no_answer_limit: float | None = None
     is_unknown: bool = False  # within its limit, but part of the corpus was not scanned
     at_least: float | None = None  # share of all items, if no unknown one leaked
     at_most: float | None = None  # and if all of them did
@@ -108,8 +108,8 @@ class Case:
 
 # What a case takes over from the summary of its benchmark, under the same names.
 _IN_SUMMARY = (
-    *("n_leaked", "n_findable", "n_leaked_findable", "low", "high", "at_least", "at_most"),
-    *("n_question_only", "question_only_rate"),
+    *("n_leaked", "n_checkable", "n_leaked_checkable", "low", "high", "at_least", "at_most"),
+    *("n_no_answer", "no_answer_rate"),
 )
 
 
@@ -157,7 +157,7 @@ def _benchmark(benchmark: Summary, limits: Limits, n_shards: int) -> Case:
         n=n_items,
         rate=benchmark["leak_rate"],
         limit=limits.of(name),
-        question_only_limit=limits.max_question_only_rate,
+        no_answer_limit=limits.max_no_answer_rate,
         wrong=(*wrong, *undecided),
         **{key: benchmark[key] for key in _IN_SUMMARY},
         is_undecided=bool(undecided) and not wrong,
@@ -172,7 +172,7 @@ def _undecided(benchmark: Summary, limits: Limits, rates: Sequence[_Rate]) -> It
         return
     of_items = f"of {counted(n_items, 'item')}"
     remedy = f"pass with --assume-clean {name}"
-    if others := benchmark["findable_by_others"]:  # the detector that finds most comes first
+    if others := benchmark["checkable_by_others"]:  # the detector that finds most comes first
         detector, n = others[0]["detector"], others[0]["n_items"]
         remedy = f"with the detector {detector} {n:,} more can be found, or {remedy}"
     for rate in rates:
@@ -185,7 +185,7 @@ def _undecided(benchmark: Summary, limits: Limits, rates: Sequence[_Rate]) -> It
                 f"detector can find them: {percent(ends[0])} to {percent(ends[1])} "
                 f"{rate.words[1]}, the limit is {percent(rate.limit)}; {remedy}"
             )
-    if not benchmark["n_findable"] and not limits.has_rate(name) and limits.requires(name):
+    if not benchmark["n_checkable"] and not limits.has_rate(name) and limits.requires(name):
         yield f"cannot tell: no chosen detector can find any {of_items}; {remedy}"
 
 
@@ -199,7 +199,7 @@ class _Rate:
 
 
 def _limited(benchmark: Summary, limits: Limits) -> tuple[_Rate, _Rate]:
-    """Return the leaked and the question-only items of a benchmark with their limits."""
+    """Return the leaked and the no-answer items of a benchmark with their limits."""
     return (
         _Rate(
             benchmark["n_leaked"],
@@ -209,11 +209,11 @@ def _limited(benchmark: Summary, limits: Limits) -> tuple[_Rate, _Rate]:
             _ITEMS,
         ),
         _Rate(
-            benchmark["n_question_only"],
-            benchmark["n_not_indexable"],
-            limits.max_question_only_rate,
-            benchmark["question_only_high"],
-            _QUESTION_ONLY,
+            benchmark["n_no_answer"],
+            benchmark["n_not_checkable"],
+            limits.max_no_answer_rate,
+            benchmark["no_answer_high"],
+            _NO_ANSWER,
         ),
     )
 
@@ -225,15 +225,15 @@ def _documents(corpus: Summary, limits: Limits) -> Case:
         DOCUMENTS,
         n=n,
         n_leaked=n_leaked,
-        n_findable=n,
-        n_leaked_findable=n_leaked,
+        n_checkable=n,
+        n_leaked_checkable=n_leaked,
         rate=corpus["document_rate"],
         low=corpus["low"],
         high=high,
         limit=limit,
         wrong=tuple(_over(n_leaked, n, limit, high, limits.by, _DOCUMENTS)),
-        n_question_only=corpus["n_question_only_documents"],
-        question_only_rate=corpus["question_only_rate"],
+        n_no_answer=corpus["n_no_answer_documents"],
+        no_answer_rate=corpus["no_answer_rate"],
     )
 
 
@@ -277,8 +277,8 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
         yield "no shard is in the report"
     elif corpus["n_documents"] == 0:
         yield "no document was scanned"
-    if limits.max_question_only_rate is not None and not keeps_question_only(summary["policy"]):
-        yield f"not all question-only items are known: {QUESTIONS_LEFT_OUT}"
+    if limits.max_no_answer_rate is not None and not keeps_no_answer(summary["policy"]):
+        yield f"not all no-answer items are known: {QUESTIONS_LEFT_OUT}"
     for row in summary["not_scanned"]:
         against = ", ".join(row["benchmarks"])
         remedy = f"; {row['remedy']}" if row["remedy"] else ""

@@ -24,7 +24,7 @@ Summary = dict[str, Any]
 
 _DECIMALS = 9
 
-_OF_BENCHMARK = ("splits", "detectors", "not_indexable", "findable_by_others")
+_OF_BENCHMARK = ("splits", "detectors", "not_checkable", "checkable_by_others")
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
 
@@ -78,18 +78,18 @@ def format_headline(report: Path) -> str:
     """Return the numbers of documents by class, and what the report does not cover."""
     with opened(report) as connection:
         (counts,) = rows_of(connection, _QUERIES["documents"])
-    n_leaks, n_questions = counts["n_leaks"], counts["n_question_only"]
+    n_leaks, n_questions = counts["n_leaks"], counts["n_no_answer"]
     documents = counted(n_leaks, "document")
     if (n := counts["n_documents"]) is not None:
         documents = f"{n_leaks:,} of {counted(n, 'document')}"
     policy = json.loads(counts["policy"] or "{}")
-    left_out = "" if keeps_question_only(policy) else f"; {QUESTIONS_LEFT_OUT}"
+    left_out = "" if keeps_no_answer(policy) else f"; {QUESTIONS_LEFT_OUT}"
     questions = f"{n_questions:,} more {hold(n_questions)} a question without its answer"
-    lines = [f"{documents} {hold(n_leaks)} a leak; {questions} (question-only){left_out}"]
-    if n_candidates := counts["n_candidates"]:
+    lines = [f"{documents} {hold(n_leaks)} a leak; {questions}{left_out}"]
+    if n_review := counts["n_review"]:
         lines.append(
-            f"{n_candidates:,} more {hold(n_candidates)} only a candidate, neither a leak nor "
-            "clean until a person has judged it: decon-assets review"
+            f"{n_review:,} more {hold(n_review)} only similar text that nobody has reviewed "
+            "yet: decon-assets review"
         )
     if n_invalid := counts["n_invalid_utf8"]:
         lines.append(
@@ -100,13 +100,13 @@ def format_headline(report: Path) -> str:
     return "\n".join(lines)
 
 
-def keeps_question_only(policy: Summary) -> bool:
-    """Return whether the scan kept questions without an answer below the evidence floor."""
-    return bool(policy.get("keep_question_only", True))
+def keeps_no_answer(policy: Summary) -> bool:
+    """Return whether the scan kept questions without an answer below the lowest recorded score."""
+    return bool(policy.get("keep_no_answer", True))
 
 
 def score_bins(report: Path) -> list[Summary]:
-    """Return a histogram of scores by detector: matches, leaks and question-only matches."""
+    """Return a histogram of scores by detector: matches, leaks and matches without the answer."""
     with opened(report) as connection:
         return _rows(connection, _QUERIES["scores"])
 

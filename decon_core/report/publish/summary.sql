@@ -2,37 +2,37 @@
 
 -- name: run
 -- One row, also in a report without runs.
-SELECT made_by, made_at, state, scan_fingerprint, idf_snapshot, thresholds, policy
+SELECT made_by, made_at, state, scan_fingerprint, term_weights, thresholds, policy
 FROM (SELECT 1) LEFT JOIN runs ON true LIMIT 1
 
 -- name: benchmarks
 -- Rates are of the items that can be found. If the number of items is unknown, so are its rates.
-SELECT b.benchmark, b.version, b.n_items, b.n_records, b.is_in_idf_snapshot,
+SELECT b.benchmark, b.version, b.n_items, b.n_records, b.is_in_term_weights,
        b.n_shards_not_scanned,
        coalesce(i.n_leaked, 0) AS n_leaked,
-       b.n_items - coalesce(s.n_not_findable, 0) AS n_findable,
-       CASE WHEN b.n_items IS NOT NULL THEN coalesce(s.n_leaked_findable, 0) END
-           AS n_leaked_findable,
-       n_leaked_findable / nullif(n_findable, 0) AS leak_rate,
-       wilson_low(n_leaked_findable, n_findable) AS low,
-       wilson_high(n_leaked_findable, n_findable) AS high,
+       b.n_items - coalesce(s.n_not_checkable, 0) AS n_checkable,
+       CASE WHEN b.n_items IS NOT NULL THEN coalesce(s.n_leaked_checkable, 0) END
+           AS n_leaked_checkable,
+       n_leaked_checkable / nullif(n_checkable, 0) AS leak_rate,
+       wilson_low(n_leaked_checkable, n_checkable) AS low,
+       wilson_high(n_leaked_checkable, n_checkable) AS high,
        CASE WHEN b.n_items IS NOT NULL THEN coalesce(s.n_unknown, 0) END AS n_unknown,
        coalesce(i.n_leaked, 0) / nullif(b.n_items, 0) AS at_least,
        (coalesce(i.n_leaked, 0) + n_unknown) / nullif(b.n_items, 0) AS at_most,
        coalesce(i.n_with_answer, 0) AS n_with_answer,
        coalesce(i.n_with_part, 0) AS n_with_part_of_answer,
        coalesce(i.n_without_answer, 0) AS n_without_answer,
-       coalesce(i.n_question_only, 0) AS n_question_only,
-       CASE WHEN n_findable > 0 THEN coalesce(i.n_question_only, 0) / b.n_items END
-           AS question_only_rate,
-       CASE WHEN n_findable > 0 THEN wilson_high(coalesce(i.n_question_only, 0), b.n_items) END
-           AS question_only_high,
-       CASE WHEN b.n_items IS NOT NULL THEN coalesce(i.n_not_indexable, 0) END
-           AS n_not_indexable,
-       coalesce(i.n_candidates, 0) AS n_candidates,
+       coalesce(i.n_no_answer, 0) AS n_no_answer,
+       CASE WHEN n_checkable > 0 THEN coalesce(i.n_no_answer, 0) / b.n_items END
+           AS no_answer_rate,
+       CASE WHEN n_checkable > 0 THEN wilson_high(coalesce(i.n_no_answer, 0), b.n_items) END
+           AS no_answer_high,
+       CASE WHEN b.n_items IS NOT NULL THEN coalesce(i.n_not_checkable, 0) END
+           AS n_not_checkable,
+       coalesce(i.n_review, 0) AS n_review,
        coalesce(i.n_not_fully_scanned, 0) AS n_not_fully_scanned,
        coalesce(d.n_documents, 0) AS n_documents,
-       coalesce(d.n_question_only_documents, 0) AS n_question_only_documents
+       coalesce(d.n_no_answer_documents, 0) AS n_no_answer_documents
 FROM benchmarks b
 LEFT JOIN (
     SELECT benchmark, sum(n_with_answer)::BIGINT AS n_with_answer,
@@ -40,16 +40,16 @@ LEFT JOIN (
            sum(n_without_answer)::BIGINT AS n_without_answer,
            sum(n_with_answer + n_with_part_of_answer + n_without_answer
                + n_leaked_without_having_one)::BIGINT AS n_leaked,
-           sum(n_question_only)::BIGINT AS n_question_only,
-           sum(n_candidates)::BIGINT AS n_candidates,
+           sum(n_no_answer)::BIGINT AS n_no_answer,
+           sum(n_review)::BIGINT AS n_review,
            sum(n_not_fully_scanned)::BIGINT AS n_not_fully_scanned,
-           sum(n_not_indexable)::BIGINT AS n_not_indexable
+           sum(n_not_checkable)::BIGINT AS n_not_checkable
     FROM flow GROUP BY benchmark
 ) i USING (benchmark)
 LEFT JOIN (
-    SELECT benchmark, count(*) FILTER (NOT is_findable) AS n_not_findable,
-           count(*) FILTER (is_findable AND status = 'leaked') AS n_leaked_findable,
-           count(*) FILTER (NOT is_findable AND status <> 'leaked') AS n_unknown
+    SELECT benchmark, count(*) FILTER (NOT is_checkable) AS n_not_checkable,
+           count(*) FILTER (is_checkable AND status = 'leaked') AS n_leaked_checkable,
+           count(*) FILTER (NOT is_checkable AND status <> 'leaked') AS n_unknown
     FROM item_status GROUP BY benchmark
 ) s USING (benchmark)
 LEFT JOIN (
@@ -57,17 +57,17 @@ LEFT JOIN (
            count(DISTINCT (source, shard_name, row)) FILTER (d.is_contaminated)
                AS n_documents,
            count(DISTINCT (source, shard_name, row))
-               FILTER (d.is_question_only AND documents.is_question_only)
-               AS n_question_only_documents
+               FILTER (d.is_no_answer AND documents.is_no_answer)
+               AS n_no_answer_documents
     FROM findings d JOIN documents USING (source, shard_name, row)
-    WHERE d.is_contaminated OR d.is_question_only GROUP BY d.benchmark
+    WHERE d.is_contaminated OR d.is_no_answer GROUP BY d.benchmark
 ) d USING (benchmark)
 ORDER BY b.benchmark
 
 -- name: splits
 SELECT s.benchmark, s.split,
        CASE WHEN b.n_items IS NOT NULL THEN s.n_items END AS n_items,
-       s.n_findable, s.n_leaked, s.n_leaked_findable, s.n_question_only,
+       s.n_checkable, s.n_leaked, s.n_leaked_checkable, s.n_no_answer,
        s.leak_rate, s.low, s.high, s.at_least, s.at_most
 FROM by_benchmark s JOIN benchmarks b USING (benchmark)
 ORDER BY s.benchmark, s.split
@@ -76,12 +76,12 @@ ORDER BY s.benchmark, s.split
 SELECT benchmark, detector, count(*) FILTER (n_documents > 0) AS n_leaked
 FROM item_detectors GROUP BY benchmark, detector ORDER BY benchmark, detector
 
--- name: not_indexable
+-- name: not_checkable
 SELECT benchmark, why_not_indexed AS reason, count(*) AS n_items
 FROM items WHERE NOT is_indexed GROUP BY ALL ORDER BY ALL
 
--- name: findable_by_others
-SELECT benchmark, detector, n_items FROM findable_by_others ORDER BY benchmark, n_items DESC, detector
+-- name: checkable_by_others
+SELECT benchmark, detector, n_items FROM checkable_by_others ORDER BY benchmark, n_items DESC, detector
 
 -- name: sources
 -- A row per source, and one of all sources together, without a name. A sum over shards is null if the
@@ -104,10 +104,10 @@ WITH all_shards AS (
     FROM findings d WHERE is_contaminated GROUP BY GROUPING SETS ((source), ())
 ), questions AS (
     SELECT source, count(*) AS n
-    FROM documents WHERE is_question_only GROUP BY GROUPING SETS ((source), ())
-), candidates AS (
+    FROM documents WHERE is_no_answer GROUP BY GROUPING SETS ((source), ())
+), to_review AS (
     SELECT source, count(*) AS n
-    FROM documents WHERE is_candidate GROUP BY GROUPING SETS ((source), ())
+    FROM documents WHERE needs_review GROUP BY GROUPING SETS ((source), ())
 )
 SELECT s.*,
        coalesce(f.n, 0) AS n_contaminated_documents,
@@ -115,14 +115,14 @@ SELECT s.*,
        wilson_low(coalesce(f.n, 0), s.n_documents) AS low,
        wilson_high(coalesce(f.n, 0), s.n_documents) AS high,
        coalesce(f.n_leaked_items, 0) AS n_leaked_items,
-       coalesce(q.n, 0) AS n_question_only_documents,
-       coalesce(q.n, 0) / nullif(s.n_documents, 0) AS question_only_rate,
-       wilson_high(coalesce(q.n, 0), s.n_documents) AS question_only_high,
-       coalesce(c.n, 0) AS n_candidate_documents
+       coalesce(q.n, 0) AS n_no_answer_documents,
+       coalesce(q.n, 0) / nullif(s.n_documents, 0) AS no_answer_rate,
+       wilson_high(coalesce(q.n, 0), s.n_documents) AS no_answer_high,
+       coalesce(c.n, 0) AS n_review_documents
 FROM all_shards s
 LEFT JOIN leaks f ON f.source IS NOT DISTINCT FROM s.source
 LEFT JOIN questions q ON q.source IS NOT DISTINCT FROM s.source
-LEFT JOIN candidates c ON c.source IS NOT DISTINCT FROM s.source
+LEFT JOIN to_review c ON c.source IS NOT DISTINCT FROM s.source
 ORDER BY s.source
 
 -- name: unread_text
@@ -139,7 +139,7 @@ FROM removed GROUP BY ALL ORDER BY ALL
 -- name: scores
 SELECT detector, score_from, sum(n_matches)::BIGINT AS n_matches,
        sum(n_contaminated)::BIGINT AS n_contaminated,
-       sum(n_question_only)::BIGINT AS n_question_only
+       sum(n_no_answer)::BIGINT AS n_no_answer
 FROM score_histogram GROUP BY ALL ORDER BY ALL
 
 -- name: verdicts
@@ -150,8 +150,8 @@ SELECT (SELECT CASE WHEN count(*) = count(n_documents) THEN sum(n_documents)::BI
         FROM shards) AS n_documents,
        (SELECT sum(n_invalid_utf8)::BIGINT FROM shards) AS n_invalid_utf8,
        count(*) FILTER (is_contaminated) AS n_leaks,
-       count(*) FILTER (is_question_only) AS n_question_only,
-       count(*) FILTER (is_candidate) AS n_candidates,
+       count(*) FILTER (is_no_answer) AS n_no_answer,
+       count(*) FILTER (needs_review) AS n_review,
        (SELECT any_value(policy) FROM runs) AS policy,
        (SELECT CASE WHEN count(*) = count(n_unknown) THEN coalesce(sum(n_unknown), 0)::BIGINT END
         FROM by_benchmark) AS n_unknown

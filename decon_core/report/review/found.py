@@ -48,8 +48,8 @@ class PairSummary:
     score: float
     is_by_score: bool
     is_contaminated: bool
-    is_question_only: bool | None  # None: the report was made by another program
-    is_candidate: bool | None  # None: likewise
+    is_no_answer: bool | None  # None: the report was made by another program
+    needs_review: bool | None  # None: likewise
     verdict: str | None  # the one in the report
     n_documents: int
     source: str
@@ -61,11 +61,11 @@ class PairSummary:
         """The class of the pair in the report, in the words of its page."""
         if self.is_contaminated:
             return "leak"
-        if self.is_question_only:
-            return "question-only"
-        if self.is_candidate:
-            return "candidate"
-        is_found = self.is_candidate is not None and self.is_by_score and not self.verdict
+        if self.is_no_answer:
+            return "no answer"
+        if self.needs_review:
+            return "review"
+        is_found = self.needs_review is not None and self.is_by_score and not self.verdict
         return "found by other words, too" if is_found else "near miss"
 
     @property

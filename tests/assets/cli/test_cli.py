@@ -207,8 +207,8 @@ def test_what_cannot_be_read_ends_with_1_and_a_benchmark_too_short_to_look_for_d
     assert main(["run"]) == 0
     out = capsys.readouterr().out
     assert "1 row could not be read" in out
-    assert "short: no indexable record; dropped: {'too few tokens': 1}" in out
-    query = "SELECT n_not_indexable FROM by_benchmark WHERE benchmark = 'short'"
+    assert "short: no record that can be checked; dropped: {'too few tokens': 1}" in out
+    query = "SELECT n_not_checkable FROM by_benchmark WHERE benchmark = 'short'"
     assert main(["report", "--query", query]) == 0
     assert "1" in capsys.readouterr().out
 
@@ -227,7 +227,7 @@ def test_another_snapshot_in_the_configuration_is_never_called_complete(reported
     reported.write_config()
     capsys.readouterr()
     assert main(["status"]) == 1
-    assert "run --refreeze" in capsys.readouterr().out
+    assert "run --new-term-weights" in capsys.readouterr().out
     main(["report"])
     assert "changed after this report was built" in capsys.readouterr().err
 
@@ -393,9 +393,13 @@ def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     assert "masks: matches its manifest" in said
     assert masked in said
     # A number of leaks is one of the benchmarks that the mixture looks for, so they are named.
-    assert "0 documents with a leak, 0 question-only, of harbor, ledger (all benchmarks)" in said
-    assert "6 documents with a leak, 0 question-only, of harbor, ledger (all benchmarks)" in said
-    assert "0 documents with a leak, 0 question-only, of harbor (1 of 2 benchmarks)" in said
+    assert (
+        "0 documents with a leak, 0 without the answer, of harbor, ledger (all benchmarks)" in said
+    )
+    assert (
+        "6 documents with a leak, 0 without the answer, of harbor, ledger (all benchmarks)" in said
+    )
+    assert "0 documents with a leak, 0 without the answer, of harbor (1 of 2 benchmarks)" in said
     folder = at_home.store.mixtures("clean")
     shard = next(folder.glob("*/s0.jsonl.gz"))
     content = bytearray(shard.read_bytes())

@@ -76,17 +76,17 @@ def test_check_says_which_items_had_no_limit_where_only_questions_were_found(tmp
         shards=[{"source": "web", "shard_name": "a", "n_documents": 4, "n_unreadable": 0}],
         matches=[
             {**place, "benchmark": "quiz", "split": "test", "instance_index": n}
-            | {"is_question_only": True}
+            | {"is_no_answer": True}
             for n in range(2)
         ],
     )
-    told = "2 items are question-only, which no limit covers (--max-question-only-rate)"
+    told = "2 items are found without the answer, which no limit covers (--max-no-answer-rate)"
     assert check(questions, "--max-rate", "0") == 0
     out = capsys.readouterr().out
     assert f"2 of 2 passed\n{told}" in out
-    assert "question-only share" in out
-    assert "question-only limit" in out
-    assert check(questions, "--max-rate", "0", "--max-question-only-rate", "1") == 0
+    assert "no-answer share" in out
+    assert "no-answer limit" in out
+    assert check(questions, "--max-rate", "0", "--max-no-answer-rate", "1") == 0
     assert told not in capsys.readouterr().out
 
 

@@ -5,9 +5,9 @@ from dagster import AssetCheckKey, AssetKey
 
 from decon_assets.cli.main import main
 from decon_core.benchmarks.records import current_version
-from decon_core.index.idf import read_current
+from decon_core.index.term_weights import read_current
 
-CHECK = AssetCheckKey(AssetKey("idf_snapshot"), "snapshot_is_of_todays_versions")
+CHECK = AssetCheckKey(AssetKey("term_weights"), "snapshot_is_of_todays_versions")
 
 
 def correct(world) -> None:
@@ -35,12 +35,12 @@ def corrected(world):
 
 def test_a_run_says_that_the_snapshot_is_of_an_earlier_version(corrected):
     said = "\n".join(corrected.said)
-    assert "idf_snapshot: up to date" not in said
+    assert "term_weights: up to date" not in said
     old = read_current(corrected.store)["members"]["ledger"]
     new = current_version(corrected.store, "ledger").fingerprint
     assert f"frozen from version {old}; expected version {new}" in said
     assert "1 of 6 items changed, 1 added, 0 removed" in said
-    assert "decon-assets run --refreeze" in said
+    assert "decon-assets run --new-term-weights" in said
     assert "harbor: found frozen" not in said
 
 
@@ -57,10 +57,10 @@ def test_refreeze_counts_the_corrected_version_and_says_so(corrected):
     new = current_version(corrected.store, "ledger").fingerprint
     assert read_current(corrected.store)["members"]["ledger"] == new
     assert "frozen again" in said
-    assert "idf_snapshot: up to date" not in said
+    assert "term_weights: up to date" not in said
     assert evaluation(corrected).passed
     corrected.run(until="index")
-    assert "idf_snapshot: up to date" in corrected.said
+    assert "term_weights: up to date" in corrected.said
 
 
 def test_status_names_the_versions_and_the_command(reported, capsys):
@@ -69,5 +69,5 @@ def test_status_names_the_versions_and_the_command(reported, capsys):
     capsys.readouterr()
     assert main(["status"]) == 0
     out = capsys.readouterr().out
-    assert "idf snapshot: ledger: found frozen from version" in out
-    assert "decon-assets run --refreeze" in out
+    assert "term weights: ledger: found frozen from version" in out
+    assert "decon-assets run --new-term-weights" in out

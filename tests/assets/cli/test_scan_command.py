@@ -174,15 +174,15 @@ def test_questions_without_their_answers_are_counted_beside_leaks_and_not_as_cle
     assert place.scan("--compat", "--detectors", "decon", "--fail-on-leak") == 3
     said = capsys.readouterr().out
     assert "3 of 27 documents hold a leak" in said
-    assert "3 documents hold a question without its answer (question-only)" in said
-    assert "question-only" in said.splitlines()[0]
+    assert "3 documents hold a question without its answer (no answer)" in said
+    assert "no answer" in said.splitlines()[0]
     summary = place.summary()
-    assert (summary["n_question_only"], summary["n_question_only_documents"]) == (3, 3)
+    assert (summary["n_no_answer"], summary["n_no_answer_documents"]) == (3, 3)
     harbor = summary["benchmarks"]["harbor"]
-    assert (harbor["n_leaked_items"], harbor["n_question_only_items"]) == (2, 2)
-    assert harbor["n_question_only_documents"] == 3
+    assert (harbor["n_leaked_items"], harbor["n_no_answer_items"]) == (2, 2)
+    assert harbor["n_no_answer_documents"] == 3
     line = place.ledger()["prompts.jsonl"]
-    counts = ("n_leaks", "n_question_only", "n_question_only_documents")
+    counts = ("n_leaks", "n_no_answer", "n_no_answer_documents")
     assert [line[name] for name in counts] == [0, 3, 3]
     # The reference implementation's form stays as it was published: leaks alone.
     files = [*(place.out / "compat").rglob("*.jsonl")]
@@ -192,14 +192,14 @@ def test_questions_without_their_answers_are_counted_beside_leaks_and_not_as_cle
     # What reads a scanned folder counts the same.
     assert main(["check", "--report", str(place.out), "--max-rate", "1"]) == 0
     assert "33.33%" in capsys.readouterr().out
-    held = ["--max-question-only-rate", "0.1"]
+    held = ["--max-no-answer-rate", "0.1"]
     assert main(["check", "--report", str(place.out), *held]) == 1
-    assert "2 of 6 items are question-only" in capsys.readouterr().out
+    assert "2 of 6 items are found without the answer" in capsys.readouterr().out
 
 
-def test_without_any_question_only_the_answer_says_so_too(place, capsys):
+def test_without_any_no_answer_the_answer_says_so_too(place, capsys):
     place.scan()
-    told = "0 documents hold a question without its answer (question-only)"
+    told = "0 documents hold a question without its answer (no answer)"
     said = capsys.readouterr().out
     assert told in said
     assert QUESTIONS_LEFT_OUT not in said
@@ -209,7 +209,7 @@ def test_a_preset_that_looks_for_fewer_questions_says_so(place, capsys):
     place.write_prompts("prompts.jsonl", ("harbor", 3))
     assert place.scan("--preset", "reference") == 0
     assert QUESTIONS_LEFT_OUT in capsys.readouterr().out
-    assert main(["check", "--report", str(place.out), "--max-question-only-rate", "1"]) == 1
+    assert main(["check", "--report", str(place.out), "--max-no-answer-rate", "1"]) == 1
     assert QUESTIONS_LEFT_OUT in capsys.readouterr().out
 
 

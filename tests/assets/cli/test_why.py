@@ -225,7 +225,7 @@ def test_a_document_that_was_never_removed_says_so_and_what_came_closest(ask, lo
     assert main(["why", "s3-1"]) == 0
     assert "no leak; closest matches:" in capsys.readouterr().out
     assert main(["why", "s3-5"]) == 0
-    nothing = "no match at or above the evidence floor"
+    nothing = "no match at or above the lowest recorded score"
     assert f"{nothing} (0.6, or 0.6 for the question alone)" in capsys.readouterr().out
 
 
@@ -259,15 +259,15 @@ def test_a_pair_that_stands_in_several_documents_names_all_of_them(ask_grown, ca
     ]
 
 
-def test_a_question_without_its_answer_is_told_as_question_only_and_not_as_clean(ask_grown, capsys):
+def test_a_question_without_its_answer_is_told_as_no_answer_and_not_as_clean(ask_grown, capsys):
     (one,) = ask_grown("prompts-1")
     entry = one["found"][0]
-    assert (entry["is_contaminated"], entry["is_question_only"]) == (False, True)
+    assert (entry["is_contaminated"], entry["is_no_answer"]) == (False, True)
     assert "answer not found" in entry["missing"]
     assert main(["why", "prompts-1"]) == 0
     told_of_it = capsys.readouterr().out
     assert "neither a leak nor clean: it holds a question without its answer" in told_of_it
-    assert "question-only (verbatim): harbor test 4, by aligned" in told_of_it
+    assert "no answer (verbatim): harbor test 4, by aligned" in told_of_it
     assert f"decon-assets review set {entry['pair']} leak" in told_of_it
     assert main(["report"]) == 0
     assert "1 more holds a question without its answer" in capsys.readouterr().out

@@ -24,8 +24,8 @@ MATCH = {
     "score": 0.9,
     "is_contaminated": True,
 }
-QUESTION_ONLY = {"score": 0.7, "is_contaminated": False, "is_question_only": True}
-CANDIDATE = {"is_contaminated": False, "is_candidate": True}
+NO_ANSWER = {"score": 0.7, "is_contaminated": False, "is_no_answer": True}
+REVIEW = {"is_contaminated": False, "needs_review": True}
 
 
 def item(number, **more):
@@ -84,9 +84,7 @@ def test_equal_reports_are_the_same(compared):
     assert headline(found) == "the same: 2 leaks in both"
 
 
-@pytest.mark.parametrize(
-    ("kind", "fields"), [("question-only", QUESTION_ONLY), ("candidate", CANDIDATE)]
-)
+@pytest.mark.parametrize(("kind", "fields"), [("no answer", NO_ANSWER), ("review", REVIEW)])
 def test_matches_that_are_no_leak_are_counted_apart(compared, kind, fields):
     side = tables([match(1), match(2, 1, **fields)])
     same = compared(side, side)
@@ -96,44 +94,44 @@ def test_matches_that_are_no_leak_are_counted_apart(compared, kind, fields):
 
 def test_a_question_without_its_answer_is_compared_beside_leaks(compared):
     found = compared(
-        tables([match(1, 0), match(2, 1, **QUESTION_ONLY)]),
-        tables([match(1, 0, **QUESTION_ONLY), match(3, 2, **QUESTION_ONLY)]),
+        tables([match(1, 0), match(2, 1, **NO_ANSWER)]),
+        tables([match(1, 0, **NO_ANSWER), match(3, 2, **NO_ANSWER)]),
     )
     assert not found["is_same"]
     assert found["n_calls"] == {
         "only in first": 1,
-        "question-only, only in first": 1,
-        "question-only, only in second": 1,
+        "no answer, only in first": 1,
+        "no answer, only in second": 1,
     }
     (lost,) = found["calls"]["only in first"]
-    assert (lost["class_of_first"], lost["class_of_second"]) == ("leak", "question-only")
+    assert (lost["class_of_first"], lost["class_of_second"]) == ("leak", "no answer")
     assert statuses(found) == {
-        0: ("leaked", "question-only"),
-        1: ("question-only", "clean"),
-        2: ("clean", "question-only"),
+        0: ("leaked", "no answer"),
+        1: ("no answer", "clean"),
+        2: ("clean", "no answer"),
     }
     assert all(one["is_comparable"] for one in found["items"])
     (quiz,) = found["benchmarks"]
-    assert (quiz["n_question_only_of_first"], quiz["n_question_only_of_second"]) == (1, 2)
-    assert "Question-only and candidates" in [one.title for one in sections(found, most=5)]
+    assert (quiz["n_no_answer_of_first"], quiz["n_no_answer_of_second"]) == (1, 2)
+    assert "Without the answer, and to review" in [one.title for one in sections(found, most=5)]
 
 
 def test_candidates_are_compared_beside_leaks(compared):
     found = compared(
-        tables([match(1, 0, **CANDIDATE), match(2, 1, **CANDIDATE)]),
-        tables([match(1, 0), match(3, 2, **CANDIDATE)]),
+        tables([match(1, 0, **REVIEW), match(2, 1, **REVIEW)]),
+        tables([match(1, 0), match(3, 2, **REVIEW)]),
     )
     assert found["n_calls"] == {
         "only in second": 1,
-        "candidate, only in first": 1,
-        "candidate, only in second": 1,
+        "review, only in first": 1,
+        "review, only in second": 1,
     }
     (gained,) = found["calls"]["only in second"]
-    assert (gained["class_of_first"], gained["class_of_second"]) == ("candidate", "leak")
+    assert (gained["class_of_first"], gained["class_of_second"]) == ("review", "leak")
     assert statuses(found) == {
-        0: ("candidate", "leaked"),
-        1: ("candidate", "clean"),
-        2: ("clean", "candidate"),
+        0: ("review", "leaked"),
+        1: ("review", "clean"),
+        2: ("clean", "review"),
     }
 
 
@@ -265,7 +263,7 @@ def test_an_item_changes_its_status_by_calls_or_by_what_only_one_side_saw(compar
         0: ("leaked", "clean", True),
         1: ("leaked", "clean", False),
         2: ("clean", "leaked", True),
-        4: ("clean", "not indexable", True),
+        4: ("clean", "cannot be checked", True),
     }
 
 
@@ -281,12 +279,12 @@ def test_rates_stand_side_by_side(compared):
 
 def test_settings_that_differ_are_told_and_change_nothing_alone(compared):
     policy = '{"contamination_score_threshold": 0.85, "exact_threshold": 0.5}'
-    runs = [{"policy": policy, "thresholds": '{"decon": 0.85}', "idf_snapshot": "i"}]
+    runs = [{"policy": policy, "thresholds": '{"decon": 0.85}', "term_weights": "i"}]
     found = compared(tables([match(1)]), tables([match(1)], runs=runs))
     assert found["settings"] == [
-        {"setting": "idf_snapshot", "first": None, "second": "i"},
         {"setting": "policy.contamination_score_threshold", "first": 0.8, "second": 0.85},
         {"setting": "policy.exact_threshold", "first": None, "second": 0.5},
+        {"setting": "term_weights", "first": None, "second": "i"},
         {"setting": "threshold of decon", "first": None, "second": 0.85},
     ]
     assert found["is_same"]

@@ -60,7 +60,7 @@ def test_all_that_is_wrong_is_told_at_once():
         {"name": "c", "licenses": {"field": 3}},
         {"name": "n", "licenses": {"field": "license"}},
         {"name": "d", "leaks": {"detectors": ["docon"], "least_score": "high"}},
-        {"name": "q", "leaks": {"question_only": "drop"}},
+        {"name": "q", "leaks": {"no_answer": "drop"}},
         {"take": "clean"},
         "text",
     ) == [
@@ -71,7 +71,7 @@ def test_all_that_is_wrong_is_told_at_once():
         ("mixture[3].licenses", "neither 'allow' nor 'deny'"),
         ("mixture[4].leaks.detectors[0]", "'docon'"),
         ("mixture[4].leaks.least_score", "'high'"),
-        ("mixture[5].leaks.question_only", "'drop'"),
+        ("mixture[5].leaks.no_answer", "'drop'"),
         ("mixture[6].name", "nothing"),
         ("mixture[7]", "'text'"),
     ]

@@ -59,7 +59,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
     messages = "messages"
     [policy]
     ngram_sise = 4
-    evidence_floor = 2.0
+    lowest_recorded_score = 2.0
     sampling = "some"
     [strore]
     """
@@ -129,8 +129,8 @@ def test_a_file_that_is_no_toml_says_where(tmp_path, text):
 
 
 def test_a_name_given_twice_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"idf\.benchmarks: found 'a' more than once"):
-        config(tmp_path, GOOD + '[idf]\nbenchmarks = ["a", "b", "a"]\n')
+    with pytest.raises(ConfigError, match=r"term_weights\.benchmarks: found 'a' more than once"):
+        config(tmp_path, GOOD + '[term_weights]\nbenchmarks = ["a", "b", "a"]\n')
 
 
 def test_a_file_that_is_not_there_points_to_an_example(tmp_path):
@@ -145,7 +145,7 @@ def test_a_file_that_is_not_there_points_to_an_example(tmp_path):
         ({"ngram_size": 5.0}, "a whole number"),
         ({"eval_dedup": 1}, "true or false"),
         ({"contamination_score_threshold": 1.5}, "up to 1"),
-        ({"evidence_floor": 0.9}, "at most the threshold"),
+        ({"lowest_recorded_score": 0.9}, "at most the threshold"),
         # A walk cannot end before its first miss.
         ({"question_max_consecutive_misses": 0}, "1 or more"),
         # An answer of 2 tokens would have neither a run to look for nor 3-grams.
@@ -167,7 +167,7 @@ def test_only_scan_settings_snapshot_and_tokenizer_move_the_tiles():
     different = {
         scan(),
         scan(ngram_size=6),
-        scan(evidence_floor=0.5),
+        scan(lowest_recorded_score=0.5),
         scan(sampling="reference"),
         scan(snapshot="other"),
         scan(tokenizer="other"),

@@ -20,8 +20,8 @@ from decon_core.decisions.common_ngrams import (
 )
 from decon_core.decisions.decide import decide
 from decon_core.errors import MissingError
-from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part, index_fingerprint
+from decon_core.index.term_weights import freeze
 from decon_core.library.scan import pack_of
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import scan_packs

@@ -64,7 +64,7 @@ def test_the_score_of_a_match_is_enough_up_to_there_and_not_beyond(found, thresh
 
 def steps(detector, policy):
     if detector == "ngram_any":
-        return range(policy.ngram_any_floor, 50)
+        return range(policy.ngram_any_lowest_recorded, 50)
     own = policy.threshold_of(detector)
     return sorted({n / 100 for n in range(1, 101) if n / 100 >= FLOOR[detector]} | {own})
 
@@ -77,7 +77,7 @@ def is_found(match, step, policy):
 
 
 def test_of_decon_the_floor_itself_is_a_step():
-    policy = Policy(evidence_floor=0.655, contamination_score_threshold=0.8)
+    policy = Policy(lowest_recorded_score=0.655, contamination_score_threshold=0.8)
     row = {field.name: None if field.nullable else "" for field in MATCHES}
     row |= {field.name: 1 for field in MATCHES if field.type in (pa.int64(), pa.float64())}
     row |= {"detector": "decon", "base_score": 0.658, "question_overlap": 0.9}

@@ -136,7 +136,7 @@ def test_sums_of_weights_that_equal_a_threshold_on_paper_reach_it():
     assert below  # or plain comparison would do
     for threshold, same in rows.items():
         matches = pa.concat_tables(same)
-        policy = Policy(contamination_score_threshold=threshold / 100, evidence_floor=0.31)
+        policy = Policy(contamination_score_threshold=threshold / 100, lowest_recorded_score=0.31)
         assert judge(matches, policy)[1].tolist() == [True] * len(same)
         assert [*highest_thresholds(matches, policy)] == [threshold / 100] * len(same)
 
@@ -207,8 +207,8 @@ def test_a_scan_and_a_decision_call_what_paper_calls(
     one, overlaps, document = case
     policy = Policy(
         contamination_score_threshold=n / 100,
-        evidence_floor=0.31,
-        keep_question_only=False,
+        lowest_recorded_score=0.31,
+        keep_no_answer=False,
         sampling=sampling,  # type: ignore[arg-type] # one of the two
         perfect_match_decay_start=DECAY_START,
         perfect_match_decay_end=DECAY_END,
@@ -245,7 +245,7 @@ def test_a_match_exactly_at_the_evidence_floor_is_kept():
     # 0.75 * 44 / 55 = 0.6, with an overlap of 0.8
     one = entry(run(0, 59), run(500, 12))
     document = noise(20) + one.question[:48] + noise(40, 2_000_000)
-    (match,) = found_by_all(one, document, Policy(keep_question_only=False).at_floor)
+    (match,) = found_by_all(one, document, Policy(keep_no_answer=False).at_floor)
     assert match.base_score == pytest.approx(0.6, abs=1e-12)
 
 
@@ -271,7 +271,10 @@ def test_a_score_equal_to_a_threshold_is_a_leak_but_for_the_rule_that_asks_for_m
     row = of_match(entry(run(0, 9)), share, overlap=0.0, n_question=9, n_total=9)
     for detector in ("ratcliff", "longest_match", "exact"):
         names = {"exact": "exact_threshold"}.get(detector, f"{detector}_threshold")
-        floors = {"ratcliff_floor": 0.01, "longest_match_floor": 0.01}
+        floors = {
+            "ratcliff_lowest_recorded": 0.01,
+            "longest_match_lowest_recorded": 0.01,
+        }
         policy = dataclasses.replace(Policy(detectors=BUILT_IN, **floors), **{names: n / 100})
         own = row.set_column(MATCHES.get_field_index("detector"), "detector", pa.array([detector]))
         assert judge(own, policy)[1].tolist() == [detector != "longest_match"]

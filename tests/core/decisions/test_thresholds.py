@@ -13,7 +13,7 @@ from decon_core.config.mixtures import Leaks, Mixture
 from decon_core.config.policy import Policy, without_effect
 from decon_core.config.policy_file import load_policy
 from decon_core.config.sources import Source
-from decon_core.decisions.judging import highest_thresholds, judge, may_be_candidate
+from decon_core.decisions.judging import highest_thresholds, judge, may_need_review
 from decon_core.errors import ConfigError
 from decon_core.library.scan import Request, scan_folder
 from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark
@@ -79,10 +79,14 @@ def test_none_may_lie_below_the_floor_that_matches_are_kept_down_to():
         (
             "policy.benchmark.gsm8k.contamination_score_threshold",
             "0.59",
-            "evidence_floor (0.6) or more",
+            "lowest_recorded_score (0.6) or more",
         ),
-        ("policy.benchmark.mmlu.ratcliff_threshold", "0.2", "ratcliff_floor (0.3) or more"),
-        ("policy.benchmark.mmlu.ngram_any_size", "7", "ngram_any_floor (8) or more"),
+        (
+            "policy.benchmark.mmlu.ratcliff_threshold",
+            "0.2",
+            "ratcliff_lowest_recorded (0.3) or more",
+        ),
+        ("policy.benchmark.mmlu.ngram_any_size", "7", "ngram_any_lowest_recorded (8) or more"),
     ]
 
 
@@ -166,12 +170,12 @@ def matches(*rows):
 )
 def test_the_policy_says_what_a_kind_of_any_detector_is(detector, kind, values):
     found = matches({"detector": detector, "kind": kind, "base_score": 0.9, **values})
-    for leak, review, said in ((kind, "variant", "leak"), ("variant", kind, "candidate")):
+    for leak, review, said in ((kind, "variant", "leak"), ("variant", kind, "review")):
         judged = judge(found, Policy(leak=(leak,), review=(review,)))
-        assert (judged.is_leak[0], judged.is_candidate[0]) == (said == "leak", said != "leak")
+        assert (judged.is_leak[0], judged.needs_review[0]) == (said == "leak", said != "leak")
     recorded = judge(found, Policy(leak=("verbatim",), review=("variant",)))
     assert not any(values[0] for values in recorded[1:])
-    assert may_be_candidate(found, Policy(leak=(), review=(kind,))).to_pylist() == [True]
+    assert may_need_review(found, Policy(leak=(), review=(kind,))).to_pylist() == [True]
 
 
 @pytest.mark.parametrize(
@@ -202,11 +206,11 @@ def test_every_rule_s_matches_are_decided_by_the_threshold_of_their_benchmark(
     assert json.dumps(highest.tolist()) == json.dumps([one[0] for one in apart])
 
 
-def test_question_only_goes_by_the_threshold_of_the_benchmark_too():
+def test_no_answer_goes_by_the_threshold_of_the_benchmark_too():
     row = {"detector": "decon", "answer_overlap": 0.0, "base_score": 0.6, "question_overlap": 0.85}
     policy = Policy(benchmark={"b": {"contamination_score_threshold": 0.9}})
     judged = judge(matches(*({**row, "benchmark": name} for name in ("a", "b"))), policy)
-    assert judged.is_question_only.tolist() == [True, False]
+    assert judged.is_no_answer.tolist() == [True, False]
 
 
 # What is made anew --------------------------------------------------------------------------------

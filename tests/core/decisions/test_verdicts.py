@@ -192,11 +192,11 @@ def test_a_judgement_clears_what_is_no_leak_by_its_score_and_nothing_else():
     assert found["is_contaminated"]
     kind = {"detector": "reworded", "pair": PAIRS[0], "base_score": 0.9, "kind": "reworded"}
     (found,) = entries([match(**kind)], saying({}))
-    assert found["is_candidate"]
+    assert found["needs_review"]
     (found,) = entries([match(**kind)], other)
-    assert (found["is_candidate"], found["is_contaminated"]) == (False, False)
+    assert (found["needs_review"], found["is_contaminated"]) == (False, False)
     (found,) = entries([match(**kind)], saying({}, judged={PAIRS[0]: True}))
-    assert (found["is_candidate"], found["is_contaminated"]) == (False, True)
+    assert (found["needs_review"], found["is_contaminated"]) == (False, True)
 
 
 # Calls --------------------------------------------------------------------------------------------

@@ -67,8 +67,8 @@ def detect_all(documents: Sequence[Tokens], search: Search, policy: Policy) -> l
                 ),
                 base_score=scores[clusters.BASE],
                 score=scores[clusters.SCORE],
-                # What is kept and is no leak is question-only.
-                is_question_only=not reaches(
+                # What is kept and is no leak is found without the answer.
+                is_no_answer=not reaches(
                     scores[clusters.SCORE], policy.contamination_score_threshold
                 ),
             )

@@ -81,11 +81,11 @@ def told(index, text):
     for one in index.check(text):
         if one.kind == "template":
             assert not (one.is_leak)
-            assert not (one.is_question_only)
-            assert not (one.is_candidate)
+            assert not (one.is_no_answer)
+            assert not (one.needs_review)
             continue
-        decision = "leak" if one.is_leak else "question only" if one.is_question_only else None
-        decision = decision or ("candidate" if one.is_candidate else "no leak")
+        decision = "leak" if one.is_leak else "no answer" if one.is_no_answer else None
+        decision = decision or ("review" if one.needs_review else "no leak")
         found.append((QUESTIONS.index(index.record(one)["question"]), one.kind, decision))
     return found
 
@@ -99,14 +99,14 @@ def with_answer(question, text=None):
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_an_item_with_its_answer_is_a_leak_and_alone_is_question_only(index, question):
+def test_an_item_with_its_answer_is_a_leak_and_alone_is_no_answer(index, question):
     number = QUESTIONS.index(question)
-    leak, question_only = [(number, "verbatim", "leak")], [(number, "verbatim", "question only")]
+    leak, no_answer = [(number, "verbatim", "leak")], [(number, "verbatim", "no answer")]
     if PASSAGE in (row(question)["passage"] or ""):
         question = f"{PASSAGE} {question}"
     assert told(index, document(f"{question} {ITEMS[QUESTIONS[number]]}.")) == leak
     if len(QUESTIONS[number].split()) >= 8 or not question.isascii():
-        assert told(index, document(question)) == question_only
+        assert told(index, document(question)) == no_answer
     else:
         assert told(index, document(question)) == [(number, "verbatim", "no leak")]
 
@@ -130,7 +130,7 @@ def test_a_copy_and_an_edited_copy_are_leaks(index, question, form, kind, decisi
 
 def test_an_answer_far_away_is_not_its_answer(index):
     far = document(f"{TRAIN} {FILLER * 25} {ITEMS[TRAIN]}.")
-    assert told(index, far) == [(0, "verbatim", "question only")]
+    assert told(index, far) == [(0, "verbatim", "no answer")]
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_an_answer_far_away_is_not_its_answer(index):
 )
 def test_other_numbers_or_names_and_parts_are_candidates_even_with_the_answer(index, text, kind):
     number = 0 if "train" in text else 1
-    assert told(index, document(text)) == [(number, kind, "candidate")]
-    assert told(index, with_answer(QUESTIONS[number], text)) == [(number, kind, "candidate")]
+    assert told(index, document(text)) == [(number, kind, "review")]
+    assert told(index, with_answer(QUESTIONS[number], text)) == [(number, kind, "review")]
 
 
 def test_beside_its_own_long_answer_a_question_with_another_number_is_an_edited_copy():
@@ -157,7 +157,7 @@ def test_beside_its_own_long_answer_a_question_with_another_number_is_an_edited_
     changed = asked.replace("three", "four")
     (alone,) = index.check(document(changed))
     (beside,) = index.check(document(f"{changed} {told}."))
-    assert (alone.kind, alone.is_candidate) == ("variant", True)
+    assert (alone.kind, alone.needs_review) == ("variant", True)
     assert (beside.kind, beside.is_leak) == ("edited", True)
 
 
@@ -221,15 +221,15 @@ def test_a_wrong_choice_beside_the_question_is_not_its_answer():
     right, wrong = (
         [*index.check(document(f"{RIVER} {item[name]}."))] for name in ("right", "wrong")
     )
-    assert [(one.is_leak, one.is_question_only) for one in right] == [(True, False)]
-    assert [(one.is_leak, one.is_question_only) for one in wrong] == [(False, True)]
+    assert [(one.is_leak, one.is_no_answer) for one in right] == [(True, False)]
+    assert [(one.is_leak, one.is_no_answer) for one in wrong] == [(False, True)]
 
 
 def test_items_with_the_same_question_are_told_apart_by_their_answers():
     rows = [{"question": TRAIN, "answer": ITEMS[question]} for question in (TRAIN, RIVER)]
     index = dc.build_index(rows, policy=POLICY)
     found = index.check(with_answer(TRAIN))
-    assert [(one.instance_index, one.is_leak, one.is_question_only) for one in found] == [
+    assert [(one.instance_index, one.is_leak, one.is_no_answer) for one in found] == [
         (0, True, False),
         (1, False, True),
     ]
@@ -238,7 +238,7 @@ def test_items_with_the_same_question_are_told_apart_by_their_answers():
 def test_an_item_whose_n_grams_are_parted_is_found_once_at_its_place(index):
     parted = TRAIN.replace("each, and in", "each, with much else besides, and much else again, in")
     alone, answered = document(parted), with_answer(TRAIN, parted)
-    assert told(index, f"{alone} {alone}") == [(0, "edited", "question only")] * 2
+    assert told(index, f"{alone} {alone}") == [(0, "edited", "no answer")] * 2
     assert told(index, answered) == [(0, "edited", "leak")]
 
 
@@ -318,7 +318,7 @@ def test_thresholds_of_a_benchmark_apply_without_another_scan(bench):
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ({}, "candidate"),
+        ({}, "review"),
         ({"leak": ("verbatim", "edited", "variant"), "review": ()}, "leak"),
         ({"review": ()}, "no leak"),
         ({"benchmark": {"quiz": {"leak": ("variant",), "review": ("edited",)}}}, "leak"),
@@ -334,7 +334,7 @@ def test_the_policy_says_what_a_kind_is_without_another_scan(bench, rule, said):
     assert scan_fingerprint(bench.store, policy) == bench.scan
     reader = MatchReader(bench.store, tuple(versions), policy, bench.scan)
     (entry,) = reader.entries(pack.shards[0], versions, source="web").to_pylist()
-    decisions = {"leak": "is_contaminated", "candidate": "is_candidate"}
+    decisions = {"leak": "is_contaminated", "review": "needs_review"}
     decided = [name for name, column in decisions.items() if entry[column]]
     assert (entry["kind"], decided) == ("variant", [said] if said in decisions else [])
     (why,) = missing(entry, Policy(), {"answer": None})

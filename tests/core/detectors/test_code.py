@@ -219,15 +219,15 @@ def test_a_program_in_another_language_is_a_candidate_by_its_names(tmp_path):
     (row,) = scanned(tmp_path, {"translated": ROMAN_IN_JAVASCRIPT, "other": other})
     assert (row["doc_id"], row["instance_index"], row["kind"]) == ("translated", 1, "names")
     assert row["base_score"] >= Policy().code_threshold
-    calls = {name: row[name] for name in ("is_contaminated", "is_candidate")}
-    assert calls == {"is_contaminated": False, "is_candidate": True}
+    calls = {name: row[name] for name in ("is_contaminated", "needs_review")}
+    assert calls == {"is_contaminated": False, "needs_review": True}
 
 
 def test_items_without_a_program_are_not_visible(tmp_path):
     scanned(tmp_path, {"prose": PROSE})
     visible = {
         row["instance_index"]: (row["is_visible"], row["reason"])
-        for row in rows_of(tmp_path, "indexability")
+        for row in rows_of(tmp_path, "visibility")
     }
     assert visible == {
         **dict.fromkeys(range(4), (True, None)),
@@ -237,7 +237,7 @@ def test_items_without_a_program_are_not_visible(tmp_path):
 
 
 def test_its_floor_and_its_least_length_decide_what_is_kept(tmp_path):
-    settings = "code_floor = 0.99\ncode_threshold = 0.99\ncode_min_tokens = 5\n"
+    settings = "code_lowest_recorded = 0.99\ncode_threshold = 0.99\ncode_min_tokens = 5\n"
     exact = {"exact": RUNS, "short": "def doubled(x):\n    return 2 * x\n"}
     found = scanned(tmp_path, documents() | exact, settings)
     assert {(row["doc_id"], row["instance_index"]) for row in found} >= {("exact", 0), ("short", 5)}

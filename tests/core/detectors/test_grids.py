@@ -4,7 +4,7 @@ import pytest
 
 from bench.grids import DETECTORS, KINDS, Draw, measure
 from decon_core.config.policy import Policy
-from decon_core.decisions.indexability import indexability
+from decon_core.decisions.visibility import visibility_table
 
 N = 8
 POLICY = Policy(detectors=DETECTORS)
@@ -34,7 +34,7 @@ def test_what_no_detector_finds_is_called_not_visible(bench):
     bench.policy = POLICY
     puzzles = [KINDS[kind](Draw("x")) for kind in ("nonogram, `#..#`", "four numbers")]
     versions = bench.prepare({"b": [(puzzle, None, None) for puzzle in puzzles]})
-    rows = indexability(bench.store, versions, bench.policy).to_pylist()
+    rows = visibility_table(bench.store, versions, bench.policy).to_pylist()
     assert not any(row["is_visible"] for row in rows)
     assert {row["detector"]: row["reason"] for row in rows if row["instance_index"] == 0} == {
         "decon": "too few tokens",

@@ -29,8 +29,8 @@ from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shards import read_blocks
 from decon_core.detectors.ratcliff import _BlockMatcher
-from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part
+from decon_core.index.term_weights import freeze
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import scan_packs
 from decon_core.scan.tiles import Tiles
@@ -166,10 +166,10 @@ def policy_of(rng: random.Random, tokenizer: str) -> Policy:
         normalize=rng.choice(["none", "none", "whitespace", "decon"]),
         shared_ngram_size=size,
         ratcliff_min_block=rng.randint(1, min(size, 5)),
-        ratcliff_floor=rng.choice([0.01, 0.1, 0.3]),
+        ratcliff_lowest_recorded=rng.choice([0.01, 0.1, 0.3]),
         ratcliff_prompt=rng.choice(["question", "whole"]),
-        longest_match_floor=rng.choice([0.01, 0.1, 0.4]),
-        ngram_any_floor=rng.choice([2, 3, 8]),
+        longest_match_lowest_recorded=rng.choice([0.01, 0.1, 0.4]),
+        ngram_any_lowest_recorded=rng.choice([2, 3, 8]),
         eval_min_token_length=rng.choice([1, 20]),
         eval_min_unique_word_count=1,
         strip_markup=False,  # of which tests/core/text/test_markup.py has the oracle
@@ -460,7 +460,7 @@ class Oracle:
             if self.is_opened(form, one) and (found := self.aligned(form, one)) and found.blocks
         ]
         best = max(aligned, key=lambda pair: pair[0].ratio, default=None)
-        if best is None or best[0].ratio < self.policy.ratcliff_floor:
+        if best is None or best[0].ratio < self.policy.ratcliff_lowest_recorded:
             return
         found, one = best
         last = found.blocks[-1]
@@ -508,7 +508,7 @@ class Oracle:
                 scores[name] = runs[name].length / runs[name].n_tokens
         best = max(scores, key=lambda name: scores[name], default="question")
         run = runs.get(best)
-        if not run or not run.where or scores[best] < self.policy.longest_match_floor:
+        if not run or not run.where or scores[best] < self.policy.longest_match_lowest_recorded:
             return
         n_tokens = {
             name: runs[name].n_tokens if name in runs else len(text.tokens)
@@ -569,7 +569,7 @@ class Oracle:
     def ngram_any(self, form: Form, document: str, question: str, record: Row) -> Iterator[Row]:
         tokens = tokenize(document, self.policy, self.tokenizer)
         known = tokenize(question, self.policy, self.tokenizer)
-        length = ngram_any(tokens, known, size=self.policy.ngram_any_floor)
+        length = ngram_any(tokens, known, size=self.policy.ngram_any_lowest_recorded)
         if not length:
             return
         run = longest_run(tokens, known, length)
@@ -723,7 +723,12 @@ def test_tiles_of_words_equal_the_oracle(world: World) -> None:
 def test_tiles_of_a_tokenizer_file_over_bytes_equal_the_oracle(world: World) -> None:
     file, _ = tokenizer_files()
     assert load_tokenizer(file).is_lossless()
-    check(replace(world, policy=replace(world.policy, tokenizer_str=file, ngram_any_floor=8)))
+    check(
+        replace(
+            world,
+            policy=replace(world.policy, tokenizer_str=file, ngram_any_lowest_recorded=8),
+        )
+    )
 
 
 @LESS
@@ -731,7 +736,12 @@ def test_tiles_of_a_tokenizer_file_over_bytes_equal_the_oracle(world: World) -> 
 def test_tiles_of_a_tokenizer_file_that_loses_characters_equal_the_oracle(world: World) -> None:
     _, file = tokenizer_files()
     assert not load_tokenizer(file).is_lossless()
-    check(replace(world, policy=replace(world.policy, tokenizer_str=file, ngram_any_floor=8)))
+    check(
+        replace(
+            world,
+            policy=replace(world.policy, tokenizer_str=file, ngram_any_lowest_recorded=8),
+        )
+    )
 
 
 @LESS

@@ -75,7 +75,7 @@ def places_of(text):
 
 def expected_in(text, questions, policy):
     """What the oracle finds: by question its characters, its score, and whether it is the same."""
-    places, floor = places_of(text), policy.reworded_floor
+    places, floor = places_of(text), policy.reworded_lowest_recorded
     template = template_of([[question] for question in questions], FORM)
     windows = {
         question: best
@@ -95,7 +95,10 @@ def expected_in(text, questions, policy):
 @settings(derandomize=True, max_examples=fewer(40))
 @given(st.data(), st.lists(QUESTIONS, min_size=1, max_size=4, unique=True))
 def test_the_engine_finds_what_the_oracle_finds(data, questions):
-    policy = Policy(detectors=("reworded",), reworded_floor=data.draw(st.sampled_from([0.02, 0.2])))
+    policy = Policy(
+        detectors=("reworded",),
+        reworded_lowest_recorded=data.draw(st.sampled_from([0.02, 0.2])),
+    )
     texts = [
         data.draw(documents(data.draw(st.sampled_from(questions))))
         for _ in range(data.draw(st.integers(1, 3)))
@@ -119,7 +122,7 @@ def test_the_engine_finds_what_the_oracle_finds(data, questions):
 @settings(derandomize=True, max_examples=fewer(4))
 @given(st.data(), st.lists(QUESTIONS, min_size=12, max_size=16, unique=True))
 def test_words_of_many_items_are_found_as_by_the_oracle(data, questions):
-    policy = Policy(detectors=("reworded",), reworded_floor=0.2)
+    policy = Policy(detectors=("reworded",), reworded_lowest_recorded=0.2)
     text = data.draw(documents(questions[0]))
     found = {
         one.record: (one.question_place, one.score, one.kind == SAME_ITEM)
@@ -134,7 +137,7 @@ def test_words_of_many_items_are_found_as_by_the_oracle(data, questions):
 @settings(derandomize=True, max_examples=fewer(8))
 @given(st.data(), st.lists(QUESTIONS, min_size=2, max_size=4, unique=True))
 def test_benchmarks_and_documents_do_not_influence_each_other(data, questions):
-    policy = Policy(detectors=("reworded",), reworded_floor=0.05)
+    policy = Policy(detectors=("reworded",), reworded_lowest_recorded=0.05)
     texts = [data.draw(documents(question)) for question in questions]
     together = find([[question] for question in questions], texts, policy)
     alone = [
@@ -151,7 +154,10 @@ def test_benchmarks_and_documents_do_not_influence_each_other(data, questions):
 @settings(derandomize=True, max_examples=fewer(5))
 @given(st.data(), st.lists(QUESTIONS, min_size=1, max_size=3, unique=True))
 def test_what_stands_far_apart_in_a_long_document_is_found_as_by_the_oracle(data, questions):
-    policy = Policy(detectors=("reworded",), reworded_floor=data.draw(st.sampled_from([0.02, 0.2])))
+    policy = Policy(
+        detectors=("reworded",),
+        reworded_lowest_recorded=data.draw(st.sampled_from([0.02, 0.2])),
+    )
     pieces = [
         piece
         for n in data.draw(st.lists(st.integers(0, 1100), min_size=1, max_size=3))
@@ -173,7 +179,7 @@ _WRITTEN = st.text(st.sampled_from("aeot 3½’'“”-.,—…\u200b\u0301ﬁé
 @given(st.lists(_WRITTEN, min_size=1, max_size=4), st.integers(1, 30))
 def test_the_encoder_of_a_scan_gives_the_same_findings(texts, n_times):
     """Words that are normalized to several or none, and long ones, which are not stored."""
-    policy = Policy(detectors=("reworded",), reworded_floor=0.02)
+    policy = Policy(detectors=("reworded",), reworded_lowest_recorded=0.02)
     at_work = search([[ITEM, "sold breakfast market friends"]], policy)
     batch = Batch.of_texts([f"{REWORDED} {text * n_times} {REWORDED}" for text in texts])
     encoder = Encoder(

@@ -88,7 +88,7 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(pl
         (2, 1, pytest.approx(8 / len(SHORT)), False, "first sentence"),
     ]
     of_it, columns = "WHERE detector = 'first_sentence'", "instance_index, is_visible, reason"
-    assert ask(place, f"SELECT {columns} FROM indexability {of_it}") == [
+    assert ask(place, f"SELECT {columns} FROM visibility {of_it}") == [
         (0, True, None),
         (1, True, None),
         (2, False, "nothing to screen by"),
@@ -98,7 +98,7 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(pl
     assert ask(place, f"SELECT status FROM items_by_detector {of_it} ORDER BY instance_index") == [
         ("leaked",),
         ("clean",),
-        ("not indexable",),
+        ("cannot be checked",),
     ]
     near_miss = {"detector": "first_sentence", "kind": None, "is_by_score": False}
     near_miss |= {"score": 8 / len(SHORT), "base_score": 8 / len(SHORT), "question_tokens": 60}

@@ -14,8 +14,8 @@ from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
 from decon_core.config.policy import Policy
 from decon_core.decisions.decide import decide
-from decon_core.index.idf import freeze
 from decon_core.index.record_texts import NAMES, Pool, followed, gather, last_sentence
+from decon_core.index.term_weights import freeze
 from decon_core.scan.scanner import scan_packs
 from decon_core.scan.tiles import Tiles
 from decon_core.schemas import RECORDS
@@ -262,7 +262,7 @@ def test_thresholds_are_passed_or_reached(bench, make_words, n, is_leak):
         shared_ngram_size=5,
         ratcliff_threshold=0.8,
         longest_match_threshold=0.7,
-        ngram_any_floor=5,
+        ngram_any_lowest_recorded=5,
         ngram_any_size=8,
     )
     items = [(make_words("q", 10), None, None)]
@@ -281,8 +281,8 @@ def test_a_match_at_the_very_floor_is_kept(bench, make_words):
         detectors=("ratcliff", "longest_match"),
         tokenizer_str="words",
         shared_ngram_size=7,
-        ratcliff_floor=0.07,
-        longest_match_floor=0.07,
+        ratcliff_lowest_recorded=0.07,
+        longest_match_lowest_recorded=0.07,
     )
     items = [(make_words("q", 100), None, None)]
     versions = bench.prepare({"one": items})

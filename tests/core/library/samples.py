@@ -31,7 +31,7 @@ def moving_average(values, window):
 ITEMS = [MATH, HARBOUR, PROGRAM]
 
 VERBATIM = f"An exercise. {MATH['question']} Answer: {MATH['answer']} So much for that."
-QUESTION_ONLY = f"An exercise for you, without help: {HARBOUR['question']} Think about it."
+NO_ANSWER = f"An exercise for you, without help: {HARBOUR['question']} Think about it."
 RENAMED = (
     PROGRAM["question"]
     .replace("moving_average", "smooth")
@@ -48,4 +48,4 @@ REWORDED = (
     "hours?"
 )
 CLEAN = "The weather in the valley was mild, and the market opened at eight as on every Monday."
-TEXTS = [VERBATIM, CLEAN, QUESTION_ONLY, RENAMED, REWORDED]
+TEXTS = [VERBATIM, CLEAN, NO_ANSWER, RENAMED, REWORDED]

@@ -10,7 +10,7 @@ from decon_core.config.policy import Policy
 from decon_core.library.benchmark_counts import BenchmarkCount, count_matches
 
 BENCHMARKS, DETECTORS = ("maths", "physics"), ("decon", "exact", "ngram_any")
-KINDS = ("is_contaminated", "is_question_only", "is_candidate")
+KINDS = ("is_contaminated", "is_no_answer", "needs_review")
 
 MATCHES = st.lists(
     st.fixed_dictionaries(
@@ -43,7 +43,7 @@ def document_of(match):
 
 
 def counted(matches, visible, benchmark):
-    """The counts of one benchmark, and of its pairs that are question-only and candidates."""
+    """The counts of one benchmark, and of its pairs without the answer and to review."""
     leaky = {document_of(one) for one in matches if one["is_contaminated"]}
     own = [one for one in matches if one["benchmark"] == benchmark]
 
@@ -51,26 +51,26 @@ def counted(matches, visible, benchmark):
         return {(item_of(one), document_of(one)) for one in own if one[kind]}
 
     leaks = pairs("is_contaminated")
-    questions = pairs("is_question_only") - leaks
-    candidates = pairs("is_candidate") - leaks - pairs("is_question_only")
+    questions = pairs("is_no_answer") - leaks
+    candidates = pairs("needs_review") - leaks - pairs("is_no_answer")
     leaked = {item for item, _ in leaks}
     seen = {item for (name, item, _), is_seen in visible.items() if name == benchmark and is_seen}
     found = {}
     for one in own:
-        if one["is_contaminated"] or one["is_candidate"]:
+        if one["is_contaminated"] or one["needs_review"]:
             found.setdefault(item_of(one), set()).add(one["detector"])
     count = BenchmarkCount(
         benchmark,
         n_items=6,
         n_records=7,
-        n_findable_items=len(seen),
-        n_leaked_findable_items=len(seen & leaked),
+        n_checkable_items=len(seen),
+        n_leaked_checkable_items=len(seen & leaked),
         n_leaked_items=len(leaked),
         n_leaks=len(leaks),
         n_documents=len({document for _, document in leaks}),
-        n_question_only_items=len({item for item, _ in questions} - leaked),
-        n_question_only_documents=len({document for _, document in questions} - leaky),
-        n_candidate_items=len({item for item, _ in candidates} - leaked),
+        n_no_answer_items=len({item for item, _ in questions} - leaked),
+        n_no_answer_documents=len({document for _, document in questions} - leaky),
+        n_review_items=len({item for item, _ in candidates} - leaked),
         n_items_by_detector={name: sum(name in by for by in found.values()) for name in DETECTORS},
         n_items_by_all=sum(len(by) == len(DETECTORS) for by in found.values()),
     )
@@ -80,7 +80,7 @@ def counted(matches, visible, benchmark):
 @given(matches=MATCHES, visible=VISIBLE)
 def test_polars_counts_what_sets_count(tmp_path_factory, matches, visible):
     folder = tmp_path_factory.mktemp("found")
-    path, indexability = folder / "matches.parquet", folder / "indexability.parquet"
+    path, visibility = folder / "matches.parquet", folder / "visibility.parquet"
     types = {"split": pl.String, "instance_index": pl.Int64, "row": pl.Int64}
     names = {"benchmark": pl.String, "file": pl.String, "detector": pl.String}
     schema = types | names | dict.fromkeys(KINDS, pl.Boolean)
@@ -90,11 +90,11 @@ def test_polars_counts_what_sets_count(tmp_path_factory, matches, visible):
         | {"is_visible": is_seen}
         for (name, item, by), is_seen in visible.items()
     ]
-    pl.DataFrame(rows).write_parquet(indexability)
+    pl.DataFrame(rows).write_parquet(visibility)
     versions = [SimpleNamespace(benchmark=name, n_items=6, n_records=7) for name in BENCHMARKS]
     counts, questions, candidates = zip(
         *(counted(matches, visible, name) for name in BENCHMARKS), strict=True
     )
-    found = count_matches(path, indexability, versions, Policy(detectors=DETECTORS))
+    found = count_matches(path, visibility, versions, Policy(detectors=DETECTORS))
     assert found.benchmarks == [*counts]
-    assert (found.n_question_only, found.n_candidates) == (sum(questions), sum(candidates))
+    assert (found.n_no_answer, found.n_review) == (sum(questions), sum(candidates))

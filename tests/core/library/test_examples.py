@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.library.samples import CLEAN, ITEMS, QUESTION_ONLY, VERBATIM
+from tests.core.library.samples import CLEAN, ITEMS, NO_ANSWER, VERBATIM
 
 ROOT = Path(__file__).parents[3]
 
@@ -25,7 +25,7 @@ def world(tmp_path):
     (tmp_path / "evals.yaml").write_text(json.dumps(evals))
     shards = tmp_path / "shards"
     shards.mkdir()
-    texts = [CLEAN, VERBATIM, QUESTION_ONLY, "A note."]
+    texts = [CLEAN, VERBATIM, NO_ANSWER, "A note."]
     lines = "".join(json.dumps({"id": f"{n}", "text": one}) + "\n" for n, one in enumerate(texts))
     (shards / "texts.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
     (tmp_path / "texts.jsonl").write_text(lines)
@@ -74,7 +74,7 @@ def test_a_datatrove_pipeline_drops_leaks_and_says_why(world):
     (removed,) = (world / "clean" / "removed").iterdir()
     assert [(row["id"], row["metadata"]["filter_reason"]) for row in rows_of(removed)] == [
         ("1", "leak: quiz test"),
-        ("2", "question only: quiz test"),
+        ("2", "no answer: quiz test"),
     ]
 
 

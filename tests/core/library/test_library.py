@@ -23,7 +23,7 @@ from decon_core.errors import (
 )
 from decon_core.library import stored_index
 from decon_core.library.findings import FINDINGS
-from tests.core.library.samples import CLEAN, HARBOUR, ITEMS, MATH, QUESTION_ONLY, TEXTS, VERBATIM
+from tests.core.library.samples import CLEAN, HARBOUR, ITEMS, MATH, NO_ANSWER, TEXTS, VERBATIM
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +51,8 @@ def test_a_leak_is_an_object_a_row_and_a_place_in_the_text(index):
 
 
 def test_a_question_without_its_answer_is_no_leak_and_not_kept(index):
-    findings = index.check(QUESTION_ONLY)
-    assert [finding.call for finding in findings] == ["question only"]
+    findings = index.check(NO_ANSWER)
+    assert [finding.call for finding in findings] == ["no answer"]
     assert not findings.is_leaked
     assert not findings.is_kept
     clean = index.check(CLEAN)
@@ -122,7 +122,7 @@ def test_lone_surrogates_become_replacement_characters_as_in_a_shard(index):
 
 
 def test_columns_of_tables_and_data_sets_are_read_as_lists_are(index):
-    texts = [CLEAN, None, VERBATIM, "", QUESTION_ONLY]
+    texts = [CLEAN, None, VERBATIM, "", NO_ANSWER]
     expected = [*index.check_all(texts)]
     frame = pl.DataFrame({"n": range(5), "text": texts})
     dataset = datasets.Dataset.from_dict({"n": [*range(6)], "text": ["first", *texts]})

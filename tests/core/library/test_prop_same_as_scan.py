@@ -79,9 +79,9 @@ def sample_of(seed: int) -> tuple[list[Row], Texts, Policy]:
             shared_ngram_size=rng.choice(
                 [5, 8]
             ),  # of fewer tokens some texts have none to screen by
-            evidence_floor=floor,
+            lowest_recorded_score=floor,
             contamination_score_threshold=rng.choice([floor, 0.8]),
-            keep_question_only=rng.random() < 0.7,
+            keep_no_answer=rng.random() < 0.7,
             sampling=rng.choice(["exhaustive", "reference"]),
             strip_markup=rng.random() < 0.5,
             normalize_unicode=rng.random() < 0.5,

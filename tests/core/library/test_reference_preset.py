@@ -1,7 +1,7 @@
 """The preset `reference` finds in the sample world what was found before it was one.
 
 The digests are of the rows of commit 0587602, the last one without `normalize_unicode`,
-`strip_markup` and question-only, with the column `searched_text` of today, which `ratcliff` fills,
+`strip_markup` and no answer, with the column `searched_text` of today, which `ratcliff` fills,
 too. Its `ratcliff` and `longest_match` missed the first and the last token of a text in
 mid-sentence with cl100k; with words, where that cannot be, they are held to the same rows.
 """
@@ -19,9 +19,9 @@ from decon_core.library.scan import Request, scan_folder
 
 DATA = Path(__file__).resolve().parents[3] / "data"
 ALL = ["decon", "exact", "ngram_any", "ratcliff", "longest_match"]
-# Fingerprints name the settings, too; question-only, candidates, judgements, and paths came later.
+# Fingerprints name the settings, too; no answer, candidates, judgements, and paths came later.
 NEW = {
-    *("detector_fingerprint", "shard", "is_candidate", "is_question_only", "slot_kind", "kind"),
+    *("detector_fingerprint", "shard", "needs_review", "is_no_answer", "slot_kind", "kind"),
     *("question_part", "answer_part", "passage_part", "is_judged_duplicate"),
 }
 

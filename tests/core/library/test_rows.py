@@ -59,7 +59,7 @@ def test_what_is_hidden_in_a_row_is_marked_and_its_row_not_kept(index):
     row = {"messages": HARMLESS, "reference_answer": HARBOUR["question"]}
     (finding,) = findings = index.check(row)
     assert (finding.slot_kind, finding.question_part) == ("hidden", "reference_answer")
-    assert "question only (verbatim, hidden): quiz test 1" in repr(findings)
+    assert "no answer (verbatim, hidden): quiz test 1" in repr(findings)
     assert findings.text[slice(*finding.question_span)] in HARBOUR["question"]
     assert not index.keep(row)
     assert findings.to_arrow()["slot_kind"].to_pylist() == ["hidden"]

@@ -749,7 +749,7 @@ def test_a_card_says_what_the_mixture_is_and_what_it_lost(place):
     assert f"| benchmark quiz | 2 | {2 / 9:.4%} |" in card
     assert f"| quiz | {place.versions[0].fingerprint} |" in card
     assert "| decon | 0.8 |" in card
-    assert json.loads(manifest_of(place.build(mixture)).read_text())["idf_snapshot"] in card
+    assert json.loads(manifest_of(place.build(mixture)).read_text())["term_weights"] in card
 
 
 @pytest.mark.parametrize(

@@ -337,13 +337,13 @@ def test_questions_that_a_mixture_keeps_are_counted_beside_the_mask(leaky, maske
     question = " ".join(leaks[2].split()[:30])
     place.put({"s.jsonl": [f"{make_words('quiet', 9)} {question}", leaks[0] + " tail end"]})
     place.scan()
-    kept = replace(masked, leaks=Leaks(question_only="keep"))
+    kept = replace(masked, leaks=Leaks(no_answer="keep"))
     place.build(kept)
     found = verify(place.builder(kept), kept)
-    assert (found.problems, found.n_leaks, found.n_question_only) == ([], 0, 1)
+    assert (found.problems, found.n_leaks, found.n_no_answer) == ([], 0, 1)
     place.build(masked)
     found = verify(place.builder(masked), masked)
-    assert (found.problems, found.n_leaks, found.n_question_only) == ([], 0, 0)
+    assert (found.problems, found.n_leaks, found.n_no_answer) == ([], 0, 0)
 
 
 def test_another_tokenizer_under_the_same_name_makes_another_mixture(leaky, masked, tmp_path):

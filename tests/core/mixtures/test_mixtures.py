@@ -855,7 +855,7 @@ def test_the_same_seed_gives_the_same_bytes_with_one_process_and_with_two(
     assert found[0] == found[1]
 
 
-# Mixtures of other benchmarks, of question-only matches, and by cuts, which read other entries.
+# Mixtures of other benchmarks, of no-answer matches, and by cuts, which read other entries.
 SHARING = (
     CLEAN,
     CONTROL,
@@ -925,7 +925,7 @@ def questions(bench, make_words):
     return place
 
 
-QUESTIONS_STAY = Leaks(question_only="keep")
+QUESTIONS_STAY = Leaks(no_answer="keep")
 
 
 def reasons(place, mixture):
@@ -936,16 +936,16 @@ def test_a_question_without_its_answer_leaves_a_mixture_and_the_list_says_so(que
     assert [row["id"] for row in questions.rows(CLEAN)] == ["s.jsonl-3"]
     assert reasons(questions, CLEAN) == [
         (0, "leak", 0),
-        (1, "question only", 1),
+        (1, "no answer", 1),
         (2, "leak", 2),
-        (2, "question only", 1),
+        (2, "no answer", 1),
     ]
     manifest = questions.manifest(CLEAN)
-    assert manifest["declared"]["leaks"]["question_only"] == "remove"
-    expected = {"leak": 2, "question only": 1}
+    assert manifest["declared"]["leaks"]["no_answer"] == "remove"
+    expected = {"leak": 2, "no answer": 1}
     assert (manifest["totals"]["removed"], manifest["totals"]["found"]) == (expected, expected)
     found = verify(questions.builder(CLEAN), CLEAN)
-    assert (found.problems, found.n_leaks, found.n_question_only) == ([], 0, 0)
+    assert (found.problems, found.n_leaks, found.n_no_answer) == ([], 0, 0)
 
 
 def test_questions_without_their_answers_stay_where_a_mixture_asks_for_that(questions):
@@ -953,7 +953,7 @@ def test_questions_without_their_answers_stay_where_a_mixture_asks_for_that(ques
     assert [row["id"] for row in questions.rows(kept)] == ["s.jsonl-1", "s.jsonl-3"]
     assert reasons(questions, kept) == [(0, "leak", 0), (2, "leak", 2)]
     found = verify(questions.builder(kept), kept)
-    assert (found.problems, found.n_leaks, found.n_question_only) == ([], 0, 1)
+    assert (found.problems, found.n_leaks, found.n_no_answer) == ([], 0, 1)
 
 
 def test_the_two_are_different_mixtures(questions):
@@ -971,18 +971,18 @@ def test_the_leaks_alone_are_what_the_clean_one_leaves_out(questions, leaks, exp
     alone = Mixture(name="leaks", take="leaks", leaks=leaks)
     assert [row["id"] for row in questions.rows(alone)] == [f"s.jsonl-{n}" for n in expected]
     found = verify(questions.builder(alone), alone)
-    assert (found.problems, found.n_leaks, found.n_question_only) == ([], 2, len(expected) - 2)
+    assert (found.problems, found.n_leaks, found.n_no_answer) == ([], 2, len(expected) - 2)
     told = questions.manifest(alone)["totals"]["found"]
-    assert told == {"leak": 2} | ({"question only": 1} if 1 in expected else {})
+    assert told == {"leak": 2} | ({"no answer": 1} if 1 in expected else {})
 
 
 def test_questions_without_their_answers_are_cut_out_as_leaks_are(questions):
     spans = Mixture(name="spans", cut="spans")
     # Of 0 and 1 nothing is left; of 2 the words between stay.
     assert [row["id"] for row in questions.rows(spans)] == ["s.jsonl-2", "s.jsonl-3"]
-    assert {why for _, why, _ in reasons(questions, spans)} == {"leak", "question only"}
+    assert {why for _, why, _ in reasons(questions, spans)} == {"leak", "no answer"}
     found = verify(questions.builder(spans), spans)
-    assert (found.problems, found.n_leaks, found.n_question_only) == ([], 0, 0)
+    assert (found.problems, found.n_leaks, found.n_no_answer) == ([], 0, 0)
 
 
 def test_a_control_takes_out_as_many_documents_as_leaks_and_questions(questions, make_words):
@@ -999,7 +999,7 @@ def test_attributes_tell_questions_without_their_answers_apart(questions):
     lines = questions.build(told).folder / "s.jsonl.gz"
     rows = map(json.loads, gzip.decompress(lines.read_bytes()).splitlines())
     found = [sorted(row["attributes"]) for row in rows]
-    leak, question = "told__leak", "told__question_only"
+    leak, question = "told__leak", "told__no_answer"
     assert found == [[leak], [question], [leak, question], []]
 
 
@@ -1007,9 +1007,9 @@ def test_a_card_counts_questions_without_their_answers_apart(questions):
     folder = questions.build(Mixture(name="hub", write="parquet")).folder.parent
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "| any leak | 2 |" in card
-    assert "| question only | 1 |" in card
-    assert "| question only of gsm | 1 |" in card
-    assert "leak: 2; question only: 1" in card
+    assert "| no answer | 1 |" in card
+    assert "| no answer of gsm | 1 |" in card
+    assert "leak: 2; no answer: 1" in card
 
 
 def test_what_a_person_confirmed_and_the_least_score_hold_for_questions_too(questions):

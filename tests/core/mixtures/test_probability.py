@@ -104,17 +104,17 @@ def test_a_score_alone_removes_nothing_and_the_manifest_says_how_much_that_leave
     builder = place.builder()
     assert numbers_left(place, builder, CLEAN) == {*range(N)}
     manifest = build_mixture(builder, CLEAN, place.packs[0]).manifest
-    assert manifest["totals"]["found"] == {"candidates": N}
+    assert manifest["totals"]["found"] == {"review": N}
 
 
 def test_a_mixture_may_leave_out_all_candidates_before_anybody_has_judged_them(place):
-    cautious = Mixture(name="cautious", leaks=Leaks(candidates="remove"))
+    cautious = Mixture(name="cautious", leaks=Leaks(review="remove"))
     builder = place.builder(cautious)
     assert numbers_left(place, builder, cautious) == set()
     manifest = build_mixture(builder, cautious, place.packs[0]).manifest
-    assert manifest["totals"]["found"] == {"candidates": N}
+    assert manifest["totals"]["found"] == {"review": N}
     rows = removed_in(place.bench.store.mixture("cautious", "web-0000"))
-    assert {*rows["why"].to_pylist()} == {"candidate"}
+    assert {*rows["why"].to_pylist()} == {"review"}
     assert not verify(builder, cautious, workers=1).problems
 
 
@@ -130,7 +130,7 @@ def test_a_verdict_removes_whatever_the_score(place):
     assert {*range(N)} - numbers_left(place, builder, CLEAN) == {3, 70}
     assert build_mixture(builder, CLEAN, place.packs[0]).manifest["totals"]["found"] == {
         "leak": 2,
-        "candidates": N - 3,
+        "review": N - 3,
     }
 
 
@@ -166,7 +166,7 @@ def test_a_judgement_decides_where_no_score_is_a_proof(place):
     builder = builder_of(place, verdicts=judged)
     assert {*range(N)} - numbers_left(place, builder, CLEAN) == {2, 5}
     manifest = build_mixture(builder, CLEAN, place.packs[0]).manifest
-    assert manifest["totals"]["found"] == {"leak": 2, "candidates": N - 10}
+    assert manifest["totals"]["found"] == {"leak": 2, "review": N - 10}
     rows = removed_in(place.bench.store.mixture(CLEAN.name, "web-0000"))
     assert all("a judge called it a duplicate" in one for one in rows["detail"].to_pylist())
 
@@ -176,7 +176,7 @@ def test_a_judged_duplicate_may_wait_for_review(place):
     builder = builder_of(place, verdicts=judged)
     assert numbers_left(place, builder, CLEAN) == {*range(N)}
     manifest = build_mixture(builder, CLEAN, place.packs[0]).manifest
-    assert manifest["totals"]["found"] == {"candidates": N}
+    assert manifest["totals"]["found"] == {"review": N}
 
 
 def test_a_person_decides_against_a_judgement(place):
@@ -235,9 +235,9 @@ def test_planted_benchmarks_make_no_candidate_probable():
             "benchmark": "quiz",
             "split": "test",
             "verdict": None,
-            "is_candidate": True,
+            "needs_review": True,
             "is_contaminated": False,
-            "is_question_only": False,
+            "is_no_answer": False,
             "is_judged_duplicate": False,
         }
         for calibration in (calibrate([]), calibrate(judged)):
@@ -300,7 +300,7 @@ def test_a_clean_benchmark_keeps_candidates_and_lists_them(place):
     place.verdicts = Verdicts({pair: Verdict(pair=pair, fingerprint=item, verdict="leak")})
     (built,) = build_clean_benchmarks(place.builder(), place.versions)
     assert [one["instance_index"] for one in built.manifest["removed"]] == [7]
-    listed = [one["instance_index"] for one in built.manifest["candidates"]]
+    listed = [one["instance_index"] for one in built.manifest["review"]]
     assert listed == [n for n in range(N) if n != 7]
 
 
@@ -314,19 +314,19 @@ def test_the_report_counts_candidates_neither_as_leaks_nor_as_clean(place):
     summary = report_of(
         builder.store, place.packs, place.versions, builder.policy, verdicts=verdicts
     )
-    assert (summary.n_leaked, summary.n_candidates) == (1, N - 2)
+    assert (summary.n_leaked, summary.n_review) == (1, N - 2)
     with duckdb.connect(str(builder.store.report), read_only=True) as connection:
         found = connection.sql("SELECT instance_index, status FROM item_status").fetchall()
-        documents = "SELECT count() FROM documents WHERE is_candidate AND n_candidate_items = 1"
+        documents = "SELECT count() FROM documents WHERE needs_review AND n_review_items = 1"
         assert connection.sql(documents).fetchall() == [(N - 2,)]
-        by_detector = "SELECT n_leaked, n_candidates FROM by_detector"
+        by_detector = "SELECT n_leaked, n_review FROM by_detector"
         assert connection.sql(by_detector).fetchall() == [(1, N - 2)]
     # What a reviewer cleared cannot be found by a detector whose score is proof: it is not clean.
-    classes = {3: "leaked", 71: "not indexable"}
-    assert dict(found) == {n: classes.get(n, "candidate") for n in range(N)}
+    classes = {3: "leaked", 71: "cannot be checked"}
+    assert dict(found) == {n: classes.get(n, "review") for n in range(N)}
     with open_report(builder.store.report) as opened:
         called = [one.called for one in opened.pairs(PairFilter())]
-    assert sorted({*called}) == ["candidate", "leak", "near miss"]
+    assert sorted({*called}) == ["leak", "near miss", "review"]
 
 
 # Settings -----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from decon_core.config.mixtures import DEFAULT
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import IncompleteError, MissingError
-from decon_core.index.idf import current_snapshot, freeze
+from decon_core.index.term_weights import current_snapshot, freeze
 from decon_core.mixtures.builder import Builder
 from decon_core.report.truth import compare
 from decon_core.scan.scanner import scan_packs
@@ -205,7 +205,7 @@ def test_the_report_answers_what_leaked_from_where_and_what_was_removed(reported
         def rows(query):
             return connection.execute(query).fetchall()
 
-        columns = "benchmark, split, n_items, n_leaked, n_findable, leak_rate, n_leaks"
+        columns = "benchmark, split, n_items, n_leaked, n_checkable, leak_rate, n_leaks"
         assert rows(f"SELECT {columns} FROM by_benchmark") == [("b", "test", 2, 1, 2, 0.5, 1)]
         columns = "source, n_documents, n_unreadable, n_contaminated_documents, n_leaked_items"
         assert rows(f"SELECT {columns} FROM by_source") == [("web", 3, 1, 1, 1)]
@@ -336,7 +336,7 @@ def test_an_item_too_short_to_index_is_never_called_clean(bench, make_words):
             "SELECT s.status, i.why_not_indexed FROM item_status s "
             "JOIN items i USING (benchmark, split, instance_index) ORDER BY instance_index"
         ).fetchall()
-    assert statuses == [("clean", None), ("clean", None), ("not indexable", "too few tokens")]
+    assert statuses == [("clean", None), ("clean", None), ("cannot be checked", "too few tokens")]
 
 
 def truth_line(row, number, **more):

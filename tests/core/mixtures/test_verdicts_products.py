@@ -76,7 +76,7 @@ def test_what_was_found_has_one_key_wherever_it_stands_and_however_it_is_written
 
 
 def test_a_part_of_an_item_is_another_finding_than_more_of_it(bench, make_words):
-    bench.policy = Policy(tokenizer_str="words", detectors=("decon",), evidence_floor=0.3)
+    bench.policy = Policy(tokenizer_str="words", detectors=("decon",), lowest_recorded_score=0.3)
     question = make_words("q", 60)
     versions = bench.prepare({"b": [(question, None, None), OTHER]})
     words = question.split()

@@ -8,12 +8,12 @@ import pytest
 
 from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.policy import Policy
-from decon_core.decisions.indexability import indexability
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.visibility import visibility_table
 from decon_core.detectors.longest_match import LongestMatch
 from decon_core.detectors.ratcliff import Ratcliff
 from decon_core.detectors.shared_runs import COMPARISON
-from decon_core.quality.canaries import run_canaries
+from decon_core.quality.self_tests import run_self_tests
 from decon_core.scan.scanner import scan_packs
 from decon_core.text.tokenizers import load_tokenizer
 
@@ -66,7 +66,7 @@ def found_in(bench, items, documents, policy):
     entries = reader.entries(shard, versions, source="web").to_pylist()
     leaked = {}
     for entry in entries:
-        if (entry["is_contaminated"] or entry["is_candidate"]) and entry["benchmark"] == "b":
+        if (entry["is_contaminated"] or entry["needs_review"]) and entry["benchmark"] == "b":
             key = entry["row"], entry["detector"], entry["instance_index"]
             leaked[key] = max(entry, leaked.get(key, entry), key=lambda one: one["score"])
     return versions, leaked
@@ -92,7 +92,7 @@ def test_a_visible_text_is_found_whatever_stands_beside_it(bench, tokenizer, nor
                 documents.append(f"{before}{text}{behind}")
                 asked.append((number, before, behind))
     versions, leaked = found_in(bench, [(text, None, None) for text in ITEMS], documents, policy)
-    table = indexability(bench.store, versions, policy).to_pylist()
+    table = visibility_table(bench.store, versions, policy).to_pylist()
     visible = {
         (row["detector"], row["instance_index"])
         for row in table
@@ -135,11 +135,11 @@ def test_an_answer_that_stands_whole_is_found_by_longest_match(bench):
     assert [leaked[row, "longest_match", 0]["answer_overlap"] for row in range(2)] == [1.0, 1.0]
 
 
-def test_canaries_of_eight_tokens_are_found(bench):
+def test_self_tests_of_eight_tokens_are_found(bench):
     policy = Policy(detectors=BUILT_IN, eval_min_token_length=1, exact_threshold=0.01)
     bench.policy = policy
     versions = bench.prepare({"b": [(text, None, None) for text in EIGHT_TOKENS]})
-    flight = run_canaries(bench.store, versions, policy)
+    flight = run_self_tests(bench.store, versions, policy)
     assert flight.lost == ()
     assert {one.detector for one in flight.planted} >= set(COMPARED)
 

@@ -15,7 +15,7 @@ THRESHOLDS = {"decon": 0.8, "ratcliff": 0.5}
 RUN = {
     "state": "a1b2c3d4e5f60718",
     "scan_fingerprint": "5ca9f1a9e2d01347",
-    "idf_snapshot": "1df0000000000001",
+    "term_weights": "1df0000000000001",
     "threshold": 0.8,
     "thresholds": json.dumps(THRESHOLDS),
     "snippets": True,
@@ -61,7 +61,7 @@ def write_world(
             for name in benchmarks
         ],
         "items": items,
-        "indexability": [
+        "visibility": [
             {**_place(item), "detector": detector, "is_visible": item["is_indexed"], "n_records": 1}
             for item in items
             for detector in detectors
@@ -128,7 +128,7 @@ def _pair(
         "score": score,
         "is_by_score": score >= 0.75,
         "is_contaminated": score >= 0.75,
-        "is_question_only": 0.68 <= score < 0.75 and answer is not None and not has_answer,
+        "is_no_answer": 0.68 <= score < 0.75 and answer is not None and not has_answer,
         "n_documents": random.choice([1, 1, 1, 2, 3, 12]),
         "n_matches": 1,
         "source": source,
@@ -152,7 +152,7 @@ def _pair(
 def _matches(random: Random, pair: Row) -> Iterator[Row]:
     own = ("benchmark", "split", "instance_index", "fingerprint", "pair", "score", "source")
     own += ("shard_name", "doc_id", "question_overlap", "answer_overlap", "is_contaminated")
-    own += ("is_question_only",)
+    own += ("is_no_answer",)
     for detector in pair["detectors"].split(", "):
         for copy in range(pair["n_documents"]):
             yield {

@@ -48,7 +48,7 @@ def write_quiz(path, *, extras=True, **more):
     found = [("exact", n) for n in LEAKED] + [("ratcliff", 0), ("ratcliff", 7)]
     matches = [
         {**place, "instance_index": n, "row": n, "detector": name, "score": 1.0}
-        | {"is_contaminated": (name, n) != ("ratcliff", 7), "is_question_only": n == 7}
+        | {"is_contaminated": (name, n) != ("ratcliff", 7), "is_no_answer": n == 7}
         for name, n in found
     ]
     seen = [
@@ -57,7 +57,7 @@ def write_quiz(path, *, extras=True, **more):
         for name in ("exact", "ratcliff")
     ]
     tables = {"runs": [{"policy": "{}"}], "benchmarks": [{"benchmark": "quiz", "n_items": 8}]}
-    tables |= {"items": items, "matches": matches, "indexability": seen}
+    tables |= {"items": items, "matches": matches, "visibility": seen}
     return write_report(path, **tables | more)
 
 
@@ -326,7 +326,7 @@ def test_leaked_and_clean_can_be_those_of_one_detector(report, tmp_path):
     )
 
     def counts(gap):
-        return gap.leaked.n, gap.question_only.n, gap.not_indexable.n, gap.clean.n
+        return gap.leaked.n, gap.no_answer.n, gap.not_checkable.n, gap.clean.n
 
     assert counts(by_all) == counts(both) == (3, 1, 0, 4)
     assert counts(exact) == (3, 0, 1, 4)
@@ -345,12 +345,12 @@ def test_a_candidate_counts_as_found_by_the_detector_that_is_asked_for(tmp_path)
     place = {"benchmark": "quiz", "split": "test", "instance_index": 1, "detector": "reworded"}
     report = write_quiz(
         tmp_path / "report.duckdb",
-        matches=[{**place, "row": 1, "score": 0.9, "is_candidate": True}],
-        indexability=[{**place, "is_visible": True}],
+        matches=[{**place, "row": 1, "score": 0.9, "needs_review": True}],
+        visibility=[{**place, "is_visible": True}],
     )
     items = load_report_items(report, ["reworded"])
     (found,) = [one for one in items.rows if one.verdict == "leaked"]
-    assert (found.instance_index, found.decision) == (1, "candidate")
+    assert (found.instance_index, found.decision) == (1, "review")
     assert "its score is no proof" in about_detectors(items, ["reworded"])[-1]
 
 
@@ -358,7 +358,7 @@ def test_a_candidate_counts_as_found_by_the_detector_that_is_asked_for(tmp_path)
 
 
 def test_leak_rates_by_hand(report, groups):
-    """Science: 2 of 4. Humanities: 1 of 3. Dance, which is question-only, has no category."""
+    """Science: 2 of 4. Humanities: 1 of 3. Dance, which has no answer, has no category."""
     items = load_report_items(report)
     found = leak_rates(items, parse_groupings([], [groups]))
     rates = {one.category or one.kind: one for one in found.rates}
@@ -371,7 +371,7 @@ def test_leak_rates_by_hand(report, groups):
         "micro average": (3, 7, pytest.approx(3 / 7)),
         "macro average": (3, 7, pytest.approx((1 / 2 + 1 / 3) / 2)),
     }
-    assert rates["(no category)"].n_question_only == 1
+    assert rates["(no category)"].n_no_answer == 1
     assert (rates["science"].low, rates["science"].high) == wilson(0.5, 4)
     assert "'dance' (1)" in found.problems[0].found
 

@@ -5,7 +5,7 @@ from collections import Counter
 from decon_core.report.html import charts, descriptions
 
 
-def rate(benchmark, n_leaked, n_question_only=0):
+def rate(benchmark, n_leaked, n_no_answer=0):
     return {
         "benchmark": benchmark,
         "split": "test",
@@ -14,10 +14,10 @@ def rate(benchmark, n_leaked, n_question_only=0):
         "leak_rate": n_leaked / 10,
         "low": n_leaked / 20,
         "high": min(1, n_leaked / 5),
-        "n_question_only": n_question_only,
-        "question_only_rate": n_question_only / 10,
-        "n_findable": 10,
-        "n_leaked_findable": n_leaked,
+        "n_no_answer": n_no_answer,
+        "no_answer_rate": n_no_answer / 10,
+        "n_checkable": 10,
+        "n_leaked_checkable": n_leaked,
     }
 
 
@@ -25,7 +25,7 @@ def test_rates_name_the_highest_and_the_lowest():
     text = descriptions.rates([rate("a", 1), rate("b", 4, 1), rate("c", 2)])
     assert "Highest: b test with 40.0 %, interval 20.0 % to 80.0 %." in text
     assert "Lowest: a test with 10.0 %" in text
-    assert text.endswith("1 item question-only, not leaked.")
+    assert text.endswith("1 item found without its answer.")
 
 
 def test_equal_rates_have_no_lowest():

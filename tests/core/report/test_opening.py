@@ -7,24 +7,24 @@ from decon_core.report.html.opening import opening
 
 TOTALS = {
     "n_items": 20,
-    "n_findable": 18,
+    "n_checkable": 18,
     "n_leaked": 0,
-    "n_leaked_findable": 0,
-    "n_question_only": 0,
-    "n_candidates": 0,
-    "n_candidate_pairs": 0,
+    "n_leaked_checkable": 0,
+    "n_no_answer": 0,
+    "n_review": 0,
+    "n_review_pairs": 0,
     "n_documents": 1_200,
     "n_unreadable": 0,
     "n_bytes_unread": 0,
 }
-COUNTS = {"n_findable": 9, "n_question_only": 0, "n_candidates": 0}
-CLEAN = {"n_leaked": 0, "n_leaked_findable": 0, "rate": 0.0, "low": 0.0, "high": 0.3}
+COUNTS = {"n_checkable": 9, "n_no_answer": 0, "n_review": 0}
+CLEAN = {"n_leaked": 0, "n_leaked_checkable": 0, "rate": 0.0, "low": 0.0, "high": 0.3}
 RANKED = [
     {
         **COUNTS,
         "benchmark": "quiz",
         "n_leaked": 3,
-        "n_leaked_findable": 3,
+        "n_leaked_checkable": 3,
         "rate": 1 / 3,
         "low": 0.1,
         "high": 0.6,
@@ -48,7 +48,7 @@ def opened(*, notice="", ranked=RANKED, mixtures=(), **totals):
 MOSTLY = "3 of 18 items that can be checked leaked (16.7 %). They are mainly from web."
 WAITING = "2 items may have leaked, changed or in part: to be reviewed."
 GREEN = "No leak: none of the 18 items that can be checked is in the documents."
-LEAKED = {"n_leaked": 3, "n_leaked_findable": 3}
+LEAKED = {"n_leaked": 3, "n_leaked_checkable": 3}
 
 
 @pytest.mark.parametrize(
@@ -65,30 +65,30 @@ LEAKED = {"n_leaked": 3, "n_leaked_findable": 3}
             MOSTLY,
         ),
         (
-            {**LEAKED, "ranked": RANKED[:1], "n_candidates": 1},
+            {**LEAKED, "ranked": RANKED[:1], "n_review": 1},
             "leaked",
             f"{MOSTLY} 1 item may have leaked, changed or in part: to be reviewed.",
         ),
         (
-            {"n_leaked": 4, "n_leaked_findable": 3, "ranked": RANKED[:1]},
+            {"n_leaked": 4, "n_leaked_checkable": 3, "ranked": RANKED[:1]},
             "leaked",
             MOSTLY.replace(" They", " 1 other item did, too. They"),
         ),
         ({"n_leaked": 1, "ranked": RANKED[1:]}, "leaked", "1 item leaked."),
         (  # imported from a program that lists only what leaked
-            {**LEAKED, "n_findable": None, "ranked": [RANKED[0] | {"rate": None}]},
+            {**LEAKED, "n_checkable": None, "ranked": [RANKED[0] | {"rate": None}]},
             "leaked",
             "3 items leaked. They are mainly from web.",
         ),
         (
-            {"n_candidates": 2, "n_question_only": 1},
+            {"n_review": 2, "n_no_answer": 1},
             "open",
             f"No leak is confirmed. {WAITING} 1 question found without an answer.",
         ),
         ({}, "clean", GREEN),
         ({"n_unreadable": 1}, "open", GREEN),
         ({"n_bytes_unread": 9}, "open", GREEN),
-        ({"n_findable": 0}, "open", "No leak was found."),
+        ({"n_checkable": 0}, "open", "No leak was found."),
         (
             {"notice": "1 shard is missing"},
             "open",
@@ -110,7 +110,7 @@ def test_benchmarks_are_ranked_and_those_left_out_are_counted():
 
 
 def test_of_a_benchmark_without_an_item_that_can_be_found_no_rate_is_said():
-    nothing = RANKED[1] | {"n_findable": 0, "rate": None, "low": None, "high": None}
+    nothing = RANKED[1] | {"n_checkable": 0, "rate": None, "low": None, "high": None}
     (row,) = opened(ranked=[nothing])["ranked"]
     assert (row["leaked"], row["rate"]) == ("none can be checked", None)
 
@@ -123,9 +123,7 @@ def test_next_are_what_is_missing_the_review_the_clean_data_and_the_check():
     check = "Fail a build above a leak rate"
     assert steps() == [check]
     assert steps(**LEAKED) == ["Remove the leaks: add a [[mixture]]", check]
-    assert steps(
-        notice="1 shard is missing", n_candidate_pairs=1, mixtures=[MIXTURE], **LEAKED
-    ) == [
+    assert steps(notice="1 shard is missing", n_review_pairs=1, mixtures=[MIXTURE], **LEAKED) == [
         "Scan what is missing",
         "Review 1 doubtful finding",
         "Train on the clean data, 1,190 of 1,200 documents in mixtures/clean",

@@ -105,8 +105,8 @@ def test_headlines_are_what_the_database_says(report, page):
             SELECT count(*) FILTER (status = 'leaked'),
                    count(*) FILTER (what_leaked = 'with its answer'),
                    (SELECT count(*) FROM documents WHERE is_contaminated),
-                   (SELECT count(*) FROM documents WHERE is_question_only),
-                   count(*) FILTER (status = 'not indexable')
+                   (SELECT count(*) FROM documents WHERE is_no_answer),
+                   count(*) FILTER (status = 'cannot be checked')
             FROM item_status
         """).fetchone()
     told = [headline["value"] for headline in data_of(page, "overview")["headlines"]]
@@ -150,7 +150,7 @@ def test_the_head_of_the_page_has_corpus_versions_date_and_program(page):
     assert "almanac_rc (v-almanac_rc), harbor_mc (v-harbor_mc)" in told["Benchmarks"]
     assert told["Date"] == "2026-01-02 03:04:05 UTC"
     assert told["Made by"] == "decon-assets 0.1.0"
-    assert told["Frozen idf"] == RUN["idf_snapshot"]
+    assert told["Term weights"] == RUN["term_weights"]
 
 
 def test_rates_stand_beside_counts_by_source(report, page):
@@ -226,7 +226,7 @@ def test_every_document_of_the_report_is_in_the_page_with_its_pairs(report, page
     )
     assert sorted(got) == sorted(rows)
     assert documents["n"] == documents["n_all"] == len(rows)
-    calls = [("leak", "question", "candidate", "near").index(call) for call in names["call"]]
+    calls = [("leak", "no-answer", "review", "near").index(call) for call in names["call"]]
     assert calls == sorted(calls)  # leaks first
 
 
@@ -268,7 +268,7 @@ def test_a_page_that_lacks_pairs_says_so_and_has_the_best(report, tmp_path):
     best = sorted(
         everything,
         key=lambda row: (
-            *(not row["is_contaminated"], not row["is_question_only"]),
+            *(not row["is_contaminated"], not row["is_no_answer"]),
             *(-row["score"], row["pair"]),
         ),
     )[:12]
@@ -398,7 +398,7 @@ def test_without_snippets_no_text_of_the_corpus_is_in_the_file(tmp_path):
 
 @pytest.mark.parametrize("keeps", [True, False])
 def test_the_page_says_that_questions_without_answers_were_left_out(tmp_path, keeps):
-    run = {"policy": json.dumps({"keep_question_only": keeps})}
+    run = {"policy": json.dumps({"keep_no_answer": keeps})}
     write_page(write_world(tmp_path / "r.duckdb", run=run), tmp_path / "r.html")
     notes = " ".join(data_of(tmp_path / "r.html", "overview")["notes"])
     assert (QUESTIONS_LEFT_OUT in notes) != keeps

@@ -33,7 +33,7 @@ SHARD = {"n_rows": 50, "n_documents": 40, "n_characters": 900, "n_too_short": 3,
 RUN = {
     "state": "s1",
     "scan_fingerprint": "f1",
-    "idf_snapshot": "i1",
+    "term_weights": "i1",
     "threshold": 0.85,
     "thresholds": '{"decon": 0.85}',
     "made_by": "decon-assets 0.1.0",
@@ -87,21 +87,21 @@ def test_a_summary_counts_items_and_documents(report):
     summary = summary_of(report())
     assert summary["schema"] == SCHEMA
     (quiz,) = summary["benchmarks"]
-    counts = ("n_items", "n_leaked", "n_with_answer", "n_without_answer", "n_question_only")
+    counts = ("n_items", "n_leaked", "n_with_answer", "n_without_answer", "n_no_answer")
     assert [quiz[name] for name in counts] == [10, 2, 1, 1, 0]
-    assert (quiz["n_not_indexable"], quiz["n_documents"]) == (2, 3)
-    findable = ("n_findable", "n_leaked_findable", "n_unknown", "leak_rate")
-    assert [quiz[name] for name in findable] == [8, 2, 2, 0.25]
+    assert (quiz["n_not_checkable"], quiz["n_documents"]) == (2, 3)
+    checkable = ("n_checkable", "n_leaked_checkable", "n_unknown", "leak_rate")
+    assert [quiz[name] for name in checkable] == [8, 2, 2, 0.25]
     assert 0.07 < quiz["low"] < 0.08  # Wilson, 2 of 8: 0.0715 to 0.5907
     assert 0.59 < quiz["high"] < 0.6
     assert (quiz["at_least"], quiz["at_most"]) == (0.2, 0.4)
     assert quiz["splits"][0] | {"low": 0, "high": 0} == {
         "split": "test",
         "n_items": 10,
-        "n_findable": 8,
+        "n_checkable": 8,
         "n_leaked": 2,
-        "n_leaked_findable": 2,
-        "n_question_only": 0,
+        "n_leaked_checkable": 2,
+        "n_no_answer": 0,
         "leak_rate": 0.25,
         "low": 0,
         "high": 0,
@@ -109,14 +109,14 @@ def test_a_summary_counts_items_and_documents(report):
         "at_most": 0.4,
     }
     assert quiz["detectors"] == [{"detector": "decon", "n_leaked": 2}]
-    assert quiz["not_indexable"] == [{"reason": "too short", "n_items": 2}]
+    assert quiz["not_checkable"] == [{"reason": "too short", "n_items": 2}]
 
 
-QUESTION = {**MATCH, "is_contaminated": False, "is_by_score": False, "is_question_only": True}
+QUESTION = {**MATCH, "is_contaminated": False, "is_by_score": False, "is_no_answer": True}
 
 
-def test_question_only_is_counted_beside_leaks_and_never_as_clean(report):
-    """A document with a leak is no question-only one, nor is an item that leaked elsewhere."""
+def test_no_answer_is_counted_beside_leaks_and_never_as_clean(report):
+    """A document with a leak is no no-answer one, nor is an item that leaked elsewhere."""
     matches = [
         *tables()["matches"],
         {**QUESTION, "instance_index": 3, "row": 20, "score": 0.7},
@@ -127,12 +127,12 @@ def test_question_only_is_counted_beside_leaks_and_never_as_clean(report):
     path = report(matches=matches)
     summary = summary_of(path)
     (quiz,) = summary["benchmarks"]
-    assert (quiz["n_leaked"], quiz["n_question_only"], quiz["question_only_rate"]) == (2, 1, 0.1)
-    assert quiz["n_question_only_documents"] == 3
-    assert quiz["splits"][0]["n_question_only"] == 1
+    assert (quiz["n_leaked"], quiz["n_no_answer"], quiz["no_answer_rate"]) == (2, 1, 0.1)
+    assert quiz["n_no_answer_documents"] == 3
+    assert quiz["splits"][0]["n_no_answer"] == 1
     corpus = summary["corpus"]
-    assert (corpus["n_contaminated_documents"], corpus["n_question_only_documents"]) == (3, 3)
-    assert corpus["question_only_rate"] == 0.0375
+    assert (corpus["n_contaminated_documents"], corpus["n_no_answer_documents"]) == (3, 3)
+    assert corpus["no_answer_rate"] == 0.0375
     card = card_of(path)
     assert "3 documents (3.75% of all) hold no leak, but the question of an item" in card
     assert "| 1 | 0 | 3 | 1 | 3 |" in card
@@ -141,59 +141,61 @@ def test_question_only_is_counted_beside_leaks_and_never_as_clean(report):
             "SELECT status, count(*) FROM item_status GROUP BY status ORDER BY status"
         ).fetchall()
         documents = connection.execute(
-            "SELECT row, is_contaminated, is_question_only, n_question_only_items FROM documents "
+            "SELECT row, is_contaminated, is_no_answer, n_no_answer_items FROM documents "
             "WHERE row IN (1, 20, 22) AND source = 'web' ORDER BY row"
         ).fetchall()
         sources = connection.execute(
-            "SELECT source, n_question_only_documents, question_only_share FROM by_source"
+            "SELECT source, n_no_answer_documents, no_answer_share FROM by_source"
         ).fetchall()
-    expected = [("clean", 5), ("leaked", 2), ("not indexable", 2), ("question-only", 1)]
+    expected = [("cannot be checked", 2), ("clean", 5), ("leaked", 2), ("no answer", 1)]
     assert asked == expected
     assert documents == [(1, True, False, 1), (20, False, True, 1), (22, False, True, 1)]
     assert sources == [("books", 0, 0.0), ("web", 3, 0.075)]
 
 
 def test_candidates_are_in_the_headline_the_summary_and_the_card(report):
-    candidate = {**MATCH, "is_contaminated": False, "is_by_score": False, "is_candidate": True}
+    candidate = {**MATCH, "is_contaminated": False, "is_by_score": False, "needs_review": True}
     matches = [
         *tables()["matches"],
         {**candidate, "instance_index": 3, "row": 20, "detector": "reworded"},
         {**candidate, "instance_index": 3, "row": 1, "detector": "reworded"},  # beside a leak
     ]
     path = report(matches=matches)
-    assert "\n1 more holds only a candidate, neither a leak nor clean" in format_headline(path)
+    assert "\n1 more holds only similar text that nobody has reviewed yet" in format_headline(path)
     summary = summary_of(path)
-    assert summary["corpus"]["n_candidate_documents"] == 1
-    assert [one["n_candidate_documents"] for one in summary["sources"]] == [0, 1]
-    assert [one["n_candidates"] for one in summary["benchmarks"]] == [1]
+    assert summary["corpus"]["n_review_documents"] == 1
+    assert [one["n_review_documents"] for one in summary["sources"]] == [0, 1]
+    assert [one["n_review"] for one in summary["benchmarks"]] == [1]
     card = card_of(path)
-    assert "1 document holds neither, but a candidate: text found only in a way that is" in card
-    assert "Candidates, neither leaked nor clean: 1 of `quiz`." in card
-    assert "candidate" not in format_headline(report())
+    assert "1 document holds neither, but similar text that nobody has reviewed yet" in card
+    assert "To review, neither leaked nor clean: 1 of `quiz`." in card
+    assert "review" not in format_headline(report())
     assert "andidate" not in card_of(report())
 
 
-def test_question_only_has_a_limit_of_its_own_and_leaks_have_theirs(report):
+def test_no_answer_has_a_limit_of_its_own_and_leaks_have_theirs(report):
     matches = [{**QUESTION, "instance_index": n, "row": n} for n in range(3)]
     summary = summary_of(report(matches=matches))
     passed, coverage = cases_of(summary, Limits(max_rate=0.2))
     assert (passed.is_passed, coverage.is_passed) == (True, True)
-    assert (passed.n_leaked, passed.n_question_only, passed.question_only_rate) == (0, 3, 0.3)
-    held = Limits(max_question_only_rate=0.3, assumed_clean=("quiz",))
+    assert (passed.n_leaked, passed.n_no_answer, passed.no_answer_rate) == (0, 3, 0.3)
+    held = Limits(max_no_answer_rate=0.3, assumed_clean=("quiz",))
     assert all(case.is_passed for case in cases_of(summary, held))
-    assert cases_of(summary, Limits(max_question_only_rate=0.3))[0].is_undecided
-    assert cases_of(summary, Limits(max_question_only_rate=0.5))[0].is_passed
-    rounded = Limits(max_question_only_rate=0.3 - 1e-12, assumed_clean=("q*",))
+    assert cases_of(summary, Limits(max_no_answer_rate=0.3))[0].is_undecided
+    assert cases_of(summary, Limits(max_no_answer_rate=0.5))[0].is_passed
+    rounded = Limits(max_no_answer_rate=0.3 - 1e-12, assumed_clean=("q*",))
     assert all(case.is_passed for case in cases_of(summary, rounded))
-    (failed, _) = cases_of(summary, Limits(max_question_only_rate=0.2))
-    assert failed.wrong == ("3 of 10 items are question-only (30.00%), more than 20.00%",)
+    (failed, _) = cases_of(summary, Limits(max_no_answer_rate=0.2))
+    assert failed.wrong == (
+        "3 of 10 items are found without the answer (30.00%), more than 20.00%",
+    )
     assert not failed.is_undecided
-    (failed, _) = cases_of(summary, Limits(max_question_only_rate=0.4, by="upper"))
+    (failed, _) = cases_of(summary, Limits(max_no_answer_rate=0.4, by="upper"))
     assert "which may be more than 40.00%" in failed.wrong[0]
-    told = junit_of(cases_of(summary, Limits(max_question_only_rate=0.2)))
-    assert "3 of 10 question-only: 30.00%; limit: 20.00%" in told
-    with pytest.raises(InputError, match="max-question-only-rate"):
-        Limits(max_question_only_rate=1.5)
+    told = junit_of(cases_of(summary, Limits(max_no_answer_rate=0.2)))
+    assert "3 of 10 without the answer: 30.00%; limit: 20.00%" in told
+    with pytest.raises(InputError, match="max-no-answer-rate"):
+        Limits(max_no_answer_rate=1.5)
 
 
 @pytest.mark.parametrize(
@@ -234,8 +236,8 @@ def test_what_nobody_counted_is_null_and_never_zero(report):
     )
     (quiz,) = summary["benchmarks"]
     assert quiz["n_leaked"] == 2
-    unknown = ("n_items", "n_findable", "leak_rate", "low", "high", "at_least", "at_most")
-    for name in (*unknown, "n_not_indexable", "question_only_rate"):
+    unknown = ("n_items", "n_checkable", "leak_rate", "low", "high", "at_least", "at_most")
+    for name in (*unknown, "n_not_checkable", "no_answer_rate"):
         assert quiz[name] is None
     assert quiz["splits"][0]["leak_rate"] is None
     for name in ("n_documents", "n_unreadable", "document_rate"):
@@ -308,7 +310,7 @@ def test_a_card_says_what_was_looked_for_found_and_not_seen(report):
         "- 2 items of `quiz`: too short.",
         "- 1 row of `web` could not be read: not JSON.",
         "- 6 documents too short to contain an item.",
-        "scan settings `f1`, idf `i1`",
+        "scan settings `f1`, term weights `i1`",
         'tokenizer_str = "t.json"',
     ):
         assert told in card
@@ -327,14 +329,14 @@ def test_documents_that_are_not_utf8_are_in_the_headline_the_summary_and_the_car
     assert f"{n} document{'s' * (n > 1)} with bytes that are not UTF-8" in card_of(path)
 
 
-def test_question_only_items_that_a_scan_left_out_are_not_passed_over(report):
-    run = {**RUN, "policy": json.dumps({"keep_question_only": False})}
+def test_no_answer_items_that_a_scan_left_out_are_not_passed_over(report):
+    run = {**RUN, "policy": json.dumps({"keep_no_answer": False})}
     path = report(runs=[run])
     assert QUESTIONS_LEFT_OUT in format_headline(path)
     assert QUESTIONS_LEFT_OUT in card_of(path)
     summary = summary_of(path)
-    (*_, coverage) = cases_of(summary, Limits(max_question_only_rate=1.0))
-    assert coverage.wrong == (f"not all question-only items are known: {QUESTIONS_LEFT_OUT}",)
+    (*_, coverage) = cases_of(summary, Limits(max_no_answer_rate=1.0))
+    assert coverage.wrong == (f"not all no-answer items are known: {QUESTIONS_LEFT_OUT}",)
     assert all(case.is_passed for case in cases_of(summary, Limits(max_rate=1.0)))
     assert QUESTIONS_LEFT_OUT not in format_headline(report()) + card_of(report())
 
@@ -447,7 +449,7 @@ def test_a_required_benchmark_that_is_not_there_fails(report):
 
 def test_items_that_no_detector_can_find_do_not_pass_for_clean(report):
     """Whether the limit holds depends on them: the check cannot tell, unless they are assumed."""
-    path = report(findable_by_others=[{"benchmark": "quiz", "detector": "exact", "n_items": 2}])
+    path = report(checkable_by_others=[{"benchmark": "quiz", "detector": "exact", "n_items": 2}])
     summary = summary_of(path)
     (undecided, _) = cases_of(summary, Limits(max_rate=0.39))
     assert (undecided.is_passed, undecided.is_undecided) == (False, True)
@@ -471,9 +473,9 @@ def test_a_benchmark_of_which_nothing_can_be_found_is_unknown(report):
     path = report(items=blind, matches=[])
     summary = summary_of(path)
     (quiz,) = summary["benchmarks"]
-    rates = ("leak_rate", "low", "high", "question_only_rate")
+    rates = ("leak_rate", "low", "high", "no_answer_rate")
     assert [quiz[name] for name in rates] == [None] * 4
-    assert (quiz["n_findable"], quiz["at_least"], quiz["at_most"]) == (0, 0.0, 1.0)
+    assert (quiz["n_checkable"], quiz["at_least"], quiz["at_most"]) == (0, 0.0, 1.0)
     (undecided, _) = cases_of(summary, Limits(required=("quiz",)))
     assert undecided.is_undecided
     assert undecided.wrong[0].startswith("cannot tell: no chosen detector can find any of 10 items")
@@ -496,7 +498,7 @@ def test_an_item_that_leaked_in_another_form_than_can_be_found_is_in_no_rate_but
     """Else the rate would be of all that can be found, and of the others only what was found."""
     found = [{**MATCH, "instance_index": n, "row": n} for n in (0, 8)]
     (quiz,) = summary_of(report(matches=found))["benchmarks"]
-    assert (quiz["n_leaked"], quiz["n_leaked_findable"], quiz["n_unknown"]) == (2, 1, 1)
+    assert (quiz["n_leaked"], quiz["n_leaked_checkable"], quiz["n_unknown"]) == (2, 1, 1)
     assert (quiz["leak_rate"], quiz["at_least"], quiz["at_most"]) == (1 / 8, 0.2, 0.3)
 
 
@@ -562,20 +564,20 @@ def test_a_benchmark_passes_just_when_no_more_of_it_leaked_than_may(n, data):
         "benchmark": "b",
         "n_items": n,
         "n_leaked": n_leaked,
-        "n_findable": n,
-        "n_leaked_findable": n_leaked,
+        "n_checkable": n,
+        "n_leaked_checkable": n_leaked,
         "n_unknown": 0,
-        "n_not_indexable": 0,
-        "findable_by_others": [],
+        "n_not_checkable": 0,
+        "checkable_by_others": [],
         "n_shards_not_scanned": 0,
         "leak_rate": round(n_leaked / n, 9),
         "low": 0.0,
         "high": 1.0,
         "at_least": round(n_leaked / n, 9),
         "at_most": round(n_leaked / n, 9),
-        "n_question_only": 0,
-        "question_only_rate": 0.0,
-        "question_only_high": 1.0,
+        "n_no_answer": 0,
+        "no_answer_rate": 0.0,
+        "no_answer_high": 1.0,
     }
     corpus = {"n_shards": 1, "n_documents": 1, "n_unreadable": 0}
     scanned = {"n_shards_in_corpus": 1, "not_scanned": []}
@@ -614,7 +616,7 @@ def test_a_benchmark_that_lacks_shards_is_unknown_below_its_limit_and_fails_abov
 def test_junit_has_a_case_for_each_with_what_is_wrong():
     cases = [
         Case("quiz", n=10, n_leaked=2, rate=0.2, limit=0.01, wrong=("too much", "and more")),
-        Case("maths", n=5, n_leaked=0, n_findable=3, n_leaked_findable=0, rate=0.0),
+        Case("maths", n=5, n_leaked=0, n_checkable=3, n_leaked_checkable=0, rate=0.0),
         Case(COVERAGE),
     ]
     root = ET.fromstring(junit_of(cases).encode())

@@ -7,7 +7,7 @@ import pytest
 
 from tests.core.report.reports import write_report
 
-N_SEEDS, N_ITEMS, LEAK_RATE, FINDABLE = 300, 500, 0.06, 0.6
+N_SEEDS, N_ITEMS, LEAK_RATE, CHECKABLE = 300, 500, 0.06, 0.6
 
 
 def simulated(path, leak_rate_of):
@@ -19,15 +19,15 @@ def simulated(path, leak_rate_of):
     truth = {}
     for seed in range(N_SEEDS):
         random, name = Random(f"rates {seed}"), f"seed-{seed}"
-        findable = [random.random() < FINDABLE for _ in range(N_ITEMS)]
-        leaked = [random.random() < leak_rate_of(one) for one in findable]
-        truth[name] = (sum(leaked) / N_ITEMS, sum(findable))
+        checkable = [random.random() < CHECKABLE for _ in range(N_ITEMS)]
+        leaked = [random.random() < leak_rate_of(one) for one in checkable]
+        truth[name] = (sum(leaked) / N_ITEMS, sum(checkable))
         place = {"benchmark": name, "split": "test"}
         tables["benchmarks"].append({"benchmark": name, "n_items": N_ITEMS})
-        for number, is_findable in enumerate(findable):
+        for number, is_checkable in enumerate(checkable):
             item = {**place, "instance_index": number}
-            tables["items"].append({**item, "is_indexed": is_findable})
-            if leaked[number] and is_findable:
+            tables["items"].append({**item, "is_indexed": is_checkable})
+            if leaked[number] and is_checkable:
                 match = {"source": "web", "shard_name": "a", "row": number, "detector": "decon"}
                 tables["matches"].append({**item, **match, "score": 1.0, "is_contaminated": True})
     write_report(path, **tables)
@@ -47,12 +47,12 @@ def n_covered(rates):
 def test_the_bounds_hold_the_truth_whatever_leaked_of_what_cannot_be_found(tmp_path, of_blind):
     rates, truth = simulated(tmp_path / "r.duckdb", lambda seen: LEAK_RATE if seen else of_blind)
     for name, at_least, at_most, *_ in rates:
-        leaked, n_findable = truth[name]
+        leaked, n_checkable = truth[name]
         assert at_least <= leaked <= at_most
-        assert at_most - at_least == pytest.approx((N_ITEMS - n_findable) / N_ITEMS)
+        assert at_most - at_least == pytest.approx((N_ITEMS - n_checkable) / N_ITEMS)
 
 
-def test_the_interval_covers_the_rate_of_all_items_if_leaking_does_not_depend_on_being_findable(
+def test_the_interval_covers_the_rate_of_all_items_if_leaking_does_not_depend_on_being_checkable(
     tmp_path,
 ):
     rates, _ = simulated(tmp_path / "r.duckdb", lambda _: LEAK_RATE)

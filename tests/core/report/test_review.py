@@ -94,7 +94,7 @@ def in_documents(report, pair, n):
     with duckdb.connect(str(report)) as connection:
         connection.execute(
             "INSERT INTO matches (pair, source, shard_name, row, doc_id, detector, score, "
-            "is_contaminated, is_question_only) SELECT ?, 'web', 'a.jsonl', row, 'page-' || row, "
+            "is_contaminated, is_no_answer) SELECT ?, 'web', 'a.jsonl', row, 'page-' || row, "
             "'decon', 0.9, true, false FROM range(?) AS numbers(row)",
             [pair, n],
         )
@@ -127,11 +127,11 @@ def test_of_very_many_documents_a_page_says_where_the_others_are(tmp_path):
 
 
 def test_a_pair_says_how_the_report_counts_it(tmp_path):
-    question = {"score": 0.7, "is_question_only": True}
+    question = {"score": 0.7, "is_no_answer": True}
     path = write_report(tmp_path / "r.duckdb", [pair(0), pair(1, **question), pair(2, score=0.7)])
     with open_report(path) as opened:
         called = [one.called for one in opened.pairs(PairFilter())]
-    assert called == ["leak", "question-only", "near miss"]
+    assert called == ["leak", "no answer", "near miss"]
 
 
 def test_what_has_a_verdict_is_not_asked_again(report):

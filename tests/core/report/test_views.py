@@ -11,7 +11,7 @@ from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, find_shards
-from decon_core.index.idf import freeze
+from decon_core.index.term_weights import freeze
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
 from tests.core.places import report_of

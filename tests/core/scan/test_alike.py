@@ -10,7 +10,7 @@ from decon_core.benchmarks.records import save_records
 from decon_core.config.policy import Policy
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import LEAK, Verdict, Verdicts
-from decon_core.index.idf import freeze
+from decon_core.index.term_weights import freeze
 from decon_core.scan.matches import pair_name
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS

@@ -120,10 +120,14 @@ def sketch(bench, pack, versions):
 POLICIES = {
     "default": {},
     "reference": {"preset": "reference", "sampling": "reference"},
-    "low floor": {"evidence_floor": 0.2, "contamination_score_threshold": 0.4},
+    "low floor": {"lowest_recorded_score": 0.2, "contamination_score_threshold": 0.4},
     "aligned": {"detectors": ("aligned",)},
     "ngram_any": {"detectors": ("decon", "ngram_any")},
-    "short runs": {"detectors": ("ngram_any",), "ngram_any_floor": 6, "ngram_any_size": 6},
+    "short runs": {
+        "detectors": ("ngram_any",),
+        "ngram_any_lowest_recorded": 6,
+        "ngram_any_size": 6,
+    },
     "cl100k": {"tokenizer_str": "cl100k"},
 }
 
@@ -157,7 +161,7 @@ def test_other_thresholds_need_no_scan_either_since_the_sketch_keeps_the_ledger(
 ):
     (first, later), pack = make_world(bench, make_words, share=0.0)
     sketch(bench, pack, [first])
-    bench.policy = replace(bench.policy, evidence_floor=0.5)
+    bench.policy = replace(bench.policy, lowest_recorded_score=0.5)
     (expected,) = scan_fully(bench, pack, [later])
     for shard in pack.shards:
         (bench.folder / "shards" / shard.name).unlink()
@@ -298,7 +302,7 @@ def test_if_it_is_unreadable_where_blocks_lie_the_pack_is_scanned_in_full(
 def test_a_file_of_the_sketch_that_is_missing_is_made_again(bench, make_words, small_parts, kind):
     (first, later), pack = make_world(bench, make_words, share=0.0)
     sketch(bench, pack, [first])
-    bench.policy = replace(bench.policy, evidence_floor=0.5)
+    bench.policy = replace(bench.policy, lowest_recorded_score=0.5)
     (expected,) = scan_fully(bench, pack, [later])
     path = getattr(bench.store, kind)(fingerprint(bench), pack.shards[1].fingerprint)
     before = path.read_bytes()

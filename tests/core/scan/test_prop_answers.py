@@ -87,7 +87,7 @@ def settings_with_a_bound(draw: st.DrawFn) -> Policy:
     policy = draw(
         policies(
             contamination_score_threshold=floor,
-            evidence_floor=floor,
+            lowest_recorded_score=floor,
             eval_min_token_length=draw(st.sampled_from([0, 9])),
             tokenizer_str=draw(st.sampled_from(["words", "cl100k"])),
             word_table_mb=1,  # every example has a scanner with a table of its own
@@ -99,7 +99,7 @@ def settings_with_a_bound(draw: st.DrawFn) -> Policy:
             short_answer_token_threshold=answer_size + draw(st.integers(0, 2)),
             index_answers=draw(st.booleans()),
             index_passages=draw(st.booleans()),
-            ngram_any_floor=size + draw(st.integers(0, 3)),
+            ngram_any_lowest_recorded=size + draw(st.integers(0, 3)),
             normalize_unicode=draw(st.booleans()),
         )
     )

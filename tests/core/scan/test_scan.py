@@ -20,8 +20,8 @@ from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.decisions.decide import decide
 from decon_core.errors import CorpusError, MissingError
-from decon_core.index.idf import current_snapshot, freeze
 from decon_core.index.parts import index_fingerprint, open_part
+from decon_core.index.term_weights import current_snapshot, freeze
 from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.coverage import missing_tiles
 from decon_core.scan.scanner import scan_packs

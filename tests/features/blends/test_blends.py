@@ -32,7 +32,7 @@ from decon_core.features.blends.items import choose_items, item_text
 from decon_core.features.blends.product import addition_of
 from decon_core.features.blends.settings import Blend, Contamination, Phase
 from decon_core.features.blends.verify import verify_blend
-from decon_core.index.idf import freeze
+from decon_core.index.term_weights import freeze
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.composition import ITEMS
 from decon_core.report.build import build_report

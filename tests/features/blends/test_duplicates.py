@@ -16,7 +16,7 @@ from decon_core.features.blends.settings import Blend, Contamination
 from decon_core.features.blends.verify import verify_blend
 from decon_core.features.rewriting.names import persons_in
 from decon_core.features.rewriting.rewritings import OTHER_ITEM
-from decon_core.index.idf import freeze
+from decon_core.index.term_weights import freeze
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.files import read_json

@@ -21,7 +21,7 @@ from decon_core.execution.local import run_here
 from decon_core.execution.progress import JobCounts
 from decon_core.features.clusters.ray_cluster import RayEngine
 from decon_core.features.clusters.settings import Ray
-from decon_core.index.idf import current_snapshot
+from decon_core.index.term_weights import current_snapshot
 from decon_core.scan import node_store
 from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.node_store import folder_name

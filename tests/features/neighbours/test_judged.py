@@ -74,7 +74,7 @@ def test_before_anybody_judged_it_a_neighbour_is_a_near_miss_of_a_clean_item(nea
         pair = found[one["pair"]]
         assert (pair["text"], pair["text_start"]) == (one["text"], one["start"])
         assert not pair["is_contaminated"]
-        assert not pair["is_candidate"]
+        assert not pair["needs_review"]
     assert not removed(near)
 
 
@@ -101,9 +101,9 @@ def test_a_judged_duplicate_is_a_leak_everywhere_and_no_shard_is_read(near, caps
 def test_a_judged_duplicate_may_wait_for_a_person_and_be_left_out_meanwhile(near):
     first, *_ = unfound(near)
     judged(near, first)
-    near.mixtures = f'{TABLE}{REVIEWED}{MIXTURES}candidates = "remove"\n'
+    near.mixtures = f'{TABLE}{REVIEWED}{MIXTURES}review = "remove"\n'
     near.run(until="report")
-    assert {one["status"] for one in unfound(near)} == {"candidate"}
+    assert {one["status"] for one in unfound(near)} == {"review"}
     assert {key[0] for key in removed(near)} == {"near"}
 
 
@@ -135,12 +135,12 @@ def test_near_ones_may_wait_for_review_without_a_judgement(near):
     near.mixtures = TABLE + f"review_from = {first['similarity']}\n" + MIXTURES
     near.run(until="report")
     assert shards_read(near) == 0
-    assert {one["status"] for one in unfound(near)} == {"candidate"}
-    rows = asked(near, "SELECT pair FROM matches WHERE detector = 'neighbours' AND is_candidate")
+    assert {one["status"] for one in unfound(near)} == {"review"}
+    rows = asked(near, "SELECT pair FROM matches WHERE detector = 'neighbours' AND needs_review")
     pairs = {one["pair"] for one in rows}
     assert first["pair"] in pairs
     assert (second["pair"] in pairs) == (second["similarity"] >= first["similarity"])
     judged(near, first, is_sd=False)
     near.run(until="report")
-    rows = asked(near, "SELECT pair FROM matches WHERE detector = 'neighbours' AND is_candidate")
+    rows = asked(near, "SELECT pair FROM matches WHERE detector = 'neighbours' AND needs_review")
     assert first["pair"] not in {one["pair"] for one in rows}

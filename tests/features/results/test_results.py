@@ -20,7 +20,7 @@ from decon_core.corpus.packs import find_shards
 from decon_core.errors import InputError, MissingError, StaleError
 from decon_core.features.gap.account import score_gap
 from decon_core.features.gap.page import as_markdown, write
-from decon_core.index.idf import freeze
+from decon_core.index.term_weights import freeze
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
 from tests.core.conftest import Bench, words
@@ -94,14 +94,14 @@ def check_by_hand(gap):
     """Of RIGHT: the whole quiz, as every format has to tell it.
 
     clean: 3, 4, 8, 9, 10, 11 with 0 1 0 1 0 0; leaked: 0, 1, 2, 6, 7 with 1 1 1 1 0, of them
-    with their answer 0, 1, 6 with 1 1 1; not indexable: 5 with 0.
+    with their answer 0, 1, 6 with 1 1 1; cannot be checked: 5 with 0.
     """
     assert (gap.all.n, gap.all.score) == (12, pytest.approx(6 / 12))
     assert (gap.clean.n, gap.clean.score) == (6, pytest.approx(2 / 6))
     assert (gap.leaked.n, gap.leaked.score) == (5, pytest.approx(4 / 5))
     assert (gap.with_answer.n, gap.with_answer.score) == (3, 1.0)
-    assert (gap.question_only.n, gap.question_only.score) == (0, None)
-    assert (gap.not_indexable.n, gap.not_indexable.score) == (1, 0.0)
+    assert (gap.no_answer.n, gap.no_answer.score) == (0, None)
+    assert (gap.not_checkable.n, gap.not_checkable.score) == (1, 0.0)
     assert (gap.not_joined.n, gap.not_joined.score) == (0, None)
     assert gap.gap == pytest.approx(4 / 5 - 2 / 6)
     assert gap.decontaminated == pytest.approx(2 / 7)
@@ -448,7 +448,7 @@ def test_lighteval_details_of_before(report, tmp_path, is_printed):
     account = score_gap([details_file(tmp_path, rows)], report)
     gap = only(account, subset=None)
     # Not joined: 3 and 9, which ask the same, and 5, whose question is too short to be looked for.
-    assert (gap.all.n, gap.not_joined.n, gap.not_indexable.n) == (12, 3, 0)
+    assert (gap.all.n, gap.not_joined.n, gap.not_checkable.n) == (12, 3, 0)
     assert (gap.clean.n, gap.clean.score) == (4, 1 / 4)
     assert (gap.leaked.n, gap.leaked.score) == (5, 4 / 5)
     assert "the question of 2 items (test 3, test 9)" in "\n".join(map(str, account.problems))
@@ -645,14 +645,14 @@ def test_a_leak_is_with_its_answer_from_half_of_it_on_and_not_from_a_single_comm
         matches=[{**item, **found, **called}],
     )
     with duckdb.connect(str(made), read_only=True) as connection:
-        row = connection.execute("SELECT is_question_only, what_leaked FROM item_status").fetchone()
+        row = connection.execute("SELECT is_no_answer, what_leaked FROM item_status").fetchone()
     assert row == (False, expected)
 
 
-def test_question_only_items_are_neither_among_the_leaked_nor_among_the_clean(tmp_path):
+def test_no_answer_items_are_neither_among_the_leaked_nor_among_the_clean(tmp_path):
     item = {"benchmark": "quiz", "split": "test", "is_indexed": True, "has_answer": True}
     leak = {"score": 1.0, "is_contaminated": True, "answer_overlap": 0.006}
-    question = {"score": 0.7, "is_contaminated": False, "is_question_only": True}
+    question = {"score": 0.7, "is_contaminated": False, "is_no_answer": True}
     made = write_report(
         tmp_path / "report.duckdb",
         runs=[{"policy": "{}"}],
@@ -671,12 +671,12 @@ def test_question_only_items_are_neither_among_the_leaked_nor_among_the_clean(tm
     (gap,) = score_gap([scores], made).gaps
     groups = {
         name: (getattr(gap, name).n, getattr(gap, name).score)
-        for name in ("leaked", "with_answer", "question_only", "clean")
+        for name in ("leaked", "with_answer", "no_answer", "clean")
     }
     assert groups == {
         "leaked": (1, 1.0),
         "with_answer": (0, None),
-        "question_only": (1, 0.75),
+        "no_answer": (1, 0.75),
         "clean": (1, 0.25),
     }
-    assert (gap.question_only_gap, gap.decontaminated) == (0.5, 0.25)
+    assert (gap.no_answer_gap, gap.decontaminated) == (0.5, 0.25)

@@ -39,7 +39,7 @@ def truth_of(*rows):
 
 
 def calls_of(*rows):
-    """(detector, document, item, score); from 0.5 on it is a leak, at 0.3 question-only."""
+    """(detector, document, item, score); from 0.5 on it is a leak, at 0.3 without the answer."""
     return pl.DataFrame(
         [
             (detector, "s", row, "quiz", "test", item, score, score >= 0.5, score == 0.3)
@@ -72,9 +72,9 @@ def marked():
     return mark(TRUTH_ROWS, CALL_ROWS, thresholds=THRESHOLDS, n_background=10)
 
 
-def test_question_only_is_counted_apart_and_never_where_there_is_a_leak():
+def test_no_answer_is_counted_apart_and_never_where_there_is_a_leak():
     calls = calls_of(
-        ("a", 0, 0, 0.9),  # a leak, and question-only elsewhere in the document
+        ("a", 0, 0, 0.9),  # a leak, and no answer elsewhere in the document
         ("a", 0, 0, 0.3),
         ("a", 1, 1, 0.3),
         ("a", 4, 9, 0.3),  # a hard negative
@@ -84,12 +84,12 @@ def test_question_only_is_counted_apart_and_never_where_there_is_a_leak():
     )
     found = mark(TRUTH_ROWS, calls, thresholds=THRESHOLDS, n_background=10)
     a, b = found.totals.iter_rows(named=True)
-    names = ("n_question_only", "n_negatives_question_only", "n_background_question_only")
+    names = ("n_no_answer", "n_negatives_no_answer", "n_background_no_answer")
     assert [a[name] for name in names] == [1, 1, 1]
     assert [b[name] for name in names] == [0, 0, 0]
     assert (a["n_found"], a["n_false_alarms"], a["n_background_flagged"]) == (1, 0, 1)
-    assert found.recall.filter(detector="a", transformation="verbatim")["n_question_only"][0] == 1
-    assert found.negatives.filter(detector="a")["n_question_only"].to_list() == [1]
+    assert found.recall.filter(detector="a", transformation="verbatim")["n_no_answer"][0] == 1
+    assert found.negatives.filter(detector="a")["n_no_answer"].to_list() == [1]
 
 
 def test_recall_is_counted_by_rule_and_transformation(marked):

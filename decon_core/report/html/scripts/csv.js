@@ -37,13 +37,13 @@ function saveCsv(name, heads, lines) {
 function pairColumns() {
   const of = (values, change = (value) => value) =>
     Object.fromEntries(Object.entries(values).map(([name, list]) => [name, (number) => change(list[number])]));
-  const { is_leak, is_question_only, is_candidate, is_by_score } = columns;
+  const { is_leak, is_no_answer, needs_review, is_by_score } = columns;
   return {
     ...of(columns.plain),
     ...Object.fromEntries(Object.keys(columns.names).map((name) => [name, (number) => named(name, number)])),
     ...of(columns.scores),
     ...of({ distance_to_threshold: columns.doubt }),
-    ...of({ is_leak, is_question_only, is_candidate, is_by_score }, Boolean),
+    ...of({ is_leak, is_no_answer, needs_review, is_by_score }, Boolean),
     verdict: verdictOf,
     verdict_note: (number) => noteOf(number) || null,
     verdict_by: (number) => (ownVerdict(number) ? element("by").value : columns.plain.verdict_by[number]),

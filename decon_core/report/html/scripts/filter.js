@@ -11,15 +11,15 @@ const detectorsOf = (number) => (named("detectors", number) ?? "").split(", ");
 const itemName = (number) =>
   [named("benchmark", number), named("split", number), columns.plain.instance_index[number]].map(plain).join(" · ");
 
-// Question-only pairs and candidates are neither leaks nor near misses. Nor is a pair of a detector whose
-// score is no proof if other words make the item a leak in the document.
+// A pair without the answer, or one to review, is neither a leak nor a near miss. Nor is a pair of a detector
+// whose score is no proof if other words make the item a leak in the document.
 function callOf(number) {
   if (columns.is_leak[number]) return "leak";
-  if (columns.is_question_only[number]) return "question";
-  if (columns.is_candidate[number]) return "candidate";
+  if (columns.is_no_answer[number]) return "no-answer";
+  if (columns.needs_review[number]) return "review";
   return columns.is_by_score[number] && !columns.plain.verdict[number] ? "also" : "near";
 }
-const CALLS = { leak: "leak", question: "question-only", candidate: "candidate", also: "found by other words, too", near: "near miss" };
+const CALLS = { leak: "leak", "no-answer": "no answer", review: "needs review", also: "found by other words, too", near: "near miss" };
 
 // Filter -------------------------------------------------------------------------------------------
 

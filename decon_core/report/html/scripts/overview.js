@@ -24,7 +24,7 @@ function showOpening({ tone, verdict, ranked, left_out, next }) {
   element("summary").textContent = verdict.replaceAll(" %", "\u00a0%");
   element("summary").className = `is-${tone}`;
   const most = Math.max(...ranked.map(({ high }) => high ?? 0)) || 1;
-  const heads = ["Benchmark", "Leak rate, with its 95 % interval", "Leaked", "Mainly from", "Question-only or to review"];
+  const heads = ["Benchmark", "Leak rate, with its 95 % interval", "Leaked", "Mainly from", "No answer, or to review"];
   const rows = ranked.map((row) =>
     made("tr", {},
       made("th", { scope: "row" }, made("a", { href: pairsHash(row.filter), text: row.benchmark })),

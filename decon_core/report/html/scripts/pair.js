@@ -104,7 +104,7 @@ function facts(number) {
   };
   const { plain: own, scores } = columns;
   const call = callOf(number);
-  const isAsScored = ["candidate", "also"].includes(call) || columns.is_leak[number] === columns.is_by_score[number];
+  const isAsScored = ["review", "also"].includes(call) || columns.is_leak[number] === columns.is_by_score[number];
   put("score", `${scores.score[number].toFixed(3)} · ${CALLS[call]}${isAsScored ? "" : ", by a verdict"}`);
   put("kind", plain(named("kind", number)));
   put("detector", detectorsOf(number).map((detector) => detectorName(detector, named("benchmark", number))).join(", "));
@@ -112,8 +112,8 @@ function facts(number) {
     const share = scores[`${part}_overlap`][number];
     if (share !== null) put(`${part} found`, meter(share, part), ` ${percent(share)}`);
   }
-  if (call === "question") put("question-only", "the question was found without its answer: no leak, and not clean");
-  if (call === "candidate") put("candidate", "found in a way that is no proof: it counts as a leak by a verdict only");
+  if (call === "no-answer") put("no answer", "the question was found without its answer: neither a leak nor clean");
+  if (call === "review") put("review", "found in a way that is no proof: it counts as a leak by a verdict only");
   put("probability", plain(named("probability", number)));
   // Folded: a reviewer should decide before looking.
   if (own.judgement[number]) put("judged", made("details", {}, made("summary", { text: "by a model or a file" }), made("span", { text: plain(own.judgement[number]) })));

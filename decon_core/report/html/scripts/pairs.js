@@ -73,7 +73,7 @@ function listRow(place) {
   );
   for (const child of node.children) child.title = child.textContent;
   const call = callOf(number);
-  const badges = [["question", "candidate"].includes(call) ? CALLS[call] : null, named("kind", number)].filter(Boolean);
+  const badges = [["no-answer", "review"].includes(call) ? CALLS[call] : null, named("kind", number)].filter(Boolean);
   if (badges.length && !verdict) node.append(made("span", { class: `kind is-${call}`, text: badges.join(", ") }));
   if (verdict) node.append(made("span", { class: "verdict", text: plain(verdict) }));
   node.addEventListener("click", () => {

@@ -11,16 +11,16 @@ from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
 from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.policy import Policy
-from decon_core.decisions.indexability import (
-    blind_items,
-    findable_by_others,
-    indexability,
-    visibilities,
-)
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.index.idf import freeze
+from decon_core.decisions.visibility import (
+    blind_items,
+    checkable_by_others,
+    visibilities,
+    visibility_table,
+)
+from decon_core.index.term_weights import freeze
 from decon_core.scan.scanner import scan_packs
-from decon_core.schemas import INDEXABILITY, RECORDS
+from decon_core.schemas import RECORDS, VISIBILITY
 from tests.core.places import report_of
 
 ALL = Policy(tokenizer_str="words", detectors=BUILT_IN, hot_ngram_records=10)
@@ -44,8 +44,8 @@ def rows_of(bench, items, *detectors, **settings):
     chosen = {"detectors": detectors or BUILT_IN, **settings}
     bench.policy = Policy(tokenizer_str="words", eval_min_token_length=20, **chosen)
     versions = bench.prepare({"b": items, "b2": FILLER})
-    table = indexability(bench.store, versions, bench.policy)
-    assert table.schema.equals(INDEXABILITY)
+    table = visibility_table(bench.store, versions, bench.policy)
+    assert table.schema.equals(VISIBILITY)
     rows = [row for row in table.to_pylist() if row["benchmark"] == "b"]
     return {(row["instance_index"], row["detector"]): row for row in rows}
 
@@ -101,7 +101,7 @@ def test_a_rule_finds_the_items_that_it_can_see_and_no_others(bench, normalize, 
     (shard,) = pack.shards
     reader = MatchReader(bench.store, tuple(versions), bench.policy, bench.scan)
     entries = reader.entries(shard, versions, source="web").to_pylist()
-    rows = indexability(bench.store, versions, bench.policy).to_pylist()
+    rows = visibility_table(bench.store, versions, bench.policy).to_pylist()
     assert {row["reason"] for row in rows} >= {
         None,
         "too few tokens",
@@ -117,7 +117,7 @@ def test_a_rule_finds_the_items_that_it_can_see_and_no_others(bench, normalize, 
         found = {
             entry["instance_index"]
             for entry in entries
-            if (entry["is_contaminated"] or entry["is_candidate"]) and entry["detector"] == detector
+            if (entry["is_contaminated"] or entry["needs_review"]) and entry["detector"] == detector
         }
         seen = {
             row["instance_index"]
@@ -132,8 +132,8 @@ def test_it_does_not_depend_on_what_else_is_looked_for(bench):
     bench.policy = ALL
     items = mixed_items()
     versions = bench.prepare({"b": items[::2], "c": items[1::2]})
-    together = indexability(bench.store, versions, ALL)
-    alone = [indexability(bench.store, [version], ALL) for version in versions]
+    together = visibility_table(bench.store, versions, ALL)
+    alone = [visibility_table(bench.store, [version], ALL) for version in versions]
     assert together.equals(pa.concat_tables(alone))
 
 
@@ -196,7 +196,7 @@ def test_a_single_item_is_found(bench, detector, answers):
     bench.policy = replace(bench.policy, detectors=(detector,))
     question = words("q", 30)
     versions = bench.prepare({"b": [(question, answer, None) for answer in answers]})
-    table = indexability(bench.store, versions, bench.policy)
+    table = visibility_table(bench.store, versions, bench.policy)
     assert {*table["is_visible"].to_pylist()} == {True}
     holder = f"{words('before', 40)} {question} {answers[-1] or ''}"
     pack = bench.pack({"a.jsonl": [holder, words("other", 90)]})
@@ -254,9 +254,9 @@ def test_a_question_is_seen_if_each_of_its_right_answers_is(bench):
     bench.policy = Policy(tokenizer_str="words", eval_min_token_length=10)
     version = save_records(bench.store, "b", pa.Table.from_pylist(rows, schema=RECORDS))
     bench.index([version], freeze(bench.store, [version], bench.policy))
-    table = indexability(bench.store, [version], bench.policy)
+    table = visibility_table(bench.store, [version], bench.policy)
     assert table["is_visible"].to_pylist() == [False, True, False, False, False, True]
-    assert findable_by_others(bench.store, [version], bench.policy, table)["b"]["exact"] == 4
+    assert checkable_by_others(bench.store, [version], bench.policy, table)["b"]["exact"] == 4
 
 
 def test_an_item_that_only_a_detector_without_proof_finds_is_blind(bench):
@@ -265,7 +265,7 @@ def test_an_item_that_only_a_detector_without_proof_finds_is_blind(bench):
     )
     short = "Which rocky planet orbits the dwarf star Proxima Centauri closest of all?"
     versions = bench.prepare({"b": [(short, None, None), (words("q", 30), None, None)]})
-    table = indexability(bench.store, versions, bench.policy)
+    table = visibility_table(bench.store, versions, bench.policy)
     seen = {
         (row["instance_index"], row["detector"]): row["is_visible"] for row in table.to_pylist()
     }
@@ -301,7 +301,7 @@ def test_an_item_is_as_visible_as_the_best_of_its_questions(bench):
     ]
     version = save_records(bench.store, "b", pa.Table.from_pylist(rows, schema=RECORDS))
     bench.index([version], freeze(bench.store, [version], bench.policy))
-    found = indexability(bench.store, [version], bench.policy).to_pylist()
+    found = visibility_table(bench.store, [version], bench.policy).to_pylist()
     assert [
         (row["instance_index"], row["detector"], row["n_records"], row["reason"]) for row in found
     ] == [
@@ -320,7 +320,7 @@ def test_counts_are_those_of_the_table(bench):
     bench.policy = ALL
     items = mixed_items()
     versions = bench.prepare({"b": items, "a": items[:20]})
-    rows = indexability(bench.store, versions, ALL).to_pylist()
+    rows = visibility_table(bench.store, versions, ALL).to_pylist()
     every = visibilities(bench.store, versions, ALL)
     counts = {(one.benchmark, one.detector): one.n_visible for one in every}
     assert list(counts) == [(name, detector) for name in ("a", "b") for detector in BUILT_IN]
@@ -338,8 +338,8 @@ def test_a_benchmark_without_records_is_seen_by_no_rule(bench):
     every = visibilities(bench.store, versions, ALL)
     assert {one.n_visible for one in every if one.benchmark == "b"} == {0}
     assert every[0].share == 0.0
-    assert indexability(bench.store, versions[:1], ALL).num_rows == 0
-    assert indexability(bench.store, [], ALL).num_rows == 0
+    assert visibility_table(bench.store, versions[:1], ALL).num_rows == 0
+    assert visibility_table(bench.store, [], ALL).num_rows == 0
 
 
 # Report -------------------------------------------------------------------------------------------
@@ -369,9 +369,9 @@ def test_an_item_has_leaked_when_any_rule_says_so(reported):
         ("leaked", 2, "decon, exact, ngram_any"),
         ("leaked", 1, "exact, ngram_any"),
         ("leaked", 1, "exact"),
-        ("not indexable", 0, None),
+        ("cannot be checked", 0, None),
     ]
-    headline = "SELECT n_items, n_leaked, n_findable, leak_rate, n_leaks FROM by_benchmark"
+    headline = "SELECT n_items, n_leaked, n_checkable, leak_rate, n_leaks FROM by_benchmark"
     assert rows(f"{headline} WHERE benchmark = 'b'") == [(4, 3, 3, 1.0, 4)]
     bounds = "SELECT at_least, at_most FROM by_benchmark WHERE benchmark = 'b'"
     assert rows(bounds) == [(0.75, 1.0)]
@@ -393,7 +393,7 @@ def test_the_report_says_what_each_rule_found_and_what_only_it_did(reported):
         "SELECT detector, status, n_documents, reason FROM items_by_detector WHERE benchmark = 'b' "
     )
     assert rows(f"{query} AND instance_index = 1 ORDER BY detector") == [
-        ("decon", "not indexable", 0, "too few tokens"),
+        ("decon", "cannot be checked", 0, "too few tokens"),
         ("exact", "leaked", 1, None),
         ("ngram_any", "leaked", 1, None),
     ]
@@ -404,7 +404,7 @@ def test_the_report_says_what_each_rule_found_and_what_only_it_did(reported):
 
 def test_the_report_says_how_much_each_rule_can_see(reported):
     _, rows = reported
-    assert rows("FROM indexability_by_detector WHERE benchmark = 'b'") == [
+    assert rows("FROM visibility_by_detector WHERE benchmark = 'b'") == [
         ("b", "decon", 4, 1, 0.25, "too few tokens"),
         ("b", "exact", 4, 3, 0.75, "not telling"),
         ("b", "ngram_any", 4, 2, 0.5, "question too short"),
@@ -415,7 +415,7 @@ def test_the_report_says_how_much_each_rule_can_see(reported):
 
 def test_an_item_that_decon_cannot_see_is_no_longer_lost_when_another_rule_can(bench):
     items = [(words("q", 14), None, None)]
-    for detectors, expected in ((("decon",), "not indexable"), (("decon", "exact"), "clean")):
+    for detectors, expected in ((("decon",), "cannot be checked"), (("decon", "exact"), "clean")):
         bench.policy = Policy(tokenizer_str="words", detectors=detectors, eval_min_token_length=20)
         versions = bench.prepare({"b": items, "b2": FILLER})
         pack = bench.pack({"a.jsonl": [words("other", 40)]})

@@ -1,4 +1,4 @@
-"""Question-only: the oracle, the kernel and the columns of tiles call the same matches so."""
+"""No answer: the oracle, the kernel and the columns of tiles call the same matches so."""
 
 import dataclasses
 
@@ -20,7 +20,7 @@ from tests.oracle.decon import (
     base_score,
     build_index,
     detect,
-    is_question_only,
+    is_no_answer,
     question_grams,
     total_length,
 )
@@ -64,34 +64,34 @@ def test_the_columns_of_a_tile_decide_as_the_oracle_does(
     world: World, policy: Policy, sampling: Sampling, share: float
 ) -> None:
     known, document = world
-    lower = dataclasses.replace(policy, sampling=sampling, keep_question_only=True)
-    floor = lower.evidence_floor
+    lower = dataclasses.replace(policy, sampling=sampling, keep_no_answer=True)
+    floor = lower.lowest_recorded_score
     threshold = min(1.0, floor + share * (1.0 - floor))
     higher = dataclasses.replace(lower, contamination_score_threshold=threshold)
     kept = detect(document, build_index(known, lower))
     judged = judge(tile(kept, known), higher)
     called = [
-        dataclasses.replace(match, score=score, is_question_only=bool(without_answer))
+        dataclasses.replace(match, score=score, is_no_answer=bool(without_answer))
         for match, score, is_leak, without_answer, *_ in zip(kept, *judged, strict=True)
         if is_leak or without_answer
     ]
     assert called == detect(document, build_index(known, higher))
-    assert not (judged.is_leak & judged.is_question_only).any()
+    assert not (judged.is_leak & judged.is_no_answer).any()
 
 
 @SLOW
 @given(worlds(), policies(), SAMPLINGS)
-def test_without_question_only_the_same_leaks_are_found_and_nothing_else(
+def test_without_no_answer_the_same_leaks_are_found_and_nothing_else(
     world: World, policy: Policy, sampling: Sampling
 ) -> None:
     """The published detector is what it was: the setting only adds what is no leak."""
     known, document = world
     kept, left_out = (
-        dataclasses.replace(policy, sampling=sampling, keep_question_only=keep)
+        dataclasses.replace(policy, sampling=sampling, keep_no_answer=keep)
         for keep in (True, False)
     )
     every = detect(document, build_index(known, kept))
-    leaks = [match for match in every if not match.is_question_only]
+    leaks = [match for match in every if not match.is_no_answer]
     assert detect(document, build_index(known, left_out)) == leaks
     (by_engine,) = engine.detect_all([document], engine.search_for(known, left_out), left_out)
     assert by_engine == leaks
@@ -104,15 +104,15 @@ def test_without_question_only_the_same_leaks_are_found_and_nothing_else(
 def test_a_whole_question_without_its_answer_is_found_whatever_its_length(
     n_tokens: int, sampling: Sampling
 ) -> None:
-    """By the record's score those of 20 to 43 tokens would lie below the evidence floor."""
+    """By the record's score those of 20 to 43 tokens would lie below the lowest recorded score."""
     policy = Policy(sampling=sampling).at_floor
     one = entry(run(0, n_tokens), run(500, 6))
     document = noise(20) + one.question + noise(20, 2_000_000)
     (match,) = found(document, one, policy=policy)
-    assert (match.question_overlap, match.is_question_only) == (1.0, match.score < 0.6)
-    without = dataclasses.replace(policy, keep_question_only=False)
+    assert (match.question_overlap, match.is_no_answer) == (1.0, match.score < 0.6)
+    without = dataclasses.replace(policy, keep_no_answer=False)
     assert bool(found(document, one, policy=without)) == (match.score >= 0.6)
-    assert judge(tile([match], [one]), Policy()).is_question_only.tolist() == [True]
+    assert judge(tile([match], [one]), Policy()).is_no_answer.tolist() == [True]
 
 
 @pytest.mark.parametrize(
@@ -128,20 +128,20 @@ def test_a_whole_question_without_its_answer_is_found_whatever_its_length(
         (entry(run(0, 12), run(400, 6), run(500, 7)), 1.0, NearMatch(1.0, 30, 37), False),
     ],
 )
-def test_what_is_question_only(
+def test_what_is_no_answer(
     one: Entry, question: float, passage: NearMatch, *, expected: bool
 ) -> None:
     policy = Policy(eval_min_token_length=20)
-    assert is_question_only(one, question, passage, policy) is expected
+    assert is_no_answer(one, question, passage, policy) is expected
     base = base_score(one, question, 0.0, passage.overlap, policy)
     match = Match(0, 0, 0, 1, question, NOT_FOUND, passage, base, base)
     judged = judge(tile([match], [one]), policy)
-    assert judged.is_question_only[0] == (expected and not judged.is_leak[0])
+    assert judged.is_no_answer[0] == (expected and not judged.is_leak[0])
 
 
 def test_the_setting_is_part_of_the_scan_fingerprint() -> None:
     names = {
-        Policy(keep_question_only=keep).scan_fingerprint(tokenizer="t", snapshot="s")
+        Policy(keep_no_answer=keep).scan_fingerprint(tokenizer="t", snapshot="s")
         for keep in (True, False)
     }
     assert len(names) == 2

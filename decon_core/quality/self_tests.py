@@ -1,4 +1,4 @@
-"""Canaries: benchmark items planted into temporary shards, which a scan must find.
+"""Self-tests: benchmark items planted into temporary shards, which a scan must find.
 
 A scan that is broken and finds nothing looks like a clean corpus. So items that a detector can see
 are placed between random words, written in two shard formats, and scanned by the same jobs as a
@@ -24,8 +24,8 @@ from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard, shard_at
-from decon_core.decisions.indexability import indexability
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.visibility import visibility_table
 from decon_core.errors import Problem
 from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.scan.coverage import scan_fingerprint
@@ -34,20 +34,20 @@ from decon_core.storage.compression import create
 from decon_core.storage.files import draft_folder
 from decon_core.storage.store import Store, linked_store
 
-# Canaries per benchmark and detector. One could be found by luck; more add little.
+# Self-tests per benchmark and detector. One could be found by luck; more add little.
 PER_DETECTOR = 2
 
-_LINES, _TABLE = "canaries.jsonl.zst", "canaries.parquet"
+_LINES, _TABLE = "self-tests.jsonl.zst", "self-tests.parquet"
 _SHARED = ("records", "idf", "index", "search")  # folders of the store that a scan reads
-_SOURCE = Source(name="canaries", path="canaries.*", text="text", id="id")
+_SOURCE = Source(name="self-tests", path="self-tests.*", text="text", id="id")
 _N_WORDS = 60  # before and after an item: more context than any detector looks at
 _REMEDY = (
-    "scans since this canary was last found may have missed leaks: delete search/ and index/ of "
+    "scans since this self-test was last found may have missed leaks: delete search/ and index/ of "
     "the store and this scan's tiles, and run again; if it is still not found, this is a bug"
 )
 
 
-class Canary(NamedTuple):
+class SelfTest(NamedTuple):
     """An item, and the detector that must find it."""
 
     benchmark: str
@@ -57,18 +57,18 @@ class Canary(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CanaryResult:
-    """The canaries of one scan, and which were not found."""
+class SelfTestResult:
+    """The self-tests of one scan, and which were not found."""
 
-    planted: tuple[Canary, ...]
+    planted: tuple[SelfTest, ...]
     blind: tuple[tuple[str, str], ...]  # (benchmark, detector that sees none of its items)
     n_documents: int
     lost: tuple[Problem, ...]
 
 
-def run_canaries(
+def run_self_tests(
     store: Store, versions: Sequence[Version], policy: Policy, *, workers: int = 1
-) -> CanaryResult:
+) -> SelfTestResult:
     """Plant items of these benchmarks, scan them, and return which were not found."""
     policy = replace(policy, leave_out_common=False)  # nothing is common in so few documents
     index = index_fingerprint(store, policy)
@@ -81,35 +81,35 @@ def run_canaries(
         else:
             found, expected = f"an index of {n_records} records", f"{version.n_records} records"
             broken.append(Problem(version.benchmark, found, expected, _REMEDY))
-    canaries, blind = _choose(store, whole, policy)
-    if not canaries:
-        return CanaryResult((), blind, 0, tuple(broken))
+    self_tests, blind = _choose(store, whole, policy)
+    if not self_tests:
+        return SelfTestResult((), blind, 0, tuple(broken))
     lost: list[Problem] = []
-    with draft_folder(store.drafts, "canaries") as folder:
-        documents = list(_documents(store, whole, canaries))
+    with draft_folder(store.drafts, "self-tests") as folder:
+        documents = list(_documents(store, whole, self_tests))
         pack = _write_pack(folder / "shards", documents)
         scratch = linked_store(store, folder / "store", _SHARED)
         scan_packs(scratch, [pack], whole, policy, workers=workers)
         reader = MatchReader(scratch, tuple(whole), policy, scan_fingerprint(store, policy))
         for shard in pack.shards:
             entries = reader.entries(shard, whole, source=pack.source.name)
-            lost += _lost(entries, shard, canaries)
-    return CanaryResult(canaries, blind, len(documents), (*broken, *lost))
+            lost += _lost(entries, shard, self_tests)
+    return SelfTestResult(self_tests, blind, len(documents), (*broken, *lost))
 
 
 def _choose(
     store: Store, versions: Sequence[Version], policy: Policy
-) -> tuple[tuple[Canary, ...], tuple[tuple[str, str], ...]]:
-    """Return the canaries, the same at every scan, and the pairs without a visible item."""
-    seen: dict[tuple[str, str], list[Canary]] = {
+) -> tuple[tuple[SelfTest, ...], tuple[tuple[str, str], ...]]:
+    """Return the self-tests, the same at every scan, and the pairs without a visible item."""
+    seen: dict[tuple[str, str], list[SelfTest]] = {
         (version.benchmark, detector): [] for version in versions for detector in policy.detectors
     }
-    table = indexability(store, versions, policy)
-    for row in table.filter(table["is_visible"]).select(Canary._fields).to_pylist():
-        seen[row["benchmark"], row["detector"]].append(Canary(**row))
+    table = visibility_table(store, versions, policy)
+    for row in table.filter(table["is_visible"]).select(SelfTest._fields).to_pylist():
+        seen[row["benchmark"], row["detector"]].append(SelfTest(**row))
 
-    def draw(canary: Canary) -> bytes:  # by the item alone, so that most detectors get the same
-        item = f"{canary.benchmark}\n{canary.split}\n{canary.instance_index}"
+    def draw(test: SelfTest) -> bytes:  # by the item alone, so that most detectors get the same
+        item = f"{test.benchmark}\n{test.split}\n{test.instance_index}"
         return sha256(item.encode()).digest()
 
     chosen = [item for items in seen.values() for item in sorted(items, key=draw)[:PER_DETECTOR]]
@@ -117,10 +117,10 @@ def _choose(
 
 
 def _documents(
-    store: Store, versions: Sequence[Version], canaries: Sequence[Canary]
+    store: Store, versions: Sequence[Version], self_tests: Sequence[SelfTest]
 ) -> Iterator[tuple[str, str]]:
     """Yield an id and a text per record of the items; one found record finds the item."""
-    items = {(canary.benchmark, canary.split, canary.instance_index) for canary in canaries}
+    items = {(test.benchmark, test.split, test.instance_index) for test in self_tests}
     columns = ["benchmark", "split", "instance_index", "passage", "question", "answer"]
     for version in versions:
         for row, record in enumerate(load_records(store, version, columns=columns).to_pylist()):
@@ -145,20 +145,20 @@ def _write_pack(folder: Path, documents: Sequence[tuple[str, str]]) -> Pack:
     names, texts = zip(*documents, strict=True)
     pq.write_table(pa.table({"id": names, "text": texts}), folder / _TABLE)
     shards = tuple(shard_at(_SOURCE, folder / name, folder) for name in (_LINES, _TABLE))
-    return Pack(name="canaries-0000", source=_SOURCE, shards=shards)
+    return Pack(name="self-tests-0000", source=_SOURCE, shards=shards)
 
 
-def _lost(entries: pa.Table, shard: Shard, canaries: Sequence[Canary]) -> Iterator[Problem]:
-    """Yield the canaries whose best match in a shard does not reach its threshold."""
+def _lost(entries: pa.Table, shard: Shard, self_tests: Sequence[SelfTest]) -> Iterator[Problem]:
+    """Yield the self-tests whose best match in a shard does not reach its threshold."""
     best: dict[tuple[object, ...], tuple[bool, float]] = {}
     for entry in entries.to_pylist():
         item = entry["benchmark"], entry["detector"], entry["split"], entry["instance_index"]
-        found = entry["is_contaminated"] or entry["is_candidate"], entry["score"]
+        found = entry["is_contaminated"] or entry["needs_review"], entry["score"]
         best[item] = max(found, best.get(item, found))
-    for canary in canaries:
-        is_found, score = best.get(canary, (False, None))
+    for test in self_tests:
+        is_found, score = best.get(test, (False, None))
         if not is_found:
-            where = f"{canary.benchmark}: {canary.split} {canary.instance_index}, {canary.detector}"
+            where = f"{test.benchmark}: {test.split} {test.instance_index}, {test.detector}"
             text = "no match" if score is None else f"a score of {score:.3f}, below the threshold"
             expected = f"the planted item ({shard.name.partition('.')[2]})"
             yield Problem(where, text, expected, _REMEDY)

@@ -31,7 +31,7 @@ from decon_core.index.parts import Part, has_part, index_fingerprint, open_part
 from decon_core.index.record_texts import NAMES
 from decon_core.index.text_index import Verbatim, open_verbatim, verbatim_of_records
 from decon_core.scan.coverage import scan_fingerprint
-from decon_core.schemas import INDEXABILITY
+from decon_core.schemas import VISIBILITY
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
@@ -43,24 +43,24 @@ _READING_TEXTS = (Reads.TEXTS, Reads.TOKENS, Reads.CANONICAL)
 _ABSENT = -1
 
 # Why an item cannot be found that is visible to no other detector than these.
-ONLY_CANDIDATE = "found only in a way that is no proof"
+ONLY_REVIEW = "found only in a way that is no proof"
 
 BlindItems = dict[str, set[tuple[str, int]]]  # by benchmark: split and instance_index
 
 
-def indexability(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:
+def visibility_table(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:
     """Return one row per item and chosen detector, with the reason if it cannot see the item."""
     tables = [_table(*unmet) for unmet in _unmet(store, versions, policy)]
-    return pa.concat_tables([INDEXABILITY.empty_table(), *tables])
+    return pa.concat_tables([VISIBILITY.empty_table(), *tables])
 
 
-def findable_by_others(
+def checkable_by_others(
     store: Store, versions: Sequence[Version], policy: Policy, visible: pa.Table
 ) -> dict[str, dict[str, int]]:
     """Count, per benchmark, the items that no chosen detector can find and another one could.
 
     Asked are the detectors that search for the texts of an item, and find leaks.
-    `visible`: the table of `indexability`.
+    `visible`: the table of `visibility`.
     """
     finders = registry.names_where(lambda finder: finder.reads in _READING_TEXTS)
     others = [name for name in finders if name not in policy.detectors]
@@ -154,10 +154,10 @@ def shortfalls(config: Config, seen: Iterable[Visibility]) -> list[Problem]:
         Problem(
             f"{each.benchmark}, {each.detector}",
             f"{each.n_visible} of {counted(each.n_items, 'item')} visible",
-            f"a share of at least {config.evals.least_indexable_share}",
+            f"a share of at least {config.evals.least_checkable_share}",
         )
         for each in seen
-        if not reaches(each.share, config.evals.least_indexable_share)
+        if not reaches(each.share, config.evals.least_checkable_share)
     ]
 
 
@@ -282,4 +282,4 @@ def _table(benchmark: _Benchmark, name: str, unmet: Unmet) -> pa.Table:
     }
     labels = benchmark.texts.records.take(pa.array(deciding))
     columns |= {name: labels[name] for name in ("config", *_ITEM)}
-    return pa.table(columns).select(INDEXABILITY.names).cast(INDEXABILITY)
+    return pa.table(columns).select(VISIBILITY.names).cast(VISIBILITY)

@@ -1,4 +1,4 @@
-"""The idf snapshot: frequencies frozen from a named set of benchmark versions.
+"""The term weights: frequencies frozen from a named set of benchmark versions.
 
 The reference implementation counts over all benchmarks present, so adding one changes the scores of
 the others. Here the counts come from a snapshot that is part of the policy. A benchmark version in
@@ -82,7 +82,7 @@ def _identity(versions: Sequence[Version], policy: Policy) -> tuple[str, dict[st
 def require_no_other(store: Store, versions: Sequence[Version], policy: Policy) -> None:
     """Raise `MissingError` if `current.json` is lost and freezing anew would give another snapshot.
 
-    All weights would then change silently; only `--refreeze` may do that.
+    All weights would then change silently; only `--new-term-weights` may do that.
     """
     frozen = sorted(path.stem for path in store.current_snapshot.parent.glob("[!.]*.arrow"))
     if frozen and _identity(versions, policy)[0] not in frozen:
@@ -103,7 +103,7 @@ def current_snapshot(store: Store, policy: Policy) -> Snapshot:
     value = read_current(store)
     path = store.snapshot(value["fingerprint"])
     if not path.is_file():
-        remedy = "`decon-assets run --refreeze`"
+        remedy = "`decon-assets run --new-term-weights`"
         raise MissingError(Problem(str(path), "no such file", "the frozen counts", remedy))
     arrays, _ = map_arrays(path)
     sizes = gram_sizes(policy)
@@ -120,31 +120,31 @@ def require_counted_under(store: Store, policy: Policy) -> None:
         raise StaleError(
             Problem(
                 str(store.current_snapshot),
-                "an idf snapshot that was counted with other policy settings",
+                "the term weights that was counted with other policy settings",
                 "one counted with the current settings",
-                "recount: `decon-assets run --refreeze`, or materialize `idf_snapshot` with "
-                "`refreeze: true`; everything is then scanned again",
+                "recount: `decon-assets run --new-term-weights`, or materialize `term_weights` "
+                "with `refreeze: true`; everything is then scanned again",
             )
         )
 
 
 def require_frozen_from(store: Store, names: Sequence[str] | None) -> None:
-    """Raise `StaleError` if `idf.benchmarks` names other benchmarks than the snapshot has."""
+    """Raise `StaleError` if `term_weights.benchmarks` names others than the snapshot has."""
     members = sorted(read_current(store)["members"])
     if names is not None and sorted(names) != members:
         raise StaleError(
             Problem(
-                "idf.benchmarks",
+                "term_weights.benchmarks",
                 ", ".join(sorted(names)),
                 f"the benchmarks that it was frozen from: {', '.join(members)}",
-                "name those, or recount: `decon-assets run --refreeze`",
+                "name those, or recount: `decon-assets run --new-term-weights`",
             )
         )
 
 
 REFREEZE = (
-    "the weights stay unchanged until `decon-assets run --refreeze` recounts them; all scores then "
-    "change, so everything is scanned again"
+    "the weights stay unchanged until `decon-assets run --new-term-weights` recounts them; all "
+    "scores then change, so everything is scanned again"
 )
 
 
@@ -157,7 +157,7 @@ def outdated_members(store: Store) -> list[Problem]:
             if current != frozen:
                 expected = f"version {current} ({_difference(store, name, frozen)})"
                 found = f"frozen from version {frozen}"
-                problems.append(Problem(f"idf snapshot: {name}", found, expected, REFREEZE))
+                problems.append(Problem(f"term weights: {name}", found, expected, REFREEZE))
     return problems
 
 
@@ -195,7 +195,7 @@ def current_snapshot_fingerprint(store: Store) -> str:
 def read_current(store: Store) -> dict[str, Any]:
     path = store.current_snapshot
     if not path.is_file():
-        remedy = "`decon-assets run`, or materialize the asset `idf_snapshot`"
-        raise MissingError(Problem(str(path), "no such file", "a frozen idf snapshot", remedy))
+        remedy = "`decon-assets run`, or materialize the asset `term_weights`"
+        raise MissingError(Problem(str(path), "no such file", "frozen term weights", remedy))
     value: dict[str, Any] = read_json(path)
     return value
