@@ -40,6 +40,12 @@ class BenchmarkCount:
     n_items_by_all: int = 0  # found by every detector
 
     @property
+    def leak_rate(self) -> float | None:
+        """Share of the items that a detector can find; None if there are none."""
+        n = self.n_checkable_items
+        return self.n_leaked_checkable_items / n if n else None
+
+    @property
     def n_known_items(self) -> int:
         """The items that can be found, or were found in another form than can be."""
         return self.n_checkable_items + self.n_leaked_items - self.n_leaked_checkable_items

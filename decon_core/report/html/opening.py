@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from decon_core.report.html.gather import Facts, Rows
 from decon_core.report.html.labels import count, share, shown
 from decon_core.wording import counted
 
+_CHECK = "Fail a build above a leak rate"
 _MOST_RANKED = 12  # benchmarks; the section of leak rates has all
 
 
-def opening(facts: Facts) -> dict[str, Any]:
-    """Return the verdict and its tone, the ranked benchmarks, and the next steps."""
+@dataclass(frozen=True)
+class Scanned:
+    """The folder of the `decon-assets scan` that made a report, and the report's database."""
+
+    folder: Path
+    database: Path
+
+
+def opening(facts: Facts, scanned: Scanned | None = None) -> dict[str, Any]:
+    """Return the verdict and its tone, the ranked benchmarks, and the next steps.
+
+    `scanned`: given if a `decon-assets scan` made the report; it has no decon.toml to work with.
+    """
     ranked = facts["ranked"]
     verdict = _verdict(facts)
     n_left = max(0, len(ranked) - _MOST_RANKED)
@@ -34,7 +49,7 @@ def opening(facts: Facts) -> dict[str, Any]:
             for row in ranked[:_MOST_RANKED]
         ],
         "left_out": f"{counted(n_left, 'more benchmark')} below." if n_left else "",
-        "next": [*_next_steps(facts)],
+        "next": [*(_after_scan(facts, scanned) if scanned else _next_steps(facts))],
     }
 
 
@@ -116,5 +131,19 @@ def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
         yield {"text": text, "command": f"decon-assets mixture verify {name}"}
     if facts.totals["n_leaked"] and not facts["mixtures"]:
         yield {"text": "Remove the leaks: add a [[mixture]]", "command": "decon-assets run"}
-    text = "Fail a build above a leak rate"
-    yield {"text": text, "command": "decon-assets check --max-rate 0.01"}
+    yield {"text": _CHECK, "command": "decon-assets check --max-rate 0.01"}
+
+
+def _after_scan(facts: Facts, scanned: Scanned) -> Iterator[dict[str, Any]]:
+    folder, database = (shlex.quote(str(path)) for path in (scanned.folder, scanned.database))
+    if facts.notice:
+        yield {"text": "Scan what is missing", "command": "repeat the command of the scan"}
+    if n := facts.totals["n_review_pairs"]:
+        text = f"Review {counted(n, 'doubtful finding')}"
+        command = f"decon-assets review --report {database} --verdicts verdicts.jsonl"
+        yield {"text": text, "filter": {"call": "review"}, "command": command}
+    if facts.totals["n_leaked"]:
+        text = "Write the corpus without the leaks"
+        yield {"text": text, "command": "decon-assets init --corpus … --evals …"}
+    command = f"decon-assets check --report {folder} --max-rate 0.01"
+    yield {"text": _CHECK, "command": command}

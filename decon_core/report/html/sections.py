@@ -20,7 +20,7 @@ from decon_core.report.html import charts
 from decon_core.report.html.charts import Chart, by_detector
 from decon_core.report.html.gather import Facts, Row, Rows
 from decon_core.report.html.labels import beginning, count, share, shown
-from decon_core.report.html.opening import opening
+from decon_core.report.html.opening import Scanned, opening
 from decon_core.wording import counted, render
 
 ALL = "all benchmarks"
@@ -73,11 +73,13 @@ class Section:
     tables: Sequence[Table]
 
 
-def overview(facts: Facts, of_features: Sequence[Section] = ()) -> dict[str, Any]:
-    """Return the overview; the sections of features come last."""
+def overview(
+    facts: Facts, of_features: Sequence[Section] = (), *, scanned: Scanned | None = None
+) -> dict[str, Any]:
+    """Return the overview; the sections of features come last. `scanned`: as of `write_page`."""
     sections = [*(section(key, facts) for key in _LAYOUT["sections"]), *of_features]
     return {
-        "opening": opening(facts),
+        "opening": opening(facts, scanned),
         "headlines": headlines(facts),
         "words": scope(facts),
         "notes": _sentences("notes", facts),
