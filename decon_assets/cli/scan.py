@@ -141,9 +141,9 @@ def scan(
     The command writes OUT/report.html (a page to open in a browser: which benchmarks leaked, from
     where, and both texts of every finding), OUT/matches.parquet (every match at or above the lowest
     recorded score, with its score and whether it is a leak), OUT/ledger.jsonl (the rows read of
-    each shard, and unreadable ones), OUT/visibility.parquet (which items each detector can find, and
-    why not the others), OUT/common.parquet (n-grams too common in the corpus to be evidence) and
-    OUT/summary.json.
+    each shard, and unreadable ones), OUT/visibility.parquet (which items each detector can find,
+    and why not the others), OUT/common.parquet (n-grams too common in the corpus to be evidence)
+    and OUT/summary.json.
 
     A second scan does only what is missing: new shards, or the rest after a stopped run. Other
     benchmarks change the idf weights, so everything is scanned again; with --sketch both times,

@@ -8,29 +8,40 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import textwrap
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 Say = Callable[[str], None]  # prints a line
 
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _WIDTH = 60  # of one column
-_GAP = 3  # between columns that rich draws
+_GAP = "  "  # between columns
 _DIGIT = re.compile(r"\d")
+_NUMBER = re.compile(r"[-+<~ ]*[\d.,]+(e-?\d+)?( %)?|–|")
 # Colours of cells that are neither empty nor zero, by the head of their column.
 _TONES = {
-    "leaked": "red",
-    "with a leak": "red",
-    "no answer": "yellow",
-    "review": "yellow",
-    "problems": "red",
+    "leaked": "bad",
+    "with a leak": "bad",
+    "false alarms": "bad",
+    "no answer": "open",
+    "review": "open",
 }
+_COLOURS = {"bad": 31, "open": 33, "good": 32, "soft": 2}
 
 
-def say(line: object = "") -> None:
-    """Print a line at once; without effect after the reader closed the pipe."""
+def say(line: object = "", tone: str = "") -> None:
+    """Print a line at once, in a colour if it has a tone: bad, open, good or soft."""
+    _write(toned(without_control(line), tone))
+
+
+def _write(line: str) -> None:
+    """Print a line; without effect after the reader closed the pipe."""
     try:
-        sys.stdout.write(f"{without_control(line)}\n")
+        sys.stdout.write(f"{line}\n")
         sys.stdout.flush()  # show progress at once
     except BrokenPipeError:
         silence_stdout()  # the reader is gone, but the work goes on
@@ -62,10 +73,13 @@ def say_table(
         for head, *values in zip(heads, *rows, strict=True)
         if head not in spare or any(map(_is_something, values))
     ]
+    left_out: list[str] = []
     if sys.stdout.isatty():
-        _draw(columns, spare)
-    else:
-        say(_aligned(columns))
+        columns, left_out = _fitted(columns, spare, shutil.get_terminal_size().columns)
+    for line in _lines(columns):
+        _write(line)
+    if left_out:
+        say(f"not shown at this width: {', '.join(left_out)}", tone="soft")
 
 
 def say_rows(rows: Sequence[Mapping[str, object]], *, spare: Sequence[str] = ()) -> None:
@@ -95,78 +109,83 @@ def silence_stdout() -> None:
 
 
 class _Column:
-    """The cells of a column as text, and how they are shown."""
+    """A column of a table: its texts, and how they are shown."""
 
     def __init__(self, head: str, values: Sequence[object], *, is_raw: bool) -> None:
         self.head = head
-        self.cells = [_plain(value, is_raw=is_raw) for value in values]
-        self.is_number = isinstance(values[0], int | float)
+        self.cells = [without_control(_plain(value, is_raw=is_raw)) for value in values]
+        self.is_number = all(map(_NUMBER.fullmatch, self.cells))
         self.tones = [_TONES.get(head, "") if _is_something(value) else "" for value in values]
         # Only texts wrap, at spaces: never "4 of 24", nor an interval.
-        self.may_wrap = any(cell.count(" ") and not _DIGIT.search(cell) for cell in self.cells)
+        may_wrap = not any(map(_DIGIT.search, self.cells))
+        words = [word for cell in self.cells for word in cell.split()] if may_wrap else self.cells
+        self.least_width = max(map(_width, (*head.split(), *words)), default=0)
+        self.width = max(map(_width, (head, *self.cells)))
 
-    @property
-    def least_width(self) -> int:
-        words = [word for text in (self.head, *self.cells) for word in text.split()]
-        return max(map(len, words if self.may_wrap else [*self.head.split(), *self.cells]))
+    def wrapped(self, text: str) -> list[str]:
+        return textwrap.wrap(text, self.width) if _width(text) > self.width else [text]
 
-    @property
-    def width(self) -> int:
-        return max(map(len, (self.head, *self.cells)))
-
-
-def _draw(columns: Sequence[_Column], spare: Sequence[str]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
-    shown, left_out = _fitting(columns, spare, console.width)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in shown:
-        table.add_column(
-            Text(column.head),
-            justify="right" if column.is_number else "left",
-            min_width=min(column.least_width, console.width),
-            overflow="fold",
-        )
-    for number in range(len(columns[0].cells)):
-        # Text, unlike a string, is not read as rich's markup.
-        cells = [(without_control(column.cells[number]), column.tones[number]) for column in shown]
-        table.add_row(*(Text(text, style=tone) for text, tone in cells))
-    console.print(table)
-    if left_out:
-        console.print(Text(f"not shown at this width: {', '.join(left_out)}", style="dim"))
+    def filled(self, text: str) -> str:
+        space = " " * (self.width - _width(text))
+        return f"{space}{text}" if self.is_number else f"{text}{space}"
 
 
-def _fitting(
+def _fitted(
     columns: Sequence[_Column], spare: Sequence[str], width: int
 ) -> tuple[list[_Column], list[str]]:
-    """Return the columns that fit a width, and the names of the others."""
-    shown = list(columns)
+    """Return the columns that fit a width, narrowed if need be, and the names of the others."""
+    shown, left_out = list(columns), []
     order = [*spare, *(column.head for column in reversed(columns) if column.head not in spare)]
-    left_out = []
     for head in order:
-        if sum(column.least_width + _GAP for column in shown) - _GAP <= width or len(shown) == 1:
+        if len(shown) == 1 or _sum(column.least_width for column in shown) <= width:
             break
-        if kept := [column for column in shown if column.head != head]:
-            left_out += [head] if len(kept) < len(shown) else []
-            shown = kept
+        if any(column.head == head for column in shown):
+            shown = [column for column in shown if column.head != head]
+            left_out.append(head)
+    while _sum(column.width for column in shown) > width:
+        widest = max(shown, key=lambda column: column.width - column.least_width)
+        if widest.width == widest.least_width:
+            break
+        widest.width -= 1
     return shown, left_out
 
 
-def _aligned(columns: Sequence[_Column]) -> str:
-    lines = ["  ".join("─" * column.width for column in columns)]
-    texts = [[column.head, *column.cells] for column in columns]
-    for row in zip(*texts, strict=True):
-        cells = (
-            text.rjust(column.width) if column.is_number else text.ljust(column.width)
-            for text, column in zip(row, columns, strict=True)
-        )
-        lines.append("  ".join(cells).rstrip())
-    lines[0], lines[1] = lines[1], lines[0]
-    return "\n".join(lines)
+def _sum(widths: Iterable[int]) -> int:
+    return sum(width + len(_GAP) for width in widths) - len(_GAP)
+
+
+def _lines(columns: Sequence[_Column]) -> Iterator[str]:
+    yield from _row([(column.head, "") for column in columns], columns)
+    yield _GAP.join("─" * column.width for column in columns)
+    for number in range(len(columns[0].cells)):
+        cells = [(column.cells[number], column.tones[number]) for column in columns]
+        yield from _row(cells, columns)
+
+
+def _row(cells: Sequence[tuple[str, str]], columns: Sequence[_Column]) -> Iterator[str]:
+    """Yield the lines of a row, more than one if a cell wraps."""
+    wrapped = [column.wrapped(text) for (text, _), column in zip(cells, columns, strict=True)]
+    for line in zip_longest(*wrapped, fillvalue=""):
+        texts = [
+            toned(column.filled(text), tone)
+            for text, (_, tone), column in zip(line, cells, columns, strict=True)
+        ]
+        yield _GAP.join(texts).rstrip()
+
+
+def toned(text: str, tone: str) -> str:
+    """Return a text in a colour, if standard output is a terminal that shows colours."""
+    has_colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    if not tone or not has_colours or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[{_COLOURS[tone]}m{text}\x1b[0m"
+
+
+def _width(text: str) -> int:
+    """Return the number of places of a text in a terminal: two for wide characters."""
+    if text.isascii():
+        return len(text)
+    return sum(1 + (unicodedata.east_asian_width(character) in "WF") for character in text)
 
 
 def _is_something(value: object) -> bool:
