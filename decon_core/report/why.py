@@ -419,7 +419,7 @@ def _both(document: str, item: str, *, width: int) -> str:
     """Return two texts below each other, wrapped at words; words that differ are in brackets."""
     texts = [_short(text).split() for text in (document, item)]
     plain = [[_NO_WORD.sub("", word).casefold() for word in words] for words in texts]
-    blocks = SequenceMatcher(None, *plain, autojunk=False).get_matching_blocks()[:-1]
+    blocks = SequenceMatcher(None, plain[0], plain[1], autojunk=False).get_matching_blocks()[:-1]
     for side, words in enumerate(texts):
         spans = [(block[side], block[side] + block.size) for block in blocks]
         # What is before the first equal word and after the last one is no part of the item.
