@@ -43,7 +43,7 @@ def opening(facts: Facts, scanned: Scanned | None = None) -> dict[str, Any]:
                 "leaked": _leaked_of(
                     row["n_leaked_checkable"], row["n_checkable"], row["n_leaked"]
                 ),
-                "source": shown(row["source"]) if row["source"] else "–",
+                "source": shown(row["place"]) if row["place"] else "–",
                 "open": row["n_no_answer"] + row["n_review"],
             }
             for row in ranked[:_MOST_RANKED]
@@ -65,16 +65,13 @@ def _tone(facts: Facts) -> str:
 def _verdict(facts: Facts) -> str:
     totals = facts.totals
     n_open, n_no_answer = totals["n_review"], totals["n_no_answer"]
-    waiting = (
-        f"{counted(n_open, 'item')} may have leaked, changed or in part: to be reviewed."
-        if n_open
-        else ""
-    )
+    items = counted(n_open, "more item" if totals["n_leaked"] else "item")
+    waiting = f"{items} {'needs' if n_open == 1 else 'need'} review." if n_open else ""
     if totals["n_leaked"]:
         worst = _worst(facts["ranked"])
         return " ".join(filter(None, [_leaked(facts), worst, waiting]))
     if n_open or n_no_answer:
-        questions = f"{counted(n_no_answer, 'question')} found without an answer."
+        questions = f"{counted(n_no_answer, 'question')} found without the answer."
         said = ["No leak is confirmed.", waiting, questions if n_no_answer else ""]
         return " ".join(filter(None, said))
     if not totals["n_checkable"]:
@@ -100,9 +97,9 @@ def _items(facts: Facts) -> str:
 
 
 def _worst(ranked: Rows) -> str:
-    """Name the benchmark with the highest rate, and the source that most of it is in."""
+    """Name the benchmark with the highest rate, and where most of it comes from."""
     worst = ranked[0]
-    source = f"mainly from {shown(worst['source'])}" if worst["source"] else ""
+    source = f"mainly from {shown(worst['place'])}" if worst["place"] else ""
     if len(ranked) == 1 or not worst["rate"]:
         return f"They are {source}." if source else ""
     leaked = _leaked_of(worst["n_leaked_checkable"], worst["n_checkable"], worst["n_leaked"])

@@ -98,7 +98,7 @@ def headlines(facts: Facts) -> list[dict[str, str]]:
     n_contaminated = totals["n_contaminated_documents"]
     n_no_answer = totals["n_no_answer_documents"]
     part = f"; {count(n_with_part)} with part of it" if n_with_part else ""
-    no_answer = f"found without the answer: {_of(n_no_answer, n_documents)}"
+    no_answer = _of(n_no_answer, n_documents)
     rows = [
         (n_leaked, "items leaked", _of_checkable(totals["n_leaked_checkable"], n_checkable)),
         (n_with_answer, "of them with their answer", _of(n_with_answer, n_leaked) + part),
@@ -106,12 +106,12 @@ def headlines(facts: Facts) -> list[dict[str, str]]:
         (n_no_answer, "more hold a question without its answer", no_answer),
         (
             facts.n_unknown,
-            "items not found that no detector can find",
+            "items that cannot be checked",
             "total unknown" if facts.n_unknown is None else _of(facts.n_unknown, n_items),
         ),
     ]
     if n_review := totals["n_review_documents"]:
-        note = f"found in a way that is no proof: {_of(n_review, n_documents)}"
+        note = f"similar text: {_of(n_review, n_documents)}"
         rows.insert(4, (n_review, "more need review", note))
     return [
         {"value": "–" if n is None else count(n), "name": name, "note": note}
@@ -169,8 +169,8 @@ def _of(part: int, whole: int | None) -> str:
 
 def _of_checkable(n_leaked: int, n_checkable: int | None) -> str:
     if not n_checkable:
-        return "total unknown" if n_checkable is None else "rate unknown: no item can be found"
-    of_checkable = f"{count(n_leaked)} of the {count(n_checkable)} that can be found"
+        return "total unknown" if n_checkable is None else "rate unknown: no item can be checked"
+    of_checkable = f"{count(n_leaked)} of {count(n_checkable)} that can be checked"
     return f"{of_checkable}, {share(n_leaked, n_checkable)}"
 
 
