@@ -78,6 +78,8 @@ def overview(
 ) -> dict[str, Any]:
     """Return the overview; the sections of features come last. `scanned`: as of `write_page`."""
     sections = [*(section(key, facts) for key in _LAYOUT["sections"]), *of_features]
+    shown_sections = [one for one in sections if one.choices or any(t.rows for t in one.tables)]
+    empty = [one for one in sections if one not in shown_sections]
     return {
         "opening": opening(facts, scanned),
         "headlines": headlines(facts),
@@ -85,7 +87,8 @@ def overview(
         "notes": _sentences("notes", facts),
         "about": [*about(facts)],
         "corpus": corpus(facts),
-        "sections": [*map(asdict, sections)],
+        "sections": [*map(asdict, shown_sections)],
+        "empty": [{"key": one.key, "title": one.title, "words": one.words} for one in empty],
         "notice": facts.notice,  # shown on every view of an incomplete report
     }
 

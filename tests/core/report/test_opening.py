@@ -105,7 +105,7 @@ def test_benchmarks_are_ranked_and_those_left_out_are_counted():
     said = opened(**LEAKED, ranked=RANKED[:1] + RANKED[1:] * 20)
     assert [row["leaked"] for row in said["ranked"]] == ["3 of 9"] + ["0 of 9"] * 11
     assert said["ranked"][0]["filter"] == {"benchmark": "quiz"}
-    assert said["left_out"] == "9 more benchmarks below."
+    assert said["left_out"] == "9 more benchmarks"
     assert opened()["left_out"] == ""
 
 
