@@ -180,7 +180,7 @@ def _of_checkable(n_leaked: int, n_checkable: int | None) -> str:
 def section(key: str, facts: Facts) -> Section:
     """Build a section; without rows of the query that it needs, it says that there are none."""
     layout = _LAYOUT["sections"][key]
-    values = {"least_answer": f"{LEAST_ANSWER_OVERLAP:.0%}", "notice": facts.notice}
+    values = {"least_answer": f"{100 * LEAST_ANSWER_OVERLAP:.0f} %", "notice": facts.notice}
     words = [sentence.format_map(values) for sentence in layout.get("words", ())]
     blank = Section(key, layout["title"], words, (), ())
     if "needs" in layout and not facts[layout["needs"]]:
