@@ -66,7 +66,7 @@ function verdictBar(number) {
   const bar = made("div", { class: "verdicts", role: "group", "aria-label": "Your verdict" });
   const now = verdictOf(number);
   for (const [key, verdict] of Object.entries(VERDICTS)) {
-    const node = made("button", { type: "button", "aria-pressed": String(verdict === now), "aria-keyshortcuts": key, "data-verdict": verdict });
+    const node = made("button", { type: "button", "aria-pressed": String(verdict === now), "aria-keyshortcuts": key, "data-verdict": verdict, title: MEANINGS[verdict] });
     node.append(made("kbd", { text: key }), ` ${verdict}`);
     node.addEventListener("click", () => judgeShown(verdict));
     bar.append(node);
