@@ -71,7 +71,10 @@ def rates(benchmarks: Rows) -> Chart:
     tops = [100 * max(row["high"], row["no_answer_rate"]) for row in rows]
     top = max(tops, default=1.0)
     layout = _lines([*map(wrapped, _split_names(rows))])
-    layout["xaxis"] |= {"title": {"text": "leaked of the items that can be checked, in %"}, "range": [-top / 50, top * 1.04]}
+    layout["xaxis"] |= {
+        "title": {"text": "leaked of the items that can be checked, in %"},
+        "range": [-top / 50, top * 1.04],
+    }
     if chosen:
         layout |= _LAYOUTS["legend"]
         layout["height"] += _LEGEND_PIXELS
