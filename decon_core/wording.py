@@ -8,6 +8,7 @@ before it enters a Markdown template.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -44,11 +45,18 @@ def have(n: int) -> str:
     return "has" if n == 1 else "have"
 
 
-def percent(share: float | None) -> str:
-    """Format a share as percent with two significant digits below 1 %; None is unknown."""
+def percent(share: float | None, *, sign: str = "-") -> str:
+    """Format a share as percent, as pages do: "17.5 %"; below 0.1 % with two significant digits.
+
+    None is unknown; `sign` is that of a format: "+" for differences.
+    """
     if share is None:
         return "unknown"
-    return f"{share:.2%}" if share >= 0.01 or share == 0 else f"{100 * share:.2g}%"
+    hundred = 100 * share
+    if not hundred:
+        return "0 %"
+    n_digits = 1 if abs(hundred) >= 0.1 else 1 - math.floor(math.log10(abs(hundred)))
+    return f"{hundred:{sign}.{n_digits}f} %"
 
 
 def bounds(at_least: float | None, at_most: float | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from dagster import MetadataValue
 
 from decon_assets.assets.metadata import picture
+from decon_core.wording import percent
 
 _WIDTH = 900  # of the UI's Markdown dialog, which does not scale images
 _MOST_BENCHMARKS = 30
@@ -39,7 +40,8 @@ def leak_rates(rows: Sequence[Mapping[str, Any]]) -> MetadataValue:
         y = _TOP + number * (_BAR + _GAP)
         rate, low, high = (_LEFT + scale * row[name] for name in ("leak_rate", "low", "high"))
         name = row["benchmark"]
-        label = f"{row['leak_rate']:.1%}  ({row['n_leaked_checkable']:,} of {row['n_checkable']:,})"
+        of_items = f"{row['n_leaked_checkable']:,} of {row['n_checkable']:,}"
+        label = f"{percent(row['leak_rate'])}  ({of_items})"
         parts += [
             _text(_LEFT - 8, y + 12, name if len(name) <= 26 else f"{name[:25]}…", anchor="end"),
             _bar(_LEFT, y, rate - _LEFT, _BAR, _LEAK),

@@ -89,7 +89,7 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
         report_before_failure(
             context,
             _complete_cells(context, plan),
-            self_tests_are_found=inspect_self_tests(config, store),
+            self_tests_pass=inspect_self_tests(config, store),
             ledger_is_complete=inspect_ledgers(config, store),
         )
         raise CorpusError(dict.fromkeys(problems))
@@ -185,11 +185,14 @@ def _describe(context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary)
         "run_tiles_written": total.n_tiles_written,
         "run_tiles_already_there": total.n_tiles_present,
         "run_seconds": round(total.seconds, 1),
-        "run_blocks_excluded": total.n_blocks_excluded,
-        "run_blocks_read": total.n_blocks_read,
-        "run_sketch_bytes_read": total.n_sketch_bytes,
         RATE: round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
     }
+    if config.sketch:
+        run |= {
+            "run_blocks_excluded": total.n_blocks_excluded,
+            "run_blocks_read": total.n_blocks_read,
+            "run_sketch_bytes_read": total.n_sketch_bytes,
+        }
     n_read = counted(total.n_shards_read, "shard")
     n_written = counted(total.n_tiles_written, "tile")
     context.log.info(f"read {n_read}, wrote {n_written}, {total.n_tiles_present} existed already")

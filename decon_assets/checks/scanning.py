@@ -13,7 +13,7 @@ from decon_assets.resources import Decon
 
 
 @asset_check(asset=scan, blocking=True)
-def self_tests_are_found(decon: Decon) -> AssetCheckResult:
+def self_tests_pass(decon: Decon) -> AssetCheckResult:
     """The scan finds benchmark items planted into synthetic shards, with every detector."""
     with decon.writable_store() as (config, store):
         return inspect_self_tests(config, store)

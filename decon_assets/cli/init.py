@@ -61,7 +61,7 @@ def init(
         for path, content in texts.items():
             drafts.enter_context(atomic_path(path)).write_text(content, encoding="utf-8")
     for file in written:
-        _say_draft(file)
+        say_draft(file)
     for source in sources:
         say(f"source {source.source.name}: {shards_line(source)}: {source.rows.layouts_line}")
         for doubt in source.rows.doubts:
@@ -79,7 +79,7 @@ def init(
     return 4 if is_partial else 0
 
 
-def _say_draft(file: RecipeDraft) -> None:
+def say_draft(file: RecipeDraft) -> None:
     """Print what was chosen in a recipe file, what is doubtful, and what is to be chosen."""
     if file.names_of_records:
         say(f"{file.path}: {', '.join(file.names_of_records)}: normalized records, read unchanged")

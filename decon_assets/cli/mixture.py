@@ -71,16 +71,15 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
         ]
         for one in chosen
     }
-    say_rows([_mixture_row(builder, one, built[one.name]) for one in chosen])
+    rows = [_mixture_row(builder, one, built[one.name]) for one in chosen]
+    say_rows(rows, spare=("leaks of", "packs", "review", "cut"))
+    if any(row["review"] for row in rows):
+        say("review: documents with similar text that nobody has reviewed; they stay in a mixture")
+        say('        unless its [mixture.leaks] has review = "remove" (docs/judge.md)')
     for one in chosen:
         if one.write == "mask":
             n = counts_in(built[one.name])
             say(f"{one.name}: {_masked(one, n['n_masked_tokens'], n['n_input_tokens'])}")
-    for one in chosen:
-        if n_review := sum(totals["found"].get(REVIEW, 0) for totals in built[one.name]):
-            found = f"{counted(n_review, 'document')} to review"
-            stays = "not removed (docs/judge.md)" if one.leaks.review == "keep" else "removed"
-            say(f"{one.name}: {found}: {stays}")
     for shard, problem in refused(builder.store, builder.packs):
         say(f"pack not built: {shard.name} could not be scanned: {problem}")
     say_undeclared(builder.store.mixtures("any").parent, builder.mixtures)
@@ -126,7 +125,7 @@ _TOTALS = {
     "left": "n_documents_out",
     "cut": "n_cut",
     "tokens": "n_tokens_in",
-    "left of them": "n_tokens_out",
+    "tokens left": "n_tokens_out",
 }
 
 
@@ -134,13 +133,14 @@ def _mixture_row(
     builder: Builder, one: Mixture, built: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, object]:
     cut, n = "masked" if one.write == "mask" else "cut", counts_in(built)
-    row = {
+    return {
         "mixture": one.name,
         "takes": one.take if one.cut == "documents" else f"{one.take}, {one.cut} {cut}",
-        "leaks of": _leaks_of(builder, builder.effective(one)) if one.needs_leaks else "",
+        **{head: n[name] for head, name in _TOTALS.items()},
+        "review": sum(totals["found"].get(REVIEW, 0) for totals in built),
         "packs": f"{len(built)} of {len(builder.packs)}",
+        "leaks of": _leaks_of(builder, builder.effective(one)) if one.needs_leaks else "",
     }
-    return row | {head: f"{n[name]:,}" for head, name in _TOTALS.items()}
 
 
 def _masked(one: Mixture, n_masked: int, n_tokens: int) -> str:

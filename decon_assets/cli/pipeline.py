@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ from decon_assets.terminal.options import (
     flag,
     optional,
 )
-from decon_assets.terminal.output import say, say_table, warn
+from decon_assets.terminal.output import say, say_next, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.decisions.verdicts import read_verdicts
@@ -107,10 +108,19 @@ def run(
         say(f"report: {registered.store.report}")
         say(f"page: {registered.store.report_page}")
         say_skipped(registered.skipped, registered.store)
+        _say_next(registered, config)
         code = code_of(registered.skipped, allow_skipped=allow_skipped)
     with suppress(MissingError, StaleError):  # nothing was scanned yet
         return _exit_code(config, code, may_be_unread=allow_unread)
     return code
+
+
+def _say_next(registered: Registration, config: Path) -> None:
+    given = "" if config == Path("decon.toml") else f" --config {shlex.quote(str(config))}"
+    say_next(
+        f"open {shlex.quote(str(registered.store.report_page))} in a browser",
+        f"decon-assets check --max-rate 0.01{given}  (to fail a build above 1 %)",
+    )
 
 
 def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:

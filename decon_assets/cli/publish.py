@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
+from decon_assets.terminal.leak_rates import of_checkable
 from decon_assets.terminal.options import (
     ConfigPath,
     ReportPath,
@@ -179,12 +180,13 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
     """Print a case for each limit; return the exit code."""
     from decon_core.report.publish.limits import unread_lines
 
-    say_rows([_row(case) for case in cases])
+    say_rows([_row(case) for case in cases], spare=_SPARE)
     failed = [case for case in cases if not case.is_passed]
     for case in failed:
         for wrong in case.wrong:
             say(f"\n{case.name}: {wrong}")
-    say(f"\n{len(cases) - len(failed)} of {len(cases)} passed")
+    said = f"\n{len(cases) - len(failed)} of {len(cases)} passed"
+    say(said, tone="bad" if failed else "good")
     n = sum(one["n_no_answer"] for one in summary["benchmarks"])
     if n and limits.max_no_answer_rate is None:
         items = "1 item is" if n == 1 else f"{n:,} items are"
@@ -198,20 +200,31 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
     return 6 if len(others) < len(failed) else 4
 
 
+# Columns that are left out if they say nothing, or have no room; the least important first.
+_SPARE = (
+    "no-answer limit",
+    "no-answer share",
+    "no answer",
+    "of all items",
+    "95 % interval",
+    "of checkable",
+)
+
+
 def _row(case: Case) -> Mapping[str, object]:
     has_leaked, has_questions = case.n_leaked is not None, case.n_no_answer is not None
+    rate = percent(case.rate) if has_leaked else ""
+    of_all = "" if case.at_least is None else bounds(case.at_least, case.at_most)
     return {
         "": _standing(case),
         "benchmark": case.name,
         "items": "" if case.n is None else f"{case.n:,}",
         "leaked": f"{case.n_leaked:,}" if has_leaked else "",
-        "leaked of checkable": ""
-        if case.n_checkable is None
-        else f"{case.n_leaked_checkable:,} of {case.n_checkable:,}",
-        "share": percent(case.rate) if has_leaked else "",
-        "95 % interval": "" if case.low is None else f"{percent(case.low)} to {percent(case.high)}",
-        "of all items": "" if case.at_least is None else bounds(case.at_least, case.at_most),
+        "of checkable": of_checkable(case.n_leaked_checkable, case.n_checkable, n_items=case.n),
+        "share": rate,
         "limit": "" if case.limit is None else percent(case.limit),
+        "95 % interval": "" if case.low is None else f"{percent(case.low)} to {percent(case.high)}",
+        "of all items": "" if of_all == rate else of_all,
         "no answer": f"{case.n_no_answer:,}" if has_questions else "",
         "no-answer share": percent(case.no_answer_rate) if has_questions else "",
         "no-answer limit": "" if case.no_answer_limit is None else percent(case.no_answer_limit),

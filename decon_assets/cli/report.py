@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_assets.instance.active_run import active_run
-from decon_assets.terminal.leak_rates import say_rates
+from decon_assets.terminal.leak_rates import of_checkable, say_rates
 from decon_assets.terminal.options import (
     ConfigPath,
     ReportFile,
@@ -16,30 +17,19 @@ from decon_assets.terminal.options import (
     optional,
     repeatable,
 )
-from decon_assets.terminal.output import say, say_table, warn
+from decon_assets.terminal.output import say, say_rows, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import format_problems
-from decon_core.report.open import Coverage, connect, coverage_of
+from decon_core.report.open import Coverage, connect, coverage_of, rows_of
+from decon_core.wording import bounds, percent
 
 _MOST_LISTED = 20
-_MAIN_TABLES = (
-    """SELECT benchmark, split, n_items AS items, n_leaked AS leaked,
-              printf('%d of %d', n_leaked_checkable, n_checkable) AS "leaked of checkable",
-              round(leak_rate, 4) AS share,
-              printf('%.4f to %.4f', low, high) AS "95 % interval",
-              CASE WHEN at_least = at_most THEN printf('%.4f', at_least)
-                   ELSE printf('%.4f to %.4f', at_least, at_most) END AS "of all items",
-              n_no_answer AS "no answer", n_review AS review, n_leaks AS leaks
-       FROM by_benchmark""",
-    """SELECT source, n_documents AS documents, n_unreadable AS unreadable,
-              n_contaminated_documents AS "with a leak", round(contaminated_share, 6) AS share,
-              n_leaked_items AS "leaked items",
-              n_no_answer_documents AS "no answer",
-              round(no_answer_share, 6) AS "share of them",
-              n_review_documents AS review
-       FROM by_source""",
-)
+# Columns that are left out if they say nothing, or have no room; the least important first.
+_SPARE = ("leaks", "of all items", "no answer", "review", "of checkable")
+_BY_BENCHMARK = """SELECT *, leak_rate AS rate FROM by_benchmark
+    ORDER BY leak_rate DESC NULLS LAST, n_leaked DESC, n_no_answer + n_review DESC,
+             benchmark, split"""
 
 
 def report(
@@ -148,6 +138,38 @@ def _say_rates(
         say(f"\n{file}")
 
 
+def _benchmark_row(row: Mapping[str, Any]) -> Mapping[str, object]:
+    rate, low, high = (percent(row[name]) for name in ("leak_rate", "low", "high"))
+    of_all = bounds(row["at_least"], row["at_most"])
+    n_items, n_checkable = row["n_items"], row["n_checkable"]
+    return {
+        "benchmark": row["benchmark"],
+        "split": row["split"],
+        "items": n_items,
+        "leaked": row["n_leaked"],
+        "of checkable": of_checkable(row["n_leaked_checkable"], n_checkable, n_items=n_items),
+        "rate": rate,
+        "95 % interval": f"{low} to {high}" if n_checkable else "",
+        "of all items": "" if of_all == rate else of_all,
+        "no answer": row["n_no_answer"],
+        "review": row["n_review"],
+        "leaks": row["n_leaks"],
+    }
+
+
+def _source_row(row: Mapping[str, Any]) -> Mapping[str, object]:
+    return {
+        "source": row["source"],
+        "documents": row["n_documents"],
+        "with a leak": row["n_contaminated_documents"],
+        "share": percent(row["contaminated_share"]),
+        "leaked items": row["n_leaked_items"],
+        "no answer": row["n_no_answer_documents"],
+        "review": row["n_review_documents"],
+        "unreadable": row["n_unreadable"],
+    }
+
+
 def _say_main_tables(path: Path, coverage: Coverage) -> int:
     from decon_core.report.publish.summary import format_headline
 
@@ -159,10 +181,18 @@ def _say_main_tables(path: Path, coverage: Coverage) -> int:
         if (more := len(coverage.not_scanned) - _MOST_LISTED) > 0:
             say(f'  … and {more} more: decon-assets report --query "FROM not_scanned"')
         say()
-    code = _query(path, _MAIN_TABLES)
-    if not code:
-        say(format_headline(path))
-    return code
+    with connect(path) as connection:
+        benchmarks = [*rows_of(connection, _BY_BENCHMARK)]
+        sources = [*rows_of(connection, "FROM by_source")]
+    say_rows([*map(_benchmark_row, benchmarks)], spare=_SPARE)
+    say()
+    say_rows(
+        [*map(_source_row, sources)],
+        spare=("unreadable", "leaked items", "no answer", "review"),
+    )
+    say(f"\n{format_headline(path)}")
+    say(path)
+    return 0
 
 
 def _query(path: Path, queries: Sequence[str], *, may_use_files: bool = False) -> int:
@@ -176,7 +206,8 @@ def _query(path: Path, queries: Sequence[str], *, may_use_files: bool = False) -
             except duckdb.Error as error:
                 warn(error)
                 return 2
-            say_table([column[0] for column in result.description or ()], result.fetchall())
+            heads = [column[0] for column in result.description or ()]
+            say_table(heads, result.fetchall(), is_raw=True)
             say()
     say(path)
     return 0

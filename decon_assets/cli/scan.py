@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from decon_assets.cli.serve import export_engine
+from decon_assets.terminal.leak_rates import of_checkable
 from decon_assets.terminal.options import (
     AllowSkipped,
     EngineOption,
@@ -28,7 +29,7 @@ from decon_assets.terminal.options import (
     optional,
     repeatable,
 )
-from decon_assets.terminal.output import say, say_rows, warn
+from decon_assets.terminal.output import say, say_next, say_rows, warn
 from decon_assets.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy, without_effect
@@ -36,6 +37,7 @@ from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.config.validation import bytes_of
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.report.blind_spots import blind_spots
+from decon_core.storage.files import write_text
 from decon_core.storage.store import Store
 from decon_core.wording import counted, have, hold, percent, size
 
@@ -50,7 +52,8 @@ _MOST_SKIPPED_LISTED = 3
 def scan(
     *,
     evals: Path = option(
-        "a recipe file (.yaml), or normalized records: a JSONL file or a folder of them",
+        "benchmarks: a recipe file (.yaml), or files of rows, for which recipes are written to "
+        "OUT/evals.yaml",
         "PATH",
         parser=nonempty_path,
     ),
@@ -68,7 +71,7 @@ def scan(
     ),
     detectors: str | None = optional(
         f"detectors, comma-separated: {', '.join(registry.names())} (default: the policy's, "
-        "decon); docs/detectors.md helps to choose",
+        f"{', '.join(Policy().detectors)}); docs/detectors.md helps to choose",
         "NAMES",
     ),
     workers: int = option(
@@ -111,6 +114,7 @@ def scan(
         "--clean-evals",
         "also write OUT/clean/: the benchmarks without their leaked items, and a manifest",
     ),
+    no_page: bool = flag("--no-page", "do not write OUT/report.html, which takes some seconds"),
     sketch: bool = flag(
         "--sketch",
         "keep filters of all n-grams in OUT/.store, so that the next scan with other benchmarks "
@@ -134,11 +138,12 @@ def scan(
 ) -> int:
     """Search a folder of training data for benchmark items, without Dagster or a configuration.
 
-    The command writes OUT/matches.parquet (every match at or above the lowest recorded score, with
-    its score and whether it is a leak), OUT/ledger.jsonl (the rows read of each shard, and
-    unreadable ones), OUT/visibility.parquet (which items each detector can find, and why not the
-    others), OUT/common.parquet (n-grams too common in the corpus to be evidence) and
-    OUT/summary.json.
+    The command writes OUT/report.html (a page to open in a browser: which benchmarks leaked, from
+    where, and both texts of every finding), OUT/matches.parquet (every match at or above the lowest
+    recorded score, with its score and whether it is a leak), OUT/ledger.jsonl (the rows read of
+    each shard, and unreadable ones), OUT/visibility.parquet (which items each detector can find,
+    and why not the others), OUT/common.parquet (n-grams too common in the corpus to be evidence)
+    and OUT/summary.json.
 
     A second scan does only what is missing: new shards, or the rest after a stopped run. Other
     benchmarks change the idf weights, so everything is scanned again; with --sketch both times,
@@ -213,6 +218,7 @@ def scan(
         id=id_field,
         max_row_bytes=n_bytes,
     )
+    evals = _with_recipes(evals, out)
     with ShardProgress(sys.stderr, chosen) as progress:
         outcome = scan_folder(
             Request(
@@ -224,6 +230,7 @@ def scan(
                 sketch=Sketch() if sketch else None,
                 has_compat=compat,
                 has_clean_evals=clean_evals,
+                has_page=not no_page,
                 verdicts=_verdicts(verdicts),
                 sample=drawn,
             ),
@@ -234,7 +241,7 @@ def scan(
         )
     if outcome.sample:
         say(f"found in a {outcome.sample.words}, not in the whole corpus:\n")
-    _say_table(outcome, settings)
+    _say_table(outcome)
     for line in _result_lines(outcome, out, has_no_answer=settings.keep_no_answer):
         say(line)
     _say_estimates(outcome, out)
@@ -256,6 +263,7 @@ def scan(
     if most and not outcome.n_leaks:
         say(f"no leak in the sample is no proof: up to {counted(most, 'document')} may hold one")
     say(_format_coverage(outcome))
+    say_next(*_next_commands(outcome, evals, corpus, out))
     if outcome.failed or outcome.is_incomplete:
         return 1
     if fail_on_leak and outcome.n_leaks:
@@ -269,6 +277,23 @@ def scan(
     return 4 if is_partly_read or is_unread or is_skipped else 0
 
 
+def _with_recipes(evals: Path, out: Path) -> Path:
+    """Return the benchmarks as given, or a file of recipes for their rows, written to `out`."""
+    from decon_core.discovery.benchmarks import recipes_for_rows
+
+    draft = recipes_for_rows(evals, out / "evals.yaml")
+    if draft is None:
+        return evals
+    from decon_assets.cli.init import say_draft
+
+    write_text(draft.path, draft.text)
+    say_draft(draft)
+    if not draft.names:
+        found, remedy = "no field is certainly the question", f"then scan --evals {draft.path}"
+        raise InputError(Problem(str(evals), found, f"a choice in {draft.path}", remedy))
+    return draft.path
+
+
 def _require_layout(name: str | None) -> None:
     from decon_core.config.layouts import known_layouts
     from decon_core.config.validation import did_you_mean
@@ -279,31 +304,28 @@ def _require_layout(name: str | None) -> None:
         raise InputError(Problem("--layout", repr(name), expected, did_you_mean(name, names)))
 
 
-def _say_table(outcome: Outcome, policy: Policy) -> None:
-    """Print per benchmark the items that leaked or lack their answer, and what each detector found.
-
-    What needs review has a column if a detector was chosen that finds nothing else.
-    """
-    detectors = [*outcome.n_unseen]
-    has_review = len(detectors) > 1 and len(policy.acting) < len(detectors)
+def _say_table(outcome: Outcome) -> None:
+    """Print per benchmark what leaked, and what each detector found."""
+    has_many_detectors = len(outcome.n_unseen) > 1
     rows = []
-    for count in outcome.benchmarks:
+    for count in sorted(outcome.benchmarks, key=lambda count: -(count.leak_rate or 0)):
         by_detector = {**count.n_items_by_detector, "all of them": count.n_items_by_all}
+        n_leaked, n_checkable = count.n_leaked_checkable_items, count.n_checkable_items
         rows.append(
             {
                 "benchmark": count.benchmark,
                 "items": count.n_items,
                 "leaked": count.n_leaked_items,
-                "leaked of checkable": f"{count.n_leaked_checkable_items:,} of "
-                f"{count.n_checkable_items:,}",
-                **(by_detector if len(detectors) > 1 else {}),
+                "of checkable": of_checkable(n_leaked, n_checkable, n_items=count.n_items),
+                "rate": percent(count.leak_rate),
+                **(by_detector if has_many_detectors else {}),
                 "no answer": count.n_no_answer_items,
-                **({"review": count.n_review_items} if has_review else {}),
+                "review": count.n_review_items,
                 "leaks": count.n_leaks,
                 "documents": count.n_documents,
             }
         )
-    say_rows(rows)
+    say_rows(rows, spare=("leaks", "all of them", "no answer", "review", "of checkable"))
 
 
 def _say_estimates(outcome: Outcome, out: Path) -> None:
@@ -337,17 +359,17 @@ def _say_estimates(outcome: Outcome, out: Path) -> None:
 
 def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterator[str]:
     from decon_core.library import results
+    from decon_core.library.page import PAGE_FILE
 
     noun = "sampled document" if outcome.sample else "document"
     n, n_documents = outcome.n_contaminated_documents, counted(outcome.n_documents, noun)
-    too_short = f"{outcome.n_too_short:,} were too short to match anything"
-    yield f"\n{n:,} of {n_documents} {hold(n)} a leak; {too_short}"
-    n = outcome.n_no_answer_documents
-    more = ": neither a leak nor clean" if n else ""
-    yield f"{counted(n, 'document')} {hold(n)} a question without its answer{more}"
+    yield f"\n{n:,} of {n_documents} {hold(n)} a leak"
+    if n := outcome.n_no_answer_documents:
+        yield f"{n:,} more {hold(n)} a question without its answer: neither a leak nor clean"
     if n := outcome.n_review_documents:
-        why = "neither a leak nor clean, as they were found in a way that is no proof"
-        yield f"{counted(n, 'document')} {hold(n)} a candidate: {why}"
+        yield f"{n:,} more {hold(n)} only similar text that nobody has reviewed yet"
+    if n := outcome.n_too_short:
+        yield f"{counted(n, 'document')} too short to be checked"
     if not has_no_answer:
         yield f"of questions without their answer {QUESTIONS_LEFT_OUT}"
     ledger = out / results.LEDGER_FILE
@@ -372,6 +394,18 @@ def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterat
         where = "sample" if outcome.sample else "corpus"
         yield f"n-grams too common in the {where} to be evidence: {n_common}"
     yield f"matches: {out / results.MATCHES_FILE}"
+    if (out / PAGE_FILE).is_file():
+        yield f"page: {out / PAGE_FILE}"
+
+
+def _next_commands(outcome: Outcome, evals: Path, corpus: str, out: Path) -> Iterator[str]:
+    from decon_core.library.page import PAGE_FILE
+
+    if (out / PAGE_FILE).is_file():
+        yield f"open {shlex.quote(str(out / PAGE_FILE))} in a browser"
+    if outcome.n_leaks:
+        paths = f"--corpus {shlex.quote(corpus)} --evals {shlex.quote(str(evals))}"
+        yield f"decon-assets init {paths}  (to remove the leaks)"
 
 
 def _format_coverage(outcome: Outcome) -> str:

@@ -76,7 +76,10 @@ def status(
     is_unread, is_empty = say_unread(plan) if store.current_snapshot.is_file() else (False, False)
     if is_unread and not running:
         remedy = "mixtures of sources with unread text are refused, see above; then `run` goes on"
-    say("complete" if is_complete else f"incomplete: {remedy}")
+    if is_complete:
+        say("complete", tone="good")
+    else:
+        say(f"incomplete: {remedy}", tone="open")
     if is_unread and is_scanned and not (is_empty or allow_unread):
         return 4
     if is_empty or not is_complete:

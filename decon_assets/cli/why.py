@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 JsonObject = dict[str, Any]
 
+_MOST_WIDTH = 100  # of texts
 _CLOCK_SECONDS = 0.05  # by which the clocks of files and of events may differ
 
 
@@ -32,16 +35,17 @@ def why(
     shard: str | None = optional("look in this shard only", "NAME"),
     mixture: list[str] = repeatable("show this mixture, in place of all declared mixtures", "NAME"),
     everywhere: bool = flag("--everywhere", "read all rows, to find every document with this id"),
+    verbose: bool = flag("--verbose", "also print the runs, versions and settings"),
     as_json: bool = flag("--json", "print everything as JSON"),
     config: ConfigPath,
 ) -> int:
     """Explain what happened to one document, and in which runs.
 
-    It shows the matches in the document, and for each mixture whether the document was kept,
-    removed or cut: by which detector, for which item, with which score; the benchmark version,
-    shard, settings and term weights; and the Dagster runs that made the tile and the mixture. Every
-    match has the key of its pair, with the command to overrule it; a near miss shows what it lacks
-    to be a leak.
+    It shows the matches in the document, with both texts (words that differ are in brackets), and
+    for each mixture whether the document was kept, removed or cut: by which detector, for which
+    item, with which score. Every match has the command to overrule it; a near miss shows what it
+    lacks to be a leak. With --verbose, it adds the benchmark version, shard, settings, term weights
+    and the Dagster runs that made the scan result and the mixture.
 
     The command reads tiles, lists of removals and manifests, and needs no report. An id is looked
     up among documents with matches, then in all rows of all shards (with --shard, of one shard).
@@ -56,7 +60,7 @@ def why(
     """
     from decon_core.feature import feature_accounts
     from decon_core.planner import Plan
-    from decon_core.report.why import account, as_text, places_of
+    from decon_core.report.why import account, as_text, places_of, wrapped
 
     loaded = load_config(config)
     mixtures = [mixture_named(loaded.mixtures, name) for name in mixture] or loaded.mixtures
@@ -87,8 +91,13 @@ def why(
     if as_json:
         say(json.dumps(accounts, indent=1, ensure_ascii=False))
         return 0
+    width = _MOST_WIDTH
+    if sys.stdout.isatty():
+        width = min(shutil.get_terminal_size().columns, width)
     for one in accounts:
-        say(as_text(one))
+        for line in as_text(one, width=width, has_runs=verbose).split("\n"):
+            indent = len(line) - len(line.lstrip()) + 2
+            say(wrapped(line, width, indent) if sys.stdout.isatty() else line)
     if plan.stale_benchmarks:
         say("\nnote: benchmarks changed since they were normalized: see `decon-assets status`")
     return 0

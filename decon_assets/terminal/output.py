@@ -8,20 +8,40 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import textwrap
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 Say = Callable[[str], None]  # prints a line
 
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _WIDTH = 60  # of one column
-_GAP = 3  # between columns that rich draws
+_GAP = "  "  # between columns
+_DIGIT = re.compile(r"\d")
+_NUMBER = re.compile(r"[-+<~ ]*[\d.,]+(e-?\d+)?( %)?|–|")
+# Colours of cells that are neither empty nor zero, by the head of their column.
+_TONES = {
+    "leaked": "bad",
+    "with a leak": "bad",
+    "false alarms": "bad",
+    "no answer": "open",
+    "review": "open",
+}
+_COLOURS = {"bad": 31, "open": 33, "good": 32, "soft": 2}
 
 
-def say(line: object = "") -> None:
-    """Print a line at once; without effect after the reader closed the pipe."""
+def say(line: object = "", tone: str = "") -> None:
+    """Print a line at once, in a colour if it has a tone: bad, open, good or soft."""
+    _write(toned(without_control(line), tone))
+
+
+def _write(line: str) -> None:
+    """Print a line; without effect after the reader closed the pipe."""
     try:
-        sys.stdout.write(f"{without_control(line)}\n")
+        sys.stdout.write(f"{line}\n")
         sys.stdout.flush()  # show progress at once
     except BrokenPipeError:
         silence_stdout()  # the reader is gone, but the work goes on
@@ -32,28 +52,50 @@ def warn(line: object) -> None:
     sys.stderr.write(f"{without_control(line)}\n")
 
 
-def say_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table: texts left-aligned, numbers right-aligned; "(nothing)" without rows."""
+def say_table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    spare: Sequence[str] = (),
+    is_raw: bool = False,
+) -> None:
+    """Print a table: texts left-aligned, numbers right-aligned; "(nothing)" without rows.
+
+    `spare`: columns that are left out where all their cells are empty or zero, the least important
+    first. A terminal that is too narrow for the rest leaves out more of them, then the last
+    columns, and names them below the table. `is_raw`: without thousands separators.
+    """
     if not rows:
         say("(nothing)")
         return
-    cells = [[_plain(value) for value in row] for row in (heads, *rows)]
-    are_numbers = [isinstance(value, int | float) for value in rows[0]]
+    columns = [
+        _Column(head, values, is_raw=is_raw)
+        for head, *values in zip(heads, *rows, strict=True)
+        if head not in spare or any(map(_is_something, values))
+    ]
+    left_out: list[str] = []
     if sys.stdout.isatty():
-        _draw(cells, are_numbers)
-    else:
-        say(_aligned(cells, are_numbers))
+        columns, left_out = _fitted(columns, spare, shutil.get_terminal_size().columns)
+    for line in _lines(columns):
+        _write(line)
+    if left_out:
+        say(f"not shown at this width: {', '.join(left_out)}", tone="soft")
 
 
-def say_rows(rows: Sequence[Mapping[str, object]]) -> None:
-    """Print a table of rows that have the same heads."""
-    say_table([*rows[0]] if rows else (), [[*row.values()] for row in rows])
+def say_rows(rows: Sequence[Mapping[str, object]], *, spare: Sequence[str] = ()) -> None:
+    """Print a table of rows that have the same heads; `spare` as of `say_table`."""
+    say_table([*rows[0]] if rows else (), [[*row.values()] for row in rows], spare=spare)
 
 
-def say_filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def say_filled(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table without its empty columns."""
-    kept = [at for at in range(len(heads)) if any(row[at] for row in rows)]
-    say_table([heads[at] for at in kept], [[row[at] for at in kept] for row in rows])
+    say_table(heads, rows, spare=heads[::-1])
+
+
+def say_next(*steps: str) -> None:
+    """Print the last line of a command: what to do next."""
+    for number, step in enumerate(steps):
+        say(f"      {step}" if number else f"\nnext: {step}")
 
 
 def without_control(text: object) -> str:
@@ -66,51 +108,96 @@ def silence_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _draw(cells: Sequence[Sequence[str]], are_numbers: Sequence[bool]) -> None:
-    """Draw a table; where it has no room, a line for each cell."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+class _Column:
+    """A column of a table: its texts, and how they are shown."""
 
-    console = Console()
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    least_width = -_GAP
-    for is_number, column in zip(are_numbers, zip(*cells, strict=True), strict=True):
-        widths = [max(map(len, cell.split()), default=0) for cell in column]
-        least_width += max(widths) + _GAP
-        table.add_column(
-            Text(column[0]),
-            justify="right" if is_number else "left",
-            no_wrap=max(widths) == max(map(len, column)),  # only texts of several words wrap
-            overflow="fold",
-        )
-    for row in cells[1:]:
-        # Text, unlike a string, is not read as rich's markup.
-        table.add_row(*(Text(without_control(cell)) for cell in row))
-    if least_width <= console.width:
-        console.print(table)
-        return
-    for row in cells[1:]:
-        for head, cell in zip(cells[0], row, strict=True):
-            say(f"{head}: {cell}" if head else cell)
-        say()
+    def __init__(self, head: str, values: Sequence[object], *, is_raw: bool) -> None:
+        self.head = head
+        self.cells = [without_control(_plain(value, is_raw=is_raw)) for value in values]
+        self.is_number = all(map(_NUMBER.fullmatch, self.cells))
+        self.tones = [_TONES.get(head, "") if _is_something(value) else "" for value in values]
+        # Only texts wrap, at spaces: never "4 of 24", nor an interval.
+        may_wrap = not any(map(_DIGIT.search, self.cells))
+        words = [word for cell in self.cells for word in cell.split()] if may_wrap else self.cells
+        self.least_width = max(map(_width, (*head.split(), *words)), default=0)
+        self.width = max(map(_width, (head, *self.cells)))
+
+    def wrapped(self, text: str) -> list[str]:
+        return textwrap.wrap(text, self.width) if _width(text) > self.width else [text]
+
+    def filled(self, text: str) -> str:
+        space = " " * (self.width - _width(text))
+        return f"{space}{text}" if self.is_number else f"{text}{space}"
 
 
-def _aligned(cells: Sequence[Sequence[str]], are_numbers: Sequence[bool]) -> str:
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    aligns = [str.rjust if is_number else str.ljust for is_number in are_numbers]
-    lines = [
-        "  ".join(
-            align(text, width) for text, width, align in zip(row, widths, aligns, strict=True)
-        ).rstrip()
-        for row in cells
-    ]
-    lines.insert(1, "  ".join("─" * width for width in widths))
-    return "\n".join(lines)
+def _fitted(
+    columns: Sequence[_Column], spare: Sequence[str], width: int
+) -> tuple[list[_Column], list[str]]:
+    """Return the columns that fit a width, narrowed if need be, and the names of the others."""
+    shown, left_out = list(columns), []
+    order = [*spare, *(column.head for column in reversed(columns) if column.head not in spare)]
+    for head in order:
+        if len(shown) == 1 or _sum(column.least_width for column in shown) <= width:
+            break
+        if any(column.head == head for column in shown):
+            shown = [column for column in shown if column.head != head]
+            left_out.append(head)
+    while _sum(column.width for column in shown) > width:
+        widest = max(shown, key=lambda column: column.width - column.least_width)
+        if widest.width == widest.least_width:
+            break
+        widest.width -= 1
+    return shown, left_out
 
 
-def _plain(value: object) -> str:
-    text = f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
+def _sum(widths: Iterable[int]) -> int:
+    return sum(width + len(_GAP) for width in widths) - len(_GAP)
+
+
+def _lines(columns: Sequence[_Column]) -> Iterator[str]:
+    yield from _row([(column.head, "") for column in columns], columns)
+    yield _GAP.join("─" * column.width for column in columns)
+    for number in range(len(columns[0].cells)):
+        cells = [(column.cells[number], column.tones[number]) for column in columns]
+        yield from _row(cells, columns)
+
+
+def _row(cells: Sequence[tuple[str, str]], columns: Sequence[_Column]) -> Iterator[str]:
+    """Yield the lines of a row, more than one if a cell wraps."""
+    wrapped = [column.wrapped(text) for (text, _), column in zip(cells, columns, strict=True)]
+    for line in zip_longest(*wrapped, fillvalue=""):
+        texts = [
+            toned(column.filled(text), tone)
+            for text, (_, tone), column in zip(line, cells, columns, strict=True)
+        ]
+        yield _GAP.join(texts).rstrip()
+
+
+def toned(text: str, tone: str) -> str:
+    """Return a text in a colour, if standard output is a terminal that shows colours."""
+    has_colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    if not tone or not has_colours or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[{_COLOURS[tone]}m{text}\x1b[0m"
+
+
+def _width(text: str) -> int:
+    """Return the number of places of a text in a terminal: two for wide characters."""
+    if text.isascii():
+        return len(text)
+    return sum(1 + (unicodedata.east_asian_width(character) in "WF") for character in text)
+
+
+def _is_something(value: object) -> bool:
+    return value not in ("", "0", "0 %", "–", None) and value != 0
+
+
+def _plain(value: object, *, is_raw: bool) -> str:
+    if isinstance(value, float):
+        text = f"{value:.4g}"
+    elif isinstance(value, int) and not isinstance(value, bool) and not is_raw:
+        text = f"{value:,}"
+    else:
+        text = "" if value is None else str(value)
     text = " ".join(text.split())
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

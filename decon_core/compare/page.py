@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.compare import differences
-from decon_core.wording import counted, render
+from decon_core.wording import counted, percent, render
 
 Cell = str | int | float | None
 Row = Mapping[str, Any]
@@ -148,8 +148,7 @@ def _plain(value: object) -> str:
 
 
 def _percent(share: float | None, *, sign: str = "-") -> str:
-    # Adding 0 turns -0.0 into 0.0, which would be shown with the wrong sign.
-    return "–" if share is None else f"{round(100 * share, 2) + 0.0:{sign}.2f}%"
+    return "–" if share is None else percent(share, sign=sign)
 
 
 def as_html(comparison: differences.Comparison, *, most: int) -> str:

@@ -43,7 +43,7 @@ _READING_TEXTS = (Reads.TEXTS, Reads.TOKENS, Reads.CANONICAL)
 _ABSENT = -1
 
 # Why an item cannot be found that is visible to no other detector than these.
-ONLY_REVIEW = "found only in a way that is no proof"
+ONLY_REVIEW = "found only as similar text, which needs review"
 
 BlindItems = dict[str, set[tuple[str, int]]]  # by benchmark: split and instance_index
 

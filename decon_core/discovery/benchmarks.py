@@ -6,7 +6,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from textwrap import TextWrapper
@@ -101,6 +103,33 @@ def survey_benchmarks(typed: Sequence[Path]) -> Survey:
     if not survey.recipes and not survey.drafts:
         raise InputError(dict.fromkeys(survey.problems))
     return survey
+
+
+def recipes_for_rows(path: Path, file: Path) -> RecipeDraft | None:
+    """Return recipes for a benchmark file, or a folder of some, to be written to `file`.
+
+    None if nothing needs one: there is a recipe, or all rows are normalized records.
+    """
+    with suppress(InputError):  # what cannot be read is reported by the one who reads it
+        files = _files(path)
+        rows = [each for each in files if is_readable(each) and each.name not in METADATA]
+        if any(map(_holds_recipes, files)) or all(map(is_record, first_rows(rows[0]).rows)):
+            return None
+        (draft,) = survey_benchmarks([path]).drafts
+        text = _LOCAL_PATH.sub(partial(_absolute, folder=draft.path.parent), draft.text)
+        return replace(draft, path=file, text=text)
+    return None
+
+
+_LOCAL_PATH = re.compile(r"(?<=local_path: )\{.*\}$", re.MULTILINE)
+
+
+def _absolute(found: re.Match[str], folder: Path) -> str:
+    places = {
+        split: [str(folder / name) for name in names]
+        for split, names in json.loads(found[0]).items()
+    }
+    return json.dumps(places, ensure_ascii=False)
 
 
 def _without_recipe(files: Sequence[Path], survey: Survey) -> list[Path]:

@@ -35,9 +35,15 @@ class BenchmarkCount:
     n_no_answer_items: int = 0  # not leaked anywhere, but its question was found somewhere
     n_no_answer_documents: int = 0  # with a question of it, and no leak of any benchmark
     n_review_items: int = 0  # not leaked anywhere, but to review somewhere
-    # Items that each detector finds: leaked, or to review if its score is no proof.
+    # Items that each detector finds: leaked, or to review if it finds no leaks itself.
     n_items_by_detector: dict[str, int] = field(default_factory=dict)
     n_items_by_all: int = 0  # found by every detector
+
+    @property
+    def leak_rate(self) -> float | None:
+        """Share of the items that a detector can find; None if there are none."""
+        n = self.n_checkable_items
+        return self.n_leaked_checkable_items / n if n else None
 
     @property
     def n_known_items(self) -> int:

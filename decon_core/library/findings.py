@@ -56,7 +56,7 @@ class Finding:
     is_no_answer: bool
     """Found without its answer: not a leak, but not clean either."""
     needs_review: bool
-    """Found in a way that is no proof: in other words, with other numbers, in part."""
+    """Similar text: in other words, with other numbers, or a part."""
     question_overlap: float | None
     answer_overlap: float | None
     passage_overlap: float | None

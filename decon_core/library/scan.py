@@ -31,6 +31,7 @@ from decon_core.feature import feature_hooks
 from decon_core.library import results
 from decon_core.library.estimates import SAMPLE_FILE, write_rates
 from decon_core.library.evals import records_of
+from decon_core.library.page import PAGE_FILE, write_report, write_report_of_sample
 from decon_core.library.stored_index import OnStep, StoredIndex, index_records, no_step
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.blocks import kept_scanners
@@ -63,6 +64,7 @@ class Request:
     sketch: Sketch | None = None  # None: neither written nor used
     has_compat: bool = False
     has_clean_evals: bool = False
+    has_page: bool = True
     verdicts: Verdicts = NO_VERDICTS
     sample: Sample | None = None  # of the documents that are scanned; None: all
 
@@ -132,7 +134,7 @@ def _scan_folder(
     report_writers = _report_writers(request)
     # These are absent until this scan is complete. The format of the reports has no place that says
     # that they are of a sample, so none stand beside one, not even those of an earlier full scan.
-    outdated = [results.SUMMARY_FILE, results.CLEAN_FOLDER, SAMPLE_FILE]
+    outdated = [results.SUMMARY_FILE, results.CLEAN_FOLDER, SAMPLE_FILE, PAGE_FILE]
     outdated += [results.COMPAT_FOLDER] if request.sample else []
     for name in outdated:
         remove(out / name)
@@ -172,7 +174,24 @@ def _scan_folder(
         "n_verdicts": len(request.verdicts.by_pair),
     }
     write_plain_json(out / results.SUMMARY_FILE, {**settings, **results.summary_of(outcome)})
+    if request.has_page and len(unread) < len(pack.shards):
+        _write_page(request, index, pack)
     return outcome
+
+
+def _write_page(request: Request, index: StoredIndex, pack: Pack) -> None:
+    if request.sample:
+        write_report_of_sample(request.out)
+        return
+    write_report(
+        request.out,
+        index.store,
+        pack,
+        index.versions,
+        policy=request.policy,
+        verdicts=request.verdicts,
+        source=request.source,
+    )
 
 
 def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[Pack, list[Skipped]]:

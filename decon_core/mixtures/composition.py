@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from decon_core.config.sources import Source
-from decon_core.wording import plain
+from decon_core.wording import percent, plain
 
 SOURCE = "source"
 NOT_DECLARED = "not declared"  # of a source without a label that others have
@@ -108,4 +108,4 @@ def phase_rows(phases: Sequence[Part], labels: Labels) -> list[list[str]]:
 
 
 def _share(n: int, of: int) -> str:
-    return f"{n / of:.1%}" if of else "–"
+    return percent(n / of) if of else "–"

@@ -67,7 +67,7 @@ COMMENT ON COLUMN findings.is_contaminated IS 'whether it is a leak: by score or
 COMMENT ON COLUMN findings.is_no_answer IS
     'whether it is no leak, but the document contains the question, verbatim or nearly so, without its answer';
 COMMENT ON COLUMN findings.needs_review IS
-    'whether it is neither, but found in a way that is no proof, and nobody confirmed or cleared it';
+    'whether it is neither, but similar text that nobody has confirmed or cleared';
 
 CREATE TABLE documents AS
 SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,

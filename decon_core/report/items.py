@@ -156,5 +156,5 @@ def about_detectors(items: ReportItems, detectors: Sequence[str]) -> list[str]:
     known = {name: find(name) for name in detectors}
     if no_proof := [name for name, found in known.items() if found and not found.acts(leak)]:
         names = ", ".join(no_proof)
-        notes.append(f"What {names} found counts as leaked here, although its score is no proof.")
+        notes.append(f"What {names} found counts as leaked here, although it needs review.")
     return notes

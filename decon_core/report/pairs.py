@@ -81,13 +81,15 @@ def gather_pairs(
     if not matches:
         return schema.empty_table()
     with duckdb.connect() as connection:
-        chosen: pa.Table = connection.sql(_CHOSEN, params=[[*map(str, matches)]]).to_arrow_table()
+        values = {"files": [*map(str, matches)], "most_at_a_place": _MOST_AT_A_PLACE}
+        chosen: pa.Table = connection.sql(_CHOSEN, params=values).to_arrow_table()
     is_best = pc.less_equal(chosen["rank_at_place"], _MOST_AT_A_PLACE)
     best, others = chosen.filter(is_best), chosen.filter(pc.invert(is_best))
-    rows = _with_records(reader, best.slice(0, showing.most_pairs))
+    is_first = pc.less_equal(best["priority"], showing.most_pairs)
+    rows = _with_records(reader, best.filter(is_first))
     _add_texts(reader, packs, rows, showing, earlier, engine)
     tables = [pa.Table.from_pylist(rows, schema=schema)]
-    for rest, why in ((best.slice(showing.most_pairs), _NOT_FIRST), (others, _NOT_BEST)):
+    for rest, why in ((best.filter(pc.invert(is_first)), _NOT_FIRST), (others, _NOT_BEST)):
         reason = pa.repeat(pa.scalar(why), rest.num_rows)
         tables.append(filled("pairs", rest.append_column("why_no_text", reason)))
     return pa.concat_tables(tables)

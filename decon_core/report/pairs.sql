@@ -1,10 +1,12 @@
 -- The pairs of matches in Parquet files. The document shown is the first one with the best match.
 -- A pair needs no review if each item that it found is a leak or has no answer in the document by other
 -- words. `rank_at_place` counts the pairs of a benchmark that were found at the same characters.
+-- `priority` takes turns between benchmarks and classes, and between both ends of the scores: leaks with
+-- the lowest scores are as doubtful as near misses with the highest.
 WITH matched AS (
     SELECT * REPLACE (needs_review AND NOT bool_or(is_contaminated OR is_no_answer) OVER (
         PARTITION BY source, shard_name, row, benchmark, split, instance_index) AS needs_review)
-    FROM read_parquet(?)
+    FROM read_parquet($files)
 ),
 totals AS (
     SELECT pair,
@@ -33,7 +35,8 @@ ranked AS (
                         answer_char_stop, passage_char_start, passage_char_stop
            ) AS rank
     FROM matched
-)
+),
+placed AS (
 SELECT * EXCLUDE (rank),
        row_number() OVER (
            PARTITION BY source, shard_name, row, benchmark, question_char_start, question_char_stop,
@@ -41,4 +44,19 @@ SELECT * EXCLUDE (rank),
            ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC, score DESC, pair
        ) AS rank_at_place
 FROM ranked JOIN totals USING (pair) WHERE rank = 1
+),
+turns AS (
+    SELECT *, least(
+        row_number() OVER (class ORDER BY rank_at_place > $most_at_a_place, score, pair),
+        row_number() OVER (class ORDER BY rank_at_place > $most_at_a_place, score DESC, pair)
+    ) AS turn
+    FROM placed
+    WINDOW class AS (PARTITION BY benchmark, is_contaminated, is_no_answer, needs_review)
+)
+SELECT * EXCLUDE (turn),
+       row_number() OVER (
+           ORDER BY rank_at_place > $most_at_a_place, turn, is_contaminated DESC,
+                    is_no_answer DESC, needs_review DESC, score DESC, pair
+       ) AS priority
+FROM turns
 ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC, score DESC, pair

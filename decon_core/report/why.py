@@ -6,8 +6,13 @@ Everything is read from ledgers, tiles, and the lists of mixtures; no report is 
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from difflib import SequenceMatcher
+from functools import partial
+from itertools import pairwise
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -46,6 +51,7 @@ _STATUS = "`decon-assets status` counts shards; `decon-assets register` adds new
 _MOST_MATCHES = 5
 _MOST_DOCUMENTS = 100  # of a pair
 _MOST_TEXT = 400  # characters of each text
+_NO_WORD = re.compile(r"[\W_]+")
 _ENTRY_COLUMNS = (
     *("kind", "searched_text", "slot_kind"),
     *("is_contaminated", "is_no_answer", "needs_review", "is_by_score", "detector"),
@@ -383,8 +389,11 @@ def rows_of_place(shard: str, row: str, place: Place) -> Any:
     return (pc.field(shard) == place.shard.name) & (pc.field(row) == place.row)
 
 
-def as_text(account: Json) -> str:
-    """Render an account, to which the runs that made its files were added (`run`)."""
+def as_text(account: Json, *, width: int = 100, has_runs: bool = True) -> str:
+    """Render an account, to which the runs that made its files were added (`run`).
+
+    `has_runs`: with the runs, versions and settings.
+    """
     templates = [f"features/{feature.name}/why.txt.j2" for feature in all_features() if feature.why]
     return render(
         "report/why.txt.j2",
@@ -393,9 +402,39 @@ def as_text(account: Json) -> str:
         most_matches=_MOST_MATCHES,
         most_documents=_MOST_DOCUMENTS,
         short=_short,
+        both=partial(_both, width=width),
+        has_runs=has_runs,
     ).removesuffix("\n")
 
 
 def _short(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 1]}…"
+    if len(text) <= _MOST_TEXT:
+        return text
+    start = text[:_MOST_TEXT]
+    return f"{start.rpartition(' ')[0] or start} …"
+
+
+def _both(document: str, item: str, *, width: int) -> str:
+    """Return two texts below each other, wrapped at words; words that differ are in brackets."""
+    texts = [_short(text).split() for text in (document, item)]
+    plain = [[_NO_WORD.sub("", word).casefold() for word in words] for words in texts]
+    blocks = SequenceMatcher(None, plain[0], plain[1], autojunk=False).get_matching_blocks()[:-1]
+    for side, words in enumerate(texts):
+        spans = [(block[side], block[side] + block.size) for block in blocks]
+        # What is before the first equal word and after the last one is no part of the item.
+        for (_, start), (stop, _) in pairwise(spans):
+            words[start:stop] = [f"[{word}]" for word in words[start:stop]]
+    named = zip(("document: ", "item:     "), texts, strict=True)
+    return "\n".join(wrapped(f"    {name}{' '.join(words)}", width, 14) for name, words in named)
+
+
+def wrapped(line: str, width: int, indent: int) -> str:
+    """Wrap a line at spaces; the lines after the first are indented."""
+    return textwrap.fill(
+        line,
+        width,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

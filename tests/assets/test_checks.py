@@ -29,7 +29,7 @@ from decon_assets.checks.products import (
 from decon_assets.checks.scanning import (
     every_row_was_read,
     ledger_is_complete,
-    self_tests_are_found,
+    self_tests_pass,
     text_is_utf8,
 )
 from decon_assets.cli.main import main
@@ -305,7 +305,7 @@ def test_self_test_check_fails_when_the_search_is_broken(world, array, damage):
     path = unioned(world)
     arrays, about = map_arrays(path)
     write_arrays(path, arrays | {array: damage(arrays[array])}, about=about)
-    result = run_check(self_tests_are_found, world)
+    result = run_check(self_tests_pass, world)
     assert (result.passed, result.severity.value) == (False, "ERROR")
     assert result.metadata["n_problems"].value > 0
     assert "the planted item (jsonl.zst)" in said(result)
@@ -323,25 +323,25 @@ def test_self_test_check_fails_when_the_index_is_that_of_another_benchmark(world
     }
     remove(world.store.root / "search")
     shutil.copyfile(parts["ledger"], parts["harbor"])
-    result = run_check(self_tests_are_found, world)
+    result = run_check(self_tests_pass, world)
     assert "| harbor: test" in said(result)
     assert "| ledger: test" not in said(result)
     shutil.copyfile(parts["short"], parts["harbor"])
-    assert "an index of 3 records" in said(run_check(self_tests_are_found, world))
+    assert "an index of 3 records" in said(run_check(self_tests_pass, world))
 
 
 def test_self_test_check_fails_when_the_settings_find_nothing(world):
     world.policy = {"eval_min_token_length": 1000}
     with pytest.raises(PipelineError, match="self_tests_pass"):
         world.run(until="scan")
-    result = run_check(self_tests_are_found, world)
+    result = run_check(self_tests_pass, world)
     assert "no item that any detector can find" in said(result)
     assert "| harbor | aligned |" in result.metadata["nothing_to_plant"].value
 
 
 def test_self_test_check_says_of_which_benchmark_nothing_can_be_planted_and_passes(half_blind):
     half_blind.start(until="scan")
-    result = run_check(self_tests_are_found, half_blind)
+    result = run_check(self_tests_pass, half_blind)
     assert result.passed
     assert result.metadata["nothing_to_plant"].value.splitlines()[2:] == ["| short | decon |"]
 
@@ -349,7 +349,7 @@ def test_self_test_check_says_of_which_benchmark_nothing_can_be_planted_and_pass
 def test_self_tests_leave_nothing_behind_among_what_was_scanned(world):
     world.start()
     before = {path for path in world.store.root.rglob("*") if path.is_file()}
-    assert run_check(self_tests_are_found, world).passed
+    assert run_check(self_tests_pass, world).passed
     assert {path for path in world.store.root.rglob("*") if path.is_file()} == before
 
 

@@ -47,7 +47,7 @@ from decon_core.features.blends.verify import BlendVerification, verify_blend
 from decon_core.planner import Plan
 from decon_core.storage.drafts import locked_or_refused
 from decon_core.storage.files import read_json
-from decon_core.wording import counted
+from decon_core.wording import counted, percent
 
 if TYPE_CHECKING:
     from decon_core.features.blends.rewording_requests import RewordingPlan
@@ -247,6 +247,6 @@ def _row(blender: Blender, declared: Blend) -> Sequence[str]:
     return (
         *(declared.name, declared.of, "yes"),
         *(f"{totals[name]:,}" for name in ("n_documents", "n_tokens", "n_test_texts")),
-        f"{totals['n_test_tokens'] / max(totals['n_tokens'], 1):.2%}",
+        percent(totals["n_test_tokens"] / max(totals["n_tokens"], 1)),
         f"{max(source['passes'] for source in manifest['sources']):g}",
     )

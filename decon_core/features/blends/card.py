@@ -12,7 +12,7 @@ from typing import Any
 from decon_core.mixtures.card import size_of
 from decon_core.mixtures.composition import ITEMS as ITEMS_OF_BENCHMARKS
 from decon_core.mixtures.composition import NO_LABELS, Amount, Labels, phase_heads, phase_rows
-from decon_core.wording import render
+from decon_core.wording import percent, render
 
 Value = Mapping[str, Any]
 
@@ -83,7 +83,7 @@ def drawn_rows(account: Value) -> list[list[str]]:
             source["source"],
             f"{source['n_drawn']:,}",
             f"{source['n_drawn_tokens']:,}",
-            f"{source['share_of_tokens']:.2%}",
+            percent(source["share_of_tokens"]),
         ]
         for phase in account["phases"]
         for source in phase["sources"]
@@ -111,7 +111,7 @@ def item_rows(account: Value) -> list[list[str]]:
             ", ".join(f"{split}: {n:,}" for split, n in contamination["texts_by_split"].items()),
             contamination["declared"]["form"],
             *(f"{contamination[name]:,}" for name in _ITEM_COUNTS),
-            f"{contamination['first_at']:.1%} to {contamination['last_at']:.1%}",
+            f"{percent(contamination['first_at'])} to {percent(contamination['last_at'])}",
         ]
         for contamination in account["contamination"]
     ]

@@ -12,7 +12,7 @@ from decon_core.features.game.model import Floats, Game, Solution, best_levels, 
 from decon_core.storage.files import atomic_path, write_plain_json
 from decon_core.storage.store import Store
 from decon_core.text_tables import as_csv
-from decon_core.wording import render
+from decon_core.wording import percent, render
 
 PICTURE = "game.svg"
 
@@ -57,7 +57,7 @@ def line(solution: Solution) -> tuple[str, ...]:
     return (
         f"{solution.level:.3f}",
         solution.case,
-        f"{solution.detection:.1%}",
+        percent(solution.detection),
         f"{solution.advantage:+.3f}",
         f"{solution.payoff + 0.0:+.3f}",
         deterring,

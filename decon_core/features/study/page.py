@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from decon_core.features.study.arms.differences import Comparison, Difference
 from decon_core.features.study.exposure.effects import Effect
 from decon_core.text_tables import interval, number, p_value, signed
-from decon_core.wording import counted
+from decon_core.wording import counted, percent
 
 HEADS = (
     "arm", "benchmark", "metric", "filter", "items", "score", "baseline", "difference",
@@ -43,7 +43,7 @@ def line(row: Difference) -> tuple[str, ...]:
         signed(row.difference),
         interval(row.low, row.high),
         p_value(row.p),
-        "" if row.relative is None else f"{row.relative:+.1%}",
+        "" if row.relative is None else percent(row.relative, sign="+"),
         row.compared_on,
     )
 

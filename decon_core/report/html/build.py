@@ -16,6 +16,7 @@ from typing import Any
 from decon_core.config.load import Config
 from decon_core.feature import feature_hooks
 from decon_core.report.html.gather import MOST_PAIRS, Facts, gather
+from decon_core.report.html.opening import Scanned
 from decon_core.report.html.pairs import chunks, columns, documents
 from decon_core.report.html.sections import Section, overview
 from decon_core.storage.checksums import seal_page
@@ -55,12 +56,18 @@ def write_page(
     *,
     most_pairs: int = MOST_PAIRS,
     additions: Sequence[Addition] = (),
+    scanned: Scanned | None = None,
 ) -> None:
-    """Write the page of a report. The same report and additions give the same bytes."""
+    """Write the page of a report. The same report and additions give the same bytes.
+
+    `scanned`: the scan of a folder that made the report, for the commands on the page.
+    """
     facts = gather(report, most_pairs=most_pairs)
     first = {
         "run": {name: facts.run.get(name) for name in ("state", "made_by")},
-        "overview": overview(facts, [addition.section() for addition in additions]),
+        "overview": overview(
+            facts, [addition.section() for addition in additions], scanned=scanned
+        ),
         "columns": columns(facts),
     }
     body = "\n".join((_SCRIPTS_HERE / f"{name}.js").read_text("utf-8") for name in _SCRIPTS)

@@ -24,10 +24,12 @@ _LEGEND_PIXELS = 34
 _BINS = 50  # of the view score_histogram
 _FEW = 10  # with a tick at every integer, more would overlap
 
-# Of the heat map; width of a count and a share; on narrow screens the figure scrolls.
-_SQUARE_PIXELS = 56
+# Of the heat map; width of a count and a share; on narrow screens the figure scrolls. With many
+# sources there is room for a count.
+_SQUARE_PIXELS, _SMALL_SQUARE_PIXELS = 56, 30
+_MANY_SOURCES = 12
 _SOURCE_CHARACTERS = 14  # per line above a column
-_NAME_PIXELS = 190
+_NAME_PIXELS, _SCALE_PIXELS = 190, 60
 
 _FIXED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _TRACES, _LAYOUTS = _FIXED["traces"], _FIXED["layouts"]
@@ -69,7 +71,10 @@ def rates(benchmarks: Rows) -> Chart:
     tops = [100 * max(row["high"], row["no_answer_rate"]) for row in rows]
     top = max(tops, default=1.0)
     layout = _lines([*map(wrapped, _split_names(rows))])
-    layout["xaxis"] |= {"title": {"text": "items, %"}, "range": [-top / 50, top * 1.04]}
+    layout["xaxis"] |= {
+        "title": {"text": "leaked of the items that can be checked, in %"},
+        "range": [-top / 50, top * 1.04],
+    }
     if chosen:
         layout |= _LAYOUTS["legend"]
         layout["height"] += _LEGEND_PIXELS
@@ -171,7 +176,7 @@ def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
         n_items[row["benchmark"]] += row["n_items"] or 0
     n_leaked = Counter({(row["benchmark"], row["source"]): row["n_leaked"] for row in cells})
     names = sorted(n_items, key=lambda name: (-sum(n_leaked[name, one] for one in sources), name))
-    names = names[:MOST_LINES]
+    names, is_dense = names[:MOST_LINES], len(sources) > _MANY_SOURCES
 
     def squares(value: Callable[[str, str, int], Any]) -> list[list[Any]]:
         return [[value(name, one, n_leaked[name, one]) for one in sources] for name in names]
@@ -180,7 +185,7 @@ def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
         return 100 * n / max(1, n_items[name])
 
     def text(name: str, _source: str, n: int) -> str:
-        of_items = f"<br>{share(n, n_items[name])}" if n_items[name] else ""
+        of_items = f"<br>{share(n, n_items[name])}" if n_items[name] and not is_dense else ""
         return f"{count(n)}{of_items}" if n else ""
 
     def hover_text(name: str, source: str, n: int) -> str:
@@ -198,16 +203,20 @@ def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
         "customdata": squares(lambda name, source, _n: [name, source]),
         "zmax": max((percent(*key, n) for key, n in n_leaked.items()), default=1),
     }
-    layout = _lines([wrapped(name) for name in names], least_lines=2)
+    layout = _lines([wrapped(name) for name in names], least_lines=1 if is_dense else 2)
     layout["xaxis"] |= {
         "side": "top",
         "showgrid": False,
         "tickvals": [*range(len(sources))],
-        "ticktext": [wrapped(source, _SOURCE_CHARACTERS) for source in sources],
+        "ticktext": [
+            label(source) if is_dense else wrapped(source, _SOURCE_CHARACTERS) for source in sources
+        ],
+        **({"tickangle": -90} if is_dense else {}),
         "range": [-0.5, len(sources) - 0.5],
     }
     layout["yaxis"] |= {"showgrid": False}
-    width = _NAME_PIXELS + _SQUARE_PIXELS * len(sources)
+    square = _SMALL_SQUARE_PIXELS if is_dense else _SQUARE_PIXELS
+    width = _NAME_PIXELS + square * len(sources) + _SCALE_PIXELS
     opens = ("benchmark", "source")
     told = descriptions.heat(names, sources, n_leaked)
     return Chart("Leaked items by benchmark and source", [trace], layout, told, opens, width)
@@ -280,7 +289,7 @@ def calibration(rows: Rows) -> Chart:
     ]
     layout = _frame(260)
     layout["xaxis"] = {"title": {"text": "score"}}
-    layout["yaxis"] = {"title": {"text": "probability, %"}, "range": [-2, 102]}
+    layout["yaxis"] = {"title": {"text": "probability, in %"}, "range": [-2, 102]}
     return Chart("Probability of a duplicate", traces, layout, descriptions.calibration(rows))
 
 

@@ -58,10 +58,11 @@ FROM by_benchmark b JOIN flow f USING (benchmark, split)
 ORDER BY b.leak_rate DESC NULLS LAST, b.n_items DESC, benchmark, split
 
 -- name: ranked
--- Benchmarks, all splits together, and the source from which most of their items leaked.
+-- Benchmarks, all splits together, and where most of their items leaked from: the source, or the shard if
+-- there is only one source.
 SELECT b.*, n_leaked_checkable / nullif(n_checkable, 0) AS rate,
        wilson_low(n_leaked_checkable, n_checkable) AS low,
-       wilson_high(n_leaked_checkable, n_checkable) AS high, s.source
+       wilson_high(n_leaked_checkable, n_checkable) AS high, s.place
 FROM (
     SELECT benchmark, sum(n_leaked)::BIGINT AS n_leaked,
            sum(n_checkable)::BIGINT AS n_checkable,
@@ -71,8 +72,14 @@ FROM (
     FROM by_benchmark GROUP BY benchmark
 ) b
 LEFT JOIN (
-    SELECT benchmark, arg_min(source, (-n_leaked, source)) AS source
-    FROM by_benchmark_and_source WHERE n_leaked > 0 GROUP BY benchmark
+    SELECT benchmark, arg_min(place, (-n, place)) AS place
+    FROM (
+        SELECT benchmark, count(DISTINCT (split, instance_index)) AS n,
+               CASE WHEN (SELECT count(DISTINCT source) FROM shards) > 1
+                    THEN source ELSE shard_name END AS place
+        FROM findings WHERE is_contaminated GROUP BY benchmark, place
+    )
+    GROUP BY benchmark
 ) s USING (benchmark)
 ORDER BY rate DESC NULLS LAST, n_leaked DESC, n_no_answer + n_review DESC, benchmark
 
@@ -224,8 +231,8 @@ LEFT JOIN (
     FROM judged_pairs WHERE judge <> 'person' GROUP BY pair
 ) j USING (pair)
 LEFT JOIN probabilities_in_words q USING (pair)
+WHERE p.pair IN (SELECT pair FROM pairs ORDER BY priority, pair LIMIT $most_pairs)
 ORDER BY p.is_contaminated DESC, p.is_no_answer DESC, p.needs_review DESC, p.score DESC, p.pair
-LIMIT $most_pairs
 
 -- name: places
 -- The first documents of every pair with several documents, leaks first.
@@ -233,7 +240,8 @@ WITH first AS (
     SELECT pair, row_number() OVER (
         ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC, score DESC, pair
     ) AS number
-    FROM pairs ORDER BY number LIMIT $most_pairs
+    FROM pairs
+    WHERE pair IN (SELECT pair FROM pairs ORDER BY priority, pair LIMIT $most_pairs)
 )
 SELECT pair, pair_documents.source, pair_documents.shard_name, pair_documents.row,
        pair_documents.doc_id

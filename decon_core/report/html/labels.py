@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import unicodedata
 
+from decon_core.wording import percent
+
 _ELLIPSIS = "…"
 LONGEST_LABEL = 30
 MOST_CHARACTERS = 200  # of a name on several lines
@@ -70,10 +72,4 @@ def count(n: float) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """Format a share as percent; small shares keep two significant digits."""
-    if not whole:
-        return "–"
-    percent = 100 * part / whole
-    if percent == 0:
-        return "0 %"
-    return f"{percent:.1f} %" if percent >= 0.1 else f"{percent:.2g} %"
+    return percent(part / whole) if whole else "–"

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from decon_core.report.html.gather import Facts, Rows
 from decon_core.report.html.labels import count, share, shown
 from decon_core.wording import counted
 
+_CHECK = "Fail a build above a leak rate"
 _MOST_RANKED = 12  # benchmarks; the section of leak rates has all
 
 
-def opening(facts: Facts) -> dict[str, Any]:
-    """Return the verdict and its tone, the ranked benchmarks, and the next steps."""
+@dataclass(frozen=True)
+class Scanned:
+    """The folder of the `decon-assets scan` that made a report, and the report's database."""
+
+    folder: Path
+    database: Path
+
+
+def opening(facts: Facts, scanned: Scanned | None = None) -> dict[str, Any]:
+    """Return the verdict and its tone, the ranked benchmarks, and the next steps.
+
+    `scanned`: given if a `decon-assets scan` made the report; it has no decon.toml to work with.
+    """
     ranked = facts["ranked"]
     verdict = _verdict(facts)
     n_left = max(0, len(ranked) - _MOST_RANKED)
@@ -28,13 +43,13 @@ def opening(facts: Facts) -> dict[str, Any]:
                 "leaked": _leaked_of(
                     row["n_leaked_checkable"], row["n_checkable"], row["n_leaked"]
                 ),
-                "source": shown(row["source"]) if row["source"] else "–",
+                "source": shown(row["place"]) if row["place"] else "–",
                 "open": row["n_no_answer"] + row["n_review"],
             }
             for row in ranked[:_MOST_RANKED]
         ],
-        "left_out": f"{counted(n_left, 'more benchmark')} below." if n_left else "",
-        "next": [*_next_steps(facts)],
+        "left_out": f"{counted(n_left, 'more benchmark')}" if n_left else "",
+        "next": [*(_after_scan(facts, scanned) if scanned else _next_steps(facts))],
     }
 
 
@@ -50,16 +65,13 @@ def _tone(facts: Facts) -> str:
 def _verdict(facts: Facts) -> str:
     totals = facts.totals
     n_open, n_no_answer = totals["n_review"], totals["n_no_answer"]
-    waiting = (
-        f"{counted(n_open, 'item')} may have leaked, changed or in part: to be reviewed."
-        if n_open
-        else ""
-    )
+    items = counted(n_open, "more item" if totals["n_leaked"] else "item")
+    waiting = f"{items} {'needs' if n_open == 1 else 'need'} review." if n_open else ""
     if totals["n_leaked"]:
         worst = _worst(facts["ranked"])
         return " ".join(filter(None, [_leaked(facts), worst, waiting]))
     if n_open or n_no_answer:
-        questions = f"{counted(n_no_answer, 'question')} found without an answer."
+        questions = f"{counted(n_no_answer, 'question')} found without the answer."
         said = ["No leak is confirmed.", waiting, questions if n_no_answer else ""]
         return " ".join(filter(None, said))
     if not totals["n_checkable"]:
@@ -85,9 +97,9 @@ def _items(facts: Facts) -> str:
 
 
 def _worst(ranked: Rows) -> str:
-    """Name the benchmark with the highest rate, and the source that most of it is in."""
+    """Name the benchmark with the highest rate, and where most of it comes from."""
     worst = ranked[0]
-    source = f"mainly from {shown(worst['source'])}" if worst["source"] else ""
+    source = f"mainly from {shown(worst['place'])}" if worst["place"] else ""
     if len(ranked) == 1 or not worst["rate"]:
         return f"They are {source}." if source else ""
     leaked = _leaked_of(worst["n_leaked_checkable"], worst["n_checkable"], worst["n_leaked"])
@@ -116,5 +128,19 @@ def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
         yield {"text": text, "command": f"decon-assets mixture verify {name}"}
     if facts.totals["n_leaked"] and not facts["mixtures"]:
         yield {"text": "Remove the leaks: add a [[mixture]]", "command": "decon-assets run"}
-    text = "Fail a build above a leak rate"
-    yield {"text": text, "command": "decon-assets check --max-rate 0.01"}
+    yield {"text": _CHECK, "command": "decon-assets check --max-rate 0.01"}
+
+
+def _after_scan(facts: Facts, scanned: Scanned) -> Iterator[dict[str, Any]]:
+    folder, database = (shlex.quote(str(path)) for path in (scanned.folder, scanned.database))
+    if facts.notice:
+        yield {"text": "Scan what is missing", "command": "repeat the command of the scan"}
+    if n := facts.totals["n_review_pairs"]:
+        text = f"Review {counted(n, 'doubtful finding')}"
+        command = f"decon-assets review --report {database} --verdicts verdicts.jsonl"
+        yield {"text": text, "filter": {"call": "review"}, "command": command}
+    if facts.totals["n_leaked"]:
+        text = "Write the corpus without the leaks"
+        yield {"text": text, "command": "decon-assets init --corpus … --evals …"}
+    command = f"decon-assets check --report {folder} --max-rate 0.01"
+    yield {"text": _CHECK, "command": command}

@@ -20,7 +20,7 @@ from decon_core.report.html import charts
 from decon_core.report.html.charts import Chart, by_detector
 from decon_core.report.html.gather import Facts, Row, Rows
 from decon_core.report.html.labels import beginning, count, share, shown
-from decon_core.report.html.opening import opening
+from decon_core.report.html.opening import Scanned, opening
 from decon_core.wording import counted, render
 
 ALL = "all benchmarks"
@@ -73,17 +73,22 @@ class Section:
     tables: Sequence[Table]
 
 
-def overview(facts: Facts, of_features: Sequence[Section] = ()) -> dict[str, Any]:
-    """Return the overview; the sections of features come last."""
+def overview(
+    facts: Facts, of_features: Sequence[Section] = (), *, scanned: Scanned | None = None
+) -> dict[str, Any]:
+    """Return the overview; the sections of features come last. `scanned`: as of `write_page`."""
     sections = [*(section(key, facts) for key in _LAYOUT["sections"]), *of_features]
+    shown_sections = [one for one in sections if one.choices or any(t.rows for t in one.tables)]
+    empty = [one for one in sections if one not in shown_sections]
     return {
-        "opening": opening(facts),
+        "opening": opening(facts, scanned),
         "headlines": headlines(facts),
         "words": scope(facts),
         "notes": _sentences("notes", facts),
         "about": [*about(facts)],
         "corpus": corpus(facts),
-        "sections": [*map(asdict, sections)],
+        "sections": [*map(asdict, shown_sections)],
+        "empty": [{"key": one.key, "title": one.title, "words": one.words} for one in empty],
         "notice": facts.notice,  # shown on every view of an incomplete report
     }
 
@@ -96,7 +101,7 @@ def headlines(facts: Facts) -> list[dict[str, str]]:
     n_contaminated = totals["n_contaminated_documents"]
     n_no_answer = totals["n_no_answer_documents"]
     part = f"; {count(n_with_part)} with part of it" if n_with_part else ""
-    no_answer = f"found without the answer: {_of(n_no_answer, n_documents)}"
+    no_answer = _of(n_no_answer, n_documents)
     rows = [
         (n_leaked, "items leaked", _of_checkable(totals["n_leaked_checkable"], n_checkable)),
         (n_with_answer, "of them with their answer", _of(n_with_answer, n_leaked) + part),
@@ -104,12 +109,12 @@ def headlines(facts: Facts) -> list[dict[str, str]]:
         (n_no_answer, "more hold a question without its answer", no_answer),
         (
             facts.n_unknown,
-            "items not found that no detector can find",
+            "items that cannot be checked",
             "total unknown" if facts.n_unknown is None else _of(facts.n_unknown, n_items),
         ),
     ]
     if n_review := totals["n_review_documents"]:
-        note = f"found in a way that is no proof: {_of(n_review, n_documents)}"
+        note = f"similar text: {_of(n_review, n_documents)}"
         rows.insert(4, (n_review, "more need review", note))
     return [
         {"value": "–" if n is None else count(n), "name": name, "note": note}
@@ -167,15 +172,15 @@ def _of(part: int, whole: int | None) -> str:
 
 def _of_checkable(n_leaked: int, n_checkable: int | None) -> str:
     if not n_checkable:
-        return "total unknown" if n_checkable is None else "rate unknown: no item can be found"
-    of_checkable = f"{count(n_leaked)} of the {count(n_checkable)} that can be found"
+        return "total unknown" if n_checkable is None else "rate unknown: no item can be checked"
+    of_checkable = f"{count(n_leaked)} of {count(n_checkable)} that can be checked"
     return f"{of_checkable}, {share(n_leaked, n_checkable)}"
 
 
 def section(key: str, facts: Facts) -> Section:
     """Build a section; without rows of the query that it needs, it says that there are none."""
     layout = _LAYOUT["sections"][key]
-    values = {"least_answer": f"{LEAST_ANSWER_OVERLAP:.0%}", "notice": facts.notice}
+    values = {"least_answer": f"{100 * LEAST_ANSWER_OVERLAP:.0f} %", "notice": facts.notice}
     words = [sentence.format_map(values) for sentence in layout.get("words", ())]
     blank = Section(key, layout["title"], words, (), ())
     if "needs" in layout and not facts[layout["needs"]]:

@@ -15,6 +15,7 @@ from decon_core.errors import Problem
 from decon_core.report.open import opened, rows_of
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.store import Store
+from decon_core.wording import percent
 
 _FILE = "leak_rates_of_checkable.json"
 
@@ -86,5 +87,5 @@ def _moved(now: Rates, before: Rates, names: list[str], most: float) -> Iterator
         if is_moved and now["thresholds"] == before["thresholds"]:
             why.append("the thresholds of this benchmark")
         remedy = f"changed since: {', '.join(why)}" if why else _UNEXPLAINED
-        found = f"{rate:.1%} of {row['n_checkable']} items that can be found leaked"
-        yield Problem(name, found, f"{rate_before:.1%} ± {most:.1%}", remedy)
+        found = f"{percent(rate)} of {row['n_checkable']} items that can be found leaked"
+        yield Problem(name, found, f"{percent(rate_before)} ± {percent(most)}", remedy)

@@ -84,8 +84,8 @@ def format_headline(report: Path) -> str:
         documents = f"{n_leaks:,} of {counted(n, 'document')}"
     policy = json.loads(counts["policy"] or "{}")
     left_out = "" if keeps_no_answer(policy) else f"; {QUESTIONS_LEFT_OUT}"
-    questions = f"{n_questions:,} more {hold(n_questions)} a question without its answer"
-    lines = [f"{documents} {hold(n_leaks)} a leak; {questions}{left_out}"]
+    questions = f"; {n_questions:,} more {hold(n_questions)} a question without its answer"
+    lines = [f"{documents} {hold(n_leaks)} a leak{questions if n_questions else ''}{left_out}"]
     if n_review := counts["n_review"]:
         lines.append(
             f"{n_review:,} more {hold(n_review)} only similar text that nobody has reviewed "

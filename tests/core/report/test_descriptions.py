@@ -25,7 +25,7 @@ def test_rates_name_the_highest_and_the_lowest():
     text = descriptions.rates([rate("a", 1), rate("b", 4, 1), rate("c", 2)])
     assert "Highest: b test with 40.0 %, interval 20.0 % to 80.0 %." in text
     assert "Lowest: a test with 10.0 %" in text
-    assert text.endswith("1 item found without its answer.")
+    assert text.endswith("1 item found without the answer.")
 
 
 def test_equal_rates_have_no_lowest():

@@ -28,9 +28,9 @@ RANKED = [
         "rate": 1 / 3,
         "low": 0.1,
         "high": 0.6,
-        "source": "web",
+        "place": "web",
     },
-    {**COUNTS, **CLEAN, "benchmark": "poll", "source": None},
+    {**COUNTS, **CLEAN, "benchmark": "poll", "place": None},
 ]
 MIXTURE = {"mixture": "clean", "n_documents_in": 1_200, "n_documents_out": 1_190}
 
@@ -46,7 +46,7 @@ def opened(*, notice="", ranked=RANKED, mixtures=(), **totals):
 
 
 MOSTLY = "3 of 18 items that can be checked leaked (16.7 %). They are mainly from web."
-WAITING = "2 items may have leaked, changed or in part: to be reviewed."
+WAITING = "2 items need review."
 GREEN = "No leak: none of the 18 items that can be checked is in the documents."
 LEAKED = {"n_leaked": 3, "n_leaked_checkable": 3}
 
@@ -67,7 +67,7 @@ LEAKED = {"n_leaked": 3, "n_leaked_checkable": 3}
         (
             {**LEAKED, "ranked": RANKED[:1], "n_review": 1},
             "leaked",
-            f"{MOSTLY} 1 item may have leaked, changed or in part: to be reviewed.",
+            f"{MOSTLY} 1 more item needs review.",
         ),
         (
             {"n_leaked": 4, "n_leaked_checkable": 3, "ranked": RANKED[:1]},
@@ -83,7 +83,7 @@ LEAKED = {"n_leaked": 3, "n_leaked_checkable": 3}
         (
             {"n_review": 2, "n_no_answer": 1},
             "open",
-            f"No leak is confirmed. {WAITING} 1 question found without an answer.",
+            f"No leak is confirmed. {WAITING} 1 question found without the answer.",
         ),
         ({}, "clean", GREEN),
         ({"n_unreadable": 1}, "open", GREEN),
@@ -105,7 +105,7 @@ def test_benchmarks_are_ranked_and_those_left_out_are_counted():
     said = opened(**LEAKED, ranked=RANKED[:1] + RANKED[1:] * 20)
     assert [row["leaked"] for row in said["ranked"]] == ["3 of 9"] + ["0 of 9"] * 11
     assert said["ranked"][0]["filter"] == {"benchmark": "quiz"}
-    assert said["left_out"] == "9 more benchmarks below."
+    assert said["left_out"] == "9 more benchmarks"
     assert opened()["left_out"] == ""
 
 

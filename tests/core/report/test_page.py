@@ -261,21 +261,19 @@ def test_where_all_is_well_nothing_is_warned_of(tmp_path):
     assert data_of(tmp_path / "r.html", "overview")["notes"] == []
 
 
-def test_a_page_that_lacks_pairs_says_so_and_has_the_best(report, tmp_path):
-    write_page(report, tmp_path / "p.html", most_pairs=12)
+def test_a_page_that_lacks_pairs_says_so_and_has_the_first_by_priority(tmp_path):
+    pairs = [
+        {"pair": f"{n:016x}", "score": n / 10, "is_contaminated": n > 4, "priority": (7 * n) % 10}
+        for n in range(10)
+    ]
+    report = write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=pairs)
+    write_page(report, tmp_path / "p.html", most_pairs=4)
     columns = data_of(tmp_path / "p.html", "columns")
-    everything = gather(report).pairs.to_pylist()
-    best = sorted(
-        everything,
-        key=lambda row: (
-            *(not row["is_contaminated"], not row["is_no_answer"]),
-            *(-row["score"], row["pair"]),
-        ),
-    )[:12]
-    assert columns["plain"]["pair"] == [row["pair"] for row in best]
-    assert (columns["n"], columns["n_all"]) == (12, len(everything))
+    kept = sorted((one for one in pairs if one["priority"] < 4), key=lambda one: -one["score"])
+    assert columns["plain"]["pair"] == [one["pair"] for one in kept]
+    assert (columns["n"], columns["n_all"]) == (4, 10)
     notes = " ".join(data_of(tmp_path / "p.html", "overview")["notes"])
-    assert f"the first 12 of {len(everything)} pairs" in notes
+    assert "This page has 4 of 10 pairs" in notes
 
 
 def test_a_mixture_of_other_inputs_is_named_and_not_counted(tmp_path):
@@ -553,7 +551,7 @@ def test_what_hides_in_a_name_is_shown_as_its_number():
 
 def test_a_small_share_is_not_told_as_none():
     assert [labels.share(part, 100_000) for part in (0, 3, 50, 12_345)] == [
-        *("0 %", "0.003 %", "0.05 %", "12.3 %"),
+        *("0 %", "0.0030 %", "0.050 %", "12.3 %"),
     ]
 
 

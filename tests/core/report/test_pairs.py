@@ -56,6 +56,25 @@ def ask(report, query):
         return connection.execute(query).fetchall()
 
 
+def test_of_a_limit_every_benchmark_has_a_share_and_the_doubtful_pairs_stay(bench, make_words):
+    """Of ten copies of one benchmark and one of another, with ever fewer words of the questions."""
+    words = {name: [make_words((name, n), 30) for n in range(10)] for name in ("quiz", "poll")}
+    versions = bench.prepare(
+        {name: [(question, None, None) for question in asked] for name, asked in words.items()}
+    )
+    copies = [" ".join(asked.split()[: 30 - n]) for n, asked in enumerate(words["quiz"])]
+    pack = bench.pack({"a.jsonl": [*copies, words["poll"][0]]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    report_of(bench.store, [pack], versions, bench.policy, showing=Report(most_pairs=3))
+    kept = ask(bench.store.report, "FROM pairs SELECT benchmark, score WHERE text IS NOT NULL")
+    ((lowest, highest),) = ask(
+        bench.store.report,
+        "SELECT min(score), max(score) FROM pairs WHERE is_contaminated AND benchmark = 'quiz'",
+    )
+    assert {name for name, _ in kept} == {"poll", "quiz"}
+    assert {score for name, score in kept if name == "quiz"} <= {lowest, highest}
+
+
 def test_the_same_words_in_several_documents_are_one_pair(scanned):
     found = ask(
         report(scanned),

@@ -16,7 +16,7 @@ function showOverview(overview, run) {
   element("contents").append(
     ...overview.sections.map(({ key, title }) => made("a", { id: `to-${key}`, href: `#${key}`, text: title })),
   );
-  element("sections").append(...overview.sections.map(section));
+  element("sections").append(...overview.sections.map(section), ...emptySections(overview.empty));
   element("made").textContent = `Made by ${plain(run.made_by) || "an unknown program"} from report ${plain(run.state) || "unknown"}.`;
 }
 
@@ -38,7 +38,7 @@ function showOpening({ tone, verdict, ranked, left_out, next }) {
   const table = made("table", { id: "ranked" }, made("thead", {}, made("tr", {}, ...heads.map((text, at) => made("th", { scope: "col", colspan: at === 1 ? 2 : null, text })))), made("tbody", {}, ...rows));
   const steps = next.map((step) => made("li", {}, ...nextStep(step)));
   if (rows.length) element("opening").append(made("div", { class: "scrolls", role: "region", tabindex: "0", "aria-label": "Benchmarks by leak rate" }, table));
-  if (left_out) element("opening").append(made("p", { class: "left-out", text: left_out }));
+  if (left_out) element("opening").append(made("p", { class: "left-out" }, made("a", { href: "#rates", text: left_out })));
   element("opening").append(made("h2", { class: "next", text: "Next" }), made("ol", { class: "next" }, ...steps));
 }
 
@@ -64,6 +64,17 @@ function headline({ value, name, note }) {
     made("span", { text: name }),
     made("small", { text: note.replaceAll(" %", "\u00a0%") }),
   );
+}
+
+// What has nothing to show: a line each.
+function emptySections(sections) {
+  if (!sections.length) return [];
+  const lines = sections.map(({ key, title, words }) =>
+    made("li", { id: key }, made("b", { text: `${title}: ` }), made("span", { text: words.join(" ") })),
+  );
+  const node = made("section", { id: "empty", "aria-labelledby": "empty-title" });
+  node.append(made("h2", { id: "empty-title", text: "Nothing to show" }), made("ul", { class: "empty" }, ...lines));
+  return [node];
 }
 
 function section({ key, title, words, choices, tables }) {
@@ -102,11 +113,11 @@ function putSection(key) {
 }
 
 function showLinkedSection(key, params) {
-  const node = [...element("sections").children].find(({ id }) => id === key);
+  const node = [...element("sections").querySelectorAll("section, .empty > li")].find(({ id }) => id === key);
   if (!node) return tellMissing(key && key !== "overview" ? [quoted("section", key)] : []);
   const missing = unknownSettings(params, ["of", "open"]);
   missing.push(...chooseView(node, params.get("of") ?? ""), ...unfold(node, params.get("open") ?? ""));
-  element(`to-${key}`).href = location.hash;
+  if (element(`to-${key}`)) element(`to-${key}`).href = location.hash;
   node.scrollIntoView();
   tellMissing(missing);
 }

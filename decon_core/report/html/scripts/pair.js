@@ -66,7 +66,7 @@ function verdictBar(number) {
   const bar = made("div", { class: "verdicts", role: "group", "aria-label": "Your verdict" });
   const now = verdictOf(number);
   for (const [key, verdict] of Object.entries(VERDICTS)) {
-    const node = made("button", { type: "button", "aria-pressed": String(verdict === now), "aria-keyshortcuts": key, "data-verdict": verdict });
+    const node = made("button", { type: "button", "aria-pressed": String(verdict === now), "aria-keyshortcuts": key, "data-verdict": verdict, title: MEANINGS[verdict] });
     node.append(made("kbd", { text: key }), ` ${verdict}`);
     node.addEventListener("click", () => judgeShown(verdict));
     bar.append(node);
@@ -113,7 +113,7 @@ function facts(number) {
     if (share !== null) put(`${part} found`, meter(share, part), ` ${percent(share)}`);
   }
   if (call === "no-answer") put("no answer", "the question was found without its answer: neither a leak nor clean");
-  if (call === "review") put("review", "found in a way that is no proof: it counts as a leak by a verdict only");
+  if (call === "review") put("review", "similar text, unconfirmed: it counts as a leak only by a verdict");
   put("probability", plain(named("probability", number)));
   // Folded: a reviewer should decide before looking.
   if (own.judgement[number]) put("judged", made("details", {}, made("summary", { text: "by a model or a file" }), made("span", { text: plain(own.judgement[number]) })));

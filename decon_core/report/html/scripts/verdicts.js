@@ -1,6 +1,12 @@
 // Verdicts on pairs: stored in this browser until they are saved to a file.
 
 const VERDICTS = { l: "leak", t: "template", c: "common source", u: "unsure" };
+const MEANINGS = {
+  leak: "The training text contains the item, or gives its answer away.",
+  template: "They share only a form: instructions, boilerplate, a list of options.",
+  "common source": "Both quote the same public text, but the text does not contain the question.",
+  unsure: "It cannot be decided from these texts.",
+};
 const TAKEN_BACK = "none";
 
 // Shared by all reports: the id of a pair does not depend on the report, so a verdict stays valid in

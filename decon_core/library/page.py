@@ -1,0 +1,63 @@
+"""The report page of a scanned folder, `report.html`, and the database behind it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from decon_core.benchmarks.records import Version
+from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
+from decon_core.corpus.packs import Pack
+from decon_core.decisions.unread import UnreadRule
+from decon_core.decisions.verdicts import Verdicts
+from decon_core.library.as_report import read_folder
+from decon_core.storage.files import atomic_path
+from decon_core.storage.store import Store
+
+PAGE_FILE = "report.html"
+
+
+def write_report(
+    out: Path,
+    store: Store,
+    pack: Pack,
+    versions: Sequence[Version],
+    *,
+    policy: Policy,
+    verdicts: Verdicts,
+    source: Source,
+) -> None:
+    """Write the page of a scan, and its database in the store, if they are not current."""
+    from decon_core.mixtures.builder import Builder
+    from decon_core.report.build import build_report, is_current
+    from decon_core.report.html.build import write_page
+    from decon_core.report.html.opening import Scanned
+
+    builder = Builder(
+        store,
+        (pack,),
+        tuple(versions),
+        policy,
+        mixtures=(),
+        verdicts=verdicts,
+        unread=UnreadRule(((source.name, source.ignore),)),
+    )
+    if not is_current(builder) or not store.report_page.is_file():
+        build_report(builder)
+        write_page(store.report, store.report_page, scanned=Scanned(out, store.report))
+    with atomic_path(out / PAGE_FILE) as draft:
+        shutil.copyfile(store.report_page, draft)
+
+
+def write_report_of_sample(out: Path) -> None:
+    """Write the page of a scan of a sample: without texts, and marked as incomplete."""
+    from decon_core.report.html.build import write_page
+    from decon_core.report.html.opening import Scanned
+
+    with TemporaryDirectory(prefix="decon-report-") as folder:
+        database = Path(folder) / "report.duckdb"
+        read_folder(out, database)
+        write_page(database, out / PAGE_FILE, scanned=Scanned(out, database))
