@@ -48,9 +48,18 @@ _MAX_BENCHMARKS_SHOWN = 100
 _ABOUT_WIDTH = 200
 _REASON_WIDTH = 400
 _RATES = (
-    *("benchmark", "n_items", "n_leaked", "n_checkable", "n_leaked_checkable"),
-    *("leak_rate", "low", "high"),
-    *("at_least", "at_most", "n_no_answer", "n_review"),
+    "benchmark",
+    "n_items",
+    "n_leaked",
+    "n_checkable",
+    "n_leaked_checkable",
+    "leak_rate",
+    "low",
+    "high",
+    "at_least",
+    "at_most",
+    "n_no_answer",
+    "n_review",
 )
 _REPORT_SCHEMA = pa.schema(
     column.with_name(f"{name}.{column.name}")
@@ -65,7 +74,9 @@ _COLUMNS_OF = {
     **feature_columns(),
 }
 # Assets of features that find places beside the scan, and of those with tables in the report.
-_NOMINATING = [name for one in all_features() if one.nominations for name in one.products]
+_NOMINATING = [
+    name for feature in all_features() if feature.nominations for name in feature.products
+]
 _ADDED = [name for feature in all_features() if feature.report for name in feature.products]
 
 _REPORT_ORIGINS = {
@@ -75,7 +86,12 @@ _REPORT_ORIGINS = {
     if table.origin and column in _COLUMNS_OF[table.origin].names
 }
 _MIXTURE_COLUMNS = (
-    *("mixture", "is_current", "n_documents_in", "n_documents_out", "n_cut", "n_tokens_out"),
+    "mixture",
+    "is_current",
+    "n_documents_in",
+    "n_documents_out",
+    "n_cut",
+    "n_tokens_out",
 )
 
 
@@ -124,7 +140,7 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     }
     engine = open_engine(config.tables, store)
     with closing(build_shares(builder, chosen, workers=wanted_workers(), engine=engine)) as done:
-        for one, pack, future in done:
+        for declared, pack, future in done:
             try:
                 share_of_pack = future.result()
             except DeconError as error:
@@ -132,16 +148,18 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
                 continue
             n = share_of_pack.counts
             n_kept = f"{n['n_documents_out']} of {n['n_documents_in']} documents"
-            context.log.debug(f"{one.name}, {pack.name}: {n_kept}, {n['n_cut']} of them cut")
-            key = share(pack=pack.name, mixture=one.name)
-            removed = {"list_of_removed": dg.MetadataValue.path(store.removed(one.name, pack.name))}
+            context.log.debug(f"{declared.name}, {pack.name}: {n_kept}, {n['n_cut']} of them cut")
+            key = share(pack=pack.name, mixture=declared.name)
+            removed = {
+                "list_of_removed": dg.MetadataValue.path(store.removed(declared.name, pack.name))
+            }
             reporter.report(key, {**_share_metadata(share_of_pack), **removed, **made_from})
             built[key] = share_of_pack
     n_packs, n_mixtures = (len({*names}) for names in zip(*keys, strict=True))
     scope = f"{counted(n_mixtures, 'mixture')} of {counted(n_packs, 'pack')}"
     if errors:
         scope = f"{scope}, {len(built)} of {counted(len(keys), 'share')} built"
-    total = sum((one.counts for one in built.values()), Counter[str]())
+    total = sum((product.counts for product in built.values()), Counter[str]())
     n_kept = f"{total['n_documents_out']:,} of {counted(total['n_documents_in'], 'document')} kept"
     context.log.info(f"{scope}, {n_kept}, {total['n_cut']:,} of them cut")
     if errors:
@@ -250,8 +268,8 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
         reasons = [gap.reason for gap in summary.gaps]
         context.log.warning(incomplete_notice(reasons, plan.n_shards))
     not_scanned = [
-        {"shard": one.shard.path, "reason": one.reason, "remedy": one.cause.remedy}
-        for one in summary.gaps
+        {"shard": gap.shard.path, "reason": gap.reason, "remedy": gap.cause.remedy}
+        for gap in summary.gaps
     ]
     return {
         "dagster/row_count": summary.n_items,
@@ -283,7 +301,7 @@ def _report_metadata(store: Store, config: Config) -> dict[str, object]:
         | {"folder": str(store.mixtures(row["mixture"]))}
         for row in summary["mixtures"]
     ]
-    tables = [{"table": name, "about": one.about} for name, one in TABLES.items()]
+    tables = [{"table": name, "about": table.about} for name, table in TABLES.items()]
     return {
         "leak_rates": leak_rates(rates),
         "by_benchmark": preview(rates, most=_MAX_BENCHMARKS_SHOWN),

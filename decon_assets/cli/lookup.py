@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from decon_core.decisions.lookup import FoundItems
 
-_NAME = "text"  # of the benchmark of a text on the command line
+_NAME = "text"  # The benchmark that holds a text of the command line.
 _MOST_ROWS = 50
 
 

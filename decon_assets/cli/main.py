@@ -232,7 +232,7 @@ class _Commands(PlainGroup):
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
         for group, commands in _commands().items():
-            if not commands:  # of features that were removed
+            if not commands:  # All features of the group were removed.
                 continue
             with formatter.section(group):
                 formatter.write_dl([(name, about) for name, (_, about) in commands.items()], 10)

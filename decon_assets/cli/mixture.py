@@ -63,23 +63,23 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
       decon-assets mixture list
     """
     builder, chosen = _open_mixtures(config, names)
-    # For each mixture, the totals of the packs for which it is up to date.
+    # The totals of the packs for which a mixture is up to date.
     built = {
-        one.name: [
-            read_json(builder.store.mixture_manifest(one.name, pack))["totals"]
-            for pack in builder.current_packs(one)
+        declared.name: [
+            read_json(builder.store.mixture_manifest(declared.name, pack))["totals"]
+            for pack in builder.current_packs(declared)
         ]
-        for one in chosen
+        for declared in chosen
     }
-    rows = [_mixture_row(builder, one, built[one.name]) for one in chosen]
+    rows = [_mixture_row(builder, declared, built[declared.name]) for declared in chosen]
     say_rows(rows, spare=("leaks of", "packs", "review", "cut"))
     if any(row["review"] for row in rows):
         say("review: documents with similar text that nobody has reviewed; they stay in a mixture")
         say('        unless its [mixture.leaks] has review = "remove" (docs/judge.md)')
-    for one in chosen:
-        if one.write == "mask":
-            n = counts_in(built[one.name])
-            say(f"{one.name}: {_masked(one, n['n_masked_tokens'], n['n_input_tokens'])}")
+    for declared in chosen:
+        if declared.write == "mask":
+            n = counts_in(built[declared.name])
+            say(f"{declared.name}: {_masked(declared, n['n_masked_tokens'], n['n_input_tokens'])}")
     for shard, problem in refused(builder.store, builder.packs):
         say(f"pack not built: {shard.name} could not be scanned: {problem}")
     say_undeclared(builder.store.mixtures("any").parent, builder.mixtures)
@@ -101,11 +101,13 @@ def verify_mixtures(
     """
     builder, chosen = _open_mixtures(config, names)
 
-    def describe(one: Mixture, found: MixtureVerification) -> str:
+    def describe(declared: Mixture, found: MixtureVerification) -> str:
         leaks = f"{counted(found.n_leaks, 'document')} with a leak"
-        text = f"{leaks}, {found.n_no_answer:,} without the answer, of {_leaks_of(builder, one)}"
-        if one.write == "mask":
-            text += f"; {_masked(one, found.n_masked_tokens, found.n_input_tokens)}"
+        text = (
+            f"{leaks}, {found.n_no_answer:,} without the answer, of {_leaks_of(builder, declared)}"
+        )
+        if declared.write == "mask":
+            text += f"; {_masked(declared, found.n_masked_tokens, found.n_input_tokens)}"
         return text
 
     engine = open_engine(load_config(config).tables, builder.store)
@@ -130,24 +132,26 @@ _TOTALS = {
 
 
 def _mixture_row(
-    builder: Builder, one: Mixture, built: Sequence[Mapping[str, Any]]
+    builder: Builder, declared: Mixture, built: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, object]:
-    cut, n = "masked" if one.write == "mask" else "cut", counts_in(built)
+    cut, n = "masked" if declared.write == "mask" else "cut", counts_in(built)
     return {
-        "mixture": one.name,
-        "takes": one.take if one.cut == "documents" else f"{one.take}, {one.cut} {cut}",
+        "mixture": declared.name,
+        "takes": declared.take
+        if declared.cut == "documents"
+        else f"{declared.take}, {declared.cut} {cut}",
         **{head: n[name] for head, name in _TOTALS.items()},
         "review": sum(totals["found"].get(REVIEW, 0) for totals in built),
         "packs": f"{len(built)} of {len(builder.packs)}",
-        "leaks of": _leaks_of(builder, builder.effective(one)) if one.needs_leaks else "",
+        "leaks of": _leaks_of(builder, builder.effective(declared)) if declared.needs_leaks else "",
     }
 
 
-def _masked(one: Mixture, n_masked: int, n_tokens: int) -> str:
+def _masked(declared: Mixture, n_masked: int, n_tokens: int) -> str:
     share = percent(n_masked / n_tokens if n_tokens else None)
-    return f"{n_masked:,} of {n_tokens:,} tokens of {one.tokenizer_name} masked ({share})"
+    return f"{n_masked:,} of {n_tokens:,} tokens of {declared.tokenizer_name} masked ({share})"
 
 
-def _leaks_of(builder: Builder, one: Mixture) -> str:
+def _leaks_of(builder: Builder, declared: Mixture) -> str:
     """Return the names of the benchmarks whose leaks a mixture selects by."""
-    return described(one.leaks, [version.benchmark for version in builder.versions])
+    return described(declared.leaks, [version.benchmark for version in builder.versions])

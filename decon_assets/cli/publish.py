@@ -186,7 +186,7 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
             say(f"\n{case.name}: {wrong}")
     said = f"\n{len(cases) - len(failed)} of {len(cases)} passed"
     say(said, tone="bad" if failed else "good")
-    n = sum(one["n_no_answer"] for one in summary["benchmarks"])
+    n = sum(row["n_no_answer"] for row in summary["benchmarks"])
     if n and limits.max_no_answer_rate is None:
         items = "1 item is" if n == 1 else f"{n:,} items are"
         say(f"{items} found without the answer, which no limit covers (--max-no-answer-rate)")

@@ -386,7 +386,7 @@ def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterat
         name, n = max(n_found.items(), key=itemgetter(1))
         add = f"--detectors {','.join([*outcome.n_unseen, name])}"
         yield f"{n:,} more {'item' if n == 1 else 'items'} of {benchmark} can be found with {add}"
-    n_unknown = sum(one.n_items - one.n_known_items for one in outcome.benchmarks)
+    n_unknown = sum(count.n_items - count.n_known_items for count in outcome.benchmarks)
     yield blind_spots(outcome.n_unseen, n_unknown)
     if outcome.n_common:
         n_common = f"{outcome.n_common:,}; see {out / results.COMMON_FILE}"
@@ -422,7 +422,7 @@ def _format_coverage(outcome: Outcome) -> str:
         others = f"{counted(n_single, 'row')} of the other shards"
         left_out.append(others if n_unread else f"{n_single:,} of {counted(outcome.n_rows, 'row')}")
     if skipped := outcome.unexpected:
-        names = [f"{one.path} ({one.why})" for one in skipped[:_MOST_SKIPPED_LISTED]]
+        names = [f"{file.path} ({file.why})" for file in skipped[:_MOST_SKIPPED_LISTED]]
         more = [f"others in {SKIPPED_FILE}"] if len(skipped) > len(names) else []
         left_out.append(f"{len(skipped):,} skipped: {', '.join([*names, *more])}")
     if n_set_aside := len(outcome.skipped) - len(outcome.unexpected):

@@ -51,25 +51,25 @@ def say_unread(plan: Plan) -> tuple[bool, bool]:
             say('mixtures of their packs are refused, without unreadable = "drop" in [policy]')
         say('the rows: decon-assets report --query "FROM unreadable"')
     unread = unread_texts(ledgers, plan.unread)
-    for one in unread:
-        say(f"\n{one.line()}")
-        say(f"if it may stay unread, add to its [[corpus.source]]:  {one.setting}")
+    for text in unread:
+        say(f"\n{text.line()}")
+        say(f"if it may stay unread, add to its [[corpus.source]]:  {text.setting}")
     return bool(unread) and plan.unread.is_blocking, bool(empty)
 
 
 def say_skipped(skipped: Sequence[Skipped], store: Store | None = None) -> None:
     """Print what lies beside the shards: all of it, or with a store a few and where the rest is."""
     for is_on_purpose, what in ((False, "not read"), (True, "not read, on purpose")):
-        named = [one for one in skipped if one.is_on_purpose == is_on_purpose]
-        for one in named[:_MOST_SKIPPED_LISTED] if store else named:
-            say(f"{what}: {one}")
+        named = [file for file in skipped if file.is_on_purpose == is_on_purpose]
+        for file in named[:_MOST_SKIPPED_LISTED] if store else named:
+            say(f"{what}: {file}")
         if store and len(named) > _MOST_SKIPPED_LISTED:
             say(f"{what}: {len(named):,} files, folders and links; all are in {store.skipped}")
 
 
 def code_of(skipped: Sequence[Skipped], *, allow_skipped: bool) -> int:
     """Return the exit code of a complete result."""
-    is_whole = allow_skipped or all(one.is_on_purpose for one in skipped)
+    is_whole = allow_skipped or all(file.is_on_purpose for file in skipped)
     return 0 if is_whole else 4
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 JsonObject = dict[str, Any]
 
-_MOST_WIDTH = 100  # of texts
-_CLOCK_SECONDS = 0.05  # by which the clocks of files and of events may differ
+_MOST_WIDTH = 100  # Texts are not wrapped wider.
+_CLOCK_SECONDS = 0.05  # The clocks of files and of events may differ so much.
 
 
 def why(
@@ -76,12 +76,12 @@ def why(
                 key: [] if mixture else account_of(loaded, builder, place)
                 for key, account_of in feature_accounts().items()
             }
-            one = account(
+            account_of_document = account(
                 builder, place, mixtures=mixtures, of_features=of_features, showing=loaded.report
             )
-            if one["document"]["is_there"]:
-                _add_runs(one, instance, place.pack.name)
-                accounts.append(one)
+            if account_of_document["document"]["is_there"]:
+                _add_runs(account_of_document, instance, place.pack.name)
+                accounts.append(account_of_document)
     if not accounts:
         warn(_not_found(builder, document, shard))
     for problem in unread:
@@ -94,8 +94,8 @@ def why(
     width = _MOST_WIDTH
     if sys.stdout.isatty():
         width = min(shutil.get_terminal_size().columns, width)
-    for one in accounts:
-        for line in as_text(one, width=width, has_runs=verbose).split("\n"):
+    for account_of_document in accounts:
+        for line in as_text(account_of_document, width=width, has_runs=verbose).split("\n"):
             indent = len(line) - len(line.lstrip()) + 2
             say(wrapped(line, width, indent) if sys.stdout.isatty() else line)
     if plan.stale_benchmarks:
@@ -125,9 +125,9 @@ def _add_runs(account: JsonObject, instance: DagsterInstance | None, pack: str) 
     for entry in account["found"]:
         key = cell(pack=pack, benchmark=entry["benchmark"])
         entry["run"] = _run(instance, "scan", str(key), entry["made"])
-    for one in account["mixtures"]:
-        key = share(pack=pack, mixture=one["mixture"])
-        one["run"] = one["made"] and _run(instance, "mixture", str(key), one["made"])
+    for mixture in account["mixtures"]:
+        key = share(pack=pack, mixture=mixture["mixture"])
+        mixture["run"] = mixture["made"] and _run(instance, "mixture", str(key), mixture["made"])
 
 
 @contextmanager
@@ -162,9 +162,9 @@ def _run(instance: DagsterInstance | None, asset: str, key: str, made: str) -> J
 
     then = RunsFilter(created_before=at + margin, updated_after=at - margin)
     active = {
-        one.run_id
-        for one in instance.get_runs(then)
-        if AssetKey(asset) in (one.asset_selection or ())
+        run.run_id
+        for run in instance.get_runs(then)
+        if AssetKey(asset) in (run.asset_selection or ())
     }
     if len(active) > 1:
         wanted = AssetRecordsFilter(
@@ -173,5 +173,5 @@ def _run(instance: DagsterInstance | None, asset: str, key: str, made: str) -> J
             after_timestamp=written - _CLOCK_SECONDS,
         )
         found = instance.fetch_materializations(wanted, limit=1, ascending=True).records
-        active &= {one.run_id for one in found}
+        active &= {run.run_id for run in found}
     return {**run, "id": next(iter(active), None)}

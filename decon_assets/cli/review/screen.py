@@ -51,7 +51,7 @@ _UNSAVED_NOTE = (
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z]|.)?", re.DOTALL)
 _NAMED = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1b[C": "s", b"\x1b[D": "b"}
 _NAMED |= {b"\x1b[5~": "up", b"\x1b[6~": "down"}
-_SECONDS_BETWEEN_LOOKS = 0.2  # at the size of the window
+_SECONDS_BETWEEN_LOOKS = 0.2  # How often the size of the window is read.
 
 
 def require_terminal() -> None:
@@ -174,7 +174,7 @@ class Review:
     _top: int = 0
     _message: str = ""
     _notes: dict[str, str] = field(default_factory=dict)  # without a verdict yet
-    _match_types: dict[str, str] = field(default_factory=dict)  # as `_notes`
+    _match_types: dict[str, str] = field(default_factory=dict)  # Keys are those of `_notes`.
     _shows_judge: bool = False
     _warned_key: str = ""  # the key pressed last that would discard such a note
 
@@ -255,7 +255,11 @@ class Review:
 
     def _match_type(self, pair: PairSummary) -> None:
         typed = self.screen.ask(f"match type ({', '.join(MATCH_TYPES)}): ")
-        chosen = [one for one in MATCH_TYPES if typed and one.startswith(typed.lower())]
+        chosen = [
+            match_type
+            for match_type in MATCH_TYPES
+            if typed and match_type.startswith(typed.lower())
+        ]
         self._message = "" if len(chosen) == 1 or not typed else f"no match type {typed!r}"
         if len(chosen) == 1:
             self._match_types[pair.pair] = chosen[0]

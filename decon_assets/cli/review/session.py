@@ -48,7 +48,7 @@ class Session:
     file: Path
     verdicts: Verdicts
     by: str | None
-    labels: Mapping[str, Label]  # of files and models, by pair
+    labels: Mapping[str, Label]  # The labels of files and models by pair.
 
     @property
     def next_step(self) -> str:
@@ -155,8 +155,8 @@ def say_queue(queue: Sequence[PairSummary], session: Session, *, is_json: bool) 
     """Print a queue as a table, or as JSON lines."""
     from decon_core.report.review.show import inert
 
-    now = {pair: one.verdict for pair, one in session.verdicts.by_pair.items()}
-    rows = [replace(one, verdict=now.get(one.pair)) for one in queue]
+    now = {pair: verdict.verdict for pair, verdict in session.verdicts.by_pair.items()}
+    rows = [replace(pair, verdict=now.get(pair.pair)) for pair in queue]
     if is_json:
         for row in rows:
             documents = [asdict(place) for place in session.report.documents(row.pair)]
@@ -165,8 +165,14 @@ def say_queue(queue: Sequence[PairSummary], session: Session, *, is_json: bool) 
     heads = ("pair", "score", "class", "documents", "verdict", "detectors", "item", "first place")
     cells = [
         (
-            *(row.pair, row.score, row.called, row.n_documents, row.verdict, row.detectors),
-            *(inert(row.item), inert(f"{row.source}/{row.shard_name} row {row.row}")),
+            row.pair,
+            row.score,
+            row.called,
+            row.n_documents,
+            row.verdict,
+            row.detectors,
+            inert(row.item),
+            inert(f"{row.source}/{row.shard_name} row {row.row}"),
         )
         for row in rows
     ]

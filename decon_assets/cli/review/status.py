@@ -19,7 +19,7 @@ def status_of(session: Session, choice: Choice) -> Json:
     from decon_core.report.review.found import PairFilter
     from decon_core.report.review.precision import estimate, tally
 
-    now = {pair: one.verdict for pair, one in session.verdicts.by_pair.items()}
+    now = {pair: verdict.verdict for pair, verdict in session.verdicts.by_pair.items()}
     pairs = session.pairs(choice)
     progress = {}
     for name in sorted({pair.benchmark for pair in pairs}):
@@ -38,14 +38,14 @@ def status_of(session: Session, choice: Choice) -> Json:
             "n": choice.sample,
             "stratify": choice.strata,
             "seed": choice.seed,
-            "strata": [asdict(one) for one in tallies],
+            "strata": [asdict(tally) for tally in tallies],
             "precision": asdict(estimate(tallies)) if tallies else None,
         }
-    known = {one.pair for one in session.report.pairs(PairFilter())}
+    known = {pair.pair for pair in session.report.pairs(PairFilter())}
     return {
         "pairs": progress,
         "not_in_report": len(now.keys() - known),
-        "not_in_mixtures_yet": sum(one.verdict != now.get(one.pair) for one in pairs),
+        "not_in_mixtures_yet": sum(pair.verdict != now.get(pair.pair) for pair in pairs),
         "sample": sample,
     }
 
@@ -53,8 +53,8 @@ def status_of(session: Session, choice: Choice) -> Json:
 def say_status(status: Json) -> None:
     counts = ("n_pairs", "n_leaks_by_score", "n_reviewed")
     rows = [
-        (name, *(one[count] for count in counts), *one["said"].values())
-        for name, one in status["pairs"].items()
+        (name, *(row[count] for count in counts), *row["said"].values())
+        for name, row in status["pairs"].items()
     ]
     say_table(("benchmark", "pairs", "leaks by score", "reviewed", *VERDICTS), rows)
     if n := status["not_in_report"]:
@@ -69,19 +69,19 @@ def say_status(status: Json) -> None:
 
 def _say_sample(sample: Json) -> None:
     strata, found = sample["strata"], sample["precision"]
-    calls = ("n_leaks", "n_others", "n_unsure", "n_unseen")  # of those that were drawn
-    rows = [[one[name] for name in calls] for one in strata]
-    n_drawn, n_calls = sum(map(sum, rows)), sum(one["n_calls"] for one in strata)
+    calls = ("n_leaks", "n_others", "n_unsure", "n_unseen")  # Counts of the calls that were drawn.
+    rows = [[stratum[name] for name in calls] for stratum in strata]
+    n_drawn, n_calls = sum(map(sum, rows)), sum(stratum["n_calls"] for stratum in strata)
     by = " and ".join(sample["stratify"]) or "nothing"
     say(f"{n_drawn} of {n_calls} calls drawn, by {by}, seed {sample['seed']}\n")
     heads = ("stratum", "calls", "drawn", "leaks", "no leaks", "unsure", "not seen")
-    names = [(one["stratum"], one["n_calls"]) for one in strata]
+    names = [(stratum["stratum"], stratum["n_calls"]) for stratum in strata]
     say_table(heads, [(*name, sum(row), *row) for name, row in zip(names, rows, strict=True)])
     if found is None or found["share"] is None:
         say("\nprecision unknown: no call of the sample has a verdict yet")
         return
     interval = "95 % interval {low:.3f} to {high:.3f}".format(**found)
     say(f"\nprecision {found['share']:.3f}, {interval}")
-    if n := sum(one["n_unsure"] + one["n_unseen"] for one in strata):
+    if n := sum(stratum["n_unsure"] + stratum["n_unseen"] for stratum in strata):
         bounds = "{least:.3f} if none of them is a leak, {most:.3f} if all are".format(**found)
         say(f"without {n} calls that are unsure or not seen: {bounds}")

@@ -31,8 +31,21 @@ _HEAD_BYTES = 4096
 
 # In this order: constants of a script may use the scripts before it.
 _SCRIPTS = (
-    *("data", "texts", "charts", "points", "places", "csv", "overview"),
-    *("verdicts", "filter", "rows", "pairs", "pair", "documents", "keys", "page"),
+    "data",
+    "texts",
+    "charts",
+    "points",
+    "places",
+    "csv",
+    "overview",
+    "verdicts",
+    "filter",
+    "rows",
+    "pairs",
+    "pair",
+    "documents",
+    "keys",
+    "page",
 )
 
 

@@ -15,16 +15,16 @@ from decon_core.report.html import descriptions
 from decon_core.report.html.gather import Row, Rows
 from decon_core.report.html.labels import count, label, n_lines, share, shown, whole_label, wrapped
 
-# With more lines, the table below is easier to read than a figure.
+# If there are more lines, the table below is easier to read than a figure.
 MOST_LINES = 60
 _LINE_PIXELS = 26
-_NEXT_LINE_PIXELS = 15  # for each further line of a label
+_NEXT_LINE_PIXELS = 15  # Each further line of a label has so many.
 _FRAME_PIXELS = 96
 _LEGEND_PIXELS = 34
-_BINS = 50  # of the view score_histogram
-_FEW = 10  # with a tick at every integer, more would overlap
+_BINS = 50  # The view score_histogram has so many.
+_FEW = 10  # Ticks at every integer overlap if there are more.
 
-# Of the heat map; width of a count and a share; on narrow screens the figure scrolls. With many
+# The heat map: width of a count and a share; on narrow screens the figure scrolls. With many
 # sources there is room for a count.
 _SQUARE_PIXELS, _SMALL_SQUARE_PIXELS = 56, 30
 _MANY_SOURCES = 12
@@ -162,10 +162,10 @@ def flow(rows: Rows) -> Chart:
             "value": [sizes[b] for _, b in links],
         },
     }
-    told = descriptions.flow(
+    description = descriptions.flow(
         dict(zip(names, sizes, strict=True)), [(names[a], names[b]) for a, b in links]
     )
-    return Chart("From all items to what was found of them", [sankey], _frame(320), told)
+    return Chart("From all items to what was found of them", [sankey], _frame(320), description)
 
 
 def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
@@ -175,11 +175,15 @@ def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
     for row in benchmarks:
         n_items[row["benchmark"]] += row["n_items"] or 0
     n_leaked = Counter({(row["benchmark"], row["source"]): row["n_leaked"] for row in cells})
-    names = sorted(n_items, key=lambda name: (-sum(n_leaked[name, one] for one in sources), name))
+    names = sorted(
+        n_items, key=lambda name: (-sum(n_leaked[name, source] for source in sources), name)
+    )
     names, is_dense = names[:MOST_LINES], len(sources) > _MANY_SOURCES
 
     def squares(value: Callable[[str, str, int], Any]) -> list[list[Any]]:
-        return [[value(name, one, n_leaked[name, one]) for one in sources] for name in names]
+        return [
+            [value(name, source, n_leaked[name, source]) for source in sources] for name in names
+        ]
 
     def percent(name: str, _source: str, n: int) -> float:
         return 100 * n / max(1, n_items[name])
@@ -218,8 +222,8 @@ def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
     square = _SMALL_SQUARE_PIXELS if is_dense else _SQUARE_PIXELS
     width = _NAME_PIXELS + square * len(sources) + _SCALE_PIXELS
     opens = ("benchmark", "source")
-    told = descriptions.heat(names, sources, n_leaked)
-    return Chart("Leaked items by benchmark and source", [trace], layout, told, opens, width)
+    description = descriptions.heat(names, sources, n_leaked)
+    return Chart("Leaked items by benchmark and source", [trace], layout, description, opens, width)
 
 
 def scores(rows: Rows, threshold: float | None) -> Chart:
@@ -242,8 +246,8 @@ def scores(rows: Rows, threshold: float | None) -> Chart:
     layout["xaxis"] = {"title": {"text": "score"}, "range": [first - 0.02, 1.01]}
     layout["yaxis"] = _counts("matches", max(map(sum, zip(*heights.values(), strict=True))))
     drawn = layout | _threshold_line(threshold, (first, 1.0))
-    told = descriptions.scores([(bar["name"], bar["y"]) for bar in bars], threshold)
-    return Chart("Matches by score", bars, drawn, told)
+    description = descriptions.scores([(bar["name"], bar["y"]) for bar in bars], threshold)
+    return Chart("Matches by score", bars, drawn, description)
 
 
 def sweep(rows: Rows, threshold: float | None) -> Chart:
@@ -262,8 +266,8 @@ def sweep(rows: Rows, threshold: float | None) -> Chart:
     layout["xaxis"] = {"title": {"text": "threshold"}}
     layout["yaxis"] = _counts("items that leak", n_leaked[0])
     drawn = _threshold_line(threshold, (thresholds[0], thresholds[-1]))
-    told = descriptions.sweep(thresholds, n_leaked, threshold)
-    return Chart("Items by threshold", [line], layout | drawn, told)
+    description = descriptions.sweep(thresholds, n_leaked, threshold)
+    return Chart("Items by threshold", [line], layout | drawn, description)
 
 
 def calibration(rows: Rows) -> Chart:
@@ -341,8 +345,8 @@ def _stacked(
     layout["height"] += _LEGEND_PIXELS
     rows = [*range(len(names))]
     data = [{**bar, "orientation": "h", "y": rows} for bar in bars]
-    told = descriptions.stacked(names, [(bar["name"], bar["x"]) for bar in bars], axis)
-    return Chart(title, data, layout, told, opens)
+    description = descriptions.stacked(names, [(bar["name"], bar["x"]) for bar in bars], axis)
+    return Chart(title, data, layout, description, opens)
 
 
 def by_detector(rows: Rows) -> Iterable[tuple[str, Rows]]:

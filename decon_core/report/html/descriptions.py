@@ -60,7 +60,7 @@ def heat(
     names: Sequence[str], sources: Sequence[str], n_leaked: Mapping[tuple[str, str], int]
 ) -> str:
     """Describe squares: how many have leaks, and which has most."""
-    squares = {(name, one): n_leaked[name, one] for name in names for one in sources}
+    squares = {(name, source): n_leaked[name, source] for name in names for source in sources}
     n_with = sum(n > 0 for n in squares.values())
     text = f"{counted(len(names), 'benchmark')} by {counted(len(sources), 'source')}: "
     text += f"{n_with} of {counted(len(squares), 'square')} with a leak."

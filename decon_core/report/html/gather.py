@@ -38,9 +38,9 @@ _DOCUMENTS = _QUERIES.pop("documents_with_pairs")
 class Facts:
     """Results of all queries; pairs are sorted with leaks first, then by score."""
 
-    results: Mapping[str, Rows]  # by name of the query
+    results: Mapping[str, Rows]  # Keys are names of queries.
     pairs: pa.Table
-    places: Mapping[str, Rows]  # by pair, its documents if there are several
+    places: Mapping[str, Rows]  # The documents of each pair that has several.
     documents: pa.Table  # leaks first
     notice: str = ""  # set if the report is incomplete
 

@@ -9,7 +9,7 @@ from decon_core.wording import percent
 
 _ELLIPSIS = "…"
 LONGEST_LABEL = 30
-MOST_CHARACTERS = 200  # of a name on several lines
+MOST_CHARACTERS = 200  # Longest name on several lines.
 _BREAK_AFTER = " _-/.,:·"
 
 # Control, format (direction, zero width), lone surrogates, line and paragraph separators.

@@ -49,7 +49,7 @@ def opening(facts: Facts, scanned: Scanned | None = None) -> dict[str, Any]:
             for row in ranked[:_MOST_RANKED]
         ],
         "left_out": f"{counted(n_left, 'more benchmark')}" if n_left else "",
-        "next": [*(_after_scan(facts, scanned) if scanned else _next_steps(facts))],
+        "next": [_after_scan(facts, scanned) if scanned else _next_steps(facts)],
     }
 
 

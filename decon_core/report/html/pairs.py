@@ -22,12 +22,30 @@ _DECIMALS = 4
 
 # Columns with few distinct values are stored as dictionaries.
 _NAMES = (
-    *("benchmark", "config", "split", "detectors", "source", "shard_name"),
-    *("kind", "text_part", "why_no_text", "probability"),
+    "benchmark",
+    "config",
+    "split",
+    "detectors",
+    "source",
+    "shard_name",
+    "kind",
+    "text_part",
+    "why_no_text",
+    "probability",
 )
 _PLAIN = (
-    *("pair", "fingerprint", "instance_index", "row", "doc_id", "n_documents", "n_matches"),
-    *("verdict", "verdict_note", "verdict_by", "verdict_at", "judgement"),
+    "pair",
+    "fingerprint",
+    "instance_index",
+    "row",
+    "doc_id",
+    "n_documents",
+    "n_matches",
+    "verdict",
+    "verdict_note",
+    "verdict_by",
+    "verdict_at",
+    "judgement",
     "text_start",
 )
 _SCORES = ("score", "question_overlap", "answer_overlap", "passage_overlap")

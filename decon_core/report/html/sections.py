@@ -78,8 +78,8 @@ def overview(
 ) -> dict[str, Any]:
     """Return the overview; the sections of features come last. `scanned`: as of `write_page`."""
     sections = [*(section(key, facts) for key in _LAYOUT["sections"]), *of_features]
-    shown_sections = [one for one in sections if one.choices or any(t.rows for t in one.tables)]
-    empty = [one for one in sections if one not in shown_sections]
+    shown_sections = [each for each in sections if each.choices or any(t.rows for t in each.tables)]
+    empty = [each for each in sections if each not in shown_sections]
     return {
         "opening": opening(facts, scanned),
         "headlines": headlines(facts),
@@ -88,7 +88,7 @@ def overview(
         "about": [*about(facts)],
         "corpus": corpus(facts),
         "sections": [*map(asdict, shown_sections)],
-        "empty": [{"key": one.key, "title": one.title, "words": one.words} for one in empty],
+        "empty": [{"key": each.key, "title": each.title, "words": each.words} for each in empty],
         "notice": facts.notice,  # shown on every view of an incomplete report
     }
 
@@ -296,7 +296,7 @@ def _calibration(rows: Rows) -> list[Choice]:
         return replace(chart, title=f"{chart.title}: {shown(detector)}")
 
     return [
-        Choice(name, [drawn(*one) for one in by_detector(group)])
+        Choice(name, [drawn(*histogram) for histogram in by_detector(group)])
         for name, group in [(ALL, pooled), *by_benchmark]
     ]
 
@@ -336,7 +336,9 @@ def _column(declared: str) -> dict[str, str]:
 def _by_benchmark(rows: Rows) -> list[tuple[str, list[Row]]]:
     """Group rows by benchmark; empty for a single benchmark, which equals the view of all."""
     name = itemgetter("benchmark")
-    groups = [(shown(one), [*group]) for one, group in groupby(sorted(rows, key=name), key=name)]
+    groups = [
+        (shown(detector), [*group]) for detector, group in groupby(sorted(rows, key=name), key=name)
+    ]
     return groups if len(groups) > 1 else []
 
 
@@ -355,6 +357,6 @@ def _per_detector(
         return replace(chart, title=f"{chart.title}: {shown(detector)}")
 
     return [
-        Choice(name, [drawn(*one) for one in by_detector(group)])
+        Choice(name, [drawn(*curve) for curve in by_detector(group)])
         for name, group in [(ALL, rows), *_by_benchmark(rows)]
     ]
