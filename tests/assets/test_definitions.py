@@ -15,7 +15,7 @@ from decon_assets.graph import GRAPH
 from decon_assets.partitions import MOST_CELLS
 from decon_core.feature import all_features
 
-_SENTENCE = r"[a-z]+(_[a-z]+)*_(is|are|was|adds|match)(_[a-z0-9]+)*"
+_SENTENCE = r"[a-z]+(_[a-z]+)*_(is|are|was|adds|match|can|pass)(_[a-z0-9]+)*"
 
 # What only some steps, checks and commands need. Dagster imports the location again for every run
 # and every code server, so that each of these would be paid for each time.
