@@ -31,6 +31,7 @@ def opening(facts: Facts, scanned: Scanned | None = None) -> dict[str, Any]:
     """
     ranked = facts["ranked"]
     verdict = _verdict(facts)
+    steps = _after_scan(facts, scanned) if scanned else _next_steps(facts)
     n_left = max(0, len(ranked) - _MOST_RANKED)
     return {
         "tone": _tone(facts),
@@ -49,7 +50,7 @@ def opening(facts: Facts, scanned: Scanned | None = None) -> dict[str, Any]:
             for row in ranked[:_MOST_RANKED]
         ],
         "left_out": f"{counted(n_left, 'more benchmark')}" if n_left else "",
-        "next": [_after_scan(facts, scanned) if scanned else _next_steps(facts)],
+        "next": [*steps],
     }
 
 

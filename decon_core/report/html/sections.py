@@ -337,7 +337,8 @@ def _by_benchmark(rows: Rows) -> list[tuple[str, list[Row]]]:
     """Group rows by benchmark; empty for a single benchmark, which equals the view of all."""
     name = itemgetter("benchmark")
     groups = [
-        (shown(detector), [*group]) for detector, group in groupby(sorted(rows, key=name), key=name)
+        (shown(benchmark), [*group])
+        for benchmark, group in groupby(sorted(rows, key=name), key=name)
     ]
     return groups if len(groups) > 1 else []
 
