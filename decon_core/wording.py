@@ -65,6 +65,13 @@ def bounds(at_least: float | None, at_most: float | None) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def of_checkable(n_leaked: int | None, n_checkable: int | None, *, n_items: int | None) -> str:
+    """Return "3 of 24"; empty if that says no more than the numbers of all items."""
+    if n_checkable is None or n_checkable == n_items:
+        return ""
+    return f"{n_leaked or 0:,} of {n_checkable:,}"
+
+
 def render(template: str, **values: Any) -> str:
     """Fill a template, named by its path below decon_core; an unknown name in it is an error."""
     return _environment().get_template(template).render(values)

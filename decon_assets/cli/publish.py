@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
-from decon_assets.terminal.leak_rates import of_checkable
 from decon_assets.terminal.options import (
     ConfigPath,
     ReportPath,
@@ -24,7 +23,7 @@ from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem
 from decon_core.storage.files import write_plain_json, write_text
-from decon_core.wording import bounds, percent
+from decon_core.wording import bounds, of_checkable, percent
 
 if TYPE_CHECKING:
     from decon_core.report.publish.limits import Case, Limits

@@ -8,7 +8,7 @@ from typing import Any
 
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_assets.instance.active_run import active_run
-from decon_assets.terminal.leak_rates import of_checkable, say_rates
+from decon_assets.terminal.leak_rates import say_rates
 from decon_assets.terminal.options import (
     ConfigPath,
     ReportFile,
@@ -22,7 +22,7 @@ from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import format_problems
 from decon_core.report.open import Coverage, connect, coverage_of, rows_of
-from decon_core.wording import bounds, percent
+from decon_core.wording import bounds, of_checkable, percent
 
 _MOST_LISTED = 20
 # Columns that are left out if they say nothing, or have no room; the least important first.

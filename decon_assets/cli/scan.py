@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from decon_assets.cli.serve import export_engine
-from decon_assets.terminal.leak_rates import of_checkable
 from decon_assets.terminal.options import (
     AllowSkipped,
     EngineOption,
@@ -39,7 +38,7 @@ from decon_core.errors import InputError, Problem, format_problems
 from decon_core.report.blind_spots import blind_spots
 from decon_core.storage.files import write_text
 from decon_core.storage.store import Store
-from decon_core.wording import counted, have, hold, percent, size
+from decon_core.wording import counted, have, hold, of_checkable, percent, size
 
 if TYPE_CHECKING:
     from decon_core.corpus.sample import Sample
@@ -184,8 +183,8 @@ def scan(
       6  no item can be found by the chosen detectors, so nothing is known of any
       0  every row (with --sample: of the sample) was scanned, whether or not something leaked
 
-    The last line says how much was not scanned, in files, bytes, rows and paths; OUT/ledger.jsonl
-    lists it by file, and OUT/skipped.jsonl has what was skipped.
+    The line before the next steps says how much was not scanned, in files, bytes, rows and paths;
+    OUT/ledger.jsonl lists it by file, and OUT/skipped.jsonl has what was skipped.
     """
     from decon_core.execution.choice import load_engine_tables, open_engine, require_engine
     from decon_core.library.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER

@@ -1,4 +1,4 @@
-"""Leak rates in tables of the terminal."""
+"""Leak rates by category, as a table in the terminal."""
 
 from __future__ import annotations
 
@@ -8,13 +8,6 @@ from decon_assets.terminal.output import say, say_filled
 from decon_core.report.categories.rates import CATEGORY, HEADS, Rate, rate_lines
 
 MOST_SUBSETS = 40
-
-
-def of_checkable(n_leaked: int | None, n_checkable: int | None, *, n_items: int | None) -> str:
-    """Return "3 of 24"; empty if that says no more than the numbers of all items."""
-    if n_checkable is None or n_checkable == n_items:
-        return ""
-    return f"{n_leaked or 0:,} of {n_checkable:,}"
 
 
 def say_rates(rates: Sequence[Rate]) -> None:

@@ -13,7 +13,6 @@ from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.unread import UnreadRule
 from decon_core.decisions.verdicts import Verdicts
-from decon_core.library.as_report import read_folder
 from decon_core.storage.files import atomic_path
 from decon_core.storage.store import Store
 
@@ -54,6 +53,7 @@ def write_report(
 
 def write_report_of_sample(out: Path) -> None:
     """Write the page of a scan of a sample: without texts, and marked as incomplete."""
+    from decon_core.library.as_report import read_folder
     from decon_core.report.html.build import write_page
     from decon_core.report.html.opening import Scanned
 

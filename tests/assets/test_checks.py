@@ -664,7 +664,7 @@ def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(worl
     for _ in range(2):  # asked again, it says the same
         result = run_check(leak_rate_is_steady, world)
         assert (result.passed, result.severity.value) == (False, "WARN")
-        told = "| harbor | 100.0% of 5 items that can be found leaked | 60.0% ± 5.0%"
+        told = "| harbor | 100.0 % of 5 items that can be found leaked | 60.0 % ± 5.0 %"
         assert told in said(result)
         assert "check the shards" in said(result)
         assert result.metadata["benchmarks_compared"].value == 2

@@ -45,8 +45,9 @@ def test_a_run_prints_one_line_for_each_asset_with_counts_and_details_on_request
     assert told[0].startswith("records: 2 benchmarks, 10 items (")
     assert "read 3 shards, wrote 6 tiles" in told[assets.index("scan")]
     assert "1 mixture of 3 packs, 30 of 36 documents kept" in told[assets.index("mixture")]
-    assert sum(str(at_home.store.report) in line for line in lines) == 1
-    assert sum(str(at_home.store.report_page) in line for line in lines) == 1
+    assert f"report: {at_home.store.report}" in lines
+    assert f"page: {at_home.store.report_page}" in lines
+    assert f"next: open {at_home.store.report_page} in a browser" in lines
     assert at_home.store.report.is_file()
     assert main(["status"]) == 0
     assert "harbor: 3 of 3 shards scanned" in capsys.readouterr().out
@@ -342,19 +343,39 @@ def test_a_mistyped_command_or_option_ends_with_2_and_a_suggestion(capsys):
     assert "--query" in capsys.readouterr().err
 
 
-def test_a_table_on_a_terminal_reads_no_markup_and_has_room_when_it_is_narrow(capsys, monkeypatch):
+def table_of_width(width, capsys, monkeypatch):
+    """A table on a terminal of this width, as lines."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    rows = [
+        ("\x1b[one] two", "a text of several words", 12, "4 of 24", 0),
+        ("x", "y", 3, "", 0),
+    ]
+    say_table(("name", "text", "leaked", "of", "none"), rows, spare=("of", "none"))
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_table_on_a_terminal_wraps_texts_and_leaves_out_what_has_no_room(capsys, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "60")
-    rows = [("[red]x[/red]", "\x1b[31m a text of several words", 12)]
-    say_table(("name", "text", "n"), rows)
-    wide = re.sub(r"\x1b\[\d+m", "", capsys.readouterr().out)
-    assert "[red]x[/red]" in wide
-    assert "\ufffd[31m" in wide
-    assert max(map(len, wide.splitlines())) <= 60
-    monkeypatch.setenv("COLUMNS", "20")
-    say_table(("name", "text", "n"), rows)
-    assert "name: [red]x[/red]\ntext: \ufffd[31m a text" in capsys.readouterr().out
+    wide = table_of_width(80, capsys, monkeypatch)
+    assert wide[0].split() == ["name", "text", "leaked", "of"]  # all zero: left out
+    assert wide[2] == "\ufffd[one] two  a text of several words      12  4 of 24"
+    narrow = table_of_width(34, capsys, monkeypatch)
+    assert max(map(len, narrow)) <= 34
+    assert "not shown" not in "".join(narrow)
+    assert any("4 of 24" in line for line in narrow)  # a number never wraps
+    narrower = table_of_width(24, capsys, monkeypatch)
+    assert max(map(len, narrower[:-1])) <= 24
+    assert narrower[-1] == "not shown at this width: of"
+
+
+def test_what_is_bad_has_a_colour_and_none_if_the_terminal_has_none(capsys, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert "\x1b[31m" in "".join(table_of_width(80, capsys, monkeypatch))
+    for name, value in (("TERM", "dumb"), ("NO_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+        assert "\x1b" not in "".join(table_of_width(80, capsys, monkeypatch))
 
 
 def test_help_is_there_at_once_and_a_scan_does_not_wait_for_dagster():

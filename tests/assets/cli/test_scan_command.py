@@ -21,6 +21,7 @@ import pytest
 from decon_assets.cli.main import main
 from decon_assets.terminal.progress import ShardProgress
 from decon_core.config.policy import QUESTIONS_LEFT_OUT
+from tests.core.report.pages import data_of
 
 _SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
 
@@ -80,10 +81,13 @@ class Place:
         path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
         return path
 
-    def scan(self, *arguments: object, corpus: object = None) -> int:
-        return main(self.arguments(*arguments, corpus=corpus)[1:])
+    def scan(self, *arguments: object, corpus: object = None, has_page: bool = False) -> int:
+        return main(self.arguments(*arguments, corpus=corpus, has_page=has_page)[1:])
 
-    def arguments(self, *arguments: object, corpus: object = None) -> list[str]:
+    def arguments(
+        self, *arguments: object, corpus: object = None, has_page: bool = False
+    ) -> list[str]:
+        """By default without the page, which takes seconds."""
         return [
             str(Path(sys.executable).with_name("decon-assets")), "scan",
             "--evals", str(self.folder / "evals"),
@@ -91,6 +95,7 @@ class Place:
             "--out", str(self.out),
             "--policy", str(self.folder / "policy.toml"),
             *map(str, arguments),
+            *([] if has_page else ["--no-page"]),
         ]  # fmt: skip
 
     def write_prompts(self, name: str, *items: tuple[str, int]) -> None:
@@ -174,7 +179,7 @@ def test_questions_without_their_answers_are_counted_beside_leaks_and_not_as_cle
     assert place.scan("--compat", "--detectors", "decon", "--fail-on-leak") == 3
     said = capsys.readouterr().out
     assert "3 of 27 documents hold a leak" in said
-    assert "3 documents hold a question without its answer (no answer)" in said
+    assert "3 more hold a question without its answer: neither a leak nor clean" in said
     assert "no answer" in said.splitlines()[0]
     summary = place.summary()
     assert (summary["n_no_answer"], summary["n_no_answer_documents"]) == (3, 3)
@@ -191,18 +196,10 @@ def test_questions_without_their_answers_are_counted_beside_leaks_and_not_as_cle
     assert not any("prompts.jsonl" in json.loads(line)["training_file"] for line in lines)
     # What reads a scanned folder counts the same.
     assert main(["check", "--report", str(place.out), "--max-rate", "1"]) == 0
-    assert "33.33%" in capsys.readouterr().out
+    assert "33.3 %" in capsys.readouterr().out
     held = ["--max-no-answer-rate", "0.1"]
     assert main(["check", "--report", str(place.out), *held]) == 1
     assert "2 of 6 items are found without the answer" in capsys.readouterr().out
-
-
-def test_without_any_no_answer_the_answer_says_so_too(place, capsys):
-    place.scan()
-    told = "0 documents hold a question without its answer (no answer)"
-    said = capsys.readouterr().out
-    assert told in said
-    assert QUESTIONS_LEFT_OUT not in said
 
 
 def test_a_preset_that_looks_for_fewer_questions_says_so(place, capsys):
@@ -211,6 +208,34 @@ def test_a_preset_that_looks_for_fewer_questions_says_so(place, capsys):
     assert QUESTIONS_LEFT_OUT in capsys.readouterr().out
     assert main(["check", "--report", str(place.out), "--max-no-answer-rate", "1"]) == 1
     assert QUESTIONS_LEFT_OUT in capsys.readouterr().out
+
+
+def test_a_scan_writes_a_page_once_and_names_what_to_do_next(place, capsys):
+    assert place.scan(has_page=True) == 0
+    page = place.out / "report.html"
+    assert f"next: open {page} in a browser" in capsys.readouterr().out
+    first = page.read_bytes()
+    assert place.scan(has_page=True) == 0
+    assert page.read_bytes() == first
+    assert place.scan() == 0
+    assert not page.exists()  # rather none than that of another scan
+    assert place.scan("--sample", "50%", has_page=True) == 0
+    assert "Not everything was scanned" in data_of(page, "overview")["opening"]["verdict"]
+
+
+def test_rows_without_a_recipe_get_one_in_the_output_folder(place, capsys):
+    file = place.folder / "raw.jsonl"
+    words = " ".join(f"word{n}" for n in range(30))
+    file.write_text(json.dumps({"question": f"Why {words}?", "answer": "so"}) + "\n")
+    (place.folder / "corpus" / "raw.jsonl").write_text(json.dumps({"text": f"Why {words}? so"}))
+    out = ["--out", str(place.out), "--no-page"]
+    assert main(["scan", "--evals", str(file), "--corpus", str(place.folder / "corpus"), *out]) == 0
+    assert "recipes for raw, with reasons" in capsys.readouterr().out
+    assert place.leaks() == {("raw.jsonl", 0, "raw", 0)}
+    recipes = str(place.out / "evals.yaml")
+    again = ["scan", "--evals", recipes, "--corpus", str(place.folder / "corpus"), *out]
+    assert main(again) == 0
+    assert place.leaks() == {("raw.jsonl", 0, "raw", 0)}
 
 
 def test_scanning_again_reads_nothing_and_writes_the_same(place, capsys):
@@ -355,8 +380,13 @@ def test_what_is_no_shard_is_named_and_changes_the_exit_code(place, capsys):
     assert place.scan("--allow-skipped") == 0
 
 
+def coverage_in(out):
+    """The line on what was scanned: the last one before the next steps."""
+    return out.partition("\nnext: ")[0].rstrip("\n").splitlines()[-1]
+
+
 def last_line(capsys):
-    return capsys.readouterr().out.splitlines()[-1]
+    return coverage_in(capsys.readouterr().out)
 
 
 def test_a_row_over_the_limit_refuses_its_file_and_no_other(place, capsys):
@@ -377,7 +407,7 @@ def test_a_scan_that_could_read_no_row_is_no_clean_one(place, capsys):
     assert 'rows, none readable with text = "body" (the first: field' in said.err
     assert "the file has the fields id (" in said.err
     assert 'leave out text = "body" (--text), so that every text of a row is read' in said.err
-    assert "NOT scanned: 3 of 3 shards" in said.out.splitlines()[-1]
+    assert "NOT scanned: 3 of 3 shards" in coverage_in(said.out)
     assert "not written" in said.out
     assert not (place.out / "clean").exists()
     assert place.summary()["n_unreadable"] == 24
@@ -399,7 +429,7 @@ def test_unreadable_rows_are_counted_and_named_and_the_rest_is_scanned(place, ca
     assert place.leaks() == EXPECTED
     said = capsys.readouterr().out
     assert "3 rows could not be read" in said
-    assert "NOT scanned: 3 of 27 rows" in said.splitlines()[-1]
+    assert "NOT scanned: 3 of 27 rows" in coverage_in(said)
     assert place.scan("--text", "text", "--allow-unreadable") == 0
     assert place.scan("--text", "text", "--fail-on-leak") == 3
     unreadable = place.ledger()["b/s.jsonl.gz"]["unreadable"]
@@ -646,7 +676,7 @@ def test_every_file_is_read_by_the_fields_that_it_has(place, capsys):
     found = place.leaks()
     assert {(file, benchmark, item) for file, _, benchmark, item in found} >= new
     assert found >= EXPECTED
-    assert said.out.splitlines()[-1] == "scanned 27 documents in 6 of 6 shards: complete"
+    assert coverage_in(said.out) == "scanned 27 documents in 6 of 6 shards: complete"
     before = place.written()
     assert place.scan() == 0  # what was scanned stays scanned
     assert "0 shards to scan" in capsys.readouterr().err
@@ -675,7 +705,7 @@ def test_questions_and_answers_are_both_read_whatever_their_fields_are_called(
     assert {item for *_, item in place.leaks()} == {3}
     said = capsys.readouterr()
     assert "2 of 2 documents hold a leak" in said.out
-    assert said.out.splitlines()[-1].endswith(": complete")
+    assert coverage_in(said.out).endswith(": complete")
 
 
 def test_a_field_that_may_hold_a_question_and_is_not_read_is_named(place, capsys):
@@ -691,7 +721,7 @@ def test_a_field_that_may_hold_a_question_and_is_not_read_is_named(place, capsys
     path = place.folder / "hints.jsonl"
     path.write_text(f"{json.dumps(row)}\n" * 3)
     assert place.scan("--text", "text", corpus=path) == 4
-    *before, last = capsys.readouterr().out.splitlines()
+    *before, last = capsys.readouterr().out.partition("\n\nnext: ")[0].splitlines()
     assert "NOT scanned: " in last
     unread, _, options = before[-4:-1]
     assert "was not read: `hint` (" in unread
@@ -702,7 +732,7 @@ def test_a_field_that_may_hold_a_question_and_is_not_read_is_named(place, capsys
     capsys.readouterr()
     for options in ((), ("--text", "text", "--text", "hint", "--ignore", "copy")):
         assert place.scan(*options, corpus=path) == 0
-        assert capsys.readouterr().out.splitlines()[-1].endswith(": complete")
+        assert coverage_in(capsys.readouterr().out).endswith(": complete")
 
 
 def test_an_answer_or_a_conversation_that_is_not_read_is_named(place, capsys):
@@ -725,7 +755,7 @@ def test_rows_with_other_fields_in_one_file_are_all_read(place, capsys):
     assert place.scan(corpus=path) == 0
     said = capsys.readouterr().out
     assert "4 of 5 documents hold a leak" in said
-    assert said.endswith("complete\n")
+    assert coverage_in(said).endswith("complete")
 
 
 def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(place, capsys):
@@ -737,7 +767,7 @@ def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(
     assert "web.jsonl: found 3 rows, none readable with" in said.err
     assert "content (text, 20 characters), n (number)" in said.err
     assert 'leave out text = "text" (--text)' in said.err
-    assert "NOT scanned: 1 of 4 shards (132 bytes, 3 rows)" in said.out.splitlines()[-1]
+    assert "NOT scanned: 1 of 4 shards (132 bytes, 3 rows)" in coverage_in(said.out)
     assert "not written" in said.out
     assert place.leaks() == EXPECTED
     assert place.summary()["n_shards_without_a_readable_row"] == 1
@@ -777,14 +807,14 @@ def test_a_sample_says_that_it_is_one_and_what_it_says_of_the_whole_corpus(place
     assert out.startswith("found in a sample of 25 %, seed 3, not in the whole corpus")
     assert "estimates for all 24 documents, from a sample of 25 %, seed 3" in out
     last = "sample of 25 %, seed 3: scanned 6 documents in 3 of 3 shards; NOT scanned: 18 documents"
-    assert out.splitlines()[-1] == f"{last} not in the sample"
+    assert coverage_in(out) == f"{last} not in the sample"
     assert place.leaks() <= EXPECTED
     assert place.summary()["sample"]["share"] == 0.25
     assert (place.out / "sample.csv").is_file()
     main(["check", "--report", str(place.out), "--max-rate", "1"])
     assert "unknown: 3 of 3 shards were not scanned in full" in capsys.readouterr().out
     assert place.scan("--fail-on-leak") == 3
-    assert capsys.readouterr().out.splitlines()[-1].endswith("complete")
+    assert coverage_in(capsys.readouterr().out).endswith("complete")
     assert place.leaks() == EXPECTED
 
 

@@ -141,7 +141,7 @@ def test_its_page_says_what_is_not_known_and_calls_nothing_clean(reports, tmp_pa
         ("1", "total unknown"),
         ("1", "100.0 % of 1"),
         ("1", "total unknown"),
-        ("0", "question-only: total unknown"),
+        ("0", "total unknown"),
         ("–", "total unknown"),
     ]
     words = json.dumps(told, ensure_ascii=False)
