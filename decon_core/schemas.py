@@ -165,7 +165,9 @@ _MATCH = pa.schema(
         ),
         required("detector", pa.string(), "the detector that found it"),
         required(
-            "detector_fingerprint", pa.string(), "of the detector's settings, and of frozen idf"
+            "detector_fingerprint",
+            pa.string(),
+            "of the detector's settings and the term weights",
         ),
         required("benchmark", pa.string(), "name of the benchmark"),
         field("config", pa.string(), "part of the benchmark"),

@@ -148,6 +148,7 @@ def test_guides_with_a_table_of_keys_have_the_defaults_of_the_models(page, table
 # others in Chromium.
 DRAWN = {
     "game.svg": ("studies/game.md", "decon-assets game "),
+    "pipeline.svg": ("../README.md", "decon-assets run"),
     "haystack.svg": ("studies/haystack.md", "decon-assets haystack --config data/decon.toml"),
     "scorecard.svg": ("scorecard.md", "decon-assets scorecard "),
 }

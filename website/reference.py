@@ -171,7 +171,7 @@ def detectors() -> str:
             for name in dict.fromkeys(filter(None, names))
             if name in policy
         ]
-        acts = "is a leak" if one.acts(Policy.leak) else "is a candidate, a leak only by a verdict"
+        acts = "is a leak" if one.acts(Policy.leak) else "needs review, a leak only by a verdict"
         parts += [
             f"## `{one.name}`",
             f"Compares: {one.summary}. Reads: {one.reads.value}.",

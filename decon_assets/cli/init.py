@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from decon_assets.terminal.options import flag, nonempty, nonempty_path, option
-from decon_assets.terminal.output import say
+from decon_assets.terminal.output import say, say_next
 from decon_core.benchmarks.configured import benchmarks_of
 from decon_core.config.load import load_config
 from decon_core.corpus.shard_head import printable
@@ -73,7 +73,8 @@ def init(
         say(f"not read: {problem}")
     say(f"benchmarks: {', '.join(names) or 'none yet'}")
     config = "" if out == Path("decon.toml") else f" --config '{out}'"
-    say(f"\nwrote {out}; check it, then: decon-assets run{config}")
+    say(f"\nwrote {out}")
+    say_next(f"check {out}, then decon-assets run{config}")
     is_open = any(guess.is_open for file in written for guess in file.guesses)
     is_partial = shards.left_out or shards.problems or benchmarks.problems or is_open
     return 4 if is_partial else 0

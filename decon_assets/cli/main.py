@@ -35,7 +35,7 @@ Examples:
   decon-assets check --max-rate 0.01        fail when more than 1 % of a benchmark leaked
   decon-assets compare old.duckdb decon.toml    leaks that only one of two reports has
   decon-assets card --out card              a section for a dataset card
-  decon-assets register && decon-assets dev show new benchmarks in the UI as missing partitions
+  decon-assets register && decon-assets dev  show new benchmarks in the UI as missing partitions
   decon-assets normalize evals.yaml         try recipes on their files
   decon-assets scan --evals evals.yaml --corpus shards/ --out found
                                             scan a folder without Dagster

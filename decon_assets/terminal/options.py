@@ -7,8 +7,9 @@ A command is a function whose parameters are its options. Its docstring is its h
 from __future__ import annotations
 
 import os
+import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -235,13 +236,46 @@ def _with_all_values(args: Sequence[str], params: Sequence[Any]) -> list[str]:
 
 
 def _write_paragraphs(formatter: Any, text: str) -> None:
-    """Write text wrapped to the width; a paragraph with an indented line is kept as it is."""
+    """Write text wrapped to the width; of a paragraph with an indented line, each line."""
     for paragraph in filter(None, text.strip("\n").split("\n\n")):
         formatter.write_paragraph()
         lines = paragraph.splitlines()
-        if not any(line.startswith(" ") for line in lines):
+        if any(line.startswith(" ") for line in lines):
+            lines = [part for line in lines for part in _fitted(line, formatter.width)]
+        else:
             lines = textwrap.wrap(" ".join(lines), formatter.width)
         formatter.write("".join(f"{line}\n" for line in lines))
+
+
+_OPTION = re.compile(r"(--\S+) (?=[^-\s])")
+
+
+def _fitted(line: str, width: int) -> Iterator[str]:
+    """Yield a line that is too long as several: its remark below it, a command with backslashes."""
+    if len(line) <= width:
+        yield line
+        return
+    indent = len(line) - len(line.lstrip())
+    command, _, remark = line.strip().partition("  ")
+    if remark:
+        yield from _fitted(" " * indent + command, width)
+        space = " " * (indent + 6)
+        yield from textwrap.wrap(
+            remark.strip(), width, initial_indent=space, subsequent_indent=space
+        )
+        return
+    is_command = command.startswith("decon-assets ")
+    parts = textwrap.wrap(
+        _OPTION.sub("\\1\N{NO-BREAK SPACE}", command),  # an option stays with its value
+        width - 2 if is_command else width,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 4),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    *before, last = (part.replace("\N{NO-BREAK SPACE}", " ") for part in parts)
+    yield from (f"{part} \\" if is_command else part for part in before)
+    yield last
 
 
 def detectors_in(text: str) -> tuple[str, ...]:

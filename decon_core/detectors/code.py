@@ -90,8 +90,8 @@ class Code(Detector):
     advice = (
         "**For benchmarks of programs, `code`.** It compares programs without their names, "
         "comments and layout, in any order of statements, and nothing else: items that are no "
-        "programs are not visible to it. Programs in another language that keep the names are "
-        "review."
+        "programs are not visible to it. Programs in another language that keep the names "
+        "need review."
     )
 
     def search(self, indexes: Indexes) -> Search:

@@ -1,1 +1,1 @@
-"""The search index of a scan: n-grams and texts of benchmark records, weighted by frozen idf."""
+"""The search index of a scan: n-grams and texts of benchmark records, with their weights."""

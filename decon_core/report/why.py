@@ -403,6 +403,7 @@ def as_text(account: Json, *, width: int = 100, has_runs: bool = True) -> str:
         most_documents=_MOST_DOCUMENTS,
         short=_short,
         both=partial(_both, width=width),
+        text_of=_text_of,
         has_runs=has_runs,
     ).removesuffix("\n")
 
@@ -413,6 +414,12 @@ def _short(text: str) -> str:
         return text
     start = text[:_MOST_TEXT]
     return f"{start.rpartition(' ')[0] or start} …"
+
+
+def _text_of(entry: Json) -> str:
+    """Return the parts of an item that were found, in the order in which the document has them."""
+    places, texts = entry["characters"], entry["texts"]["item"]
+    return " ".join(texts[part] for part in sorted(places, key=places.get) if texts[part])
 
 
 def _both(document: str, item: str, *, width: int) -> str:
