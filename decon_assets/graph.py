@@ -26,7 +26,7 @@ class Graph:
     def extended(self, *modules: ModuleType) -> Graph:
         """Return the graph with the assets and checks of more modules."""
         loaded = _known(dg.load_assets_from_modules(modules, include_specs=True))
-        known = {asset.key for asset in self.assets}  # which the modules import
+        known = {asset.key for asset in self.assets}  # the modules import some of these
         return Graph(
             [*self.assets, *(asset for asset in loaded if asset.key not in known)],
             [*self.checks, *dg.load_asset_checks_from_modules(modules)],

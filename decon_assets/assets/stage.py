@@ -47,9 +47,9 @@ class Stage:
 
     name: str
     missing_function: str
-    dimensions: tuple[str, ...]  # of its partitions; of a grid, the pack comes first
+    dimensions: tuple[str, ...]  # dimensions of its partitions; in a grid, the pack comes first
     is_required: bool  # whether later stages wait until nothing of it is missing
-    priority: int  # in the queue: assets that others depend on, and quick ones, first
+    priority: int  # position in the queue: assets that others depend on, and quick ones, come first
     remarks_function: str
     unmet_function: str
     table: str  # the table of decon.toml that asks for it; empty: it is always made
@@ -78,7 +78,7 @@ def _problems(function: str, config: "Config", store: "Store") -> Sequence[Probl
     return problems
 
 
-STAGES: dict[str, Stage] = {}  # by the name of the asset
+STAGES: dict[str, Stage] = {}  # keyed by the name of the asset
 
 
 def stage(

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 _BYTES = 64
 _STOPPING = {signal.SIGINT, signal.SIGTERM}
 
-_watching: list[Callable[[], bool]] = []  # of the outermost block: whether a signal has arrived
+_watching: list[Callable[[], bool]] = []  # the outermost block's test for an arrived signal
 
 
 @contextmanager

@@ -17,8 +17,8 @@ from decon_assets.terminal.output import Say
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-_SECONDS_BETWEEN_LINES = 10.0  # in a log
-_SHARDS_DONE = re.compile(r"shard (\d+) of (\d+): ")  # at the beginning of a detail of a scan
+_SECONDS_BETWEEN_LINES = 10.0  # limits the lines of a log
+_SHARDS_DONE = re.compile(r"shard (\d+) of (\d+): ")  # beginning of a detail of a scan
 
 
 class StageLines:

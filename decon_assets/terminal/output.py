@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 Say = Callable[[str], None]  # prints a line
 
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_WIDTH = 60  # of one column
+_WIDTH = 60  # width of one column
 _GAP = 3  # between columns that rich draws
 
 

@@ -21,7 +21,7 @@ class Comparison(NamedTuple):
 
     n_units: int
     weight: int
-    own_weight: int  # of the units that no other item has
+    own_weight: int  # weight of the units that no other item has
     n_family: int  # items of the benchmark that share two fifths of the question
     n_found: int
     weight_found: int
@@ -36,7 +36,7 @@ class Comparison(NamedTuple):
     start: int  # characters of the document
     stop: int
     places: Integers  # units of the document that were found
-    weights: Integers  # of each of them
+    weights: Integers  # weight of each found unit
 
     @property
     def is_whole(self) -> bool:

@@ -61,7 +61,8 @@ def normalize_files(
         for origin, config, rows in _sources(recipe, split, files.get(split, ())):
             left = None if limit is None else limit - n_instances
             if left is not None and left <= 0 and recipe.questions is not None:
-                break  # of records, the next file may begin with the rest of the last item
+                # Only files of records go on: the next may begin with the rest of the last item.
+                break
             is_shared = uses[Path(origin)] > 1
             batch = _Batch(recipe, split, origin, config, n_instances, left, is_shared, last)
             tables.append(batch.read(rows))

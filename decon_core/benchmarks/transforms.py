@@ -99,7 +99,7 @@ PLAIN_TRANSFORMS: dict[str, Callable[[object, str], object]] = {
     "to_json": lambda value, field: json.dumps(plain(value, field), ensure_ascii=False),
 }
 
-# With the default argument.
+# Transforms that take an argument, with its default.
 ARGUMENT_TRANSFORMS: dict[str, tuple[str, Callable[[object, str, str], object]]] = {
     # "####" precedes the final answer in GSM8K and similar benchmarks.
     "after_marker": ("####", _after_marker),

@@ -85,7 +85,7 @@ def _is_same(comparison: Comparison) -> bool:
 def _settings(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     """Return the settings that differ between the two reports."""
     first, second = (_run(connection, name) for name in ("one", "two"))
-    if not (first["policy"] and second["policy"]):  # at least one report has no policy
+    if not (first["policy"] and second["policy"]):  # one report, or both, have no policy
         for run in (first, second):
             run["policy"] = "known" if run["policy"] else None
     first, second = _flat(first), _flat(second)

@@ -132,9 +132,10 @@ class Mixture:
         settings = {name: value for name, value in asdict(self).items() if name != "name"}
         if self.write == "mask":
             settings["tokenizer"] = self.tokenizer_name
-        else:  # as before these settings existed
+        else:  # fingerprints stay as they were before these settings existed
             settings = {key: settings[key] for key in settings if key not in _OF_MASK}
-        if self.leaks.min_probability is None:  # as before these settings existed
+        # Fingerprints stay as they were before this setting existed.
+        if self.leaks.min_probability is None:
             leaks = settings["leaks"]
             settings["leaks"] = {key: leaks[key] for key in leaks if key not in _OF_PROBABILITY}
         if self.licenses is not None:  # mixtures in which expressions were names are built again

@@ -48,8 +48,8 @@ Sampling = Literal["exhaustive", "reference"]
 Normalize = Literal["none", "whitespace", "decon"]
 PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 
-# Increased when the same text and policy give other matches than before. Part of the fingerprints,
-# so that old tiles are not used.
+# Increased when the same text and policy give other matches than before. It is part of the
+# fingerprints, so that old tiles are not used.
 VERDICT_VERSION = 4
 
 # Increased when the content of tiles changes: shards are scanned again, benchmarks not indexed.
@@ -133,7 +133,8 @@ class Thresholds(TypedDict, total=False):
     aligned_threshold: PositiveShare
 
 
-Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as pydantic documents it
+# Pydantic documents this attribute.
+Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -422,7 +423,7 @@ def _kind(own: tuple[tuple[str, registry.Setting], ...]) -> type[Policy]:
     }
     known = get_type_hints(Thresholds, include_extras=True)
     table: Any = TypedDict("Thresholds", limits | known, total=False)  # type: ignore[misc] # keys from the registry
-    table.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as above
+    table.__pydantic_config__ = TABLE  # type: ignore[attr-defined]
     kind: Any = type("Policy", (Policy,), dict(own))
     kind.__annotations__ = {name: limits.get(name, type(default)) for name, default in own}
     kind.__annotations__["benchmark"] = Annotated[Mapping[str, table], AS_WRITTEN]

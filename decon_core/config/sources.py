@@ -186,8 +186,8 @@ class Source:
     # Paths of the fields that are read; None, without `messages`: all text of the rows.
     text: str | tuple[str, ...] | None = None
     messages: str | None = None  # the path of a conversation, instead of `text`
-    roles: tuple[str, ...] = ()  # of the messages to read; empty: all
-    layout: str | None = None  # of all rows, by name; None: recognised row by row
+    roles: tuple[str, ...] = ()  # roles of the messages to read; empty: all
+    layout: str | None = None  # layout of all rows, by name; None: recognised row by row
     ignore: tuple[str, ...] = ()  # paths of text that may stay unread
     id: str | None = None
     labels: tuple[tuple[str, str], ...] = ()  # column and value, by column

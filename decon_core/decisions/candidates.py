@@ -33,7 +33,7 @@ from decon_core.decisions.annotations import (
 from decon_core.errors import InputError, Problem
 from decon_core.storage.line_log import read_objects
 
-_N_BANDS = 10  # of scores
+_N_BANDS = 10  # bands of scores
 _A_FILE = "a file of candidates"
 _KEYS = {
     *("pair", "fingerprint", "benchmark", "split", "instance_index", "test_id", "detector"),
@@ -46,9 +46,9 @@ class Candidate:
     """A pair to judge. A pair that several detectors found is one candidate for each."""
 
     pair: str
-    fingerprint: str  # of the record
+    fingerprint: str  # fingerprint of the record
     benchmark: str
-    item: str  # which item, in words: split and row, or the name that a file has for it
+    item: str  # the item in words: split and row, or the name that a file has for it
     detector: str
     score: float | None = None  # None: it can be judged, but tells nothing about a score
     item_text: str = ""

@@ -32,9 +32,8 @@ Floats = npt.NDArray[np.float64]
 _PARTS = ("question", "answer", "passage")
 
 # One entry per detector, document, benchmark item and place, apart for visible and hidden text:
-# among several records the best, then the correct choice, then the first. Every record is a pair of
-# its own: a cleared one must not represent one that leaked, and a confirmed one must not be hidden
-# by another.
+# among several records the best, then the correct choice, then the first. Every record is a pair:
+# a cleared one must not represent one that leaked, and no other one may hide a confirmed one.
 _BEST_FIRST = (
     *("is_contaminated", "is_no_answer", "needs_review", "is_confirmed"),
     *("is_by_score", "score", "has_verdict", "is_correct"),

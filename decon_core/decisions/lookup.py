@@ -39,9 +39,10 @@ class FoundItems:
     """What was found of looked-up items, and where nothing was searched."""
 
     entries: pa.Table  # matches with their decisions
-    shards: Mapping[str, tuple[Pack, Shard]]  # by fingerprint
-    blocks: Sequence[tuple[Pack, Shard, int]]  # that may contain a match by the sketch
-    n_blocks: int  # of all sketched packs; 0 without a sketch
+    shards: Mapping[str, tuple[Pack, Shard]]  # keyed by fingerprint
+    # Blocks that may contain a match, according to the sketch.
+    blocks: Sequence[tuple[Pack, Shard, int]]
+    n_blocks: int  # blocks of all sketched packs; 0 without a sketch
     not_sketched: Sequence[Pack]  # not searched
     n_items: int
     dropped: Mapping[str, int]  # items that are not indexed, by reason

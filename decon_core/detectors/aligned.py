@@ -86,7 +86,7 @@ class Aligned(Detector):
     kinds = (
         Kind(VERBATIM, needs_answer=True),
         Kind(EDITED, needs_answer=True),
-        # With other numbers or names the answer is another one.
+        # A question with other numbers or names has another answer.
         Kind(VARIANT, "numbers or names of the question were replaced by others", is_apart=True),
         Kind(PART, "only a part of the question was found", is_apart=True, needs_answer=True),
         Kind(
@@ -146,7 +146,7 @@ class _Item(NamedTuple):
     number: int
     is_wrong: bool
     missing: float  # minus the share of the answer that stands near
-    row: int  # of the match
+    row: int  # row of the match
 
 
 class _Nomination(NamedTuple):
@@ -257,7 +257,7 @@ class _AlignedSearch(Search):
                 item_of,
             ]
         )
-        # Of the records of an item the right choice comes first, then that with most of its answer.
+        # The right choice of an item comes first, then the record with most of its answer.
         order = np.lexsort([-scores[:, clusters.ANSWER], is_wrong, *keys.T[::-1]])
         keys, best = keys[order], scores[order]
         first_of_item = firsts(keys)

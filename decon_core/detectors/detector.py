@@ -22,7 +22,7 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import exceeds, reaches
 from decon_core.detectors.visibility import RecordTexts, Unmet
 
-if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarrow is loaded
+if TYPE_CHECKING:  # a detector can be asked for its words before pyarrow is loaded
     import pyarrow as pa
 
     from decon_core.benchmarks.records import StoredRecords
@@ -40,7 +40,7 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 Span = tuple[int, int]
 
-ABSENT = -1  # in arrays
+ABSENT = -1  # missing value in arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +50,8 @@ class Indexes:
     grams: GramIndex
     verbatim: Verbatim | None  # None if no chosen detector reads texts
     policy: Policy
-    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by detector: its arrays
-    records: tuple[StoredRecords, ...] = ()  # by number of the benchmark
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # arrays of each detector
+    records: tuple[StoredRecords, ...] = ()  # records of each benchmark, by its number
 
     @property
     def texts(self) -> Verbatim:
@@ -79,7 +79,7 @@ class Finding(NamedTuple):
     answer: Span | None = None
     question_place: Span | None = None
     answer_place: Span | None = None
-    kind: str | None = None  # of `kinds` of its declaration
+    kind: str | None = None  # one of the `kinds` of its declaration
     searched_text: str | None = None
 
 

@@ -40,7 +40,8 @@ class Guess:
     lines: tuple[str, ...]
     why: tuple[str, ...]
     doubts: tuple[str, ...] = ()
-    candidates: tuple[str, ...] = ()  # for the question, if none of them is convincing
+    # Fields that may be the question, if none of them is convincing.
+    candidates: tuple[str, ...] = ()
 
     @property
     def is_open(self) -> bool:

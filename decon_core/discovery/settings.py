@@ -20,7 +20,7 @@ _CELLS_WANTED = 5_000  # half of the limit of a grid, because benchmarks may be 
 _BENCHMARKS_EXPECTED = 20
 _FEW_SHARDS = 64
 _PACK_BYTES = 20_000_000_000
-_MOST_FIELDS = 4  # in the example of a setting
+_MOST_FIELDS = 4  # fields in the example of a setting
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class Engine(Protocol):
         """Yield jobs by number when they end; closing the iterator stops what it started."""
 
 
-# On the machine of a job --------------------------------------------------------------------------
+# The machine of a job -----------------------------------------------------------------------------
 
 
 def prepare_machine(prepare: Prepare, job: Any) -> None:
@@ -104,7 +104,7 @@ def outcome_of(fn: Callable[[Any], Any], job: Any) -> bytes:
     return pickle.dumps((True, result))
 
 
-# Where jobs were submitted ------------------------------------------------------------------------
+# The machine that submits jobs --------------------------------------------------------------------
 
 
 def future_of(outcome: bytes) -> Future[Any]:

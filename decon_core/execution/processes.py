@@ -113,7 +113,7 @@ def _feed(
 class _Worker:
     process: BaseProcess
     connection: Connection
-    number: int | None = None  # of the job that it runs
+    number: int | None = None  # number of the job that it runs
     is_ready: bool = False
 
 

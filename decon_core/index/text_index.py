@@ -64,7 +64,7 @@ NOTHING = -1
 
 _SIZES = {"long": prefilter.LONG, "short": prefilter.SHORT}
 _FILTER_BITS = 16
-_BEGINNING_BITS = 4  # at least; probed most often, so it should fit the CPU cache
+_BEGINNING_BITS = 4  # lower limit; probed most often, so it should fit the CPU cache
 
 # Increase when the arrays change; otherwise old files would be read as new ones.
 _LAYOUT = "5"

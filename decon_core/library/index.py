@@ -296,7 +296,8 @@ class Index:
             for block in blocks:
                 batch = block.read()
                 scanned = scanner.scan_batch(batch, block)
-                scanner.detectors.take_counts()  # of a corpus, which texts in memory are not
+                # Counts are of a corpus, which texts in memory are not.
+                scanner.detectors.take_counts()
                 matches += scanned.matches
                 unreadable = {row.row: _why(row) for row in scanned.unreadable}
                 invalid = {row.row for row in scanned.invalid}

@@ -64,7 +64,7 @@ class Request:
     has_compat: bool = False
     has_clean_evals: bool = False
     verdicts: Verdicts = NO_VERDICTS
-    sample: Sample | None = None  # of the documents that are scanned; None: all
+    sample: Sample | None = None  # sample of the documents that are scanned; None: all
 
     def require_sampleable(self) -> None:
         """Raise `InputError` if an option needs all documents, and only a sample is scanned."""
@@ -130,8 +130,8 @@ def _scan_folder(
 ) -> results.Outcome:
     out, policy = request.out, request.policy
     report_writers = _report_writers(request)
-    # These are absent until this scan is complete. The format of the reports has no place that says
-    # that they are of a sample, so none stand beside one, not even those of an earlier full scan.
+    # These are absent until this scan is complete. The format of the reports cannot say that they
+    # describe a sample, so a sample has none, not even those of an earlier full scan.
     outdated = [results.SUMMARY_FILE, results.CLEAN_FOLDER, SAMPLE_FILE]
     outdated += [results.COMPAT_FOLDER] if request.sample else []
     for name in outdated:

@@ -46,8 +46,8 @@ _NO_FILE = Path("texts")
 _NO_ROW = b"null"
 # Values without text, as those in a table that are no strings, lists or structs.
 _WITHOUT_TEXT = (bytes, bytearray, memoryview, Number, dt.date, dt.time, dt.timedelta)
-_MAX_ROWS = 1 << 16  # of a block: texts may be empty
-_DATASET_ROWS = 1 << 10  # that are read of a data set at once: their texts may be long
+_MAX_ROWS = 1 << 16  # rows of a block: texts may be empty
+_DATASET_ROWS = 1 << 10  # rows of a data set that are read at once: their texts may be long
 _EXPECTED = "an iterable of texts or rows, an Arrow array, a polars series, a table or a data set"
 
 _Piece = tuple["pa.RecordBatch | Sequence[bytes]", Source]

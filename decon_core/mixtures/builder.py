@@ -44,7 +44,7 @@ class Builder:
     policy: Policy
     mixtures: tuple[Mixture, ...]
     n_known: int | None = None  # packs of the corpus, if `packs` holds only some of them
-    known_labels: Labels | None = None  # of all sources then
+    known_labels: Labels | None = None  # labels of all sources, if `n_known` is given
     verdicts: Verdicts = NO_VERDICTS
     evidence: Evidence = NO_EVIDENCE
     nominations: tuple[NominatedPlaces, ...] = ()  # what is found beside the scan

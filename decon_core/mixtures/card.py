@@ -47,7 +47,7 @@ class Share:
 
     manifest: Value  # without `shards`
     files: tuple[LoadedFile, ...]
-    n_documents: Counts  # with leaks
+    n_documents: Counts  # documents with leaks
     n_tokens: Counts  # removed from them
 
 
@@ -78,7 +78,7 @@ def count_leaks(removed: Path) -> tuple[Counts, Counts]:
 class Listing(NamedTuple):
     """What a card was rendered from."""
 
-    packs: frozenset[str]  # that it counts and lists for loaders
+    packs: frozenset[str]  # packs that it counts and lists for loaders
     labels: str  # digest of them; empty if it has none
 
 

@@ -38,7 +38,7 @@ _LOADERS = {
     ".parquet": "parquet",
     ".arrow": "arrow",
 }
-_HEAD_BYTES = 4 << 20  # of a file of JSON lines, by which its columns are told
+_HEAD_BYTES = 4 << 20  # the first bytes of a file of JSON lines, which decide its columns
 _HIDDEN = (".", "__")  # files and folders that loaders skip unless they are named
 
 
@@ -120,7 +120,7 @@ def _feature(kind: Columns) -> dict[str, Any]:
 class LoadedFile:
     """A data file of a mixture, as its README.md needs it."""
 
-    name: str  # in the folder of its pack
+    name: str  # name in the folder of its pack
     columns: Columns
     n_documents: int
 

@@ -44,7 +44,7 @@ class Plan:
             name = policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
             self._sketch = NewSketch(name, sketch.bits)
         self._fill_sketch = fill_sketch
-        self._packs: dict[str, str] = {}  # by shard
+        self._packs: dict[str, str] = {}  # pack of each shard
         self._is_bounded = why_unbounded(policy) is None
         self.n_blocks_excluded = 0
         self.n_blocks_read = 0

@@ -36,7 +36,8 @@ from decon_core.storage.tables import no_rows, read_about, tiles_with_rows
 
 _COUNTED = ("place", "n_documents")
 
-Answer = Mapping[str, Any]  # of the sketch, for a shard: its fingerprint, blocks, and those read
+# The sketch's answer for a shard: its fingerprint, blocks, and those read.
+Answer = Mapping[str, Any]
 
 
 def digest_of_shards(shards: Iterable[str]) -> str:
@@ -51,7 +52,7 @@ class Joined:
     store: Store
     scan: str
     name: str
-    positions: Mapping[str, int] = field(repr=False)  # of its shards, which are sorted
+    positions: Mapping[str, int] = field(repr=False)  # positions of its shards, which are sorted
     _answers: dict[str, Mapping[str, Answer]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -218,7 +219,7 @@ class Tiles:
         whole = [
             folder.tile(version) for folder, chosen in folders if len(chosen) == len(folder.shards)
         ]
-        # In one call: file by file takes several times as long.
+        # One call: file by file takes several times as long.
         tables = [_read(whole, MATCHES, columns)]
         for folder, chosen in folders:
             if len(chosen) < len(folder.shards):

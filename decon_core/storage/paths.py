@@ -362,7 +362,7 @@ def expand_glob(pattern: str) -> list[tuple[RemotePath, Stamp]]:
     files = []
     for key, info in infos.items():
         file = RemotePath(prefix + key.lstrip("/"))
-        # As in a shell: `*` does not match names that begin with a dot.
+        # Like in a shell, `*` does not match names that begin with a dot.
         is_dotted = any(part.startswith(".") for part in file.parts[depth:])
         if info.get("type") == "file" and not is_dotted:
             files.append((file, _stamp(info)))

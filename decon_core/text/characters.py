@@ -32,8 +32,8 @@ _IGNORABLE_RANGES = (
 )
 IGNORABLE = {point: None for first, last in _IGNORABLE_RANGES for point in range(first, last + 1)}
 
-# Signs that look like an ASCII sign, by that sign. They are folded everywhere, including those
-# that NFKC would decompose (an acute accent becomes a space and a combining mark).
+# Signs that look like an ASCII sign, by that sign. They are folded everywhere, even if NFKC would
+# decompose them (an acute accent becomes a space and a combining mark).
 _SIGNS = {
     "-": "\u02d7\u2010\u2011\u2012\u2013\u2015\u2043\u2212",
     "'": "\u00b4\u02b9\u02bb\u02bc\u02bd\u02ca\u201b\u2032\u2035\u2039\u203a",
@@ -94,8 +94,8 @@ TAGS = {
     for spelled in (name, name.upper())
 }
 
-# Entities by name, without `&` and `;`. One whose text is longer than its spelling is left out, so
-# that text never grows.
+# Entities by name, without `&` and `;`. Those whose text is longer than their spelling are left
+# out: text must never grow.
 ENTITIES = {
     name[:-1]: text
     for name, text in html5.items()

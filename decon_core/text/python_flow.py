@@ -58,7 +58,7 @@ _CHANGING = frozenset((*_GROWING, "pop", "sort", "remove", "reverse", "discard",
 # Imports may be far from the function that needs them.
 _WITHOUT_EFFECT = (ast.Import, ast.ImportFrom, ast.Pass, ast.Global, ast.Nonlocal)
 
-_MOST_WRITES = 6  # of a variable that are followed
+_MOST_WRITES = 6  # writes of a variable that are followed
 _LONGEST_CONSTANT = 40
 
 

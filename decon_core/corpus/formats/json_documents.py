@@ -32,7 +32,7 @@ from decon_core.storage.compression import (
 )
 from decon_core.wording import counted
 
-ROW_KEYS = ("data", "rows", "examples")  # of an object that holds the rows
+ROW_KEYS = ("data", "rows", "examples")  # keys of an object that holds the rows
 _LINES = JsonLines()
 _STEP = 1 << 18
 _SPACE = re.compile(r"[ \t\r\n]*")

@@ -35,8 +35,8 @@ NONE_CHANGED: Mapping[int, Value] = {}
 class Part(ABC):
     """Consecutive rows of a shard, in memory."""
 
-    path: Path  # of the shard
-    row: int  # of its first row
+    path: Path  # file of the shard
+    row: int  # number of its first row
     n_rows: int
 
     @property

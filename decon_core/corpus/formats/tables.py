@@ -230,7 +230,7 @@ class TableRewriter:
 
     def __init__(self, source: Source, changes: Changes) -> None:
         self._source, self._changes = source, changes
-        self._row = 0  # of the next table
+        self._row = 0  # first row of the next table
         self.ids: Ids = {}
 
     def changed(self, table: pa.Table) -> pa.Table:

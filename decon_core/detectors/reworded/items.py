@@ -44,7 +44,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
 class Text:
     """What is compared of a text of an item."""
 
-    terms: dict[str, int]  # with their weights
+    terms: dict[str, int]  # terms with their weights
     numbers: list[float]
     numerals: Counter[str]
     n_words: int

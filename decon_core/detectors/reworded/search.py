@@ -29,7 +29,7 @@ from decon_core.text.tokenizers import Words
 if TYPE_CHECKING:
     from decon_core.text.word_cache import Encoder, Places, Ragged
 
-_LEAST_WORDS = 0.3  # of the weight of a question's words
+_LEAST_WORDS = 0.3  # share of the weight of a question's words
 _LONGEST_GAP = 8  # words up to a repeated term that still belongs to a window
 _MARGIN = 6  # words around a window in which its numbers may stand
 _MOST_AT_A_PLACE = 8  # texts of a benchmark that are compared within so many words
@@ -67,8 +67,8 @@ class RewordedSearch(Search):
         self.terms = _Stems(arrays["vocabulary"].tobytes().decode().split())
         totals, words = arrays["totals"], arrays["word_totals"]
         counts = arrays["most_agreeing"]
-        # The least weight whose score can reach the floor, with the count of all words and numbers
-        # of a text; rounded down.
+        # The least weight whose score can reach the floor, given the count of all words and
+        # numbers of a text; rounded down.
         evidence = np.floor(floor * totals * (counts + HALF_COUNT) / counts).astype(np.int64) - 1
         least = np.maximum(
             evidence - (totals - words), np.ceil(_LEAST_WORDS * words).astype(np.int64)
@@ -155,7 +155,7 @@ class RewordedSearch(Search):
         of_records: dict[tuple[int, int], Finding] = {}
         for match in _attributed(best.values()):
             for finding in self._findings(number, match, document):
-                # Of the texts of an item the best comes first.
+                # The best text of an item comes first.
                 of_records.setdefault((finding.part, finding.record), finding)
         return [*of_records.values()]
 

@@ -35,7 +35,7 @@ from decon_core.wording import counted, size
 
 _MOST_SUBMITTED = 1000  # tasks that Ray knows at once, running or queued
 _SECONDS_BETWEEN_LOOKS = 1.0
-_SECONDS_FOR_PROGRESS = 10.0  # to get it from its actor
+_SECONDS_FOR_PROGRESS = 10.0  # time to get it from its actor
 _SECONDS_TO_CANCEL = 20.0
 _SECONDS_TO_CONNECT = 20.0
 
@@ -71,8 +71,8 @@ class _Run:
         settings = engine.settings
         self._follower = Follower(work, Tracker(engine.counts, work.on_advance))
         self._waiting = deque(range(len(work.jobs)))
-        self._numbers: dict[Any, int] = {}  # of the jobs, by their references
-        self._logs: dict[int, str] = {}  # of the workers, by job
+        self._numbers: dict[Any, int] = {}  # numbers of the jobs, by their references
+        self._logs: dict[int, str] = {}  # logs of the workers, by job
         self._board = _progress_board(ray)
         self._arguments = (uuid4().hex, str(Path.cwd()), self._board)
         self._function = ray.put(pickle.dumps((work.fn, work.prepare)))

@@ -45,7 +45,7 @@ Seconds = Annotated[float, Field(strict=True, gt=0, le=86_400), expects("seconds
 class Endpoint(FeatureTable):
     """An OpenAI-compatible endpoint."""
 
-    table: ClassVar[str]  # of decon.toml, for messages
+    table: ClassVar[str]  # table of decon.toml, for messages
 
     url: Annotated[str, AfterValidator(_address), expects(_URL)] | None = None
     """Address of an OpenAI-compatible endpoint, up to `/chat/completions`."""

@@ -11,7 +11,7 @@ import numpy as np
 from decon_core.decisions.statistics import Floats, interval, p_value
 from decon_core.features.results.items import GROUPS, JOINED, NEITHER
 
-# With fewer items on either side an interval means little: resampling ten items gives some
+# An interval of fewer items on either side means little: resampling ten items gives some
 # thousand different means, resampling five about a hundred.
 LEAST_ITEMS = 10
 

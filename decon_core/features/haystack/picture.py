@@ -12,10 +12,10 @@ from decon_core.wording import render
 _AT = {
     "margin": 24,
     "top": 104,
-    "strip": 24 + 170,  # where percentile 0 is
+    "strip": 24 + 170,  # place of percentile 0
     "strip_width": 480,
     "row": 36,
-    "head": 30,  # of a scorer's strips
+    "head": 30,  # heading of a scorer's strips
     "panel": 24 + 170 + 480 + 130,
     "panel_width": 300,
     "panel_height": 300,

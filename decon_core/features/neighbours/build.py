@@ -206,7 +206,7 @@ def _search(
 ) -> Iterator[Row]:
     """Compare all items with all paragraphs; yield the similarities by source and benchmark."""
     total, first = sum(shard.n_paragraphs for shard in sampled), 0
-    for stratum in strata:  # in the order of `sampled`
+    for stratum in strata:  # same order as `sampled`
         counts = np.zeros((len(items), len(EDGES)), np.int64)
         for benchmark in items:
             benchmark.nearest.start_source()

@@ -210,7 +210,7 @@ def _cuts(jobs: Sequence[_Job], settings: Neighbours) -> dict[str, int]:
 
 def _sample(job: _Job) -> None:
     """Write the paragraphs of a shard's sampled documents."""
-    rows: list[tuple[Any, ...]] = []  # with the columns of `PARAGRAPHS`
+    rows: list[tuple[Any, ...]] = []  # same columns as `PARAGRAPHS`
     n = dict.fromkeys(("n_documents", "n_sampled", "n_without_paragraph", "n_unreadable"), 0)
     tokenizer, settings = load_tokenizer(job.tokenizer), job.settings
     for block in read_blocks(job.shard, job.source):

@@ -70,7 +70,7 @@ def _rewritten(
     question = item.question if program.has_question else ""
     text = question + (item.answer if program.has_answer else "")
     tree = parsed(text)
-    if tree is None:  # for example, a program between sentences
+    if tree is None:  # such as a program between sentences
         return None
     edge = len(question)
     changes = [
@@ -94,7 +94,7 @@ def _rewritten(
 
 def _renamings(program: _Program, shuffle: Shuffle) -> Iterator[_Change]:
     """Yield every place of each name that can be renamed, with the new name."""
-    places: dict[str, list[Span]] = {}  # of each variable
+    places: dict[str, list[Span]] = {}  # places of each variable
     for node in ast.walk(program.tree):
         if isinstance(node, ast.Name | ast.arg):
             name = node.id if isinstance(node, ast.Name) else node.arg

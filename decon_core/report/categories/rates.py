@@ -61,7 +61,7 @@ class Rate:
     n_not_fully_scanned: int
     # None: the number of items is unknown, or none can be found. A macro average is of the
     # categories of which items can be found.
-    leak_rate: float | None  # of the items that can be found
+    leak_rate: float | None  # leak rate of the items that can be found
     low: float | None
     high: float | None
     at_least: float | None  # share of all items, if those that cannot be found did not leak

@@ -20,7 +20,7 @@ class Tally:
     """The verdicts on the calls drawn from a stratum."""
 
     stratum: str
-    n_calls: int  # of the stratum, drawn or not
+    n_calls: int  # calls of the stratum, drawn or not
     n_leaks: int
     n_others: int  # template or common source
     n_unsure: int

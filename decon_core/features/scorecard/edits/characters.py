@@ -77,7 +77,7 @@ _CHANGES = {
     "Markdown links": _formatted(*_LINKS),
     "LaTeX commands": _formatted(*_COMMANDS),
     "escape sequences in words": _of_words(lambda _, rest: f"\\u{ord(rest[0]):04x}{rest[1:]}"),
-    # In lines, with typographic signs, without the quotes.
+    # Lines with typographic signs, without the quotes.
     "JSON string": of_text(lambda text: json.dumps(typeset(wrapped(72, text)))[1:-1]),
 }
 EDITS = tuple(Edit("obfuscated", grade, apply) for grade, apply in _CHANGES.items())
