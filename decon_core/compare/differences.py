@@ -27,8 +27,10 @@ OTHER_KINDS = tuple(
     kind
     for one, in_both in zip(_CLASSES, IN_BOTH, strict=True)
     for kind in (
-        *(f"{one}, only in first", f"{one}, only in second"),
-        *(in_both, f"{one}, not comparable"),
+        f"{one}, only in first",
+        f"{one}, only in second",
+        in_both,
+        f"{one}, not comparable",
     )
 )
 

@@ -26,7 +26,14 @@ _BELOW_FLOOR = "matches below the floor are not kept, so a lower threshold has n
 
 # The order is that of tiles, tables and pages.
 BUILT_IN = (
-    *("decon", "aligned", "ratcliff", "longest_match", "exact", "ngram_any", "reworded", "code"),
+    "decon",
+    "aligned",
+    "ratcliff",
+    "longest_match",
+    "exact",
+    "ngram_any",
+    "reworded",
+    "code",
 )
 
 

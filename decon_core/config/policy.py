@@ -60,10 +60,18 @@ _SKETCH_VERSION = 1
 
 # Fields that determine what is indexed, and with which weight.
 _INDEX_FIELDS = (
-    *("punctuation_chars", "ngram_size", "answer_ngram_size", "passage_ngram_size"),
-    *("eval_min_token_length", "eval_min_unique_word_count", "eval_dedup"),
-    *("index_answers", "index_passages", "short_answer_token_threshold"),
-    *("normalize_unicode", "strip_markup"),
+    "punctuation_chars",
+    "ngram_size",
+    "answer_ngram_size",
+    "passage_ngram_size",
+    "eval_min_token_length",
+    "eval_min_unique_word_count",
+    "eval_dedup",
+    "index_answers",
+    "index_passages",
+    "short_answer_token_threshold",
+    "normalize_unicode",
+    "strip_markup",
 )
 
 # Named settings. `reference` is the published decon, without later additions.

@@ -36,8 +36,19 @@ from decon_core.storage.line_log import read_objects
 _N_BANDS = 10  # bands of scores
 _A_FILE = "a file of candidates"
 _KEYS = {
-    *("pair", "fingerprint", "benchmark", "split", "instance_index", "test_id", "detector"),
-    *("item", "test_text", "text", "corpus_text", "score", "similarity"),
+    "pair",
+    "fingerprint",
+    "benchmark",
+    "split",
+    "instance_index",
+    "test_id",
+    "detector",
+    "item",
+    "test_text",
+    "text",
+    "corpus_text",
+    "score",
+    "similarity",
 }
 
 

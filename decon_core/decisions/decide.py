@@ -35,13 +35,27 @@ _PARTS = ("question", "answer", "passage")
 # among several records the best, then the correct choice, then the first. Every record is a pair:
 # a cleared one must not represent one that leaked, and no other one may hide a confirmed one.
 _BEST_FIRST = (
-    *("is_contaminated", "is_no_answer", "needs_review", "is_confirmed"),
-    *("is_by_score", "score", "has_verdict", "is_correct"),
+    "is_contaminated",
+    "is_no_answer",
+    "needs_review",
+    "is_confirmed",
+    "is_by_score",
+    "score",
+    "has_verdict",
+    "is_correct",
 )
 _TIE_BREAKERS = ("record", "question_stop")
 _ITEM = [
-    *("shard", "row", "benchmark", "split", "instance_index", "detector", "kind"),
-    *("searched_text", "slot_kind", "place"),
+    "shard",
+    "row",
+    "benchmark",
+    "split",
+    "instance_index",
+    "detector",
+    "kind",
+    "searched_text",
+    "slot_kind",
+    "place",
 ]
 # Records of an item found at one place by the same words: mostly choices whose answer was not
 # found. A verdict that clears the best of them applies to the others as well.

@@ -82,6 +82,13 @@ def prefixes(value: object) -> Iterator[str]:
 
 
 _NO_FIELDS = {
-    *("transform", "label_transform", "separator", "roles", "min_words", "is_correct"),
-    *("content_field", "optional", "prefix"),
+    "transform",
+    "label_transform",
+    "separator",
+    "roles",
+    "min_words",
+    "is_correct",
+    "content_field",
+    "optional",
+    "prefix",
 }

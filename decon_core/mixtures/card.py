@@ -30,8 +30,17 @@ _LABELS = re.compile(r"^<!-- labels of the sources: ([0-9a-f]+) -->$", re.MULTIL
 _PACKS = re.compile(r"^<!-- packs:((?: \S+)*) -->$", re.MULTILINE)
 # The hub's size categories, by number of documents.
 _SIZES = (
-    *("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B"),
-    *("1B<n<10B", "10B<n<100B", "100B<n<1T", "n>1T"),
+    "n<1K",
+    "1K<n<10K",
+    "10K<n<100K",
+    "100K<n<1M",
+    "1M<n<10M",
+    "10M<n<100M",
+    "100M<n<1B",
+    "1B<n<10B",
+    "10B<n<100B",
+    "100B<n<1T",
+    "n>1T",
 )
 
 

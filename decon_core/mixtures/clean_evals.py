@@ -44,8 +44,17 @@ MANIFEST = "manifest.json"
 _ITEM = ("split", "instance_index")
 
 _COLUMNS = [
-    *("benchmark", "detector", "split", "instance_index", "row", "score", "is_contaminated"),
-    *("question_overlap", "answer_overlap", "is_no_answer", "needs_review"),
+    "benchmark",
+    "detector",
+    "split",
+    "instance_index",
+    "row",
+    "score",
+    "is_contaminated",
+    "question_overlap",
+    "answer_overlap",
+    "is_no_answer",
+    "needs_review",
 ]
 
 # Increase this when the same inputs give different files, so that they are rebuilt.

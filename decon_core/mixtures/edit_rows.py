@@ -21,8 +21,11 @@ _FORMS = [
     json.JSONEncoder(ensure_ascii=is_ascii, separators=separators, indent=indent).encode
     for is_ascii in (False, True)
     for separators, indent in (
-        *(((", ", ": "), None), ((",", ":"), None)),
-        *(((",", ": "), 1), ((",", ": "), 2), ((",", ": "), 4)),
+        ((", ", ": "), None),
+        ((",", ":"), None),
+        ((",", ": "), 1),
+        ((",", ": "), 2),
+        ((",", ": "), 4),
     )
 ]
 

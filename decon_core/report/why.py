@@ -47,13 +47,13 @@ _MOST_MATCHES = 5
 _MOST_DOCUMENTS = 100  # documents of a pair
 _MOST_TEXT = 400  # characters of each text
 _ENTRY_COLUMNS = (
-    *("kind", "searched_text", "slot_kind"),
-    *("is_contaminated", "is_no_answer", "needs_review", "is_by_score", "detector"),
-    *("benchmark", "config"),
-    *("split", "instance_index", "record", "score", "base_score"),
-    *("question_overlap", "answer_overlap", "passage_overlap", "pair", "verdict"),
+    "kind", "searched_text", "slot_kind",
+    "is_contaminated", "is_no_answer", "needs_review", "is_by_score", "detector",
+    "benchmark", "config",
+    "split", "instance_index", "record", "score", "base_score",
+    "question_overlap", "answer_overlap", "passage_overlap", "pair", "verdict",
     "is_judged_duplicate",
-)
+)  # fmt: skip
 
 Json = dict[str, Any]
 

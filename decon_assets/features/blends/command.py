@@ -232,9 +232,7 @@ def _open_blends(config: Path, names: list[str] | None) -> tuple[Blender, list[B
     return blender, chosen_of(names, blender.blends, blend_named, folder)
 
 
-_HEADS = (
-    *("blend", "of", "built", "documents", "tokens", "test items", "of tokens", "most passes"),
-)
+_HEADS = ("blend", "of", "built", "documents", "tokens", "test items", "of tokens", "most passes")
 
 
 def _row(blender: Blender, declared: Blend) -> Sequence[str]:
@@ -245,7 +243,9 @@ def _row(blender: Blender, declared: Blend) -> Sequence[str]:
     manifest = read_json(path)
     totals = manifest["totals"]
     return (
-        *(declared.name, declared.of, "yes"),
+        declared.name,
+        declared.of,
+        "yes",
         *(f"{totals[name]:,}" for name in ("n_documents", "n_tokens", "n_test_texts")),
         f"{totals['n_test_tokens'] / max(totals['n_tokens'], 1):.2%}",
         f"{max(source['passes'] for source in manifest['sources']):g}",

@@ -15,8 +15,17 @@ from typing import NamedTuple
 # Without effect on any argument: they take nothing from an iterator.
 _PURE_CALLS = frozenset({"len", "abs", "int", "float", "round", "bool", "ord", "chr", "range"})
 _COMPUTED = (
-    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Subscript, ast.Slice, ast.IfExp),
-    *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.Subscript,
+    ast.Slice,
+    ast.IfExp,
+    ast.operator,
+    ast.unaryop,
+    ast.boolop,
+    ast.cmpop,
 )
 _PLAIN = (ast.Constant, ast.Name, ast.List, ast.Tuple, ast.Dict, ast.expr_context)
 

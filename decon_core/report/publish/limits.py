@@ -108,8 +108,15 @@ class Case:
 
 # What a case takes over from the summary of its benchmark, under the same names.
 _IN_SUMMARY = (
-    *("n_leaked", "n_checkable", "n_leaked_checkable", "low", "high", "at_least", "at_most"),
-    *("n_no_answer", "no_answer_rate"),
+    "n_leaked",
+    "n_checkable",
+    "n_leaked_checkable",
+    "low",
+    "high",
+    "at_least",
+    "at_most",
+    "n_no_answer",
+    "no_answer_rate",
 )
 
 
