@@ -140,7 +140,7 @@ def stage(
         return dg.asset(
             name=name,
             description=cleandoc(body.__doc__ or ""),
-            deps=[one if isinstance(one, dg.AssetDep) else dg.AssetDep(one) for one in deps],
+            deps=[dep if isinstance(dep, dg.AssetDep) else dg.AssetDep(dep) for dep in deps],
             partitions_def=partitions_def,
             backfill_policy=backfill_policy,
             pool=pool,

@@ -219,8 +219,8 @@ class _Parser:
             self._add(place, "one of source_language and target_language", "both or none")
         fields = [text.field for text in (source, target) if isinstance(text, FieldText)]
         match [language_in(field) for field in fields if table.both_directions]:
-            case [one, other] if one and other and one.language != other.language:
-                return one.language, other.language
+            case [first, second] if first and second and first.language != second.language:
+                return first.language, second.language
         return "", ""
 
     def _check_answers(

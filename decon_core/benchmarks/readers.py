@@ -124,7 +124,7 @@ def _rows_in(value: Mapping[str, object]) -> list[object]:
     lists = [
         item
         for item in value.values()
-        if isinstance(item, list) and item and all(isinstance(one, Mapping) for one in item)
+        if isinstance(item, list) and item and all(isinstance(row, Mapping) for row in item)
     ]
     is_chat = any({"role", "from"} & {*row} for rows in lists for row in rows)
     return lists[0] if len(lists) == 1 and not is_chat else [value]

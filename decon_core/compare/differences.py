@@ -22,15 +22,15 @@ KINDS = ("only in first", "only in second", "changed")
 
 # Kinds of calls that are a leak in neither report.
 _CLASSES = ("no answer", "review")
-IN_BOTH = tuple(f"{one} in both" for one in _CLASSES)
+IN_BOTH = tuple(f"{finding} in both" for finding in _CLASSES)
 OTHER_KINDS = tuple(
     kind
-    for one, in_both in zip(_CLASSES, IN_BOTH, strict=True)
+    for finding, in_both in zip(_CLASSES, IN_BOTH, strict=True)
     for kind in (
-        f"{one}, only in first",
-        f"{one}, only in second",
+        f"{finding}, only in first",
+        f"{finding}, only in second",
         in_both,
-        f"{one}, not comparable",
+        f"{finding}, not comparable",
     )
 )
 

@@ -231,7 +231,9 @@ class _AlignedSearch(Search):
         self._clusters.take_counts()
         documents = [
             _Document.of(number, _most_likely([*nominations]), texts)
-            for number, nominations in groupby(self._nominations(matches), lambda one: one.document)
+            for number, nominations in groupby(
+                self._nominations(matches), lambda nomination: nomination.document
+            )
         ]
         findings: list[Finding] = []
         for document, compared in zip(documents, self._compared(documents), strict=True):

@@ -37,7 +37,7 @@ def first_rows(path: Path) -> FirstRows:
         raise InputError(problem) from None
     rows = tuple(row for row in read if not isinstance(row, Problem))
     if not rows:
-        broken = [one for one in read if isinstance(one, Problem)][:1]
+        broken = [problem for problem in read if isinstance(problem, Problem)][:1]
         raise InputError(broken or Problem(str(path), "no row", "rows of a benchmark"))
     return FirstRows(rows, columns)
 

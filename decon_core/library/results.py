@@ -106,7 +106,7 @@ class Outcome:
     @property
     def unexpected(self) -> list[Skipped]:
         """What was skipped, and neither set aside by its name nor left out by the pattern."""
-        return [one for one in self.skipped if not one.is_on_purpose]
+        return [skipped for skipped in self.skipped if not skipped.is_on_purpose]
 
     @property
     def finds_nothing(self) -> bool:
@@ -262,12 +262,12 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
         "n_common_ngrams": outcome.n_common,
         "n_items_not_visible": outcome.n_unseen,
         "n_items_checkable_by_others": outcome.checkable_by_others,
-        "not_looked_at": [one.path for one in outcome.unexpected],
+        "not_looked_at": [skipped.path for skipped in outcome.unexpected],
         "unread": [{"path": path, "n_bytes": n} for path, n in unread],
         "n_shards_without_a_readable_row": len(outcome.unread),
         "n_bytes_not_looked_at": outcome.n_bytes_unread
-        + sum(one.n_bytes for one in outcome.unexpected),
-        "set_aside": [one.path for one in outcome.skipped if one.is_on_purpose],
+        + sum(skipped.n_bytes for skipped in outcome.unexpected),
+        "set_aside": [skipped.path for skipped in outcome.skipped if skipped.is_on_purpose],
         "benchmarks": {count.pop("benchmark"): count for count in benchmarks},
     }
     if outcome.sample:

@@ -146,7 +146,9 @@ class Builder:
         return [
             sorted((version.benchmark, version.fingerprint) for version in versions),
             scan,
-            policy.decision_settings(one.benchmark for one in versions) if versions else None,
+            policy.decision_settings(version.benchmark for version in versions)
+            if versions
+            else None,
             policy.unreadable,
             policy.invalid_utf8,
             self.unread.is_blocking,

@@ -159,7 +159,8 @@ def _items(store: Store, answers: Sequence[Answer]) -> dict[str, Any]:
             record = detector(name).record_of(answers[0].indexes, text)
             n_blocks[record] = max(n_blocks[record], int(counts[text]))
     most = []
-    for (part, row), n in sorted(n_blocks.items(), key=lambda one: (-one[1], one[0]))[:_MOST_ITEMS]:
+    ranked = sorted(n_blocks.items(), key=lambda pair: (-pair[1], pair[0]))
+    for (part, row), n in ranked[:_MOST_ITEMS]:
         version = answers[0].indexes.grams.versions[part]
         (item,) = load_records(store, version, columns=_NAMES).slice(row, 1).to_pylist()
         most.append(PossibleItem(version.benchmark, **item, n_blocks=n))

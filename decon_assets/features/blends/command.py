@@ -219,7 +219,7 @@ def _reword(plan: RewordingPlan, config: Config, key: str | None) -> int:
         sent = f"{counted(spent.n_requests, 'request')}, {counted(spent.n_tokens, 'token')}"
         say(f"{sent}: {counted(spent.n_judged, 'rewording')}")
         say(f"Saved in {path}; `decon-assets run` builds the blends with them")
-    for reason, n in sorted(reasons.items(), key=lambda one: (-one[1], one[0])):
+    for reason, n in sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0])):
         say(f"  {n:,} without a rewording: {reason}")
     return 1 if reasons else 0
 

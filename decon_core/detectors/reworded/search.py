@@ -224,7 +224,11 @@ def _attributed(matches: Iterable[_Match]) -> list[_Match]:
     """Return matches from the best on, without those that a better sibling explains."""
     kept: list[_Match] = []
     kept_at: dict[tuple[int, int], list[_Match]] = {}
-    for match in sorted(matches, key=lambda one: (not one[4].is_same_item, -one[4].score, one[1])):
+    ranked = sorted(
+        matches,
+        key=lambda match: (not match.evidence.is_same_item, -match.evidence.score, match.text),
+    )
+    for match in ranked:
         places = range(match.start // _PLACE, (match.stop - 1) // _PLACE + 1)
         near = [by for place in places for by in kept_at.get((match.part, place), ())]
         if not any(_is_explained(match, by) for by in near):

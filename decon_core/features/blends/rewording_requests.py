@@ -134,7 +134,9 @@ def faults_of(item: ItemWords, value: Line, others: Iterable[ItemWords] = ()) ->
 
 def _is_near_copy(made: ItemWords, other: ItemWords) -> bool:
     """Return whether a passage or a question is mostly that of another, or all words are."""
-    pairs = [(words_of(text), words_of(one)) for text, one in zip(made, other, strict=True)]
+    pairs = [
+        (words_of(text), words_of(other_text)) for text, other_text in zip(made, other, strict=True)
+    ]
     return all(words == others for words, others in pairs) or any(
         min(len(words), len(others)) >= _SIZE and overlap(words, others, _SIZE) >= _LIMIT
         for words, others in pairs

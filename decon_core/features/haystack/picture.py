@@ -92,7 +92,7 @@ def _dots(percentiles: Sequence[float], middle: float) -> list[tuple[float, floa
         slots[slot] = slots.get(slot, 0) + 1
         level = slots[slot] // 2
         levels.append(level if slots[slot] % 2 else -level)
-    most = max((abs(one) for one in levels), default=0)
+    most = max(map(abs, levels), default=0)
     step = min(2 * _RADIUS - 0.5, _STACK / most) if most else 0.0
     return [
         (_x(percentile), middle + step * level)

@@ -152,7 +152,7 @@ def _fixed_names(tree: ast.Module) -> Iterator[str]:
             case ast.Global() | ast.Nonlocal():
                 yield from node.names
             case ast.JoinedStr():  # the places of its names differ between versions of Python
-                yield from (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+                yield from (child.id for child in ast.walk(node) if isinstance(child, ast.Name))
             case ast.Constant(value=str(text)):  # f(key=2) in the examples of a docstring
                 yield from re.findall(r"(\w+)\s*=(?!=)", text)
             case _:
@@ -205,7 +205,10 @@ def _units(program: _Program, run: Sequence[ast.stmt]) -> list[tuple[Span, Span]
 def _another_extension(run: Sequence[ast.stmt], shuffle: Shuffle) -> list[int] | None:
     """Return another order in which every statement follows those that it depends on."""
     n = len(run)
-    before = [{one for one in range(at) if orders_matter(run[one], run[at])} for at in range(n)]
+    before = [
+        {earlier for earlier in range(at) if orders_matter(run[earlier], run[at])}
+        for at in range(n)
+    ]
     free = [at for at in range(1, n) if at - 1 not in before[at]]
     if not free:
         return None

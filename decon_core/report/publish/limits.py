@@ -308,7 +308,7 @@ def unread_lines(summary: Summary) -> Iterator[str]:
 
 def _unreadable(summary: Summary) -> Iterator[str]:
     # Lines of an imported report and unreadable whole shards are listed, but not counted by shard.
-    n_listed = sum(one["n_rows"] for one in summary["unreadable"])
+    n_listed = sum(entry["n_rows"] for entry in summary["unreadable"])
     n_counted = summary["corpus"]["n_unreadable"]
     if n := max(n_listed, n_counted or 0):
         yield f"{counted(n, 'row')} could not be read (pass with --allow-unreadable)"

@@ -113,7 +113,7 @@ def score_bins(report: Path) -> list[Summary]:
 
 def _run(run: Summary, benchmarks: Sequence[Summary]) -> Summary:
     thresholds = json.loads(run["thresholds"] or "{}")
-    own = {one["benchmark"]: json.loads(one["thresholds"]) for one in benchmarks}
+    own = {benchmark["benchmark"]: json.loads(benchmark["thresholds"]) for benchmark in benchmarks}
     detectors = [
         {
             "detector": detector,

@@ -49,9 +49,8 @@ class Precision:
 
 def tally(stratum: Stratum, verdicts: Verdicts) -> Tally:
     """Count the verdicts on the drawn calls of a stratum."""
-    drawn = [
-        one.verdict if (one := verdicts.by_pair.get(call.pair)) else None for call in stratum.drawn
-    ]
+    lines = [verdicts.by_pair.get(call.pair) for call in stratum.drawn]
+    drawn = [line.verdict if line else None for line in lines]
     return Tally(
         stratum=stratum.name,
         n_calls=stratum.n_calls,
