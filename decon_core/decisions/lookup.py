@@ -75,8 +75,9 @@ def look_up(
         name = policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
         searched = [pack for pack in packs if has_pack_sketch(store, name, pack)]
     if not searched:
-        found = "no pack has a sketch" if packs else "no pack is registered"
-        raise MissingError(Problem("lookup", found, "one or more", "`decon-assets run`"))
+        failure = "no pack has a sketch" if packs else "no pack is registered"
+        remedy = "`decon-assets run` registers packs and writes their sketches"
+        raise MissingError(Problem("lookup", failure, remedy=remedy))
     with draft_folder(store.drafts, "lookup") as folder:
         scratch = linked_store(store, folder / "store", _SHARED)
         versions = [save_records(scratch, each, table) for each, table in sorted(tables.items())]

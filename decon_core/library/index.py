@@ -349,12 +349,12 @@ _deciding: set[int] = set()
 def _require_own_threads() -> None:
     """Raise in a fork of a process that decided matches: polars would wait for ever."""
     if _deciding - {os.getpid()}:
-        found = "a fork of a process in which an index found matches"
+        failure = "This process was forked from one in which an index found matches"
         remedy = (
             'Spawn processes: `multiprocess.set_start_method("spawn")` for data sets, '
             '`multiprocessing.get_context("spawn")` for pools. Or check no text before the fork.'
         )
-        raise InputError(Problem("the process", found, "one with threads of its own", remedy))
+        raise InputError(Problem("", failure, remedy=remedy))
 
 
 def _why(row: Unreadable) -> str:

@@ -243,14 +243,15 @@ class _Run:
         self._tasks.remove(task)
         cause = f"{state.name} on {state.node or 'an unknown node'}"
         if state.name == "CANCELLED":
-            found = f"task {task.id} was cancelled by another user or program"
-            raise self._failure(task, found, "tasks that end")
+            failure = f"task {task.id} was cancelled by another user or program"
+            raise self._failure(task, failure)
         if not task.n_started and state.name not in _UNSTARTED:
             self._fruitless.append(state.node)
             self._again_at = time.monotonic() + _SECONDS_AFTER_FRUITLESS
             if len(self._fruitless) >= _MOST_FRUITLESS and not self._is_anywhere_else(states):
-                found = f"{len(self._fruitless)} tasks that ended before their first job ({cause})"
-                raise self._failure(task, found, "tasks that start")
+                n = len(self._fruitless)
+                failure = f"{n} tasks ended before their first job ({cause})"
+                raise self._failure(task, failure)
         is_to_blame = state.name not in _BLAMELESS
         if state.name == "TIMEOUT" and task.n_ended:
             is_to_blame = False
@@ -276,12 +277,12 @@ class _Run:
             state.name == "RUNNING" and state.node not in self._fruitless for state in running
         )
 
-    def _failure(self, task: _Task, found: str, expected: str) -> EngineError:
+    def _failure(self, task: _Task, failure: str) -> EngineError:
         lines: list[str] = []
         with suppress(OSError):
             lines = task.log.read_text(errors="replace").splitlines()[-_LINES_OF_LOG:]
-        remedy = "\n".join([f"see the log {task.log}", *lines])
-        return EngineError(Problem("engine slurm", found, expected, remedy))
+        remedy = "\n".join([f"See the log {task.log}", *lines])
+        return EngineError(Problem("engine slurm", failure, remedy=remedy))
 
 
 _COMPLETE = ("COMPLETED", GONE.name)
