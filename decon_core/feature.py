@@ -120,7 +120,7 @@ def feature_tables() -> Mapping[str, Any]:
 
 
 def feature_files(name: str) -> Iterator[Traversable]:
-    """Yield the file of this name of each feature that has one."""
+    """Yield the files of this name in the folders of features."""
     for feature in all_features():
         file = files(f"decon_core.features.{feature.name}").joinpath(name)
         if file.is_file():

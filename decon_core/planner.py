@@ -174,7 +174,7 @@ class Plan:
 
 
 def evidence_of(config: Config) -> Evidence:
-    """Return what is said of pairs beside verdicts."""
+    """Return the evidence about pairs that features add to verdicts."""
     return next((hook(config) for hook in feature_hooks("evidence")), NO_EVIDENCE)
 
 

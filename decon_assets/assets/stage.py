@@ -68,7 +68,7 @@ class Stage:
         return _problems(self.unmet_function, config, store)
 
     def not_configured(self, config: "Config") -> str | None:
-        """Return the table that decon.toml lacks, if the stage needs one."""
+        """Return the table that decon.toml lacks, if the stage needs a table."""
         is_made = not self.table or config.has_table(self.table.strip("[]"))
         return None if is_made else self.table
 
@@ -110,7 +110,7 @@ def stage(
     if isinstance(partitions_def, dg.MultiPartitionsDefinition):
         dimensions = PACK, *sorted({*partitions_def.partition_dimension_names} - {PACK})
         backfill_policy = dg.BackfillPolicy.multi_run(MOST_CELLS)
-    elif partitions_def:  # without a policy, each partition of a backfill would be a run of its own
+    elif partitions_def:  # without a policy, each partition of a backfill would be a separate run
         dimensions = (partitions_def.name or "",)
         backfill_policy = dg.BackfillPolicy.single_run()
 
@@ -163,7 +163,7 @@ class _RunLogHandler(logging.Handler):
         self._context = context
 
     def emit(self, record: logging.LogRecord) -> None:
-        level = min(record.levelno, logging.WARNING)  # an error ends the run by itself
+        level = min(record.levelno, logging.WARNING)  # Dagster logs the error that ends the run
         self._context.log.log(level, record.getMessage())
 
 

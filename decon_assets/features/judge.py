@@ -67,7 +67,7 @@ Seed = Annotated[int, option("seed of the draw (default 0)", "N")]
 
 @dataclass(frozen=True)
 class Desk:
-    """What is to be judged, and what is judged already."""
+    """The pairs to judge, and the judgements so far."""
 
     config: Config
     report: Report | None

@@ -109,7 +109,7 @@ class StageLines:
                 self._bar = None
 
     def _move(self, bar: Progress, detail: str, seconds: float) -> None:
-        """Show a part that is done; the scan counts shards by itself, with their rate."""
+        """Show a part that is done; details of a scan count the shards, and have the rate."""
         (task,) = bar.task_ids
         shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in detail)
         if shards := _SHARDS_DONE.match(detail):

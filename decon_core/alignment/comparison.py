@@ -14,7 +14,7 @@ from decon_core.kernels.word_alignment import DOCUMENT, ITEM, SIZE, Words
 
 
 class Comparison(NamedTuple):
-    """What of a question stands in a document, in order, and what stands there instead.
+    """The units of a question that a document has, in order, and those that it replaces.
 
     Weights are thousandths of a natural logarithm of how rare a unit is in general text.
     """

@@ -18,7 +18,7 @@ FEWEST_UNITS = 8
 _LEAST_SHARE = 0.4  # share of the question, or of the units that only it has
 _LEAST_OWN_WEIGHT = 5_000  # below, nothing tells an item from its siblings
 _LEAST_OWN_OF_FAMILY = 0.75
-_LARGE_FAMILY = 20  # items; words of its own may be those of a few others
+_LARGE_FAMILY = 20  # items; a few others may have the same distinguishing words
 _NEARLY_WHOLE = 0.85
 _LEAST_PASSAGE = 0.5
 

@@ -269,7 +269,7 @@ class _Batch:
     def _read_normalized(self, rows: Iterable[Row | Problem]) -> None:
         """Read records and renumber their items: files of several configs each start from 0.
 
-        An item whose records go on in the next file is one.
+        An item whose records go on in the next file stays a single item.
         """
         first_instance, last, is_first = self.next_instance, self.last, True
         for number, row in enumerate(rows, start=1):

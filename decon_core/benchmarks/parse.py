@@ -293,7 +293,7 @@ class YamlSource:
             raise RecipeError(Problem(where, found, "YAML in UTF-8")) from None
 
     def where(self, place: Place) -> str:
-        """Format a place in the file, with its line or the nearest enclosing one."""
+        """Format a place in the file, with its line or the nearest enclosing line."""
         outwards = (place[:n] for n in range(len(place), -1, -1))
         line = next((self._lines[outer] for outer in outwards if outer in self._lines), 1)
         name = ".".join(map(str, place[1:]))

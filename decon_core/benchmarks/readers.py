@@ -119,7 +119,7 @@ def _json_array(path: Path) -> Iterator[Row | Problem]:
 def _rows_in(value: Mapping[str, object]) -> list[object]:
     """Return the rows of a file that is one object: its only list of objects, or itself.
 
-    `{"examples": [{"input": …}, …], "canary": …}` holds rows, `{"messages": […]}` is one.
+    `{"examples": [{"input": …}, …], "canary": …}` holds rows, `{"messages": […]}` is a row.
     """
     lists = [
         item

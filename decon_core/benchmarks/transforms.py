@@ -43,7 +43,7 @@ def _each(change: Callable[[str], str]) -> Callable[[object, str], object]:
 
 
 def _after_marker(value: object, marker: str, field: str) -> object:
-    # Without the marker the whole text is kept: losing an answer is worse than a long one.
+    # Without the marker the whole text is kept: a long answer is better than none.
     return _each(lambda text: text.rpartition(marker)[2].strip())(value, field)
 
 

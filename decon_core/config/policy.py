@@ -403,7 +403,7 @@ class Policy:
 
     @property
     def acting_by_benchmark(self) -> dict[str, list[str]]:
-        """The same for each benchmark with settings of its own."""
+        """The same for each benchmark that has settings."""
         return {name: self.for_benchmark(name).acting for name in self.benchmark}
 
     def threshold_of(self, detector: str) -> float:
@@ -477,7 +477,7 @@ def _digest(value: object) -> str:
 
 
 def with_preset(values: Mapping[str, object], *, where: str) -> Mapping[str, object]:
-    """Return the settings with the defaults of their `preset`, if they name one."""
+    """Return the settings with the defaults of the `preset` that they may name."""
     if "preset" not in values:
         return values
     name = values["preset"]

@@ -34,7 +34,7 @@ _LIMITS = ("pack_shards", "pack_bytes")
 
 @model(frozen=True, kw_only=True, config=TABLE)
 class PackLimits:
-    """Limits of a pack, for all sources or for one."""
+    """Limits of a pack, for all sources or for a single source."""
 
     pack_shards: Positive | None = None
     """Maximum number of shards in a pack; default: as in [corpus], there 64 unless pack_bytes is
@@ -75,7 +75,7 @@ def _only_way(way: str | None, info: ValidationInfo) -> str | None:
 
 
 def _of_messages(roles: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-    # The key is absent if its value is wrong, which is a problem of its own.
+    # The key is absent if its value is wrong, which is another problem.
     if roles and info.data.get("messages", "") is None:
         raise invalid("the field whose turns have roles", found="no 'messages'")
     return roles

@@ -23,7 +23,7 @@ class Batch:
     starts: npt.NDArray[np.int64]  # start of each text
     stops: npt.NDArray[np.int64]
     # Row number of each text in the shard, ascending. A row has a text, or one that a model sees
-    # and a hidden one.
+    # and a hidden text.
     rows: npt.NDArray[np.int64]
     n_characters: int
     unreadable: list[Unreadable]
@@ -81,7 +81,7 @@ class Batch:
         return np.flatnonzero(np.diff(self.rows, prepend=-1))
 
     def with_rows(self, rows: Iterable[Document | Unreadable | None]) -> Batch:
-        """Add rows that were parsed one by one."""
+        """Add rows that were parsed singly."""
         parsed = [*rows]
         documents = [row for row in parsed if isinstance(row, Document)]
         unreadable = [row for row in parsed if isinstance(row, Unreadable)]

@@ -297,7 +297,7 @@ def _joined(read: Strings, kinds: Bytes) -> tuple[Bytes, Integers, Integers, Int
     n_bytes = n_read + 2 * n_strings
     is_in_place = _may_stay(read, kinds, n_bytes)
     text = read.text if is_in_place else alloc_array(n_bytes + PADDING, np.uint8)
-    # A row may have only a hidden string, and an empty visible text beside it.
+    # A row may have only a hidden string: its visible text is then empty.
     starts, stops, rows = np.empty((3, 2 * n_strings), np.int64)
     n, n_characters = row_texts.join_strings(
         read.text,

@@ -260,7 +260,7 @@ def _members_by_content(
 
 
 def _group(shards: Iterable[Shard], packing: PackLimits) -> list[list[Shard]]:
-    """Group shards in order, within the limits; a shard over a limit is a group of its own."""
+    """Group shards in order, within the limits; a shard over a limit is a group alone."""
     groups: list[list[Shard]] = []
     n_bytes = 0
     for shard in shards:

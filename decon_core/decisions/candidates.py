@@ -92,7 +92,7 @@ def read_candidates(path: Path) -> list[Candidate]:
     for candidate in candidates:  # the key of a pair must not stand for two pairs of texts
         own = (candidate.item_text, candidate.text)
         if texts.setdefault(candidate.pair, own) != own:
-            found, expected = "two different pairs of texts", "one: a key names what was found"
+            found, expected = "two different pairs of texts", "one pair for each key"
             raise InputError(Problem(f"{path}: pair {candidate.pair}", found, expected))
     return candidates
 

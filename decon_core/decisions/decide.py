@@ -146,7 +146,7 @@ def _best_entries(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_pair(pairs: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataType) -> pa.Array:
-    """Return what is said of each pair; null where that is nothing."""
+    """Return the value of each pair; null for a pair without one."""
     if not said:
         return pa.nulls(len(pairs), kind)
     values = pa.array([*said.values()], kind)
@@ -156,7 +156,7 @@ def _by_pair(pairs: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataTy
 def counts(
     entry: Mapping[str, Any], leaks: Leaks, calibration: Calibration = NO_CALIBRATION
 ) -> bool:
-    """Return whether an entry counts as a leak, or lacks its answer and is treated like one."""
+    """Return whether an entry counts as a leak, or lacks its answer and is treated like a leak."""
     return would_count(entry, leaks) and (
         not entry["needs_review"]
         or leaks.review == "remove"
@@ -171,7 +171,7 @@ def would_count(entry: Mapping[str, Any], leaks: Leaks) -> bool:
         or entry["needs_review"]
         or (leaks.no_answer == "remove" and entry["is_no_answer"])
     )
-    # What somebody called a leak counts with any score: it must not be removed from the leaks.
+    # What a reviewer called a leak counts with any score: it must not be removed from the leaks.
     is_said = entry["verdict"] == LEAK or entry["is_judged_duplicate"]
     least = None if is_said else leaks.least_score
     return bool(

@@ -1,4 +1,4 @@
-"""The `aligned` detector: n-grams nominate an item, an alignment of words says what stands there.
+"""The `aligned` detector: n-grams nominate an item, an alignment of words says what was copied.
 
 A place is nominated if a small share of a question's n-grams is there. The question is then
 aligned with the words around it (`alignment/`), which tells a copy, an edited copy, the same
@@ -168,7 +168,7 @@ class _Nomination(NamedTuple):
         return -self.score, self.question, self.start, self.items[0].number
 
     def joined(self, other: _Nomination) -> _Nomination:
-        """Return both as one: an edit parts n-grams, and the answer may be near some only."""
+        """Return the union of both: an edit parts n-grams, and the answer may be near some only."""
         best: dict[int, _Item] = {}
         for item in sorted((*self.items, *other.items)):
             best.setdefault(item.number, item)

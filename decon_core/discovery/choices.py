@@ -1,4 +1,4 @@
-"""Which fields of a benchmark hold the choices of a question, and what may point to one."""
+"""Which fields of a benchmark hold the choices of a question, and what may point to a choice."""
 
 from __future__ import annotations
 

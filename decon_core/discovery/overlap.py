@@ -10,7 +10,7 @@ from decon_core.errors import Problem
 
 
 def overlaps(places: Sequence[tuple[str, Collection[Path]]]) -> list[Problem]:
-    """Return a problem for each place that shares files with an earlier one."""
+    """Return a problem for each place that shares files with an earlier place."""
     first: dict[Path, str] = {}  # first place that contains each file
     problems = []
     for place, files in places:

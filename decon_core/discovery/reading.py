@@ -34,7 +34,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class OpenChoice:
-    """Rows in which no field is a convincing question, with the fields that may be one."""
+    """Rows in which no field is a convincing question, with the fields that may be the question."""
 
     candidates: tuple[str, ...]
     why: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 Built once for a set of benchmark versions and a scan fingerprint, and memory-mapped by every
 worker. Weights are computed here, once, so all workers on all machines sum the same numbers. An
-index that one detector makes for itself is stored beside the joined one.
+index that one detector makes for itself is stored beside the joined index.
 """
 
 from __future__ import annotations

@@ -334,7 +334,7 @@ class _Ranges:
 
 
 def _gram_ranges(rows: Ragged, tokens: Mapping[str, Any], size: int) -> _Ranges:
-    """Return for every token the range of the n-gram that begins there, if its text has one."""
+    """Return for every token the range of the n-gram that begins there, if its text has n-grams."""
     n = max(rows.values.size - size + 1, 0)
     is_wanted = np.ones(rows.values.size, np.uint8)
     for step in range(1, size):

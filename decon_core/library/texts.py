@@ -213,7 +213,7 @@ def _of_dataset(dataset: Any, source: Source, block_bytes: int) -> Iterator[_Pie
 
 
 def _joined(tables: Iterable[pa.Table], block_bytes: int) -> Iterator[pa.Table]:
-    """Join small tables: each block has costs of its own."""
+    """Join small tables: each block has fixed costs."""
     small: list[pa.Table] = []
     for table in tables:
         n_bytes = sum(before.nbytes for before in small)

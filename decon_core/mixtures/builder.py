@@ -169,7 +169,7 @@ class Builder:
         return [*settings, self._calibrated.fingerprint]
 
     def decided_pairs(self, shards: Iterable[Shard], versions: Sequence[Version]) -> Iterator[str]:
-        """Yield the pairs that were found in shards and about which somebody decided.
+        """Yield the pairs that were found in shards and have a verdict.
 
         Reads tiles only if needed.
         """
@@ -219,7 +219,7 @@ class Builder:
 
     @staticmethod
     def _tokenizer(mixture: Mixture) -> dict[str, str]:
-        """Return the fingerprint of the trainer's tokenizer, if the mixture has one."""
+        """Return the fingerprint of the trainer's tokenizer, if the mixture has a tokenizer."""
         is_used = mixture.write == "mask"
         return {"tokenizer": tokenizer_of(mixture).fingerprint} if is_used else {}
 

@@ -82,7 +82,7 @@ def replaced(value: Any, keys: Keys, text: str | None) -> Any:
 
 def without_elements(value: Any, elements: Iterable[Keys]) -> Any:
     """Return a value without these elements of lists."""
-    # Begin with the last one: removing an element moves those behind it.
+    # Begin with the last element: removing it moves those behind it.
     for keys in sorted(elements, key=lambda keys: (len(keys), keys[-1]), reverse=True):
         value = replaced(value, keys, None)
     return value

@@ -43,7 +43,7 @@ def faults_of_clean_benchmark(store: Store, benchmark: str) -> Iterator[Problem]
 
 
 def faults_of_sketch(store: Store, sketch: str, packs: Sequence[Pack]) -> Iterator[Problem]:
-    """Open the sketches of all packs that have one: each must cover its shards."""
+    """Open all sketches of packs: each must cover its shards."""
     for pack in packs:
         if has_pack_sketch(store, sketch, pack):
             try:

@@ -213,7 +213,7 @@ class Scanner:
         return tokens
 
     def compile(self) -> None:
-        """Compile or load all kernels, so that no later scan waits for one."""
+        """Compile or load all kernels, so that no later scan waits for a kernel."""
         tokens = self.compile_words()
         self.detectors.compile(_SAMPLE, tokens, self.encoder)
 

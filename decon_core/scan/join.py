@@ -48,7 +48,7 @@ Tile = tuple[pa.Table, pa.Table | None]
 def write_unjoined(
     store: Store, scan: str, shard: str, tiles: Mapping[str, Tile], *, answer: Answer | None = None
 ) -> None:
-    """Write the tiles of a shard by version, and the sketch's answer if it gave one."""
+    """Write the tiles of a shard by version, and the sketch's answer, if there is any."""
     if not tiles:
         return
     digest = sha256(" ".join(sorted(tiles)).encode()).hexdigest()[:16]

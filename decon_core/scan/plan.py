@@ -113,7 +113,7 @@ class Plan:
         return [shard for name, shard in shards.items() if self._packs[name] == pack.name]
 
     def _without_sketch(self, pack: Pack) -> set[str]:
-        """Return the shards whose sketch is to be written."""
+        """Return the shards whose sketch the scan has to write."""
         if not self._sketch:
             return set()
         name = self._sketch.fingerprint

@@ -179,7 +179,7 @@ class Tiles:
         return versions
 
     def _best(self, shard: str, version: str) -> Joined | None:
-        """Return the folder with a tile: one that is counted, if there is one."""
+        """Return the folder with a tile; a counted tile is preferred."""
         answered = None
         for folder in self._of_shard(shard):
             if version in folder.counted:

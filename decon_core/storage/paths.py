@@ -335,7 +335,7 @@ def local_stamp(status: os.stat_result) -> Stamp:
     return Stamp(status.st_size, status.st_mtime_ns, tag)
 
 
-# Keys of content ids in the `info` of fsspec file systems; the hub uses the last one.
+# Keys of content ids in the `info` of fsspec file systems; the hub uses the last key.
 _TAGS = ("ETag", "etag", "md5", "content_md5", "blob_id")
 _DATES = ("LastModified", "last_modified", "mtime", "updated", "created")
 

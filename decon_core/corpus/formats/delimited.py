@@ -1,4 +1,4 @@
-"""CSV and TSV: records of cells, named by the first one."""
+"""CSV and TSV: records of cells, named by the first record."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class JsonLines(LineFormat):
                 line = file.readline(_MAX_LINE_BYTES)
 
     def compile_reader(self, source: Source) -> None:
-        """Compile the line kernel by running it on an empty line, unless it is to be put off."""
+        """Compile the line kernel on an empty line, unless it may be compiled later."""
         for block in blocks_of(b"{}\n", JsonBlock, block_bytes=64):
             block.batch(source)
 

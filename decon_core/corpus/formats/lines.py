@@ -50,7 +50,7 @@ class LineBlock(Part):
 
     @cached_property
     def edges(self) -> npt.NDArray[np.int64]:
-        """The start of each line, and the end of the last one."""
+        """The start of each line, and the end of the last line."""
         breaks = np.flatnonzero(self.lines[: self.n_bytes] == LINE_BREAK) + 1
         return np.concatenate([[0], breaks[: self.n_rows - 1], [self.n_bytes]])
 

@@ -116,7 +116,7 @@ class RecordFormat(ShardFormat):
 
     @abstractmethod
     def encoded(self, value: Value, record: Record) -> bytes:
-        """Return a changed row in the form of the old one."""
+        """Return a changed row in the form of the old row."""
 
     def tail(self, end: Record, changed: Mapping[int, Value | None]) -> bytes:
         """Return the end of a shard, of which these rows are changed or gone (None)."""

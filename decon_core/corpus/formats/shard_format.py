@@ -123,7 +123,7 @@ class ShardFormat(ABC):
         return not self.magics
 
     def compile_reader(self, source: Source) -> None:
-        """Compile its kernels, if it has any, unless that is to be put off."""
+        """Compile its kernels, if it has any, unless they may be compiled later."""
         del source
 
     @abstractmethod

@@ -1,6 +1,6 @@
 """Shards that are tables: read in record batches, and rewritten without converting other columns.
 
-Most text columns are used as they are; rows with anything unusual are parsed one by one.
+Most text columns are used as they are; rows with anything unusual are parsed singly.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Sought(Text):
 
     @cached_property
     def by_weight(self) -> list[str]:
-        """Its terms, those of its own before those of a template; the first ones are anchors."""
+        """Its terms, distinguishing ones before those of a template; the first are anchors."""
         return sorted(self.terms, key=lambda term: (term not in self.own, -self.terms[term], term))
 
     @property

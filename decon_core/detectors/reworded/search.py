@@ -34,7 +34,7 @@ _LONGEST_GAP = 8  # words up to a repeated term that still belongs to a window
 _MARGIN = 6  # words around a window in which its numbers may stand
 _MOST_AT_A_PLACE = 8  # texts of a benchmark that are compared within so many words
 _PLACE = 64
-_UNEXPLAINED = 0.2  # share of its own words that a sibling must have beside those of a better one
+_UNEXPLAINED = 0.2  # share of its words that a sibling must have in addition to a better sibling's
 
 
 class _Stems(Words):
@@ -109,7 +109,7 @@ class RewordedSearch(Search):
         return Nominations.of(self._found_by(texts.encoder, texts.batch))
 
     def findings(self, batch: Batch) -> list[Finding]:
-        """Return the same, with an encoder of its own."""
+        """Return the same, with a separate encoder."""
         self._own_encoder.encode(batch.text, batch.starts, batch.stops)
         return self._found_by(self._own_encoder, batch)
 
@@ -217,7 +217,7 @@ class _Match(NamedTuple):
     start: int
     stop: int
     evidence: Evidence
-    own: frozenset[int]  # terms of its own that are there
+    own: frozenset[int]  # distinguishing terms that are there
 
 
 def _attributed(matches: Iterable[_Match]) -> list[_Match]:

@@ -38,7 +38,7 @@ _MOST_BYTES = 1 << 20  # bytes of an answer
 _FAILURES_IN_A_ROW = 10  # and as many as there are requests at the same time
 _OK, _BAD_REQUEST, _TOO_MANY = 200, 400, 429
 _ABOUT_KEYS = (401, 403)
-# What is wrong with all requests, not with this one.
+# What is wrong with all requests, not only with this request.
 _REFUSED = {
     401: "the endpoint does not accept the key: {table}.key_env names the variable it is read from",
     403: "the endpoint does not allow this: check the key and {table}.model",

@@ -72,7 +72,7 @@ class Endpoint(FeatureTable):
     retries: Count = 4
     """Further tries of a request that failed or was answered without the fields asked for."""
     first_wait: Seconds = 1.0
-    """Seconds before the first retry; twice as many before each further one."""
+    """Seconds before the first retry; twice as many before each further retry."""
 
     @classmethod
     def amend_schema(cls, definitions: dict[str, Any]) -> None:

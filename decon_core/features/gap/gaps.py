@@ -112,7 +112,7 @@ def seed_of(name: Name, text: str) -> str:
 
 
 def remark_on(leaked: Floats, clean: Floats) -> str:
-    """Return why there is no interval; empty if there is one."""
+    """Return why there is no interval; empty if there is an interval."""
     sides = (("leaked", leaked), ("clean", clean))
     few = [f"{scores.size} {name}" for name, scores in sides if scores.size < LEAST_ITEMS]
     if few:

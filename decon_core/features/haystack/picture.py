@@ -25,7 +25,7 @@ _SLOT = 5.0  # two dots nearer than this are stacked
 _STACK = 13.0  # most pixels above or below the middle of a row
 _LONGEST_NAME = 24  # has room beside a strip
 _COLOURS = 6
-_FLOOR = 0.1  # lowest amplification with a place of its own; 0 is below it
+_FLOOR = 0.1  # lowest amplification that is drawn in its place; 0 is below it
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 

@@ -141,7 +141,7 @@ def _faults(value: Mapping[str, Any]) -> list[str]:
 
 
 def _judgement_in(_: Request, content: str) -> dict[str, Any]:
-    """Return the last valid judgement in an answer; raise UnusableAnswerError without one."""
+    """Return the last valid judgement in an answer; raise UnusableAnswerError if there is none."""
     judgement = last_object(content, _FIELDS, _faults)
     return {**judgement, "is_sd": bool(judgement["is_sd"])}
 

@@ -207,7 +207,7 @@ class EmbeddingEndpoint(JsonEndpoint):
         return np.array(rows, np.float32).reshape(len(rows), -1)
 
     def _embedded(self, texts: Sequence[str]) -> list[list[float]]:
-        # An endpoint refuses empty texts; the caller ignores the vector of one.
+        # An endpoint refuses empty texts; the caller ignores their vectors.
         sent = {"model": self.model, "input": [text if text.strip() else "-" for text in texts]}
         answer = self.post(sent)
         try:

@@ -30,7 +30,7 @@ _COMMANDS = (
 def _of_words(
     change: Callable[[Random, str], str], *, is_whole: bool = False
 ) -> Callable[[Material], str | None]:
-    """Return an edit of one word in five, at least one.
+    """Return an edit of a fifth of the words, of at least a single word.
 
     `change` gets the word if `is_whole`, else the rest of it from a random position on.
     """
