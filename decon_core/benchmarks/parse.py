@@ -204,7 +204,7 @@ class _Parser:
             )
         for key in LANGUAGE_KEYS:
             if (name := getattr(table, key)) is not None:
-                self._add((*place, key), repr(name), "source and target beside it", "Remove it.")
+                self._add((*place, key), repr(name), "source and target, too", "Remove it.")
         prompt = table.prompts if table.prompt is None else table.prompt
         return Prompts(texts=prompt) if isinstance(prompt, tuple) else prompt
 
@@ -236,7 +236,7 @@ class _Parser:
                 self._add((*place, key), describe(answers), "at least one entry", remedy)
             for number, answer in enumerate(answers):
                 if isinstance(answer, ArrayAnswer) and not isinstance(questions, PromptArray):
-                    expected = "`prompts: {array: ...}` beside it"
+                    expected = "`prompts: {array: ...}`, too"
                     self._add((*place, key, number), "an array", expected)
         if given and isinstance(questions, TranslationPair):
             expected = "no answers: the target is the answer"

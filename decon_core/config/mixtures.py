@@ -252,7 +252,7 @@ class _Reader(SettingsReader):
         chosen = leaks.detectors or detectors
         if leaks.min_probability is None:
             if leaks.min_judged != Leaks.min_judged:
-                self.wrong(f"{where}.min_judged", leaks.min_judged, "min_probability beside it")
+                self.wrong(f"{where}.min_judged", leaks.min_judged, "min_probability, too")
         elif all(get(name).acts(self.names["leak"]) for name in chosen):
             found = f"{leaks.min_probability:g}, but every detector finds leaks by its score"
             expected = "a detector whose matches need review"
@@ -280,7 +280,7 @@ class _Reader(SettingsReader):
         elif mixture.licenses is not None or mixture.leaks != Leaks() or mixture.sources:
             # The two arms of a comparison must differ in one thing only.
             expected = f"none: a control takes these from {treatment.name!r}"
-            self.wrong(where, "sources, leaks or licenses of its own", expected)
+            self.wrong(where, "sources, leaks or licenses", expected)
 
 
 def mixture_named(mixtures: Iterable[Mixture], name: str) -> Mixture:

@@ -34,8 +34,8 @@ _QUERY = """
     ORDER BY benchmark, split, instance_index
 """
 
-# The same for chosen detectors as `item_status` and `findings` for all of them. Here a match counts
-# as found even if its score is no proof: a user who names the detector asks for it.
+# The same for chosen detectors as `item_status` and `findings` for all of them. A match counts here
+# even if its score is no proof: a user who names the detector asks for it.
 _BY_DETECTORS = """
     WITH own AS (
         SELECT benchmark, split, instance_index,
