@@ -26,7 +26,7 @@ class Graph:
     def extended(self, *modules: ModuleType) -> Graph:
         """Return the graph with the assets and checks of more modules."""
         loaded = _known(dg.load_assets_from_modules(modules, include_specs=True))
-        known = {asset.key for asset in self.assets}  # which the modules import
+        known = {asset.key for asset in self.assets}  # the modules import some of these
         return Graph(
             [*self.assets, *(asset for asset in loaded if asset.key not in known)],
             [*self.checks, *dg.load_asset_checks_from_modules(modules)],
@@ -48,7 +48,7 @@ class Graph:
         def visit(name: str) -> tuple[str, ...]:
             if name not in found:
                 parents = [dep.asset_key.to_user_string() for dep in specs[name].deps]
-                before = [one for parent in parents for one in (*visit(parent), parent)]
+                before = [asset for parent in parents for asset in (*visit(parent), parent)]
                 found[name] = tuple(dict.fromkeys(before))
             return found[name]
 
@@ -79,7 +79,7 @@ class Graph:
     def gates(self) -> Mapping[str, list[str]]:
         """The blocking checks that each asset waits for: those of all assets upstream of it."""
         return {
-            name: [gate for one in before for gate in self.blocking[one]]
+            name: [gate for asset in before for gate in self.blocking[asset]]
             for name, before in self.upstream.items()
         }
 
@@ -92,7 +92,11 @@ class Graph:
 
 
 def _known(loaded: Iterable[object]) -> list[dg.AssetsDefinition | dg.AssetSpec]:
-    return [one for one in loaded if isinstance(one, dg.AssetsDefinition | dg.AssetSpec)]
+    return [
+        definition
+        for definition in loaded
+        if isinstance(definition, dg.AssetsDefinition | dg.AssetSpec)
+    ]
 
 
 GRAPH = Graph(

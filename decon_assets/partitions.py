@@ -27,7 +27,7 @@ benchmarks = dg.DynamicPartitionsDefinition(name=BENCHMARK)
 packs = dg.DynamicPartitionsDefinition(name=PACK)
 mixtures = dg.DynamicPartitionsDefinition(name=MIXTURE)
 
-# The keys between a first and a last one.
+# The keys between a first and a last key.
 Ranges = dict[tuple[str, str], Sequence[str]]
 _resolved: ContextVar[Ranges | None] = ContextVar("_resolved", default=None)
 

@@ -100,8 +100,8 @@ def missing_stages(plan: Plan, graph: Graph) -> list[str]:
     missing = {stage.name: stage.missing(plan) for stage in graph.stages}
     return [
         name
-        for name, one in missing.items()
-        if (any(one.values()) if isinstance(one, Mapping) else one)
+        for name, value in missing.items()
+        if (any(value.values()) if isinstance(value, Mapping) else value)
     ]
 
 

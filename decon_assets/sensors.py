@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from decon_core.config.load import Config
 
 NAME = "keep_up"
-FILES_TAG = "decon/files"  # on every requested run: the state of the files at that time
+FILES_TAG = "decon/files"  # tag of every requested run: the state of the files at that time
 
 _SECONDS_BETWEEN_TICKS = 10
 

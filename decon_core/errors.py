@@ -14,15 +14,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem: where it is, what was found, what was expected, and the remedy."""
+    """One problem: where it is, what was found, what was expected, and the remedy.
+
+    Without `expected` it is no wrong value but a failure: `found` says what happened, and `where`
+    may be empty.
+    """
 
     where: str
     found: str
-    expected: str
+    expected: str = ""
     remedy: str = ""
 
     def __str__(self) -> str:
-        text = f"{self.where}: found {self.found}; expected {self.expected}"
+        if self.expected:
+            text = f"{self.where}: found {self.found}; expected {self.expected}"
+        else:
+            text = ": ".join(part for part in (self.where, self.found) if part)
         return f"{text}. {self.remedy}" if self.remedy else text
 
 

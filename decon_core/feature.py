@@ -25,7 +25,8 @@ LOCAL_ENGINE = "local"  # processes of this machine, which need no feature
 class Command:
     """A command of `decon-assets`: a function, or a Typer of subcommands."""
 
-    function: str  # in the feature's file in `decon_assets/features`; of a folder "module:name"
+    # Name in the feature's file of `decon_assets/features`; if that is a folder, "module:name".
+    function: str
     group: str  # the heading in `decon-assets --help`
     about: str
     examples: tuple[str, ...] = ()  # lines of `decon-assets --help`
@@ -119,7 +120,7 @@ def feature_tables() -> Mapping[str, Any]:
 
 
 def feature_files(name: str) -> Iterator[Traversable]:
-    """Yield the file of this name of each feature that has one."""
+    """Yield the files of this name in the folders of features."""
     for feature in all_features():
         file = files(f"decon_core.features.{feature.name}").joinpath(name)
         if file.is_file():

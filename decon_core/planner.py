@@ -174,7 +174,7 @@ class Plan:
 
 
 def evidence_of(config: Config) -> Evidence:
-    """Return what is said of pairs beside verdicts."""
+    """Return the evidence about pairs that features add to verdicts."""
     return next((hook(config) for hook in feature_hooks("evidence")), NO_EVIDENCE)
 
 
@@ -196,7 +196,7 @@ def input_files(config: Config) -> list[InputFile]:
     paths = _files_without_shards(config)
     stamps = {str(path): stamp for path in paths if (stamp := stamp_or_none(path))}
     for source in config.corpus.sources:
-        # As strings: 100,000 `Path`s cost more than the listing.
+        # Stamps are strings: 100,000 `Path`s cost more than the listing.
         stamps.update(list_source(source, folder=config.folder).files)
     return sorted(
         InputFile(path, n_bytes, tag or str(modified_ns))

@@ -12,7 +12,7 @@ from dagster import MetadataValue
 from decon_assets.assets.metadata import picture
 from decon_core.wording import percent
 
-_WIDTH = 900  # of the UI's Markdown dialog, which does not scale images
+_WIDTH = 900  # width of the UI's Markdown dialog, which does not scale images
 _MOST_BENCHMARKS = 30
 _BAR, _GAP, _LEFT, _RIGHT = 16, 6, 190, 210
 _HEIGHT, _FOOT, _TOP = 170, 40, 22

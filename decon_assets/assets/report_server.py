@@ -41,7 +41,7 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def send_head(self):  # type: ignore[no-untyped-def] # the base class has no types for it
         name = self.headers.get("Host", "").rpartition(":")[0]
-        # Against DNS rebinding: a foreign page may point a host name of its own to this address.
+        # Against DNS rebinding: a foreign page may let its host name point to this address.
         if name not in (_HOST, "localhost") or self.path.partition("?")[0][1:] not in _NAMES:
             self.send_error(404)
             return None

@@ -47,9 +47,9 @@ class Stage:
 
     name: str
     missing_function: str
-    dimensions: tuple[str, ...]  # of its partitions; of a grid, the pack comes first
+    dimensions: tuple[str, ...]  # dimensions of its partitions; in a grid, the pack comes first
     is_required: bool  # whether later stages wait until nothing of it is missing
-    priority: int  # in the queue: assets that others depend on, and quick ones, first
+    priority: int  # position in the queue: assets that others depend on, and quick ones, come first
     remarks_function: str
     unmet_function: str
     table: str  # the table of decon.toml that asks for it; empty: it is always made
@@ -68,7 +68,7 @@ class Stage:
         return _problems(self.unmet_function, config, store)
 
     def not_configured(self, config: "Config") -> str | None:
-        """Return the table that decon.toml lacks, if the stage needs one."""
+        """Return the table that decon.toml lacks, if the stage needs a table."""
         is_made = not self.table or config.has_table(self.table.strip("[]"))
         return None if is_made else self.table
 
@@ -78,7 +78,7 @@ def _problems(function: str, config: "Config", store: "Store") -> Sequence[Probl
     return problems
 
 
-STAGES: dict[str, Stage] = {}  # by the name of the asset
+STAGES: dict[str, Stage] = {}  # keyed by the name of the asset
 
 
 def stage(
@@ -110,7 +110,7 @@ def stage(
     if isinstance(partitions_def, dg.MultiPartitionsDefinition):
         dimensions = PACK, *sorted({*partitions_def.partition_dimension_names} - {PACK})
         backfill_policy = dg.BackfillPolicy.multi_run(MOST_CELLS)
-    elif partitions_def:  # without a policy, each partition of a backfill would be a run of its own
+    elif partitions_def:  # without a policy, each partition of a backfill would be a separate run
         dimensions = (partitions_def.name or "",)
         backfill_policy = dg.BackfillPolicy.single_run()
 
@@ -140,7 +140,7 @@ def stage(
         return dg.asset(
             name=name,
             description=cleandoc(body.__doc__ or ""),
-            deps=[one if isinstance(one, dg.AssetDep) else dg.AssetDep(one) for one in deps],
+            deps=[dep if isinstance(dep, dg.AssetDep) else dg.AssetDep(dep) for dep in deps],
             partitions_def=partitions_def,
             backfill_policy=backfill_policy,
             pool=pool,
@@ -163,7 +163,7 @@ class _RunLogHandler(logging.Handler):
         self._context = context
 
     def emit(self, record: logging.LogRecord) -> None:
-        level = min(record.levelno, logging.WARNING)  # an error ends the run by itself
+        level = min(record.levelno, logging.WARNING)  # Dagster logs the error that ends the run
         self._context.log.log(level, record.getMessage())
 
 

@@ -68,9 +68,9 @@ def enough_can_be_checked(decon: Decon) -> AssetCheckResult:
     config, store = decon.open_store()
     every = visibilities_of(config, store, benchmarks_of(config))
     required = config.evals.required
-    blocking = shortfalls(config, (one for one in every if one.benchmark in required))
-    others = shortfalls(config, (one for one in every if one.benchmark not in required))
-    rows = [one.as_row for one in sorted(every, key=lambda one: one.share)]
+    blocking = shortfalls(config, (row for row in every if row.benchmark in required))
+    others = shortfalls(config, (row for row in every if row.benchmark not in required))
+    rows = [row.as_row for row in sorted(every, key=lambda row: row.share)]
     problems = [*blocking, *others]
     return result_of(problems, is_warning=not blocking, visibility=preview(rows))
 

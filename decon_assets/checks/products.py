@@ -36,15 +36,16 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 
     config, store = decon.open_store()
     problems = {}
-    controls = [one.name for one in config.mixtures if one.take == "control"]
+    controls = [mixture.name for mixture in config.mixtures if mixture.take == "control"]
     for name, pack in product(controls, list_packs(store)):
         path = store.mixture_manifest(name, pack.name)
         for value in (read_json(path)["control"] or ()) if path.is_file() else ():
-            one = Matched(**value)
-            if not one.is_near:  # the same in all packs of a source
-                n_tokens = counted(one.n_drawn_tokens, "token")
-                found = f"{counted(one.n_drawn, 'document')}, {n_tokens}"
-                where, expected = f"{name}, {one.source}", f"{one.n_documents} and {one.n_tokens}"
+            matched = Matched(**value)
+            if not matched.is_near:  # the same in all packs of a source
+                n_tokens = counted(matched.n_drawn_tokens, "token")
+                found = f"{counted(matched.n_drawn, 'document')}, {n_tokens}"
+                where = f"{name}, {matched.source}"
+                expected = f"{matched.n_documents} and {matched.n_tokens}"
                 problems[where] = Problem(where, found, expected)
     return result_of([*problems.values()], is_warning=True)
 

@@ -67,7 +67,7 @@ Seed = Annotated[int, option("seed of the draw (default 0)", "N")]
 
 @dataclass(frozen=True)
 class Desk:
-    """What is to be judged, and what is judged already."""
+    """The pairs to judge, and the judgements so far."""
 
     config: Config
     report: Report | None
@@ -224,7 +224,7 @@ def _ask(plan: Plan, desk: Desk, prompt: Prompt, key: str | None) -> int:
     settings, file = desk.settings, annotations_path(desk.config)
     append_annotations(file, plan.copied)
     _say_plan(plan, desk.config)
-    kinds: Counter[bool] = Counter()  # of judged pairs: whether they are duplicates
+    kinds: Counter[bool] = Counter()  # whether judged pairs are duplicates
     reasons: Counter[str] = Counter()  # why pairs are unjudged
 
     def save(request: Request, outcome: Outcome) -> None:

@@ -1,1 +1,1 @@
-"""Rewriting has no assets of its own: other features use it."""
+"""Rewriting has no assets: other features use it."""

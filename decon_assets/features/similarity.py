@@ -1,1 +1,1 @@
-"""Similarity has no assets of its own: other features use it."""
+"""Similarity has no assets: other features use it."""

@@ -95,7 +95,8 @@ def _has_runs(home: Path) -> bool:
     if not (home / "dagster.yaml").is_file():
         return False
     if not path.is_file():
-        return bool(storage_settings(home))  # in a storage of its own, such as Postgres
+        # The history may be kept elsewhere, such as in Postgres.
+        return bool(storage_settings(home))
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
             return connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is not None

@@ -19,7 +19,8 @@ from decon_core.storage.files import copy_file
 
 HOME_VARIABLE = "DAGSTER_HOME"
 LOCK = "decon-assets.lock"  # held while a command runs anything
-COMMAND_LINE_TAG = "decon/command_line"  # on every run that a command executes in its own process
+# Tag of every run that a command executes in its own process.
+COMMAND_LINE_TAG = "decon/command_line"
 # Dagster's daemon retries a run whose process died; here, the next command does that.
 COMMAND_LINE_TAGS = {COMMAND_LINE_TAG: "true", "dagster/max_retries": "0"}
 
@@ -60,7 +61,7 @@ def ensure_history(home: Path) -> None:
     from decon_assets.instance.sqlite_history import RUNS, make_history, storage_settings
 
     if storage_settings(home) != {} or (home / RUNS).is_file():
-        return  # in a storage of its own, unreadable settings, or complete
+        return  # the history is complete or kept elsewhere, or the settings are unreadable
     with _locked(home):
         if not (home / RUNS).is_file():  # another process may have created it meanwhile
             make_history(home)

@@ -102,7 +102,7 @@ def read_scripts_once() -> None:
             known[location] = read(config)
         return known[location]
 
-    ScriptDirectory.from_config = read_once  # type: ignore[method-assign] # for all callers
+    ScriptDirectory.from_config = read_once  # type: ignore[method-assign] # applies to all callers
 
 
 def _share_statements(connection: Connection) -> None:
@@ -115,7 +115,8 @@ def _connected(connection: Any, _: Any) -> None:
         return  # another database
     path = connection.execute("PRAGMA database_list").fetchone()[2]
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        return  # in memory; or a new file, whose mode can be set only with no other connection
+        # A database in memory, or a new file, whose mode can be set only with no other connection.
+        return
     connection.execute("PRAGMA synchronous = NORMAL")
     if path not in _open:
         # A later call closes it, maybe in another thread.

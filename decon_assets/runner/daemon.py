@@ -43,9 +43,9 @@ def _become_sole_daemon(home: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        found = "another daemon, or `decon-assets dev`, uses it"
-        remedy = "stop the other one, or use another DAGSTER_HOME"
-        raise InputError(Problem(str(home), found, "one daemon at a time", remedy)) from None
+        failure = "another daemon, or `decon-assets dev`, uses it"
+        remedy = "Stop the other one, or use another DAGSTER_HOME"
+        raise InputError(Problem(str(home), failure, remedy=remedy)) from None
     os.set_inheritable(descriptor, True)
 
 

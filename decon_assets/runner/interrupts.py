@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 _BYTES = 64
 _STOPPING = {signal.SIGINT, signal.SIGTERM}
 
-_watching: list[Callable[[], bool]] = []  # of the outermost block: whether a signal has arrived
+_watching: list[Callable[[], bool]] = []  # the outermost block's test for an arrived signal
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def _recorded() -> Iterator[Callable[[], bool]]:
     """Record signals until the block ends; yields a function that tells whether one arrived."""
     received, written = socket.socketpair()
     arrived: set[int] = set()
-    wanted = {one for one in _STOPPING if signal.getsignal(one) is not signal.SIG_IGN}
+    wanted = {number for number in _STOPPING if signal.getsignal(number) is not signal.SIG_IGN}
 
     def is_to_stop() -> bool:
         with suppress(BlockingIOError):

@@ -190,7 +190,7 @@ class Pipeline:
                 failures = result.get_step_failure_events()
                 errors = [event.step_failure_data.error for event in failures]
                 if any(error and "Interrupt" in (error.cls_name or "") for error in errors):
-                    raise KeyboardInterrupt  # by SIGTERM, which Dagster treats like Ctrl-C
+                    raise KeyboardInterrupt  # SIGTERM arrived, which Dagster treats like Ctrl-C
                 raise PipelineError(_reason(asset, result))
 
 

@@ -17,8 +17,8 @@ from decon_assets.terminal.output import Say
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-_SECONDS_BETWEEN_LINES = 10.0  # in a log
-_SHARDS_DONE = re.compile(r"shard (\d+) of (\d+): ")  # at the beginning of a detail of a scan
+_SECONDS_BETWEEN_LINES = 10.0  # limits the lines of a log
+_SHARDS_DONE = re.compile(r"shard (\d+) of (\d+): ")  # beginning of a detail of a scan
 
 
 class StageLines:
@@ -109,7 +109,7 @@ class StageLines:
                 self._bar = None
 
     def _move(self, bar: Progress, detail: str, seconds: float) -> None:
-        """Show a part that is done; the scan counts shards by itself, with their rate."""
+        """Show a part that is done; details of a scan count the shards, and have the rate."""
         (task,) = bar.task_ids
         shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in detail)
         if shards := _SHARDS_DONE.match(detail):

@@ -1,4 +1,4 @@
-"""Dagster's webserver, for requests of its own pages only.
+"""Dagster's webserver, restricted to requests from its pages.
 
 It takes every option of `dagster-webserver`, which answers to any host name, to pages of any other
 site, and changes things by GET: a page in the same browser could delete runs. So a request has to

@@ -18,8 +18,8 @@ from itertools import zip_longest
 Say = Callable[[str], None]  # prints a line
 
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_WIDTH = 60  # of one column
-_GAP = "  "  # between columns
+_WIDTH = 60  # widest column
+_GAP = "  "  # space between columns
 _DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"[-+<~ ]*[\d.,]+(e-?\d+)?( %)?|–|")
 # Colours of cells that are neither empty nor zero, by the head of their column.

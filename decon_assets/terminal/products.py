@@ -37,7 +37,7 @@ def chosen_of(
     folder: Path,
 ) -> list[Product]:
     """Return the products given by name or by folder, a child of `folder`; all if none is given."""
-    return [find(declared, _name_of(one, folder)) for one in typed or ()] or list(declared)
+    return [find(declared, _name_of(given, folder)) for given in typed or ()] or list(declared)
 
 
 def _name_of(typed: str, folder: Path) -> str:
@@ -53,7 +53,7 @@ def _name_of(typed: str, folder: Path) -> str:
 
 def say_undeclared(folder: Path, declared: Sequence[_Named]) -> None:
     """Print a line for each product's folder that decon.toml no longer declares."""
-    known = {one.name for one in declared}
+    known = {product.name for product in declared}
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.is_dir() and path.name not in known:
             say(f"no longer declared in decon.toml, so not updated: {path}")
@@ -88,14 +88,14 @@ def verify_each(
 ) -> list[Problem]:
     """Verify products, and print a line for each; return all problems."""
     problems: list[Problem] = []
-    for one in chosen:
+    for product in chosen:
         with ShardProgress(sys.stderr, engine) as progress:
             n_workers = workers or wanted_workers()
-            found = verify(one, workers=n_workers, engine=engine, on_progress=progress.update)
+            found = verify(product, workers=n_workers, engine=engine, on_progress=progress.update)
         n = len(found.problems)
         state = counted(n, "problem") if n else "matches its manifest"
         documents, tokens = counted(found.n_documents, "document"), counted(found.n_tokens, "token")
-        say(f"{one.name}: {state}; {documents}, {tokens}, {describe(one, found)}")
+        say(f"{product.name}: {state}; {documents}, {tokens}, {describe(product, found)}")
         problems += found.problems
     return problems
 

@@ -1,1 +1,1 @@
-"""Aligns the words of an item with a place of a document, and says what stands there."""
+"""Aligns the words of an item with a place of a document, and says what was copied or changed."""

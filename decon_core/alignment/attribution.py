@@ -14,7 +14,7 @@ import numpy as np
 
 from decon_core.alignment.comparison import Comparison
 
-_LEAST_UNCLAIMED = 0.34  # of the weight that was found
+_LEAST_UNCLAIMED = 0.34  # share of the weight that was found
 
 
 class Claim(NamedTuple):
@@ -39,7 +39,7 @@ def attributed(claims: Sequence[Claim]) -> list[Claim]:
     settled = [*claims]
     first = min(int(claim.comparison.places[0]) for claim in claims)
     last = max(int(claim.comparison.places[-1]) for claim in claims)
-    # Of each unit of the document the number of units of the item that holds it.
+    # The number of units of the item that holds each unit of the document.
     holder = np.zeros(last - first + 1, np.int64)
     for at in order:
         comparison = claims[at].comparison

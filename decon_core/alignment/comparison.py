@@ -14,14 +14,14 @@ from decon_core.kernels.word_alignment import DOCUMENT, ITEM, SIZE, Words
 
 
 class Comparison(NamedTuple):
-    """What of a question stands in a document, in order, and what stands there instead.
+    """The units of a question that a document has, in order, and those that it replaces.
 
     Weights are thousandths of a natural logarithm of how rare a unit is in general text.
     """
 
     n_units: int
     weight: int
-    own_weight: int  # of the units that no other item has
+    own_weight: int  # weight of the units that no other item has
     n_family: int  # items of the benchmark that share two fifths of the question
     n_found: int
     weight_found: int
@@ -36,7 +36,7 @@ class Comparison(NamedTuple):
     start: int  # characters of the document
     stop: int
     places: Integers  # units of the document that were found
-    weights: Integers  # of each of them
+    weights: Integers  # weight of each found unit
 
     @property
     def is_whole(self) -> bool:

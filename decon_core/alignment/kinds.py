@@ -11,14 +11,14 @@ from decon_core.alignment.comparison import Comparison
 VERBATIM, EDITED, VARIANT, PART, TEMPLATE = "verbatim", "edited", "variant", "part", "template"
 KINDS = (VERBATIM, EDITED, VARIANT, PART, TEMPLATE)
 
-# What weighs less says too little to be told from any other text.
+# The smallest weight that can be attributed to an item: lighter text may be from anywhere.
 LEAST_WEIGHT = 12_000
-# So do fewer words, unless the answer is there, too; a changed word leaves nothing to go by.
+# Fewer words say too little unless the answer is there, too: one changed word leaves no evidence.
 FEWEST_UNITS = 8
-_LEAST_SHARE = 0.4  # of the question, or of its own units
+_LEAST_SHARE = 0.4  # share of the question, or of the units that only it has
 _LEAST_OWN_WEIGHT = 5_000  # below, nothing tells an item from its siblings
 _LEAST_OWN_OF_FAMILY = 0.75
-_LARGE_FAMILY = 20  # items; words of its own may be those of a few others
+_LARGE_FAMILY = 20  # items; a few others may have the same distinguishing words
 _NEARLY_WHOLE = 0.85
 _LEAST_PASSAGE = 0.5
 

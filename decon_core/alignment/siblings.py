@@ -17,14 +17,14 @@ from decon_core.kernels.arrays import Bools, Integers, Words64
 
 _RUN = 3
 _PRIMES = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
-_TEMPLATE_SHARE = 0.4  # of the units of an item that are at least its template
+_TEMPLATE_SHARE = 0.4  # least share of an item's units that makes a template
 _NEAREST = 10  # one in so many of a family
 
 
 class Own(NamedTuple):
     """What tells an item from others."""
 
-    is_own: Bools  # by unit
+    is_own: Bools  # one flag per unit
     n_family: int  # items that share two fifths of it
 
 

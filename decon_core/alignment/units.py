@@ -21,7 +21,7 @@ from decon_core.text.markup import Stripped, may_have_markup, stripped_with_offs
 from decon_core.text.numbers import Number, numbers_in
 from decon_core.text.segments import OPENS_SENTENCE, begins_sentence
 
-_MOST_CHARACTERS = 1 << 20  # of texts that are read together
+_MOST_CHARACTERS = 1 << 20  # characters of texts that are read together
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Units:
     keys: Words64
     is_number: Flags
     is_name: Flags  # a capital within a sentence
-    starts: Integers  # in its text
+    starts: Integers  # characters of the unit's text
     stops: Integers
     lengths: Integers  # units of each text
 
@@ -84,7 +84,7 @@ def _read(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, str]]:
     n_units = first = 0
     sizes = np.cumsum([0, *map(len, texts)])
     while first < len(texts) or not pieces:
-        # As many texts as fit, and one at least.
+        # Take as many texts as fit, and at least one.
         stop = int(np.searchsorted(sizes, sizes[first] + _MOST_CHARACTERS, side="right")) - 1
         stop = max(stop, first + 1)
         units, other = _read_together(texts[first:stop], form)

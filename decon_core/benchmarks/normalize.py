@@ -61,7 +61,8 @@ def normalize_files(
         for origin, config, rows in _sources(recipe, split, files.get(split, ())):
             left = None if limit is None else limit - n_instances
             if left is not None and left <= 0 and recipe.questions is not None:
-                break  # of records, the next file may begin with the rest of the last item
+                # Only files of records go on: the next may begin with the rest of the last item.
+                break
             is_shared = uses[Path(origin)] > 1
             batch = _Batch(recipe, split, origin, config, n_instances, left, is_shared, last)
             tables.append(batch.read(rows))
@@ -268,7 +269,7 @@ class _Batch:
     def _read_normalized(self, rows: Iterable[Row | Problem]) -> None:
         """Read records and renumber their items: files of several configs each start from 0.
 
-        An item whose records go on in the next file is one.
+        An item whose records go on in the next file stays a single item.
         """
         first_instance, last, is_first = self.next_instance, self.last, True
         for number, row in enumerate(rows, start=1):

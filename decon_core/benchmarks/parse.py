@@ -204,7 +204,7 @@ class _Parser:
             )
         for key in LANGUAGE_KEYS:
             if (name := getattr(table, key)) is not None:
-                self._add((*place, key), repr(name), "source and target beside it", "Remove it.")
+                self._add((*place, key), repr(name), "source and target, too", "Remove it.")
         prompt = table.prompts if table.prompt is None else table.prompt
         return Prompts(texts=prompt) if isinstance(prompt, tuple) else prompt
 
@@ -219,8 +219,8 @@ class _Parser:
             self._add(place, "one of source_language and target_language", "both or none")
         fields = [text.field for text in (source, target) if isinstance(text, FieldText)]
         match [language_in(field) for field in fields if table.both_directions]:
-            case [one, other] if one and other and one.language != other.language:
-                return one.language, other.language
+            case [first, second] if first and second and first.language != second.language:
+                return first.language, second.language
         return "", ""
 
     def _check_answers(
@@ -236,7 +236,7 @@ class _Parser:
                 self._add((*place, key), describe(answers), "at least one entry", remedy)
             for number, answer in enumerate(answers):
                 if isinstance(answer, ArrayAnswer) and not isinstance(questions, PromptArray):
-                    expected = "`prompts: {array: ...}` beside it"
+                    expected = "`prompts: {array: ...}`, too"
                     self._add((*place, key, number), "an array", expected)
         if given and isinstance(questions, TranslationPair):
             expected = "no answers: the target is the answer"
@@ -293,7 +293,7 @@ class YamlSource:
             raise RecipeError(Problem(where, found, "YAML in UTF-8")) from None
 
     def where(self, place: Place) -> str:
-        """Format a place in the file, with its line or the nearest enclosing one."""
+        """Format a place in the file, with its line or the nearest enclosing line."""
         outwards = (place[:n] for n in range(len(place), -1, -1))
         line = next((self._lines[outer] for outer in outwards if outer in self._lines), 1)
         name = ".".join(map(str, place[1:]))

@@ -119,12 +119,12 @@ def _json_array(path: Path) -> Iterator[Row | Problem]:
 def _rows_in(value: Mapping[str, object]) -> list[object]:
     """Return the rows of a file that is one object: its only list of objects, or itself.
 
-    `{"examples": [{"input": …}, …], "canary": …}` holds rows, `{"messages": […]}` is one.
+    `{"examples": [{"input": …}, …], "canary": …}` holds rows, `{"messages": […]}` is a row.
     """
     lists = [
         item
         for item in value.values()
-        if isinstance(item, list) and item and all(isinstance(one, Mapping) for one in item)
+        if isinstance(item, list) and item and all(isinstance(row, Mapping) for row in item)
     ]
     is_chat = any({"role", "from"} & {*row} for rows in lists for row in rows)
     return lists[0] if len(lists) == 1 and not is_chat else [value]

@@ -19,7 +19,7 @@ from decon_core.config.validation import TABLE, Count, Distinct, Flag, expects, 
 
 # Increased when the same recipe and rows give other records than before.
 NORMALIZATION_VERSION = 2
-# Of a translation, in recipes and in `extras`; placeholders of templates are called the same.
+# The languages of a translation, in recipes and in `extras`; templates use the same placeholders.
 LANGUAGE_KEYS = ("source_language", "target_language")
 
 
@@ -39,7 +39,7 @@ class LocalSource:
     patterns: tuple[str, ...] = ()
     by_split: tuple[tuple[str, tuple[str, ...]], ...] = ()
     config: str | None = None
-    columns: tuple[str, ...] = ()  # of CSV or TSV files without a line of names
+    columns: tuple[str, ...] = ()  # names of the columns, if CSV or TSV files have no line of names
 
 
 def _as_list(value: object) -> object:
@@ -363,7 +363,7 @@ class Recipe:
     no_answer_splits: tuple[str, ...] = ()
     extra_fields: tuple[str, ...] = ()
     dataset_name_field: str | FieldText | None = None
-    eval_key: str | None = None  # of records: read only those of this benchmark
+    eval_key: str | None = None  # read only the records of this benchmark
 
     @property
     def fingerprint(self) -> str:

@@ -21,7 +21,7 @@ from decon_core.benchmarks.fields import (
 )
 from decon_core.benchmarks.transforms import apply_label_transform, apply_transforms
 
-# The two published chat formats, and the role names of the second one.
+# The two published chat formats, and the role names of the second format.
 _ROLE_KEYS = ("role", "from")
 _CONTENT_KEYS = ("content", "value")
 _ROLE_ALIASES = {"human": "user", "gpt": "assistant"}

@@ -43,7 +43,7 @@ def _each(change: Callable[[str], str]) -> Callable[[object, str], object]:
 
 
 def _after_marker(value: object, marker: str, field: str) -> object:
-    # Without the marker the whole text is kept: losing an answer is worse than a long one.
+    # Without the marker the whole text is kept: a long answer is better than none.
     return _each(lambda text: text.rpartition(marker)[2].strip())(value, field)
 
 
@@ -99,7 +99,7 @@ PLAIN_TRANSFORMS: dict[str, Callable[[object, str], object]] = {
     "to_json": lambda value, field: json.dumps(plain(value, field), ensure_ascii=False),
 }
 
-# With the default argument.
+# Transforms that take an argument, with its default.
 ARGUMENT_TRANSFORMS: dict[str, tuple[str, Callable[[object, str, str], object]]] = {
     # "####" precedes the final answer in GSM8K and similar benchmarks.
     "after_marker": ("####", _after_marker),

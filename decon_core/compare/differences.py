@@ -22,13 +22,15 @@ KINDS = ("only in first", "only in second", "changed")
 
 # Kinds of calls that are a leak in neither report.
 _CLASSES = ("no answer", "review")
-IN_BOTH = tuple(f"{one} in both" for one in _CLASSES)
+IN_BOTH = tuple(f"{finding} in both" for finding in _CLASSES)
 OTHER_KINDS = tuple(
     kind
-    for one, in_both in zip(_CLASSES, IN_BOTH, strict=True)
+    for finding, in_both in zip(_CLASSES, IN_BOTH, strict=True)
     for kind in (
-        *(f"{one}, only in first", f"{one}, only in second"),
-        *(in_both, f"{one}, not comparable"),
+        f"{finding}, only in first",
+        f"{finding}, only in second",
+        in_both,
+        f"{finding}, not comparable",
     )
 )
 
@@ -85,7 +87,7 @@ def _is_same(comparison: Comparison) -> bool:
 def _settings(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     """Return the settings that differ between the two reports."""
     first, second = (_run(connection, name) for name in ("one", "two"))
-    if not (first["policy"] and second["policy"]):  # at least one report has no policy
+    if not (first["policy"] and second["policy"]):  # one report, or both, have no policy
         for run in (first, second):
             run["policy"] = "known" if run["policy"] else None
     first, second = _flat(first), _flat(second)

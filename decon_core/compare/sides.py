@@ -47,7 +47,7 @@ def policy_in(path: Path, *, like: Policy) -> Policy:
 
 
 def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[str]:
-    """Write the report of one scan under the policy of its configuration, and under another one.
+    """Write the report of one scan under the policy of its configuration, and under another policy.
 
     Returns notes: the shards and benchmarks left out because they were not scanned, and whether
     the other policy changes nothing.

@@ -24,9 +24,16 @@ Setting = bool | int | float | str
 
 _BELOW_FLOOR = "matches below the floor are not kept, so a lower threshold has no effect"
 
-# In the order of tiles, tables and pages.
+# The order is that of tiles, tables and pages.
 BUILT_IN = (
-    *("decon", "aligned", "ratcliff", "longest_match", "exact", "ngram_any", "reworded", "code"),
+    "decon",
+    "aligned",
+    "ratcliff",
+    "longest_match",
+    "exact",
+    "ngram_any",
+    "reworded",
+    "code",
 )
 
 
@@ -61,7 +68,7 @@ class Kind:
     lacks: str = ""  # why it is less than a copy of the item, if it is
     _: KW_ONLY
     is_apart: bool = False  # its judged pairs tell nothing of the detector's other matches
-    needs_answer: bool = False  # of a leak, if the item has one
+    needs_answer: bool = False  # whether a leak needs the answer, if the item has one
 
 
 class Declaration:
@@ -74,7 +81,7 @@ class Declaration:
     kinds: ClassVar[tuple[Kind, ...]] = ()
 
     # Settings that change its matches: they enter the fingerprint of tiles if it is chosen. Those
-    # that the policy has no field for are in `own_settings`, with their defaults.
+    # without a field in the policy are in `own_settings`, with their defaults.
     scan_settings: ClassVar[tuple[str, ...]] = ()
     own_settings: ClassVar[tuple[tuple[str, Setting], ...]] = ()
     # Increased when the same settings give other matches: only its own tiles are then made anew.

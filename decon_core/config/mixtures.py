@@ -132,9 +132,10 @@ class Mixture:
         settings = {name: value for name, value in asdict(self).items() if name != "name"}
         if self.write == "mask":
             settings["tokenizer"] = self.tokenizer_name
-        else:  # as before these settings existed
+        else:  # fingerprints stay as they were before these settings existed
             settings = {key: settings[key] for key in settings if key not in _OF_MASK}
-        if self.leaks.min_probability is None:  # as before these settings existed
+        # Fingerprints stay as they were before this setting existed.
+        if self.leaks.min_probability is None:
             leaks = settings["leaks"]
             settings["leaks"] = {key: leaks[key] for key in leaks if key not in _OF_PROBABILITY}
         if self.licenses is not None:  # mixtures in which expressions were names are built again
@@ -251,7 +252,7 @@ class _Reader(SettingsReader):
         chosen = leaks.detectors or detectors
         if leaks.min_probability is None:
             if leaks.min_judged != Leaks.min_judged:
-                self.wrong(f"{where}.min_judged", leaks.min_judged, "min_probability beside it")
+                self.wrong(f"{where}.min_judged", leaks.min_judged, "min_probability, too")
         elif all(get(name).acts(self.names["leak"]) for name in chosen):
             found = f"{leaks.min_probability:g}, but every detector finds leaks by its score"
             expected = "a detector whose matches need review"
@@ -279,7 +280,7 @@ class _Reader(SettingsReader):
         elif mixture.licenses is not None or mixture.leaks != Leaks() or mixture.sources:
             # The two arms of a comparison must differ in one thing only.
             expected = f"none: a control takes these from {treatment.name!r}"
-            self.wrong(where, "sources, leaks or licenses of its own", expected)
+            self.wrong(where, "sources, leaks or licenses", expected)
 
 
 def mixture_named(mixtures: Iterable[Mixture], name: str) -> Mixture:

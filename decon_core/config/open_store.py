@@ -1,4 +1,4 @@
-"""Open the store of a configuration, synchronized with its remote copy if it has one."""
+"""Open the store of a configuration, synchronized with its remote copy if there is any."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ Sampling = Literal["exhaustive", "reference"]
 Normalize = Literal["none", "whitespace", "decon"]
 PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 
-# Increased when the same text and policy give other matches than before. Part of the fingerprints,
-# so that old tiles are not used.
+# Increased when the same text and policy give other matches than before. It is part of the
+# fingerprints, so that old tiles are not used.
 VERDICT_VERSION = 4
 
 # Increased when the content of tiles changes: shards are scanned again, benchmarks not indexed.
@@ -60,10 +60,18 @@ _SKETCH_VERSION = 1
 
 # Fields that determine what is indexed, and with which weight.
 _INDEX_FIELDS = (
-    *("punctuation_chars", "ngram_size", "answer_ngram_size", "passage_ngram_size"),
-    *("eval_min_token_length", "eval_min_unique_word_count", "eval_dedup"),
-    *("index_answers", "index_passages", "short_answer_token_threshold"),
-    *("normalize_unicode", "strip_markup"),
+    "punctuation_chars",
+    "ngram_size",
+    "answer_ngram_size",
+    "passage_ngram_size",
+    "eval_min_token_length",
+    "eval_min_unique_word_count",
+    "eval_dedup",
+    "index_answers",
+    "index_passages",
+    "short_answer_token_threshold",
+    "normalize_unicode",
+    "strip_markup",
 )
 
 # Named settings. `reference` is the published decon, without later additions.
@@ -133,7 +141,8 @@ class Thresholds(TypedDict, total=False):
     aligned_threshold: PositiveShare
 
 
-Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as pydantic documents it
+# Pydantic documents this attribute.
+Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -394,7 +403,7 @@ class Policy:
 
     @property
     def acting_by_benchmark(self) -> dict[str, list[str]]:
-        """The same for each benchmark with settings of its own."""
+        """The same for each benchmark that has settings."""
         return {name: self.for_benchmark(name).acting for name in self.benchmark}
 
     def threshold_of(self, detector: str) -> float:
@@ -422,7 +431,7 @@ def _kind(own: tuple[tuple[str, registry.Setting], ...]) -> type[Policy]:
     }
     known = get_type_hints(Thresholds, include_extras=True)
     table: Any = TypedDict("Thresholds", limits | known, total=False)  # type: ignore[misc] # keys from the registry
-    table.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as above
+    table.__pydantic_config__ = TABLE  # type: ignore[attr-defined]
     kind: Any = type("Policy", (Policy,), dict(own))
     kind.__annotations__ = {name: limits.get(name, type(default)) for name, default in own}
     kind.__annotations__["benchmark"] = Annotated[Mapping[str, table], AS_WRITTEN]
@@ -468,7 +477,7 @@ def _digest(value: object) -> str:
 
 
 def with_preset(values: Mapping[str, object], *, where: str) -> Mapping[str, object]:
-    """Return the settings with the defaults of their `preset`, if they name one."""
+    """Return the settings with the defaults of the `preset` that they may name."""
     if "preset" not in values:
         return values
     name = values["preset"]

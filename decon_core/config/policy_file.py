@@ -1,4 +1,4 @@
-"""Read a policy from a TOML file of its own."""
+"""Read a policy from a separate TOML file."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _LIMITS = ("pack_shards", "pack_bytes")
 
 @model(frozen=True, kw_only=True, config=TABLE)
 class PackLimits:
-    """Limits of a pack, for all sources or for one."""
+    """Limits of a pack, for all sources or for a single source."""
 
     pack_shards: Positive | None = None
     """Maximum number of shards in a pack; default: as in [corpus], there 64 unless pack_bytes is
@@ -75,7 +75,7 @@ def _only_way(way: str | None, info: ValidationInfo) -> str | None:
 
 
 def _of_messages(roles: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-    # The key is absent if its value is wrong, which is a problem of its own.
+    # The key is absent if its value is wrong, which is another problem.
     if roles and info.data.get("messages", "") is None:
         raise invalid("the field whose turns have roles", found="no 'messages'")
     return roles
@@ -186,8 +186,8 @@ class Source:
     # Paths of the fields that are read; None, without `messages`: all text of the rows.
     text: str | tuple[str, ...] | None = None
     messages: str | None = None  # the path of a conversation, instead of `text`
-    roles: tuple[str, ...] = ()  # of the messages to read; empty: all
-    layout: str | None = None  # of all rows, by name; None: recognised row by row
+    roles: tuple[str, ...] = ()  # roles of the messages to read; empty: all
+    layout: str | None = None  # layout of all rows, by name; None: recognised row by row
     ignore: tuple[str, ...] = ()  # paths of text that may stay unread
     id: str | None = None
     labels: tuple[tuple[str, str], ...] = ()  # column and value, by column

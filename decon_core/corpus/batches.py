@@ -20,16 +20,17 @@ class Batch:
     """Texts of documents as one byte array, and the unreadable rows between them."""
 
     text: npt.NDArray[np.uint8]  # UTF-8; the texts are slices of it
-    starts: npt.NDArray[np.int64]  # of each text
+    starts: npt.NDArray[np.int64]  # start of each text
     stops: npt.NDArray[np.int64]
     # Row number of each text in the shard, ascending. A row has a text, or one that a model sees
-    # and a hidden one.
+    # and a hidden text.
     rows: npt.NDArray[np.int64]
     n_characters: int
     unreadable: list[Unreadable]
     reread: Reread  # read a row again, by its number
-    invalid: list[InvalidUtf8] = field(default_factory=list)  # of the documents
-    unread: Mapping[str, Sequence[int]] = field(default_factory=dict)  # as of a document, summed
+    invalid: list[InvalidUtf8] = field(default_factory=list)  # invalid bytes of the documents
+    # Values and bytes by path, summed over documents.
+    unread: Mapping[str, Sequence[int]] = field(default_factory=dict)
     n_left_out: int = 0  # documents that are not in the sample
     # The path of a row that is one string; None if that is not known without reading it again.
     only_path: Callable[[int], str | None] = lambda _row: None
@@ -80,7 +81,7 @@ class Batch:
         return np.flatnonzero(np.diff(self.rows, prepend=-1))
 
     def with_rows(self, rows: Iterable[Document | Unreadable | None]) -> Batch:
-        """Add rows that were parsed one by one."""
+        """Add rows that were parsed singly."""
         parsed = [*rows]
         documents = [row for row in parsed if isinstance(row, Document)]
         unreadable = [row for row in parsed if isinstance(row, Unreadable)]
@@ -119,7 +120,7 @@ class Place:
 
     row: int  # its first row
     n_rows: int
-    offset: int = 0  # of its first byte in the uncompressed shard; 0 in tables
+    offset: int = 0  # first byte in the uncompressed shard; 0 in tables
     n_bytes: int = 0  # uncompressed; 0 in tables
 
 

@@ -33,12 +33,12 @@ _SHARE_IN_PLACE = 0.8
 class Fields:
     """A copy of a tree of fields, as arrays by the number of the field."""
 
-    table: Integers  # of keys
+    table: Integers  # hash table of keys
     columns: Table
     names: Bytes
-    marks: Words64  # in two words
-    places: Integers  # of the source's paths
-    kinds: dict[str, Bytes] = field(default_factory=dict)  # by layout
+    marks: Words64  # marks of each field, as two words
+    places: Integers  # places of the source's paths
+    kinds: dict[str, Bytes] = field(default_factory=dict)  # keyed by layout
 
     @property
     def n(self) -> int:
@@ -97,9 +97,9 @@ def _is_entered(node: Field) -> bool:
 class Strings:
     """Strings of rows, in reading order: row after row."""
 
-    text: Bytes  # of which they are slices
+    text: Bytes  # the strings are slices of it
     columns: Table  # `json_lines.FIELD` and so on, of each string
-    marks: Words64  # of layouts, for each row
+    marks: Words64  # marks of layouts, for each row
     has_room: bool  # whether two spare bytes follow each string that is read
 
     @property
@@ -297,7 +297,7 @@ def _joined(read: Strings, kinds: Bytes) -> tuple[Bytes, Integers, Integers, Int
     n_bytes = n_read + 2 * n_strings
     is_in_place = _may_stay(read, kinds, n_bytes)
     text = read.text if is_in_place else alloc_array(n_bytes + PADDING, np.uint8)
-    # A row may have only a hidden string, and an empty visible text beside it.
+    # A row may have only a hidden string: its visible text is then empty.
     starts, stops, rows = np.empty((3, 2 * n_strings), np.int64)
     n, n_characters = row_texts.join_strings(
         read.text,

@@ -20,11 +20,12 @@ class Part:
     """The span of a string of a row in its document."""
 
     path: str  # `messages[2].content`
-    start: int  # in characters
+    start: int  # offset in characters
     stop: int
     is_hidden: bool = False
-    keys: Keys = field(default=(), compare=False)  # from the row to the string
-    copies: tuple[Keys, ...] = field(default=(), compare=False)  # where the row repeats it
+    keys: Keys = field(default=(), compare=False)  # path from the row to the string
+    # Other places of the row with the same text.
+    copies: tuple[Keys, ...] = field(default=(), compare=False)
 
     @property
     def places(self) -> tuple[Keys, ...]:
@@ -37,7 +38,7 @@ class InvalidUtf8:
     """Bytes of a row that are not UTF-8; in its text they are replaced by U+FFFD."""
 
     row: int
-    offset: int | None  # of the first such byte in the uncompressed file; None in tables
+    offset: int | None  # first such byte in the uncompressed file; None in tables
     detail: str
 
 
@@ -93,7 +94,7 @@ class Unreadable:
     """A row that is not a document, its position and the reason."""
 
     row: int
-    offset: int | None  # of its first byte in the uncompressed file; None in tables
+    offset: int | None  # first byte in the uncompressed file; None in tables
     reason: str
     detail: str
     raw: bytes | None = None

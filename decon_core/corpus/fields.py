@@ -21,7 +21,7 @@ from decon_core.corpus.text_values import without_lone_surrogates
 _NAMES = tomllib.loads(files(__package__).joinpath("field_names.toml").read_text("utf-8"))
 LABELS = frozenset(_NAMES["labels"])
 _MIDDLE = len(_NAMES["before"])  # the rank of fields with other names
-# Where fields with known names come among their siblings.
+# The order of fields with known names among their siblings.
 RANKS = {name: rank for rank, names in enumerate(_NAMES["before"]) for name in names} | {
     name: rank for rank, names in enumerate(_NAMES["after"], _MIDDLE + 1) for name in names
 }
@@ -50,7 +50,7 @@ class Field:
         self, tree: FieldTree, path: str, *, key: str | None, parent: Field | None
     ) -> None:
         self.path, self.key, self.parent = path, key, parent
-        # In the order in which rows had them; below 0: made anew for each row.
+        # Numbers follow the order in which rows had them; below 0: made anew for each row.
         self.number = len(tree.fields) if len(tree.fields) < MOST_FIELDS else -1
         self.is_label = key in LABELS and path not in tree.paths
         self.is_counted = tree.is_counting  # concerns text that is not read

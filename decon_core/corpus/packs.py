@@ -32,9 +32,9 @@ class Shard:
     n_bytes: int
     modified_ns: int
     content: str  # hash of the file's bytes
-    fingerprint: str  # of the content and of how it is read; names its tiles
-    tag: str = ""  # of its stamp
-    sample: Sample | None = None  # of its documents that are read; None: all
+    fingerprint: str  # identifies the content and how it is read; names its tiles
+    tag: str = ""  # tag of the file's stamp
+    sample: Sample | None = None  # sample of its documents that are read; None: all
 
     @property
     def stamp(self) -> Stamp:
@@ -140,7 +140,7 @@ def shard_at(
     # What decides the text of rows. Text that is ignored is counted all the same.
     settings = [source.paths, source.roles, source.layout, source.id, EVERYTHING in source.ignore]
     identity = [content, suffix_of(path), *settings]
-    if compression_of(path):  # with another suffix the same bytes may be unreadable
+    if compression_of(path):  # the same bytes may be unreadable with another suffix
         identity.append(compression_of(path))
     return Shard(
         source=source.name,
@@ -260,7 +260,7 @@ def _members_by_content(
 
 
 def _group(shards: Iterable[Shard], packing: PackLimits) -> list[list[Shard]]:
-    """Group shards in order, within the limits; a shard over a limit is a group of its own."""
+    """Group shards in order, within the limits; a shard over a limit is a group alone."""
     groups: list[list[Shard]] = []
     n_bytes = 0
     for shard in shards:

@@ -21,8 +21,8 @@ from decon_core.storage.paths import RemotePath, parse_path
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
-# Upper limit of the time for one cell's Dagster events on the machine of docs/benchmarks-grid.md,
-# in SQLite or in batches in Postgres; one by one, Postgres takes more than three times as long.
+# Upper limit of the time for one cell's Dagster events on the machine of docs/benchmarks-grid.md
+# (SQLite, or Postgres in batches; one by one, Postgres takes more than three times as long).
 CELL_SECONDS = 0.013
 MANY_CELLS = 10_000  # a grid of this size takes two minutes to fill for the first time
 

@@ -20,7 +20,7 @@ from decon_core.corpus.text_values import (
     without_lone_surrogates,
 )
 
-Keys = tuple[str | int, ...]  # from a row down to a value; JSON in strings takes no step
+Keys = tuple[str | int, ...]  # path from a row down to a value; JSON in strings takes no step
 
 SEPARATOR = "\n\n"  # between the parts of a document
 LEAST_REPEATED = 32  # bytes of a text that is read once, however often the row holds it
@@ -38,7 +38,7 @@ class Slot:
 
     keys: Keys
     text: str
-    copies: tuple[Keys, ...] = ()  # where the row holds the same text again
+    copies: tuple[Keys, ...] = ()  # other places of the row with the same text
 
     @property
     def path(self) -> str:
@@ -52,7 +52,7 @@ class RowText:
     layout: Layout
     visible: Sequence[Slot]
     hidden: Sequence[Slot]
-    unread: Mapping[str, list[int]] = field(default_factory=dict)  # by path: values and bytes
+    unread: Mapping[str, list[int]] = field(default_factory=dict)  # values and bytes, by path
 
 
 def path_of(keys: Keys) -> str:

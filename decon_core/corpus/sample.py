@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 Booleans = npt.NDArray[np.bool_]
 
-_MOST_ROWS = 1_000_000  # of a run: shares have at most six decimals
-_ROWS_AT_ONCE = 1024  # at least: drawing a run at a time would take longer for short runs
+_MOST_ROWS = 1_000_000  # rows of a run: shares have at most six decimals
+# Fewest rows that are drawn: drawing a run at a time would take longer for short runs.
+_ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, kw_only=True)

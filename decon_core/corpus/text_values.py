@@ -10,8 +10,8 @@ import re
 from itertools import islice
 from typing import Any
 
-LEAST_WORDS = 8  # of a text; words are what white space separates, if they have a letter or digit
-LEAST_LETTERS = 24  # of a text in a script without spaces
+LEAST_WORDS = 8  # words of a text: they are separated by white space, and have a letter or digit
+LEAST_LETTERS = 24  # letters of a text in a script without spaces
 LEAST_BYTES = 2 * LEAST_WORDS - 1
 LEAST_ENCODED = 64  # characters of base64 that are recognised
 
@@ -31,7 +31,7 @@ _DATA_URI = re.compile(  # text may follow one
     r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+(?:=[^;,\s]*)?)*;base64,[A-Za-z0-9+/=_%-]*\s*",
     re.ASCII,
 )
-_FIRST_BYTES = 4096  # of bytes, by which they are text or not
+_FIRST_BYTES = 4096  # bytes that decide whether a value is text
 _CONTROL = re.compile("[\\x00-\\x08\\x0e-\\x1f\ufffd]")
 
 

@@ -27,7 +27,7 @@ from decon_core.storage.line_log import append_objects, read_objects
 
 ANNOTATIONS_FILE = "annotations.jsonl"
 MATCH_TYPES = ("exact", "equivalent", "subset", "superset", "related", "unrelated")
-KINDS = ("file", "model")  # of an annotation; a person's is a verdict (decisions/verdicts.py)
+KINDS = ("file", "model")  # kinds of annotations; a person's is a verdict (decisions/verdicts.py)
 
 KEYS = ("pair", "fingerprint")
 _KEY = re.compile(r"[0-9a-f]{16}")

@@ -23,7 +23,7 @@ _N_BINS = 10
 _OF_ROOT = 1.5  # times the root of the number of pairs
 LEAST_JUDGED = 20  # pairs in a bin: a probability of fewer says nothing
 _N_FOLDS = 5
-_DECIMALS = 9  # of scores: further ones are rounding errors
+_DECIMALS = 9  # decimals of scores: further ones are rounding errors
 
 ALL = ""  # the key of a curve of all benchmarks
 
@@ -31,7 +31,7 @@ ALL = ""  # the key of a curve of all benchmarks
 class Point(NamedTuple):
     """A judged pair as one detector found it."""
 
-    detector: str  # with the kind of the match, if that is judged apart
+    detector: str  # detector name, with the kind of the match if that is judged apart
     benchmark: str
     pair: str
     item: str  # the fingerprint of its record: pairs of one item are in one fold

@@ -33,11 +33,22 @@ from decon_core.decisions.annotations import (
 from decon_core.errors import InputError, Problem
 from decon_core.storage.line_log import read_objects
 
-_N_BANDS = 10  # of scores
+_N_BANDS = 10  # bands of scores
 _A_FILE = "a file of candidates"
 _KEYS = {
-    *("pair", "fingerprint", "benchmark", "split", "instance_index", "test_id", "detector"),
-    *("item", "test_text", "text", "corpus_text", "score", "similarity"),
+    "pair",
+    "fingerprint",
+    "benchmark",
+    "split",
+    "instance_index",
+    "test_id",
+    "detector",
+    "item",
+    "test_text",
+    "text",
+    "corpus_text",
+    "score",
+    "similarity",
 }
 
 
@@ -46,9 +57,9 @@ class Candidate:
     """A pair to judge. A pair that several detectors found is one candidate for each."""
 
     pair: str
-    fingerprint: str  # of the record
+    fingerprint: str  # fingerprint of the record
     benchmark: str
-    item: str  # which item, in words: split and row, or the name that a file has for it
+    item: str  # the item in words: split and row, or the name that a file has for it
     detector: str
     score: float | None = None  # None: it can be judged, but tells nothing about a score
     item_text: str = ""
@@ -81,7 +92,7 @@ def read_candidates(path: Path) -> list[Candidate]:
     for candidate in candidates:  # the key of a pair must not stand for two pairs of texts
         own = (candidate.item_text, candidate.text)
         if texts.setdefault(candidate.pair, own) != own:
-            found, expected = "two different pairs of texts", "one: a key names what was found"
+            found, expected = "two different pairs of texts", "one pair for each key"
             raise InputError(Problem(f"{path}: pair {candidate.pair}", found, expected))
     return candidates
 

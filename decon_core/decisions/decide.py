@@ -32,17 +32,30 @@ Floats = npt.NDArray[np.float64]
 _PARTS = ("question", "answer", "passage")
 
 # One entry per detector, document, benchmark item and place, apart for visible and hidden text:
-# among several records the best, then the correct choice, then the first. Every record is a pair of
-# its own: a cleared one must not represent one that leaked, and a confirmed one must not be hidden
-# by another.
+# among several records the best, then the correct choice, then the first. Every record is a pair:
+# a cleared one must not represent one that leaked, and no other one may hide a confirmed one.
 _BEST_FIRST = (
-    *("is_contaminated", "is_no_answer", "needs_review", "is_confirmed"),
-    *("is_by_score", "score", "has_verdict", "is_correct"),
+    "is_contaminated",
+    "is_no_answer",
+    "needs_review",
+    "is_confirmed",
+    "is_by_score",
+    "score",
+    "has_verdict",
+    "is_correct",
 )
 _TIE_BREAKERS = ("record", "question_stop")
 _ITEM = [
-    *("shard", "row", "benchmark", "split", "instance_index", "detector", "kind"),
-    *("searched_text", "slot_kind", "place"),
+    "shard",
+    "row",
+    "benchmark",
+    "split",
+    "instance_index",
+    "detector",
+    "kind",
+    "searched_text",
+    "slot_kind",
+    "place",
 ]
 # Records of an item found at one place by the same words: mostly choices whose answer was not
 # found. A verdict that clears the best of them applies to the others as well.
@@ -133,7 +146,7 @@ def _best_entries(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_pair(pairs: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataType) -> pa.Array:
-    """Return what is said of each pair; null where that is nothing."""
+    """Return the value of each pair; null for a pair without one."""
     if not said:
         return pa.nulls(len(pairs), kind)
     values = pa.array([*said.values()], kind)
@@ -143,7 +156,7 @@ def _by_pair(pairs: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataTy
 def counts(
     entry: Mapping[str, Any], leaks: Leaks, calibration: Calibration = NO_CALIBRATION
 ) -> bool:
-    """Return whether an entry counts as a leak, or lacks its answer and is treated like one."""
+    """Return whether an entry counts as a leak, or lacks its answer and is treated like a leak."""
     return would_count(entry, leaks) and (
         not entry["needs_review"]
         or leaks.review == "remove"
@@ -158,7 +171,7 @@ def would_count(entry: Mapping[str, Any], leaks: Leaks) -> bool:
         or entry["needs_review"]
         or (leaks.no_answer == "remove" and entry["is_no_answer"])
     )
-    # What somebody called a leak counts with any score: it must not be removed from the leaks.
+    # What a reviewer called a leak counts with any score: it must not be removed from the leaks.
     is_said = entry["verdict"] == LEAK or entry["is_judged_duplicate"]
     least = None if is_said else leaks.least_score
     return bool(

@@ -30,7 +30,7 @@ _COLUMNS = ["detector", "kind", "benchmark", "pair", "fingerprint", "score"]
 class Calibrated:
     """A calibration that is made when it is needed, and then kept in the store."""
 
-    fingerprint: str  # of all that it is made from
+    fingerprint: str  # fingerprint of all that it is made from
     reader: MatchReader
     packs: tuple[Pack, ...] = ()
     labels: Mapping[str, bool] = field(default_factory=dict)

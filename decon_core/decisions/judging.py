@@ -28,7 +28,7 @@ from decon_core.detectors.detector import (
     of_needed,
 )
 
-_STEPS = 100  # from 0 to 1
+_STEPS = 100  # steps from 0 to 1
 
 
 class Judged(NamedTuple):

@@ -39,9 +39,10 @@ class FoundItems:
     """What was found of looked-up items, and where nothing was searched."""
 
     entries: pa.Table  # matches with their decisions
-    shards: Mapping[str, tuple[Pack, Shard]]  # by fingerprint
-    blocks: Sequence[tuple[Pack, Shard, int]]  # that may contain a match by the sketch
-    n_blocks: int  # of all sketched packs; 0 without a sketch
+    shards: Mapping[str, tuple[Pack, Shard]]  # keyed by fingerprint
+    # Blocks that may contain a match, according to the sketch.
+    blocks: Sequence[tuple[Pack, Shard, int]]
+    n_blocks: int  # blocks of all sketched packs; 0 without a sketch
     not_sketched: Sequence[Pack]  # not searched
     n_items: int
     dropped: Mapping[str, int]  # items that are not indexed, by reason
@@ -74,8 +75,9 @@ def look_up(
         name = policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
         searched = [pack for pack in packs if has_pack_sketch(store, name, pack)]
     if not searched:
-        found = "no pack has a sketch" if packs else "no pack is registered"
-        raise MissingError(Problem("lookup", found, "one or more", "`decon-assets run`"))
+        failure = "no pack has a sketch" if packs else "no pack is registered"
+        remedy = "`decon-assets run` registers packs and writes their sketches"
+        raise MissingError(Problem("lookup", failure, remedy=remedy))
     with draft_folder(store.drafts, "lookup") as folder:
         scratch = linked_store(store, folder / "store", _SHARED)
         versions = [save_records(scratch, each, table) for each, table in sorted(tables.items())]

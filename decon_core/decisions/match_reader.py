@@ -46,7 +46,7 @@ class _Kept:
     def __init__(self) -> None:
         self.tiles: Tiles | None = None
         self.what: object = None
-        self.entries: Mapping[str, pa.Table] = {}  # by shard
+        self.entries: Mapping[str, pa.Table] = {}  # keyed by shard
 
     def __reduce__(self) -> tuple[type[_Kept], tuple[()]]:
         return _Kept, ()  # another process reads for itself
@@ -61,7 +61,7 @@ class MatchReader:
     policy: Policy
     scan: str
     verdicts: Verdicts = NO_VERDICTS
-    calibration: Calibration = NO_CALIBRATION  # for mixtures that select by probability
+    calibration: Calibration = NO_CALIBRATION  # used by mixtures that select by probability
     nominations: tuple[NominatedPlaces, ...] = ()  # what is found beside the scan
     _kept: _Kept = field(default_factory=_Kept, init=False, compare=False, repr=False)
 
@@ -125,7 +125,7 @@ class MatchReader:
         if tiles.missing(shard, names):
             tiles = self.list_tiles_again()
         if not names or tiles.missing(shard, names):
-            return [shard]  # to read nothing, or to fail for the missing tile
+            return [shard]  # reading it gives nothing, or fails for the missing tile
         folder = tiles.folder(shard, versions[0].fingerprint)
         shards = [other for other in folder.shards if not tiles.missing(other, names)]
         n = self.n_shards_at_once(shards, versions)

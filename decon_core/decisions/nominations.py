@@ -23,7 +23,7 @@ class NominatedPlaces:
     """The places of one nominator: a Parquet file of `NOMINATED` for each benchmark version."""
 
     detector: str  # the name that stands for one
-    key: str  # of all that they are made from
+    key: str  # identifies all that they are made from
     folder: Path
     review_from: float | None = None  # score from which they wait for review
 

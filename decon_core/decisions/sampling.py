@@ -76,7 +76,7 @@ def items(
     n_found = sum(n_by_documents.values())
     once, twice = n_by_documents.get(1, 0), n_by_documents.get(2, 0)
     together = max(n_most_together, 1)
-    # Of items found once or never, the found ones are at least as many as single copies would be.
+    # Items found once or never: the found ones are at least as many as single copies would be.
     n_groups = most_drawn_from(once // together, share, n_items)
     high = min(n_found - once + together * n_groups, n_items)
     odds = share / (1 - share)

@@ -14,7 +14,7 @@ from decon_core.corpus.packs import Pack
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.schemas import ENTRIES
 
-_BINS = 50  # as in the report's view `score_histogram`: steps of 0.02, and 1 in the last one
+_BINS = 50  # steps of 0.02, and 1 in the last one, as in the report's view `score_histogram`
 
 
 def score_bins(

@@ -16,11 +16,11 @@ from decon_core.errors import Problem
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import Tokenizer, load_tokenizer
 
-# Of the bundled vocabularies, the one that needs the fewest tokens for scripts that are not Latin.
+# The bundled vocabulary that needs the fewest tokens for scripts that are not Latin.
 _FEWEST = "o200k"
 _MOST = 1.5  # times as many
 _LAST_LATIN = "\u024f"
-_N_QUESTIONS = 500  # to look at, from the whole benchmark
+_N_QUESTIONS = 500  # questions to look at, from the whole benchmark
 
 
 def split_scripts(store: Store, versions: Sequence[Version], policy: Policy) -> list[Problem]:

@@ -39,7 +39,7 @@ class UnreadText:
 
     source: str
     n_bytes_read: int
-    paths: tuple[tuple[str, int], ...]  # with the bytes of each, most first
+    paths: tuple[tuple[str, int], ...]  # paths with the bytes of each, most first
 
     @property
     def n_bytes(self) -> int:

@@ -45,7 +45,7 @@ _ABSENT = -1
 # Why an item cannot be found that is visible to no other detector than these.
 ONLY_REVIEW = "found only as similar text, which needs review"
 
-BlindItems = dict[str, set[tuple[str, int]]]  # by benchmark: split and instance_index
+BlindItems = dict[str, set[tuple[str, int]]]  # split and instance_index, by benchmark
 
 
 def visibility_table(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The `aligned` detector: n-grams nominate an item, an alignment of words says what stands there.
+"""The `aligned` detector: n-grams nominate an item, an alignment of words says what was copied.
 
 A place is nominated if a small share of a question's n-grams is there. The question is then
 aligned with the words around it (`alignment/`), which tells a copy, an edited copy, the same
@@ -86,7 +86,7 @@ class Aligned(Detector):
     kinds = (
         Kind(VERBATIM, needs_answer=True),
         Kind(EDITED, needs_answer=True),
-        # With other numbers or names the answer is another one.
+        # A question with other numbers or names has another answer.
         Kind(VARIANT, "numbers or names of the question were replaced by others", is_apart=True),
         Kind(PART, "only a part of the question was found", is_apart=True, needs_answer=True),
         Kind(
@@ -146,7 +146,7 @@ class _Item(NamedTuple):
     number: int
     is_wrong: bool
     missing: float  # minus the share of the answer that stands near
-    row: int  # of the match
+    row: int  # row of the match
 
 
 class _Nomination(NamedTuple):
@@ -168,7 +168,7 @@ class _Nomination(NamedTuple):
         return -self.score, self.question, self.start, self.items[0].number
 
     def joined(self, other: _Nomination) -> _Nomination:
-        """Return both as one: an edit parts n-grams, and the answer may be near some only."""
+        """Return the union of both: an edit parts n-grams, and the answer may be near some only."""
         best: dict[int, _Item] = {}
         for item in sorted((*self.items, *other.items)):
             best.setdefault(item.number, item)
@@ -231,7 +231,9 @@ class _AlignedSearch(Search):
         self._clusters.take_counts()
         documents = [
             _Document.of(number, _most_likely([*nominations]), texts)
-            for number, nominations in groupby(self._nominations(matches), lambda one: one.document)
+            for number, nominations in groupby(
+                self._nominations(matches), lambda nomination: nomination.document
+            )
         ]
         findings: list[Finding] = []
         for document, compared in zip(documents, self._compared(documents), strict=True):
@@ -257,7 +259,7 @@ class _AlignedSearch(Search):
                 item_of,
             ]
         )
-        # Of the records of an item the right choice comes first, then that with most of its answer.
+        # The right choice of an item comes first, then the record with most of its answer.
         order = np.lexsort([-scores[:, clusters.ANSWER], is_wrong, *keys.T[::-1]])
         keys, best = keys[order], scores[order]
         first_of_item = firsts(keys)

@@ -85,7 +85,7 @@ class Code(Detector):
     threshold = Threshold(setting="code_threshold", floor="code_lowest_recorded", of=(None, NAMES))
     kinds = (Kind(NAMES, "only names of the program were found", is_apart=True),)
     scan_settings = ("code_ngram_size", "code_min_tokens", "code_lowest_recorded")
-    # Which programs parse depends on the version of Python.
+    # The version of Python decides which programs parse.
     versions = (("code_form", 1), ("code_names", 1), ("code_python", sys.version_info.minor))
     advice = (
         "**For benchmarks of programs, `code`.** It compares programs without their names, "
@@ -134,13 +134,14 @@ class Program:
     """A program of a benchmark."""
 
     text: ProgramText
-    records: tuple[int, ...]  # that have it
+    records: tuple[int, ...]  # records that have it
     n_tokens: int
     tokens: _Weighted
-    flow: _Weighted | None  # of Python only
+    flow: _Weighted | None  # data flow of a Python program
     n_flow: int  # all of its features, also those that are boilerplate
-    names: frozenset[str]  # of several words, joined, that few programs have
-    words: tuple[_Weighted, _Weighted, _Weighted]  # of signatures, of names, and of all of its text
+    names: frozenset[str]  # joined names of several words that few programs have
+    # Words of signatures, of names, and of all of its text.
+    words: tuple[_Weighted, _Weighted, _Weighted]
 
 
 @lru_cache(maxsize=64)
@@ -319,7 +320,8 @@ class NamedPrograms:
             self._found = np.empty((2 * n, 2), np.int64)
             n = names.find_names(read_only(content), self._index, self._found)
         best: dict[int, tuple[float, int, Span]] = {}
-        compared: dict[tuple[int, int], int] = {}  # by program and what is compared: up to where
+        # End of what was compared, by program and kind of comparison.
+        compared: dict[tuple[int, int], int] = {}
         for name, at in self._found[:n].tolist():
             for number, words in self._with_name[name]:
                 length = int(_TRANSLATED * len(self._programs[number].text.text.encode()))

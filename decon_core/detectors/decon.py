@@ -168,7 +168,7 @@ def index_visibility(texts: RecordTexts, policy: Policy, limit: float) -> Unmet:
     n_tokens = np.zeros(entries.dropped.size, np.int64)
     n_tokens[records] = question.texts.lengths[question.of_entry]
     repeats = np.flatnonzero(entries.dropped == WHY_DROPPED.index(EXACT_REPEAT))
-    row_of: dict[str, int] = {}  # of the first record with the same texts
+    row_of: dict[str, int] = {}  # first record with the same texts
     alike = texts.records["fingerprint"].to_pylist()
     every = [row_of.setdefault(fingerprint, row) for row, fingerprint in enumerate(alike)]
     first = np.array(every, np.int64)[repeats]

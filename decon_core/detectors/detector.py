@@ -3,7 +3,7 @@
 Each other file or folder here that is named like a detector holds one, complete: a subclass of
 `Detector`, registered under its name (`BUILT_IN` in `config/detector_registry.py`). A subclass
 states the attributes of `Declaration` and implements `search` and `visibility`; the rest has a
-default. docs/detectors.md shows how to add one.
+default. docs/detectors.md shows how to add a detector.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import exceeds, reaches
 from decon_core.detectors.visibility import RecordTexts, Unmet
 
-if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarrow is loaded
+if TYPE_CHECKING:  # a detector can be asked for its words before pyarrow is loaded
     import pyarrow as pa
 
     from decon_core.benchmarks.records import StoredRecords
@@ -40,7 +40,7 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 Span = tuple[int, int]
 
-ABSENT = -1  # in arrays
+ABSENT = -1  # missing value in arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +50,8 @@ class Indexes:
     grams: GramIndex
     verbatim: Verbatim | None  # None if no chosen detector reads texts
     policy: Policy
-    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by detector: its arrays
-    records: tuple[StoredRecords, ...] = ()  # by number of the benchmark
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # arrays of each detector
+    records: tuple[StoredRecords, ...] = ()  # records of each benchmark, by its number
 
     @property
     def texts(self) -> Verbatim:
@@ -79,7 +79,7 @@ class Finding(NamedTuple):
     answer: Span | None = None
     question_place: Span | None = None
     answer_place: Span | None = None
-    kind: str | None = None  # of `kinds` of its declaration
+    kind: str | None = None  # one of the `kinds` of its declaration
     searched_text: str | None = None
 
 
@@ -126,7 +126,7 @@ class Nominations:
 
     @staticmethod
     def joined(tables: Iterable[Nominations]) -> Nominations:
-        """Return several tables of the same columns, which are in order, as one."""
+        """Return several tables of the same columns, which are in order, as a single table."""
         filled = [vars(table) for table in tables if len(table)]
         if not filled:
             return Nominations.of([])
@@ -155,7 +155,7 @@ def _spans(findings: Sequence[Finding], *names: str) -> Integers:
 class Search:
     """A detector at work in one thread: it may hold scratch arrays."""
 
-    # Numbers the words of texts in a way of its own; the encoder of a scan then does it as well.
+    # Numbers the words of texts, if the search needs that; the encoder of a scan then does so, too.
     terms: Words | None = None
 
     def nominate(self, texts: BatchTexts) -> Nominations:
@@ -163,10 +163,10 @@ class Search:
         raise NotImplementedError
 
     def compile(self, documents: Ragged) -> None:
-        """Compile the kernels that run only for some documents, except the judging one."""
+        """Compile the kernels that run only for some documents, except the kernel that judges."""
 
     def compile_judging(self, documents: Ragged) -> None:
-        """Compile the kernel that takes longest, in a process of its own."""
+        """Compile the kernel that takes longest, in a separate process."""
 
     @property
     def is_ready_to_judge(self) -> bool:
@@ -194,9 +194,9 @@ class Detector(Declaration):
         raise NotImplementedError
 
     def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:
-        """Return the arrays of its own index over the records of each benchmark.
+        """Return the arrays of the detector's index over the records of each benchmark.
 
-        Asked for if it reads `Reads.OWN`. They are stored, and are in `Indexes.own` of a search.
+        Called if it reads `Reads.OWN`. The arrays are stored, and are in `Indexes.own` of a search.
         """
         raise NotImplementedError
 

@@ -48,7 +48,7 @@ class NgramAny(Detector):
         return _NgramSearch(indexes)
 
     def is_bounded(self, policy: Policy) -> bool:
-        """A shorter run than an n-gram of the sketch need not contain one."""
+        """A run that is shorter than an n-gram of the sketch need not contain any n-gram."""
         return policy.ngram_any_lowest_recorded >= policy.ngram_size
 
     def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> Possible:

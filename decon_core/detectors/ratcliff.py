@@ -38,8 +38,11 @@ class Ratcliff(Detector):
     reads = Reads.TOKENS
     threshold = Threshold(setting="ratcliff_threshold", floor="ratcliff_lowest_recorded")
     scan_settings = (
-        *("normalize", "shared_ngram_size"),
-        *("ratcliff_min_block", "ratcliff_prompt", "ratcliff_lowest_recorded"),
+        "normalize",
+        "shared_ngram_size",
+        "ratcliff_min_block",
+        "ratcliff_prompt",
+        "ratcliff_lowest_recorded",
     )
     versions = COMPARISON
     advice = (

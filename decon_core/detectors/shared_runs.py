@@ -53,11 +53,11 @@ class Runs(NamedTuple):
     """The longest token runs that a document shares with forms of texts, as columns."""
 
     text: Integers
-    start: Integers  # in tokens of the document
+    start: Integers  # tokens of the document
     stop: Integers
     n_matched: Integers  # matched tokens of the form
     n_tokens: Integers  # all tokens of the form
-    first_byte: Integers  # in the document
+    first_byte: Integers  # bytes of the document
     last_byte: Integers
 
     @property
@@ -84,13 +84,13 @@ class Runs(NamedTuple):
 class Shared:
     """A document and the runs that it shares with texts."""
 
-    number: int  # in the batch
+    number: int  # its number in the batch
     content: bytes
     pieces: Pieces
     tokens: Numbers
-    wholes: Runs  # of texts that it contains in full, by text
-    forms: Integers  # of other texts, ascending
-    runs: Runs  # of these forms
+    wholes: Runs  # runs of the texts that it contains in full, by text
+    forms: Integers  # forms of other texts, ascending
+    runs: Runs  # runs of these forms
 
     @cached_property
     def best(self) -> Runs:

@@ -39,8 +39,8 @@ class RecordTexts:
 
     records: pa.Table  # split, instance_index, config, fingerprint, question
     part: Part
-    uses: Mapping[int, TextUse]  # by kind of text; empty if no chosen detector reads texts
-    stored: StoredRecords  # for detectors that index the records themselves
+    uses: Mapping[int, TextUse]  # keyed by kind of text; empty if no chosen detector reads texts
+    stored: StoredRecords  # used by detectors that index the records themselves
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,8 @@ class Guess:
     lines: tuple[str, ...]
     why: tuple[str, ...]
     doubts: tuple[str, ...] = ()
-    candidates: tuple[str, ...] = ()  # for the question, if none of them is convincing
+    # Fields that may be the question, if none of them is convincing.
+    candidates: tuple[str, ...] = ()
 
     @property
     def is_open(self) -> bool:
@@ -243,7 +244,7 @@ _NO_ANSWER = '# answers: ["..."]'
 
 
 def _entry(guess: Guess) -> str:
-    """Return the entry of a benchmark; a comment as a whole, if its question is to be chosen."""
+    """Return the entry of a benchmark; commented out if the user has to choose the question."""
     notes = [*guess.why, *(f"check this: {doubt}" for doubt in guess.doubts)]
     wrapper = TextWrapper(94, initial_indent="# ", subsequent_indent="#   ", break_long_words=False)
     comments = [line for note in notes for line in wrapper.wrap(printable(note))]

@@ -1,4 +1,4 @@
-"""Which fields of a benchmark hold the choices of a question, and what may point to one."""
+"""Which fields of a benchmark hold the choices of a question, and what may point to a choice."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Choices:
 
 def choices_among(columns: Sequence[Column]) -> Iterator[Choices]:
     """Yield fields or groups of fields that may be the choices, those with such a name first."""
-    fields = [one for one in columns if _is_list_of_choices(one)]
+    fields = [column for column in columns if _is_list_of_choices(column)]
     named = [field for field in fields if field.is_called(CHOICES)]
     yield from (_listed_choices(column, is_named=True) for column in named)
     for prefix, group in numbered_groups(columns).items():

@@ -15,7 +15,7 @@ from decon_core.corpus.shard_head import printable
 
 _MAX_DEPTH = 3  # levels of objects
 _MIN_PROSE = 3  # words
-_FIRST_IDEOGRAPH = "\u2e80"  # from here on: scripts without spaces between words
+_FIRST_IDEOGRAPH = "\u2e80"  # first sign of the scripts without spaces between words
 _LABEL = re.compile(r"\(?([A-Za-z]|\d{1,2}(\.0)?)[).]?")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _PLURAL = re.compile(r"(?<=\w\w[^\Wisu])s$")

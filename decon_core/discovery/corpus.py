@@ -22,14 +22,14 @@ from decon_core.storage.listing import Listing, list_path
 from decon_core.storage.paths import is_url
 from decon_core.wording import counted
 
-_MOST_FILES = 48  # of a source whose first rows are read
+_MOST_FILES = 48  # files of a source whose first rows are read
 
 
 @dataclass(frozen=True, eq=False)
 class SourceFinding:
     """A source with its files, and what their first rows hold."""
 
-    source: Source  # with an absolute path
+    source: Source  # its path is absolute
     files: tuple[Path, ...]
     n_bytes: int
     n_files_read: int
@@ -55,7 +55,7 @@ class _Group:
     ending: str
     files: tuple[Path, ...]
     typed: str  # the place that was given
-    is_part: bool = False  # of the files of the folder and format
+    is_part: bool = False  # whether the folder has other files of the format
 
     @property
     def stems(self) -> dict[str, list[Path]]:

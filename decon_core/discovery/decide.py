@@ -38,16 +38,16 @@ def _as_published(rows: Sequence[Row]) -> Reading | None:
     is_specific = len(best.explained) >= _SPECIFIC
     if _answers_with_letters(best, columns) or (missed and not is_specific):
         return None
-    is_alone = not any(one.is_prose or is_named(one) for one in rest)
+    is_alone = not any(column.is_prose or is_named(column) for column in rest)
     if best.n_required == 1 and not (is_specific or is_alone):
         return None
     expected = _texts(best, rows)
-    same = [one.name for one in matches if _texts(one, rows) == expected]
-    others = [one.name for one in matches if one.name not in same]
+    same = [match.name for match in matches if _texts(match, rows) == expected]
+    others = [match.name for match in matches if match.name not in same]
     doubts = [f"the fields are also those of {name}, read otherwise" for name in others[:1]]
     if best.n_required < _SPECIFIC:
-        unsure = [one for one in rest if one in missed or may_be_passage(one)]
-        doubts += [f"{one.name} is not read, and may belong to the item" for one in unsure]
+        unsure = [column for column in rest if column in missed or may_be_passage(column)]
+        doubts += [f"{column.name} is not read, and may belong to the item" for column in unsure]
     if rest and len(best.explained) == 1:
         doubts.append("only one of several fields is read")
     why = f"the fields {', '.join(sorted(best.explained))} are read as in the catalog's recipe"
@@ -70,6 +70,6 @@ def _answers_with_letters(match: Match, columns: Sequence[Column]) -> bool:
     """Return whether a plain answer of the recipe is a letter here, which points to a choice."""
     answers: Any = next((match.keys[key] for key in ANSWERS if key in match.keys), [])
     listed = answers if isinstance(answers, list) else [answers]
-    simple = [one for one in listed if isinstance(one, str) or "field" in one]
+    simple = [answer for answer in listed if isinstance(answer, str) or "field" in answer]
     names = {*field_names(simple)}
     return any(column.name in names and column.has_letters for column in columns)

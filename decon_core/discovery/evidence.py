@@ -107,13 +107,13 @@ def _translation(columns: Sequence[Column]) -> Reading | None:
         named = language_in(column.name)
         if named and column.kind == "text" and column.is_prose:
             pairs[named.prefix].append(column)
-    pair = next((one for one in pairs.values() if len(one) >= 2), None)
+    pair = next((group for group in pairs.values() if len(group) >= 2), None)
     if pair is None:
         return None
-    source = next((one for one in pair if one.is_called({"en", "eng"})), pair[0])
-    target = next(one for one in pair if one is not source)
+    source = next((column for column in pair if column.is_called({"en", "eng"})), pair[0])
+    target = next(column for column in pair if column is not source)
     keys = {"source": source.name, "target": target.name, "both_directions": True}
-    others = ", ".join(one.name for one in pair if one not in (source, target))
+    others = ", ".join(column.name for column in pair if column not in (source, target))
     doubts = (f"only two of the languages are read; there are also {others}",) if others else ()
     return Reading(keys, (f"translation: {source} and {target} are named by languages",), doubts)
 
@@ -162,15 +162,17 @@ class _Rows:
             column for column in self.columns if _is_question(column) and self._is_usable(column)
         ]
         ranked = sorted(columns, key=lambda column: -_score(column) + (column.name in grouped))
-        usable = [(one, keys) for one in ranked if (keys := _prompt(one)) and self._fits(keys)]
+        usable = [
+            (column, keys) for column in ranked if (keys := _prompt(column)) and self._fits(keys)
+        ]
         if not usable:
             return None
         best, keys = usable[0]
-        others = [one for one, _ in usable[1:] if not one.is_called(ANSWERS | PASSAGES)]
+        others = [column for column, _ in usable[1:] if not column.is_called(ANSWERS | PASSAGES)]
         if joined := self._joined(best):
             return joined
         if _score(best) < _CONVINCING:
-            return self._only_prose([one for one, _ in usable])
+            return self._only_prose([column for column, _ in usable])
         self.why.append(f"question: {best}, by its name and its texts")
         close = [other for other in others if _score(best) - _score(other) < _MARGIN]
         if close:
@@ -183,13 +185,13 @@ class _Rows:
         """Return whether a field is outside of lists of objects, or these hold an answer, too."""
         if not self._is_in_a_list(column):
             return True
-        beside = [one for one in self.columns if one.parent == column.parent]
-        return any(one.is_called(ANSWERS) for one in beside if one is not column)
+        beside = [other for other in self.columns if other.parent == column.parent]
+        return any(other.is_called(ANSWERS) for other in beside if other is not column)
 
     def _is_in_a_list(self, column: Column) -> bool:
         """Return whether a field is in a list of objects."""
         return any(
-            one.name == column.parent and one.kind == "list of object" for one in self.columns
+            other.name == column.parent and other.kind == "list of object" for other in self.columns
         )
 
     def _only_prose(self, columns: Sequence[Column]) -> dict[str, object] | None:
@@ -199,8 +201,8 @@ class _Rows:
         """
         named = NO_TEXT | _ANSWERING
         free = [column for column in columns if not column.is_called(named) and column.share >= 0.8]
-        asking = [one for one in free if one.is_asking and not one.repeats]
-        prose = [one for one in free if one.is_prose and not one.repeats]
+        asking = [column for column in free if column.is_asking and not column.repeats]
+        prose = [column for column in free if column.is_prose and not column.repeats]
         only = asking if len(asking) == 1 else prose
         if len(only) != 1:
             return None
@@ -214,9 +216,9 @@ class _Rows:
         group = next(
             (group for group in numbered_groups(self.columns).values() if best in group), []
         )
-        if len(group) < 2 or not all(one.is_called(PAIRED) for one in group):
+        if len(group) < 2 or not all(column.is_called(PAIRED) for column in group):
             return None
-        names = [one.name for one in group]
+        names = [column.name for column in group]
         self.why.append(f"question: {', '.join(names)}, which belong together by their names")
         self.doubts.append("these fields are read as one question")
         return {"prompt": {"fields": names}}
@@ -234,7 +236,8 @@ class _Rows:
             if used & {*choices.columns}:
                 continue
             pointers = self._pointers(choices, keys)
-            sure = [one for one in pointers if one.column.is_called(ANSWERS)] or pointers
+            named = [pointer for pointer in pointers if pointer.column.is_called(ANSWERS)]
+            sure = named or pointers
             if sure and (choices.is_named or sure[0].column.is_called(ANSWERS)):
                 return self._pointed(choices, sure)
             if choices.is_named and self._records(
@@ -249,7 +252,11 @@ class _Rows:
 
     def _pointed(self, choices: Choices, pointers: Sequence[_Pointer]) -> dict[str, object]:
         column, kind, transform = pointers[0]
-        ways = [one.transform for one in pointers if (one.column, one.kind) == (column, kind)]
+        ways = [
+            pointer.transform
+            for pointer in pointers
+            if (pointer.column, pointer.kind) == (column, kind)
+        ]
         by = "is the text of" if kind == "correct_text" else "points to"
         self.why.append(f"choices: {', '.join(choices.columns)}; {column} {by} one in every row")
         if len(ways) > 1:
@@ -261,8 +268,10 @@ class _Rows:
 
     def _pointers(self, choices: Choices, keys: Mapping[str, object]) -> list[_Pointer]:
         """Return the fields that name a correct choice in every row, with the way they do it."""
-        columns = [one for one in self.columns if one.name not in choices.columns]
-        columns.sort(key=lambda one: (-len(ANSWERS.intersection(one.words)), len(one.words)))
+        columns = [column for column in self.columns if column.name not in choices.columns]
+        columns.sort(
+            key=lambda column: (-len(ANSWERS.intersection(column.words)), len(column.words))
+        )
         pointers: dict[object, _Pointer] = {}
         for column in columns:
             for kind, transform in ways_to_point(column, choices):

@@ -37,7 +37,7 @@ def first_rows(path: Path) -> FirstRows:
         raise InputError(problem) from None
     rows = tuple(row for row in read if not isinstance(row, Problem))
     if not rows:
-        broken = [one for one in read if isinstance(one, Problem)][:1]
+        broken = [problem for problem in read if isinstance(problem, Problem)][:1]
         raise InputError(broken or Problem(str(path), "no row", "rows of a benchmark"))
     return FirstRows(rows, columns)
 
@@ -50,7 +50,8 @@ def _columns_of_headless(lines: Sequence[Sequence[str]]) -> tuple[str, ...]:
     last = Column("", tuple(line[-1] for line in lines if line), len(lines))
     if n_columns == 2:
         return ("question", "answer")
-    if last.has_labels and 2 <= n_columns - 2 <= len(_LETTERS):  # as MMLU was first published
+    # The form in which MMLU was first published.
+    if last.has_labels and 2 <= n_columns - 2 <= len(_LETTERS):
         return ("question", *_LETTERS[: n_columns - 2], "answer")
     return tuple(f"column_{number}" for number in range(1, n_columns + 1))
 

@@ -10,8 +10,8 @@ from decon_core.errors import Problem
 
 
 def overlaps(places: Sequence[tuple[str, Collection[Path]]]) -> list[Problem]:
-    """Return a problem for each place that shares files with an earlier one."""
-    first: dict[Path, str] = {}  # by file: the first place that contains it
+    """Return a problem for each place that shares files with an earlier place."""
+    first: dict[Path, str] = {}  # first place that contains each file
     problems = []
     for place, files in places:
         resolved = {path.resolve() for path in files}

@@ -106,8 +106,8 @@ def _present(
         value = recipe.get(key)
         least = len(rows) if key == "dataset_name_field" else 1
         listed = value if isinstance(value, list) else [value] if value else []
-        has = [one for one in listed if _n_having(rows, one) >= least]
-        fields += [str(one.get("field") if isinstance(one, dict) else one) for one in has]
+        has = [entry for entry in listed if _n_having(rows, entry) >= least]
+        fields += [str(entry.get("field") if isinstance(entry, dict) else entry) for entry in has]
         if has:
             kept[key] = has if isinstance(value, list) else value
     return kept, fields

@@ -34,7 +34,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class OpenChoice:
-    """Rows in which no field is a convincing question, with the fields that may be one."""
+    """Rows in which no field is a convincing question, with the fields that may be the question."""
 
     candidates: tuple[str, ...]
     why: tuple[str, ...]
@@ -82,6 +82,13 @@ def prefixes(value: object) -> Iterator[str]:
 
 
 _NO_FIELDS = {
-    *("transform", "label_transform", "separator", "roles", "min_words", "is_correct"),
-    *("content_field", "optional", "prefix"),
+    "transform",
+    "label_transform",
+    "separator",
+    "roles",
+    "min_words",
+    "is_correct",
+    "content_field",
+    "optional",
+    "prefix",
 }

@@ -173,7 +173,7 @@ def _bytes_by_path(slots: Iterable[Slot]) -> dict[str, int]:
 
 
 def _paths(slots: Iterable[Slot], *, prose: bool) -> dict[str, None]:
-    """Return the paths of texts, or of values that are too short to be one."""
+    """Return the paths of texts, or of values that are too short to be a text."""
     read = (slot for slot in slots if is_text(slot.text) is prose)
     return dict.fromkeys(path for slot in read for path in _places(slot))
 

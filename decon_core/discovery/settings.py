@@ -20,7 +20,7 @@ _CELLS_WANTED = 5_000  # half of the limit of a grid, because benchmarks may be 
 _BENCHMARKS_EXPECTED = 20
 _FEW_SHARDS = 64
 _PACK_BYTES = 20_000_000_000
-_MOST_FIELDS = 4  # in the example of a setting
+_MOST_FIELDS = 4  # fields in the example of a setting
 
 
 @dataclass(frozen=True)
@@ -73,18 +73,19 @@ _UNREADABLE = """\
 # unreadable = "drop\""""
 
 
-def _source(one: SourceFinding, folder: Path) -> str:
+def _source(finding: SourceFinding, folder: Path) -> str:
     """Format a [[corpus.source]] table, with the findings as comments."""
-    source, rows = one.source, one.rows
+    source, rows = finding.source, finding.rows
     if rows.ids:
         why_id = f"`{rows.ids[0]}` has the name of one and is in every row seen"
     else:
         why_id = (
             "no field with the name of one is in every row; documents are named by file and row"
         )
+    seen = f"{counted(rows.n_rows, 'row')} seen, of {finding.n_files_read} of them"
     comments = [
-        f"{shards_line(one)}; {counted(rows.n_rows, 'row')} seen, of {one.n_files_read} of them.",
-        f"Path: {one.why}.",
+        f"{shards_line(finding)}; {seen}.",
+        f"Path: {finding.why}.",
         f"Layouts: {rows.layouts_line}.",
         f"Visible text: {listed_paths(rows.visible) or 'none'}.",
         f"Hidden text, searched apart: {listed_paths(rows.hidden) or 'none'}.",
@@ -103,9 +104,9 @@ def _source(one: SourceFinding, folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def shards_line(one: SourceFinding) -> str:
+def shards_line(finding: SourceFinding) -> str:
     """Say how many shards a source has, and how large they are."""
-    return f"{counted(len(one.files), 'shard')}, {size(one.n_bytes)}"
+    return f"{counted(len(finding.files), 'shard')}, {size(finding.n_bytes)}"
 
 
 def _examples(rows: RowSurvey) -> list[str]:

@@ -89,8 +89,9 @@ def load_engine_tables(path: Path) -> Tables:
     known = feature_tables()
     models = {name: model for name, model in known.items() if issubclass(model, EngineTable)}
     if not models:
-        found, expected = "no feature that has engines", "no --execution: jobs run on this machine"
-        raise ConfigError(Problem(f"settings of an engine in {path}", found, expected))
+        failure = "these are settings of engines, but no feature has an engine"
+        remedy = "Leave --execution out: jobs then run on this machine"
+        raise ConfigError(Problem(str(path), failure, remedy=remedy))
     expected = f"the table {' or '.join(f'[{name}]' for name in models)}"
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))

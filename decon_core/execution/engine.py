@@ -64,7 +64,7 @@ class Engine(Protocol):
         """Yield jobs by number when they end; closing the iterator stops what it started."""
 
 
-# On the machine of a job --------------------------------------------------------------------------
+# The machine of a job -----------------------------------------------------------------------------
 
 
 def prepare_machine(prepare: Prepare, job: Any) -> None:
@@ -81,7 +81,7 @@ def prepare_machine(prepare: Prepare, job: Any) -> None:
         except BlockingIOError:
             fcntl.flock(file, fcntl.LOCK_SH)
         except OSError:
-            pass  # no locks here: each process prepares by itself
+            pass  # no locks here: each process prepares alone
         prepare(job)
     finally:
         with suppress(OSError):
@@ -104,7 +104,7 @@ def outcome_of(fn: Callable[[Any], Any], job: Any) -> bytes:
     return pickle.dumps((True, result))
 
 
-# Where jobs were submitted ------------------------------------------------------------------------
+# The machine that submits jobs --------------------------------------------------------------------
 
 
 def future_of(outcome: bytes) -> Future[Any]:
@@ -128,8 +128,8 @@ def failed(error: Exception) -> Future[Any]:
 def abandoned(name: str, deaths: Sequence[str], log: str) -> CorpusError:
     """Return the error of a job whose workers died too often; `deaths` says how each one did."""
     causes = ", ".join(dict.fromkeys(deaths)) or "cause unknown"
-    remedy = "give workers more memory or time, run fewer at once, or take the file out"
+    remedy = "Give workers more memory or time, run fewer at once, or take the file out"
     if log:
         remedy += f"; the log of the worker: {log}"
-    found = f"a worker that died {len(deaths)} times while it read this ({causes})"
-    return CorpusError(Problem(name, found, "a worker that ends", remedy))
+    failure = f"a worker died {len(deaths)} times while it read this ({causes})"
+    return CorpusError(Problem(name, failure, remedy=remedy))

@@ -55,7 +55,7 @@ def wanted_workers() -> int:
 def useful_workers(
     workers: int, sizes: Sequence[int], *, n_files: int = 0, engine: Engine = LOCAL
 ) -> int:
-    """Limit `workers` to the amount of work; 0 means that it is not worth starting one.
+    """Limit `workers` to the amount of work; 0 means that it is not worth starting a worker.
 
     `sizes` are the bytes to read of each shard, `n_files` is the number of files to write, which
     dominates for many small shards. A cluster has workers of its own, whatever `workers` is.
@@ -101,7 +101,8 @@ def run_jobs(
         n_ended += 1
         yield jobs[number], future
     if n_ended != len(jobs):
-        raise EngineError(Problem("jobs", f"{n_ended} that ended", f"all {len(jobs)} of them"))
+        failure = f"The engine returned {n_ended} results for {len(jobs)} jobs"
+        raise EngineError(Problem("", failure, remedy="This is a fault of the engine; run again"))
 
 
 def _log_of_states(engine: Engine) -> Advance:
@@ -138,7 +139,7 @@ def in_threads(
 
 
 def one_ahead(items: Generator[Result]) -> Generator[Result]:
-    """Yield the items of a generator, while another thread makes the next one.
+    """Yield the items of a generator, while another thread makes the next item.
 
     An error is raised after the same items as without the thread. When the caller stops, the thread
     ends after the item that it is making, and the generator is closed.

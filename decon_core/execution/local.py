@@ -66,7 +66,7 @@ class Follower:
 
     work: Work
     tracker: Tracker
-    deaths: dict[int, list[str]] = field(default_factory=dict)  # by job: how its workers died
+    deaths: dict[int, list[str]] = field(default_factory=dict)  # how the workers of a job died
 
     def follow(self, event: Event, *, log: str = "") -> Ended | None:
         """Note an event; return the job if it has ended. `log`: where the worker writes."""

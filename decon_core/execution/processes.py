@@ -113,7 +113,7 @@ def _feed(
 class _Worker:
     process: BaseProcess
     connection: Connection
-    number: int | None = None  # of the job that it runs
+    number: int | None = None  # number of the job that it runs
     is_ready: bool = False
 
 
@@ -163,9 +163,8 @@ class _Workers:
         except OSError as error:
             ours.close()
             theirs.close()
-            found, expected = f"one that does not start: {error}", "processes that start"
-            problem = Problem("worker processes", found, expected, "use fewer workers")
-            raise EngineError(problem) from error
+            failure = f"Could not start a worker process: {error}"
+            raise EngineError(Problem("", failure, remedy="Try fewer workers")) from error
         theirs.close()
         self._workers.append(_Worker(process, ours))
 
@@ -216,8 +215,9 @@ class _Workers:
         elif not worker.is_ready:
             self._n_failed_starts += 1
             if self._n_failed_starts >= _MOST_FAILED_STARTS:
-                found = f"{self._n_failed_starts} that ended before their first job ({how})"
-                raise EngineError(Problem("worker processes", found, "processes that start"))
+                n = self._n_failed_starts
+                failure = f"{n} worker processes ended before their first job ({how})"
+                raise EngineError(Problem("", failure, remedy="Try one worker, or more memory"))
         if len(self._waiting) > sum(other.number is None for other in self._workers):
             self.start()
         yield from self._assign()

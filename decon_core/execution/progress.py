@@ -42,7 +42,7 @@ class JobCounts:
     n_done: int = 0
     n_failed: int = 0
     n_requeued: int = 0  # more than once, if a job was requeued more than once
-    queue: str = ""  # where they are queued, such as a job with its number
+    queue: str = ""  # their place in a queue, such as a job with its number
 
     @property
     def n_queued(self) -> int:

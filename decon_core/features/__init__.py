@@ -1,6 +1,6 @@
 """Features, one folder each: what the core can do without. `feature.py` explains them."""
 
-# In the order in which help and pages list them.
+# Help and pages list features in this order.
 FEATURES = (
     "clusters",
     "endpoints",

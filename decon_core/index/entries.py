@@ -180,7 +180,7 @@ def _joined(
 
 
 def _repeats(fingerprints: pa.ChunkedArray, records: Integers) -> Integers:
-    """Return those of `records` that have the same texts as an earlier one."""
+    """Return those of `records` that have the same texts as an earlier record."""
     coded = fingerprints.combine_chunks().dictionary_encode()
     codes = (coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded).indices
     _, first = np.unique(codes.to_numpy(zero_copy_only=False)[records], return_index=True)

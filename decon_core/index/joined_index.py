@@ -2,7 +2,7 @@
 
 Built once for a set of benchmark versions and a scan fingerprint, and memory-mapped by every
 worker. Weights are computed here, once, so all workers on all machines sum the same numbers. An
-index that one detector makes for itself is stored beside the joined one.
+index that one detector makes for itself is stored beside the joined index.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from decon_core.storage.store import Store
 from decon_core.storage.tables import Array, map_arrays, write_arrays
 from decon_core.text.word_cache import Ragged, edges_of
 
-Rows = list[dict[str, Any]]  # of a table of records
+Rows = list[dict[str, Any]]  # rows of a table of records
 # Makes the arrays of a detector from the records of each benchmark.
 Build = Callable[[Sequence[Rows]], Mapping[str, Array]]
 
 
-# With 12 bits per n-gram and two probes, the filter has about 2 % false positives.
+# A filter with 12 bits per n-gram and two probes has about 2 % false positives.
 _FILTER_BITS = 12
 # Increase when the arrays change; otherwise old files would be read as new ones.
 _LAYOUT = "7"
@@ -337,7 +337,8 @@ def _weights(
     weights: list[float] = []
     is_hot: list[bool] = []
     is_template: list[bool] = []
-    distinct_of_n: dict[int, tuple[Integers, int]] = {}  # by N: distinct df, position of the first
+    # Distinct df of each N, and the position of the first.
+    distinct_of_n: dict[int, tuple[Integers, int]] = {}
     for n_records in sorted({part.n_records for part in parts}):
         dfs = [
             np.unique(part.df[kind].values)

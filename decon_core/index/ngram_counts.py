@@ -83,7 +83,7 @@ class GramTable:
         self.first = first[:n].copy()
 
     def find(self, tokens: Numbers) -> Numbers:
-        """Return the number of each n-gram, `kernels.NONE` for an unknown one."""
+        """Return the number of each n-gram, `kernels.NONE` if it is unknown."""
         starts = np.arange(0, tokens.size, self.size)
         numbers = np.empty(starts.size, np.uint32)
         kernels.find_grams(self.tokens, self.first, self._slots, tokens, starts, self.size, numbers)
@@ -127,11 +127,11 @@ class Counts:
     kinds: Mapping[str, Counted]
 
     def token_frequency(self, ids: Integers) -> Integers:
-        """Return the frequency of each id; 0 for an unknown one."""
+        """Return the frequency of each id; 0 if it is unknown."""
         return np.append(0, self.token_df)[FixedVocabulary(self.ids).numbers(ids)]
 
     def gram_frequency(self, kind: str, tokens: Numbers, ids: Integers) -> Integers:
-        """Return the frequency of each n-gram; 0 for an unknown one. Token n is ids[n - 1]."""
+        """Return the frequency of each n-gram; 0 if it is unknown. Token n is ids[n - 1]."""
         counted = self.kinds[kind]
         numbers = counted.table().find(renumbered(tokens, ids, self.ids))
         return np.append(counted.df, 0)[np.minimum(numbers, counted.df.size)]

@@ -50,7 +50,7 @@ class IndexSummary:
     """How many records of a benchmark were indexed and dropped."""
 
     n_indexed: int
-    dropped: dict[str, int]  # by reason
+    dropped: dict[str, int]  # dropped records, by reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Part:
 
     n_records: int  # N
     entries: Entries
-    # By kind: per text, the df of its distinct n-grams in order of first occurrence; of a short
+    # The df of each text's distinct n-grams in order of first occurrence, by kind; of a short
     # answer, the df of its distinct tokens.
     df: Mapping[str, Ragged]
 

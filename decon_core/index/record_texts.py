@@ -75,7 +75,7 @@ def gather(pool: Pool, part: int, records: Sequence[Mapping[str, Any]], policy: 
     for row, record in enumerate(records):
         question, answer = record["question"], record["answer"]
         pool.add(formed(question, *form), part, row, QUESTION)
-        # A wrong choice is not an answer: having seen it does not give away the right one.
+        # A wrong choice is not an answer: having seen it does not give away the right choice.
         if not answer or record["is_correct"] is False:
             continue
         pool.add(formed(answer, *form), part, row, ANSWER)
@@ -125,7 +125,7 @@ def followed(question: str, answer: str) -> str:
 
 
 def last_sentence(question: str) -> str | None:
-    """Return the last sentence of a question; None if it has only one."""
+    """Return the last sentence of a question; None if there is no other sentence."""
     # Without trailing white space, every run of white space is followed by text.
     ends = [end.end() for end in _SENTENCE_END.finditer(question.rstrip())]
     if not ends or not question[: ends[-1]].strip():

@@ -43,7 +43,7 @@ class Snapshot:
 
 
 def freeze(store: Store, versions: Sequence[Version], policy: Policy) -> Snapshot:
-    """Count over these benchmark versions, save the snapshot and make it the current one."""
+    """Count over these benchmark versions, save the snapshot and make it the current snapshot."""
     tokenizer = load_tokenizer(policy.tokenizer_str)
     fingerprint, members = _identity(versions, policy)
     counted = [

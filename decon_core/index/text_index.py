@@ -64,7 +64,7 @@ NOTHING = -1
 
 _SIZES = {"long": prefilter.LONG, "short": prefilter.SHORT}
 _FILTER_BITS = 16
-_BEGINNING_BITS = 4  # at least; probed most often, so it should fit the CPU cache
+_BEGINNING_BITS = 4  # lower limit; probed most often, so it should fit the CPU cache
 
 # Increase when the arrays change; otherwise old files would be read as new ones.
 _LAYOUT = "5"
@@ -334,7 +334,7 @@ class _Ranges:
 
 
 def _gram_ranges(rows: Ragged, tokens: Mapping[str, Any], size: int) -> _Ranges:
-    """Return for every token the range of the n-gram that begins there, if its text has one."""
+    """Return for every token the range of the n-gram that begins there, if its text has n-grams."""
     n = max(rows.values.size - size + 1, 0)
     is_wanted = np.ones(rows.values.size, np.uint8)
     for step in range(1, size):

@@ -71,7 +71,8 @@ def weights_of(
         is_question[text_of[uses_of_part[:, 3] == QUESTION]] = True
         of_questions = df[np.repeat(is_question, rows.lengths)]
         if of_questions.size and (of_questions >= n_records).all():
-            df, n_records = df // n_records, 2  # as if of one record in two: all weigh the same
+            # One record in two has them, as it were: all weigh the same.
+            df, n_records = df // n_records, 2
         weights[rows_of_part] = _mean_idf(df, rows.offsets, n_records)[text_of]
     return weights
 

@@ -22,7 +22,7 @@ class Automaton(NamedTuple):
     """At most 2n states and 3n edges."""
 
     states: Integers  # one for all substrings with the same end positions
-    edges: Integers  # by token, from state to state
+    edges: Integers  # edges by token, from state to state
     slots: Numbers  # numbers of edges, from 1
 
 

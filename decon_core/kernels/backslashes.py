@@ -9,7 +9,7 @@ from decon_core.kernels.utf8 import hex_value, is_letter
 
 _BACKSLASH, _OPEN, _CLOSE, _N, _R, _T, _U = map(ord, "\\{}nrtu")
 _TAB, _LINE_FEED = map(ord, "\t\n")
-_DIGITS = 4  # of a UTF-16 unit
+_DIGITS = 4  # digits of a UTF-16 unit
 _UNIT_BYTES = 6
 _HIGH, _LOW, _END = 0xD800, 0xDC00, 0xE000  # surrogates
 

@@ -60,7 +60,7 @@ _LENIENT = 1.0 - 1e-6
 _TOUCHED = 1e-9
 
 _STRETCH = 1 << 10  # pairs of tokens after which their n-grams are looked up
-_GROUP = 64  # of them: one bit each
+_GROUP = 64  # n-grams of a group: one bit each
 _GROUP_BITS = np.uint64(_GROUP)
 
 

@@ -73,7 +73,7 @@ def register() -> None:
 
         return types.void(array, at), emit
 
-    @extending.intrinsic  # type: ignore[untyped-decorator] # as above
+    @extending.intrinsic  # type: ignore[untyped-decorator]
     def load(_: Any, array: Any, at: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             array = context.make_array(signature.args[0])(context, builder, values[0])
@@ -83,7 +83,7 @@ def register() -> None:
 
         return types.uint64(array, at), emit
 
-    @extending.intrinsic  # type: ignore[untyped-decorator] # as above
+    @extending.intrinsic  # type: ignore[untyped-decorator]
     def compare(_: Any, array: Any, at: Any, low: Any, high: Any) -> Any:  # noqa: ARG001 - as below
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             address = place(context, builder, signature, values)
@@ -92,8 +92,8 @@ def register() -> None:
             of_no_lane = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
 
             def in_all_lanes(number: Any) -> Any:
-                one = builder.insert_element(first, number, ir.Constant(ir.IntType(32), 0))
-                return builder.shuffle_vector(one, first, of_no_lane)
+                inserted = builder.insert_element(first, number, ir.Constant(ir.IntType(32), 0))
+                return builder.shuffle_vector(inserted, first, of_no_lane)
 
             low, high = values[2:]
             span = in_all_lanes(builder.sub(high, low))
@@ -102,14 +102,14 @@ def register() -> None:
 
         return types.uint64(array, at, types.uint8, types.uint8), emit
 
-    @extending.intrinsic  # type: ignore[untyped-decorator] # as above
+    @extending.intrinsic  # type: ignore[untyped-decorator]
     def count_zeros(_: Any, bits: Any) -> Any:  # noqa: ARG001 - numba compares names
         def emit(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
             return builder.cttz(values[0], ir.Constant(ir.IntType(1), 0))
 
         return types.uint64(types.uint64), emit
 
-    @extending.intrinsic  # type: ignore[untyped-decorator] # as above
+    @extending.intrinsic  # type: ignore[untyped-decorator]
     def count_ones(_: Any, bits: Any) -> Any:  # noqa: ARG001 - as above
         def emit(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
             return builder.ctpop(values[0])
@@ -118,35 +118,35 @@ def register() -> None:
 
     overload = extending.overload
 
-    @overload(prefetch)  # type: ignore[untyped-decorator] # as above
+    @overload(prefetch)  # type: ignore[untyped-decorator]
     def _(array: Any, at: Any) -> Any:  # noqa: ARG001 - numba compares the names of the two
         def implementation(array: Any, at: Any) -> Any:
             return fetch(array, at)
 
         return implementation
 
-    @overload(eight_bytes)  # type: ignore[untyped-decorator] # as above
+    @overload(eight_bytes)  # type: ignore[untyped-decorator]
     def _(array: Any, at: Any) -> Any:  # noqa: ARG001
         def implementation(array: Any, at: Any) -> Any:
             return load(array, at)
 
         return implementation
 
-    @overload(bytes_between)  # type: ignore[untyped-decorator] # as above
+    @overload(bytes_between)  # type: ignore[untyped-decorator]
     def _(array: Any, at: Any, low: Any, high: Any) -> Any:  # noqa: ARG001
         def implementation(array: Any, at: Any, low: Any, high: Any) -> Any:
             return compare(array, at, low, high)
 
         return implementation
 
-    @overload(lowest_bit)  # type: ignore[untyped-decorator] # as above
+    @overload(lowest_bit)  # type: ignore[untyped-decorator]
     def _(bits: Any) -> Any:  # noqa: ARG001
         def implementation(bits: Any) -> Any:
             return count_zeros(bits)
 
         return implementation
 
-    @overload(n_bits)  # type: ignore[untyped-decorator] # as above
+    @overload(n_bits)  # type: ignore[untyped-decorator]
     def _(bits: Any) -> Any:  # noqa: ARG001
         def implementation(bits: Any) -> Any:
             return count_ones(bits)

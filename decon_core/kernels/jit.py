@@ -20,7 +20,7 @@ from decon_core.kernels import instructions, machine_code
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
-_STEP_SECONDS = 1e-6  # of an innermost loop in plain Python
+_STEP_SECONDS = 1e-6  # time of an innermost loop in plain Python
 
 
 def kernel(function: Kernel) -> Kernel:
@@ -46,10 +46,10 @@ def is_worth_compiling(
     kernel: Callable[..., Any], n_bytes: int, *, seconds_per_byte: float
 ) -> bool:
     """Return whether to call an `entry`, or another function that takes so long for a byte."""
-    one = cast("_Entry", kernel)
-    if not one.is_little(round(n_bytes * seconds_per_byte / _STEP_SECONDS)):
+    entered = cast("_Entry", kernel)
+    if not entered.is_little(round(n_bytes * seconds_per_byte / _STEP_SECONDS)):
         return True
-    one.spend(n_bytes * seconds_per_byte)
+    entered.spend(n_bytes * seconds_per_byte)
     return False
 
 
@@ -182,7 +182,7 @@ def _replace_placeholders(names: dict[str, Any]) -> None:
 
     A compiled kernel can only call compiled ones.
     """
-    placeholders = {name: one for name, one in names.items() if type(one) is _NotYetCompiled}
+    placeholders = {name: value for name, value in names.items() if type(value) is _NotYetCompiled}
     names.update({name: placeholder.compiled for name, placeholder in placeholders.items()})
     for placeholder in placeholders.values():
         _replace_placeholders(placeholder.function.__globals__)

@@ -45,17 +45,17 @@ N_OF_FIELD = 7
 # begin no character, what is done with it, the key of its text, and its line.
 FIELD, START, STOP, CONTINUING, ACTION, KEY, LINE = range(7)
 N_OF_STRING = 7
-# Columns of an array with a row for each open container: its field, the highest rank of its members
-# so far, the number of the object, its first member, and where its next key is noted, which is the
-# same in most such objects.
+# Columns of an array with a row for each open container: its field, the highest rank of its
+# members so far, the number of the object, its first member, and where its next key is noted, the
+# same place in most such objects.
 _FIELD_AT, _RANK_AT, _OBJECT_AT, _MEMBER_AT, _NEXT_AT = range(5)
 N_OF_CONTAINER = 5
 # Columns of an array with a row for each member of an open object: its first string, and its rank.
 _FIRST_STRING, _MEMBER_RANK = range(2)
 
-MOST_MEMBERS = 1 << 12  # of the objects that are open
-MOST_STRINGS = 1 << 11  # of a row; rows with more are left to Python
-N_RANKS = 8  # of siblings, at most
+MOST_MEMBERS = 1 << 12  # members of the open objects
+MOST_STRINGS = 1 << 11  # strings of a row; rows with more are left to Python
+N_RANKS = 8  # ranks of siblings
 LONGEST_NAME = 32  # bytes of a key that is surely no text
 MOST_DEEP = 64  # maximum nesting: one bit of a number per container
 
@@ -66,7 +66,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _COLON, _COMMA = 0x3A, 0x2C
 _OBJECT, _OBJECT_END, _LIST, _LIST_END = 0x7B, 0x7D, 0x5B, 0x5D
 
-# Of a line.
+# Kinds of lines.
 WITHOUT_STRINGS, WITH_STRINGS, UNUSUAL = range(3)
 
 # Parser states: what may come next in a line.
@@ -125,7 +125,7 @@ def _child(
 
 @kernel
 def _end_of_key(block: Bytes, start: Place, field: Number, fields: Table, names: Bytes) -> Place:
-    """Return where a key ends, if it is that of a field; 0 if it is another one."""
+    """Return where a key ends, if it is that of a field; 0 if it is another key."""
     first = np.uint64(fields[field, NAME_START])
     size = np.uint64(fields[field, NAME_STOP]) - first
     for step in range(size):
@@ -159,13 +159,13 @@ def _put_in_order(
             if members[member, _MEMBER_RANK] != rank:
                 continue
             end = members[member + 1, _FIRST_STRING] if member + 1 < stop else n_strings
-            for one in range(members[member, _FIRST_STRING], end):
+            for string in range(members[member, _FIRST_STRING], end):
                 for column in range(LINE):
-                    copy[column, n] = strings[column, one]
+                    copy[column, n] = strings[column, string]
                 n += 1
-    for one in range(n):
+    for string in range(n):
         for column in range(LINE):
-            strings[column, base + one] = copy[column, one]
+            strings[column, base + string] = copy[column, string]
 
 
 @kernel
@@ -266,7 +266,7 @@ def _read_line(
             if field >= 0:
                 next_keys[next_at] = field
                 depths[depth, _NEXT_AT] = field
-                # Of a key that an object has twice, the last one counts.
+                # If an object has a key twice, the last one counts.
                 if (seen_in[field] == depths[depth, _OBJECT_AT]) | (n_members == MOST_MEMBERS):
                     return _ZERO, n, n_strings, n_objects
                 seen_in[field] = depths[depth, _OBJECT_AT]
@@ -420,8 +420,8 @@ def read_lines(
         )
         if behind != _ZERO:
             n = stop
-            for one in range(n_strings, n_after):
-                strings[LINE, one] = line
+            for string in range(n_strings, n_after):
+                strings[LINE, string] = line
             n_strings = n_after
         else:
             status[line] = UNUSUAL

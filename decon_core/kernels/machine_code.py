@@ -73,7 +73,7 @@ def kept_in(folder: Path) -> Iterator[Path]:
 @lru_cache(maxsize=1)
 def _names_in(folder: Path) -> frozenset[str]:
     """Return the names and lines of the kernels that a folder has when it is first asked."""
-    # As Numba calls them: clusters.find-120.py311.nbi
+    # Numba names them so: clusters.find-120.py311.nbi
     names = (path.name.partition(".")[2] for path in folder.rglob("*.nbi"))
     return frozenset(name.rsplit(".", 2)[0] for name in names)
 

@@ -48,7 +48,7 @@ _PLACE_OF_BIT = np.argsort([(0x03F79D71B4CB0A89 << n) % (1 << 64) >> 58 for n in
 
 @kernel
 def renumber(tokens: Numbers, number_of: Numbers, numbers: Numbers) -> None:
-    """Write the numbers of tokens; 0 for a token without one."""
+    """Write the numbers of tokens; 0 for a token without a number."""
     for at in range(tokens.size):
         token = np.int64(tokens[at])
         numbers[at] = number_of[token] if token < number_of.size else 0
@@ -64,7 +64,7 @@ def enter_ngrams(
     """Enter all n-grams of documents."""
     shift = np.uint64(64 - (log2_bits - LOG2_LINE))
     before = np.uint64(size - 1)
-    first_factor = MIX  # of the first token of an n-gram in `digest_of`
+    first_factor = MIX  # factor of the first token of an n-gram in `digest_of`
     for _ in range(size - 1):
         first_factor *= BASE
     for document in range(offsets.size - 1):
@@ -96,7 +96,7 @@ class Rows(NamedTuple):
     log2_bits: int
     n_blocks: int
     rows_per_unit: int
-    unit_bytes: int  # with the check
+    unit_bytes: int  # bytes of a unit with its check
 
 
 @kernel

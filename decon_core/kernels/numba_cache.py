@@ -49,7 +49,7 @@ class _KernelCache(FunctionCache):
     _impl_class = _Entries
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a kernel without what Numba sets up to compile one: a quarter of a second."""
+        """Load a kernel without what Numba sets up to compile kernels: a quarter of a second."""
         rtsys.initialize(target_context)  # kernels allocate memory
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call] # Numba's

@@ -84,7 +84,7 @@ _HIGH = LOW << HALF
 _WIDE = np.uint8(0xC0)  # the first byte of a character beyond ASCII, at least
 _MOST_RATE = 1024.0  # exceeds the rate of seventeen bytes that each occur once in all texts
 
-_BIT_1, _BIT_2 = np.uint64(34), np.uint64(28)  # of a quick digest
+_BIT_1, _BIT_2 = np.uint64(34), np.uint64(28)  # bits of a quick digest
 
 
 @kernel

@@ -50,7 +50,8 @@ class Index(NamedTuple):
     part_offsets: Integers  # range of questions of each benchmark
     question_tokens: Short
     question_offsets: Integers
-    question_weights: Short  # of its n-grams, in order of first occurrence: positions in `weights`
+    # Weights of its n-grams, in order of first occurrence: positions in `weights`.
+    question_weights: Short
     question_gram_offsets: Integers
     question_total: Floats
     question_need: Floats
@@ -60,7 +61,7 @@ class Index(NamedTuple):
     entry_passage: Int32s
     answer_tokens: Short
     answer_offsets: Integers
-    answer_weights: Short  # of its distinct n-grams; of a short answer, its distinct tokens
+    answer_weights: Short  # weights of its distinct n-grams; of a short answer, its distinct tokens
     answer_weight_offsets: Integers
     answer_different: Integers  # number of distinct tokens
     passage_tokens: Short
@@ -68,7 +69,7 @@ class Index(NamedTuple):
     passage_weights: Short
     passage_weight_offsets: Integers
     weights: Floats
-    weights_of_questions: Floats  # of question n-grams: those of a template may be 0
+    weights_of_questions: Floats  # weights of question n-grams: those of a template may be 0
     is_hot: Flags  # per weight: whether its n-grams are too common to start a cluster
 
 

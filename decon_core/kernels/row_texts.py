@@ -17,8 +17,8 @@ _STRIDE = 32  # less than the spare bytes of texts, `PADDING` of `json_tokens.py
 
 VISIBLE, HIDDEN = 1, 2
 
-# Of the strings of a row, at most `MOST_STRINGS` of `json_lines.py`: its row, where it was joined,
-# its size, its kind, and the key of its text.
+# The columns of a table of the strings of a row, at most `MOST_STRINGS` of `json_lines.py`: row,
+# place where it was joined, size, kind, and key of its text.
 TABLE = 1 << 13, 5
 _ROW, _PLACE, _SIZE, _KIND, _TEXT = range(5)
 _FEWEST = 63
@@ -113,16 +113,16 @@ def join_strings(
         for kind in range(VISIBLE, HIDDEN + has_hidden):
             first = n
             is_first = True
-            for one in range(at, end):
-                if kinds[one] != kind:
+            for string in range(at, end):
+                if kinds[string] != kind:
                     continue
-                start, size = starts[one], stops[one] - starts[one]
+                start, size = starts[string], stops[string] - starts[string]
                 if is_first & is_in_place:
                     first = n = start
                 to = n if is_first else n + 2
                 is_compared = (size >= LEAST_REPEATED) & (end - at > 1)
                 if is_compared and _is_repeated(
-                    text, start, size, keys[one], joined, to, kind, row, table, mask
+                    text, start, size, keys[string], joined, to, kind, row, table, mask
                 ):
                     continue
                 if not is_first:
@@ -133,7 +133,7 @@ def join_strings(
                 elif to < start:
                     _move_down(text, start, to, size)
                 n = to + size
-                n_characters += size - continuing[one]
+                n_characters += size - continuing[string]
                 is_first = False
             text_starts[n_texts], text_stops[n_texts], text_rows[n_texts] = first, n, row
             n_texts += 1

@@ -173,13 +173,14 @@ def covered(
     for number in range(texts.size):
         kept_offsets[number] = n
         start, stop = offsets[texts[number]], offsets[texts[number] + 1]
-        reached, document = start, ZERO  # where the last n-gram ends there, if it was found
+        # `document` is where the last n-gram ends in the document, if it was found.
+        reached, document = start, ZERO
         for at in range(start, stop - size + 1):
             if document and document < tokens.size and tokens[document] == known[at + size - 1]:
                 document += 1
             else:
                 document = np.int64(slots[slot_of_gram(known, at, size, tokens, slots)])
-                document += (size - 1) * (document > 0)  # from 1
+                document += (size - 1) * (document > 0)  # numbered from 1
             if document:
                 if at > reached and n > kept_offsets[number]:
                     kept[n] = GAP

@@ -27,8 +27,8 @@ from decon_core.kernels.jit import inlined, kernel
 
 # Worth and costs in hundredths.
 WORTH, WORTH_OF_STOP_WORD = 100, 40
-_SHARE_ALONE = 70  # of the worth of a word whose neighbours differ
-_COST_OF_OTHER_WORD = 22  # of the document, between two that the question has
+_SHARE_ALONE = 70  # share of the worth of a word whose neighbours differ
+_COST_OF_OTHER_WORD = 22  # cost of a word of the document between two that the question has
 
 # Cells of a table: a question of more words than its root is aligned within a band.
 _MOST_CELLS = 1 << 22
@@ -171,7 +171,7 @@ def align(
     width = min(width, size + 1)
     moves = np.empty(n_present * width, np.uint8)
     first_column = np.empty(n_present, np.int64)
-    # Of the row before and of this one: the best up to a column, and what ends with its two words.
+    # The best up to a column, and what ends with its two words: of the row before and of this one.
     best = filled(size + 1, 0)
     alone = filled(size + 1, _NEVER)
     run = filled(size + 1, _NEVER)
@@ -225,7 +225,7 @@ def align(
 
 @kernel
 def _present(keys: Words64, document: Words64, start: int, stop: int) -> tuple[Integers, int]:
-    """Return which words of a question stand in a range of a document, and how many they are."""
+    """Return which words of a question are in a range of a document, and how many they are."""
     n_slots = 2 * (stop - start) + 1
     places = filled(n_slots, NONE)
     for place in range(start, stop):
@@ -337,7 +337,7 @@ def compare(
 def _whole_copy(
     keys: Words64, document: Words64, start: int, stop: int, span_start: int, span_stop: int
 ) -> int:
-    """Return where all words of a question stand in a row, most of them in a span, or `NONE`."""
+    """Return where all words of a question follow each other, most of them in a span, or `NONE`."""
     n = keys.size
     half = n - n // 2
     for place in range(max(start, span_start - n // 2), min(stop - n, span_stop - half) + 1):
@@ -395,9 +395,9 @@ def _count_changed(
     blocks: Table,
     counts: Integers,
 ) -> None:
-    """Count what stands in place of the question's words that were not found.
+    """Count the words that replace the question's words that were not found.
 
-    Before and after what was found, the nearest words stand for each other one by one. The first
+    Before and after what was found, the nearest words replace each other, in order. The first
     word of the question is left out: it may be its number in a list.
     """
     new_names = np.empty((last - first, 2), np.uint64)

@@ -14,9 +14,9 @@ from decon_core.kernels.jit import entry, inlined, kernel
 from decon_core.kernels.utf8 import character_at, write_character
 
 # Classes of bytes and characters; all others map to their lower case.
-SEPARATOR = 0xFE  # in the table of bytes
+SEPARATOR = 0xFE  # entry of the table of bytes
 NOT_ASCII = 0xFF
-WIDE_SEPARATOR = -1  # in the table of characters
+WIDE_SEPARATOR = -1  # entry of the table of characters
 WIDE_SPECIAL = -2  # its lower case is longer, or depends on adjacent letters
 
 SPARE = 24  # bytes past a word that may be read
@@ -24,7 +24,7 @@ SPARE = 24  # bytes past a word that may be read
 _LANES = np.uint64(LANES)
 _LAST = np.uint64(LANES - 1)
 _FIRST_NOT_ASCII, _LAST_BYTE = np.uint8(0x80), np.uint8(0xFF)
-_MOST_RANGES = 64  # of 128 bytes
+_MOST_RANGES = 64  # ranges of 128 bytes
 _UPPER_A, _UPPER_Z = ord("A"), ord("Z")
 _CASE = np.uint8(5)  # the bit that differs between the cases
 _EDGES_TOGETHER = np.uint64(8)

@@ -98,7 +98,7 @@ def look_up(
     arrays is used.
     """
     shift = _shift_for(table)
-    # In groups: the table exceeds the CPU caches, and the cache misses of a group overlap.
+    # Look up in groups: the table exceeds the CPU caches, and the cache misses of a group overlap.
     lows = np.zeros(_GROUP, np.uint64)
     highs = np.zeros(_GROUP, np.uint64)
     slots = np.zeros(_GROUP, np.uint64)

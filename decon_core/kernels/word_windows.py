@@ -52,15 +52,15 @@ class Items(NamedTuple):
 
 class _Scratch(NamedTuple):
     marks: Shorts  # per term: its number in the item, from 1
-    places: Integers  # of the hits
-    terms: Shorts  # of the hits, by their marks
+    places: Integers  # places of the hits
+    terms: Shorts  # terms of the hits, by their marks
     counts: Integers  # per mark
 
 
 class _Stretch(NamedTuple):
     """Words whose triggers are looked at, with all words that their windows reach, in blocks."""
 
-    begin: int  # of the document
+    begin: int  # words of the document
     end: int
     first: int  # word of the first block
     last: int  # word behind the last block
@@ -80,8 +80,8 @@ class Limits(NamedTuple):
 
     least_pair: int  # weight of two anchors that are worth a look
     floor: float  # windows of a lower score are not kept
-    least_count: int  # of terms and numerals
-    half_count: int  # so many terms and numerals halve the score
+    least_count: int  # fewest terms and numerals
+    half_count: int  # count of terms and numerals that halves the score
     longest_gap: int  # words up to a repeated term that still belongs to the window
     margin: int  # words around a window in which its numerals may stand
 
@@ -103,7 +103,7 @@ def find_windows(
         np.empty(2 * longest + 1, np.int16),
         np.zeros(_largest(items.rows[:, N_ITEM_TERMS]) + 1, np.int64),
     )
-    n_words = max(_STRETCH, longest)  # of a stretch
+    n_words = max(_STRETCH, longest)  # words of a stretch
     blocks = np.zeros(items.trigger_offsets.size, np.uint64)  # per term: in which it is
     places = np.empty(n_words + 2 * longest + 1, np.int64)
     most = _ROUND + _largest(np.diff(items.trigger_offsets)) + 1
@@ -360,10 +360,10 @@ def _is_pair(
     first: int, second: int, items: Items, limits: Limits, scratch: _Scratch, window: Integers
 ) -> bool:
     """Return whether two hits are different anchors that are heavy enough together."""
-    one, other = scratch.terms[first], scratch.terms[second]
+    first_term, second_term = scratch.terms[first], scratch.terms[second]
     base, terms = items.rows[window[ITEM], FIRST_TERM] - 1, items.terms
-    weight = (terms[base + one] & _LOW) + (terms[base + other] & _LOW)
-    return one != other and np.int64(weight) >= limits.least_pair
+    weight = (terms[base + first_term] & _LOW) + (terms[base + second_term] & _LOW)
+    return first_term != second_term and np.int64(weight) >= limits.least_pair
 
 
 @inlined

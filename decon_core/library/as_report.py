@@ -147,18 +147,18 @@ def _ledger(path: Path) -> tuple[_Rows, _Rows, _Rows]:
     unreadable: _Rows = []
     invalid: _Rows = []
     for line in path.read_bytes().splitlines():
-        one = orjson.loads(line)
-        place = {"source": ONLY_SOURCE, "shard_name": one["file"]}
-        if not one["is_read"]:
-            detail = "; ".join(one["problems"])
+        shard = orjson.loads(line)
+        place = {"source": ONLY_SOURCE, "shard_name": shard["file"]}
+        if not shard["is_read"]:
+            detail = "; ".join(shard["problems"])
             unreadable.append({**place, "reason": _WHOLE_SHARD, "detail": detail})
             continue
-        counts = {name: one[name] for name in results.COUNTS_READ}
-        counts |= {f"n_{name}": len(one[name]) for name in ("unreadable", "invalid_utf8")}
+        counts = {name: shard[name] for name in results.COUNTS_READ}
+        counts |= {f"n_{name}": len(shard[name]) for name in ("unreadable", "invalid_utf8")}
         shards.append({**place, **counts})
-        for row in one["unreadable"]:
+        for row in shard["unreadable"]:
             named = {name: row[name] for name in ("row", "offset", "reason", "detail")}
             unreadable.append({**place, **named})
-        for row in one["invalid_utf8"]:
+        for row in shard["invalid_utf8"]:
             invalid.append({**place, **{name: row[name] for name in ("row", "offset", "detail")}})
     return shards, unreadable, invalid

@@ -16,7 +16,7 @@ from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
 from decon_core.decisions.judging import may_prove
 
-_ITEM = ("split", "instance_index")  # of one benchmark
+_ITEM = ("split", "instance_index")  # columns that identify an item of a benchmark
 _DOCUMENT = ("file", "row")
 
 
@@ -27,13 +27,13 @@ class BenchmarkCount:
     benchmark: str
     n_items: int
     n_records: int
-    n_checkable_items: int = 0  # that a detector can find
+    n_checkable_items: int = 0  # items that a detector can find
     n_leaked_checkable_items: int = 0  # those of them that leaked
-    n_leaked_items: int = 0  # by any detector
+    n_leaked_items: int = 0  # items that leaked according to any detector
     n_leaks: int = 0  # pairs of item and document
-    n_documents: int = 0  # with a leak
+    n_documents: int = 0  # documents with a leak
     n_no_answer_items: int = 0  # not leaked anywhere, but its question was found somewhere
-    n_no_answer_documents: int = 0  # with a question of it, and no leak of any benchmark
+    n_no_answer_documents: int = 0  # documents with a question of it, and no leak of any benchmark
     n_review_items: int = 0  # not leaked anywhere, but to review somewhere
     # Items that each detector finds: leaked, or to review if it finds no leaks itself.
     n_items_by_detector: dict[str, int] = field(default_factory=dict)

@@ -21,7 +21,7 @@ ALL = "*"  # all sources, or any benchmark
 class Stratum:
     """What was drawn of the documents of a source: the shards in one folder of the corpus."""
 
-    n_documents: int = 0  # of the corpus
+    n_documents: int = 0  # documents of the corpus
     n_sampled: int = 0
     n_draws: int = 0  # also those that met no document
 
@@ -42,7 +42,7 @@ class Rate:
     benchmark: str
     n: int  # documents of the source, or items of the benchmark that can be found, or were
     n_sampled: int | None  # documents; None for items, of which all are searched for
-    n_found: int  # with a leak, or leaked, in the sample
+    n_found: int  # documents with a leak, or leaked items, in the sample
     together: int | None  # items: `high` assumes that no document has more of them
     estimate: float
     low: int  # 95 % interval

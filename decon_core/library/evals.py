@@ -21,7 +21,7 @@ from decon_core.errors import InputError, Problem, RecordError
 # A path, rows, or a table of rows (Arrow, polars, a data set of the Hugging Face library).
 Evals: TypeAlias = "str | PathLike[str] | Iterable[Mapping[str, Any]] | Any"
 
-_LIKENESS = 0.8  # of a misspelt field; less than this have `message` and `passage`
+_LIKENESS = 0.8  # likeness of a misspelt field; `message` and `passage` are less alike
 _FIELDS = ("question", "answer", "passage")
 _EXPECTED = "a path, a list of dictionaries, or a table with a row for each item"
 

@@ -24,7 +24,7 @@ _PARTS = ("question", "answer", "passage")
 
 # Columns that say of which shard and scan an entry is.
 _OF_SHARD = frozenset({"shard", "doc_id", "detector_fingerprint", "holds_to"})
-FINDINGS = pa.schema([one for one in ENTRIES if one.name not in _OF_SHARD])
+FINDINGS = pa.schema([column for column in ENTRIES if column.name not in _OF_SHARD])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -296,7 +296,8 @@ class Index:
             for block in blocks:
                 batch = block.read()
                 scanned = scanner.scan_batch(batch, block)
-                scanner.detectors.take_counts()  # of a corpus, which texts in memory are not
+                # Counts are of a corpus, which texts in memory are not.
+                scanner.detectors.take_counts()
                 matches += scanned.matches
                 unreadable = {row.row: _why(row) for row in scanned.unreadable}
                 invalid = {row.row for row in scanned.invalid}
@@ -315,7 +316,7 @@ class Index:
         first_rows, at = [block.place.row for block in blocks], 0
         by_row = zip(entries["row"].to_pylist(), findings_in(entries), strict=True)
         for row, group in groupby(by_row, itemgetter(0)):
-            found, is_removed = zip(*(one for _, one in group), strict=True)
+            found, is_removed = zip(*(pair for _, pair in group), strict=True)
             document = texts[bisect_right(first_rows, row) - 1](row)
             checked[row - first_rows[0]] = replace(
                 checked[row - first_rows[0]],
@@ -348,12 +349,12 @@ _deciding: set[int] = set()
 def _require_own_threads() -> None:
     """Raise in a fork of a process that decided matches: polars would wait for ever."""
     if _deciding - {os.getpid()}:
-        found = "a fork of a process in which an index found matches"
+        failure = "This process was forked from one in which an index found matches"
         remedy = (
             'Spawn processes: `multiprocess.set_start_method("spawn")` for data sets, '
             '`multiprocessing.get_context("spawn")` for pools. Or check no text before the fork.'
         )
-        raise InputError(Problem("the process", found, "one with threads of its own", remedy))
+        raise InputError(Problem("", failure, remedy=remedy))
 
 
 def _why(row: Unreadable) -> str:

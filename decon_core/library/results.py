@@ -67,12 +67,12 @@ class Outcome:
 
     benchmarks: list[BenchmarkCount] = field(default_factory=list)
     n_shards: int = 0
-    n_shards_read: int = 0  # in this scan; the tiles of the others exist already
-    n_shards_unread: int = 0  # that could not be read
+    n_shards_read: int = 0  # shards read in this scan; the tiles of the others exist already
+    n_shards_unread: int = 0  # shards that could not be read
     n_rows: int = 0
     n_documents: int = 0
     n_characters: int = 0
-    n_bytes: int = 0  # of text
+    n_bytes: int = 0  # bytes of text
     n_too_short: int = 0
     n_unreadable: int = 0
     n_invalid_utf8: int = 0  # documents with bytes that are not UTF-8
@@ -82,9 +82,10 @@ class Outcome:
     n_no_answer: int = 0  # pairs of item and document, in documents without a leak of the item
     n_no_answer_documents: int = 0  # without a leak, but with a question without its answer
     n_review: int = 0  # pairs of item and document that are neither
-    n_review_documents: int = 0  # that are neither, but need review
+    n_review_documents: int = 0  # documents that are neither, but need review
     n_common: int = 0  # n-grams that are in many documents
-    n_unseen: dict[str, int] = field(default_factory=dict)  # by detector: items it cannot find
+    # Items that a detector cannot find, by detector.
+    n_unseen: dict[str, int] = field(default_factory=dict)
     # Items that no chosen detector can find, by benchmark and by another detector that could.
     checkable_by_others: dict[str, dict[str, int]] = field(default_factory=dict)
     # Benchmarks in a script that the tokenizer splits into letters.
@@ -95,17 +96,17 @@ class Outcome:
     n_rows_unread: int = 0  # rows of the shards in `unread`
     n_bytes_unread: int = 0  # bytes of these shards, and of those that could not be read at all
     skipped: list[Skipped] = field(default_factory=list)  # what is no shard
-    unread_text: UnreadText | None = None  # in fields that are not read; None: there is none
+    unread_text: UnreadText | None = None  # text in fields that are not read; None: there is none
     without_text: list[Problem] = field(default_factory=list)  # no document is long enough
     sample: Sample | None = None  # None: all documents were scanned
     n_not_sampled: int = 0  # documents
-    strata: dict[str, Stratum] = field(default_factory=dict)  # of the sample, by source
+    strata: dict[str, Stratum] = field(default_factory=dict)  # strata of the sample, by source
     rates: list[Rate] = field(default_factory=list)  # estimated from the sample
 
     @property
     def unexpected(self) -> list[Skipped]:
         """What was skipped, and neither set aside by its name nor left out by the pattern."""
-        return [one for one in self.skipped if not one.is_on_purpose]
+        return [skipped for skipped in self.skipped if not skipped.is_on_purpose]
 
     @property
     def finds_nothing(self) -> bool:
@@ -184,7 +185,7 @@ _COUNTS_FOUND = (
     "n_no_answer_documents",
     "n_review_documents",
 )
-_NOT_SAMPLED = "n_documents_not_sampled"  # in the ledger of a sample
+_NOT_SAMPLED = "n_documents_not_sampled"  # key in the ledger of a sample
 
 
 def _line_of_unread(shard: Shard, failed: Sequence[Problem]) -> dict[str, Any]:
@@ -261,12 +262,12 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
         "n_common_ngrams": outcome.n_common,
         "n_items_not_visible": outcome.n_unseen,
         "n_items_checkable_by_others": outcome.checkable_by_others,
-        "not_looked_at": [one.path for one in outcome.unexpected],
+        "not_looked_at": [skipped.path for skipped in outcome.unexpected],
         "unread": [{"path": path, "n_bytes": n} for path, n in unread],
         "n_shards_without_a_readable_row": len(outcome.unread),
         "n_bytes_not_looked_at": outcome.n_bytes_unread
-        + sum(one.n_bytes for one in outcome.unexpected),
-        "set_aside": [one.path for one in outcome.skipped if one.is_on_purpose],
+        + sum(skipped.n_bytes for skipped in outcome.unexpected),
+        "set_aside": [skipped.path for skipped in outcome.skipped if skipped.is_on_purpose],
         "benchmarks": {count.pop("benchmark"): count for count in benchmarks},
     }
     if outcome.sample:

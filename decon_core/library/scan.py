@@ -66,7 +66,7 @@ class Request:
     has_clean_evals: bool = False
     has_page: bool = True
     verdicts: Verdicts = NO_VERDICTS
-    sample: Sample | None = None  # of the documents that are scanned; None: all
+    sample: Sample | None = None  # sample of the documents that are scanned; None: all
 
     def require_sampleable(self) -> None:
         """Raise `InputError` if an option needs all documents, and only a sample is scanned."""
@@ -132,14 +132,14 @@ def _scan_folder(
 ) -> results.Outcome:
     out, policy = request.out, request.policy
     report_writers = _report_writers(request)
-    # These are absent until this scan is complete. The format of the reports has no place that says
-    # that they are of a sample, so none stand beside one, not even those of an earlier full scan.
+    # These are absent until this scan is complete. The format of the reports cannot say that they
+    # describe a sample, so a sample has none, not even those of an earlier full scan.
     outdated = [results.SUMMARY_FILE, results.CLEAN_FOLDER, SAMPLE_FILE, PAGE_FILE]
     outdated += [results.COMPAT_FOLDER] if request.sample else []
     for name in outdated:
         remove(out / name)
     pack, skipped = _saved_pack(request, store)
-    if n_skipped := sum(not one.is_on_purpose for one in skipped):
+    if n_skipped := sum(not file.is_on_purpose for file in skipped):
         on_step(f"skipped: {n_skipped:,}, listed in {out / results.SKIPPED_FILE}")
     index = index_records(store, records_of(request.evals), policy, on_step)
     missing = _missing(index, pack)
@@ -163,7 +163,7 @@ def _scan_folder(
         sample=request.sample,
     )
     with atomic_path(out / results.SKIPPED_FILE) as path:
-        path.write_bytes(b"".join(orjson.dumps(asdict(one)) + b"\n" for one in skipped))
+        path.write_bytes(b"".join(orjson.dumps(asdict(file)) + b"\n" for file in skipped))
     _write_results(request, index, scanned, outcome)
     if report_writers:
         _write_reports(out / results.COMPAT_FOLDER, index, scanned, report_writers)
@@ -210,8 +210,8 @@ def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[P
         expected = f"files that end in {known_suffixes()}, or compressed ones"
         raise CorpusError(Problem(path, found, expected))
     start = f"{listing.base}".rstrip("/") + "/"
-    skipped = [replace(one, path=one.path.removeprefix(start)) for one in listing.skipped]
-    shards = (shard_at(source, one, listing.base, known.get(str(one))) for one in listing.paths)
+    skipped = [replace(file, path=file.path.removeprefix(start)) for file in listing.skipped]
+    shards = (shard_at(source, file, listing.base, known.get(str(file))) for file in listing.paths)
     return Pack(name=_PACK, source=source, shards=tuple(shards)), skipped
 
 

@@ -89,7 +89,7 @@ class StoredIndex:
     def records(self, benchmark: str) -> pa.Table:
         """Return the records of a benchmark, loaded once."""
         if benchmark not in self._records:
-            (version,) = (one for one in self.versions if one.benchmark == benchmark)
+            (version,) = (version for version in self.versions if version.benchmark == benchmark)
             self._records[benchmark] = load_records(self.store, version)
         return self._records[benchmark]
 

@@ -46,15 +46,17 @@ _NO_FILE = Path("texts")
 _NO_ROW = b"null"
 # Values without text, as those in a table that are no strings, lists or structs.
 _WITHOUT_TEXT = (bytes, bytearray, memoryview, Number, dt.date, dt.time, dt.timedelta)
-_MAX_ROWS = 1 << 16  # of a block: texts may be empty
-_DATASET_ROWS = 1 << 10  # that are read of a data set at once: their texts may be long
+_MAX_ROWS = 1 << 16  # rows of a block: texts may be empty
+_DATASET_ROWS = 1 << 10  # rows of a data set that are read at once: their texts may be long
 _EXPECTED = "an iterable of texts or rows, an Arrow array, a polars series, a table or a data set"
 
 _Piece = tuple["pa.RecordBatch | Sequence[bytes]", Source]
 
 
 def is_conversation(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(one, Mapping) for one in value)
+    return isinstance(value, list | tuple) and all(
+        isinstance(message, Mapping) for message in value
+    )
 
 
 def blocks_of(
@@ -211,7 +213,7 @@ def _of_dataset(dataset: Any, source: Source, block_bytes: int) -> Iterator[_Pie
 
 
 def _joined(tables: Iterable[pa.Table], block_bytes: int) -> Iterator[pa.Table]:
-    """Join small tables: each block has costs of its own."""
+    """Join small tables: each block has fixed costs."""
     small: list[pa.Table] = []
     for table in tables:
         n_bytes = sum(before.nbytes for before in small)
@@ -238,8 +240,8 @@ def _of_arrow(texts: pa.ChunkedArray, source: Source, block_bytes: int) -> Itera
     n_rows = len(texts) * block_bytes // max(texts.nbytes, 1)
     n_rows = max(1, min(n_rows, _MAX_ROWS))
     slices = (texts.slice(first, n_rows) for first in range(0, len(texts), n_rows))
-    arrays = (array for one in slices for array in _halved(_whole(one), 2 * block_bytes))
-    return (_as_table(array, source) for one in arrays for array in _without_null_rows(one))
+    arrays = (array for piece in slices for array in _halved(_whole(piece), 2 * block_bytes))
+    return (_as_table(array, source) for piece in arrays for array in _without_null_rows(piece))
 
 
 _TEXTS = (
@@ -280,13 +282,13 @@ def _halved(array: pa.Array, most_bytes: int) -> Iterator[pa.Array]:
     """Yield an array in pieces: rows may be far longer than most are."""
     half = len(array) // 2
     halves = [array.slice(0, half), array.slice(half)]
-    n_bytes = sum(one.nbytes for one in halves)
+    n_bytes = sum(part.nbytes for part in halves)
     # Halves that count what they share, as a dictionary, would not get smaller.
     if not half or array.nbytes <= most_bytes or n_bytes > 1.5 * array.nbytes:
         yield array
         return
-    for one in halves:
-        yield from _halved(one, most_bytes)
+    for part in halves:
+        yield from _halved(part, most_bytes)
 
 
 def _without_null_rows(array: pa.Array) -> Iterator[pa.Array]:
@@ -297,8 +299,8 @@ def _without_null_rows(array: pa.Array) -> Iterator[pa.Array]:
     is_valid = array.is_valid().to_numpy(zero_copy_only=False)
     edges = [0, *(np.flatnonzero(np.diff(is_valid)) + 1).tolist(), len(array)]
     for start, stop in pairwise(edges):
-        one = array.slice(start, stop - start)
-        yield one if is_valid[start] else pa.nulls(len(one), pa.string())
+        part = array.slice(start, stop - start)
+        yield part if is_valid[start] else pa.nulls(len(part), pa.string())
 
 
 def _as_table(array: pa.Array, source: Source) -> _Piece:

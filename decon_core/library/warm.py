@@ -32,10 +32,10 @@ _SCANS: Mapping[str, Callable[[], Mapping[str, Any]]] = {
 _MANY_WORDS = 60_000  # more than the word table first has room for
 
 _WORDS = [
-    *("amber", "barrel", "candle", "dagger", "eagle", "fabric", "garden", "hammer", "island"),
-    *("jacket", "kettle", "ladder", "magnet", "needle", "orchard", "pepper", "quarry", "ribbon"),
-    *("saddle", "timber", "urchin", "velvet", "walnut", "yellow", "zipper"),
-]
+    "amber", "barrel", "candle", "dagger", "eagle", "fabric", "garden", "hammer", "island",
+    "jacket", "kettle", "ladder", "magnet", "needle", "orchard", "pepper", "quarry", "ribbon",
+    "saddle", "timber", "urchin", "velvet", "walnut", "yellow", "zipper",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

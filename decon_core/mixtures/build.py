@@ -52,7 +52,7 @@ from decon_core.storage.files import atomic_path, write_json
 
 # A card takes the manifests of all packs, so it is not written after each of them.
 _SECONDS_BETWEEN_CARDS = 60.0
-_SHARE_OF_TIME = 0.05  # that cards take at the most
+_SHARE_OF_TIME = 0.05  # share of the time that cards take at the most
 
 
 _Job = tuple[Builder, Mixture, Pack]  # a mixture of a pack to build in a worker process
@@ -198,7 +198,7 @@ class _Cards:
     builder: Builder
     changed: dict[str, Mixture] = field(default_factory=dict)
     taken_off: dict[str, set[str]] = field(default_factory=dict)  # packs, by mixture
-    due: float = 0.0  # at once after the first share, so that loaders find the card
+    due: float = 0.0  # due at once after the first share, so that loaders find the card
 
     def take_off(self, shares: Sequence[tuple[Mixture, Pack]]) -> None:
         """Take outdated shares off the cards together, before the first of them is replaced."""

@@ -44,7 +44,7 @@ class Builder:
     policy: Policy
     mixtures: tuple[Mixture, ...]
     n_known: int | None = None  # packs of the corpus, if `packs` holds only some of them
-    known_labels: Labels | None = None  # of all sources then
+    known_labels: Labels | None = None  # labels of all sources, if `n_known` is given
     verdicts: Verdicts = NO_VERDICTS
     evidence: Evidence = NO_EVIDENCE
     nominations: tuple[NominatedPlaces, ...] = ()  # what is found beside the scan
@@ -146,7 +146,9 @@ class Builder:
         return [
             sorted((version.benchmark, version.fingerprint) for version in versions),
             scan,
-            policy.decision_settings(one.benchmark for one in versions) if versions else None,
+            policy.decision_settings(version.benchmark for version in versions)
+            if versions
+            else None,
             policy.unreadable,
             policy.invalid_utf8,
             self.unread.is_blocking,
@@ -167,7 +169,7 @@ class Builder:
         return [*settings, self._calibrated.fingerprint]
 
     def decided_pairs(self, shards: Iterable[Shard], versions: Sequence[Version]) -> Iterator[str]:
-        """Yield the pairs that were found in shards and about which somebody decided.
+        """Yield the pairs that were found in shards and have a verdict.
 
         Reads tiles only if needed.
         """
@@ -217,7 +219,7 @@ class Builder:
 
     @staticmethod
     def _tokenizer(mixture: Mixture) -> dict[str, str]:
-        """Return the fingerprint of the trainer's tokenizer, if the mixture has one."""
+        """Return the fingerprint of the trainer's tokenizer, if the mixture has a tokenizer."""
         is_used = mixture.write == "mask"
         return {"tokenizer": tokenizer_of(mixture).fingerprint} if is_used else {}
 

@@ -30,8 +30,17 @@ _LABELS = re.compile(r"^<!-- labels of the sources: ([0-9a-f]+) -->$", re.MULTIL
 _PACKS = re.compile(r"^<!-- packs:((?: \S+)*) -->$", re.MULTILINE)
 # The hub's size categories, by number of documents.
 _SIZES = (
-    *("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B"),
-    *("1B<n<10B", "10B<n<100B", "100B<n<1T", "n>1T"),
+    "n<1K",
+    "1K<n<10K",
+    "10K<n<100K",
+    "100K<n<1M",
+    "1M<n<10M",
+    "10M<n<100M",
+    "100M<n<1B",
+    "1B<n<10B",
+    "10B<n<100B",
+    "100B<n<1T",
+    "n>1T",
 )
 
 
@@ -47,7 +56,7 @@ class Share:
 
     manifest: Value  # without `shards`
     files: tuple[LoadedFile, ...]
-    n_documents: Counts  # with leaks
+    n_documents: Counts  # documents with leaks
     n_tokens: Counts  # removed from them
 
 
@@ -78,7 +87,7 @@ def count_leaks(removed: Path) -> tuple[Counts, Counts]:
 class Listing(NamedTuple):
     """What a card was rendered from."""
 
-    packs: frozenset[str]  # that it counts and lists for loaders
+    packs: frozenset[str]  # packs that it counts and lists for loaders
     labels: str  # digest of them; empty if it has none
 
 

@@ -31,7 +31,7 @@ _OF_LEAK = ("detector", "benchmark", "split", "instance_index", "score")
 
 # Values of `REMOVED.why` that come from a scan.
 LEAKED, NO_ANSWER, REVIEW = FOUND = "leak", "no answer", "review"
-HIDDEN = "hidden"  # of `slot_kind`: the row goes whole, as its reference answer cannot be cut
+HIDDEN = "hidden"  # value of `slot_kind`: the row goes whole, as its reference answer cannot be cut
 
 
 @dataclass(frozen=True, eq=False)

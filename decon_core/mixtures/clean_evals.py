@@ -44,8 +44,17 @@ MANIFEST = "manifest.json"
 _ITEM = ("split", "instance_index")
 
 _COLUMNS = [
-    *("benchmark", "detector", "split", "instance_index", "row", "score", "is_contaminated"),
-    *("question_overlap", "answer_overlap", "is_no_answer", "needs_review"),
+    "benchmark",
+    "detector",
+    "split",
+    "instance_index",
+    "row",
+    "score",
+    "is_contaminated",
+    "question_overlap",
+    "answer_overlap",
+    "is_no_answer",
+    "needs_review",
 ]
 
 # Increase this when the same inputs give different files, so that they are rebuilt.
@@ -262,6 +271,8 @@ def has_clean_benchmark(builder: Builder, version: Version) -> bool:
 
 
 def _fingerprint(builder: Builder, version: Version) -> str:
-    shards = sorted((pack.source.name, one.name, one.fingerprint) for pack, one in builder.shards)
+    shards = sorted(
+        (pack.source.name, shard.name, shard.fingerprint) for pack, shard in builder.shards
+    )
     settings = builder.settings([version], [shard for _, shard in builder.shards])
     return fingerprint_of([_FORMAT, version.fingerprint, shards, settings])

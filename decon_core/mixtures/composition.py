@@ -14,10 +14,10 @@ from decon_core.config.sources import Source
 from decon_core.wording import percent, plain
 
 SOURCE = "source"
-NOT_DECLARED = "not declared"  # of a source without a label that others have
-ITEMS = "items of benchmarks"  # in a blend, in place of documents; no source
+NOT_DECLARED = "not declared"  # label of a source without a label that others have
+ITEMS = "items of benchmarks"  # what a blend has in place of documents; no source
 
-Labels = Mapping[str, Mapping[str, str]]  # by source: its labels
+Labels = Mapping[str, Mapping[str, str]]  # labels of each source
 
 
 NO_LABELS: Labels = MappingProxyType({})
@@ -29,7 +29,7 @@ class Amount:
     n_tokens: int
 
 
-Part = Mapping[str, Amount]  # by source
+Part = Mapping[str, Amount]  # amount of each source
 
 
 def labels_of(sources: Iterable[Source]) -> Labels:

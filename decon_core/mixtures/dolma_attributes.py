@@ -45,7 +45,7 @@ def write_attributes(
     ids: Ids = {row: text for row, text in texts if row in wanted}
     others = values_of(shard, source, wanted - ids.keys())
     ids |= {row: id_of(value, source) for row, value in others}
-    lengths = {}  # in characters; 0 for rows that are no document
+    lengths = {}  # characters of each row; 0 for rows that are no document
     for row, value in values_of(shard, source, [row for row in choice.gone if row in ids]):
         document = document_of(value, row, source)
         lengths[row] = len(document.text) if isinstance(document, Document) else 0

@@ -21,8 +21,11 @@ _FORMS = [
     json.JSONEncoder(ensure_ascii=is_ascii, separators=separators, indent=indent).encode
     for is_ascii in (False, True)
     for separators, indent in (
-        *(((", ", ": "), None), ((",", ":"), None)),
-        *(((",", ": "), 1), ((",", ": "), 2), ((",", ": "), 4)),
+        ((", ", ": "), None),
+        ((",", ":"), None),
+        ((",", ": "), 1),
+        ((",", ": "), 2),
+        ((",", ": "), 4),
     )
 ]
 
@@ -56,7 +59,7 @@ def replaced(value: Any, keys: Keys, text: str | None) -> Any:
             old = content.decode()
         except UnicodeDecodeError:
             raise NotExactError from None
-        return replaced(old, keys, text).encode() + value[len(content) :]  # with its padding
+        return replaced(old, keys, text).encode() + value[len(content) :]  # keeps its padding
     if not keys:
         return text
     if isinstance(value, str):
@@ -79,7 +82,7 @@ def replaced(value: Any, keys: Keys, text: str | None) -> Any:
 
 def without_elements(value: Any, elements: Iterable[Keys]) -> Any:
     """Return a value without these elements of lists."""
-    # From the last one on: removing an element moves those behind it.
+    # Begin with the last element: removing it moves those behind it.
     for keys in sorted(elements, key=lambda keys: (len(keys), keys[-1]), reverse=True):
         value = replaced(value, keys, None)
     return value

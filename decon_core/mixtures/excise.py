@@ -119,7 +119,7 @@ class Cut:
     """A row after its leaks were cut out or masked."""
 
     value: Value
-    n_bytes: int  # of what is left
+    n_bytes: int  # bytes of what is left
     n_tokens: int
     reasons: list[Reason]
     masked: Sequence[tuple[int, int]]  # characters of its text

@@ -274,7 +274,7 @@ class Parquet:
 
 
 def _conversation_in(row: Row) -> str | None:
-    """Return the path of the conversation in a row, if it has one."""
+    """Return the path of the conversation in a row, if there is any."""
     if row.source.paths:
         return row.source.messages
     return "messages" if isinstance(row.value.get("messages"), list) else None

@@ -36,7 +36,9 @@ def may_be_taken(license_name: str | None, licenses: Licenses) -> bool:
     if _matches((text,), licenses.deny):
         return False
     is_named = text in map(_normalized, licenses.allow)
-    return is_satisfied(expression, lambda one: _is_allowed(one.names, licenses, is_named=is_named))
+    return is_satisfied(
+        expression, lambda term: _is_allowed(term.names, licenses, is_named=is_named)
+    )
 
 
 def names_license(text: str) -> bool:

@@ -38,7 +38,7 @@ _LOADERS = {
     ".parquet": "parquet",
     ".arrow": "arrow",
 }
-_HEAD_BYTES = 4 << 20  # of a file of JSON lines, by which its columns are told
+_HEAD_BYTES = 4 << 20  # the first bytes of a file of JSON lines, which decide its columns
 _HIDDEN = (".", "__")  # files and folders that loaders skip unless they are named
 
 
@@ -80,19 +80,21 @@ def _type(kind: pa.DataType) -> Columns:
     return _NAMES.get(str(kind), str(kind))
 
 
-def merged(one: Columns, other: Columns) -> Columns:
+def merged(first: Columns, second: Columns) -> Columns:
     """Return the columns of two files as one table; None if a value would have to change."""
-    if one == other or other == _NULL:
-        return one
-    if one == _NULL:
-        return other
-    if isinstance(one, dict) and isinstance(other, dict):
-        types = {name: merged(one.get(name, _NULL), other.get(name, _NULL)) for name in one | other}
+    if first == second or second == _NULL:
+        return first
+    if first == _NULL:
+        return second
+    if isinstance(first, dict) and isinstance(second, dict):
+        types = {
+            name: merged(first.get(name, _NULL), second.get(name, _NULL)) for name in first | second
+        }
         return None if None in types.values() else types
-    if isinstance(one, list) and isinstance(other, list):
-        element = merged(one[0], other[0])
+    if isinstance(first, list) and isinstance(second, list):
+        element = merged(first[0], second[0])
         return None if element is None else [element]
-    is_number = isinstance(one, str) and isinstance(other, str) and {one, other} == _NUMBERS
+    is_number = isinstance(first, str) and isinstance(second, str) and {first, second} == _NUMBERS
     return "float64" if is_number else None
 
 
@@ -120,7 +122,7 @@ def _feature(kind: Columns) -> dict[str, Any]:
 class LoadedFile:
     """A data file of a mixture, as its README.md needs it."""
 
-    name: str  # in the folder of its pack
+    name: str  # name in the folder of its pack
     columns: Columns
     n_documents: int
 

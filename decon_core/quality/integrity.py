@@ -102,8 +102,8 @@ def _removed_with(store: Store, path: Path) -> list[Path]:
     if kind == "common":
         return [path, store.current_common]
     if kind == "idf":
-        # Only if the current records give the same counts: else weights would change silently,
-        # which only `--new-term-weights` may do.
+        # Only if the current records give the same counts: else weights would change silently.
+        # Only `--new-term-weights` may change them.
         with suppress(DeconError):
             if path.stem == current_snapshot_fingerprint(store) and not outdated_members(store):
                 return [store.current_snapshot]  # a first freeze then replaces the damaged file

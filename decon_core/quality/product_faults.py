@@ -28,11 +28,11 @@ def faults_of_clean_benchmark(store: Store, benchmark: str) -> Iterator[Problem]
     if not table.is_file():
         return
     left = {*pl.read_parquet(table, columns=[*_ITEM]).unique().rows()}
-    removed = {tuple(one[name] for name in _ITEM) for one in manifest["removed"]}
+    removed = {tuple(item[name] for name in _ITEM) for item in manifest["removed"]}
     if both := left & removed:
         found = f"{len(both):,} items that leaked, the first {min(both)}"
         yield Problem(str(table), found, "none of them", _BUILD_AGAIN)
-    unknown = {tuple(one[name] for name in _ITEM) for one in manifest["not_checkable"]}
+    unknown = {tuple(item[name] for name in _ITEM) for item in manifest["not_checkable"]}
     if not unknown <= left or len(unknown) != manifest["n_items_not_checkable"]:
         found = f"{len(unknown & left):,} of the items that cannot be found"
         expected = f"{manifest['n_items_not_checkable']:,}"
@@ -43,7 +43,7 @@ def faults_of_clean_benchmark(store: Store, benchmark: str) -> Iterator[Problem]
 
 
 def faults_of_sketch(store: Store, sketch: str, packs: Sequence[Pack]) -> Iterator[Problem]:
-    """Open the sketches of all packs that have one: each must cover its shards."""
+    """Open all sketches of packs: each must cover its shards."""
     for pack in packs:
         if has_pack_sketch(store, sketch, pack):
             try:

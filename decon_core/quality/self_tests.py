@@ -108,7 +108,8 @@ def _choose(
     for row in table.filter(table["is_visible"]).select(SelfTest._fields).to_pylist():
         seen[row["benchmark"], row["detector"]].append(SelfTest(**row))
 
-    def draw(test: SelfTest) -> bytes:  # by the item alone, so that most detectors get the same
+    # The item alone decides, so that most detectors get the same.
+    def draw(test: SelfTest) -> bytes:
         item = f"{test.benchmark}\n{test.split}\n{test.instance_index}"
         return sha256(item.encode()).digest()
 

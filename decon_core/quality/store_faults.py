@@ -164,7 +164,7 @@ def changed_rows(
     """
     field, found, expected = _LISTED_ROWS[what]
     shards = {f"{pack.name}/{shard.name}": shard for pack in packs for shard in pack.shards}
-    ledgers = {name: store.ledger(scan, one.fingerprint) for name, one in shards.items()}
+    ledgers = {name: store.ledger(scan, shard.fingerprint) for name, shard in shards.items()}
     stamps: dict[str, verification.Stamp] = {}
     for name, path in ledgers.items():
         if path.is_file():

@@ -14,10 +14,10 @@ def blind_spots(detectors: Iterable[str], n_unknown: int | None) -> str:
     `n_unknown`: the items that no chosen detector can find and that were not found; None if their
     number is unknown.
     """
-    chosen = [one for one in map(find, detectors) if one]
-    finds_other_words = any(one.compares_any_order for one in chosen)
+    chosen = [detector for detector in map(find, detectors) if detector]
+    finds_other_words = any(detector.compares_any_order for detector in chosen)
     told = "told in quite another way" if finds_other_words else "in other words"
-    finds_numbers = any(one.finds_other_numbers for one in chosen)
+    finds_numbers = any(detector.finds_other_numbers for detector in chosen)
     others = " or in another language"
     if not finds_numbers:
         others = ", in another language or with other numbers"

@@ -103,7 +103,8 @@ def build_report(
         write_database(report, tables, {"matches": matches}, drafts=drafts)
     with duckdb.connect(str(report), read_only=True) as connection:
         counts = connection.execute(_SUMMARY).fetchone() or (0,) * 7
-    return ReportSummary(*(*counts, n_without_mixture, tuple(gaps)))
+    counts = (*counts, n_without_mixture, tuple(gaps))
+    return ReportSummary(*counts)
 
 
 def _gaps(builder: Builder) -> list[Gap]:

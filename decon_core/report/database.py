@@ -60,7 +60,7 @@ def write_database(
 
 def schema_digest() -> str:
     """Return a digest of all tables and views: a report with another one is out of date."""
-    tables = [f"{name} {one.about} {one.schema}" for name, one in TABLES.items()]
+    tables = [f"{name} {table.about} {table.schema}" for name, table in TABLES.items()]
     scripts = [script.read_text(encoding="utf-8") for script in _SCRIPTS]
     return sha256("\n".join([*tables, _macros(), *scripts]).encode()).hexdigest()
 

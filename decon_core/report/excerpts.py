@@ -41,14 +41,14 @@ class Excerpt:
     text: str
     start: int  # character of the document at which the excerpt begins
     text_marks: list[Mark]
-    record_marks: dict[str, list[Mark]]  # by part of the record
-    agreement: str | None  # in words, where runs of equal words do not show it
+    record_marks: dict[str, list[Mark]]  # marks of each part of the record
+    agreement: str | None  # a description, where runs of equal words do not show it
 
 
 # Finds what two texts share.
 Agree = Callable[[str, str, Form], Agreement]
 
-_Words = Sequence[tuple[str, int, int]]  # with the characters where each begins and ends
+_Words = Sequence[tuple[str, int, int]]  # words with the characters where each begins and ends
 Spans = Mapping[str, tuple[int, int]]  # characters of the document, by part
 
 

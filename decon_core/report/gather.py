@@ -53,7 +53,7 @@ _ITEM = ["benchmark", "split", "instance_index"]
 _SHARDS_PER_JOB = 200
 _TILES_PER_WORKER = 5_000
 
-_LONGEST_EXTRA = 200  # in characters; longer texts are no categories
+_LONGEST_EXTRA = 200  # characters; longer texts are no categories
 
 
 def small_tables(
@@ -210,7 +210,7 @@ class _Job:
     source: str
     shards: tuple[tuple[str, str, str], ...]  # pack, name, fingerprint
     path: Path
-    missing: Mapping[str, frozenset[str]]  # by shard fingerprint: benchmarks without a tile
+    missing: Mapping[str, frozenset[str]]  # benchmarks without a tile, by shard fingerprint
 
 
 def write_matches(

@@ -34,8 +34,8 @@ _QUERY = """
     ORDER BY benchmark, split, instance_index
 """
 
-# As `item_status` and `findings` do it for all detectors. What a detector finds whose score is no
-# proof counts as found here: who names the detector asks for it.
+# The same for chosen detectors as `item_status` and `findings` for all of them. A match counts here
+# even if its score is no proof: a user who names the detector asks for it.
 _BY_DETECTORS = """
     WITH own AS (
         SELECT benchmark, split, instance_index,
@@ -79,9 +79,9 @@ class ItemRow:
     fingerprints: Sequence[str]
     _: KW_ONLY
     extras: Row  # short fields that the recipe keeps
-    is_checkable: bool  # by the chosen detectors
-    verdict: str  # by the chosen detectors
-    decision: str  # by the report, where several detectors and reviewers count
+    is_checkable: bool  # whether the chosen detectors can find it
+    verdict: str  # verdict of the chosen detectors
+    decision: str  # decision of the report, where several detectors and reviewers count
 
 
 @dataclass(frozen=True)

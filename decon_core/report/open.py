@@ -121,7 +121,7 @@ def coverage_of(report: Path) -> Coverage:
 
 
 def incomplete_notice(reasons: Sequence[str | None], n_shards: int) -> str:
-    """Return the sentence that marks an incomplete report; empty for a complete one.
+    """Return the sentence that marks an incomplete report; empty for a complete report.
 
     `reasons`: why each shard was not scanned, or only in part.
     """

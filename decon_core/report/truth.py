@@ -25,7 +25,7 @@ class BenchmarkScore:
     n_items: int
     n_leaked: int
     n_planted: int  # expected to be found
-    n_found: int  # of those
+    n_found: int  # planted ones that were found
     n_false_alarms: int  # flagged (document, item) pairs not planted, or planted as negatives
 
 

@@ -47,19 +47,19 @@ SCHEMA = "decon-assets/why/1"
 
 _STATUS = "`decon-assets status` counts shards; `decon-assets register` adds new ones"
 
-# In the text of an account; its JSON has all.
+# Limits of the text of an account; its JSON has all.
 _MOST_MATCHES = 5
-_MOST_DOCUMENTS = 100  # of a pair
+_MOST_DOCUMENTS = 100  # documents of a pair
 _MOST_TEXT = 400  # characters of each text
 _NO_WORD = re.compile(r"[\W_]+")
 _ENTRY_COLUMNS = (
-    *("kind", "searched_text", "slot_kind"),
-    *("is_contaminated", "is_no_answer", "needs_review", "is_by_score", "detector"),
-    *("benchmark", "config"),
-    *("split", "instance_index", "record", "score", "base_score"),
-    *("question_overlap", "answer_overlap", "passage_overlap", "pair", "verdict"),
+    "kind", "searched_text", "slot_kind",
+    "is_contaminated", "is_no_answer", "needs_review", "is_by_score", "detector",
+    "benchmark", "config",
+    "split", "instance_index", "record", "score", "base_score",
+    "question_overlap", "answer_overlap", "passage_overlap", "pair", "verdict",
     "is_judged_duplicate",
-)
+)  # fmt: skip
 
 Json = dict[str, Any]
 
@@ -298,7 +298,7 @@ def _entry(
     tile_folder = tiles.folder(place.shard.fingerprint, version.fingerprint)
     verdict = builder.verdicts.by_pair.get(entry["pair"])
     judged = labels_of({}, builder.evidence.annotations).get(entry["pair"])
-    # With more judgements the probability is that of the report, which has all pairs.
+    # If there are more judgements, the probability is that of the report, which has all pairs.
     labels = labels_of(builder.verdicts.labels, builder.evidence.annotations).values()
     has_curve = sum(label.is_sd is not None for label in labels) >= LEAST_JUDGED
     step = planted_step(entry["detector"], entry["kind"], entry["score"])
@@ -319,7 +319,7 @@ def _entry(
         "missing": [*missing(entry, policy, record)],
         "threshold": policy.thresholds.get(entry["detector"]),
         "characters": {part: [*span] for part, span in spans.items()},
-        "slots": {  # for each part the string of the row in which it begins, and its place in it
+        "slots": {  # the string of the row in which each part begins, and its place in it
             part: {"path": slot.path, "start": start - slot.start, "stop": stop - slot.start}
             for part, (start, stop) in spans.items()
             if document and (slot := document.part_at(start))

@@ -22,10 +22,10 @@ from decon_core.scan.matches import Columns
 Items = tuple[Integers, Bools]  # per record: its item, and whether it is the correct choice
 
 _EQUAL = (
-    *("row", "part", "base_score", "question_overlap", "passage_overlap", "n_matched", "n_grams"),
-    *("question_tokens", "question_start", "question_stop", "answer_start", "answer_stop"),
-    *("question_char_start", "question_char_stop", "answer_char_start", "answer_char_stop"),
-)
+    "row", "part", "base_score", "question_overlap", "passage_overlap", "n_matched", "n_grams",
+    "question_tokens", "question_start", "question_stop", "answer_start", "answer_stop",
+    "question_char_start", "question_char_stop", "answer_char_start", "answer_char_stop",
+)  # fmt: skip
 # What choices may differ in though neither of their answers was found.
 _OF_ANSWER = ("answer_overlap", "total_tokens")
 

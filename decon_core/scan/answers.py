@@ -70,7 +70,7 @@ def answer(
     index: str,
     scan: str,
 ) -> Answer | None:
-    """Look up benchmarks in the sketch of a pack; None if it has none, or a damaged one.
+    """Look up benchmarks in the sketch of a pack; None if there is none, or it is damaged.
 
     A damaged sketch is removed, so that it is made again.
     """

@@ -70,7 +70,7 @@ class SomeBlocks:
 
     sketch: str  # fingerprint
     blocks: tuple[int, ...]
-    n_blocks: int  # of the shard
+    n_blocks: int  # blocks of the shard
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class ShardJob:
     index: str  # fingerprint of the index parts
     scan: str  # fingerprint that names the tiles and the union of index parts
     threads: int = 1
-    is_read_ahead: bool = False  # with one thread: another one reads the next block
+    is_read_ahead: bool = False  # one thread only: another one reads the next block
     new_sketch: NewSketch | None = None  # None: no sketch is written
     some: SomeBlocks | None = None  # None: all blocks are read
     # Versions with joined tiles that the store of a node does not have (`node_store.py`).
@@ -109,7 +109,7 @@ class ScannedBlock:
 
     position: int
     documents: pa.Table
-    counts: Mapping[str, int]  # that a ledger adds up
+    counts: Mapping[str, int]  # counts that a ledger adds up
     unreadable: list[Unreadable]
     invalid: list[InvalidUtf8]
     unread: Mapping[str, Sequence[int]]  # texts that are not read, by path: number and bytes
@@ -213,7 +213,7 @@ class Scanner:
         return tokens
 
     def compile(self) -> None:
-        """Compile or load all kernels, so that no later scan waits for one."""
+        """Compile or load all kernels, so that no later scan waits for a kernel."""
         tokens = self.compile_words()
         self.detectors.compile(_SAMPLE, tokens, self.encoder)
 

@@ -72,7 +72,7 @@ def without_tile(
     *,
     needs_counts: bool,
 ) -> list[Version]:
-    """Return the versions for which a shard has no tile, not even one that is to be joined."""
+    """Return the versions for which a shard has no tile, not even a tile that is not joined yet."""
     names = frozenset(version.fingerprint for version in versions)
     missing = tiles.missing(shard.fingerprint, names, needs_counts=needs_counts)
     if missing:

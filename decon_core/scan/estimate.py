@@ -46,16 +46,16 @@ class PossibleItem(NamedTuple):
 class Estimate:
     """What a scan with the sketch would read: counts of a sample of packs, and totals from them."""
 
-    n_packs: int  # that were looked up
-    n_blocks: int  # of these packs
-    n_possible: int  # of these blocks
-    n_items: int  # that may match in some block; items with the same text count once
+    n_packs: int  # packs that were looked up
+    n_blocks: int  # blocks of these packs
+    n_possible: int  # blocks that may contain a match
+    n_items: int  # items that may match in some block; items with the same text count once
     most: Sequence[PossibleItem]  # those with the most blocks
     # Totals of all packs.
-    n_bytes: int  # on disk, of the blocks to read and of packs without a sketch
+    n_bytes: int  # bytes on disk of the blocks to read and of packs without a sketch
     n_bytes_at_most: int  # if shards cannot be entered at these blocks, and are read whole
     n_sketch_bytes: int
-    seconds: float  # to look up
+    seconds: float  # time to look up
 
     def seconds_of_scan(self, bytes_per_second: float) -> tuple[float, float]:
         """Return how long the scan would take, at least and at most, at the rate of a full scan."""
@@ -159,7 +159,8 @@ def _items(store: Store, answers: Sequence[Answer]) -> dict[str, Any]:
             record = detector(name).record_of(answers[0].indexes, text)
             n_blocks[record] = max(n_blocks[record], int(counts[text]))
     most = []
-    for (part, row), n in sorted(n_blocks.items(), key=lambda one: (-one[1], one[0]))[:_MOST_ITEMS]:
+    ranked = sorted(n_blocks.items(), key=lambda pair: (-pair[1], pair[0]))
+    for (part, row), n in ranked[:_MOST_ITEMS]:
         version = answers[0].indexes.grams.versions[part]
         (item,) = load_records(store, version, columns=_NAMES).slice(row, 1).to_pylist()
         most.append(PossibleItem(version.benchmark, **item, n_blocks=n))

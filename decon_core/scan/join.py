@@ -38,7 +38,7 @@ _COUNTS = pa.schema([_VERSION, *(field for field in GRAM_COUNTS if field.name !=
 
 _MATCHES_FILE, _COUNTS_FILE = "matches.parquet", "grams.parquet"
 
-_ROWS_AT_ONCE = 250_000  # that are in memory while tiles are joined
+_ROWS_AT_ONCE = 250_000  # rows in memory while tiles are joined
 
 
 # Matches of a shard with a version, and its counts of n-grams; none if the sketch answered.
@@ -48,7 +48,7 @@ Tile = tuple[pa.Table, pa.Table | None]
 def write_unjoined(
     store: Store, scan: str, shard: str, tiles: Mapping[str, Tile], *, answer: Answer | None = None
 ) -> None:
-    """Write the tiles of a shard by version, and the sketch's answer if it gave one."""
+    """Write the tiles of a shard by version, and the sketch's answer, if there is any."""
     if not tiles:
         return
     digest = sha256(" ".join(sorted(tiles)).encode()).hexdigest()[:16]
@@ -86,7 +86,7 @@ class Unjoined:
     folder: Path
     shard: str
     versions: frozenset[str]
-    answer: Answer | None  # of the sketch; None: the shard was scanned in full
+    answer: Answer | None  # answer of the sketch; None: the shard was scanned in full
 
 
 def unjoined_of(store: Store, scan: str, shard: str) -> Iterator[Unjoined]:

@@ -39,13 +39,13 @@ from decon_core.storage.transfers import delete, fetch, send
 
 T = TypeVar("T")
 
-# Of unions at the URL. No scan takes longer.
+# Unions at the URL are kept this long. No scan takes longer.
 _NS_KEPT = 30 * 86_400 * 10**9
 _NO_ROOT = Path(os.devnull)  # nothing can be read or written below it
 _UNJOINED = "unjoined"
 
 
-# On a node ----------------------------------------------------------------------------------------
+# The node -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class NodeJob:
 
     job: ShardJob  # without a store
     url: RemotePath
-    options: Mapping[str, Mapping[str, Any]]  # of file systems
+    options: Mapping[str, Mapping[str, Any]]  # options of file systems
     search: tuple[str, ...]  # files of the union of the versions
     sketch: tuple[str, ...]  # files of the shard's sketch
 
@@ -93,7 +93,7 @@ def scan_on_node(node_job: NodeJob) -> tuple[bool, list[str]]:
     def scan(job: ShardJob) -> tuple[bool, list[str]]:
         shard = job.shard.fingerprint
         with locked(job.root / f"drafts/.node-{job.scan}-{shard}.lock"):
-            _remove_files(job)  # of a worker that died
+            _remove_files(job)  # files of a worker that died
             try:
                 _fetch_missing(job.root, node_job.url, node_job.sketch)
                 is_read = scan_shard(job)
@@ -189,7 +189,7 @@ def _in_steps(names: Iterable[str]) -> Iterator[list[str]]:
     yield from in_order(unjoined)
 
 
-# Where jobs are submitted -------------------------------------------------------------------------
+# The machine that submits jobs --------------------------------------------------------------------
 
 
 @dataclass

@@ -44,7 +44,7 @@ class Plan:
             name = policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
             self._sketch = NewSketch(name, sketch.bits)
         self._fill_sketch = fill_sketch
-        self._packs: dict[str, str] = {}  # by shard
+        self._packs: dict[str, str] = {}  # pack of each shard
         self._is_bounded = why_unbounded(policy) is None
         self.n_blocks_excluded = 0
         self.n_blocks_read = 0
@@ -113,7 +113,7 @@ class Plan:
         return [shard for name, shard in shards.items() if self._packs[name] == pack.name]
 
     def _without_sketch(self, pack: Pack) -> set[str]:
-        """Return the shards whose sketch is to be written."""
+        """Return the shards whose sketch the scan has to write."""
         if not self._sketch:
             return set()
         name = self._sketch.fingerprint

@@ -51,9 +51,9 @@ class ScanSummary:
     n_shards_read: int = 0
     n_tiles_written: int = 0
     n_tiles_present: int = 0
-    n_bytes: int = 0  # that were read of shards, about
-    n_blocks_excluded: int = 0  # by the sketch
-    n_blocks_read: int = 0  # of shards that were answered from the sketch
+    n_bytes: int = 0  # bytes of shards that were read, about
+    n_blocks_excluded: int = 0  # blocks that the sketch excluded
+    n_blocks_read: int = 0  # blocks read of shards that were answered from the sketch
     n_sketch_bytes: int = 0  # read of sketches
     seconds: float = 0.0
 
@@ -130,7 +130,7 @@ def _divide(jobs: Sequence[ShardJob], workers: int, engine: Engine) -> tuple[lis
     """Return the jobs with their number of threads, and the number of worker processes."""
     sizes, n_files = [job.n_bytes_to_read for job in jobs], _FILES_PER_SHARD * len(jobs)
     n_workers = useful_workers(workers, sizes, n_files=n_files, engine=engine)
-    # With too little work, or one shard: threads of this process share the blocks of a shard.
+    # Too little work, or one shard: threads of this process share the blocks of a shard.
     n_threads = max(workers, 1) if runs_here(n_workers, engine) else 1
     is_core_left = not engine.is_remote and max(n_workers, n_threads) < usable_cores()
     return [replace(job, threads=n_threads, is_read_ahead=is_core_left) for job in jobs], n_workers

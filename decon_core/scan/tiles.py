@@ -36,7 +36,8 @@ from decon_core.storage.tables import no_rows, read_about, tiles_with_rows
 
 _COUNTED = ("place", "n_documents")
 
-Answer = Mapping[str, Any]  # of the sketch, for a shard: its fingerprint, blocks, and those read
+# The sketch's answer for a shard: its fingerprint, blocks, and those read.
+Answer = Mapping[str, Any]
 
 
 def digest_of_shards(shards: Iterable[str]) -> str:
@@ -51,7 +52,7 @@ class Joined:
     store: Store
     scan: str
     name: str
-    positions: Mapping[str, int] = field(repr=False)  # of its shards, which are sorted
+    positions: Mapping[str, int] = field(repr=False)  # positions of its shards, which are sorted
     _answers: dict[str, Mapping[str, Answer]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -178,7 +179,7 @@ class Tiles:
         return versions
 
     def _best(self, shard: str, version: str) -> Joined | None:
-        """Return the folder with a tile: one that is counted, if there is one."""
+        """Return the folder with a tile; a counted tile is preferred."""
         answered = None
         for folder in self._of_shard(shard):
             if version in folder.counted:
@@ -218,7 +219,7 @@ class Tiles:
         whole = [
             folder.tile(version) for folder, chosen in folders if len(chosen) == len(folder.shards)
         ]
-        # In one call: file by file takes several times as long.
+        # One call: file by file takes several times as long.
         tables = [_read(whole, MATCHES, columns)]
         for folder, chosen in folders:
             if len(chosen) < len(folder.shards):

@@ -147,7 +147,7 @@ class _Members(io.RawIOBase):
                     raise EOFError("the file is truncated")
             try:
                 data: bytes = member.decompress(packed, max_bytes)
-            except OSError as error:  # from bz2
+            except OSError as error:  # bz2 raises it
                 raise DamagedStreamError(str(error)) from error
             if member.eof:
                 self._pending = member.unused_data
@@ -169,7 +169,7 @@ class ZstdHeader(NamedTuple):
     """What the header of a zstd frame states (RFC 8878, 3.1.1.1)."""
 
     content_size: int | None  # None: not stated
-    n_bytes: int  # of the header
+    n_bytes: int  # bytes of the header
     has_checksum: bool
 
 

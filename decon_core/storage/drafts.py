@@ -23,7 +23,7 @@ from decon_core.errors import InputError, Problem
 
 _DAY_SECONDS = 86_400
 _OWNED = re.compile(r"\.([0-9a-f]{12})-([0-9a-f]+)-([0-9a-f]+)-[0-9a-f]{8}(\.tmp|\.old)(\.|$)")
-_UNOWNED = re.compile(r"^\..+\.tmp$")  # of a transfer to a URL
+_UNOWNED = re.compile(r"^\..+\.tmp$")  # names of transfers to a URL
 
 
 def draft_name(name: str) -> str:

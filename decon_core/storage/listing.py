@@ -31,10 +31,19 @@ _ALL = ("**",)  # the pattern of everything below a folder
 
 # Files of data sets that describe their data or their storage.
 METADATA = {
-    *("README", "README.md", "README.txt", "LICENSE", "LICENSE.md", "LICENSE.txt", "CITATION.cff"),
-    *("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"),
+    "README",
+    "README.md",
+    "README.txt",
+    "LICENSE",
+    "LICENSE.md",
+    "LICENSE.txt",
+    "CITATION.cff",
+    "dataset_info.json",
+    "dataset_infos.json",
+    "dataset_dict.json",
+    "state.json",
 }
-_MOST_NAMED = 3  # in a message about files that are missing
+_MOST_NAMED = 3  # missing files that a message names
 _CACHE = "cache-*.arrow"  # written by `datasets` for intermediate results of `map` and `filter`
 _SPECIAL = (
     (stat.S_ISFIFO, "a fifo"),

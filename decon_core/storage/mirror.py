@@ -28,7 +28,7 @@ _LOCK = ".mirror.lock"
 # local files only, and tiles that are not joined are only of use to the scan that joins them.
 _LOCAL_ONLY = ("checks", "drafts", "logs", "search", "unjoined")
 
-# In these folders only the pointers change, and nothing is ever removed.
+# Only the pointers change in these folders, and nothing is ever removed.
 _UNCHANGING = ("records", "idf", "index", "tiles", "common", "draws")
 _POINTER = "current.json"
 
@@ -40,7 +40,7 @@ _RANKS = {"ledger.json": _LEDGER, "shards.json": _LEDGER, _POINTER: _POINTERS, "
 _RANKS["manifest.json"] = _MANIFEST
 
 _BATCH_SIZE = 200  # files per transfer
-_MAX_LOST = 5  # so few missing files are never "most of a store"
+_MAX_LOST = 5  # a loss of so few files is never "most of a store"
 
 
 @dataclass(frozen=True)

@@ -335,7 +335,7 @@ def local_stamp(status: os.stat_result) -> Stamp:
     return Stamp(status.st_size, status.st_mtime_ns, tag)
 
 
-# Keys of content ids in the `info` of fsspec file systems; the hub uses the last one.
+# Keys of content ids in the `info` of fsspec file systems; the hub uses the last key.
 _TAGS = ("ETag", "etag", "md5", "content_md5", "blob_id")
 _DATES = ("LastModified", "last_modified", "mtime", "updated", "created")
 
@@ -362,7 +362,7 @@ def expand_glob(pattern: str) -> list[tuple[RemotePath, Stamp]]:
     files = []
     for key, info in infos.items():
         file = RemotePath(prefix + key.lstrip("/"))
-        # As in a shell: `*` does not match names that begin with a dot.
+        # Like in a shell, `*` does not match names that begin with a dot.
         is_dotted = any(part.startswith(".") for part in file.parts[depth:])
         if info.get("type") == "file" and not is_dotted:
             files.append((file, _stamp(info)))

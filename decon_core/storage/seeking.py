@@ -72,7 +72,7 @@ class _StreamRanges:
         self._counted = _CountingFile(file)
         self._file = cast("BinaryIO", self._counted)
         self._compression = compression
-        # Where reading can begin: uncompressed and compressed offsets.
+        # Offsets where reading can begin: uncompressed and compressed.
         self._starts = [(0, 0)]
         if compression in (".zst", ".zstd"):
             self._starts = _frame_starts(self._file)
@@ -141,7 +141,7 @@ class _GzRanges:
         # Uncompressed offsets in bytes, compressed ones in bits.
         self._starts = sorted((at, bits) for bits, at in opened.block_offsets().items())
         self.n_bytes_read = 0
-        self._end = 0  # of what was read last
+        self._end = 0  # end of what was read last
 
     def read(self, offset: int, into: memoryview) -> None:
         _, n_bits = self._starts[max(bisect_right(self._starts, (offset, _FAR)) - 1, 0)]
@@ -171,7 +171,7 @@ def _open_gz(path: Path, points: Path) -> Any | None:
         return None
     with ExitStack() as closing:
         try:
-            # With more than one thread it would read ahead, more than is wanted.
+            # More than one thread would read ahead, more than is wanted.
             opened = closing.enter_context(rapidgzip.open(str(path), parallelization=1))
             if is_whole(points):
                 opened.import_index(io.BytesIO(memoryview(map_verified(points))[:-N_BYTES]))

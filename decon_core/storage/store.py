@@ -213,7 +213,7 @@ class Store:
 
 
 def linked_store(store: Store, root: Path, folders: Iterable[str]) -> Store:
-    """Create a temporary store that links some folders of another, and has the rest of its own."""
+    """Create a temporary store that links some folders of another, and has the others to itself."""
     root.mkdir()
     for name in folders:
         (store.root / name).mkdir(parents=True, exist_ok=True)

@@ -25,15 +25,15 @@ N_CASED = 0x20000  # code points; all cased scripts are among them
 
 # The property Default_Ignorable_Code_Point: invisible characters.
 _IGNORABLE_RANGES = (
-    *((0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5)),
-    *((0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164)),
-    *((0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8)),
-    *((0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
-)
+    (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5),
+    (0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164),
+    (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8),
+    (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+)  # fmt: skip
 IGNORABLE = {point: None for first, last in _IGNORABLE_RANGES for point in range(first, last + 1)}
 
-# Signs that look like an ASCII sign, by that sign. They are folded everywhere, including those
-# that NFKC would decompose (an acute accent becomes a space and a combining mark).
+# Signs that look like an ASCII sign, by that sign. They are folded everywhere, even if NFKC would
+# decompose them (an acute accent becomes a space and a combining mark).
 _SIGNS = {
     "-": "\u02d7\u2010\u2011\u2012\u2013\u2015\u2043\u2212",
     "'": "\u00b4\u02b9\u02bb\u02bc\u02bd\u02ca\u201b\u2032\u2035\u2039\u203a",
@@ -94,8 +94,8 @@ TAGS = {
     for spelled in (name, name.upper())
 }
 
-# Entities by name, without `&` and `;`. One whose text is longer than its spelling is left out, so
-# that text never grows.
+# Entities by name, without `&` and `;`. Those whose text is longer than their spelling are left
+# out: text must never grow.
 ENTITIES = {
     name[:-1]: text
     for name, text in html5.items()

@@ -53,7 +53,7 @@ def program_of(question: str, answer: str | None) -> ProgramText | None:
     """
     if answer:
         whole = question + answer
-        # As in HumanEval: the question ends inside the function that the answer completes.
+        # HumanEval: the question ends inside the function that the answer completes.
         if _CALL.search(question) and "def " in question and _is_python(whole):
             return ProgramText(whole, has_question=True, has_answer=True)
         if text := _code_in(answer):

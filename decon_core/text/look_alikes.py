@@ -155,7 +155,7 @@ def _characters() -> _Characters:
 
 
 def _pieces(joined: str) -> list[str]:
-    """Return what became of each character in lines of one."""
+    """Return what became of each character; the text has a character in each line."""
     pieces = joined.split("\n")
     del pieces[ord("\n")]  # the line feed itself became two empty pieces
     return pieces

@@ -32,7 +32,7 @@ Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
 
 _INITIAL_SIGNS = 1 << 12
-_SIGNS_SECONDS_PER_BYTE = 50e-9  # that finding them by NumPy takes
+_SIGNS_SECONDS_PER_BYTE = 50e-9  # time to find them by NumPy
 _LIMITS = MOST_SPACES, MOST_WIDE_BYTES
 _NO_EDITS = np.empty((0, markup.EDIT_NUMBERS), np.int64)
 
@@ -48,7 +48,7 @@ class Stripper:
         self, text: Bytes, starts: Integers, stops: Integers
     ) -> tuple[Bytes, Integers, Integers]:
         """Return texts without mark-up, starts and stops; valid until the next call."""
-        # For another array type the kernels would be compiled again.
+        # Another array type would make the kernels compile again.
         is_usual = text.flags.writeable and text.ctypes.data % 8 == 0
         data = text if is_usual else text.copy()
         signs = self.signs(data, int(starts.min(initial=text.size)), int(stops.max(initial=0)))

@@ -61,8 +61,8 @@ _NUMBER = re.compile(
     re.VERBOSE,
 )
 _WORD = re.compile(_COUNTED)
-# Where a number may begin. Searching these first, and the numbers only there, takes a third of the
-# time of searching the numbers.
+# Places at which a number may begin. Searching these first, and the numbers only there, takes a
+# third of the time of searching the numbers.
 _POINT_OR_DIGITS = re.compile(r"[.\d]\d*")
 _SIGN = re.compile(f"[{''.join(_SIGNS)}]")
 _LETTERS = re.compile("[a-z]+")

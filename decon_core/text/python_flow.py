@@ -58,7 +58,7 @@ _CHANGING = frozenset((*_GROWING, "pop", "sort", "remove", "reverse", "discard",
 # Imports may be far from the function that needs them.
 _WITHOUT_EFFECT = (ast.Import, ast.ImportFrom, ast.Pass, ast.Global, ast.Nonlocal)
 
-_MOST_WRITES = 6  # of a variable that are followed
+_MOST_WRITES = 6  # writes of a variable that are followed
 _LONGEST_CONSTANT = 40
 
 
@@ -188,7 +188,7 @@ class _Reader(ast.NodeVisitor):
                 self.visit(statement)
 
     def generic_visit(self, node: ast.AST) -> int:
-        """Read a node without a method of its own: an operation on its expressions."""
+        """Read a node that has no method here: an operation on its expressions."""
         inputs = []
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
@@ -198,7 +198,7 @@ class _Reader(ast.NodeVisitor):
         return self._add(type(node).__name__, *inputs)
 
     def _enter(self, arguments: ast.arguments | None = None) -> int:
-        """Enter a scope with its parameters; return the enclosing one."""
+        """Enter a scope with its parameters; return the enclosing scope."""
         before = self._scope
         self._parents.append(before)
         self._scope = len(self._parents) - 1

@@ -23,8 +23,8 @@ class Agreement(NamedTuple):
 
 
 class _Text(NamedTuple):
-    words: Mapping[str, str]  # by stem: how it is written first
-    places: Sequence[tuple[str, int, int]]  # of each stem
+    words: Mapping[str, str]  # first spelling of each stem
+    places: Sequence[tuple[str, int, int]]  # places of each stem
     numbers: Sequence[Number]
 
     @property

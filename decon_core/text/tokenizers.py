@@ -175,7 +175,7 @@ class BytePieces(Tokenizer):
         import splintr
 
         self._inner = splintr.Tokenizer.from_pretrained(name)
-        self._n_bytes = np.full(self._inner.vocab_size, _UNKNOWN)  # of tokens that were used
+        self._n_bytes = np.full(self._inner.vocab_size, _UNKNOWN)  # bytes of tokens that were used
         self.fingerprint = f"{name}-{version('splintr-rs')}"
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:

@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 _MOST_LISTED_IDS = 1 << 22
 UNKNOWN = 0  # a token that no record contains; known tokens are numbered from 1
 
-_STRETCH_BYTES = 1 << 17  # of text whose words are split together: fits the CPU cache
+_STRETCH_BYTES = 1 << 17  # bytes of text whose words are split together: fits the CPU cache
 
 
 class FixedVocabulary:
@@ -250,8 +250,8 @@ class Encoder:
     def _places_in_whole(self, text: str) -> Places:
         plain = canonical_with_offsets(text, self._form)
         starts, stops = _places_of_canonical(plain)
-        # For every character of the text with its leading space: the word that it belongs to; for
-        # a space, the word after it.
+        # The word of every character of the text with its leading space; a space belongs to the
+        # word after it.
         is_space = np.frombuffer((" " + plain.text).encode("utf-32-le"), np.uint32) == ord(" ")
         word_of = np.cumsum(is_space) - 1
         in_text = self._tokenizer.spans(" " + plain.text) if plain.text else []
@@ -381,13 +381,13 @@ def keeps_words_apart(tokenizer: Tokenizer) -> bool:
     return False
 
 
-# Words that tokenizers may treat specially: contractions, digits, control and joining characters
-# at the edges, marks without a letter, scripts without spaces, emoji sequences.
+# Words that tokenizers may treat specially: contractions, digits, edges with control or joining
+# characters, marks without a letter, scripts without spaces, emoji sequences.
 _PROBE = (
-    *("of", "in", "to", "and", "is", "it", "that", "for", "on", "new", "york"),
-    *("a", "the", "don't", "'s", "'ll", "re", "12", "1234", "3.14", "a1", "1a", "x", "…", "«x»"),
-    *("¿que", "--", "#", "_", "<|endoftext|>", "é", "ß", "ς", "½", "²", "Ⅷ", "𝔘", "日本語", "。"),
-    *("한국어", "नमस्ते", "العربية", "ไทย", "😀", "👩\u200d👩\u200d👧", "1\ufe0f\u20e3", "﷽"),
-    *("\x00", "a\x00", "\x1c", "a\x1c", "\x1fa", "\x7f", "\u200b", "a\u200b", "\ufeffa", "\xad"),
-    *("\u0301", "e\u0301", "\u0301x", "i\u0307", "\u20e3", "\u2060", "\u180e"),
-)
+    "of", "in", "to", "and", "is", "it", "that", "for", "on", "new", "york",
+    "a", "the", "don't", "'s", "'ll", "re", "12", "1234", "3.14", "a1", "1a", "x", "…", "«x»",
+    "¿que", "--", "#", "_", "<|endoftext|>", "é", "ß", "ς", "½", "²", "Ⅷ", "𝔘", "日本語", "。",
+    "한국어", "नमस्ते", "العربية", "ไทย", "😀", "👩\u200d👩\u200d👧", "1\ufe0f\u20e3", "﷽",
+    "\x00", "a\x00", "\x1c", "a\x1c", "\x1fa", "\x7f", "\u200b", "a\u200b", "\ufeffa", "\xad",
+    "\u0301", "e\u0301", "\u0301x", "i\u0307", "\u20e3", "\u2060", "\u180e",
+)  # fmt: skip

@@ -27,7 +27,7 @@ partitions = dg.DynamicPartitionsDefinition(name="blend")
 @stage(
     deps=[
         all_of(mixture),
-        all_of(records),  # for inserted test items
+        all_of(records),  # source of the inserted test items
     ],
     partitions_def=partitions,
     group="products",

@@ -219,7 +219,7 @@ def _reword(plan: RewordingPlan, config: Config, key: str | None) -> int:
         sent = f"{counted(spent.n_requests, 'request')}, {counted(spent.n_tokens, 'token')}"
         say(f"{sent}: {counted(spent.n_judged, 'rewording')}")
         say(f"Saved in {path}; `decon-assets run` builds the blends with them")
-    for reason, n in sorted(reasons.items(), key=lambda one: (-one[1], one[0])):
+    for reason, n in sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0])):
         say(f"  {n:,} without a rewording: {reason}")
     return 1 if reasons else 0
 
@@ -232,9 +232,7 @@ def _open_blends(config: Path, names: list[str] | None) -> tuple[Blender, list[B
     return blender, chosen_of(names, blender.blends, blend_named, folder)
 
 
-_HEADS = (
-    *("blend", "of", "built", "documents", "tokens", "test items", "of tokens", "most passes"),
-)
+_HEADS = ("blend", "of", "built", "documents", "tokens", "test items", "of tokens", "most passes")
 
 
 def _row(blender: Blender, declared: Blend) -> Sequence[str]:
@@ -245,7 +243,9 @@ def _row(blender: Blender, declared: Blend) -> Sequence[str]:
     manifest = read_json(path)
     totals = manifest["totals"]
     return (
-        *(declared.name, declared.of, "yes"),
+        declared.name,
+        declared.of,
+        "yes",
         *(f"{totals[name]:,}" for name in ("n_documents", "n_tokens", "n_test_texts")),
         percent(totals["n_test_tokens"] / max(totals["n_tokens"], 1)),
         f"{max(source['passes'] for source in manifest['sources']):g}",

@@ -20,7 +20,7 @@ from decon_core.features.scorecard import FEATURE
 if TYPE_CHECKING:
     from decon_core.features.scorecard.marks import Marks
 
-_DIALOG_WIDTH = 940  # of the UI's Markdown dialog, which does not scale images
+_DIALOG_WIDTH = 940  # width of the UI's Markdown dialog, which does not scale images
 
 
 class ScorecardConfig(dg.Config):

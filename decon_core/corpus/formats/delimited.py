@@ -1,4 +1,4 @@
-"""CSV and TSV: records of cells, named by the first one."""
+"""CSV and TSV: records of cells, named by the first record."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Delimited(RecordFormat):
         is_quoted = record.raw.removeprefix(mark).startswith(b'"')
         quoting = csv.QUOTE_ALL if is_quoted else csv.QUOTE_MINIMAL
         style = {"delimiter": self._delimiter, "lineterminator": end or "\n", "quoting": quoting}
-        writer = csv.writer(text, **style)  # type: ignore[arg-type] # as above
+        writer = csv.writer(text, **style)  # type: ignore[arg-type]
         writer.writerow(value.values())
         return mark + text.getvalue().removesuffix("" if end else "\n").encode()
 
@@ -113,7 +113,7 @@ class _Lines:
     """The lines of a text, with the bytes of those that were read since the last row."""
 
     def __init__(self, stream: BinaryIO, path: Path, max_row_bytes: int) -> None:
-        self.row = 0  # that is being read
+        self.row = 0  # the row that is being read
         self._text = io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline="")
         self._path, self._max = path, max_row_bytes
         self._offset = self._n_bytes = 0

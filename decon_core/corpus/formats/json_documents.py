@@ -32,7 +32,7 @@ from decon_core.storage.compression import (
 )
 from decon_core.wording import counted
 
-ROW_KEYS = ("data", "rows", "examples")  # of an object that holds the rows
+ROW_KEYS = ("data", "rows", "examples")  # keys of an object that holds the rows
 _LINES = JsonLines()
 _STEP = 1 << 18
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -80,7 +80,7 @@ class Json(RecordFormat):
         return _Document(stream, path, max_row_bytes).records()
 
     def encoded(self, value: Value, record: Record) -> bytes:
-        # A row of columns has no bytes of its own: it is written with the others at the end.
+        # A row of columns has no bytes in the file: it is written with the others at the end.
         return dumped(value, like=record.raw) if record.raw else b""
 
     def tail(self, end: Record, changed: Mapping[int, Value | None]) -> bytes:
@@ -268,7 +268,7 @@ class _Document:
         self._peek()
 
     def _begins_rows(self) -> bool:
-        """Return whether an array of objects follows, or an empty one."""
+        """Return whether an array of objects or an empty array follows."""
         at = self._at
         is_array = self._peek() == "["
         self._at += 1

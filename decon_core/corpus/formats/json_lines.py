@@ -33,8 +33,8 @@ from decon_core.kernels.jit import is_worth_compiling
 from decon_core.storage.compression import BYTE_ORDER_MARK, open_bytes
 
 _MAX_LINE_BYTES = 16 << 20  # longer lines are usually a mistake, not a document
-_SECONDS_PER_BYTE = 10e-9  # that parsing lines one by one takes
-_N_FIRST_ROWS = 50  # that are read in Python, to know their fields
+_SECONDS_PER_BYTE = 10e-9  # time to parse lines one by one
+_N_FIRST_ROWS = 50  # rows that are read in Python, to know their fields
 
 
 class JsonBlock(LineBlock):
@@ -122,7 +122,7 @@ class JsonLines(LineFormat):
                 line = file.readline(_MAX_LINE_BYTES)
 
     def compile_reader(self, source: Source) -> None:
-        """Compile the line kernel by running it on an empty line, unless it is to be put off."""
+        """Compile the line kernel on an empty line, unless it may be compiled later."""
         for block in blocks_of(b"{}\n", JsonBlock, block_bytes=64):
             block.batch(source)
 

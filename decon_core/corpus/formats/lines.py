@@ -38,7 +38,7 @@ class LineBlock(Part):
 
     lines: npt.NDArray[np.uint8]  # a line break and `PADDING` bytes follow after `n_bytes`
     n_bytes: int
-    offset: int  # of the first line, in the uncompressed shard
+    offset: int  # first byte in the uncompressed shard
 
     @property
     def place(self) -> Place:
@@ -50,7 +50,7 @@ class LineBlock(Part):
 
     @cached_property
     def edges(self) -> npt.NDArray[np.int64]:
-        """The start of each line, and the end of the last one."""
+        """The start of each line, and the end of the last line."""
         breaks = np.flatnonzero(self.lines[: self.n_bytes] == LINE_BREAK) + 1
         return np.concatenate([[0], breaks[: self.n_rows - 1], [self.n_bytes]])
 
@@ -154,7 +154,7 @@ class _Cutter:
     def __init__(
         self, block: type[LineBlock], path: Path, block_bytes: int, max_row_bytes: int
     ) -> None:
-        self.row = self.offset = 0  # of the next block
+        self.row = self.offset = 0  # position of the next block
         self._max_row_bytes = max_row_bytes
         self._block, self._path = block, path
         self._block_bytes = block_bytes
@@ -223,7 +223,7 @@ def _end_of_last_line(buffer: npt.NDArray[np.uint8], start: int, stop: int) -> i
 
 
 def _n_lines(lines: npt.NDArray[np.uint8]) -> int:
-    # In pieces, so that the results of the comparisons stay in the processor's cache.
+    # Count in pieces, so that the results of the comparisons stay in the processor's cache.
     counts = (
         int(np.count_nonzero(lines[at : at + _SEARCH_BYTES] == LINE_BREAK))
         for at in range(0, lines.size, _SEARCH_BYTES)

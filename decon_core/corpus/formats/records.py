@@ -37,7 +37,7 @@ from decon_core.storage.compression import (
 )
 from decon_core.storage.paths import stamp_of
 
-_MOST_ROWS = 4096  # in a part
+_MOST_ROWS = 4096  # rows of a part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class Record:
     gap: bytes = b""  # bytes before the row that belong to no row
     separator: bytes = b""  # then, bytes between this row and the one before, if both are kept
     raw: bytes = b""
-    offset: int = 0  # of `raw` in the uncompressed file
+    offset: int = 0  # position of `raw` in the uncompressed file
     value: Value | None = None  # None: a blank row, or an unreadable one
     fault: tuple[str, str] | None = None  # why the row cannot be read: reason and detail
     is_end: bool = False  # no row: `gap` is the rest of the file
@@ -116,7 +116,7 @@ class RecordFormat(ShardFormat):
 
     @abstractmethod
     def encoded(self, value: Value, record: Record) -> bytes:
-        """Return a changed row in the form of the old one."""
+        """Return a changed row in the form of the old row."""
 
     def tail(self, end: Record, changed: Mapping[int, Value | None]) -> bytes:
         """Return the end of a shard, of which these rows are changed or gone (None)."""

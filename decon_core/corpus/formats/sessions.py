@@ -24,7 +24,7 @@ from decon_core.corpus.text_values import KeyTwiceError, fault_of, parsed_row
 from decon_core.kernels.arrays import alloc_array
 from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
 
-N_FIRST_LINES = 5  # in which a session shows
+N_FIRST_LINES = 5  # a session shows within these lines
 _FIRST_TYPES = ("session", "session_meta")
 
 

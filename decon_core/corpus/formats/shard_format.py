@@ -35,8 +35,8 @@ NONE_CHANGED: Mapping[int, Value] = {}
 class Part(ABC):
     """Consecutive rows of a shard, in memory."""
 
-    path: Path  # of the shard
-    row: int  # of its first row
+    path: Path  # file of the shard
+    row: int  # number of its first row
     n_rows: int
 
     @property
@@ -123,7 +123,7 @@ class ShardFormat(ABC):
         return not self.magics
 
     def compile_reader(self, source: Source) -> None:
-        """Compile its kernels, if it has any, unless that is to be put off."""
+        """Compile its kernels, if it has any, unless they may be compiled later."""
         del source
 
     @abstractmethod

@@ -20,7 +20,7 @@ from decon_core.kernels.json_tokens import PADDING
 
 Integers = npt.NDArray[np.int64]
 _types = pa.types
-_CONTROL = "[\\x00-\\x08\\x0e-\\x1f]"  # with which bytes may be no text
+_CONTROL = "[\\x00-\\x08\\x0e-\\x1f]"  # bytes with one of these may not be text
 
 
 class UnusualColumnError(Exception):
@@ -34,7 +34,7 @@ class _Column:
     field: Field
     strings: pa.Array
     rows: Integers
-    keys: Sequence[Integers]  # by which the strings of a row are sorted
+    keys: Sequence[Integers]  # sort keys of the strings of a row
 
 
 def strings_of_table(

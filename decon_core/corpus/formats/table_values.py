@@ -115,12 +115,20 @@ def _json_column(column: pa.Array) -> list[Any]:
 
 
 _IS_SCALAR = (
-    *(_types.is_null, _types.is_boolean, _types.is_integer, _types.is_floating),
-    *(_types.is_string, _types.is_large_string, _types.is_string_view),
+    _types.is_null,
+    _types.is_boolean,
+    _types.is_integer,
+    _types.is_floating,
+    _types.is_string,
+    _types.is_large_string,
+    _types.is_string_view,
 )
 _IS_LIST = (
-    *(_types.is_list, _types.is_large_list, _types.is_fixed_size_list),
-    *(_types.is_list_view, _types.is_large_list_view),
+    _types.is_list,
+    _types.is_large_list,
+    _types.is_fixed_size_list,
+    _types.is_list_view,
+    _types.is_large_list_view,
 )
 
 

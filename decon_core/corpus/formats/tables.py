@@ -1,6 +1,6 @@
 """Shards that are tables: read in record batches, and rewritten without converting other columns.
 
-Most text columns are used as they are; rows with anything unusual are parsed one by one.
+Most text columns are used as they are; rows with anything unusual are parsed singly.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class TableRewriter:
 
     def __init__(self, source: Source, changes: Changes) -> None:
         self._source, self._changes = source, changes
-        self._row = 0  # of the next table
+        self._row = 0  # first row of the next table
         self.ids: Ids = {}
 
     def changed(self, table: pa.Table) -> pa.Table:

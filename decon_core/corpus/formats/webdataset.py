@@ -92,7 +92,7 @@ class _Member:
     """A member of a row, and where it is in the bytes of the row."""
 
     header: tarfile.TarInfo
-    name: str  # of its field
+    name: str  # name of its field
     start: int
     stop: int
 

@@ -37,7 +37,7 @@ Words64 = npt.NDArray[np.uint64]
 # A unit has at least this many bytes of rows, so that its check adds at most an eighth.
 _LEAST_UNIT_BYTES = 16
 _SPARE_BYTES = 16  # kernels read past the end
-_BYTES_AT_ONCE = 32 << 20  # of filters
+_BYTES_AT_ONCE = 32 << 20  # bytes of filters
 _PAGE_BYTES = 4096  # what a local disk reads at least
 
 # Looks up texts in rows: takes the rows, flags of the units that were read, and for each text a bit
@@ -190,9 +190,9 @@ class PackSketch:
     path: Path
     shards: tuple[str, ...]  # fingerprints
     offsets: npt.NDArray[np.int64]  # range of the blocks of each shard
-    log2_bits: npt.NDArray[np.int64]  # of the filter of each block
+    log2_bits: npt.NDArray[np.int64]  # size of the filter of each block
     eights: Words64
-    is_read: dict[int, Flags] = field(default_factory=dict)  # by group: flags of its units
+    is_read: dict[int, Flags] = field(default_factory=dict)  # flags of the units of a group
 
     @cached_property
     def layouts(self) -> list[_Layout]:

@@ -28,7 +28,7 @@ from decon_core.storage.tables import map_arrays, write_arrays
 from decon_core.text.tokenizers import Tokenizer, Words
 from decon_core.text.word_cache import Encoder, FixedVocabulary, Ragged
 
-LOG2_BITS = 24  # of a filter: two megabytes, which the second cache of a core holds
+LOG2_BITS = 24  # size of a filter: two megabytes, which the second cache of a core holds
 _LEAST_LOG2_BITS = LOG2_LINE + 3
 _MOST_NUMBER = (1 << 31) - 1
 _PLACE = ("row", "n_rows", "offset", "n_bytes")
@@ -97,7 +97,7 @@ class PartSketch:
     """The n-grams of one part of a shard."""
 
     place: Place
-    digest: bytes  # of its texts
+    digest: bytes  # digest of its texts
     words: Words64
 
     @classmethod
@@ -121,10 +121,10 @@ def digest_of_texts(batch: Batch) -> bytes:
 class ShardBlocks:
     """Where the blocks of a shard lie."""
 
-    log2_bits: npt.NDArray[np.int64]  # of the filter of each block
+    log2_bits: npt.NDArray[np.int64]  # size of the filter of each block
     part_offsets: npt.NDArray[np.int64]  # range of the parts of each block
-    places: Sequence[Place]  # of all parts
-    digests: Sequence[bytes]  # of the texts of all parts
+    places: Sequence[Place]  # places of all parts
+    digests: Sequence[bytes]  # digests of the texts of all parts
 
     def __len__(self) -> int:
         return self.log2_bits.size
@@ -177,7 +177,7 @@ class ShardSketcher:
 
     def __init__(self, file: IO[bytes], *, bits: int) -> None:
         self._file = file
-        # With this share of bits set, the filter has `bits` bits for each n-gram.
+        # A filter with this share of bits set has `bits` bits for each n-gram.
         self._most_set = 1 - math.exp(-PROBES / bits)
         self._words = np.empty(0, np.uint64)
         self._sizes: list[int] = []

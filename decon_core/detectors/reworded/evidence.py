@@ -40,9 +40,9 @@ class Evidence(NamedTuple):
     all_words: int  # weight of the item's words
     numbers: int  # weight of the agreeing numbers
     all_numbers: int  # weight of the item's numbers
-    n_numbers: int  # of the item
+    n_numbers: int  # numbers of the item
     n_agreeing: int
-    n_distinct: int  # of the agreeing ones
+    n_distinct: int  # distinct agreeing numbers
     is_same_item: bool
 
     @property

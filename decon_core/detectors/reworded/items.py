@@ -44,7 +44,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
 class Text:
     """What is compared of a text of an item."""
 
-    terms: dict[str, int]  # with their weights
+    terms: dict[str, int]  # terms with their weights
     numbers: list[float]
     numerals: Counter[str]
     n_words: int
@@ -86,7 +86,7 @@ class Sought(Text):
 
     @cached_property
     def by_weight(self) -> list[str]:
-        """Its terms, those of its own before those of a template; the first ones are anchors."""
+        """Its terms, distinguishing ones before those of a template; the first are anchors."""
         return sorted(self.terms, key=lambda term: (term not in self.own, -self.terms[term], term))
 
     @property
@@ -99,7 +99,7 @@ class Sought(Text):
         for rank, term in enumerate(self.anchors):
             if self.is_trigger >> rank & 1:
                 others = [other for other in self.anchors if other != term]
-                partners = [one if self._can_pair(term, one) else "" for one in others]
+                partners = [partner if self._can_pair(term, partner) else "" for partner in others]
                 yield term, partners + [""] * (word_windows.N_ANCHORS - 1 - len(partners))
 
     @cached_property
@@ -107,19 +107,19 @@ class Sought(Text):
         """A bit for each anchor: one of each pair is a trigger, and few frequent words are."""
         anchors = self.anchors
         pairs = [
-            1 << one | 1 << other
-            for one, other in combinations(range(len(anchors)), 2)
-            if self._can_pair(anchors[one], anchors[other])
+            1 << first | 1 << second
+            for first, second in combinations(range(len(anchors)), 2)
+            if self._can_pair(anchors[first], anchors[second])
         ]
         # A weight is the logarithm of how rare a word is.
         frequency = [math.exp(-self.terms[term] / SCALE) for term in anchors]
         return min(
             (bits for bits in range(1 << len(anchors)) if all(bits & pair for pair in pairs)),
-            key=lambda bits: sum(one for at, one in enumerate(frequency) if bits >> at & 1),
+            key=lambda bits: sum(count for at, count in enumerate(frequency) if bits >> at & 1),
         )
 
-    def _can_pair(self, one: str, other: str) -> bool:
-        return self.terms[one] + self.terms[other] >= LEAST_PAIR
+    def _can_pair(self, first: str, second: str) -> bool:
+        return self.terms[first] + self.terms[second] >= LEAST_PAIR
 
 
 def numbers_of(text: str, form: Form) -> list[float]:

@@ -29,12 +29,12 @@ from decon_core.text.tokenizers import Words
 if TYPE_CHECKING:
     from decon_core.text.word_cache import Encoder, Places, Ragged
 
-_LEAST_WORDS = 0.3  # of the weight of a question's words
+_LEAST_WORDS = 0.3  # share of the weight of a question's words
 _LONGEST_GAP = 8  # words up to a repeated term that still belongs to a window
 _MARGIN = 6  # words around a window in which its numbers may stand
 _MOST_AT_A_PLACE = 8  # texts of a benchmark that are compared within so many words
 _PLACE = 64
-_UNEXPLAINED = 0.2  # share of its own words that a sibling must have beside those of a better one
+_UNEXPLAINED = 0.2  # share of its words that a sibling must have in addition to a better sibling's
 
 
 class _Stems(Words):
@@ -67,8 +67,8 @@ class RewordedSearch(Search):
         self.terms = _Stems(arrays["vocabulary"].tobytes().decode().split())
         totals, words = arrays["totals"], arrays["word_totals"]
         counts = arrays["most_agreeing"]
-        # The least weight whose score can reach the floor, with the count of all words and numbers
-        # of a text; rounded down.
+        # The least weight whose score can reach the floor, given the count of all words and
+        # numbers of a text; rounded down.
         evidence = np.floor(floor * totals * (counts + HALF_COUNT) / counts).astype(np.int64) - 1
         least = np.maximum(
             evidence - (totals - words), np.ceil(_LEAST_WORDS * words).astype(np.int64)
@@ -109,7 +109,7 @@ class RewordedSearch(Search):
         return Nominations.of(self._found_by(texts.encoder, texts.batch))
 
     def findings(self, batch: Batch) -> list[Finding]:
-        """Return the same, with an encoder of its own."""
+        """Return the same, with a separate encoder."""
         self._own_encoder.encode(batch.text, batch.starts, batch.stops)
         return self._found_by(self._own_encoder, batch)
 
@@ -155,7 +155,7 @@ class RewordedSearch(Search):
         of_records: dict[tuple[int, int], Finding] = {}
         for match in _attributed(best.values()):
             for finding in self._findings(number, match, document):
-                # Of the texts of an item the best comes first.
+                # The best text of an item comes first.
                 of_records.setdefault((finding.part, finding.record), finding)
         return [*of_records.values()]
 
@@ -217,14 +217,18 @@ class _Match(NamedTuple):
     start: int
     stop: int
     evidence: Evidence
-    own: frozenset[int]  # terms of its own that are there
+    own: frozenset[int]  # distinguishing terms that are there
 
 
 def _attributed(matches: Iterable[_Match]) -> list[_Match]:
     """Return matches from the best on, without those that a better sibling explains."""
     kept: list[_Match] = []
     kept_at: dict[tuple[int, int], list[_Match]] = {}
-    for match in sorted(matches, key=lambda one: (not one[4].is_same_item, -one[4].score, one[1])):
+    ranked = sorted(
+        matches,
+        key=lambda match: (not match.evidence.is_same_item, -match.evidence.score, match.text),
+    )
+    for match in ranked:
         places = range(match.start // _PLACE, (match.stop - 1) // _PLACE + 1)
         near = [by for place in places for by in kept_at.get((match.part, place), ())]
         if not any(_is_explained(match, by) for by in near):

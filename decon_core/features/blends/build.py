@@ -66,7 +66,7 @@ ITEMS_FILE = "items.parquet"
 
 # Increase this when the same inputs give different files, so that blends are rebuilt.
 _FORMAT = 4
-# With fewer tokens per process, starting it takes longer than it saves.
+# A process with fewer tokens takes longer to start than it saves.
 _TOKENS_PER_WORKER = 50_000_000
 
 

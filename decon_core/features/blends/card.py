@@ -46,13 +46,19 @@ def card_of_blend(manifest: Value, labels: Labels = NO_LABELS) -> str:
 DRAWN = ("phase", "source", "documents drawn", "tokens", "of the phase")
 SOURCES = ("source", "documents in the mixture", "tokens", "tokens drawn", "passes", "different")
 ITEMS = (
-    *("benchmarks", "texts by split", "form", "items seen", "unseen"),
-    *("without answer", "not rewritten"),
-    *("texts", "tokens", "documents replaced", "their tokens", "where"),
-)
+    "benchmarks", "texts by split", "form", "items seen", "unseen",
+    "without answer", "not rewritten",
+    "texts", "tokens", "documents replaced", "their tokens", "where",
+)  # fmt: skip
 _ITEM_COUNTS = (
-    *("n_items_seen", "n_items_unseen", "n_items_without_answer", "n_items_not_rewritten"),
-    *("n_texts", "n_tokens", "n_replaced", "n_replaced_tokens"),
+    "n_items_seen",
+    "n_items_unseen",
+    "n_items_without_answer",
+    "n_items_not_rewritten",
+    "n_texts",
+    "n_tokens",
+    "n_replaced",
+    "n_replaced_tokens",
 )
 
 

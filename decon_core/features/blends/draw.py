@@ -43,7 +43,7 @@ class Stream:
     """The drawn documents of all phases, in the order in which a model sees them."""
 
     draws: Draws
-    phases: Integers  # where each phase begins, then where the last one ends
+    phases: Integers  # start of each phase, then the end of the last one
 
     def __len__(self) -> int:
         return self.draws.source.size

@@ -45,11 +45,11 @@ class Item:
     passage: str
     question: str
     answer: str  # the correct answer; empty if unknown
-    choices: tuple[str, ...]  # in the benchmark's order; empty if the question has none
+    choices: tuple[str, ...]  # the benchmark's order; empty if the question has none
     right: int  # index of the correct choice
     # Those of a translation by placeholder; empty unless both are known.
     languages: Mapping[str, str] = field(default_factory=dict, hash=False)
-    rewordings: tuple[ItemWords, ...] = ()  # for the form that inserts them
+    rewordings: tuple[ItemWords, ...] = ()  # used by the form that inserts them
 
     @property
     def words(self) -> ItemWords:

@@ -37,7 +37,7 @@ def _languages_in(template: str, pair: TranslationPair) -> list[str]:
     names = {*LANGUAGES.values(), *pair.languages(None).values()}
     name = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))})\b")
     literals = (literal for literal, *_ in string.Formatter().parse(template))
-    return sorted({one for literal in literals for one in name.findall(literal)})
+    return sorted({language for literal in literals for language in name.findall(literal)})
 
 
 def no_languages(benchmark: str, contamination: Contamination, n_items: int) -> Iterator[Problem]:

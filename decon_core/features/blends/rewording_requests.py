@@ -28,7 +28,7 @@ from decon_core.text.numbers import numbers_in
 _BUILT_IN = Path(__file__).with_name("rewording_prompt.txt.j2")
 # A near copy of a text has as much of its word n-grams (docs/blends.md). Shorter texts have none.
 _SIZE, _LIMIT = 3, 0.5
-_SIGN = "\ue000item\ue001"  # to see whether a template shows the question
+_SIGN = "\ue000item\ue001"  # shows whether a template includes the question
 
 
 def load_rewording_prompt(path: Path | None) -> Prompt:
@@ -64,8 +64,10 @@ class RewordingPlan:
     """What is left to ask, and which item and variant each request is about."""
 
     requests: list[Request] = field(default_factory=list)
-    about: dict[str, tuple[ItemWords, int]] = field(default_factory=dict)  # by digest
-    accepted: dict[ItemWords, dict[int, ItemWords]] = field(default_factory=dict)  # by variant
+    # Item and variant of each request, by digest.
+    about: dict[str, tuple[ItemWords, int]] = field(default_factory=dict)
+    # Accepted variants of each item.
+    accepted: dict[ItemWords, dict[int, ItemWords]] = field(default_factory=dict)
     n_items: int = 0
     n_answered: int = 0  # requests, before
 
@@ -132,7 +134,9 @@ def faults_of(item: ItemWords, value: Line, others: Iterable[ItemWords] = ()) ->
 
 def _is_near_copy(made: ItemWords, other: ItemWords) -> bool:
     """Return whether a passage or a question is mostly that of another, or all words are."""
-    pairs = [(words_of(text), words_of(one)) for text, one in zip(made, other, strict=True)]
+    pairs = [
+        (words_of(text), words_of(other_text)) for text, other_text in zip(made, other, strict=True)
+    ]
     return all(words == others for words, others in pairs) or any(
         min(len(words), len(others)) >= _SIZE and overlap(words, others, _SIZE) >= _LIMIT
         for words, others in pairs

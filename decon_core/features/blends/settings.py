@@ -63,8 +63,14 @@ SCHEDULES: Mapping[str, tuple[float, float]] = {
     "uniform": (0.3, 0.9),
 }
 PLACEHOLDERS = (
-    *("passage", "question", "choices", "answer", "letter"),
-    *("source_language", "target_language"),  # of a translation; swapped with its direction
+    "passage",
+    "question",
+    "choices",
+    "answer",
+    "letter",
+    # The languages of a translation, swapped with its direction.
+    "source_language",
+    "target_language",
 )
 
 

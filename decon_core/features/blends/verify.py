@@ -97,7 +97,7 @@ def _check_plan(blender: Blender, blend: Blend, path: Path, folder: Path) -> Ite
     texts = read_parquet(path.with_name(TEXTS_FILE), schema=BLENDED, columns=["n_tokens"])
     try:
         plan = plan_blend(blender.builder, blend, blender.rewordings)
-    except DeconError as error:  # for example, the mixture is not current
+    except DeconError as error:  # the mixture may not be current
         yield from error.problems
         return
     account = account_of(plan, texts["n_tokens"].to_numpy())

@@ -35,7 +35,7 @@ class TestText:
     part: str
     copy: int
     contamination: Contamination
-    number: int  # of the contamination
+    number: int  # number of the contamination
 
     @property
     def id(self) -> str:
@@ -52,7 +52,7 @@ class PartJob:
     layout: Write
     policy: Policy
     sources: tuple[Source, ...]
-    shards: tuple[tuple[Shard, ...], ...]  # by source
+    shards: tuple[tuple[Shard, ...], ...]  # shards of each source
     source: Small  # per text: source of the document, or of the document that the item replaces
     shard: Small  # per text: number of the shard; -1 for an item
     row: Integers  # per text: row in the shard; -1 for an item
@@ -65,7 +65,7 @@ class WrittenPart:
     path: Path
     n_bytes: int
     output: str  # content hash
-    tokens_of_texts: Integers  # of inserted texts, in order
+    tokens_of_texts: Integers  # tokens of inserted texts, in order
 
 
 def job_of(plan: Plan, part: PlannedPart, folder: Path, policy: Policy) -> PartJob:
@@ -108,7 +108,7 @@ def write_part(job: PartJob) -> WrittenPart:
                 out.add(next(documents[source]))
                 continue
             row = row_of_text(next(texts), job.sources[source])
-            document = document_of(row.value, 0, row.source)  # as a scan reads it
+            document = document_of(row.value, 0, row.source)  # a scan reads it in the same way
             if not isinstance(document, Document):
                 raise TypeError(f"{document}: a row made for a source does not fit it")
             inserted.append(document.text)

@@ -35,7 +35,7 @@ from decon_core.wording import counted, size
 
 _MOST_SUBMITTED = 1000  # tasks that Ray knows at once, running or queued
 _SECONDS_BETWEEN_LOOKS = 1.0
-_SECONDS_FOR_PROGRESS = 10.0  # to get it from its actor
+_SECONDS_FOR_PROGRESS = 10.0  # time to get it from its actor
 _SECONDS_TO_CANCEL = 20.0
 _SECONDS_TO_CONNECT = 20.0
 
@@ -71,8 +71,8 @@ class _Run:
         settings = engine.settings
         self._follower = Follower(work, Tracker(engine.counts, work.on_advance))
         self._waiting = deque(range(len(work.jobs)))
-        self._numbers: dict[Any, int] = {}  # of the jobs, by their references
-        self._logs: dict[int, str] = {}  # of the workers, by job
+        self._numbers: dict[Any, int] = {}  # numbers of the jobs, by their references
+        self._logs: dict[int, str] = {}  # logs of the workers, by job
         self._board = _progress_board(ray)
         self._arguments = (uuid4().hex, str(Path.cwd()), self._board)
         self._function = ray.put(pickle.dumps((work.fn, work.prepare)))
@@ -143,9 +143,10 @@ class _Run:
             raise _bad_environment(error) from error
         except errors.RayError as error:
             name = self._follower.name_of(number)
-            remedy = "all nodes need this version of decon-assets, and Python as here"
-            found = f"{type(error).__name__}: {error}"
-            raise EngineError(Problem(f"Ray task of {name}", found, "a result", remedy)) from error
+            remedy = "All nodes need this version of decon-assets, and Python as here"
+            failure = f"{type(error).__name__}: {error}"
+            problem = Problem(f"Ray task of {name}", failure, remedy=remedy)
+            raise EngineError(problem) from error
         future = future_of(outcome)
         self._follower.tracker.correct(number, n_units)
         self._follower.tracker.end(number, is_failed=future.exception() is not None)
@@ -211,9 +212,8 @@ def require_ray(settings: Ray) -> None:
     Ray itself would try to connect for seven minutes.
     """
     if not find_spec("ray"):
-        remedy = "pip install 'decon-assets[ray]'"
-        problem = Problem("engine ray", "no package ray", "Ray on this machine and nodes", remedy)
-        raise EngineError(problem)
+        remedy = "Install it here and on all nodes: pip install 'decon-assets[ray]'"
+        raise EngineError(Problem("engine ray", "Ray is not installed", remedy=remedy))
     address = _address(settings)
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdecimal():
@@ -251,8 +251,9 @@ def _failures_at(address: str, *, has_environment: bool = False) -> Iterator[Non
         remedy = "`ray start --head` starts one; its address goes into [execution.ray]"
         if has_environment:
             remedy += "; or correct runtime_env there"
-        found = str(error).strip().partition("\n")[0]
-        raise EngineError(Problem(f"Ray at {address!r}", found, "a cluster", remedy)) from error
+        reason = str(error).strip().partition("\n")[0]
+        failure = f"no connection to a cluster: {reason}"
+        raise EngineError(Problem(f"Ray at {address!r}", failure, remedy=remedy)) from error
 
 
 @contextmanager

@@ -18,7 +18,7 @@ _prepared_for: set[str] = set()  # runs that this process was prepared for
 
 
 class ProgressBoard:
-    """Collects events of tasks until the submitter takes them. An actor of its own."""
+    """Collects events of tasks until the submitter takes them. It is a Ray actor."""
 
     def __init__(self) -> None:
         self._events: list[Event] = []
@@ -44,7 +44,7 @@ def run_task(
     if Path(folder).is_dir():
         os.chdir(folder)
     started = board.add.remote([Event(Kind.STARTED, number, _log_file())])
-    # A job may end this process at once, and what was not sent with it: then nobody knows its log.
+    # A job may end this process at once: what was not sent is lost, and so is the path of its log.
     ray.wait([started], timeout=_SECONDS_TO_SAY_IT_STARTED)
     n_units = n_waiting = 0
     sent_at = time.monotonic()

@@ -91,7 +91,7 @@ class Execution(EngineTable):
         """
         if not self.shared_store:
             problem = _NEEDS_FOLDER
-            if not isinstance(reader, ConfigReader):  # of a command whose store is in its output
+            if not isinstance(reader, ConfigReader):  # a command whose store is in its output
                 reader.wrong(problem.where, "false", "true: the nodes must see the output folder")
             elif self.engine == "slurm":
                 reader.wrong(problem.where, problem.found, problem.expected, problem.remedy)

@@ -27,13 +27,13 @@ from decon_core.features.clusters.task_files import EventReader, TaskFiles, Task
 from decon_core.storage.drafts import draft_name, remove
 from decon_core.wording import counted
 
-_SECONDS_BETWEEN_READS = 1.0  # of the files of the tasks
-_SECONDS_BETWEEN_LOOKS = 5.0  # at the queue: its server answers all users
+_SECONDS_BETWEEN_READS = 1.0  # reads of the files of the tasks
+_SECONDS_BETWEEN_LOOKS = 5.0  # looks at the queue: its server answers all users
 _SECONDS_FOR_EVENTS = 10.0  # after a task has ended, on a network file system
 _SECONDS_TO_CANCEL = 20.0
 _SECONDS_TO_SUBMIT_AGAIN = 600.0  # what is left of tasks, while Slurm refuses it
 _SECONDS_AFTER_FRUITLESS = 15.0  # until a node that ends all its tasks gets new ones
-_MOST_TASKS = 1000  # of an array: Slurm's default limit is 1,001
+_MOST_TASKS = 1000  # tasks of an array: Slurm's default limit is 1,001
 _MOST_FRUITLESS = 3  # tasks that end before their first job, while no other node has a task
 _LINES_OF_LOG = 5
 
@@ -70,7 +70,7 @@ class _Task:
     log: Path
     n_started: int = 0
     n_ended: int = 0
-    has_deaths: bool = False  # of its workers: messages name its log
+    has_deaths: bool = False  # whether its workers died: messages then name its log
     running: set[int] = field(default_factory=set)
     ended_at: float | None = None  # when it was first seen as ended with jobs left
 
@@ -95,14 +95,15 @@ class _Run:
         self._work, self._engine, self._settings = work, engine, engine.settings
         self._follower = Follower(work, Tracker(engine.counts, work.on_advance))
         self._files = TaskFiles(engine.drafts / draft_name("jobs"))
-        self._tasks: list[_Task] = []  # with jobs left
+        self._tasks: list[_Task] = []  # tasks with jobs left
         self._left = set(range(len(work.jobs)))
         self._arrays: list[str] = []
         self._n_submissions = 0  # also those that Slurm refused
-        self._again: list[TaskJobs] = []  # to be submitted: what is left of tasks that have ended
+        # What is left of tasks that have ended, to be submitted again.
+        self._again: list[TaskJobs] = []
         self._again_at = 0.0
         self._refused_at: float | None = None  # since when Slurm refuses that
-        self._is_answered = True  # by Slurm, when it was asked last
+        self._is_answered = True  # whether Slurm answered when it was asked last
         self._succeeded: list[Path] = []  # logs of tasks without problems
         self._fruitless: list[str] = []  # nodes of such tasks, since any task did something
 
@@ -242,14 +243,15 @@ class _Run:
         self._tasks.remove(task)
         cause = f"{state.name} on {state.node or 'an unknown node'}"
         if state.name == "CANCELLED":
-            found = f"task {task.id} was cancelled by another user or program"
-            raise self._failure(task, found, "tasks that end")
+            failure = f"task {task.id} was cancelled by another user or program"
+            raise self._failure(task, failure)
         if not task.n_started and state.name not in _UNSTARTED:
             self._fruitless.append(state.node)
             self._again_at = time.monotonic() + _SECONDS_AFTER_FRUITLESS
             if len(self._fruitless) >= _MOST_FRUITLESS and not self._is_anywhere_else(states):
-                found = f"{len(self._fruitless)} tasks that ended before their first job ({cause})"
-                raise self._failure(task, found, "tasks that start")
+                n = len(self._fruitless)
+                failure = f"{n} tasks ended before their first job ({cause})"
+                raise self._failure(task, failure)
         is_to_blame = state.name not in _BLAMELESS
         if state.name == "TIMEOUT" and task.n_ended:
             is_to_blame = False
@@ -275,14 +277,15 @@ class _Run:
             state.name == "RUNNING" and state.node not in self._fruitless for state in running
         )
 
-    def _failure(self, task: _Task, found: str, expected: str) -> EngineError:
+    def _failure(self, task: _Task, failure: str) -> EngineError:
         lines: list[str] = []
         with suppress(OSError):
             lines = task.log.read_text(errors="replace").splitlines()[-_LINES_OF_LOG:]
-        remedy = "\n".join([f"see the log {task.log}", *lines])
-        return EngineError(Problem("engine slurm", found, expected, remedy))
+        remedy = "\n".join([f"See the log {task.log}", *lines])
+        return EngineError(Problem("engine slurm", failure, remedy=remedy))
 
 
 _COMPLETE = ("COMPLETED", GONE.name)
-_UNSTARTED = ("PREEMPTED", "NODE_FAIL", "BOOT_FAIL")  # of a task: may end before its first job
+# States of a task that may end before its first job.
+_UNSTARTED = ("PREEMPTED", "NODE_FAIL", "BOOT_FAIL")
 _BLAMELESS = ("PREEMPTED", "BOOT_FAIL")

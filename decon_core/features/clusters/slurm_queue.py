@@ -46,9 +46,9 @@ _ENDED = {
 def require_slurm() -> None:
     """Raise EngineError if Slurm's commands are not on the PATH."""
     if missing := [name for name in _COMMANDS if not shutil.which(name)]:
-        remedy = 'run this on a login node, or set engine = "local" in [execution]'
-        found = f"no {', '.join(missing)} on the PATH"
-        raise EngineError(Problem("engine slurm", found, "Slurm's commands", remedy))
+        remedy = 'Run this on a login node, or set engine = "local" in [execution]'
+        failure = f"not on the PATH: {', '.join(missing)}"
+        raise EngineError(Problem("engine slurm", failure, remedy=remedy))
 
 
 def submit(settings: Slurm, *, n_tasks: int, folder: Path, array: int, logs: Path) -> str:
@@ -75,10 +75,9 @@ def submit(settings: Slurm, *, n_tasks: int, folder: Path, array: int, logs: Pat
     task = shlex.join([*program, str(folder), str(array)])
     done = _call(command, "\n".join(["#!/bin/bash", *settings.setup, f"exec {task}", ""]))
     if done.returncode:
-        found = done.stderr.strip() or f"exit code {done.returncode}"
-        remedy = "the settings are in [execution.slurm]"
-        where, expected = shlex.join(command), "a job that Slurm accepts"
-        raise EngineError(Problem(where, found, expected, remedy))
+        failure = f"Slurm refused the job: {done.stderr.strip() or f'exit code {done.returncode}'}"
+        remedy = "The settings are in [execution.slurm]"
+        raise EngineError(Problem(shlex.join(command), failure, remedy=remedy))
     return done.stdout.strip().partition(";")[0]
 
 

@@ -21,7 +21,7 @@ from typing import Any, Self
 from decon_core.execution.engine import Prepare
 from decon_core.execution.processes import Event, Kind
 
-_SECONDS_BETWEEN_ADVANCES = 1.0  # of one job
+_SECONDS_BETWEEN_ADVANCES = 1.0  # advances of one job
 # The process that submitted a task updates the time of the folder more often.
 _SECONDS_WITHOUT_SUBMITTER = 900.0
 
@@ -31,7 +31,7 @@ class TaskJobs:
     """The jobs of a task by number, pickled: only its workers load them, and what they import."""
 
     jobs: Sequence[tuple[int, bytes]]
-    deaths: Counter[int] = field(default_factory=Counter)  # of workers, by job
+    deaths: Counter[int] = field(default_factory=Counter)  # deaths of workers, by job
 
     @property
     def alone(self) -> list[tuple[int, bytes]]:

@@ -50,7 +50,7 @@ def write_report(
     for entry in pl.DataFrame(entries).filter(is_leak).to_dicts():
         leaks.setdefault(entry["row"], []).append(entry)
     with path.open("wb") as file:
-        # To the end of the shard, where its checksum is verified.
+        # Rows are read to the end of the shard, where its checksum is verified.
         for row in read_shard(shard, source) if leaks else ():
             if not isinstance(row, Document):
                 continue

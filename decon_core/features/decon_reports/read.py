@@ -39,10 +39,10 @@ MADE_BY = "reference implementation: only what leaked is known"
 _NAME = re.compile(r"(?P<shard>.+)-[a-z_]+-(?P<threshold>\d+(?:\.\d+)?)\.jsonl")
 _BATCH_ROWS = 50_000  # matches held in memory at a time
 _MOST_LISTED = 1000
-_QUERIES = queries_in(Path(__file__).with_suffix(".sql"))  # by table of the report
+_QUERIES = queries_in(Path(__file__).with_suffix(".sql"))  # query of each table of the report
 
 _MATCH = TABLES["matches"].schema
-_TEXTS = ("question", "answer", "passage", "text", "text_marks", "why_no_text")  # of a pair
+_TEXTS = ("question", "answer", "passage", "text", "text_marks", "why_no_text")  # texts of a pair
 _LINE = pa.schema([*_MATCH, *(TABLES["pairs"].schema.field(name) for name in _TEXTS)])
 
 
@@ -97,7 +97,7 @@ def read_reports(folder: Path, database: Path, *, may_skip: bool = False) -> Rea
             found = f"{read.n_bad:,} bad lines"
             problems.append(Problem("reference read", found, "none", remedy))
             raise InputError(problems)
-        # On disk: DuckDB then has a place for what exceeds its memory.
+        # A database on disk gives DuckDB a place for what exceeds its memory.
         with duckdb.connect(f"{work}/lines.duckdb") as connection:
             relation = connection.read_parquet(str(lines), file_row_number=True)
             relation.create_view("lines")
@@ -129,7 +129,7 @@ def _tables(
     return {name: table_of(name, table_rows) for name, table_rows in rows.items()}
 
 
-# Which files --------------------------------------------------------------------------------------
+# Choice of files ----------------------------------------------------------------------------------
 
 
 def _files(folder: Path) -> tuple[list[ReportFile], list[str]]:

@@ -25,7 +25,7 @@ _REQUIRED = {
     "eval_instance_index": _WHOLE,
     "contamination_score": _NUMBER,
 }
-_PARTS = ("question", "answer", "passage")  # in the order of a pair's digest
+_PARTS = ("question", "answer", "passage")  # order of a pair's digest
 _OPTIONAL = {
     **dict.fromkeys(("split", "fingerprint", "training_overlap_text", "eval_overlap_text"), _TEXT),
     **{f"eval_{part}_text": _TEXT for part in _PARTS},

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 _LONGEST_WAIT_SECONDS = 900.0  # a server that asks for more is not waited for
 _LONGEST_PAUSE_SECONDS = 60.0  # between two tries, if the server names no time
-_MOST_BYTES = 1 << 20  # of an answer
+_MOST_BYTES = 1 << 20  # bytes of an answer
 _FAILURES_IN_A_ROW = 10  # and as many as there are requests at the same time
 _OK, _BAD_REQUEST, _TOO_MANY = 200, 400, 429
 _ABOUT_KEYS = (401, 403)
-# What is wrong with all requests, not with this one.
+# What is wrong with all requests, not only with this request.
 _REFUSED = {
     401: "the endpoint does not accept the key: {table}.key_env names the variable it is read from",
     403: "the endpoint does not allow this: check the key and {table}.model",
@@ -59,7 +59,7 @@ class Spent:
     """What a command has sent and received."""
 
     n_requests: int = 0
-    n_tokens: int = 0  # of prompts and answers
+    n_tokens: int = 0  # tokens of prompts and answers
     n_judged: int = 0  # requests
     n_failed: int = 0
     stopped: str = ""  # why nothing more is sent

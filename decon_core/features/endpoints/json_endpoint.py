@@ -40,7 +40,7 @@ _REMEDIES: Mapping[int, str] = {
 class JsonEndpoint:
     """An endpoint, and how it is asked."""
 
-    what: ClassVar[str] = "an answer"  # for messages
+    what: ClassVar[str] = "an answer"  # noun that messages use
 
     url: str
     model: str | None = None

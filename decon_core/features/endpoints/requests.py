@@ -21,7 +21,7 @@ class Prompt:
 
     source: str
     where: str
-    key: str  # of decon.toml
+    key: str  # key of decon.toml
 
     @cached_property
     def digest(self) -> str:
@@ -60,15 +60,15 @@ class Request:
 
     digest: str
     prompt: str
-    n_tokens: int  # of the prompt, about
-    pairs: tuple[tuple[str, str], ...] = ()  # with the fingerprint of the record
+    n_tokens: int  # tokens of the prompt, about
+    pairs: tuple[tuple[str, str], ...] = ()  # pairs with the fingerprint of the record
 
 
 class Task(NamedTuple):
     """What an endpoint is asked for."""
 
     name: str
-    schema: Mapping[str, Any]  # of an answer
+    schema: Mapping[str, Any]  # schema of an answer
     read: Callable[[Request, str], dict[str, Any]]  # raises UnusableAnswerError
 
 

@@ -45,7 +45,7 @@ Seconds = Annotated[float, Field(strict=True, gt=0, le=86_400), expects("seconds
 class Endpoint(FeatureTable):
     """An OpenAI-compatible endpoint."""
 
-    table: ClassVar[str]  # of decon.toml, for messages
+    table: ClassVar[str]  # table of decon.toml, for messages
 
     url: Annotated[str, AfterValidator(_address), expects(_URL)] | None = None
     """Address of an OpenAI-compatible endpoint, up to `/chat/completions`."""
@@ -72,7 +72,7 @@ class Endpoint(FeatureTable):
     retries: Count = 4
     """Further tries of a request that failed or was answered without the fields asked for."""
     first_wait: Seconds = 1.0
-    """Seconds before the first retry; twice as many before each further one."""
+    """Seconds before the first retry; twice as many before each further retry."""
 
     @classmethod
     def amend_schema(cls, definitions: dict[str, Any]) -> None:

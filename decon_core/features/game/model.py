@@ -86,7 +86,7 @@ def solve(game: Game) -> Solution:
     )
 
 
-# Of payoffs: where contamination pays exactly its costs, rounding must not decide.
+# Tolerance for payoffs: where contamination pays exactly its costs, rounding must not decide.
 _ROUNDING = 1e-12
 
 
@@ -117,7 +117,7 @@ def deterring_penalty(game: Game) -> float | None:
     touching = gamma * k / (kappa * (k - 1))
     if touching >= 1:
         return kappa - gamma
-    slope = k * touching ** (k - 1)  # of the probability of detection at that level
+    slope = k * touching ** (k - 1)  # slope of the probability of detection at that level
     return kappa / slope if slope else float("inf")  # without an entry cost a little always pays
 
 

@@ -28,7 +28,7 @@ CASES = {
 _NEVER = "none is enough"
 
 _N_PENALTIES, _N_GAINS = 36, 24
-_N_POINTS = 200  # of the curve
+_N_POINTS = 200  # points of the curve
 _BEYOND = 2.5  # the picture's penalties and gains go up to this multiple of the game's
 
 

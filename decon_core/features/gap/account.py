@@ -56,7 +56,7 @@ class ScoreGaps:
     averages: list[Average] = field(default_factory=list)
     rates: list[Rate] = field(default_factory=list)
     joins: list[JoinCount] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # on the chosen detectors
+    notes: list[str] = field(default_factory=list)  # notes on the chosen detectors
 
 
 _Row = tuple[str, float]  # verdict and score
@@ -130,7 +130,7 @@ class _Gathered:
         # Values of items that only the results have: by benchmark, split and index, then column.
         self.values: dict[tuple[str, str, int], dict[str, str]] = defaultdict(dict)
         self.groupings = groupings
-        self.columns: set[str] = set()  # of the rows
+        self.columns: set[str] = set()  # columns of the rows
         self._problems = problems
         self._seen: dict[tuple[Name, int], str] = {}
 

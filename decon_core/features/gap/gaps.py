@@ -11,7 +11,7 @@ import numpy as np
 from decon_core.decisions.statistics import Floats, interval, p_value
 from decon_core.features.results.items import GROUPS, JOINED, NEITHER
 
-# With fewer items on either side an interval means little: resampling ten items gives some
+# An interval of fewer items on either side means little: resampling ten items gives some
 # thousand different means, resampling five about a hundred.
 LEAST_ITEMS = 10
 
@@ -112,7 +112,7 @@ def seed_of(name: Name, text: str) -> str:
 
 
 def remark_on(leaked: Floats, clean: Floats) -> str:
-    """Return why there is no interval; empty if there is one."""
+    """Return why there is no interval; empty if there is an interval."""
     sides = (("leaked", leaked), ("clean", clean))
     few = [f"{scores.size} {name}" for name, scores in sides if scores.size < LEAST_ITEMS]
     if few:

@@ -32,7 +32,7 @@ from decon_core.wording import size
 
 MOST_TRAINING = 2000  # documents set aside
 _TRAINING_SHARE = 0.2  # and not more than this share of all
-_MOST_PLACES = 20  # of unreadable rows that are listed
+_MOST_PLACES = 20  # places of unreadable rows that are listed
 _SECONDS_BETWEEN_LINES = 10.0
 
 _log = logging.getLogger(__name__)
@@ -75,11 +75,11 @@ class DrawnDocuments:
 class _Job:
     """A shard to number, or some of its rows to read."""
 
-    number: int  # of the shard
+    number: int  # number of the shard
     shard: Shard
     source: Source
     seed: int
-    most: int = 0  # of the lowest numbers
+    most: int = 0  # how many of the lowest numbers are kept
     rows: tuple[int, ...] = ()
     columns: tuple[str, ...] = ()
 

@@ -66,12 +66,12 @@ def _slots(draws: _Draws) -> dict[str, object]:
     content = _content()
     terms, words = content["terms"], content["slots"]
     at = draws.below(len(terms))
-    one, other = terms[at], terms[(at + 1 + draws.below(len(terms) - 1)) % len(terms)]
+    term, other = terms[at], terms[(at + 1 + draws.below(len(terms) - 1)) % len(terms)]
     a, b = 2 + draws.below(40), 2 + draws.below(40)
     return {
-        **one,
+        **term,
         **{f"other_{key}": value for key, value in other.items()},
-        "Term": _capitalized(one["term"]),
+        "Term": _capitalized(term["term"]),
         "Other_term": _capitalized(other["term"]),
         "a": a,
         "b": b,

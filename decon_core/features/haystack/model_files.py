@@ -192,7 +192,7 @@ def _onnx_of_tokens(session: Any, tokenizer: Path, file: ModelFile, name: Scorer
 def _onnx_of_strings(session: Any, file: ModelFile, name: ScorerName) -> Score:
     (given,) = session.get_inputs()
     has_columns = len(given.shape) == 2
-    output = session.get_outputs()[-1].name  # of a classifier the probabilities, after the label
+    output = session.get_outputs()[-1].name  # a classifier's probabilities, which follow the label
 
     def score(texts: Sequence[str]) -> Floats:
         values = np.array([*texts], object)

@@ -12,10 +12,10 @@ from decon_core.wording import render
 _AT = {
     "margin": 24,
     "top": 104,
-    "strip": 24 + 170,  # where percentile 0 is
+    "strip": 24 + 170,  # place of percentile 0
     "strip_width": 480,
     "row": 36,
-    "head": 30,  # of a scorer's strips
+    "head": 30,  # heading of a scorer's strips
     "panel": 24 + 170 + 480 + 130,
     "panel_width": 300,
     "panel_height": 300,
@@ -25,7 +25,7 @@ _SLOT = 5.0  # two dots nearer than this are stacked
 _STACK = 13.0  # most pixels above or below the middle of a row
 _LONGEST_NAME = 24  # has room beside a strip
 _COLOURS = 6
-_FLOOR = 0.1  # lowest amplification with a place of its own; 0 is below it
+_FLOOR = 0.1  # lowest amplification that is drawn in its place; 0 is below it
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
@@ -92,7 +92,7 @@ def _dots(percentiles: Sequence[float], middle: float) -> list[tuple[float, floa
         slots[slot] = slots.get(slot, 0) + 1
         level = slots[slot] // 2
         levels.append(level if slots[slot] % 2 else -level)
-    most = max((abs(one) for one in levels), default=0)
+    most = max(map(abs, levels), default=0)
     step = min(2 * _RADIUS - 0.5, _STACK / most) if most else 0.0
     return [
         (_x(percentile), middle + step * level)

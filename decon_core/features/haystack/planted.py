@@ -36,7 +36,7 @@ class BenchmarkCount:
     """A benchmark with the numbers of its items that could be planted, and that were."""
 
     benchmark: str
-    n_items: int  # of splits that are not for training
+    n_items: int  # items of splits that are not for training
     n_without_answer: int
     n_planted: int
 

@@ -49,10 +49,11 @@ class Amplification:
     cut: float  # share of the documents to keep
     n_kept: int  # documents
     n_planted: int
-    planted_kept: float  # of equal scores at the cut, as many as expected by chance
-    share: float  # of the planted items that are kept
+    # Planted items kept; equal scores at the cut count as many as expected by chance.
+    planted_kept: float
+    share: float  # share of the planted items that are kept
     amplification: float  # this share over the share of the documents that are kept
-    low: float  # of the amplification: Wilson's 95 % interval of the share
+    low: float  # low end of the amplification: Wilson's 95 % interval of the share
     high: float
 
 

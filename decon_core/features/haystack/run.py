@@ -25,7 +25,7 @@ from decon_core.storage.store import Store
 
 # Changes whenever the same inputs would give other results.
 _VERSION = 1
-_LEFT_OUT = frozenset({"scorers", "model", "key_env"})  # of the settings in the key
+_LEFT_OUT = frozenset({"scorers", "model", "key_env"})  # settings that are not in the key
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Placing:
     median: float  # percentile
     low: float  # lowest percentile
     high: float
-    amplifications: tuple[Amplification, ...]  # by cut
+    amplifications: tuple[Amplification, ...]  # one for each cut
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ class Scored:
     n_ranked: int  # documents
     n_without_score: int  # documents, which are not ranked
     places: tuple[Place, ...]
-    placings: tuple[Placing, ...]  # of all benchmarks, then of each
+    placings: tuple[Placing, ...]  # placings of all benchmarks, then of each
 
 
 @dataclass(frozen=True)
 class Study:
     settings: Haystack
-    n_documents: int  # of the corpus, in the haystack
+    n_documents: int  # documents of the corpus in the haystack
     sources: tuple[SourceCount, ...]
     benchmarks: tuple[BenchmarkCount, ...]
     planted: tuple[PlantedItem, ...]

@@ -28,7 +28,7 @@ from decon_core.text.segments import canonical_words
 from decon_core.wording import counted
 
 _MOST_PROBLEMS = 20
-_FEWEST_WORDS = 5  # of a question that is looked for: shorter ones are in many documents
+_FEWEST_WORDS = 5  # words of a question that is looked for: shorter ones are in many documents
 
 
 @dataclass(frozen=True)

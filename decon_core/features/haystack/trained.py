@@ -17,8 +17,8 @@ Floats = npt.NDArray[np.float64]
 
 _N_FEATURES = 1 << 18
 _WORD = r"\w+|[^\w\s]"
-_MOST_CHARACTERS = 5_000  # of a text that are read, about a page and a half
-_DECIMALS = 6  # of a score: the last digits depend on the processor
+_MOST_CHARACTERS = 5_000  # characters of a text that are read, about a page and a half
+_DECIMALS = 6  # decimals of a score: the last digits depend on the processor
 
 
 def train(positive: Sequence[str], negative: Sequence[str]) -> Callable[[Sequence[str]], Floats]:

@@ -28,7 +28,7 @@ from decon_core.features.judge.settings import Judge
 
 _BUILT_IN = Path(__file__).with_name("judge_prompt.txt.j2")
 _FIELDS = ("reasoning", "match_type", "is_sd", "confidence")
-_ITEM, _TEXT = "\ue000item\ue001", "\ue000text\ue001"  # to see whether a template shows both
+_ITEM, _TEXT = "\ue000item\ue001", "\ue000text\ue001"  # show whether a template includes both
 
 _EXPECTED = "a jinja2 template that shows {{ item }} and {{ text }}"
 # What an answer has to be; `reasoning` comes first, so that a model reasons before it decides.
@@ -85,8 +85,8 @@ class Plan:
     copied: list[Annotation] = field(default_factory=list)  # answers to equal requests
     n_pairs: int = 0
     n_by_people: int = 0
-    n_answered: int = 0  # by the endpoint, before
-    without_text: Counter[str] = field(default_factory=Counter)  # by reason
+    n_answered: int = 0  # pairs that the endpoint answered before
+    without_text: Counter[str] = field(default_factory=Counter)  # pairs without a text, by reason
 
     @property
     def n_to_ask(self) -> int:
@@ -108,7 +108,7 @@ def plan_requests(
     """
     plan, by_people = Plan(), set(decided)
     known = {(line.pair, line.request) for line in annotations.lines if line.is_sd is not None}
-    asked: dict[str, int] = {}  # by digest: the number of its request
+    asked: dict[str, int] = {}  # number of the request of each digest
     for members in pairs:
         candidate = members[0]
         plan.n_pairs += 1
@@ -141,7 +141,7 @@ def _faults(value: Mapping[str, Any]) -> list[str]:
 
 
 def _judgement_in(_: Request, content: str) -> dict[str, Any]:
-    """Return the last valid judgement in an answer; raise UnusableAnswerError without one."""
+    """Return the last valid judgement in an answer; raise UnusableAnswerError if there is none."""
     judgement = last_object(content, _FIELDS, _faults)
     return {**judgement, "is_sd": bool(judgement["is_sd"])}
 

@@ -52,9 +52,7 @@ from decon_core.text.tokenizers import load_tokenizer
 
 # Changes whenever the same inputs would give other results.
 _VERSION = 2
-_OF_PLACE = (
-    *("source", "shard_name", "shard", "row", "doc_id", "start", "stop", "text", "weight"),
-)
+_OF_PLACE = ("source", "shard_name", "shard", "row", "doc_id", "start", "stop", "text", "weight")
 _TABLES = {"neighbours": NEIGHBOURS, "neighbour_similarity": SIMILARITY, "neighbour_sample": STRATA}
 _ABOUT = "about.json"
 NAME = "neighbours"  # stands for a detector
@@ -206,7 +204,7 @@ def _search(
 ) -> Iterator[Row]:
     """Compare all items with all paragraphs; yield the similarities by source and benchmark."""
     total, first = sum(shard.n_paragraphs for shard in sampled), 0
-    for stratum in strata:  # in the order of `sampled`
+    for stratum in strata:  # same order as `sampled`
         counts = np.zeros((len(items), len(EDGES)), np.int64)
         for benchmark in items:
             benchmark.nearest.start_source()

@@ -29,7 +29,7 @@ class Found(NamedTuple):
     """The nearest paragraphs, by item and rank."""
 
     items: Integers
-    ranks: Integers  # from 1
+    ranks: Integers  # ranks from 1
     places: Integers
     similarities: Floats
 

@@ -3,7 +3,7 @@
 Every document has a random number, determined by seed, shard and row. The sample of a source are
 its documents below a cut: the share asked for, or the cut that gives the size asked for (which is
 what reservoir sampling draws). So it does not depend on workers or order, and a larger sample
-contains a smaller one. Each shard's part is a file of its own, found again after a kill.
+contains a smaller one. Each shard's part is a separate file, found again after a kill.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def _cuts(jobs: Sequence[_Job], settings: Neighbours) -> dict[str, int]:
 
 def _sample(job: _Job) -> None:
     """Write the paragraphs of a shard's sampled documents."""
-    rows: list[tuple[Any, ...]] = []  # with the columns of `PARAGRAPHS`
+    rows: list[tuple[Any, ...]] = []  # same columns as `PARAGRAPHS`
     n = dict.fromkeys(("n_documents", "n_sampled", "n_without_paragraph", "n_unreadable"), 0)
     tokenizer, settings = load_tokenizer(job.tokenizer), job.settings
     for block in read_blocks(job.shard, job.source):

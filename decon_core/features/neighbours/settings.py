@@ -71,7 +71,7 @@ class Neighbours(Sample, FeatureTable):
 
     def checked(self, reader: SettingsReader) -> Neighbours:
         sources = reader.names["sources"]
-        of_sources = {f"neighbours.source.{name}": one for name, one in self.source.items()}
+        of_sources = {f"neighbours.source.{name}": sample for name, sample in self.source.items()}
         for where, sample in {"neighbours": self, **of_sources}.items():
             if sample.size and sample.share:
                 reader.wrong(where, "both 'size' and 'share'", "one of them")

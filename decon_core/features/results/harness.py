@@ -62,7 +62,7 @@ def read(path: Path) -> list[per_item.Results]:
         or per_item.text_at(config, "validation_split"),
     )
     not_numbers: Counter[str] = Counter()
-    texts_of: Counter[str] = Counter()  # of metrics of whole test sets
+    texts_of: Counter[str] = Counter()  # metrics of whole test sets
     scores_of = partial(_scores, not_numbers=not_numbers, texts_of=texts_of)
     per_item.add_samples(results, scores_of, _texts, _item)
     results.problems += _ignored_metrics(path, not_numbers)

@@ -51,9 +51,9 @@ class Item:
     instance_index: int
     config: str | None
     verdict: str
-    words: tuple[str, ...]  # of its canonical question
-    values: tuple[str | None, ...] = ()  # of the columns by which items are grouped
-    categories: tuple[str | None, ...] = ()  # of these values
+    words: tuple[str, ...]  # words of its canonical question
+    values: tuple[str | None, ...] = ()  # values of the columns by which items are grouped
+    categories: tuple[str | None, ...] = ()  # categories of these values
 
 
 class Items:

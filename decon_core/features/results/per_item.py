@@ -49,9 +49,9 @@ class Sample:
     scores: Mapping[str, float]
     filter: str = NO_FILTER  # how the answer was extracted from the model's output
     index: int | None = None
-    fingerprint: str | None = None  # of a record of the item
+    fingerprint: str | None = None  # fingerprint of a record of the item
     doc: Row = field(default_factory=dict)  # the item in the harness's form
-    columns: Row = field(default_factory=dict)  # of a table: those without a meaning of their own
+    columns: Row = field(default_factory=dict)  # columns of a table that have no meaning here
     texts: Texts = NO_TEXTS
 
 

@@ -112,7 +112,7 @@ def _with_first(text: str, change: Callable[[str], str]) -> str:
 
 
 def _may_go_first(clause: str, other: str) -> bool:
-    """Return whether no pronoun of a clause needs a word of the other one.
+    """Return whether no pronoun of a clause needs a word of the other clause.
 
     It does not if the other one begins with the same pronoun: "if she", "she".
     """

@@ -15,8 +15,17 @@ from typing import NamedTuple
 # Without effect on any argument: they take nothing from an iterator.
 _PURE_CALLS = frozenset({"len", "abs", "int", "float", "round", "bool", "ord", "chr", "range"})
 _COMPUTED = (
-    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Subscript, ast.Slice, ast.IfExp),
-    *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.Subscript,
+    ast.Slice,
+    ast.IfExp,
+    ast.operator,
+    ast.unaryop,
+    ast.boolop,
+    ast.cmpop,
 )
 _PLAIN = (ast.Constant, ast.Name, ast.List, ast.Tuple, ast.Dict, ast.expr_context)
 
@@ -41,20 +50,22 @@ def runs_of(tree: ast.Module) -> Iterator[list[ast.stmt]]:
         for name in ("body", "orelse"):
             block = getattr(node, name, None)
             if isinstance(block, list):
-                for is_movable, run in groupby(block, key=lambda one: _use(one) is not None):
+                for is_movable, run in groupby(
+                    block, key=lambda statement: _use(statement) is not None
+                ):
                     if is_movable and len(statements := list(run)) > 1:
                         yield statements
 
 
 def orders_matter(first: ast.stmt, second: ast.stmt) -> bool:
     """Return whether the order of two movable statements may matter, or they are equal."""
-    one, other = _use(first), _use(second)
-    if one is None or other is None or ast.dump(first) == ast.dump(second):
+    first_use, second_use = _use(first), _use(second)
+    if first_use is None or second_use is None or ast.dump(first) == ast.dump(second):
         return True
     return bool(
-        one.writes & (other.reads | other.writes)
-        or one.reads & other.writes
-        or (one.may_raise and other.may_raise)
+        first_use.writes & (second_use.reads | second_use.writes)
+        or first_use.reads & second_use.writes
+        or (first_use.may_raise and second_use.may_raise)
     )
 
 
@@ -82,7 +93,7 @@ def _targets(target: ast.expr, value: ast.expr) -> list[str]:
         case ast.Name(id=name), _:
             return [name]
         case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
-            names = [one.id for one in targets if isinstance(one, ast.Name)]
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
             return names if len(names) == len(targets) else []
         case _:
             return []

@@ -16,7 +16,7 @@ class ItemTexts:
     passage: str = ""
     question: str
     choices: tuple[str, ...] = ()
-    answer: str = ""  # of an item with choices: the right one
+    answer: str = ""  # the right choice, if the item has choices
 
     def __iter__(self) -> Iterator[str]:
         return iter((self.passage, self.question, *self.choices, self.answer))

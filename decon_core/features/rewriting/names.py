@@ -15,7 +15,7 @@ from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle
 from decon_core.features.rewriting.words import listed
 from decon_core.text import segments
 
-_WORD = re.compile(r"\w+")  # of "Ann's" the name alone
+_WORD = re.compile(r"\w+")  # matches the name alone in "Ann's"
 _CAPITALIZED = re.compile(r"\b[A-Z][a-z]+\b")
 # "Ann, Zubin and Bob": in a list of names all are names.
 _LIST = re.compile(r"\b[A-Z][a-z]+(?:, [A-Z][a-z]+)*,? (?:and|or) [A-Z][a-z]+\b")

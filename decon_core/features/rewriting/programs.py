@@ -70,7 +70,7 @@ def _rewritten(
     question = item.question if program.has_question else ""
     text = question + (item.answer if program.has_answer else "")
     tree = parsed(text)
-    if tree is None:  # for example, a program between sentences
+    if tree is None:  # such as a program between sentences
         return None
     edge = len(question)
     changes = [
@@ -94,7 +94,7 @@ def _rewritten(
 
 def _renamings(program: _Program, shuffle: Shuffle) -> Iterator[_Change]:
     """Yield every place of each name that can be renamed, with the new name."""
-    places: dict[str, list[Span]] = {}  # of each variable
+    places: dict[str, list[Span]] = {}  # places of each variable
     for node in ast.walk(program.tree):
         if isinstance(node, ast.Name | ast.arg):
             name = node.id if isinstance(node, ast.Name) else node.arg
@@ -152,7 +152,7 @@ def _fixed_names(tree: ast.Module) -> Iterator[str]:
             case ast.Global() | ast.Nonlocal():
                 yield from node.names
             case ast.JoinedStr():  # the places of its names differ between versions of Python
-                yield from (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+                yield from (child.id for child in ast.walk(node) if isinstance(child, ast.Name))
             case ast.Constant(value=str(text)):  # f(key=2) in the examples of a docstring
                 yield from re.findall(r"(\w+)\s*=(?!=)", text)
             case _:
@@ -205,7 +205,10 @@ def _units(program: _Program, run: Sequence[ast.stmt]) -> list[tuple[Span, Span]
 def _another_extension(run: Sequence[ast.stmt], shuffle: Shuffle) -> list[int] | None:
     """Return another order in which every statement follows those that it depends on."""
     n = len(run)
-    before = [{one for one in range(at) if orders_matter(run[one], run[at])} for at in range(n)]
+    before = [
+        {earlier for earlier in range(at) if orders_matter(run[earlier], run[at])}
+        for at in range(n)
+    ]
     free = [at for at in range(1, n) if at - 1 not in before[at]]
     if not free:
         return None

@@ -25,7 +25,7 @@ _LONGEST_COPY = 8  # words; the n-grams of `ngram_any` are no shorter
 _TRIES = 20
 _FEWEST_NAMES = 5
 
-# For benchmarks without names.
+# Names that are given to items of benchmarks without names.
 _NAMES = [
     "Aiko", "Bertram", "Chidi", "Dolores", "Emeka", "Farah",
     "Gustav", "Hanneke", "Iqbal", "Jovana", "Kwame", "Leocadia",

@@ -61,7 +61,7 @@ def mark(
         found, expected = ", ".join(unknown), f"detectors with a threshold: {', '.join(thresholds)}"
         raise InputError(Problem("calls, column 'detector'", found, expected))
     detectors = tuple(thresholds)
-    # In the order of the transformations; unknown ones are last.
+    # The order is that of the transformations; unknown ones are last.
     keys = zip(truth["transformation"], truth["grade"], strict=True)
     places = pl.Series([_ORDER.get(key, len(_ORDER)) for key in keys], dtype=pl.Int64)
     truth = truth.sort(places.alias("place"), *_ITEM, maintain_order=True)

@@ -18,9 +18,9 @@ _PLACES = {
     "panel_height": 150,
 }
 _GAP, _PANEL_GAP = 8, 62
-_DARK = 0.8  # from here on, white text is more readable
+_DARK = 0.8  # white text is more readable from here on
 _FLOORS = (0.95, 0.9, 0.8, 0.5, 0.0)  # lower ends of the panels: spreads precise curves
-_MAX_POINTS = 150  # of a curve, about
+_MAX_POINTS = 150  # points of a curve, about
 
 
 def svg(marks: Marks, *, shown_width: int | None = None) -> str:

@@ -22,7 +22,7 @@ from decon_core.text.segments import canonical_words
 Kind = Literal["plant", "hard_negative"]
 T = TypeVar("T")
 
-_MAX_HELD_OUT = 0.2  # of a benchmark's items
+_MAX_HELD_OUT = 0.2  # share of a benchmark's items
 _CANDIDATES = 5  # considered for each item to hold out
 _NEAR_N = 5  # words of an n-gram
 _NEAR_SHARE = 0.5  # share of its n-grams in one other question: a near duplicate

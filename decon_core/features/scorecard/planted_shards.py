@@ -133,7 +133,7 @@ def _cut(text: str, max_characters: int) -> str:
 
 @dataclass(frozen=True)
 class _Placed:
-    name: str  # of its shards
+    name: str  # name of its shards
     row: dict[str, Any]
     start: int
     stop: int

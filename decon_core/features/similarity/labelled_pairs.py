@@ -42,7 +42,7 @@ class LabelledPairs:
     originals: tuple[str, ...]
     others: tuple[str, ...]
     are_duplicates: Flags
-    kinds: tuple[str, ...]  # of pairs, in any words; empty where the file has none
+    kinds: tuple[str, ...]  # kinds of pairs, in any words; empty where the file has none
 
     def __len__(self) -> int:
         return len(self.originals)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from decon_core.features.similarity.embedders import Embedder
 
 PAGE_FILE, SCORES_FILE, VALUES_FILE = "pairs.md", "pairs.json", "pairs.csv"
-_FORMAT = 1  # of the JSON file; increased when a key gets another meaning
+_FORMAT = 1  # format of the JSON file; increased when a key gets another meaning
 
 Row = dict[str, Any]
 

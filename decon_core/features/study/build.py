@@ -101,8 +101,8 @@ class _Joined:
     """What an arm has of the items of the report, by what was measured."""
 
     scores: Mapping[_Key, dict[ItemId, float]]
-    counts: Mapping[_Key, dict[ItemId, Counts]]  # of translated segments
-    metrics: Mapping[str, CorpusMetric]  # that the counts belong to
+    counts: Mapping[_Key, dict[ItemId, Counts]]  # counts of translated segments
+    metrics: Mapping[str, CorpusMetric]  # metrics that the counts belong to
 
 
 def _effects(inputs: Inputs, arms: Sequence[ArmScores]) -> tuple[list[Effect], list[Problem]]:

@@ -43,7 +43,7 @@ _FORMS: Mapping[str, Callable[[Any], str]] = {
 
 
 def study_on_page(config: Config, store: Store) -> Addition | None:
-    """Return the section of the study that was built; None without one."""
+    """Return the section of the study that was built; None if there is none."""
     key = study_key(store) if config.table(Study) else ""
     return Addition(key, lambda: section_of(study_folder(store) / DATABASE)) if key else None
 

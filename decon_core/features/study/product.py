@@ -38,7 +38,7 @@ class Inputs:
     """A declared study, and where its inputs are."""
 
     study: Study
-    folder: Path  # of decon.toml: results are relative to it
+    folder: Path  # folder of decon.toml: results are relative to it
     store: Store
     blends: Sequence[Blend]
     recipes: Mapping[str, Recipe]  # read the raw rows that harnesses keep in their results
@@ -46,7 +46,7 @@ class Inputs:
 
 
 def study_inputs(config: Config, store: Store) -> Inputs | None:
-    """Return the inputs of the study that a configuration declares; None without one."""
+    """Return the inputs of the study that a configuration declares; None if there is none."""
     settings = config.table(Study)
     if settings is None:
         return None
@@ -77,7 +77,7 @@ def is_current(inputs: Inputs) -> bool:
 
 
 def study_key(store: Store) -> str:
-    """Return the key of the study that was built; empty without one."""
+    """Return the key of the study that was built; empty if there is none."""
     try:
         return str(read_json(study_folder(store) / SUMMARY).get("key", ""))
     except (FileNotFoundError, DamagedError):
@@ -108,7 +108,7 @@ def _content_at(path: Path, _size: int, _modified: int) -> str:
 
 
 def _state_of(report: Path) -> str:
-    """Return the state of a report, which is the same on every machine; empty without one.
+    """Return the state of a report, which is the same on every machine; empty if there is none.
 
     A report that is missing, damaged, or of an earlier version is made again before the study.
     """

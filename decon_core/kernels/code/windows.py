@@ -42,10 +42,10 @@ class Index(NamedTuple):
     names: Words64  # table of the names that count as themselves
     filter: Words64
     slots: Numbers  # hash table: number of a fingerprint, from 1
-    digests: Words64  # of each fingerprint
+    digests: Words64  # digest of each fingerprint
     posting_offsets: Integers
     posting_programs: Int32s
-    posting_weights: Integers  # in units of 2^-20, so that sums are exact
+    posting_weights: Integers  # units of 2^-20, so that sums are exact
     totals: Integers  # weight of all fingerprints of each program
     spans: Integers  # tokens of the longest window to look at
 

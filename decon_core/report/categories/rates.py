@@ -34,9 +34,9 @@ MICRO = "micro average"
 MACRO = "macro average"
 
 HEADS = (
-    *("benchmark", "split", "by", "category", "items", "leaked", "no answer", "review"),
-    *("not fully scanned", "leaked of checkable", "rate", "95 % interval", "of all items"),
-)
+    "benchmark", "split", "by", "category", "items", "leaked", "no answer", "review",
+    "not fully scanned", "leaked of checkable", "rate", "95 % interval", "of all items",
+)  # fmt: skip
 
 # Values of items that only the results have: by benchmark, split and instance_index, then column.
 ResultValues = Mapping[tuple[str, str, int], Mapping[str, str]]
@@ -61,7 +61,7 @@ class Rate:
     n_not_fully_scanned: int
     # None: the number of items is unknown, or none can be found. A macro average is of the
     # categories of which items can be found.
-    leak_rate: float | None  # of the items that can be found
+    leak_rate: float | None  # leak rate of the items that can be found
     low: float | None
     high: float | None
     at_least: float | None  # share of all items, if those that cannot be found did not leak
@@ -247,7 +247,10 @@ def rate_lines(rates: Sequence[Rate]) -> Iterator[tuple[str, ...]]:
         counts = (rate.n_items, rate.n_leaked, rate.n_no_answer, rate.n_review)
         n_not_scanned = rate.n_not_fully_scanned
         yield (
-            *(rate.benchmark, rate.split, rate.by, rate.category or average),
+            rate.benchmark,
+            rate.split,
+            rate.by,
+            rate.category or average,
             *(f"{n:,}" for n in counts),
             f"{n_not_scanned:,}" if n_not_scanned else "",
             "–"

@@ -57,7 +57,7 @@ def _settings(policy: Summary) -> str:
     """Return the settings that are not the default, and the detectors' thresholds, as TOML."""
     defaults = json.loads(json.dumps(asdict(Policy())))
     chosen = filter(None, map(find, policy.get("detectors", ())))
-    always = {"detectors", *(one.threshold.setting for one in chosen)}
+    always = {"detectors", *(detector.threshold.setting for detector in chosen)}
     lines = [
         f"{name} = {_toml(value)}"
         for name, value in sorted(policy.items())

@@ -38,10 +38,10 @@ _NO_ANSWER = ("item", "are found without the answer", "no-answer rate")
 class Limits:
     """Limits for a report; shares are from 0 to 1."""
 
-    max_rate: float | None = None  # of the items of every benchmark
+    max_rate: float | None = None  # limit for the items of every benchmark
     of_benchmark: Mapping[str, float] = field(default_factory=dict)  # instead of max_rate
     max_document_rate: float | None = None
-    max_no_answer_rate: float | None = None  # of the items of every benchmark
+    max_no_answer_rate: float | None = None  # limit for the items of every benchmark
     required: Sequence[str] = ()  # names of benchmarks; * matches anything
     assumed_clean: Sequence[str] = ()  # names of benchmarks whose items cannot all be found
     by: By = "point"  # upper: the upper end of the 95 % interval
@@ -88,7 +88,7 @@ class Case:
     n_leaked: int | None = None
     n_checkable: int | None = None  # items that a detector can find; all documents
     n_leaked_checkable: int | None = None  # those of them that leaked
-    rate: float | None = None  # of n_checkable
+    rate: float | None = None  # leaked share of n_checkable
     low: float | None = None
     high: float | None = None
     limit: float | None = None
@@ -108,8 +108,15 @@ class Case:
 
 # What a case takes over from the summary of its benchmark, under the same names.
 _IN_SUMMARY = (
-    *("n_leaked", "n_checkable", "n_leaked_checkable", "low", "high", "at_least", "at_most"),
-    *("n_no_answer", "no_answer_rate"),
+    "n_leaked",
+    "n_checkable",
+    "n_leaked_checkable",
+    "low",
+    "high",
+    "at_least",
+    "at_most",
+    "n_no_answer",
+    "no_answer_rate",
 )
 
 
@@ -301,7 +308,7 @@ def unread_lines(summary: Summary) -> Iterator[str]:
 
 def _unreadable(summary: Summary) -> Iterator[str]:
     # Lines of an imported report and unreadable whole shards are listed, but not counted by shard.
-    n_listed = sum(one["n_rows"] for one in summary["unreadable"])
+    n_listed = sum(entry["n_rows"] for entry in summary["unreadable"])
     n_counted = summary["corpus"]["n_unreadable"]
     if n := max(n_listed, n_counted or 0):
         yield f"{counted(n, 'row')} could not be read (pass with --allow-unreadable)"

@@ -1,7 +1,7 @@
 """A report as one JSON object: benchmarks, settings, findings, and what could not be detected.
 
 docs/publishing.md describes its keys. `SCHEMA` is incremented when a reader of the old form could
-misread the new one. An unknown number is null, never 0.
+misread the new meaning. An unknown number is null, never 0.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def score_bins(report: Path) -> list[Summary]:
 
 def _run(run: Summary, benchmarks: Sequence[Summary]) -> Summary:
     thresholds = json.loads(run["thresholds"] or "{}")
-    own = {one["benchmark"]: json.loads(one["thresholds"]) for one in benchmarks}
+    own = {benchmark["benchmark"]: json.loads(benchmark["thresholds"]) for benchmark in benchmarks}
     detectors = [
         {
             "detector": detector,

@@ -106,7 +106,7 @@ _TEXTS = ("item_text", "text", "why_no_text")
 
 
 def _judged_row(row: Mapping[str, Any], label: Label) -> Row:
-    names = {one.name for one in TABLES["judged_pairs"].schema}
+    names = {column.name for column in TABLES["judged_pairs"].schema}
     said = {**asdict(label), "judge": label.kind, "judged_by": label.by, "judged_at": label.at}
     said = {name: value for name, value in said.items() if value != ""}
     return {name: value for name, value in {**said, **row}.items() if name in names}

@@ -37,7 +37,7 @@ class Merged:
     n_changed: int = 0
     n_same: int = 0
     n_older: int = 0  # older than the current verdict: left out
-    n_unknown: int = 0  # of all: pairs that the report does not have
+    n_unknown: int = 0  # pairs that the report does not have
 
 
 def merge_verdicts(lines: Sequence[Line], current: Verdicts, known: Iterable[str]) -> Merged:

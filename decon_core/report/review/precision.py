@@ -20,7 +20,7 @@ class Tally:
     """The verdicts on the calls drawn from a stratum."""
 
     stratum: str
-    n_calls: int  # of the stratum, drawn or not
+    n_calls: int  # calls of the stratum, drawn or not
     n_leaks: int
     n_others: int  # template or common source
     n_unsure: int
@@ -49,9 +49,8 @@ class Precision:
 
 def tally(stratum: Stratum, verdicts: Verdicts) -> Tally:
     """Count the verdicts on the drawn calls of a stratum."""
-    drawn = [
-        one.verdict if (one := verdicts.by_pair.get(call.pair)) else None for call in stratum.drawn
-    ]
+    lines = [verdicts.by_pair.get(call.pair) for call in stratum.drawn]
+    drawn = [line.verdict if line else None for line in lines]
     return Tally(
         stratum=stratum.name,
         n_calls=stratum.n_calls,

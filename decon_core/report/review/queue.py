@@ -39,5 +39,5 @@ def without_verdict(pairs: Iterable[PairSummary], verdicts: Verdicts) -> list[Pa
 
 def pairs_of_calls(pairs: Iterable[PairSummary], calls: Sequence[Call]) -> list[PairSummary]:
     """Return the pairs of the calls, each once, in the order of the calls."""
-    known = {one.pair: one for one in pairs}
+    known = {pair.pair: pair for pair in pairs}
     return [known[pair] for pair in dict.fromkeys(call.pair for call in calls) if pair in known]

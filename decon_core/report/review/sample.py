@@ -48,7 +48,7 @@ def draw(calls: Sequence[Call], n: int, *, by: Sequence[str], seed: int = 0) -> 
     """Draw `n` calls, or all if there are fewer; return the strata sorted by name."""
     groups: dict[str, list[Call]] = {}
     for call in calls:
-        name = ", ".join(STRATA[one](call) for one in by) or "all"
+        name = ", ".join(STRATA[key](call) for key in by) or "all"
         groups.setdefault(name, []).append(call)
     strata = _pool_smallest(groups, max(1, n // _LEAST))
     sizes = {name: len(members) for name, members in strata.items()}

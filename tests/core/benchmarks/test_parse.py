@@ -265,7 +265,7 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
         ),
         (
             "a: {hf_path: x, splits: [t], prompt: s, target_language: English}",
-            "a.target_language: found 'English'; expected source and target beside it. Remove it.",
+            "a.target_language: found 'English'; expected source and target, too. Remove it.",
         ),
         ("a: {hf_path: x, splits: [t], source: s}", "a: found no 'target'; expected a field for"),
         (

@@ -83,7 +83,7 @@ def test_all_that_is_wrong_is_told_at_once():
         ({"control_of": "nobody"}, "nobody"),
         ({}, "nothing"),
         ({"control_of": "spans"}, "'spans'"),
-        ({"control_of": "clean", "sources": ["web"]}, "sources, leaks or licenses of its own"),
+        ({"control_of": "clean", "sources": ["web"]}, "sources, leaks or licenses"),
     ],
 )
 def test_a_control_is_one_of_a_treatment_and_differs_in_nothing_else(control, found):

@@ -125,7 +125,7 @@ store = Store(Path(sys.argv[1]))
 with (
     atomic_path(store.report) as file,
     atomic_path(store.mixture("m", "p"), drafts=store.drafts) as folder,
-    draft_folder(store.drafts, "self-tests") as self-tests,
+    draft_folder(store.drafts, "self-tests"),
     store.locked_shard("scan", "shard"),
 ):
     file.write_bytes(b"half")

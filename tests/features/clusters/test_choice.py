@@ -112,7 +112,7 @@ def test_a_store_that_nodes_cannot_reach_is_refused(tmp_path, engine, store, exp
 def test_a_machine_without_slurm_or_ray_is_told_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     slurm = SlurmEngine(Slurm(), tmp_path / "drafts", tmp_path / "logs")
-    with pytest.raises(EngineError, match="no sbatch, squeue, scancel on the PATH"):
+    with pytest.raises(EngineError, match="not on the PATH: sbatch, squeue, scancel"):
         results_of(run_jobs(double, [Job(1)], workers=1, engine=slurm))
     assert not (tmp_path / "drafts").exists()
     monkeypatch.setitem(sys.modules, "ray", None)

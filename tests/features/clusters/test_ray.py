@@ -140,7 +140,7 @@ def test_a_job_that_kills_its_worker_is_named_and_others_go_on(engine, tmp_path,
     error = found.pop(1)
     assert found == {number: 2 * number for number in (0, *range(2, 6))}
     assert isinstance(error, CorpusError)
-    assert "shard-1: found a worker that died 3 times" in str(error)
+    assert "shard-1: a worker died 3 times" in str(error)
     assert "/logs/worker-" in str(error)
     assert len(jobs[1].began.read_text().splitlines()) == 3
     assert (engine.counts.n_done, engine.counts.n_failed) == (5, 1)

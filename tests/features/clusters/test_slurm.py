@@ -90,7 +90,7 @@ def test_a_job_that_kills_its_worker_or_its_task_is_named_and_others_go_on(slurm
     error = found.pop(1)
     assert found == {number: 2 * number for number in (0, *range(2, 8))}
     assert isinstance(error, CorpusError)
-    assert "shard-1: found a worker that died 3 times" in str(error)
+    assert "shard-1: a worker died 3 times" in str(error)
     log = Path(re.search(r"the log of the worker: (\S+)", str(error))[1])
     assert log.parent == tmp_path / "logs"
     assert log.is_file()

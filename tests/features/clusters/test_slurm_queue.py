@@ -18,7 +18,7 @@ from decon_core.features.clusters.slurm_queue import TaskState
 from decon_core.features.clusters.task_files import EventWriter, TaskFiles
 from tests.core.execution.jobs import Job, double, results_of
 
-REFUSAL = EngineError(Problem("sbatch", "the controller is busy", "a job that Slurm accepts"))
+REFUSAL = EngineError(Problem("sbatch", "Slurm refused the job: the controller is busy"))
 COMPLETED = TaskState("COMPLETED", "n1")
 LOST = TaskState("NODE_FAIL", "n1")
 
@@ -154,7 +154,7 @@ def test_the_first_submission_is_not_repeated(queue, tmp_path):
 
 def test_tasks_that_end_at_once_everywhere_end_the_run(queue, tmp_path):
     made = queue([failed_on("n1"), failed_on("n2")])
-    with pytest.raises(EngineError, match="3 tasks that ended before their first job"):
+    with pytest.raises(EngineError, match="3 tasks ended before their first job"):
         run(engine_in(tmp_path))
     assert made.n_submissions == 1
 

@@ -13,7 +13,7 @@ from decon_core.features.scorecard.edits import (
 )
 from decon_core.features.scorecard.edits.edit import Edit
 
-# In the order of the report.
+# The report lists them in this order.
 TRANSFORMATIONS: tuple[Edit, ...] = (
     *surface.EDITS,
     *markup.EDITS,

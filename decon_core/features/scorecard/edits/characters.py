@@ -30,7 +30,7 @@ _COMMANDS = (
 def _of_words(
     change: Callable[[Random, str], str], *, is_whole: bool = False
 ) -> Callable[[Material], str | None]:
-    """Return an edit of one word in five, at least one.
+    """Return an edit of a fifth of the words, of at least a single word.
 
     `change` gets the word if `is_whole`, else the rest of it from a random position on.
     """
@@ -77,7 +77,7 @@ _CHANGES = {
     "Markdown links": _formatted(*_LINKS),
     "LaTeX commands": _formatted(*_COMMANDS),
     "escape sequences in words": _of_words(lambda _, rest: f"\\u{ord(rest[0]):04x}{rest[1:]}"),
-    # In lines, with typographic signs, without the quotes.
+    # Lines with typographic signs, without the quotes.
     "JSON string": of_text(lambda text: json.dumps(typeset(wrapped(72, text)))[1:-1]),
 }
 EDITS = tuple(Edit("obfuscated", grade, apply) for grade, apply in _CHANGES.items())

@@ -110,7 +110,7 @@ def name_spans(text: str, lexicon: Lexicon) -> list[segments.Span]:
 
 
 def clues_shuffled(m: Material) -> str | None:
-    """Shuffle the sentences of the passage, and of the question except its last one."""
+    """Shuffle the sentences of the passage, and of the question except its last sentence."""
     question = segments.sentences(m.item.question)
     clues = _shuffled(question[:-1], m.rng)
     passage = _shuffled(segments.sentences(m.item.passage or ""), m.rng)

@@ -29,17 +29,17 @@ AVERAGE = "average"
 # What an interval rests on.
 Basis = Literal["same items", "items", "standard errors", "benchmarks", ""]
 
-# With fewer, an interval means little.
+# An interval of fewer items means little.
 LEAST_ITEMS = 10
 # Arms are compared on their common items if these are at least so much of the larger set; with
 # fewer, two groups of all items tell more.
 _LEAST_SHARED = 0.5
-_LEAST_BENCHMARKS = 3  # that an interval of their average can rest on
+_LEAST_BENCHMARKS = 3  # benchmarks that an interval of their average can rest on
 # Words in names of metrics of which less is better.
 _ERRORS = frozenset(
     ("perplexity", "ppl", "bits", "nll", "loss", "brier", "error", "ter", "wer", "cer")
 )
-_Z = 1.959963984540054  # of the normal distribution, for 95 %
+_Z = 1.959963984540054  # quantile of the normal distribution, for 95 %
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +50,15 @@ class Difference:
     benchmark: str  # or the name of a group, or AVERAGE
     metric: str
     filter: str
-    n_benchmarks: int | None  # of an average
+    n_benchmarks: int | None  # benchmarks of an average
     n: int | None  # items
     score: float
-    baseline: float | None  # on the items that are compared
+    baseline: float | None  # the baseline's score on the items that are compared
     difference: float | None
     low: float | None = None
     high: float | None = None
     p: float | None = None
-    stderr: float | None = None  # of the difference
+    stderr: float | None = None  # standard error of the difference
     basis: Basis = ""
     remark: str = ""
 

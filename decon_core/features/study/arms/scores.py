@@ -34,7 +34,7 @@ class Scores:
 
     by_item: Mapping[ItemKey, float] = field(default_factory=dict)
     aggregate: Aggregate | None = None
-    segments: Segments | None = None  # of a score of the whole test set
+    segments: Segments | None = None  # segments of a score of the whole test set
 
     @property
     def mean(self) -> float:
@@ -57,11 +57,11 @@ class ArmScores:
 
     arm: Arm
     scores: Mapping[Measure, Scores]
-    results: Sequence[Results]  # by item
+    results: Sequence[Results]  # results by item
     problems: list[Problem]
     others: list[str]  # files without results
     earlier: list[str]  # files of runs that were repeated later
-    part_of: Mapping[str, frozenset[str]]  # of benchmarks that are parts of others, those others
+    part_of: Mapping[str, frozenset[str]]  # benchmarks that are parts of others, with those others
 
 
 def read_arms(study: Study, folder: Path) -> list[ArmScores]:

@@ -63,7 +63,7 @@ class _Compared:
     """An effect, and the differences that its contrasts are drawn from."""
 
     effect: Effect
-    differences: Floats  # of the items; of a whole test set, of the sets drawn from it
+    differences: Floats  # differences of the items; for a whole test set, of the sets drawn from it
 
 
 def effects(

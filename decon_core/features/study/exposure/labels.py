@@ -28,7 +28,7 @@ class Label(NamedTuple):
     """How an item was exposed."""
 
     exposure: str
-    form: str = ""  # of what was planted; the rest likewise
+    form: str = ""  # form of what was planted; the rest likewise
     copies: str = ""
     when: str = ""
 

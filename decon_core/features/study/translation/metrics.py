@@ -19,7 +19,7 @@ from decon_core.features.study.settings import CorpusMetricName, TokenizerName, 
 Floats = npt.NDArray[np.float64]
 Counts = tuple[int, ...]
 
-_ORDERS = 4  # of n-grams of words, as everywhere
+_ORDERS = 4  # up to 4-grams of words, as everywhere
 
 
 class CorpusMetric(Protocol):
