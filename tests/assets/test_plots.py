@@ -44,7 +44,7 @@ def rate(benchmark, n_leaked, n_items=100):
 def test_the_highest_rate_comes_first_and_bars_are_as_long_as_rates_are_high():
     picture = drawn(leak_rates([rate("few", 10), rate("<many>", 40), rate("unknown", 0, 0)]))
     said = texts(picture)
-    assert said == ["<many>", "40.0%  (40 of 100)", "few", "10.0%  (10 of 100)"]
+    assert said == ["<many>", "40.0 %  (40 of 100)", "few", "10.0 %  (10 of 100)"]
     first, second = bars(picture, "#c4473a")
     assert first["width"] == pytest.approx(4 * second["width"], abs=0.2)
 

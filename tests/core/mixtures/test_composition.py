@@ -43,9 +43,13 @@ def test_the_shares_of_a_published_composition_are_found_again():
     assert [row[1] for row in rows][:4] == [
         *("FineWeb-Edu", "RP-FR Hi-Head", "The Stack", "TxT360 Non-CC"),
     ]
-    assert shares["FineWeb-Edu"] == "29.5%"
-    assert shares["RP-FR Hi-Head"] == "16.7%"
-    assert {kind: shares[kind] for kind in NAIVE} == {"en": "51.7%", "fr": "33.9%", "code": "14.4%"}
+    assert shares["FineWeb-Edu"] == "29.5 %"
+    assert shares["RP-FR Hi-Head"] == "16.7 %"
+    assert {kind: shares[kind] for kind in NAIVE} == {
+        "en": "51.7 %",
+        "fr": "33.9 %",
+        "code": "14.4 %",
+    }
     assert rows[-3:][0][4] == "775,930"  # the table: 775.9 billion
 
 
@@ -65,8 +69,8 @@ def test_a_source_without_a_label_that_others_have_is_not_declared():
 def test_a_source_that_a_phase_does_not_draw_from_has_a_row_with_nothing():
     phases = [{"a": Amount(1, 10)}, {"a": Amount(1, 10), "b": Amount(1, 30)}, {}]
     assert phase_rows(phases, {}) == [
-        ["source", "b", "0", "0.0%", "30", "75.0%", "0", "–", "30", "60.0%"],
-        ["source", "a", "10", "100.0%", "10", "25.0%", "0", "–", "20", "40.0%"],
+        ["source", "b", "0", "0 %", "30", "75.0 %", "0", "–", "30", "60.0 %"],
+        ["source", "a", "10", "100.0 %", "10", "25.0 %", "0", "–", "20", "40.0 %"],
     ]
     assert len(phase_heads(3)) == len(phase_rows(phases, {})[0])
 
@@ -118,12 +122,12 @@ def test_a_card_and_the_report_have_the_composition_by_source_and_label(place):
         future.result()
     card = (place.bench.store.mixtures("all") / CARD).read_text()
     rows = [
-        "| source | web | 3 | 75.0% | 60 | 60.0% |",
-        "| source | books | 1 | 25.0% | 40 | 40.0% |",
-        "| kind | web | 3 | 75.0% | 60 | 60.0% |",
-        "| kind | not declared | 1 | 25.0% | 40 | 40.0% |",
-        "| language | en | 3 | 75.0% | 60 | 60.0% |",
-        "| language | not declared | 1 | 25.0% | 40 | 40.0% |",
+        "| source | web | 3 | 75.0 % | 60 | 60.0 % |",
+        "| source | books | 1 | 25.0 % | 40 | 40.0 % |",
+        "| kind | web | 3 | 75.0 % | 60 | 60.0 % |",
+        "| kind | not declared | 1 | 25.0 % | 40 | 40.0 % |",
+        "| language | en | 3 | 75.0 % | 60 | 60.0 % |",
+        "| language | not declared | 1 | 25.0 % | 40 | 40.0 % |",
     ]
     assert "\n".join(rows) in card
     assert verify(builder, PARQUET).problems == []

@@ -39,6 +39,7 @@ from decon_core.scan.scanner import scan_packs
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.compression import create
 from decon_core.storage.files import read_json, write_json
+from decon_core.wording import percent
 from tests.core.conftest import DECON
 from tests.core.places import build_mixture, faults_in, manifest_of, removed_in
 from tests.uncompiled import fewer
@@ -745,8 +746,10 @@ def test_a_card_says_what_the_mixture_is_and_what_it_lost(place):
     n_tokens = 7 * 40 + 38
     assert f"| web | 9 | 6 | {n_tokens + 38} | 240 |" in card
     assert "leak: 2; license: 1" in card
-    assert f"| detector decon | 2 | {2 / 9:.4%} | 76 | {76 / (n_tokens + 38):.4%} |" in card
-    assert f"| benchmark quiz | 2 | {2 / 9:.4%} |" in card
+    assert (
+        f"| detector decon | 2 | {percent(2 / 9)} | 76 | {percent(76 / (n_tokens + 38))} |" in card
+    )
+    assert f"| benchmark quiz | 2 | {percent(2 / 9)} |" in card
     assert f"| quiz | {place.versions[0].fingerprint} |" in card
     assert "| decon | 0.8 |" in card
     assert json.loads(manifest_of(place.build(mixture)).read_text())["term_weights"] in card

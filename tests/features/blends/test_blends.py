@@ -39,6 +39,7 @@ from decon_core.report.build import build_report
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.files import read_json, write_json
+from decon_core.wording import percent
 from tests.core.conftest import DECON
 from tests.core.places import CLEAN, Place, build_mixture, faults_in, manifest_of
 
@@ -188,8 +189,8 @@ def test_a_card_has_the_composition_of_every_phase_and_of_all_by_the_labels_of_t
     card = (folder / CARD).read_text()
     for by, name in (("source", "chat"), ("kind", "CHAT")):
         n = drawn["chat"]
-        share, of_all = f"{n / n_second:.1%}", f"{n / (n_first + n_second):.1%}"
-        assert f"| {by} | {name} | 0 | 0.0% | {n:,} | {share} | {n:,} | {of_all} |" in card
+        share, of_all = percent(n / n_second), percent(n / (n_first + n_second))
+        assert f"| {by} | {name} | 0 | 0 % | {n:,} | {share} | {n:,} | {of_all} |" in card
     assert verify_blend(blender, blend).problems == []
 
 
@@ -222,7 +223,7 @@ def test_a_composition_is_of_what_a_blend_holds_with_the_items_as_a_row_of_their
     card = (folder / CARD).read_text().split("## Composition")[1].split("##")[0]
     rows = [line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("| ")]
     found = {(row[0], row[1]): (row[-2], row[-1]) for row in rows[2:]}
-    assert found == {key: (f"{n:,}", f"{n / whole:.1%}") for key, n in n_by_value.items()}
+    assert found == {key: (f"{n:,}", percent(n / whole)) for key, n in n_by_value.items()}
     build_report(blender.builder, additions=[addition_of(blender)])
     with duckdb.connect(str(place.bench.store.report), read_only=True) as connection:
         query = "SELECT phase, label, value, n_tokens, share_of_tokens FROM composition_by_blend"

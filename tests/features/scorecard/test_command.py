@@ -107,7 +107,7 @@ def test_the_tables_are_printed_and_progress_is_told_apart(tmp_path, capsys):
     assert main([*command, "--detectors", "decon,exact", "--out", str(tmp_path / "card")]) == 0
     said = capsys.readouterr()
     heads = [line.split() for line in said.out.splitlines() if "grade" in line]
-    assert heads == [["transformation", "grade", "n", "decon", "exact", "no answer"]]
+    assert heads == [["transformation", "grade", "n", "decon", "exact", "no", "answer"]]
     assert str(tmp_path / "card" / "scorecard.md") in said.out
     assert "plantings" in said.err
     assert "plantings" not in said.out
