@@ -631,7 +631,7 @@ def test_of_fifty_thousand_pairs_a_bounded_number_of_rows_is_drawn(show, large):
     """
     page = show(large)
     opened = page.evaluate("performance.now()") / 1000
-    expect(page.locator("#notes")).to_contain_text("the first 50,000 of 51,000 pairs")
+    expect(page.locator("#notes")).to_contain_text("This page has 50,000 of 51,000 pairs")
     page.get_by_role("link", name="Pairs").click()
     assert found(page) == 50_000
     assert rows(page).count() < 60
@@ -775,6 +775,7 @@ def test_what_was_said_outlives_the_report_it_was_said_of(show, tmp_path):
     key = "a1" * 8
     pair = {"pair": key, "fingerprint": "f1" * 8, "detectors": "decon", "score": 0.9}
     page = show(write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=[pair]), "#pairs")
+    expect(rows(page).first).to_be_visible()
     for pressed in ("j", "t"):
         page.keyboard.press(pressed)
     expect(page.locator("#n-verdicts")).to_have_text("1")
