@@ -88,7 +88,7 @@ def scan(
     ),
     messages: str | None = optional("read only this conversation, instead of --text", "PATH"),
     layout: str | None = optional(
-        "read all rows as this layout, as openai_chat (docs/layouts.md); by default it is "
+        "read all rows as this layout, such as openai_chat (docs/layouts.md); by default it is "
         "recognised row by row",
         "NAME",
     ),
@@ -162,11 +162,11 @@ def scan(
     layouts, reference answers and the like are hidden from a model; matches there have slot_kind
     "hidden". With these options, other text of at least 8 words is counted by path as not read.
 
-    Links to folders are followed. What is no shard is listed in OUT/skipped.jsonl with the reason:
-    files of other formats, links that lead nowhere, fifos, folders that cannot be opened. Set aside
-    on purpose, so without effect on the exit code, are names that begin with _ or a dot, metadata
-    of data sets (README.md, LICENSE, dataset_info.json, state.json), caches (cache-*.arrow), and
-    what lies beside the files of a glob.
+    Links to folders are followed. What is not a shard is listed in OUT/skipped.jsonl with the
+    reason: files of other formats, links that lead nowhere, fifos, folders that cannot be opened.
+    Set aside on purpose, so without effect on the exit code, are names that begin with _ or a dot,
+    metadata of data sets (README.md, LICENSE, dataset_info.json, state.json), caches
+    (cache-*.arrow), and what lies beside the files of a glob.
 
     With --sample every row is read, but only the documents of the sample are searched, so that a
     scan takes a fraction of the time. OUT/sample.csv has the estimates for the whole corpus, with
@@ -178,9 +178,9 @@ def scan(
       1  a file was not scanned: it, or every row of it, could not be read (all others were scanned;
          the message names the fields that it has); or no document is long enough to be searched
       3  something leaked, with --fail-on-leak
+      6  no item can be found by the chosen detectors, so nothing is known of any
       4  not every row was read, or not every text of the rows, or a file, folder or link was
          skipped; --allow-unreadable, --allow-unread and --allow-skipped let these pass
-      6  no item can be found by the chosen detectors, so nothing is known of any
       0  every row (with --sample: of the sample) was scanned, whether or not something leaked
 
     The line before the next steps says how much was not scanned, in files, bytes, rows and paths;

@@ -20,6 +20,7 @@ Say = Callable[[str], None]  # prints a line
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _WIDTH = 60  # widest column
 _GAP = "  "  # space between columns
+_LONGEST_INTERVAL = 24
 _DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"[-+<~ ]*[\d.,]+(e-?\d+)?( %)?|–|")
 # Colours of cells that are neither empty nor zero, by the head of their column.
@@ -117,7 +118,8 @@ class _Column:
         self.is_number = all(map(_NUMBER.fullmatch, self.cells))
         self.tones = [_TONES.get(head, "") if _is_something(value) else "" for value in values]
         # Only texts wrap, at spaces: never "4 of 24", nor an interval.
-        may_wrap = not any(map(_DIGIT.search, self.cells))
+        short = [cell for cell in self.cells if _width(cell) <= _LONGEST_INTERVAL]
+        may_wrap = not any(map(_DIGIT.search, short))
         words = [word for cell in self.cells for word in cell.split()] if may_wrap else self.cells
         self.least_width = max(map(_width, (*head.split(), *words)), default=0)
         self.width = max(map(_width, (head, *self.cells)))

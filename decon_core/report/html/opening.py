@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def opening(facts: Facts, scanned: Scanned | None = None) -> dict[str, Any]:
                 "leaked": _leaked_of(
                     row["n_leaked_checkable"], row["n_checkable"], row["n_leaked"]
                 ),
-                "source": shown(row["place"]) if row["place"] else "–",
+                "source": _place(row),
                 "open": row["n_no_answer"] + row["n_review"],
             }
             for row in ranked[:_MOST_RANKED]
@@ -52,6 +52,13 @@ def opening(facts: Facts, scanned: Scanned | None = None) -> dict[str, Any]:
         "left_out": f"{counted(n_left, 'more benchmark')}" if n_left else "",
         "next": [*steps],
     }
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    """Return where most of the leaked items are, and how many of them."""
+    if not row["place"]:
+        return "–"
+    return f"{shown(row['place'])} ({count(row['n_in_place'])} of {count(row['n_leaked'])})"
 
 
 def _tone(facts: Facts) -> str:
@@ -94,7 +101,7 @@ def _leaked(facts: Facts) -> str:
 def _items(facts: Facts) -> str:
     n_checkable, n_items = facts.totals["n_checkable"], facts.totals["n_items"]
     items = counted(n_checkable, "item")
-    return items if n_checkable == n_items else f"{items} that can be checked"
+    return items if n_checkable == n_items else counted(n_checkable, "checkable item")
 
 
 def _worst(ranked: Rows) -> str:
@@ -104,7 +111,7 @@ def _worst(ranked: Rows) -> str:
     if len(ranked) == 1 or not worst["rate"]:
         return f"They are {source}." if source else ""
     leaked = _leaked_of(worst["n_leaked_checkable"], worst["n_checkable"], worst["n_leaked"])
-    parts = [f"Worst: {shown(worst['benchmark'])}", leaked, source]
+    parts = [f"Highest rate: {shown(worst['benchmark'])}", leaked, source]
     return f"{', '.join(filter(None, parts))}."
 
 
@@ -125,7 +132,7 @@ def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
         kept, whole = mixture["n_documents_out"], mixture["n_documents_in"]
         name = shown(mixture["mixture"])
         documents = f"{count(kept)} of {counted(whole, 'document')}"
-        text = f"Train on the clean data, {documents} in mixtures/{name}"
+        text = f"Verify the clean data in mixtures/{name} ({documents}), then train on it"
         yield {"text": text, "command": f"decon-assets mixture verify {name}"}
     if facts.totals["n_leaked"] and not facts["mixtures"]:
         yield {"text": "Remove the leaks: add a [[mixture]]", "command": "decon-assets run"}
@@ -141,7 +148,7 @@ def _after_scan(facts: Facts, scanned: Scanned) -> Iterator[dict[str, Any]]:
         command = f"decon-assets review --report {database} --verdicts verdicts.jsonl"
         yield {"text": text, "filter": {"call": "review"}, "command": command}
     if facts.totals["n_leaked"]:
-        text = "Write the corpus without the leaks"
-        yield {"text": text, "command": "decon-assets init --corpus … --evals …"}
+        command = "decon-assets init --corpus CORPUS --evals EVALS && decon-assets run"
+        yield {"text": "Remove the leaks", "command": command}
     command = f"decon-assets check --report {folder} --max-rate 0.01"
     yield {"text": _CHECK, "command": command}

@@ -115,7 +115,7 @@ def headlines(facts: Facts) -> list[dict[str, str]]:
     ]
     if n_review := totals["n_review_documents"]:
         note = f"similar text: {_of(n_review, n_documents)}"
-        rows.insert(4, (n_review, "more need review", note))
+        rows.insert(4, (n_review, "more documents need review", note))
     return [
         {"value": "–" if n is None else count(n), "name": name, "note": note}
         for n, name, note in rows
@@ -200,16 +200,16 @@ def _leak_rates(built: Section, facts: Facts) -> Section:
     words = []
     if rows:
         words.append(
-            "Each dot is the share of leaked items among those of a benchmark and split that can "
-            "be found, the line its 95 % Wilson interval: for items like these, and for no others."
+            "Each dot is the share of the checkable items of a benchmark and split that leaked, "
+            "the line its 95 % Wilson interval. Neither says anything about other items."
         )
     if facts.n_unknown:
         words.append(
-            "Of the items that no detector can find and that were not found, none or all may have "
-            "leaked: the last two columns of the table are the shares of all items in these cases."
+            "Items that cannot be checked may have leaked or not: the last two columns of the "
+            "table are the shares of all items if none or all of them did."
         )
     if len(rows) < len(facts["benchmarks"]):
-        words.append("Without a known number of items that can be found there is no share.")
+        words.append("There is no share where the number of checkable items is unknown.")
     if (n := len(rows)) > charts.MOST_LINES:
         words.append(f"The figure shows the highest {charts.MOST_LINES} of {n}; the table all.")
     choices = [Choice(ALL, [charts.rates(rows)])] if rows else []

@@ -279,7 +279,7 @@ def test_a_near_miss_tells_what_it_lacks_to_be_a_leak(ask, capsys):
     assert entry["missing"], entry
     assert any("needed" in one for one in entry["missing"])
     assert main(["why", "s3-1"]) == 0
-    told = f"missing for a leak by score: {'; '.join(entry['missing'])}"
+    told = f"not a leak by score, as it lacks: {'; '.join(entry['missing'])}"
     assert told in capsys.readouterr().out
     (leak,) = ask("s1-1")
     assert leak["found"][0]["missing"] == []

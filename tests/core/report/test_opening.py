@@ -29,8 +29,9 @@ RANKED = [
         "low": 0.1,
         "high": 0.6,
         "place": "web",
+        "n_in_place": 2,
     },
-    {**COUNTS, **CLEAN, "benchmark": "poll", "place": None},
+    {**COUNTS, **CLEAN, "benchmark": "poll", "place": None, "n_in_place": None},
 ]
 MIXTURE = {"mixture": "clean", "n_documents_in": 1_200, "n_documents_out": 1_190}
 
@@ -45,9 +46,9 @@ def opened(*, notice="", ranked=RANKED, mixtures=(), **totals):
     return opening(Facts(results, None, {}, None, notice))
 
 
-MOSTLY = "3 of 18 items that can be checked leaked (16.7 %). They are mainly from web."
+MOSTLY = "3 of 18 checkable items leaked (16.7 %). They are mainly from web."
 WAITING = "2 items need review."
-GREEN = "No leak: none of the 18 items that can be checked is in the documents."
+GREEN = "No leak: none of the 18 checkable items is in the documents."
 LEAKED = {"n_leaked": 3, "n_leaked_checkable": 3}
 
 
@@ -57,7 +58,7 @@ LEAKED = {"n_leaked": 3, "n_leaked_checkable": 3}
         (
             LEAKED | {"n_items": 18},
             "leaked",
-            "3 of 18 items leaked (16.7 %). Worst: quiz, 3 of 9, mainly from web.",
+            "3 of 18 items leaked (16.7 %). Highest rate: quiz, 3 of 9, mainly from web.",
         ),
         (
             {**LEAKED, "ranked": RANKED[:1]},
@@ -126,7 +127,7 @@ def test_next_are_what_is_missing_the_review_the_clean_data_and_the_check():
     assert steps(notice="1 shard is missing", n_review_pairs=1, mixtures=[MIXTURE], **LEAKED) == [
         "Scan what is missing",
         "Review 1 doubtful finding",
-        "Train on the clean data, 1,190 of 1,200 documents in mixtures/clean",
+        "Verify the clean data in mixtures/clean (1,190 of 1,200 documents), then train on it",
         check,
     ]
     (step, _) = opened(mixtures=[MIXTURE])["next"]

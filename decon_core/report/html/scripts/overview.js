@@ -23,8 +23,9 @@ function showOverview(overview, run) {
 function showOpening({ tone, verdict, ranked, left_out, next }) {
   element("summary").textContent = verdict.replaceAll(" %", "\u00a0%");
   element("summary").className = `is-${tone}`;
-  const most = Math.max(...ranked.map(({ high }) => high ?? 0)) || 1;
-  const heads = ["Benchmark", "Leak rate, with its 95 % interval", "Leaked", "Mainly from", "No answer, or to review"];
+  const highest = Math.max(...ranked.map(({ high }) => high ?? 0));
+  const most = [0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8].find((end) => end >= highest) ?? 1;
+  const heads = ["Benchmark", `Leak rate and its 95 % interval, 0 to ${Math.round(100 * most)} %`, "Leaked", "Mainly from", "No answer, or to review"];
   const rows = ranked.map((row) =>
     made("tr", {},
       made("th", { scope: "row" }, made("a", { href: pairsHash(row.filter), text: row.benchmark })),
@@ -32,7 +33,7 @@ function showOpening({ tone, verdict, ranked, left_out, next }) {
       made("td", { class: "is-share", text: row.rate === null ? "–" : percent(row.rate) }),
       made("td", { text: row.leaked }),
       made("td", { text: row.source }),
-      made("td", { text: row.open ? counted(row.open) : "–" }),
+      made("td", { text: counted(row.open) }),
     ),
   );
   const table = made("table", { id: "ranked" }, made("thead", {}, made("tr", {}, ...heads.map((text, at) => made("th", { scope: "col", colspan: at === 1 ? 2 : null, text })))), made("tbody", {}, ...rows));
