@@ -24,9 +24,7 @@ def rates(rows: Rows) -> str:
         if highest["leak_rate"] > lowest["leak_rate"]:
             sentences.append(f"Lowest: {_rate(lowest)}.")
     if n_no_answer:
-        sentences.append(
-            f"{_items(n_no_answer)} found without {'its' if n_no_answer == 1 else 'their'} answer."
-        )
+        sentences.append(f"{_items(n_no_answer)} found without the answer.")
     return " ".join(sentences)
 
 
