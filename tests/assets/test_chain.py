@@ -90,11 +90,11 @@ def test_running_again_materializes_nothing_and_changes_no_byte(world):
     assert world.tiles() == before
     assert {p: p.stat().st_mtime_ns for p in (world.store.root / "tiles").rglob("*")} == stamps
     states = {stage.name: "up to date" for stage in GRAPH.stages}
-    states["blend"] = "not configured: decon.toml has no [[blend]]"
-    states["haystack"] = "not configured: decon.toml has no [haystack]"
-    states["neighbours"] = "not configured: decon.toml has no [neighbours]"
-    states["sketch"] = "not configured: decon.toml has no [sketch]"
-    states["study"] = "not configured: decon.toml has no [study]"
+    states["blend"] = "skipped: decon.toml has no [[blend]]"
+    states["haystack"] = "skipped: decon.toml has no [haystack]"
+    states["neighbours"] = "skipped: decon.toml has no [neighbours]"
+    states["sketch"] = "skipped: decon.toml has no [sketch]"
+    states["study"] = "skipped: decon.toml has no [study]"
     assert [line for line in world.said if not line.startswith(" ")] == [
         f"{asset}: {state}" for asset, state in states.items()
     ]

@@ -61,7 +61,7 @@ def scan_metadata(world, benchmark, pack="web-0000"):
 def test_without_the_table_nothing_is_made(world):
     world.start(until="scan")
     assert not (world.store.root / "sketch").exists()
-    assert any(line == "sketch: not configured: decon.toml has no [sketch]" for line in said(world))
+    assert any(line == "sketch: skipped: decon.toml has no [sketch]" for line in said(world))
 
 
 def said(world):

@@ -79,7 +79,7 @@ def test_an_engine_that_cannot_be_used_ends_a_command_before_it_begins(
     assert "did you mean 'ray'?" in capsys.readouterr().err
     assert main([*command, "--engine", "ray"]) == 1
     told = capsys.readouterr()
-    assert "Ray at '127.0.0.1:1': found " in told.err
+    assert "Ray at '127.0.0.1:1': no connection to a cluster: " in told.err
     assert told.out == ""
     assert not at_home.store.root.exists()
 
