@@ -312,6 +312,6 @@ def test_the_page_has_the_curve_the_counts_and_what_a_model_says(matches, tmp_pa
 
 def test_a_page_without_judgements_says_what_makes_them(tmp_path):
     write_page(write_report(tmp_path / "r.duckdb", runs=[RUN]), tmp_path / "r.html")
-    sections = data_of(tmp_path / "r.html", "overview")["sections"]
+    sections = data_of(tmp_path / "r.html", "overview")["empty"]
     (section,) = [one for one in sections if one["key"] == "calibration"]
-    assert "`decon-assets judge`" in section["words"][0]
+    assert "decon-assets judge and decon-assets review do that" in section["words"][0]
