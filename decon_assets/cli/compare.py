@@ -48,8 +48,7 @@ def compare(
       decon-assets compare old/contamination.duckdb .decon/report/contamination.duckdb
       decon-assets compare monday/decon.toml decon.toml --html compared.html
       decon-assets compare found-a found-b --json compared.json --exit-code
-      decon-assets compare decon.toml --policy stricter.toml    a file with, for example,
-                                                                contamination_score_threshold = 0.9
+      decon-assets compare decon.toml --policy stricter.toml    a file of other policy settings
 
     Exit codes: 0 done (with --exit-code: no difference), 1 the reports differ (with --exit-code), 2
     an input is wrong. Different settings that change no leak, item, shard or benchmark do not
