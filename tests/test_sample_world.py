@@ -264,7 +264,7 @@ def test_the_grid_has_every_form_at_every_time_and_once_ten_and_a_hundred_times(
         assert low - 0.02 <= one["first_at"] <= one["last_at"] <= high + 0.05
         planned[declared.form, declared.schedule, declared.copies] = blend
     assert len(planned) == 5 * 4 * 3
-    # A question that stands apart from its answer is found as question-only.
+    # A question that stands apart from its answer has the class `no answer`.
     for form, n_found in (("target", 0), ("apart", 300)):
         blend = planned[form, "late", 100]
         blender.build(blend)

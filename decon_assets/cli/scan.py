@@ -287,9 +287,10 @@ def _with_recipes(evals: Path, out: Path) -> Path:
 
     write_text(draft.path, draft.text)
     say_draft(draft)
-    if not draft.names:
-        found, remedy = "no field is certainly the question", f"then scan --evals {draft.path}"
-        raise InputError(Problem(str(evals), found, f"a choice in {draft.path}", remedy))
+    if any(guess.is_open for guess in draft.guesses):
+        failure = "the question of a benchmark is not certain"
+        remedy = f"Choose it in {draft.path}, then scan with --evals {draft.path}"
+        raise InputError(Problem(str(evals), failure, remedy=remedy))
     return draft.path
 
 

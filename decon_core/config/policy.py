@@ -141,8 +141,7 @@ class Thresholds(TypedDict, total=False):
     aligned_threshold: PositiveShare
 
 
-# Pydantic documents this attribute.
-Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined]
+Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as pydantic documents it
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -431,7 +430,7 @@ def _kind(own: tuple[tuple[str, registry.Setting], ...]) -> type[Policy]:
     }
     known = get_type_hints(Thresholds, include_extras=True)
     table: Any = TypedDict("Thresholds", limits | known, total=False)  # type: ignore[misc] # keys from the registry
-    table.__pydantic_config__ = TABLE  # type: ignore[attr-defined]
+    table.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as pydantic documents it
     kind: Any = type("Policy", (Policy,), dict(own))
     kind.__annotations__ = {name: limits.get(name, type(default)) for name, default in own}
     kind.__annotations__["benchmark"] = Annotated[Mapping[str, table], AS_WRITTEN]

@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count
@@ -109,17 +108,20 @@ def survey_benchmarks(typed: Sequence[Path]) -> Survey:
 def recipes_for_rows(path: Path, file: Path) -> RecipeDraft | None:
     """Return recipes for a benchmark file, or a folder of some, to be written to `file`.
 
-    None if nothing needs one: there is a recipe, or all rows are normalized records.
+    None if nothing needs one: there is a recipe, or the rows are normalized records. Raise
+    `InputError` if a file cannot be read: its benchmark would be missing without a word.
     """
-    with suppress(InputError):  # what cannot be read is reported by the one who reads it
-        files = _files(path)
-        rows = [each for each in files if is_readable(each) and each.name not in METADATA]
-        if any(map(_holds_recipes, files)) or all(map(is_record, first_rows(rows[0]).rows)):
-            return None
-        (draft,) = survey_benchmarks([path]).drafts
-        text = _LOCAL_PATH.sub(partial(_absolute, folder=draft.path.parent), draft.text)
-        return replace(draft, path=file, text=text)
-    return None
+    if not path.exists():
+        return None  # reported by the reader of benchmarks
+    files = _files(path)
+    rows = [each for each in files if is_readable(each) and each.name not in METADATA]
+    if any(map(_holds_recipes, files)) or all(map(is_record, first_rows(rows[0]).rows)):
+        return None
+    survey = survey_benchmarks([path])
+    InputError.raise_for(survey.problems)
+    (draft,) = survey.drafts
+    text = _LOCAL_PATH.sub(partial(_absolute, folder=draft.path.parent), draft.text)
+    return replace(draft, path=file, text=text)
 
 
 _LOCAL_PATH = re.compile(r"(?<=local_path: )\{.*\}$", re.MULTILINE)

@@ -73,7 +73,7 @@ def register() -> None:
 
         return types.void(array, at), emit
 
-    @extending.intrinsic  # type: ignore[untyped-decorator]
+    @extending.intrinsic  # type: ignore[untyped-decorator] # numba's decorators are untyped
     def load(_: Any, array: Any, at: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             array = context.make_array(signature.args[0])(context, builder, values[0])
@@ -83,7 +83,7 @@ def register() -> None:
 
         return types.uint64(array, at), emit
 
-    @extending.intrinsic  # type: ignore[untyped-decorator]
+    @extending.intrinsic  # type: ignore[untyped-decorator] # numba's decorators are untyped
     def compare(_: Any, array: Any, at: Any, low: Any, high: Any) -> Any:  # noqa: ARG001 - as below
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             address = place(context, builder, signature, values)
@@ -102,14 +102,14 @@ def register() -> None:
 
         return types.uint64(array, at, types.uint8, types.uint8), emit
 
-    @extending.intrinsic  # type: ignore[untyped-decorator]
+    @extending.intrinsic  # type: ignore[untyped-decorator] # numba's decorators are untyped
     def count_zeros(_: Any, bits: Any) -> Any:  # noqa: ARG001 - numba compares names
         def emit(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
             return builder.cttz(values[0], ir.Constant(ir.IntType(1), 0))
 
         return types.uint64(types.uint64), emit
 
-    @extending.intrinsic  # type: ignore[untyped-decorator]
+    @extending.intrinsic  # type: ignore[untyped-decorator] # numba's decorators are untyped
     def count_ones(_: Any, bits: Any) -> Any:  # noqa: ARG001 - as above
         def emit(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
             return builder.ctpop(values[0])
@@ -118,35 +118,35 @@ def register() -> None:
 
     overload = extending.overload
 
-    @overload(prefetch)  # type: ignore[untyped-decorator]
+    @overload(prefetch)  # type: ignore[untyped-decorator] # numba's decorators are untyped
     def _(array: Any, at: Any) -> Any:  # noqa: ARG001 - numba compares the names of the two
         def implementation(array: Any, at: Any) -> Any:
             return fetch(array, at)
 
         return implementation
 
-    @overload(eight_bytes)  # type: ignore[untyped-decorator]
+    @overload(eight_bytes)  # type: ignore[untyped-decorator] # numba's decorators are untyped
     def _(array: Any, at: Any) -> Any:  # noqa: ARG001
         def implementation(array: Any, at: Any) -> Any:
             return load(array, at)
 
         return implementation
 
-    @overload(bytes_between)  # type: ignore[untyped-decorator]
+    @overload(bytes_between)  # type: ignore[untyped-decorator] # numba's decorators are untyped
     def _(array: Any, at: Any, low: Any, high: Any) -> Any:  # noqa: ARG001
         def implementation(array: Any, at: Any, low: Any, high: Any) -> Any:
             return compare(array, at, low, high)
 
         return implementation
 
-    @overload(lowest_bit)  # type: ignore[untyped-decorator]
+    @overload(lowest_bit)  # type: ignore[untyped-decorator] # numba's decorators are untyped
     def _(bits: Any) -> Any:  # noqa: ARG001
         def implementation(bits: Any) -> Any:
             return count_zeros(bits)
 
         return implementation
 
-    @overload(n_bits)  # type: ignore[untyped-decorator]
+    @overload(n_bits)  # type: ignore[untyped-decorator] # numba's decorators are untyped
     def _(bits: Any) -> Any:  # noqa: ARG001
         def implementation(bits: Any) -> Any:
             return count_ones(bits)

@@ -73,7 +73,7 @@ class Delimited(RecordFormat):
         is_quoted = record.raw.removeprefix(mark).startswith(b'"')
         quoting = csv.QUOTE_ALL if is_quoted else csv.QUOTE_MINIMAL
         style = {"delimiter": self._delimiter, "lineterminator": end or "\n", "quoting": quoting}
-        writer = csv.writer(text, **style)  # type: ignore[arg-type]
+        writer = csv.writer(text, **style)  # type: ignore[arg-type] # the stubs want literals
         writer.writerow(value.values())
         return mark + text.getvalue().removesuffix("" if end else "\n").encode()
 

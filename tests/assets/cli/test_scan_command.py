@@ -238,6 +238,18 @@ def test_rows_without_a_recipe_get_one_in_the_output_folder(place, capsys):
     assert place.leaks() == {("raw.jsonl", 0, "raw", 0)}
 
 
+def test_a_benchmark_file_that_cannot_be_read_or_chosen_from_stops_the_scan(place, capsys):
+    raw = place.folder / "raw"
+    raw.mkdir()
+    words = " ".join(f"word{n}" for n in range(30))
+    (raw / "a.jsonl").write_text(json.dumps({"question": f"Why {words}?", "answer": "so"}) + "\n")
+    (raw / "b.jsonl").write_text("not JSON\n")
+    command = ["scan", "--evals", str(raw), "--corpus", str(place.folder / "corpus")]
+    assert main([*command, "--out", str(place.out), "--no-page"]) == 2
+    assert "b.jsonl" in capsys.readouterr().err
+    assert not (place.out / "summary.json").exists()
+
+
 def test_scanning_again_reads_nothing_and_writes_the_same(place, capsys):
     place.scan("--compat", "--detectors", "decon")
     first = place.written()

@@ -307,7 +307,7 @@ def test_what_is_written_and_read_is_the_pipelines_own_report(scanned, tmp_path)
     read = read_reports(out, database)
     assert (read.n_files, read.n_bad, read.n_unclear, read.others) == (3, 0, 0, [])
     found = compare(scanned.store.report, database, most=10)
-    # Document, item and score. The published form has leaks alone, and no question-only.
+    # Document, item and score. The published form has leaks alone, and no class `no answer`.
     assert found["n_calls"] == {"same": 2, "no answer, only in first": 1}
     assert found["n_shards"] == {"in both": 3}
 
