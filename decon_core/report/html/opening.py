@@ -109,7 +109,8 @@ def _worst(ranked: Rows) -> str:
     worst = ranked[0]
     source = f"mainly from {shown(worst['place'])}" if worst["place"] else ""
     if len(ranked) == 1 or not worst["rate"]:
-        return f"They are {source}." if source else ""
+        they = "It is" if worst["n_leaked"] == 1 else "They are"
+        return f"{they} {source}." if source else ""
     leaked = _leaked_of(worst["n_leaked_checkable"], worst["n_checkable"], worst["n_leaked"])
     parts = [f"Highest rate: {shown(worst['benchmark'])}", leaked, source]
     return f"{', '.join(filter(None, parts))}."

@@ -147,7 +147,7 @@ def test_its_page_says_what_is_not_known_and_calls_nothing_clean(reports, tmp_pa
     words = json.dumps(told, ensure_ascii=False)
     assert "does not contain this number" in words
     assert "Every row was read" not in words
-    assert "there is no share" in words
+    assert "There is no share" in words
 
 
 def test_a_check_of_such_a_report_cannot_pass_for_clean(reports, tmp_path):
