@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 NOTHING = "–"
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which formulas of spreadsheets begin
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of formulas in spreadsheets
 
 _DECIMALS = 6
 

@@ -81,7 +81,7 @@ def init(
 
 
 def say_draft(file: RecipeDraft) -> None:
-    """Print what was chosen in a recipe file, what is doubtful, and what is to be chosen."""
+    """Print what was chosen in a recipe file, what is doubtful, and what remains to choose."""
     if file.names_of_records:
         say(f"{file.path}: {', '.join(file.names_of_records)}: normalized records, read unchanged")
     guessed = [name for name in file.names if name not in file.names_of_records]

@@ -46,7 +46,7 @@ Exit codes: 0 done; 1 a stage failed, something is incomplete, or a run is still
 input is wrong; 130 stopped by Ctrl-C. `decon-assets COMMAND --help` explains a command.
 """
 
-# By group and name: the function or Typer of a command below `decon_assets.cli`, and a summary.
+# By group, the name of each command: its function or Typer below `decon_assets.cli`, and a summary.
 # Only the called command is imported: most import Dagster and half of the package.
 _OF_THE_CORE = {
     "Pipeline": {

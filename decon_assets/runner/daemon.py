@@ -23,7 +23,7 @@ _BEGUN = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.
 
 
 def take_over(home: Path, say: Callable[[str], None]) -> None:
-    """Make this process the home's only daemon, and fail the runs left over from the last one."""
+    """Make this process the home's only daemon, and fail the runs that the last daemon left."""
     _become_sole_daemon(home)
     with DagsterInstance.from_config(str(home)) as instance:
         fail_runs_of_dead_commands(home, instance)

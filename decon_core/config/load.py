@@ -139,7 +139,7 @@ SECTIONS: Mapping[str, Any] = {
 class Config:
     """A validated decon.toml: its tables, and the places that they name."""
 
-    path: Path  # of the file itself
+    path: Path  # the file itself
     evals: Evals
     term_weights: TermWeights
     corpus: Corpus
@@ -148,7 +148,7 @@ class Config:
     sketch: Sketch | None
     review: Review
     report: Report
-    tables: Mapping[str, FeatureTable]  # of features, by name
+    tables: Mapping[str, FeatureTable]  # keys are names of features
     storage: Mapping[str, Mapping[str, Any]]  # options by scheme
     recipes: tuple[Path, ...]
     verdicts: Path
@@ -165,7 +165,7 @@ class Config:
         return name in self.tables or (name == "sketch" and self.sketch is not None)
 
     def table(self, model: type[Settings]) -> Settings | None:
-        """Return the table of a feature, by its model; None without one."""
+        """Return the table of a feature, by its model; None if decon.toml has none."""
         return next((table for table in self.tables.values() if isinstance(table, model)), None)
 
 

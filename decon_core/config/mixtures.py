@@ -82,7 +82,7 @@ class Licenses:
         expects("the field with the license, or several"),
         Field(alias="field"),
     ]
-    """Field of the license; of several, the first with one."""
+    """Field of the license; of several fields, the first that has a license."""
     allow: Names[Name] = ()
     """Only these, as "CC-BY-*"."""
     deny: Names[Name] = ()

@@ -33,7 +33,7 @@ from decon_core.storage.paths import is_url
 
 T = TypeVar("T")
 N = TypeVar("N", bound=str)
-Node = Mapping[str, Any]  # of a JSON schema
+Node = Mapping[str, Any]  # part of a JSON schema
 _MOST = 10**15  # upper limit of whole numbers
 _MANY_KEYS = 23  # more are not listed in a message
 
@@ -45,7 +45,7 @@ _ALLOWED = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,119}")
 TABLE = ConfigDict(
     extra="forbid",
     allow_inf_nan=False,
-    populate_by_name=True,  # in code; a file must use the aliases
+    populate_by_name=True,  # Code may use names; a file must use the aliases.
 )
 
 
@@ -68,7 +68,7 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _not_empty(value: object) -> object:
-    if value == []:  # in a file; the empty tuple is a default
+    if value == []:  # A file has an empty list; the default is an empty tuple.
         raise invalid("a list of one or more names in quotes")
     return value
 
@@ -196,9 +196,9 @@ def problems_of(
     describe: Callable[[object], str] = repr,
 ) -> list[Problem]:
     """Return the problems of a validation, one for each place; see `validated`."""
-    schema = _adapter(model).json_schema()  # with the keys of the file
+    schema = _adapter(model).json_schema()  # It has the keys of the file.
     problems: list[Problem] = []
-    reported: dict[tuple[str | int, ...], int] = {}  # by path: the number of the problem
+    reported: dict[tuple[str | int, ...], int] = {}  # the number of the problem by its path
     for details in error.errors(include_url=False):
         path, node = _resolved(details["loc"], schema)
         if details["type"] in _UNKNOWN_KEY:

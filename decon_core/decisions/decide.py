@@ -146,7 +146,7 @@ def _best_entries(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_pair(pairs: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataType) -> pa.Array:
-    """Return the value of each pair; null for a pair without one."""
+    """Return the value of each pair; null for a pair without a value."""
     if not said:
         return pa.nulls(len(pairs), kind)
     values = pa.array([*said.values()], kind)

@@ -29,7 +29,7 @@ _SCRIPTS_HERE = _HERE / "scripts"
 _ADDITIONS = re.compile(rb'<meta name="additions" content="([0-9a-f ]+)">')
 _HEAD_BYTES = 4096
 
-# In this order: constants of a script may use the scripts before it.
+# The order matters: constants of a script may use the scripts before it.
 _SCRIPTS = (
     "data",
     "texts",

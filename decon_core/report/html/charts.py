@@ -6,7 +6,8 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate, cycle, groupby
+from math import log10
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from decon_core.report.html import descriptions
 from decon_core.report.html.gather import Row, Rows
 from decon_core.report.html.labels import count, label, n_lines, share, shown, whole_label, wrapped
+from decon_core.wording import counted
 
 # If there are more lines, the table below is easier to read than a figure.
 MOST_LINES = 60
@@ -31,8 +33,11 @@ _MANY_SOURCES = 12
 _SOURCE_CHARACTERS = 14  # per line above a column
 _NAME_PIXELS, _SCALE_PIXELS = 190, 60
 
+_SYMBOLS = ("circle", "diamond", "square", "cross", "triangle-up", "x", "star")
+_MOST_STEPS_WITH_COUNTS = 12  # counts of more steps overlap
+
 _FIXED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-_TRACES, _LAYOUTS = _FIXED["traces"], _FIXED["layouts"]
+TRACES, _LAYOUTS = _FIXED["traces"], _FIXED["layouts"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ def rates(benchmarks: Rows) -> Chart:
     leaked = {
         **_dots([*enumerate(rows)], "leak_rate", _rate_text),
         "name": "leaked",
-        "error_x": _TRACES["interval"] | {"array": above, "arrayminus": below},
+        "error_x": TRACES["interval"] | {"array": above, "arrayminus": below},
         "marker": {"color": "--c-both", "size": 9},
     }
     chosen = [(at, row) for at, row in enumerate(rows) if row["n_no_answer"]]
@@ -70,7 +75,7 @@ def rates(benchmarks: Rows) -> Chart:
     }
     tops = [100 * max(row["high"], row["no_answer_rate"]) for row in rows]
     top = max(tops, default=1.0)
-    layout = _lines([*map(wrapped, _split_names(rows))])
+    layout = lines([*map(wrapped, _split_names(rows))])
     layout["xaxis"] |= {
         "title": {"text": "leaked of the items that can be checked, in %"},
         "range": [-top / 50, top * 1.04],
@@ -88,7 +93,7 @@ def _dots(
 ) -> dict[str, Any]:
     """Return a trace of one dot per numbered row."""
     return {
-        **_TRACES["dots"],
+        **TRACES["dots"],
         "x": [100 * row[share_of] for _, row in rows],
         "y": [at for at, _ in rows],
         "customdata": [[row["benchmark"], row["split"]] for _, row in rows],
@@ -151,12 +156,12 @@ def flow(rows: Rows) -> Chart:
         "type": "sankey",
         "arrangement": "snap",
         "node": {
-            **_TRACES["nodes"],
+            **TRACES["nodes"],
             "label": [f"{names[number]}: {count(sizes[number])}" for number in nodes],
             "color": [colours[number] for number in nodes],
         },
         "link": {
-            **_TRACES["links"],
+            **TRACES["links"],
             "source": [nodes.index(a) for a, _ in links],
             "target": [nodes.index(b) for _, b in links],
             "value": [sizes[b] for _, b in links],
@@ -165,7 +170,7 @@ def flow(rows: Rows) -> Chart:
     description = descriptions.flow(
         dict(zip(names, sizes, strict=True)), [(names[a], names[b]) for a, b in links]
     )
-    return Chart("From all items to what was found of them", [sankey], _frame(320), description)
+    return Chart("From all items to what was found of them", [sankey], frame(320), description)
 
 
 def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
@@ -198,7 +203,7 @@ def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
             f"{count(n)} items, at least {share(n, n_items[name])} of the benchmark"
         )
 
-    trace = _TRACES["heat"] | {
+    trace = TRACES["heat"] | {
         "x": [*range(len(sources))],
         "y": [*range(len(names))],
         "z": squares(lambda *square: percent(*square) or None),
@@ -207,7 +212,7 @@ def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
         "customdata": squares(lambda name, source, _n: [name, source]),
         "zmax": max((percent(*key, n) for key, n in n_leaked.items()), default=1),
     }
-    layout = _lines([wrapped(name) for name in names], least_lines=1 if is_dense else 2)
+    layout = lines([wrapped(name) for name in names], least_lines=1 if is_dense else 2)
     layout["xaxis"] |= {
         "side": "top",
         "showgrid": False,
@@ -242,9 +247,9 @@ def scores(rows: Rows, threshold: float | None) -> Chart:
         if any(heights[key])
     ]
     first = min(min(row["bin"] for row in rows) / _BINS, 1.0 if threshold is None else threshold)
-    layout = _frame(240) | {"barmode": "stack", "bargap": 0.06} | _LAYOUTS["legend"]
+    layout = frame(240) | {"barmode": "stack", "bargap": 0.06} | _LAYOUTS["legend"]
     layout["xaxis"] = {"title": {"text": "score"}, "range": [first - 0.02, 1.01]}
-    layout["yaxis"] = _counts("matches", max(map(sum, zip(*heights.values(), strict=True))))
+    layout["yaxis"] = counts("matches", max(map(sum, zip(*heights.values(), strict=True))))
     drawn = layout | _threshold_line(threshold, (first, 1.0))
     description = descriptions.scores([(bar["name"], bar["y"]) for bar in bars], threshold)
     return Chart("Matches by score", bars, drawn, description)
@@ -261,10 +266,10 @@ def sweep(rows: Rows, threshold: float | None) -> Chart:
     thresholds = sorted(ending)
     n_leaked = [*accumulate(ending[at] for at in reversed(thresholds))][::-1]
     mode = "lines+markers" if len(thresholds) < 30 else "lines"
-    line = _TRACES["steps"] | {"mode": mode, "x": thresholds, "y": n_leaked}
-    layout = _frame(240)
+    line = TRACES["steps"] | {"mode": mode, "x": thresholds, "y": n_leaked}
+    layout = frame(240)
     layout["xaxis"] = {"title": {"text": "threshold"}}
-    layout["yaxis"] = _counts("items that leak", n_leaked[0])
+    layout["yaxis"] = counts("items that leak", n_leaked[0])
     drawn = _threshold_line(threshold, (thresholds[0], thresholds[-1]))
     description = descriptions.sweep(thresholds, n_leaked, threshold)
     return Chart("Items by threshold", [line], layout | drawn, description)
@@ -285,15 +290,24 @@ def calibration(rows: Rows) -> Chart:
         for row in rows
         for _ in range(2)
     ]
-    bound = _TRACES["bound"] | {"x": edges}
+    bound = TRACES["bound"] | {"x": edges}
     traces = [
         bound | {"y": twice("low")},
         bound | {"y": twice("high"), "fill": "tonexty", "fillcolor": "--c-link"},
-        _TRACES["probability"] | {"x": edges, "y": twice("probability"), "hovertext": texts},
+        TRACES["probability"] | {"x": edges, "y": twice("probability"), "hovertext": texts},
     ]
-    layout = _frame(260)
+    if len(rows) <= _MOST_STEPS_WITH_COUNTS:
+        middles = [sum(ends) / 2 for ends in zip(edges[::2], edges[1::2], strict=True)]
+        counts_of_steps = [f"{count(row['n_sd'])} of {count(row['n_judged'])}" for row in rows]
+        traces.append(
+            TRACES["counts"]
+            | {"x": middles, "y": [100 * row["probability"] for row in rows]}
+            | {"text": counts_of_steps}
+        )
+    layout = frame(260)
     layout["xaxis"] = {"title": {"text": "score"}}
-    layout["yaxis"] = {"title": {"text": "probability, in %"}, "range": [-2, 102]}
+    title = "probability, in %; duplicates of judged pairs"
+    layout["yaxis"] = {"title": {"text": title}, "range": [-2, 112]}
     return Chart("Probability of a duplicate", traces, layout, descriptions.calibration(rows))
 
 
@@ -312,21 +326,42 @@ def agreement(rows: Rows) -> Chart:
     return _stacked("Agreement between detectors", bars, names, "items that leaked")
 
 
-def removed(rows: Rows, mixtures: Sequence[str]) -> Chart:
-    """Draw the documents that each mixture left out or cut, by reason."""
+def removed(rows: Rows, mixtures: Rows) -> Chart:
+    """Draw the share of documents that each mixture left out or cut, by reason.
+
+    The axis is logarithmic: a few leaks stand beside many documents without a licence.
+    """
+    n_in = {row["mixture"]: row["n_documents_in"] for row in mixtures}
+    names = [*n_in]
     numbers: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        numbers[row["mixture"], row["why"]] += row["n_documents"]
-    bars = [
-        {
-            **_bar(label(why), *_FIXED["reasons"].get(why, ("--c-soft", "+"))),
-            "x": [numbers[mixture, why] for mixture in mixtures],
-            "hovertemplate": "documents: %{x:,}<extra>" + label(why) + "</extra>",
-        }
-        for why in sorted({row["why"] for row in rows})
-    ]
-    title = "Documents that mixtures left out or cut"
-    return _stacked(title, bars, mixtures, "documents left out or cut")
+        numbers[row["why"], row["mixture"]] += row["n_documents"]
+    dots = []
+    for why, symbol in zip(sorted({row["why"] for row in rows}), cycle(_SYMBOLS), strict=False):
+        by_mixture = {name: numbers[why, name] for name in names if numbers[why, name]}
+        colour = _FIXED["reasons"].get(why, ["--c-soft"])[0]
+        dots.append(
+            TRACES["dots"]
+            | {
+                "name": label(why),
+                "x": [100 * n / n_in[name] for name, n in by_mixture.items()],
+                "y": [names.index(name) for name in by_mixture],
+                "marker": {"color": colour, "size": 11, "symbol": symbol},
+                "hovertext": [
+                    f"{whole_label(name)}: {count(n)} of {counted(n_in[name], 'document')} "
+                    f"({share(n, n_in[name])}): {label(why)}"
+                    for name, n in by_mixture.items()
+                ],
+            }
+        )
+    layout = lines([*map(wrapped, names)]) | _LAYOUTS["legend"]
+    layout["height"] += _LEGEND_PIXELS
+    title = "documents left out or cut, in % of all (logarithmic)"
+    lowest = min(x for dot in dots for x in dot["x"])
+    layout["xaxis"] |= {"title": {"text": title}, "type": "log", "ticksuffix": " %"}
+    layout["xaxis"] |= {"range": [log10(lowest) - 0.2, 2.1], "dtick": 1}
+    description = descriptions.removed(numbers, n_in)
+    return Chart("Documents that mixtures left out or cut", dots, layout, description)
 
 
 def _stacked(
@@ -338,10 +373,10 @@ def _stacked(
 ) -> Chart:
     """Draw horizontal bars, stacked in one row per name."""
     layout = (
-        _lines([*map(wrapped, names)]) | {"barmode": "stack", "bargap": 0.45} | _LAYOUTS["legend"]
+        lines([*map(wrapped, names)]) | {"barmode": "stack", "bargap": 0.45} | _LAYOUTS["legend"]
     )
     longest = max(map(sum, zip(*(bar["x"] for bar in bars), strict=True)), default=0)
-    layout["xaxis"] |= _counts(axis, longest)
+    layout["xaxis"] |= counts(axis, longest)
     layout["height"] += _LEGEND_PIXELS
     rows = [*range(len(names))]
     data = [{**bar, "orientation": "h", "y": rows} for bar in bars]
@@ -359,15 +394,15 @@ def _bar(name: str, colour: str, pattern: str) -> dict[str, Any]:
     """Return a bar trace; the pattern distinguishes it without colour, its edge from the page."""
     marker: dict[str, Any] = {"color": colour, "line": {"width": 1, "color": "--c-edge"}}
     if pattern:
-        marker["pattern"] = _TRACES["pattern"] | {"shape": pattern}
+        marker["pattern"] = TRACES["pattern"] | {"shape": pattern}
     return {"type": "bar", "name": name, "marker": marker}
 
 
-def _frame(height: int) -> dict[str, Any]:
+def frame(height: int) -> dict[str, Any]:
     return {"height": height, "showlegend": False}
 
 
-def _lines(labels: Sequence[str], *, least_lines: int = 1) -> dict[str, Any]:
+def lines(labels: Sequence[str], *, least_lines: int = 1) -> dict[str, Any]:
     """Return a layout with one row per label, the first on top. Labels may be equal.
 
     `least_lines`: lines of text for which every row has room.
@@ -377,13 +412,13 @@ def _lines(labels: Sequence[str], *, least_lines: int = 1) -> dict[str, Any]:
     pixels = _LINE_PIXELS + _NEXT_LINE_PIXELS * (most - 1)
     rows = {"tickvals": [*range(n)], "ticktext": [*labels], "range": [n - 0.5, -0.5]}
     return {
-        **_frame(_FRAME_PIXELS + pixels * max(1, n)),
+        **frame(_FRAME_PIXELS + pixels * max(1, n)),
         "xaxis": {"zeroline": False},
         "yaxis": {**rows, "zeroline": False},
     }
 
 
-def _counts(title: str, highest: int) -> dict[str, Any]:
+def counts(title: str, highest: int) -> dict[str, Any]:
     """Return an axis of integers that starts at 0."""
     axis = {"title": {"text": title}, "rangemode": "tozero"}
     return axis | ({"dtick": 1} if highest < _FEW else {})

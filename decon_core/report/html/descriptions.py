@@ -103,5 +103,36 @@ def calibration(rows: Rows) -> str:
     return f"{counted(len(rows), 'step')}: {'; '.join(steps)}."
 
 
+def removed(numbers: Mapping[tuple[str, str], int], n_in: Mapping[str, int]) -> str:
+    """Describe what each mixture left out or cut, by reason."""
+    parts = [
+        f"{shown(name)}, {shown(why)}: {share(n, n_in[name])} ({count(n)})"
+        for (why, name), n in sorted(numbers.items())
+    ]
+    return f"{counted(len(n_in), 'mixture')}. {'; '.join(parts)}."
+
+
+def positions(n_with_leak: Mapping[str, int], most: tuple[str, int, int]) -> str:
+    """Describe a strip of squares per source: its documents, and the square with the most."""
+    sums = "; ".join(f"{shown(source)}: {count(n)}" for source, n in n_with_leak.items())
+    source, part, n = most
+    where = f"{100 * part / 50:.0f} % to {100 * (part + 1) / 50:.0f} % of {shown(source)}"
+    return f"Documents with a leak by source: {sums}. Most: {count(n)} between {where}."
+
+
+def documents_per_item(bars: Mapping[str, int]) -> str:
+    """Describe bars: the leaked items by their number of documents."""
+    parts = [f"{documents} documents: {_items(n)}" for documents, n in bars.items()]
+    return f"{'; '.join(parts)}."
+
+
+def concentration(n_documents: int, n_all_documents: int, n_items: int) -> str:
+    """Describe a rising line: the documents that hold half of the items, and all of them."""
+    half = counted(n_documents, "document")
+    whole = counted(n_all_documents, "document")
+    verb = "holds" if n_documents == 1 else "hold"
+    return f"{half} {verb} half of the {_items(n_items)}; all of them are in {whole}."
+
+
 def _items(n: int) -> str:
     return counted(n, "item")

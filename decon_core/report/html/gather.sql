@@ -114,6 +114,42 @@ LEFT JOIN benchmarks b USING (benchmark)
 LEFT JOIN by_source s USING (source)
 ORDER BY c.benchmark, c.source
 
+-- name: positions
+-- Documents with a leak in each fiftieth of a source, whose shards follow each other by name.
+WITH begun AS (
+    SELECT source, shard_name, sum(n_documents) OVER (PARTITION BY source) AS n_all,
+           sum(n_documents) OVER (PARTITION BY source ORDER BY shard_name) - n_documents AS n_before
+    FROM shards
+)
+SELECT d.source, least(49, floor(50 * (n_before + d.row) / n_all))::INTEGER AS part,
+       count(*) AS n_documents
+FROM documents d JOIN begun USING (source, shard_name)
+WHERE d.is_contaminated AND n_all > 0 GROUP BY ALL ORDER BY d.source, part
+
+-- name: documents_per_item
+SELECT n_documents, count(*) AS n_items FROM item_status WHERE status = 'leaked'
+GROUP BY n_documents ORDER BY n_documents
+
+-- name: concentration
+-- Leaked items that are in the n documents with the most of them; at most 201 values of n.
+WITH ranked AS (
+    SELECT source, shard_name, row,
+           row_number() OVER (ORDER BY n_leaked_items DESC, source, shard_name, row) AS place
+    FROM documents WHERE is_contaminated
+), first AS (
+    SELECT min(place) AS place
+    FROM findings f JOIN ranked r
+    ON (f.source, f.shard_name, f.row) IS NOT DISTINCT FROM (r.source, r.shard_name, r.row)
+    WHERE is_contaminated GROUP BY benchmark, split, instance_index
+), summed AS (
+    SELECT place, (sum(count(*)) OVER (ORDER BY place))::BIGINT AS n_items,
+           (sum(count(*)) OVER ())::BIGINT AS n_all
+    FROM first GROUP BY place
+)
+SELECT place AS n_documents, n_items, n_all FROM summed
+QUALIFY row_number() OVER (PARTITION BY floor(200 * n_items / n_all) ORDER BY place) = 1
+ORDER BY place
+
 -- name: scores
 FROM score_histogram ORDER BY benchmark, detector, bin
 

@@ -21,6 +21,7 @@ from decon_core.report.html.charts import Chart, by_detector
 from decon_core.report.html.gather import Facts, Row, Rows
 from decon_core.report.html.labels import beginning, count, share, shown
 from decon_core.report.html.opening import Scanned, opening
+from decon_core.report.html.spread import spread
 from decon_core.wording import counted, render
 
 ALL = "all benchmarks"
@@ -235,10 +236,12 @@ def _detectors(built: Section, facts: Facts) -> Section:
 
 
 def _mixtures(built: Section, facts: Facts) -> Section:
-    removed = facts["removed"]
+    mixtures = facts["current_mixtures"]
+    names = {row["mixture"] for row in mixtures}
+    removed = [row for row in facts["removed"] if row["mixture"] in names]
     if not removed:
         return replace(built, words=["Nothing was removed."], tables=built.tables[:1])
-    chart = charts.removed(removed, [row["mixture"] for row in facts["current_mixtures"]])
+    chart = charts.removed(removed, mixtures)
     return replace(built, choices=[Choice(ALL, [chart])])
 
 
@@ -280,6 +283,7 @@ _FIGURES: Mapping[str, Callable[[Facts], Sequence[Choice]]] = {
     "heat": lambda facts: [
         Choice(ALL, [charts.heat(facts["cells"], facts["benchmarks"], facts["sources"])])
     ],
+    "spread": lambda facts: [Choice(ALL, spread(facts))],
     "scores": lambda facts: _per_detector(facts["scores"], charts.scores, facts.score_threshold),
     "sweep": lambda facts: _per_detector(facts["sweep"], charts.sweep, facts.threshold),
     "calibration": lambda facts: _calibration(facts["calibration"]),

@@ -298,7 +298,9 @@ def test_the_page_has_the_curve_the_counts_and_what_a_model_says(matches, tmp_pa
     (choice,) = section["choices"]
     # Of ratcliff five pairs are judged: too few.
     assert [one["title"] for one in choice["charts"]] == ["Probability of a duplicate: decon"]
-    low, high, line = choice["charts"][0]["data"]
+    low, high, line, counts_of_steps = choice["charts"][0]["data"]
+    judged = [int(text.split(" of ")[1]) for text in counts_of_steps["text"]]
+    assert sum(judged) == N
     assert line["x"] == low["x"] == high["x"]
     assert line["x"] == sorted(line["x"])
     assert line["y"] == sorted(line["y"])
