@@ -1,7 +1,8 @@
 """Serves the report's page over HTTP on localhost while `decon-assets dev` runs.
 
 Browsers do not follow links from the Dagster UI to local files. So the link in the metadata of
-`report_page` points here; on a server it points to the report folder behind the server's proxy.
+`report_page` points here, also if `decon-assets run` made the page before `dev` was started; on a
+server it points to the report folder behind the server's proxy.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ from pathlib import Path
 
 URL_VARIABLE = "DECON_REPORT_URL"  # the URL of the report's folder
 
+UI_PORT = 3000  # the default of `decon-assets dev`
+
 _HOST = "127.0.0.1"
 _PORT_OFFSET = 90  # added to the port of the UI
 _NAMES = ("report.html", "card.md", "summary.json")
 
 
 def link_to(page: Path) -> str:
-    """Return the URL of a page of the report; a `file:` URL if it is not served."""
-    base = os.environ.get(URL_VARIABLE)
-    return f"{base.rstrip('/')}/{page.name}" if base else page.resolve().as_uri()
+    """Return the URL of a page of the report, which `decon-assets dev` serves by default."""
+    base = os.environ.get(URL_VARIABLE) or f"http://{_HOST}:{UI_PORT + _PORT_OFFSET}"
+    return f"{base.rstrip('/')}/{page.name}"
 
 
 def serve_report(folder: Path, *, port: int) -> str:
