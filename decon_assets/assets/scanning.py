@@ -213,7 +213,7 @@ def _describe(context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary)
             break
         version = current_version(store, benchmark)
         counts = count_cell(store, packs[pack], version, plan.tiles)
-        reporter.report(key, {**counts, "fingerprint": plan.scan, **run, **plot})
+        reporter.report(key, {**counts, **run, **plot})
         plot = {}
 
 

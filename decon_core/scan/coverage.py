@@ -173,15 +173,22 @@ def refused(store: Store, packs: Iterable[Pack]) -> Iterator[tuple[Shard, Proble
 
 
 def count_cell(store: Store, pack: Pack, version: Version, tiles: Tiles) -> dict[str, int]:
-    """Read the counts of a scanned cell from its ledgers and tiles, as of all runs."""
+    """Read the counts of a scanned cell from its ledgers and tiles, as of all runs.
+
+    Those of the sketch are left out if it answered for no shard.
+    """
     ledgers = [read_json(store.ledger(tiles.scan, shard.fingerprint)) for shard in pack.shards]
     shards = [shard.fingerprint for shard in pack.shards]
-    answers = [answer for shard in shards if (answer := tiles.answer(shard, version.fingerprint))]
-    n_read = sum(len(answer["blocks_read"]) for answer in answers)
-    return {
+    counts = {
         "documents": sum(ledger["n_documents"] for ledger in ledgers),
         "unreadable_rows": sum(len(ledger["unreadable"]) for ledger in ledgers),
         "matches": tiles.matches(shards, version.fingerprint).num_rows,
+    }
+    answers = [answer for shard in shards if (answer := tiles.answer(shard, version.fingerprint))]
+    if not answers:
+        return counts
+    n_read = sum(len(answer["blocks_read"]) for answer in answers)
+    return counts | {
         "shards_answered_from_sketch": len(answers),
         "blocks_excluded_by_sketch": sum(answer["n_blocks"] for answer in answers) - n_read,
         "blocks_read": n_read,

@@ -98,7 +98,7 @@ def test_a_later_benchmark_without_leaks_reads_no_shard(sketched):
     assert (metadata["run_shards_read"], metadata["blocks_read"]) == (0, 0)
     assert metadata["run_sketch_bytes_read"] > 0
     assert metadata[RATE] == 0  # nothing was read; a dry run takes the rate of an earlier scan
-    assert scan_metadata(sketched, "harbor")["shards_answered_from_sketch"] == 0
+    assert "shards_answered_from_sketch" not in scan_metadata(sketched, "harbor")
 
 
 def test_a_second_run_has_nothing_to_do_and_status_says_that_packs_have_no_sketch(sketched, capsys):

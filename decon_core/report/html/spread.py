@@ -101,18 +101,16 @@ def _range(power: int) -> str:
 def _concentration(rows: Rows) -> Chart:
     """Draw the share of leaked items that the documents with the most of them hold."""
     n_all, n_documents = rows[0]["n_all"], rows[-1]["n_documents"]
+    points = [(0, 0), *((row["n_documents"], row["n_items"]) for row in rows)]
     trace = TRACES["steps"] | {
         "mode": "lines",
         "line": {"shape": "hv", "color": "--c-both", "width": 2},
-        "x": [0, *(row["n_documents"] for row in rows)],
-        "y": [0, *(100 * row["n_items"] / n_all for row in rows)],
+        "x": [documents for documents, _ in points],
+        "y": [100 * items / n_all for _, items in points],
         "hovertext": [
-            "",
-            *(
-                f"{counted(row['n_documents'], 'document')}: {count(row['n_items'])} of "
-                f"{counted(n_all, 'item')} ({share(row['n_items'], n_all)})"
-                for row in rows
-            ),
+            f"{counted(documents, 'document')}: {count(items)} of {counted(n_all, 'item')} "
+            f"({share(items, n_all)})"
+            for documents, items in points
         ],
         "hoverinfo": "text",
         "hovertemplate": None,
