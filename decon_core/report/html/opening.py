@@ -105,13 +105,15 @@ def _items(facts: Facts) -> str:
 
 
 def _worst(ranked: Rows) -> str:
-    """Name the benchmark with the highest rate, and where most of it comes from."""
+    """Name the benchmark with the highest rate, and the place with most of its leaks."""
     worst = ranked[0]
-    source = f"mainly from {shown(worst['place'])}" if worst["place"] else ""
+    place, n_there, n = shown(worst["place"]), worst["n_in_place"], worst["n_leaked"]
+    those = "all" if n_there == n else count(n_there or 0)
     if len(ranked) == 1 or not worst["rate"]:
-        they = "It is" if worst["n_leaked"] == 1 else "They are"
-        return f"{they} {source}." if source else ""
-    leaked = _leaked_of(worst["n_leaked_checkable"], worst["n_checkable"], worst["n_leaked"])
+        them = "It is" if n == 1 else f"{those.capitalize()} of them are"
+        return f"{them} from {place}." if place else ""
+    leaked = _leaked_of(worst["n_leaked_checkable"], worst["n_checkable"], n)
+    source = f"{those} of them from {place}" if place else ""
     parts = [f"Highest rate: {shown(worst['benchmark'])}", leaked, source]
     return f"{', '.join(filter(None, parts))}."
 

@@ -46,10 +46,11 @@ def opened(*, notice="", ranked=RANKED, mixtures=(), **totals):
     return opening(Facts(results, None, {}, None, notice))
 
 
-MOSTLY = "3 of 18 checkable items leaked (16.7 %). They are mainly from web."
+FROM_WEB = "3 of 18 checkable items leaked (16.7 %). 2 of them are from web."
 WAITING = "2 items need review."
 GREEN = "No leak: none of the 18 checkable items is in the documents."
 LEAKED = {"n_leaked": 3, "n_leaked_checkable": 3}
+ONE = {"n_leaked": 1, "n_leaked_checkable": 1}
 
 
 @pytest.mark.parametrize(
@@ -58,28 +59,38 @@ LEAKED = {"n_leaked": 3, "n_leaked_checkable": 3}
         (
             LEAKED | {"n_items": 18},
             "leaked",
-            "3 of 18 items leaked (16.7 %). Highest rate: quiz, 3 of 9, mainly from web.",
+            "3 of 18 items leaked (16.7 %). Highest rate: quiz, 3 of 9, 2 of them from web.",
         ),
         (
             {**LEAKED, "ranked": RANKED[:1]},
             "leaked",
-            MOSTLY,
+            FROM_WEB,
         ),
         (
             {**LEAKED, "ranked": RANKED[:1], "n_review": 1},
             "leaked",
-            f"{MOSTLY} 1 more item needs review.",
+            f"{FROM_WEB} 1 more item needs review.",
         ),
         (
             {"n_leaked": 4, "n_leaked_checkable": 3, "ranked": RANKED[:1]},
             "leaked",
-            MOSTLY.replace(" They", " 1 other item did, too. They"),
+            FROM_WEB.replace(" 2 of", " 1 other item did, too. 2 of"),
         ),
         ({"n_leaked": 1, "ranked": RANKED[1:]}, "leaked", "1 item leaked."),
+        (
+            {**ONE, "ranked": [{**RANKED[0], **ONE, "n_in_place": 1}]},
+            "leaked",
+            "1 of 18 checkable items leaked (5.6 %). It is from web.",
+        ),
+        (
+            {**LEAKED, "ranked": [{**RANKED[0], "n_in_place": 3}]},
+            "leaked",
+            FROM_WEB.replace("2 of", "All of"),
+        ),
         (  # imported from a program that lists only what leaked
             {**LEAKED, "n_checkable": None, "ranked": [RANKED[0] | {"rate": None}]},
             "leaked",
-            "3 items leaked. They are mainly from web.",
+            "3 items leaked. 2 of them are from web.",
         ),
         (
             {"n_review": 2, "n_no_answer": 1},

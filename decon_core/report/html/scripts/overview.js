@@ -20,20 +20,22 @@ function showOverview(overview, run) {
   element("made").textContent = `Made by ${plain(run.made_by) || "an unknown program"} from report ${plain(run.state) || "unknown"}.`;
 }
 
+const UNDECIDED = "Items whose question was found without the answer, or with similar text that was not reviewed yet";
+
 function showOpening({ tone, verdict, ranked, left_out, next }) {
   element("summary").textContent = verdict.replaceAll(" %", "\u00a0%");
   element("summary").className = `is-${tone}`;
   const highest = Math.max(...ranked.map(({ high }) => high ?? 0));
   const most = [0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8].find((end) => end >= highest) ?? 1;
-  const heads = ["Benchmark", `Leak rate and its 95 % interval, 0 to ${Math.round(100 * most)} %`, "Leaked", "Mainly from", "No answer, or to review"];
+  const heads = ["Benchmark", `Leak rate and its 95 % interval, 0 to ${Math.round(100 * most)} %`, "Leaked", "Top source", "Undecided"];
   const rows = ranked.map((row) =>
     made("tr", {},
       made("th", { scope: "row" }, made("a", { href: pairsHash(row.filter), text: row.benchmark })),
       made("td", {}, rateBar(row, most)),
       made("td", { class: "is-share", text: row.rate === null ? "–" : percent(row.rate) }),
-      made("td", { text: row.leaked }),
-      made("td", { text: row.source }),
-      made("td", { text: counted(row.open) }),
+      made("td", { class: "leaked", text: row.leaked }),
+      made("td", { class: "source", text: row.source }),
+      made("td", { class: "open", title: UNDECIDED, text: counted(row.open) }),
     ),
   );
   const table = made("table", { id: "ranked" }, made("thead", {}, made("tr", {}, ...heads.map((text, at) => made("th", { scope: "col", colspan: at === 1 ? 2 : null, text })))), made("tbody", {}, ...rows));
