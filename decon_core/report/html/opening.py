@@ -135,6 +135,8 @@ def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
         kept, whole = mixture["n_documents_out"], mixture["n_documents_in"]
         name = shown(mixture["mixture"])
         documents = f"{count(kept)} of {counted(whole, 'document')}"
+        if n_cut := mixture["n_cut"]:
+            documents += f", leaks cut out of {count(n_cut)}"
         text = f"Verify the clean data in mixtures/{name} ({documents}), then train on it"
         yield {"text": text, "command": f"decon-assets mixture verify {name}"}
     if facts.totals["n_leaked"] and not facts["mixtures"]:

@@ -33,7 +33,7 @@ RANKED = [
     },
     {**COUNTS, **CLEAN, "benchmark": "poll", "place": None, "n_in_place": None},
 ]
-MIXTURE = {"mixture": "clean", "n_documents_in": 1_200, "n_documents_out": 1_190}
+MIXTURE = {"mixture": "clean", "n_documents_in": 1_200, "n_documents_out": 1_190, "n_cut": 0}
 
 
 def opened(*, notice="", ranked=RANKED, mixtures=(), **totals):
@@ -129,6 +129,11 @@ def test_of_a_benchmark_without_an_item_that_can_be_found_no_rate_is_said():
 
 def steps(**facts):
     return [step["text"] for step in opened(**facts)["next"]]
+
+
+def test_clean_data_says_how_many_documents_lost_spans():
+    (step, _) = opened(mixtures=[MIXTURE | {"n_cut": 80}])["next"]
+    assert "(1,190 of 1,200 documents, leaks cut out of 80)" in step["text"]
 
 
 def test_next_are_what_is_missing_the_review_the_clean_data_and_the_check():
