@@ -139,7 +139,7 @@ def test_clean_data_says_how_many_documents_lost_spans():
 def test_next_are_what_is_missing_the_review_the_clean_data_and_the_check():
     check = "Fail a build above a leak rate"
     assert steps() == [check]
-    assert steps(**LEAKED) == ["Remove the leaks: add a [[mixture]]", check]
+    assert steps(**LEAKED) == ["Remove the leaks: add a [[mixture]] to decon.toml", check]
     assert steps(notice="1 shard is missing", n_review_pairs=1, mixtures=[MIXTURE], **LEAKED) == [
         "Scan what is missing",
         "Review 1 doubtful finding",
