@@ -140,7 +140,8 @@ def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
         text = f"Verify the clean data in mixtures/{name} ({documents}), then train on it"
         yield {"text": text, "command": f"decon-assets mixture verify {name}"}
     if facts.totals["n_leaked"] and not facts["mixtures"]:
-        yield {"text": "Remove the leaks: add a [[mixture]] to decon.toml", "command": "decon-assets run"}
+        text = "Remove the leaks: add a [[mixture]] to decon.toml"
+        yield {"text": text, "command": "decon-assets run"}
     yield {"text": _CHECK, "command": "decon-assets check --max-rate 0.01"}
 
 
