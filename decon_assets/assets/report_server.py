@@ -14,7 +14,6 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 URL_VARIABLE = "DECON_REPORT_URL"  # the URL of the report's folder
-
 UI_PORT = 3000  # the default of `decon-assets dev`
 
 _HOST = "127.0.0.1"
@@ -23,7 +22,11 @@ _NAMES = ("report.html", "card.md", "summary.json")
 
 
 def link_to(page: Path) -> str:
-    """Return the URL of a page of the report, which `decon-assets dev` serves by default."""
+    """Return the URL of a page of the report; by default that of `decon-assets dev`.
+
+    The link is kept with the run: with another `--port`, or the UI of another project at the
+    default one, a page that `decon-assets run` made is not behind it.
+    """
     base = os.environ.get(URL_VARIABLE) or f"http://{_HOST}:{UI_PORT + _PORT_OFFSET}"
     return f"{base.rstrip('/')}/{page.name}"
 

@@ -6,7 +6,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, cycle, groupby
+from itertools import accumulate, groupby
 from math import log10
 from operator import itemgetter
 from pathlib import Path
@@ -33,7 +33,6 @@ _MANY_SOURCES = 12
 _SOURCE_CHARACTERS = 14  # per line above a column
 _NAME_PIXELS, _SCALE_PIXELS = 190, 60
 
-_SYMBOLS = ("circle", "diamond", "square", "cross", "triangle-up", "x", "star")
 _MOST_STEPS_WITH_COUNTS = 12  # counts of more steps overlap
 
 _FIXED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -306,8 +305,7 @@ def calibration(rows: Rows) -> Chart:
         )
     layout = frame(260)
     layout["xaxis"] = {"title": {"text": "score"}}
-    title = "probability, in %; duplicates of judged pairs"
-    layout["yaxis"] = {"title": {"text": title}, "range": [-2, 112]}
+    layout["yaxis"] = {"title": {"text": "probability, in %"}, "range": [-2, 112]}
     return Chart("Probability of a duplicate", traces, layout, descriptions.calibration(rows))
 
 
@@ -337,9 +335,9 @@ def removed(rows: Rows, mixtures: Rows) -> Chart:
     for row in rows:
         numbers[row["why"], row["mixture"]] += row["n_documents"]
     dots = []
-    for why, symbol in zip(sorted({row["why"] for row in rows}), cycle(_SYMBOLS), strict=False):
+    for why in sorted({row["why"] for row in rows}):
         by_mixture = {name: numbers[why, name] for name in names if numbers[why, name]}
-        colour = _FIXED["reasons"].get(why, ["--c-soft"])[0]
+        colour, symbol = _FIXED["reasons"].get(why, ("--c-soft", "star"))
         dots.append(
             TRACES["dots"]
             | {
@@ -356,9 +354,9 @@ def removed(rows: Rows, mixtures: Rows) -> Chart:
         )
     layout = lines([*map(wrapped, names)]) | _LAYOUTS["legend"]
     layout["height"] += _LEGEND_PIXELS
-    title = "documents left out or cut, in % of all (logarithmic)"
+    title = "left out or cut, in % (logarithmic)"
     lowest = min(x for dot in dots for x in dot["x"])
-    layout["xaxis"] |= {"title": {"text": title}, "type": "log", "ticksuffix": " %"}
+    layout["xaxis"] |= {"title": {"text": title}, "type": "log", "exponentformat": "none"}
     layout["xaxis"] |= {"range": [log10(lowest) - 0.2, 2.1], "dtick": 1}
     description = descriptions.removed(numbers, n_in)
     return Chart("Documents that mixtures left out or cut", dots, layout, description)

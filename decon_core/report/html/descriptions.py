@@ -112,26 +112,23 @@ def removed(numbers: Mapping[tuple[str, str], int], n_in: Mapping[str, int]) -> 
     return f"{counted(len(n_in), 'mixture')}. {'; '.join(parts)}."
 
 
-def positions(n_with_leak: Mapping[str, int], most: tuple[str, int, int]) -> str:
+def positions(n_with_leak: Mapping[str, int], most: int, source: str, ends: range) -> str:
     """Describe a strip of squares per source: its documents, and the square with the most."""
-    sums = "; ".join(f"{shown(source)}: {count(n)}" for source, n in n_with_leak.items())
-    source, part, n = most
-    where = f"{100 * part / 50:.0f} % to {100 * (part + 1) / 50:.0f} % of {shown(source)}"
-    return f"Documents with a leak by source: {sums}. Most: {count(n)} between {where}."
+    sums = "; ".join(f"{shown(name)}: {count(n)}" for name, n in n_with_leak.items())
+    where = f"{ends.start} % to {ends.stop} % of {shown(source)}"
+    return f"Documents with a leak by source: {sums}. Most: {count(most)} from {where}."
 
 
 def documents_per_item(bars: Mapping[str, int]) -> str:
     """Describe bars: the leaked items by their number of documents."""
-    parts = [f"{documents} documents: {_items(n)}" for documents, n in bars.items()]
-    return f"{'; '.join(parts)}."
+    parts = [f"{_items(n)} in {documents}" for documents, n in bars.items() if n]
+    return f"Number of documents of an item: {'; '.join(parts)}."
 
 
 def concentration(n_documents: int, n_all_documents: int, n_items: int) -> str:
-    """Describe a rising line: the documents that hold half of the items, and all of them."""
-    half = counted(n_documents, "document")
-    whole = counted(n_all_documents, "document")
-    verb = "holds" if n_documents == 1 else "hold"
-    return f"{half} {verb} half of the {_items(n_items)}; all of them are in {whole}."
+    """Describe a rising line: the documents that hold half of the items, and all."""
+    half, whole = counted(n_documents, "document"), counted(n_all_documents, "document")
+    return f"Half of the {_items(n_items)} are in the first {half}, all in the first {whole}."
 
 
 def _items(n: int) -> str:

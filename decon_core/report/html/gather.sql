@@ -117,11 +117,11 @@ ORDER BY c.benchmark, c.source
 -- name: positions
 -- Documents with a leak in each fiftieth of a source, whose shards follow each other by name.
 WITH begun AS (
-    SELECT source, shard_name, sum(n_documents) OVER (PARTITION BY source) AS n_all,
-           sum(n_documents) OVER (PARTITION BY source ORDER BY shard_name) - n_documents AS n_before
+    SELECT source, shard_name, sum(n_rows) OVER (PARTITION BY source) AS n_all,
+           sum(n_rows) OVER (PARTITION BY source ORDER BY shard_name) - n_rows AS n_before
     FROM shards
 )
-SELECT d.source, least(49, floor(50 * (n_before + d.row) / n_all))::INTEGER AS part,
+SELECT d.source, least(49, 50 * (n_before + d.row) // n_all)::INTEGER AS part,
        count(*) AS n_documents
 FROM documents d JOIN begun USING (source, shard_name)
 WHERE d.is_contaminated AND n_all > 0 GROUP BY ALL ORDER BY d.source, part
@@ -147,7 +147,7 @@ WITH ranked AS (
     FROM first GROUP BY place
 )
 SELECT place AS n_documents, n_items, n_all FROM summed
-QUALIFY row_number() OVER (PARTITION BY floor(200 * n_items / n_all) ORDER BY place) = 1
+QUALIFY row_number() OVER (PARTITION BY 200 * n_items // n_all ORDER BY place) = 1
 ORDER BY place
 
 -- name: scores

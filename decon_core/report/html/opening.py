@@ -110,7 +110,8 @@ def _worst(ranked: Rows) -> str:
     place, n_there, n = shown(worst["place"]), worst["n_in_place"], worst["n_leaked"]
     those = "all" if n_there == n else count(n_there or 0)
     if len(ranked) == 1 or not worst["rate"]:
-        them = "It is" if n == 1 else f"{those.capitalize()} of them are"
+        are = "is" if n_there == 1 else "are"
+        them = "It is" if n == 1 else f"{those.capitalize()} of them {are}"
         return f"{them} from {place}." if place else ""
     leaked = _leaked_of(worst["n_leaked_checkable"], worst["n_checkable"], n)
     source = f"{those} of them from {place}" if place else ""

@@ -236,13 +236,15 @@ def _detectors(built: Section, facts: Facts) -> Section:
 
 
 def _mixtures(built: Section, facts: Facts) -> Section:
+    if not facts["removed"]:
+        return replace(built, words=["Nothing was removed."], tables=built.tables[:1])
     mixtures = facts["current_mixtures"]
     names = {row["mixture"] for row in mixtures}
+    # A mixture that is built of other inputs in part is not drawn: its documents are not known.
     removed = [row for row in facts["removed"] if row["mixture"] in names]
-    if not removed:
-        return replace(built, words=["Nothing was removed."], tables=built.tables[:1])
-    chart = charts.removed(removed, mixtures)
-    return replace(built, choices=[Choice(ALL, [chart])])
+    return replace(
+        built, choices=[Choice(ALL, [charts.removed(removed, mixtures)])] if removed else []
+    )
 
 
 def _top_items(built: Section, facts: Facts) -> Section:

@@ -63,12 +63,13 @@ def _positions(rows: Rows) -> Iterator[Chart]:
     layout["xaxis"] |= {"title": title, "range": [0, 100], "showgrid": False}
     layout["yaxis"] |= {"showgrid": False}
     (source, part), most = max(n.items(), key=lambda square: square[1])
-    description = descriptions.positions(of_source, (source, part, most))
+    ends = range(step * part, step * (part + 1))
+    description = descriptions.positions(of_source, most, source, ends)
     yield Chart("Where documents with a leak are", [trace], layout, description, ("source",))
 
 
 def _documents_per_item(rows: Rows) -> Iterator[Chart]:
-    """Yield leaked items by the number of documents they are in; each bar is twice as wide."""
+    """Yield leaked items by the number of documents they are in; a bar has up to twice the last."""
     if not rows:
         return
     items: Counter[int] = Counter()
@@ -83,7 +84,7 @@ def _documents_per_item(rows: Rows) -> Iterator[Chart]:
         "textposition": "outside",
         "cliponaxis": False,
         "marker": {"color": "--c-both", "line": {"width": 1, "color": "--c-edge"}},
-        "hovertemplate": "%{y:,} items in %{x} documents<extra></extra>",
+        "hovertemplate": "documents: %{x}<br>items: %{y:,}<extra></extra>",
     }
     layout = frame(260)
     layout["xaxis"] = {"title": {"text": "documents that hold the item"}, "type": "category"}
@@ -116,8 +117,10 @@ def _concentration(rows: Rows) -> Chart:
         "hovertemplate": None,
     }
     layout = frame(260)
-    layout["xaxis"] = counts("documents, those with the most leaked items first", n_documents)
+    layout["xaxis"] = counts("documents, most leaked items first", n_documents)
     layout["yaxis"] = {"title": {"text": "leaked items, in %"}, "range": [0, 104]}
     half = next(row["n_documents"] for row in rows if 2 * row["n_items"] >= n_all)
     description = descriptions.concentration(half, n_documents, n_all)
-    return Chart("Leaked items in the fewest documents", [trace], layout, description)
+    return Chart(
+        "Leaked items by the documents with the most of them", [trace], layout, description
+    )

@@ -87,6 +87,11 @@ ONE = {"n_leaked": 1, "n_leaked_checkable": 1}
             "leaked",
             FROM_WEB.replace("2 of", "All of"),
         ),
+        (
+            {**LEAKED, "ranked": [{**RANKED[0], "n_in_place": 1}]},
+            "leaked",
+            FROM_WEB.replace("2 of them are", "1 of them is"),
+        ),
         (  # imported from a program that lists only what leaked
             {**LEAKED, "n_checkable": None, "ranked": [RANKED[0] | {"rate": None}]},
             "leaked",
