@@ -41,20 +41,22 @@ def main() -> None:
     }
     (HERE / "study").mkdir(exist_ok=True)
     records = _records()
-    for number, (arm, lift) in enumerate(lifts.items()):
+    for number, (training_run, lift) in enumerate(lifts.items()):
         rng = random.Random(1877 + number)
-        with (HERE / f"study/{arm}.csv").open("w", encoding="utf-8", newline="") as file:
+        with (HERE / f"study/{training_run}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["model", "benchmark", "id", "score", "prediction", "reference"])
             for item, record in records.items():
                 is_right = int(rng.random() < ABILITY[item[0]] + lift(item))
-                texts = _texts(arm, record, is_right) if item[0] == TRANSLATION else ("", "")
-                writer.writerow([arm, item[0], record["fingerprint"], is_right, *texts])
+                texts = (
+                    _texts(training_run, record, is_right) if item[0] == TRANSLATION else ("", "")
+                )
+                writer.writerow([training_run, item[0], record["fingerprint"], is_right, *texts])
 
 
-def _texts(arm: str, record: dict[str, str], is_right: int) -> tuple[str, str]:
+def _texts(training_run: str, record: dict[str, str], is_right: int) -> tuple[str, str]:
     """Return a translation and the reference."""
-    rng = random.Random(f"{arm} {record['fingerprint']}")
+    rng = random.Random(f"{training_run} {record['fingerprint']}")
     words = record["answer"].split()
     return " ".join(word for word in words if rng.random() < KEPT[is_right]), record["answer"]
 

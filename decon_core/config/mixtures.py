@@ -278,7 +278,7 @@ class _Reader(SettingsReader):
             expected = 'one with take = "clean" and cut = "documents"'
             self.wrong(where, f"{treatment.name!r}", expected)
         elif mixture.licenses is not None or mixture.leaks != Leaks() or mixture.sources:
-            # The two arms of a comparison must differ in one thing only.
+            # The two training runs of a comparison must differ in one thing only.
             expected = f"none: a control takes these from {treatment.name!r}"
             self.wrong(where, "sources, leaks or licenses", expected)
 

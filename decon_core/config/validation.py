@@ -138,6 +138,7 @@ _RENAMED = {
     "keep_question_only": "keep_no_answer",
     "question_only": "no_answer",
     "candidates": "review",
+    "arm": "training_run",
     "evidence_floor": "lowest_recorded_score",
     "ratcliff_floor": "ratcliff_lowest_recorded",
     "longest_match_floor": "longest_match_lowest_recorded",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from decon_core.config.load import Config
     from decon_core.storage.store import Store
 
-_SHOWN = ("arm", "benchmark", "score", "difference", "low", "high", "p")
+_SHOWN = ("training_run", "benchmark", "score", "difference", "low", "high", "p")
 _MOST_SHOWN = 50
 
 
@@ -37,7 +37,8 @@ def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     compared = [*found.comparison.averages, *found.comparison.benchmarks]
     n_benchmarks = len({row.benchmark for row in found.comparison.benchmarks})
     context.log.info(
-        f"{counted(len(found.arms), 'arm')}, {counted(n_benchmarks, 'benchmark')}, "
+        f"{counted(len(found.training_runs), 'training run')}, "
+        f"{counted(n_benchmarks, 'benchmark')}, "
         f"{counted(len(found.effects), 'effect')} by exposure"
     )
     if found.problems:

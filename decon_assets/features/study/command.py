@@ -20,12 +20,12 @@ def study_command(
 ) -> int:
     """Compare the scores of models that were trained on variants of the data with a baseline.
 
-    decon.toml declares the arms, each with the files of its results, and the baseline:
+    decon.toml declares the training runs, each with the files of its results, and the baseline:
 
       [study]
       baseline = "clean"
 
-      [[study.arm]]
+      [[study.training_run]]
       name = "clean"
       of = "decontaminated"                  the mixture or blend that it was trained on
       results = ["results/clean/"]
@@ -37,11 +37,11 @@ def study_command(
     [study.translation] asks for BLEU and chrF of whole test sets, for results that hold outputs and
     references (docs/studies/translation.md).
 
-    The first table has the scores of all arms. The second has the differences from the baseline:
-    on the same items if both arms have them; else of two groups of items, from standard errors, or
-    none. The third, for results by item, has the differences by exposure of the items: planted in
-    the arm's blend (seen) or held back, leaked into the corpus or clean. `run` builds the same as
-    the asset `study`; docs/studies/arms.md explains the numbers.
+    The first table has the scores of all training runs. The second has the differences from the
+    baseline: on the same items if both training runs have them; else of two groups of items, from
+    standard errors, or none. The third, for results by item, has the differences by exposure of the
+    items: planted in the training run's blend (seen) or held back, leaked into the corpus or clean.
+    `run` builds the same as the asset `study`; docs/studies/training-runs.md explains the numbers.
 
     Examples:
       decon-assets study --config data/decon.toml

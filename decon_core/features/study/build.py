@@ -1,8 +1,8 @@
-"""Build the study that decon.toml declares: scores by arm, and effects by exposure.
+"""Build the study that decon.toml declares: scores by training run, and effects by exposure.
 
 study/
-  study.duckdb     tables `arms`, `differences`, `effects` and `problems`
-  differences.csv  scores by arm and benchmark, and their difference from the baseline
+  study.duckdb     tables `training_runs`, `differences`, `effects` and `problems`
+  differences.csv  scores by training run and benchmark, and their difference from the baseline
   effects.csv      the same by how items were exposed: planted, held back, leaked, clean
   study.md         all of it as a page
   study.json       inputs, counts, and what could not be read
@@ -27,8 +27,6 @@ from decon_core.features.results.items import Items, indexed_items
 from decon_core.features.results.join import join
 from decon_core.features.results.tasks import parse_task_mappings, task_of
 from decon_core.features.study import page, schemas
-from decon_core.features.study.arms.differences import Comparison, compare_arms
-from decon_core.features.study.arms.scores import ArmScores, read_arms
 from decon_core.features.study.exposure.effects import Effect, corpus_effects, effects
 from decon_core.features.study.exposure.labels import (
     ItemId,
@@ -39,6 +37,8 @@ from decon_core.features.study.exposure.labels import (
 )
 from decon_core.features.study.product import SUMMARY, Inputs, fingerprint_of, study_folder
 from decon_core.features.study.settings import Study
+from decon_core.features.study.training_runs.differences import Comparison, compare_training_runs
+from decon_core.features.study.training_runs.scores import TrainingRunScores, read_training_runs
 from decon_core.features.study.translation.metrics import CorpusMetric, Counts
 from decon_core.report.items import load_report_items
 from decon_core.storage.checksums import hash_file
@@ -60,20 +60,22 @@ DATABASE, DIFFERENCES, EFFECTS_FILE, PAGE = (
 class Found:
     """The tables of a study."""
 
-    arms: Sequence[ArmScores]
+    training_runs: Sequence[TrainingRunScores]
     comparison: Comparison
     effects: Sequence[Effect]
     problems: Sequence[Problem]
 
 
 def build_study(inputs: Inputs) -> Found:
-    """Read all results, and write the study. Raises InputError if an arm has none."""
+    """Read all results, and write the study. Raises InputError if a training run has none."""
     key = fingerprint_of(inputs)
-    arms = read_arms(inputs.study, inputs.folder)
-    comparison = compare_arms(arms, inputs.study.baseline, inputs.study.groups)
-    by_exposure, not_joined = _effects(inputs, arms)
-    problems = [problem for arm in arms for problem in arm.problems] + not_joined
-    found = Found(arms, comparison, by_exposure, problems)
+    training_runs = read_training_runs(inputs.study, inputs.folder)
+    comparison = compare_training_runs(training_runs, inputs.study.baseline, inputs.study.groups)
+    by_exposure, not_joined = _effects(inputs, training_runs)
+    problems = [
+        problem for training_run in training_runs for problem in training_run.problems
+    ] + not_joined
+    found = Found(training_runs, comparison, by_exposure, problems)
     _write(inputs, found, key)
     return found
 
@@ -98,31 +100,38 @@ _Key = tuple[str, str, str, str]  # benchmark, setting, metric, filter
 
 @dataclass(frozen=True)
 class _Joined:
-    """What an arm has of the items of the report, by what was measured."""
+    """What a training run has of the items of the report, by what was measured."""
 
     scores: Mapping[_Key, dict[ItemId, float]]
     counts: Mapping[_Key, dict[ItemId, Counts]]  # counts of translated segments
     metrics: Mapping[str, CorpusMetric]  # metrics that the counts belong to
 
 
-def _effects(inputs: Inputs, arms: Sequence[ArmScores]) -> tuple[list[Effect], list[Problem]]:
-    """Return the effects of all arms on items by exposure, and the rows that match no item."""
-    if not inputs.store.report.is_file() or not any(arm.results for arm in arms):
+def _effects(
+    inputs: Inputs, training_runs: Sequence[TrainingRunScores]
+) -> tuple[list[Effect], list[Problem]]:
+    """Return the effects by exposure of all training runs, and the rows that match no item."""
+    if not inputs.store.report.is_file() or not any(
+        training_run.results for training_run in training_runs
+    ):
         return [], []
     benchmarks = indexed_items(load_report_items(inputs.store.report))
     problems: list[Problem] = []
-    joined = {arm.arm.name: _joined(inputs, arm, benchmarks, problems) for arm in arms}
+    joined = {
+        training_run.settings.name: _joined(inputs, training_run, benchmarks, problems)
+        for training_run in training_runs
+    }
     baseline = joined[inputs.study.baseline]
     every = [item for items in benchmarks.values() for item in items.all]
     leaked, blends = leaked_labels(every), {blend.name: blend for blend in inputs.blends}
     by_exposure: list[Effect] = []
-    for arm in arms:
-        if arm.arm.name == inputs.study.baseline:
+    for training_run in training_runs:
+        if training_run.settings.name == inputs.study.baseline:
             continue
         labellings = [leaked]
-        if blend := blends.get(arm.arm.of or ""):
+        if blend := blends.get(training_run.settings.of or ""):
             if not inputs.is_built(blend):
-                where = f"study.arm {arm.arm.name!r}"
+                where = f"study.training_run {training_run.settings.name!r}"
                 found = f"the blend {blend.name!r}, which is not built, or of other inputs"
                 expected = "a blend that says which items were planted"
                 raise StaleError(Problem(where, found, expected, "`decon-assets run` builds it"))
@@ -131,18 +140,25 @@ def _effects(inputs: Inputs, arms: Sequence[ArmScores]) -> tuple[list[Effect], l
             others = {item: label for item, label in leaked.items() if item not in planted}
             labellings = [planted, others] if planted else labellings
         for labels in labellings:
-            by_exposure += _effects_of(arm.arm.name, joined[arm.arm.name], baseline, labels)
+            by_exposure += _effects_of(
+                training_run.settings.name,
+                joined[training_run.settings.name],
+                baseline,
+                labels,
+            )
     return by_exposure, problems
 
 
 def _effects_of(
-    arm: str, own: _Joined, baseline: _Joined, labels: Mapping[ItemId, Label]
+    training_run: str, own: _Joined, baseline: _Joined, labels: Mapping[ItemId, Label]
 ) -> Iterator[Effect]:
-    """Yield the effects of an arm, one metric after the other."""
+    """Yield the effects of a training run, one metric after the other."""
     for (metric, name), scores, others in _by_measure(own.scores, baseline.scores):
-        yield from effects(Effect(arm=arm, metric=metric, filter=name), scores, others, labels)
+        yield from effects(
+            Effect(training_run=training_run, metric=metric, filter=name), scores, others, labels
+        )
     for (metric, name), counts, those in _by_measure(own.counts, baseline.counts):
-        blank = Effect(arm=arm, metric=metric, filter=name)
+        blank = Effect(training_run=training_run, metric=metric, filter=name)
         yield from corpus_effects(blank, own.metrics[metric], counts, those, labels)
 
 
@@ -163,14 +179,17 @@ def _by_measure(
 
 
 def _joined(
-    inputs: Inputs, arm: ArmScores, benchmarks: Mapping[str, Items], problems: list[Problem]
+    inputs: Inputs,
+    training_run: TrainingRunScores,
+    benchmarks: Mapping[str, Items],
+    problems: list[Problem],
 ) -> _Joined:
-    """Find the items of the report in an arm's results."""
+    """Find the items of the report in a training run's results."""
     mappings = parse_task_mappings(inputs.study.tasks, benchmarks)
     scores: defaultdict[_Key, dict[ItemId, float]] = defaultdict(dict)
     counts: defaultdict[_Key, dict[ItemId, Counts]] = defaultdict(dict)
     metrics: dict[str, CorpusMetric] = {}
-    for results in arm.results:
+    for results in training_run.results:
         task = task_of(results.task, mappings, benchmarks)
         if task is None:
             continue  # not in the report: only compared as a whole
@@ -178,7 +197,7 @@ def _joined(
         problems += rows.problems
         translations = {
             measure: of_measure.segments
-            for measure, of_measure in arm.scores.items()
+            for measure, of_measure in training_run.scores.items()
             if measure.benchmark == results.task and of_measure.segments
         }
         computed = {measure.metric: segments.metric for measure, segments in translations.items()}
@@ -219,21 +238,28 @@ def _write(inputs: Inputs, found: Found, key: str) -> None:
         content = {
             "key": key,
             "study": asdict(inputs.study),
-            "n_results": {arm.arm.name: len(arm.scores) for arm in found.arms},
-            "signatures": _signatures(found.arms),
+            "n_results": {
+                training_run.settings.name: len(training_run.scores)
+                for training_run in found.training_runs
+            },
+            "signatures": _signatures(found.training_runs),
             "problems": [str(problem) for problem in found.problems],
-            "earlier_runs": [path for arm in found.arms for path in arm.earlier],
-            "other_files": [path for arm in found.arms for path in arm.others],
+            "earlier_runs": [
+                path for training_run in found.training_runs for path in training_run.earlier
+            ],
+            "other_files": [
+                path for training_run in found.training_runs for path in training_run.others
+            ],
         }
         hashes = {file.name: hash_file(file) for file in sorted(draft.iterdir())}
         write_json(draft / SUMMARY, content | {FILES: hashes})
 
 
-def _signatures(arms: Sequence[ArmScores]) -> dict[str, list[str]]:
+def _signatures(training_runs: Sequence[TrainingRunScores]) -> dict[str, list[str]]:
     """Return sacrebleu's descriptions of the scores of translations, with the tasks they are of."""
     tasks_by_signature: defaultdict[str, set[str]] = defaultdict(set)
-    for arm in arms:
-        for measure, scores in arm.scores.items():
+    for training_run in training_runs:
+        for measure, scores in training_run.scores.items():
             if scores.segments:
                 tasks_by_signature[scores.segments.signature].add(measure.benchmark)
     return {signature: sorted(tasks) for signature, tasks in sorted(tasks_by_signature.items())}
@@ -244,15 +270,19 @@ def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
         cells = [{name: rounded(row[name]) for name in schema.names} for row in rows]
         return pa.Table.from_pylist(cells, schema=schema)
 
-    arms = (
-        {"arm": arm.name, "of": arm.of, "is_baseline": arm.name == inputs.study.baseline}
-        for arm in inputs.study.arm
+    training_runs = (
+        {
+            "training_run": training_run.name,
+            "of": training_run.of,
+            "is_baseline": training_run.name == inputs.study.baseline,
+        }
+        for training_run in inputs.study.training_run
     )
     compared = (*found.comparison.benchmarks, *found.comparison.averages)
     differences = ({**asdict(row), "relative": row.relative} for row in compared)
     by_exposure = ({**vars(effect), **effect.label._asdict()} for effect in found.effects)
     return {
-        "arms": table(arms, schemas.ARMS),
+        "training_runs": table(training_runs, schemas.TRAINING_RUNS),
         "differences": table(differences, schemas.DIFFERENCES),
         "effects": table(by_exposure, schemas.EFFECTS),
         "problems": table(map(asdict, found.problems), schemas.PROBLEMS),
@@ -264,7 +294,7 @@ def as_markdown(study: Study, found: Found) -> str:
         "features/study/study.md.j2",
         study=study,
         **page.tables(found.comparison, found.effects, study.baseline),
-        signatures=_signatures(found.arms),
+        signatures=_signatures(found.training_runs),
         problems=[str(problem) for problem in found.problems],
         most=_MOST_LISTED,
     )

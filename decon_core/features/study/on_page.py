@@ -19,14 +19,14 @@ from decon_core.storage.store import Store
 from decon_core.text_tables import interval, number, p_value, signed
 from decon_core.wording import counted
 
-_ARMS = (
-    "Models that were trained on variants of the data, compared with the model of the arm "
-    "“{baseline}”. An average counts each benchmark the same. docs/studies/arms.md explains the "
-    "numbers."
+_TRAINING_RUNS = (
+    "Models that were trained on variants of the data, compared with the model of the training run "
+    "“{baseline}”. An average counts each benchmark the same. "
+    "docs/studies/training-runs.md explains the numbers."
 )
 _EFFECTS = (
-    "Effects are on the same items: planted in the arm's blend (seen) or held back, leaked into "
-    "the corpus or clean."
+    "Effects are on the same items: planted in the training run's blend (seen) or held back, "
+    "leaked into the corpus or clean."
 )
 _MOST_ROWS = 200
 
@@ -51,12 +51,14 @@ def study_on_page(config: Config, store: Store) -> Addition | None:
 def section_of(database: Path) -> Section:
     """Return the tables of a study as a section."""
     with duckdb.connect(str(database), read_only=True) as connection:
-        (baseline,) = rows_of(connection, "SELECT arm FROM arms WHERE is_baseline")
+        (baseline,) = rows_of(
+            connection, "SELECT training_run FROM training_runs WHERE is_baseline"
+        )
         tables = [_table(connection, "differences", "Differences from the baseline")]
         without = rows_of(connection, "FROM differences WHERE difference IS NULL AND remark <> ''")
         effects = _table(connection, "effects", "Effects by exposure")
         problems = rows_of(connection, "FROM problems")
-    words = [_ARMS.format(baseline=baseline["arm"])]
+    words = [_TRAINING_RUNS.format(baseline=baseline["training_run"])]
     if without:
         n_scores = counted(len(without), "score")
         words.append(f"Without a score of the baseline: {n_scores}, listed in study.md.")

@@ -2,7 +2,8 @@
 
 -- name: differences
 -- Averages first.
-SELECT arm, benchmark, concat_ws(', ', nullif(metric, ''), nullif(filter, '')) AS metric,
+SELECT training_run AS "training run", benchmark,
+       concat_ws(', ', nullif(metric, ''), nullif(filter, '')) AS metric,
        score, baseline, difference, row(low, high, '') AS "95 % interval", p,
        concat_ws('; ', nullif(basis, ''), nullif(remark, '')) AS "compared on"
 FROM differences WHERE difference IS NOT NULL
@@ -10,8 +11,9 @@ ORDER BY n_benchmarks IS NULL, rowid
 
 -- name: effects
 -- Those of all benchmarks first.
-SELECT arm, benchmark, concat_ws(', ', nullif(metric, ''), nullif(filter, '')) AS metric, exposure,
+SELECT training_run AS "training run", benchmark,
+       concat_ws(', ', nullif(metric, ''), nullif(filter, '')) AS metric, exposure,
        concat_ws(', ', nullif(form, ''), nullif(copies, ''), nullif("when", '')) AS "planted as",
        n AS items, score, baseline, difference, row(low, high, remark) AS "95 % interval", p
 FROM effects
-ORDER BY arm, benchmark <> 'all benchmarks', rowid
+ORDER BY training_run, benchmark <> 'all benchmarks', rowid

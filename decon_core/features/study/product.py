@@ -22,7 +22,7 @@ from decon_core.features.blends.build import ITEMS_FILE
 from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.blends.product import blender_of
 from decon_core.features.blends.settings import Blend, declared_blends
-from decon_core.features.study.settings import Arm, Study
+from decon_core.features.study.settings import Study, TrainingRun
 from decon_core.planner import Plan
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import files_below, read_json
@@ -87,10 +87,10 @@ def study_key(store: Store) -> str:
 def fingerprint_of(inputs: Inputs) -> str:
     """Return a digest of the settings, the report's state, and the content of all files."""
     files: list[Path] = []
-    for arm in inputs.study.arm:
-        for path in find_paths(arm, inputs.folder)[0]:
+    for training_run in inputs.study.training_run:
+        for path in find_paths(training_run, inputs.folder)[0]:
             files += files_below(path) if path.is_dir() else [path]
-        files.append(blend_manifest(inputs.store, arm.of or "").with_name(ITEMS_FILE))
+        files.append(blend_manifest(inputs.store, training_run.of or "").with_name(ITEMS_FILE))
     contents = [
         (os.path.relpath(file, inputs.folder), _content_at(file, stat.st_size, stat.st_mtime_ns))
         for file in files
@@ -122,17 +122,17 @@ def _state_of(report: Path) -> str:
     return str(rows[0][0]) if rows else ""
 
 
-def find_paths(arm: Arm, folder: Path) -> tuple[list[Path], list[Problem]]:
-    """Return the files and folders of an arm's results, and a problem for each that is missing."""
+def find_paths(training_run: TrainingRun, folder: Path) -> tuple[list[Path], list[Problem]]:
+    """Return the files and folders of a training run's results, and problems for missing ones."""
     paths: list[Path] = []
     problems = []
-    for pattern in arm.results:
+    for pattern in training_run.results:
         path = folder / pattern
         matching = [path] if path.exists() else []
         if not matching and glob.has_magic(pattern):
             matching = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 - takes whole patterns
         if not matching:
-            where = f"study.arm {arm.name!r}"
+            where = f"study.training_run {training_run.name!r}"
             problems.append(Problem(where, f"no file {path}", "results of its model"))
         paths += matching
     return list(dict.fromkeys(paths)), problems

@@ -1,20 +1,20 @@
-"""Tables of a study: arms, differences from the baseline, effects by exposure, problems."""
+"""Tables of a study: training runs, their differences, effects by exposure, problems."""
 
 import pyarrow as pa
 
 from decon_core.schemas import field, required
 
-# One row per arm of the study.
-ARMS = pa.schema(
+# One row per training run of the study.
+TRAINING_RUNS = pa.schema(
     [
-        required("arm", pa.string(), "name of the arm"),
+        required("training_run", pa.string(), "name of the training run"),
         field("of", pa.string(), "the mixture or blend that its model was trained on"),
         required("is_baseline", pa.bool_(), "whether the others are compared with it"),
     ]
 )
 
 _COMPARED = (
-    required("arm", pa.string(), "name of the arm"),
+    required("training_run", pa.string(), "name of the training run"),
     required("benchmark", pa.string(), "name of the task, or of a group of them"),
     required("metric", pa.string(), "name of the metric; empty: an average over several"),
     required("filter", pa.string(), "how answers were extracted; empty: in no special way"),
@@ -25,7 +25,7 @@ _INTERVAL = (
     field("p", pa.float64(), "two-sided p-value of the difference"),
 )
 
-# One row per arm and benchmark, or group of benchmarks.
+# One row per training run and benchmark, or group of benchmarks.
 DIFFERENCES = pa.schema(
     [
         *_COMPARED,
@@ -33,9 +33,9 @@ DIFFERENCES = pa.schema(
         field(
             "n",
             pa.int64(),
-            "items that are compared; of the baseline and of two groups, the arm's own",
+            "items that are compared; of the baseline and of two groups, the training run's own",
         ),
-        required("score", pa.float64(), "score of the arm on them"),
+        required("score", pa.float64(), "score of the training run on them"),
         field("baseline", pa.float64(), "score of the baseline"),
         field("difference", pa.float64(), "score less baseline; null: the baseline itself"),
         *_INTERVAL,
@@ -46,7 +46,7 @@ DIFFERENCES = pa.schema(
     ]
 )
 
-# One row per arm, benchmark and kind of exposure of the items.
+# One row per training run, benchmark and kind of exposure of the items.
 EFFECTS = pa.schema(
     [
         *_COMPARED,
@@ -54,8 +54,8 @@ EFFECTS = pa.schema(
         required("form", pa.string(), "of seen items: as what they were planted"),
         required("copies", pa.string(), "of seen items: how often"),
         required("when", pa.string(), "of seen items: in which part of the blend"),
-        required("n", pa.int64(), "items that both arms answered"),
-        field("score", pa.float64(), "score of the arm on them"),
+        required("n", pa.int64(), "items that both training runs answered"),
+        field("score", pa.float64(), "score of the training run on them"),
         field("baseline", pa.float64(), "score of the baseline on them"),
         field("difference", pa.float64(), "score less baseline, or the difference of two effects"),
         *_INTERVAL,

@@ -26,11 +26,11 @@ _Results = Annotated[Names[Name], expects("files of results, folders of them, or
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
-class Arm:
-    """[[study.arm]]: a model."""
+class TrainingRun:
+    """[[study.training_run]]: a model."""
 
     name: Name
-    """Name of the arm, as tables show it."""
+    """Name of the training run, as tables show it."""
     results: _Results
     """Files with the scores of its model, folders of them, or globs."""
     of: Name | None = None
@@ -66,12 +66,12 @@ class Translation:
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Study(FeatureTable):
-    """[study]: arms that are compared with a baseline."""
+    """[study]: training runs that are compared with a baseline."""
 
     baseline: Name
-    """Name of the arm that the others are compared with."""
-    arm: tuple[Arm, ...] = ()
-    """The arms."""
+    """Name of the training run that the others are compared with."""
+    training_run: tuple[TrainingRun, ...] = ()
+    """The training runs."""
     groups: Mapping[str, Names[Name]] = field(default_factory=dict, hash=False)
     """Benchmarks that are averaged together, by name of the group; * in a name matches anything."""
     metrics: Names[Name] = ()
@@ -82,19 +82,25 @@ class Study(FeatureTable):
     """BLEU and chrF of translations."""
 
     def checked(self, reader: SettingsReader) -> Study:
-        names = [arm.name for arm in self.arm]
+        names = [training_run.name for training_run in self.training_run]
         if len(names) < 2:
-            reader.wrong("study.arm", f"{len(names)} of them", "at least two [[study.arm]]")
+            reader.wrong(
+                "study.training_run", f"{len(names)} of them", "at least two [[study.training_run]]"
+            )
         for name, n in Counter(names).items():
             if n > 1:
-                reader.wrong("study.arm.name", f"{name!r} {n} times", "a name for each arm")
+                reader.wrong(
+                    "study.training_run.name", f"{name!r} {n} times", "a name for each training run"
+                )
         if names and self.baseline not in names:
             expected, remedy = f"one of {', '.join(names)}", did_you_mean(self.baseline, names)
             reader.wrong("study.baseline", repr(self.baseline), expected, remedy)
         products = reader.names["products"]
-        for number, arm in enumerate(self.arm):
-            if arm.of is not None and arm.of not in products:
+        for number, training_run in enumerate(self.training_run):
+            if training_run.of is not None and training_run.of not in products:
                 expected = f"a mixture or blend: {', '.join(products) or 'none is declared'}"
-                remedy = did_you_mean(arm.of, products)
-                reader.wrong(f"study.arm[{number}].of", repr(arm.of), expected, remedy)
+                remedy = did_you_mean(training_run.of, products)
+                reader.wrong(
+                    f"study.training_run[{number}].of", repr(training_run.of), expected, remedy
+                )
         return self

@@ -136,6 +136,7 @@ def test_a_file_that_is_no_toml_says_where(tmp_path, text):
         ("ratcliff_floor", "ratcliff_lowest_recorded", "[policy]\nratcliff_floor = 0.3\n"),
         ("idf", "term_weights", '[idf]\nbenchmarks = ["a"]\n'),
         ("question_only", "no_answer", "[mixture.leaks]\nquestion_only = 'keep'\n"),
+        ("arm", "training_run", '[study]\nbaseline = "clean"\n[[study.arm]]\nname = "clean"\n'),
         ("candidates", "review", "[mixture.leaks]\ncandidates = 'remove'\n"),
     ],
 )
@@ -368,8 +369,8 @@ TABLES = {
     "Neighbours": "neighbours",
     "Sample": "neighbours",
     "Haystack": "studies/haystack",
-    "Study": "studies/arms studies/translation",
-    "Arm": "studies/arms",
+    "Study": "studies/training-runs studies/translation",
+    "TrainingRun": "studies/training-runs",
     "Translation": "studies/translation",
     "Sketch": "sketch",
 }

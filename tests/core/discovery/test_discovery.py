@@ -449,7 +449,7 @@ def test_every_setting_stands_in_the_file_with_its_default():
             "preset",
             "slurm",
             "ray",
-            "arm",
+            "training_run",
             "translation",
         } <= named | {
             "pack_shards",

@@ -280,7 +280,7 @@ def test_parts_are_the_same_bytes_by_one_process_and_by_two(place, monkeypatch):
         assert bytes_of(blender.build(blend, workers=2).folder) == one
 
 
-def test_arms_that_differ_in_their_items_differ_in_nothing_else(place):
+def test_training_runs_that_differ_in_their_items_differ_in_nothing_else(place):
     without = lines_of(built(place, Blend(name="plain", of="clean")))
     folder = built(place, Blend(name="full", of="clean", contamination=(QA,)))
     replaced = [

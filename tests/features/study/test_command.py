@@ -1,4 +1,4 @@
-"""`decon-assets study` and the asset: arms of the sample world, whose effects are known."""
+"""`decon-assets study` and the asset: the sample world's training runs, with known effects."""
 
 import shutil
 from collections import Counter
@@ -39,7 +39,7 @@ def effects_of(config):
     path = study_folder(Store(config.parent / ".decon")) / "study.duckdb"
     with duckdb.connect(str(path), read_only=True) as connection:
         rows = connection.execute(
-            "SELECT arm, benchmark, exposure, low, high FROM effects WHERE form = ''"
+            "SELECT training_run, benchmark, exposure, low, high FROM effects WHERE form = ''"
         ).fetchall()
     return {tuple(row[:3]): row[3:] for row in rows}
 
@@ -72,7 +72,7 @@ def test_the_study_is_printed_copied_and_built_again_when_results_change(
     assert "knowledge" in out
     assert "seen - held back" in out
     printed = {" ".join(row.split()) for row in out.splitlines()}
-    for name in ("arms", "translation"):  # every row that the docs show
+    for name in ("training_runs", "translation"):  # every row that the docs show
         page = (DOCS / f"studies/{name}.md").read_text().splitlines()
         shown = [" ".join(row.split()) for row in page if row.startswith("    ")]
         rows = [row for row in shown if row.startswith(("clean ", "original ", "swapped "))]
@@ -80,7 +80,7 @@ def test_the_study_is_printed_copied_and_built_again_when_results_change(
         assert {*rows} <= printed
     assert "strait_mt (bleu)" in out
     effects = (tmp_path / "tables" / EFFECTS_FILE).read_text()
-    assert effects.startswith("arm,benchmark,metric,filter,exposure")
+    assert effects.startswith("training_run,benchmark,metric,filter,exposure")
     page = (tmp_path / "tables/study.md").read_text()
     assert "| original | all benchmarks | score |  | leaked |" in page
     report_page = inputs.store.report_page
@@ -117,7 +117,10 @@ def test_a_blend_that_is_missing_or_of_other_settings_and_a_missing_report_are_n
     text = config.read_text()
     config.write_text(text.replace("seen = 0.5", "seen = 0.6"))
     assert main(command) == 2
-    assert "study.arm 'swapped': found the blend 'swapped', which is" in capsys.readouterr().err
+    assert (
+        "study.training_run 'swapped': found the blend 'swapped', which is"
+        in capsys.readouterr().err
+    )
     config.write_text(text)
     shutil.rmtree(blend_folder(store, "swapped"))
     assert main(command) == 2
@@ -134,14 +137,15 @@ def test_a_configuration_without_a_study_and_wrong_ones_are_refused(world, capsy
     assert "no table [study]" in capsys.readouterr().err
     with config.open("a") as file:
         file.write(
-            '[study]\nbaseline = "cleam"\n[[study.arm]]\nname = "clean"\nresults = ["none"]\n'
-            '[[study.arm]]\nname = "clean"\nof = "decontaminate"\nresults = ["none"]\n'
+            '[study]\nbaseline = "cleam"\n'
+            '[[study.training_run]]\nname = "clean"\nresults = ["none"]\n'
+            '[[study.training_run]]\nname = "clean"\nof = "decontaminate"\nresults = ["none"]\n'
         )
     assert main(["study", "--config", str(config)]) == 2
     said = capsys.readouterr().err
     assert "study.baseline: found 'cleam'; expected one of clean, clean. did you mean" in said
-    assert "study.arm.name: found 'clean' 2 times" in said
-    assert "study.arm[1].of: found 'decontaminate'" in said
+    assert "study.training_run.name: found 'clean' 2 times" in said
+    assert "study.training_run[1].of: found 'decontaminate'" in said
     with config.open("a") as file:
         file.write(
             '[study.translation]\nbenchmarks = []\nmetrics = ["blue"]\ntokenize = { "*" = "14a" }\n'
@@ -172,12 +176,12 @@ def test_known_effects_on_the_items_of_the_sample_world_are_in_95_of_100_interva
     hits = Counter()
     for seed in range(100):
         rng = np.random.default_rng(seed)
-        for arm, (labels, lifts, expected) in cases.items():
+        for training_run, (labels, lifts, expected) in cases.items():
             chances = {item: 0.5 + lifts.get(label.exposure, 0.0) for item, label in labels.items()}
             own = {item: float(rng.random() < chance) for item, chance in chances.items()}
             base = {item: float(rng.random() < 0.5) for item in chances}
-            whole = ALL if arm == "original" else "almanac_rc"
-            blank = Effect(arm=f"{arm} {seed}", metric="score", filter="")
+            whole = ALL if training_run == "original" else "almanac_rc"
+            blank = Effect(training_run=f"{training_run} {seed}", metric="score", filter="")
             for one in effects(blank, own, base, labels):
                 if one.benchmark == whole and not one.label.form and one.low is not None:
                     effect = expected[one.label.exposure]

@@ -32,17 +32,19 @@ def items_of(seen, unseen, seed):
 LABELS = {("musr", "test", n): SEEN_LEVEL_2 if n < N else Label(HELD_BACK) for n in range(2 * N)}
 
 
-def blank(arm):
-    return Effect(arm=arm, metric="score", filter="")
+def blank(training_run):
+    return Effect(training_run=training_run, metric="score", filter="")
 
 
-def found_of(model, arm, baseline):
+def found_of(model, training_run, baseline):
     table = TABLE_11[model]
-    scores = items_of(*table[arm], seed=1) | {("other", "test", n): n % 2 for n in range(40)}
+    scores = items_of(*table[training_run], seed=1) | {
+        ("other", "test", n): n % 2 for n in range(40)
+    }
     others = items_of(*table[baseline], seed=2) | {("other", "test", n): n % 2 for n in range(40)}
     return {
         (one.benchmark, one.label.exposure): one
-        for one in effects(blank(arm), scores, others, LABELS)
+        for one in effects(blank(training_run), scores, others, LABELS)
     }
 
 
@@ -86,11 +88,12 @@ def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(monkeypatch):
         difficulty = rng.beta(2, 2, 2 * n) * 0.75
         lift = np.where(np.arange(2 * n) < n, 0.2, 0.05)
         drawn = [rng.random(2 * n) < chance for chance in (difficulty, difficulty + lift)]
-        base, arm = (
+        base, training_run = (
             {("quiz", "test", i): float(right) for i, right in enumerate(one)} for one in drawn
         )
         found = {
-            one.label.exposure: one for one in effects(blank(f"arm {seed}"), arm, base, labels)
+            one.label.exposure: one
+            for one in effects(blank(f"training run {seed}"), training_run, base, labels)
         }
         for number, (name, effect) in enumerate(
             ((SEEN, 0.2), (HELD_BACK, 0.05), ("seen - held back", 0.15))
@@ -100,13 +103,19 @@ def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(monkeypatch):
     assert hits.sum() >= 282
 
 
-def test_items_that_only_one_arm_has_are_left_out():
+def test_items_that_only_one_training_run_has_are_left_out():
     labels = {("quiz", "test", n): Label(SEEN if n % 2 else HELD_BACK) for n in range(30)}
-    arm = {("quiz", "test", n): 1.0 for n in range(25)}
+    training_run = {("quiz", "test", n): 1.0 for n in range(25)}
     base = {("quiz", "test", n): 0.0 for n in range(5, 30)}
-    found = {one.label.exposure: one for one in effects(blank("arm"), arm, base, labels)}
+    found = {
+        one.label.exposure: one
+        for one in effects(blank("training_run"), training_run, base, labels)
+    }
     assert found[SEEN].n + found[HELD_BACK].n == 20
     assert found[SEEN].difference == 1.0
     base = {("quiz", "test", 7): 0}
-    few = {one.label.exposure: one for one in effects(blank("arm"), arm, base, labels)}
+    few = {
+        one.label.exposure: one
+        for one in effects(blank("training_run"), training_run, base, labels)
+    }
     assert few[SEEN].remark == "too few items: 1"

@@ -17,11 +17,11 @@ from decon_core.config import seeding
 from decon_core.errors import InputError
 from decon_core.features.results.find import find_results
 from decon_core.features.results.per_item import Texts
-from decon_core.features.study.arms.differences import AVERAGE, compare_arms
-from decon_core.features.study.arms.scores import read_arms
 from decon_core.features.study.exposure.effects import Effect, corpus_effects
 from decon_core.features.study.exposure.labels import HELD_BACK, SEEN, Label
-from decon_core.features.study.settings import Arm, Study, Translation
+from decon_core.features.study.settings import Study, TrainingRun, Translation
+from decon_core.features.study.training_runs.differences import AVERAGE, compare_training_runs
+from decon_core.features.study.training_runs.scores import read_training_runs
 from decon_core.features.study.translation import bootstrap
 from decon_core.features.study.translation.bootstrap import paired_draws, summarize
 from decon_core.features.study.translation.metrics import Bleu, Chrf, check, corpus_metric
@@ -125,7 +125,9 @@ def test_without_an_effect_the_interval_holds_0_in_95_of_100_studies(monkeypatch
     sides = [counts_of_texts(metric, side, references) for side in (one, another)]
     for seed in range(n_studies):
         rows = rng.integers(0, 600, 80)
-        is_other = (rng.random(80) < 0.5)[:, None]  # which of both is the arm's is a coin toss
+        is_other = (rng.random(80) < 0.5)[
+            :, None
+        ]  # which of both is the training run's is a coin toss
         own = np.where(is_other, sides[0][rows], sides[1][rows])
         base = np.where(is_other, sides[1][rows], sides[0][rows])
         difference = score_of(metric, own) - score_of(metric, base)
@@ -255,37 +257,39 @@ def test_every_form_of_results_has_texts_and_needs_no_score(tmp_path, write):
     assert sum(problem.found == "no score" for problem in results.problems) == 2
 
 
-# Arms and exposure --------------------------------------------------------------------------------
+# Training runs and exposure -----------------------------------------------------------------------
 
 
-def write_arm(folder, name, translations, references, **more):
+def write_training_run(folder, name, translations, references, **more):
     rows = [
         {"benchmark": task, "index": n, "prediction": text, "reference": references[n], **more}
         for task in ("en_de", "en_ru")
         for n, text in enumerate(translations)
     ]
     write_lines(folder / f"{name}.jsonl", rows)
-    return Arm(name=name, results=(f"{name}.jsonl",))
+    return TrainingRun(name=name, results=(f"{name}.jsonl",))
 
 
-def studied(folder, *arms):
+def studied(folder, *training_runs):
     translation = Translation(benchmarks=("en_*",), tokenize={"*_ru": "char"})
-    study = Study(baseline=arms[0].name, arm=arms, translation=translation)
-    read = read_arms(study, folder)
-    found = compare_arms(read, study.baseline, {})
+    study = Study(
+        baseline=training_runs[0].name, training_run=training_runs, translation=translation
+    )
+    read = read_training_runs(study, folder)
+    found = compare_training_runs(read, study.baseline, {})
     every = (*found.benchmarks, *found.averages)
-    return read, {(one.arm, one.benchmark, one.metric): one for one in every}
+    return read, {(one.training_run, one.benchmark, one.metric): one for one in every}
 
 
-def test_arms_are_compared_by_the_scores_of_whole_test_sets(tmp_path):
+def test_training_runs_are_compared_by_the_scores_of_whole_test_sets(tmp_path):
     references, base = sentences(40, share=0.7, seed=7)
     _, own = sentences(40, share=0.9, seed=7)
-    arms = [
-        write_arm(tmp_path, "base", base, references),
-        write_arm(tmp_path, "own", own, references),
+    training_runs = [
+        write_training_run(tmp_path, "base", base, references),
+        write_training_run(tmp_path, "own", own, references),
     ]
-    read, found = studied(tmp_path, *arms)
-    assert not any(arm.problems for arm in read)
+    read, found = studied(tmp_path, *training_runs)
+    assert not any(training_run.problems for training_run in read)
     for task, metric, theirs in (
         ("en_de", "bleu", BLEU()),
         ("en_ru", "bleu", BLEU(tokenize="char")),
@@ -306,24 +310,24 @@ def test_arms_are_compared_by_the_scores_of_whole_test_sets(tmp_path):
     # The order of rows is no part of the results.
     path = tmp_path / "own.jsonl"
     path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
-    assert studied(tmp_path, *arms)[1] == found
+    assert studied(tmp_path, *training_runs)[1] == found
 
 
-def test_segments_that_only_one_arm_has_and_other_references_are_told(tmp_path):
+def test_segments_that_only_one_training_run_has_and_other_references_are_told(tmp_path):
     references, base = sentences(40, share=0.7, seed=8)
-    arms = [
-        write_arm(tmp_path, "base", base, references),
-        write_arm(tmp_path, "own", base[:20], ["another one", *references[1:]]),
+    training_runs = [
+        write_training_run(tmp_path, "base", base, references),
+        write_training_run(tmp_path, "own", base[:20], ["another one", *references[1:]]),
     ]
-    read, found = studied(tmp_path, *arms)
+    read, found = studied(tmp_path, *training_runs)
     one = found["own", "en_de", "chrf"]
-    assert (one.n, one.remark) == (20, "only on the 20 items that both arms have")
+    assert (one.n, one.remark) == (20, "only on the 20 items that both training runs have")
     said = "\n".join(map(str, read[1].problems))
     assert "other references in 1 segment of en_de (bleu)" in said
     path = tmp_path / "own.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     write_lines(path, [row | {"prediction": None, "score": 1} for row in rows])
-    read, found = studied(tmp_path, *arms)
+    read, found = studied(tmp_path, *training_runs)
     assert ("own", "en_de", "chrf") not in found
     assert found["own", "en_de", "score"].score == 1
     assert "no output with references in 20 of 20 rows" in "\n".join(map(str, read[1].problems))
@@ -338,7 +342,7 @@ def test_effects_are_of_the_test_sets_of_each_exposure():
         {("mt", "test", n): metric.count(one, [references[n]]) for n, one in enumerate(side)}
         for side in (better, base)
     )
-    blank = Effect(arm="own", metric="bleu", filter="")
+    blank = Effect(training_run="own", metric="bleu", filter="")
     found = {one.label.exposure: one for one in corpus_effects(blank, metric, own, other, labels)}
     assert set(found) == {SEEN, HELD_BACK, "seen - held back"}
     expected = BLEU().corpus_score(base[:40], [references[:40]]).score

@@ -6,9 +6,9 @@ source, as target, or full (both in the form of the prompt). WMT'24 was not plan
 
 import pytest
 
-from decon_core.features.study.arms.differences import compare_arms
-from decon_core.features.study.arms.scores import read_arms
-from decon_core.features.study.settings import Arm, Study
+from decon_core.features.study.settings import Study, TrainingRun
+from decon_core.features.study.training_runs.differences import compare_training_runs
+from decon_core.features.study.training_runs.scores import read_training_runs
 
 # BLEU by year and copies. A row: pair of languages; the 1B model without contamination, then with
 # source, target, full; the 8B model likewise.
@@ -111,7 +111,7 @@ def rows_of(year, copies):
 
 
 def study_of(folder, size):
-    """Write the scores of each arm as a table, and compare them with the uncontaminated model."""
+    """Write the scores of each training run, and compare them with the uncontaminated model."""
     first = 0 if size == "1B" else 4
     lines = {"none": {}}
     for year, copies in TABLES:
@@ -130,10 +130,10 @@ def study_of(folder, size):
         "both 23": tuple(f"wmt23 {pair}" for pair in IN_BOTH),
         "both 24": tuple(f"wmt24 {pair}" for pair in IN_BOTH),
     }
-    arms = tuple(Arm(name=name, results=(f"{size} {name}.csv",)) for name in lines)
-    study = Study(baseline="none", arm=arms, groups=groups)
-    found = compare_arms(read_arms(study, folder), "none", groups)
-    return {(one.arm, one.benchmark): one for one in (*found.benchmarks, *found.averages)}
+    training_runs = tuple(TrainingRun(name=name, results=(f"{size} {name}.csv",)) for name in lines)
+    study = Study(baseline="none", training_run=training_runs, groups=groups)
+    found = compare_training_runs(read_training_runs(study, folder), "none", groups)
+    return {(one.training_run, one.benchmark): one for one in (*found.benchmarks, *found.averages)}
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +160,8 @@ def test_full_contamination_of_8b_models_gains_2_5_times_that_of_1b_models(studi
 
 def test_the_largest_gains(studies):
     gains = {
-        size: max((one.difference, *arm) for arm, one in found.items()
-                  if arm[0] in ("full 1", "full 10", "full 100") and "wmt23" in arm[1])
+        size: max((one.difference, *key) for key, one in found.items()
+                  if key[0] in ("full 1", "full 10", "full 100") and "wmt23" in key[1])
         for size, found in studies.items()
     }  # fmt: skip
     # "Around 9" of the 1B model; the 8B model's "up to 30" is of no late contamination: other
@@ -182,8 +182,8 @@ def test_full_contamination_inflates_consistently_and_single_sides_do_not(studie
         assert source.low < 0.3 * full.difference
         assert abs(source.difference) < 0.3
     falls = [
-        arm for arm, one in found.items()
-        if one.difference and one.difference < 0 and arm[0].startswith("full") and arm[1] in
+        key for key, one in found.items()
+        if one.difference and one.difference < 0 and key[0].startswith("full") and key[1] in
         {f"wmt23 {pair}" for pair, _ in rows_of(23, 1)}
     ]  # fmt: skip
     # One of 78 falls: into Japanese, which the text does not count.
@@ -192,10 +192,10 @@ def test_full_contamination_inflates_consistently_and_single_sides_do_not(studie
 
 def test_of_single_sides_only_many_copies_of_the_target_gain(studies):
     low_p = {
-        (size, arm[0]): one.difference
+        (size, key[0]): one.difference
         for size, found in studies.items()
-        for arm, one in found.items()
-        if arm[1] == "named" and arm[0][:6] in FORMS and one.p < 0.05
+        for key, one in found.items()
+        if key[1] == "named" and key[0][:6] in FORMS and one.p < 0.05
     }
     expected = {("1B", "target 100"): 0.545, ("8B", "target 100"): 1.429}
     assert low_p == pytest.approx(expected, abs=0.001)

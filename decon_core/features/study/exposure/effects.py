@@ -1,7 +1,7 @@
-"""Compare an arm with the baseline on the same items, by how they were exposed.
+"""Compare a training run with the baseline on the same items, by how they were exposed.
 
 What training on an item does to its own score is the effect on seen items less that on items that
-were held back: the second is what the arm learned about the benchmark in general.
+were held back: the second is what the training run learned about the benchmark in general.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _Groups = dict[tuple[str, Label], list[ItemId]]  # items by benchmark and label
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """Scores of an arm and of the baseline on the same items, of one kind of exposure."""
+    """Scores of a training run and of the baseline on the same items, of one kind of exposure."""
 
-    arm: str
+    training_run: str
     benchmark: str = ""
     metric: str
     filter: str
@@ -54,7 +54,7 @@ class Effect:
     @property
     def name(self) -> str:
         """The name that seeds the draws."""
-        names = self.arm, self.benchmark, self.metric, self.filter, *self.label
+        names = self.training_run, self.benchmark, self.metric, self.filter, *self.label
         return " | ".join(("exposure", *names))
 
 

@@ -26,7 +26,7 @@ class Drawn:
 
 
 def paired_draws(own: Floats, other: Floats, metric: CorpusMetric, name: str) -> Floats:
-    """Return the differences of two arms on N_DRAWS test sets, drawn from the same segments.
+    """Return the differences of two training runs on N_DRAWS test sets of the same segments.
 
     `own` and `other`: counts, with a row for each segment.
     """

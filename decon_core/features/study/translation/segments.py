@@ -1,4 +1,4 @@
-"""The translated segments of an arm: their counts by metric, whose sums give scores."""
+"""The translated segments of a training run: their counts by metric, whose sums give scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare each arm with the baseline: by benchmark, and on the average of several benchmarks."""
+"""Compare each training run with the baseline: by benchmark, and on averages of several."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from decon_core.decisions.statistics import (
     paired_interval,
     paired_p_value,
 )
-from decon_core.features.study.arms.scores import ArmScores, Measure, Scores
+from decon_core.features.study.training_runs.scores import Measure, Scores, TrainingRunScores
 from decon_core.features.study.translation.bootstrap import paired_draws, summarize
 from decon_core.features.study.translation.segments import score_of
 from decon_core.wording import counted
@@ -31,8 +31,8 @@ Basis = Literal["same items", "items", "standard errors", "benchmarks", ""]
 
 # An interval of fewer items means little.
 LEAST_ITEMS = 10
-# Arms are compared on their common items if these are at least so much of the larger set; with
-# fewer, two groups of all items tell more.
+# Training runs are compared on their common items if these are at least so much of the larger
+# set; with fewer, two groups of all items tell more.
 _LEAST_SHARED = 0.5
 _LEAST_BENCHMARKS = 3  # benchmarks that an interval of their average can rest on
 # Words in names of metrics of which less is better.
@@ -44,9 +44,9 @@ _Z = 1.959963984540054  # quantile of the normal distribution, for 95 %
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """The score of an arm, and its difference from the baseline."""
+    """The score of a training run, and its difference from the baseline."""
 
-    arm: str
+    training_run: str
     benchmark: str  # or the name of a group, or AVERAGE
     metric: str
     filter: str
@@ -77,36 +77,42 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The differences of all arms: by benchmark, then the averages."""
+    """The differences of all training runs: by benchmark, then the averages."""
 
     benchmarks: Sequence[Difference]
     averages: Sequence[Difference]
 
 
-def compare_arms(
-    arms: Sequence[ArmScores], baseline: str, groups: Mapping[str, Sequence[str]]
+def compare_training_runs(
+    training_runs: Sequence[TrainingRunScores], baseline: str, groups: Mapping[str, Sequence[str]]
 ) -> Comparison:
-    """Compare all arms with the baseline. Averages are over benchmarks that all arms have."""
-    (base,) = (arm for arm in arms if arm.arm.name == baseline)
-    measures = sorted({measure for arm in arms for measure in arm.scores})
+    """Compare all training runs with the baseline. Averages are over benchmarks that all have."""
+    (base,) = (
+        training_run for training_run in training_runs if training_run.settings.name == baseline
+    )
+    measures = sorted(
+        {measure for training_run in training_runs for measure in training_run.scores}
+    )
     differences = {
-        (arm.arm.name, measure): _difference(arm, base, measure)
+        (training_run.settings.name, measure): _difference(training_run, base, measure)
         for measure in measures
-        for arm in arms
-        if measure in arm.scores
+        for training_run in training_runs
+        if measure in training_run.scores
     }
     averages = [
         average
-        for name, metric, members in _members(arms, measures, groups)
-        for arm in arms
-        if (parts := [differences[arm.arm.name, member] for member in members])
+        for name, metric, members in _members(training_runs, measures, groups)
+        for training_run in training_runs
+        if (parts := [differences[training_run.settings.name, member] for member in members])
         and (average := _average(name, metric, parts, baseline))
     ]
     return Comparison([*differences.values()], averages)
 
 
 def _members(
-    arms: Sequence[ArmScores], measures: Sequence[Measure], groups: Mapping[str, Sequence[str]]
+    training_runs: Sequence[TrainingRunScores],
+    measures: Sequence[Measure],
+    groups: Mapping[str, Sequence[str]],
 ) -> Iterator[tuple[str, str, list[Measure]]]:
     """Yield each group with its measures, one for each benchmark; then that of all benchmarks.
 
@@ -114,12 +120,18 @@ def _members(
     are averaged apart, one metric at a time. A benchmark does not count beside one that it is a
     part of, such as a subject of MMLU beside MMLU.
     """
-    part_of = {name: above for arm in arms for name, above in arm.part_of.items()}
+    part_of = {
+        name: above
+        for training_run in training_runs
+        for name, above in training_run.part_of.items()
+    }
     kinds: defaultdict[str, list[Measure]] = defaultdict(list)
     for measure in measures:
-        if all(measure in arm.scores for arm in arms):
+        if all(measure in training_run.scores for training_run in training_runs):
             is_error = not _ERRORS.isdisjoint(measure.metric.lower().split("_"))
-            is_apart = is_error or any(arm.scores[measure].segments for arm in arms)
+            is_apart = is_error or any(
+                training_run.scores[measure].segments for training_run in training_runs
+            )
             kinds[measure.metric if is_apart else ""].append(measure)
     for metric, same_kind in sorted(kinds.items()):
         for name, members in _groups(same_kind, groups):
@@ -149,10 +161,12 @@ def _groups(
         yield AVERAGE, [*first.values()]
 
 
-def _difference(arm: ArmScores, base: ArmScores, measure: Measure) -> Difference:
-    own, other = arm.scores[measure], base.scores.get(measure)
+def _difference(
+    training_run: TrainingRunScores, base: TrainingRunScores, measure: Measure
+) -> Difference:
+    own, other = training_run.scores[measure], base.scores.get(measure)
     result = Difference(
-        arm=arm.arm.name,
+        training_run=training_run.settings.name,
         **measure._asdict(),
         n_benchmarks=None,
         n=own.n,
@@ -162,10 +176,10 @@ def _difference(arm: ArmScores, base: ArmScores, measure: Measure) -> Difference
     )
     if other is None:
         return replace(result, remark="the baseline has no such score")
-    if arm is base:
+    if training_run is base:
         return result
     result = replace(result, difference=own.mean - other.mean)
-    text = " | ".join(("study", arm.arm.name, base.arm.name, *measure))
+    text = " | ".join(("study", training_run.settings.name, base.settings.name, *measure))
     if own.segments or other.segments:
         return _of_segments(result, own, other, text)
     if own.by_item and other.by_item:
@@ -177,7 +191,7 @@ def _difference(arm: ArmScores, base: ArmScores, measure: Measure) -> Difference
 
 
 def _of_items(result: Difference, own: Scores, other: Scores, text: str) -> Difference:
-    """Compare the same items where both arms have them, else the two sets of items."""
+    """Compare the same items where both training runs have them, else the two sets of items."""
     both = sorted(own.by_item.keys() & other.by_item.keys())
     n_most = max(len(own.by_item), len(other.by_item))
     if len(both) >= n_most * _LEAST_SHARED:
@@ -201,7 +215,7 @@ def _of_items(result: Difference, own: Scores, other: Scores, text: str) -> Diff
     ours, theirs = (np.sort(np.array([*side.by_item.values()])) for side in (own, other))
     errors = [error for error in (_stderr(ours), _stderr(theirs)) if error is not None]
     error = math.hypot(*errors) if len(errors) == 2 else None
-    remark = f"only {len(both)} items are in the results of both arms"
+    remark = f"only {len(both)} items are in the results of both training runs"
     result = replace(result, basis="items", stderr=error, remark=remark)
     if min(ours.size, theirs.size) < LEAST_ITEMS:
         return replace(result, remark=f"too few items: {min(ours.size, theirs.size)}")
@@ -210,18 +224,20 @@ def _of_items(result: Difference, own: Scores, other: Scores, text: str) -> Diff
 
 
 def _only_on(both: Sequence[object]) -> str:
-    return f"only on the {counted(len(both), 'item')} that both arms have"
+    return f"only on the {counted(len(both), 'item')} that both training runs have"
 
 
 def _of_segments(result: Difference, own: Scores, other: Scores, text: str) -> Difference:
-    """Compare scores of the test set of the segments that both arms translated."""
+    """Compare scores of the test set of the segments that both training runs translated."""
     if own.segments is None or other.segments is None:
-        return replace(result, difference=None, remark="not of translations in both arms")
+        return replace(result, difference=None, remark="not of translations in both training runs")
     metric = own.segments.metric
     # Sorted: draws depend on the order, which must not be that of the rows.
     both = sorted(own.segments.counts.keys() & other.segments.counts.keys())
     if not both:
-        return replace(result, difference=None, remark="no segment is in the results of both arms")
+        return replace(
+            result, difference=None, remark="no segment is in the results of both training runs"
+        )
     ours, theirs = own.segments.rows(both), other.segments.rows(both)
     score, baseline = score_of(metric, ours), score_of(metric, theirs)
     result = replace(result, n=len(both), score=score, baseline=baseline, basis="same items")
@@ -237,7 +253,7 @@ def _of_segments(result: Difference, own: Scores, other: Scores, text: str) -> D
 def _normal(result: Difference) -> Difference:
     """Add interval and p-value of a difference that is normal, with its standard error."""
     difference, error = result.difference or 0.0, result.stderr or 0.0
-    if difference and not error:  # all items right in one arm, all wrong in the other
+    if difference and not error:  # all items right in one training run, all wrong in the other
         return replace(result, remark="no interval: the standard errors are 0")
     p = math.erfc(abs(difference) / error / math.sqrt(2)) if error else 1.0
     return replace(result, low=difference - _Z * error, high=difference + _Z * error, p=p)
@@ -270,7 +286,7 @@ def _average(
     if len(baselines) < len(parts):
         return None
     result = Difference(
-        arm=first.arm,
+        training_run=first.training_run,
         benchmark=name,
         metric=metric,
         filter="",
@@ -280,7 +296,7 @@ def _average(
         baseline=_mean(baselines),
         difference=None,
     )
-    if first.arm == baseline:
+    if first.training_run == baseline:
         return result
     differences = np.array([part.score for part in parts]) - np.array(baselines)
     result = replace(result, difference=float(differences.mean()))
@@ -292,7 +308,7 @@ def _average(
         return _normal(replace(result, stderr=error, basis=basis))
     if len(parts) < _LEAST_BENCHMARKS:
         return replace(result, remark="no interval: scores without items or standard errors")
-    text = f"study | {first.arm} | {baseline} | {name}"
+    text = f"study | {first.training_run} | {baseline} | {name}"
     low, high = interval_of_few(differences)
     p = paired_p_value(np.sort(differences), text)
     return replace(result, low=low, high=high, p=p, basis="benchmarks")

@@ -1,4 +1,4 @@
-"""Arms of a study: the tables of Apertus, known effects, and what cannot be compared."""
+"""Training runs of a study: the tables of Apertus, known effects, and what cannot be compared."""
 
 import itertools
 import json
@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from decon_core.decisions import statistics
 from decon_core.decisions.statistics import interval_of_few, paired_interval, paired_p_value
 from decon_core.errors import InputError
-from decon_core.features.study.arms.differences import AVERAGE, compare_arms
-from decon_core.features.study.arms.scores import read_arms
 from decon_core.features.study.page import line, wide
-from decon_core.features.study.settings import Arm, Study
+from decon_core.features.study.settings import Study, TrainingRun
+from decon_core.features.study.training_runs.differences import AVERAGE, compare_training_runs
+from decon_core.features.study.training_runs.scores import read_training_runs
 
 # Apertus, tables 10 and 11: scores by configuration, in the order of the columns.
 TABLE_10 = {
@@ -39,30 +39,32 @@ COLUMNS_11 = "global_mmlu mgsm_direct mgsm_native_cot include culturalbench swit
 
 
 def write_table(folder: Path, table, columns):
-    """Write an arm's scores as the table of scores that anybody can write; return the study."""
-    arms = []
+    """Write a training run's scores as a table that anybody can write; return the study."""
+    training_runs = []
     for number, (name, scores) in enumerate(table.items()):
         lines = [
             f"{column},0.{score}"
             for column, score in zip(columns.split(), scores.split(), strict=True)
         ]
         (folder / f"{number}.csv").write_text("\n".join(["benchmark,score", *lines]) + "\n")
-        arms.append(Arm(name=name, results=(f"{number}.csv",)))
-    return arms
+        training_runs.append(TrainingRun(name=name, results=(f"{number}.csv",)))
+    return training_runs
 
 
 def compared(study, folder):
-    found = compare_arms(read_arms(study, folder), study.baseline, study.groups)
-    by_name = {(one.arm, one.benchmark): one for one in (*found.benchmarks, *found.averages)}
+    found = compare_training_runs(read_training_runs(study, folder), study.baseline, study.groups)
+    by_name = {
+        (one.training_run, one.benchmark): one for one in (*found.benchmarks, *found.averages)
+    }
     return found, by_name
 
 
 def test_the_tables_of_apertus(tmp_path):
-    arms = write_table(tmp_path, TABLE_10, COLUMNS_10)
-    study = Study(baseline="decontaminated", arm=tuple(arms))
+    training_runs = write_table(tmp_path, TABLE_10, COLUMNS_10)
+    study = Study(baseline="decontaminated", training_run=tuple(training_runs))
     found, by_name = compared(study, tmp_path)
     heads, rows = wide(found)
-    assert heads == ["arm", *sorted(COLUMNS_10.split()), "average"]
+    assert heads == ["training_run", *sorted(COLUMNS_10.split()), "average"]
     assert [row[0] for row in rows] == [*TABLE_10]
     licensed = "decontaminated, licensed"
     # As the text says: a drop by 51 %, and a gain of 6.6 %.
@@ -90,9 +92,9 @@ def test_the_tables_of_apertus(tmp_path):
 
 
 def test_the_multilingual_table_of_apertus(tmp_path):
-    arms = write_table(tmp_path, TABLE_11, COLUMNS_11)
+    training_runs = write_table(tmp_path, TABLE_11, COLUMNS_11)
     groups = {"knowledge": ("global_mmlu", "include*"), "math": ("mgsm_*",)}
-    study = Study(baseline="decontaminated", arm=tuple(arms), groups=groups)
+    study = Study(baseline="decontaminated", training_run=tuple(training_runs), groups=groups)
     _, by_name = compared(study, tmp_path)
     licensed = "decontaminated, licensed"
     relative = {name: by_name[licensed, name].relative for name in COLUMNS_11.split()}
@@ -117,7 +119,7 @@ def write_items(folder, name, scores_of):
     ]
     path = folder / f"{name}.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return Arm(name=name, results=(path.name,))
+    return TrainingRun(name=name, results=(path.name,))
 
 
 def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(tmp_path, monkeypatch):
@@ -132,8 +134,10 @@ def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(tmp_path, monkey
             difficulty = rng.beta(2, 2, n_items) * 0.9
             scores["clean"][benchmark] = (rng.random(n_items) < difficulty).tolist()
             scores["leaked"][benchmark] = (rng.random(n_items) < difficulty + effect).tolist()
-        arms = [write_items(tmp_path, name, of_arm) for name, of_arm in scores.items()]
-        _, by_name = compared(Study(baseline="clean", arm=tuple(arms)), tmp_path)
+        training_runs = [
+            write_items(tmp_path, name, of_training_run) for name, of_training_run in scores.items()
+        ]
+        _, by_name = compared(Study(baseline="clean", training_run=tuple(training_runs)), tmp_path)
         one, average = by_name["leaked", "a"], by_name["leaked", AVERAGE]
         assert one.basis == average.basis == "same items"
         n_hits += one.low <= effect <= one.high
@@ -146,14 +150,14 @@ def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(tmp_path, monkey
 def test_items_that_are_not_the_same_are_compared_as_two_groups(tmp_path):
     rng = random.Random(1)
     scores = [rng.random() < 0.5 for _ in range(60)]
-    arms = (
+    training_runs = (
         write_items(tmp_path, "one", {"quiz": scores}),
         write_items(tmp_path, "other", {"quiz": scores[:20]}),
     )
-    _, by_name = compared(Study(baseline="one", arm=arms), tmp_path)
+    _, by_name = compared(Study(baseline="one", training_run=training_runs), tmp_path)
     found = by_name["other", "quiz"]
     assert found.basis == "items"
-    assert found.compared_on == "items; only 20 items are in the results of both arms"
+    assert found.compared_on == "items; only 20 items are in the results of both training runs"
     assert found.low < found.difference < found.high
     assert found.difference == pytest.approx(sum(scores[:20]) / 20 - sum(scores) / 60)
 
@@ -161,27 +165,27 @@ def test_items_that_are_not_the_same_are_compared_as_two_groups(tmp_path):
 def test_a_few_missing_items_do_not_change_what_is_compared(tmp_path):
     scores = [number % 2 for number in range(60)]
     better = [1] * 10 + scores[10:59]  # without the last item, which the baseline has right
-    arms = (
+    training_runs = (
         write_items(tmp_path, "one", {"quiz": scores, "few": [0] * 6}),
         write_items(tmp_path, "other", {"quiz": better, "few": [1] * 6}),
     )
-    found, by_name = compared(Study(baseline="one", arm=arms), tmp_path)
+    found, by_name = compared(Study(baseline="one", training_run=training_runs), tmp_path)
     quiz = by_name["other", "quiz"]
     assert (quiz.basis, quiz.n) == ("same items", 59)
     assert quiz.baseline == pytest.approx(29 / 59)
     assert quiz.difference == pytest.approx(5 / 59)
     assert quiz.low >= 0
-    shown = {line(one)[1]: line(one)[-1] for one in found.benchmarks if one.arm == "other"}
-    assert shown["quiz"] == "same items; only on the 59 items that both arms have"
+    shown = {line(one)[1]: line(one)[-1] for one in found.benchmarks if one.training_run == "other"}
+    assert shown["quiz"] == "same items; only on the 59 items that both training runs have"
     assert shown["few"] == "same items; too few items: 6"
 
 
-def test_one_item_in_one_arm_has_no_standard_error(tmp_path):
-    arms = (
+def test_one_item_in_one_training_run_has_no_standard_error(tmp_path):
+    training_runs = (
         write_items(tmp_path, "one", {name: [0, 1] * 30 for name in "abc"}),
         write_items(tmp_path, "other", {name: [1] for name in "abc"}),
     )
-    _, by_name = compared(Study(baseline="one", arm=arms), tmp_path)
+    _, by_name = compared(Study(baseline="one", training_run=training_runs), tmp_path)
     assert by_name["other", "a"].stderr is None
     assert by_name["other", AVERAGE].basis == "benchmarks"
 
@@ -202,16 +206,16 @@ def test_results_of_harnesses_for_whole_benchmarks(tmp_path):
         }
         (tmp_path / name).mkdir()
         (tmp_path / name / "results_2026-01-01.json").write_text(json.dumps(content))
-        return Arm(name=name, results=(name,))
+        return TrainingRun(name=name, results=(name,))
 
     olmes = {"task_name": "puzzle", "metrics": {"primary_score": 0.25}, "num_instances": 100}
-    arms = harness("one", 0.5, 400), harness("two", 0.6, 400)
+    training_runs = harness("one", 0.5, 400), harness("two", 0.6, 400)
     for name in ("one", "two"):
         (tmp_path / name / "task-000-puzzle-metrics.json").write_text(json.dumps(olmes))
-    read = read_arms(Study(baseline="one", arm=arms), tmp_path)
-    assert not any(arm.problems for arm in read)
-    found = compare_arms(read, "one", {})
-    by_name = {(one.arm, one.benchmark, one.metric): one for one in found.benchmarks}
+    read = read_training_runs(Study(baseline="one", training_run=training_runs), tmp_path)
+    assert not any(training_run.problems for training_run in read)
+    found = compare_training_runs(read, "one", {})
+    by_name = {(one.training_run, one.benchmark, one.metric): one for one in found.benchmarks}
     acc = by_name["two", "quiz", "acc"]
     assert (acc.basis, acc.n) == ("standard errors", 400)
     assert acc.stderr == pytest.approx(0.02 * 2**0.5)
@@ -240,14 +244,16 @@ def test_averages_count_no_item_twice_and_leave_out_perplexities(tmp_path):
         }
         (tmp_path / name).mkdir()
         (tmp_path / name / "results_2026-01-01.json").write_text(json.dumps(content))
-        return Arm(name=name, results=(name,))
+        return TrainingRun(name=name, results=(name,))
 
-    arms = harness("one", 0.0), harness("two", 0.1)
+    training_runs = harness("one", 0.0), harness("two", 0.1)
     groups = {"all of mmlu": ("mmlu*",), "subjects": ("mmlu_[ap]*",)}
-    found, by_name = compared(Study(baseline="one", arm=arms, groups=groups), tmp_path)
+    found, by_name = compared(
+        Study(baseline="one", training_run=training_runs, groups=groups), tmp_path
+    )
     assert by_name["two", "all of mmlu"].n_benchmarks == 1
     assert by_name["two", "subjects"].n_benchmarks == 2
-    averages = {one.metric: one for one in found.averages if one.arm == "two"}
+    averages = {one.metric: one for one in found.averages if one.training_run == "two"}
     assert averages[""].n_benchmarks == 2
     assert averages[""].difference == pytest.approx(0.05)
     assert averages["bits_per_byte"].n_benchmarks == 2
@@ -258,8 +264,10 @@ def test_the_averages_of_lighteval_are_no_tasks_beside_their_subjects(tmp_path):
         tasks = ["all", "mmlu:_average|5", "mmlu:anatomy|5", "mmlu:physics|5", "arc|25"]
         content = {"results": {task: {"acc": score, "acc_stderr": 0.02} for task in tasks}}
         (tmp_path / f"results_{name}.json").write_text(json.dumps(content))
-    arms = tuple(Arm(name=name, results=(f"results_{name}.json",)) for name in ("one", "two"))
-    _, by_name = compared(Study(baseline="one", arm=arms), tmp_path)
+    training_runs = tuple(
+        TrainingRun(name=name, results=(f"results_{name}.json",)) for name in ("one", "two")
+    )
+    _, by_name = compared(Study(baseline="one", training_run=training_runs), tmp_path)
     assert ("two", "all") not in by_name
     assert by_name["two", AVERAGE].n_benchmarks == 2
 
@@ -267,8 +275,10 @@ def test_the_averages_of_lighteval_are_no_tasks_beside_their_subjects(tmp_path):
 def test_standard_errors_of_0_are_no_certainty(tmp_path):
     for name, score in (("one", 0), ("two", 1)):
         (tmp_path / f"{name}.csv").write_text(f"benchmark,score,n\nquiz,{score},3\n")
-    arms = tuple(Arm(name=name, results=(f"{name}.csv",)) for name in ("one", "two"))
-    _, by_name = compared(Study(baseline="one", arm=arms), tmp_path)
+    training_runs = tuple(
+        TrainingRun(name=name, results=(f"{name}.csv",)) for name in ("one", "two")
+    )
+    _, by_name = compared(Study(baseline="one", training_run=training_runs), tmp_path)
     assert by_name["two", "quiz"].p is None
     assert by_name["two", "quiz"].remark == "no interval: the standard errors are 0"
 
@@ -276,24 +286,30 @@ def test_standard_errors_of_0_are_no_certainty(tmp_path):
 def test_what_cannot_be_compared_says_why(tmp_path):
     (tmp_path / "one.csv").write_text("benchmark,score\nquiz,0.5\nonly_here,0.1\n")
     (tmp_path / "two.csv").write_text("benchmark,score\nquiz,62.5\nquiz,much\n,0.5\nquiz,0.7\n")
-    arms = (Arm(name="one", results=("one.csv",)), Arm(name="two", results=("t*.csv",)))
-    read = read_arms(Study(baseline="two", arm=arms), tmp_path)
+    training_runs = (
+        TrainingRun(name="one", results=("one.csv",)),
+        TrainingRun(name="two", results=("t*.csv",)),
+    )
+    read = read_training_runs(Study(baseline="two", training_run=training_runs), tmp_path)
     said = "\n".join(map(str, read[1].problems))
     assert "the score 'much'" in said
     assert "no benchmark" in said
     assert "a second score of quiz (score): 0.7" in said
-    found = compare_arms(read, "two", {})
-    by_name = {(one.arm, one.benchmark): one for one in found.benchmarks}
+    found = compare_training_runs(read, "two", {})
+    by_name = {(one.training_run, one.benchmark): one for one in found.benchmarks}
     assert by_name["one", "only_here"].remark == "the baseline has no such score"
     assert by_name["one", "quiz"].difference == -62.0
     assert by_name["one", "quiz"].remark.startswith("no interval")
-    assert not found.averages  # the arms have one benchmark in common
+    assert not found.averages  # the training runs have one benchmark in common
 
 
-def test_missing_results_of_all_arms_are_named_at_once(tmp_path):
-    arms = (Arm(name="one", results=("none",)), Arm(name="two", results=("no*.json",)))
-    with pytest.raises(InputError, match=r"(?s)arm 'one'.*arm 'two'"):
-        read_arms(Study(baseline="one", arm=arms), tmp_path)
+def test_missing_results_of_all_training_runs_are_named_at_once(tmp_path):
+    training_runs = (
+        TrainingRun(name="one", results=("none",)),
+        TrainingRun(name="two", results=("no*.json",)),
+    )
+    with pytest.raises(InputError, match=r"(?s)training run 'one'.*training run 'two'"):
+        read_training_runs(Study(baseline="one", training_run=training_runs), tmp_path)
 
 
 def test_the_interval_of_a_few_benchmarks_holds_their_mean():

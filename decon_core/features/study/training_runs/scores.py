@@ -1,4 +1,4 @@
-"""The scores of an arm: by item where its results have them, else of whole benchmarks."""
+"""The scores of a training run: by item where its results have them, else of whole benchmarks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from decon_core.features.results.aggregate import Aggregate, read_aggregates
 from decon_core.features.results.find import find_results
 from decon_core.features.results.per_item import ItemKey, Results
 from decon_core.features.study.product import find_paths
-from decon_core.features.study.settings import Arm, Study
+from decon_core.features.study.settings import Study, TrainingRun
 from decon_core.features.study.translation.metrics import check
 from decon_core.features.study.translation.segments import Segments, score_of, translated
 from decon_core.storage.files import files_below
@@ -30,7 +30,7 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of an arm by one measure: by item, only their mean, or of translated segments."""
+    """The scores of a training run by one measure: by item, a mean, or of translated segments."""
 
     by_item: Mapping[ItemKey, float] = field(default_factory=dict)
     aggregate: Aggregate | None = None
@@ -52,10 +52,10 @@ class Scores:
 
 
 @dataclass
-class ArmScores:
-    """All that was read of an arm."""
+class TrainingRunScores:
+    """All that was read of a training run."""
 
-    arm: Arm
+    settings: TrainingRun
     scores: Mapping[Measure, Scores]
     results: Sequence[Results]  # results by item
     problems: list[Problem]
@@ -64,47 +64,56 @@ class ArmScores:
     part_of: Mapping[str, frozenset[str]]  # benchmarks that are parts of others, with those others
 
 
-def read_arms(study: Study, folder: Path) -> list[ArmScores]:
-    """Read the results of all arms; raise InputError with all that are missing.
+def read_training_runs(study: Study, folder: Path) -> list[TrainingRunScores]:
+    """Read the results of all training runs; raise InputError with all that are missing.
 
     Paths are relative to `folder`.
     """
     if study.translation:
         check(study.translation)
-    read: list[ArmScores] = []
+    read: list[TrainingRunScores] = []
     problems: list[Problem] = []
-    for arm in study.arm:
-        paths, missing = find_paths(arm, folder)
+    for training_run in study.training_run:
+        paths, missing = find_paths(training_run, folder)
         problems += missing
         try:
             if not missing:
-                read.append(_read_arm(arm, paths, study))
+                read.append(_read_training_run(training_run, paths, study))
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(problems)
-    (baseline,) = (arm for arm in read if arm.arm.name == study.baseline)
-    for arm_scores in read:
-        arm_scores.problems += _other_references(arm_scores, baseline)
+    (baseline,) = (
+        training_run for training_run in read if training_run.settings.name == study.baseline
+    )
+    for training_run_scores in read:
+        training_run_scores.problems += _other_references(training_run_scores, baseline)
     return read
 
 
-def _other_references(arm: ArmScores, baseline: ArmScores) -> Iterator[Problem]:
+def _other_references(
+    training_run: TrainingRunScores, baseline: TrainingRunScores
+) -> Iterator[Problem]:
     """Yield a problem for each measure whose references are not those of the baseline."""
-    for measure, own in arm.scores.items():
+    for measure, own in training_run.scores.items():
         other = baseline.scores.get(measure)
         if own.segments and other and other.segments:
             ours, theirs = own.segments.texts, other.segments.texts
             both = ours.keys() & theirs.keys()
             n = sum(ours[key].references != theirs[key].references for key in both)
             if n:
-                where, expected = f"study.arm {arm.arm.name!r}", "those of the baseline"
+                where, expected = (
+                    f"study.training_run {training_run.settings.name!r}",
+                    "those of the baseline",
+                )
                 found = f"other references in {counted(n, 'segment')} of {measure.benchmark}"
                 yield Problem(where, f"{found} ({measure.metric})", expected)
 
 
-def _read_arm(arm: Arm, paths: Sequence[Path], study: Study) -> ArmScores:
-    """Read the results of an arm. Scores by item count before those of the whole benchmark.
+def _read_training_run(
+    training_run: TrainingRun, paths: Sequence[Path], study: Study
+) -> TrainingRunScores:
+    """Read the results of a training run. Scores by item count before those of the whole benchmark.
 
     Computed scores of translations count before those that the results have under their names.
     """
@@ -148,7 +157,9 @@ def _read_arm(arm: Arm, paths: Sequence[Path], study: Study) -> ArmScores:
         problems += not_counted
         chosen |= {Measure(*name): Scores(segments=counts) for name, counts in segments.items()}
     part_of = {row.task: row.part_of for row in aggregates if row.part_of}
-    return ArmScores(arm, chosen, read.results, problems, read.others, read.earlier, part_of)
+    return TrainingRunScores(
+        training_run, chosen, read.results, problems, read.others, read.earlier, part_of
+    )
 
 
 def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measure, Scores]:
