@@ -72,7 +72,7 @@ def test_the_study_is_printed_copied_and_built_again_when_results_change(
     assert "knowledge" in out
     assert "seen - held back" in out
     printed = {" ".join(row.split()) for row in out.splitlines()}
-    for name in ("training_runs", "translation"):  # every row that the docs show
+    for name in ("training-runs", "translation"):  # every row that the docs show
         page = (DOCS / f"studies/{name}.md").read_text().splitlines()
         shown = [" ".join(row.split()) for row in page if row.startswith("    ")]
         rows = [row for row in shown if row.startswith(("clean ", "original ", "swapped "))]

@@ -64,7 +64,7 @@ def test_the_tables_of_apertus(tmp_path):
     study = Study(baseline="decontaminated", training_run=tuple(training_runs))
     found, by_name = compared(study, tmp_path)
     heads, rows = wide(found)
-    assert heads == ["training_run", *sorted(COLUMNS_10.split()), "average"]
+    assert heads == ["training run", *sorted(COLUMNS_10.split()), "average"]
     assert [row[0] for row in rows] == [*TABLE_10]
     licensed = "decontaminated, licensed"
     # As the text says: a drop by 51 %, and a gain of 6.6 %.
@@ -308,7 +308,7 @@ def test_missing_results_of_all_training_runs_are_named_at_once(tmp_path):
         TrainingRun(name="one", results=("none",)),
         TrainingRun(name="two", results=("no*.json",)),
     )
-    with pytest.raises(InputError, match=r"(?s)training run 'one'.*training run 'two'"):
+    with pytest.raises(InputError, match=r"(?s)training_run 'one'.*training_run 'two'"):
         read_training_runs(Study(baseline="one", training_run=training_runs), tmp_path)
 
 
