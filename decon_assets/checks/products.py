@@ -104,10 +104,10 @@ def leak_rate_is_steady(decon: Decon) -> AssetCheckResult:
     """No benchmark's leak rate differs much from that in the previous report."""
     from decon_core.report.publish.drift import drift_of
 
-    with decon.writable_store() as (config, store):
-        try:
-            drift = drift_of(store, config.report.drift)
-        except DeconError as error:
-            return result_of(error.problems, is_warning=True)
-        compared = drift.n_compared if drift.has_before else "no previous report"
-        return result_of(drift.problems, is_warning=True, benchmarks_compared=compared)
+    config, store = decon.open_store()
+    try:
+        drift = drift_of(store.report, config.report.drift)
+    except DeconError as error:
+        return result_of(error.problems, is_warning=True)
+    compared = drift.n_compared or "no previous report"
+    return result_of(drift.problems, is_warning=True, benchmarks_compared=compared)

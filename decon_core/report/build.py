@@ -25,6 +25,7 @@ from decon_core.report.gather import (
     verdict_table,
     write_matches,
 )
+from decon_core.report.history import earlier_rates
 from decon_core.report.pairs import gather_pairs
 from decon_core.report.review.judged import judged_tables
 from decon_core.scan.coverage import Gap, gaps_of
@@ -84,10 +85,12 @@ def build_report(
             require_scanned(reader, pack, builder.versions)
     mixtures, n_without_mixture = mixture_tables(builder, showing)
     tables = {**small_tables(reader, packs, gaps, builder.unread), **mixtures}
-    tables["runs"] = run_table(reader, showing, _state(builder, showing, gaps, additions), gaps)
+    report, drafts = store.report, store.drafts
+    state = _state(builder, showing, gaps, additions)
+    tables["runs"] = run_table(reader, showing, state, gaps)
+    tables["earlier_rates"] = earlier_rates(report, state)
     for addition in additions:
         tables |= addition.tables()
-    report, drafts = store.report, store.drafts
     # Later runs remove the drafts of a killed process.
     with draft_folder(drafts, "matches") as folder:
         matches = write_matches(reader, packs, folder / "matches", gaps, engine=engine)

@@ -107,6 +107,36 @@ COMMENT ON COLUMN by_benchmark.no_answer_rate IS
 COMMENT ON COLUMN by_benchmark.n_review IS
     'number of items that are neither, but need review; they are not part of leak_rate';
 
+CREATE VIEW rates_of_report AS
+SELECT r.made_at, r.n_shards_not_scanned = 0 AS is_complete, r.scan_fingerprint,
+       md5(r.policy) AS policy, r.verdicts, b.benchmark, b.version, s.n_checkable,
+       s.n_leaked_checkable
+FROM runs r, benchmarks b JOIN (
+    SELECT benchmark, sum(n_checkable)::BIGINT AS n_checkable,
+           sum(n_leaked_checkable)::BIGINT AS n_leaked_checkable
+    FROM by_benchmark GROUP BY benchmark
+) s USING (benchmark)
+WHERE s.n_checkable > 0
+ORDER BY b.benchmark;
+COMMENT ON VIEW rates_of_report IS
+    'Leak rates of this report by benchmark, all splits together, and its settings: what later reports keep of it in earlier_rates';
+
+CREATE VIEW rate_changes AS
+SELECT now.benchmark, now.n_leaked_checkable / now.n_checkable AS leak_rate,
+       before.n_leaked_checkable / before.n_checkable AS rate_before,
+       before.made_at AS made_before, now.n_checkable,
+       now.scan_fingerprint IS DISTINCT FROM before.scan_fingerprint AS is_other_scan,
+       now.policy IS DISTINCT FROM before.policy AS is_other_policy,
+       now.verdicts IS DISTINCT FROM before.verdicts AS is_other_verdicts,
+       now.version IS DISTINCT FROM before.version AS is_other_version,
+       now.is_complete AND before.is_complete
+           AND NOT (is_other_scan OR is_other_policy OR is_other_version) AS is_comparable
+FROM rates_of_report now JOIN earlier_rates before USING (benchmark)
+WHERE before.report = (SELECT max(report) FROM earlier_rates)
+ORDER BY now.benchmark;
+COMMENT ON VIEW rate_changes IS
+    'Per benchmark that the last earlier report also has: its leak rate now and then, and what changed since; only rates that are comparable show a change of the data';
+
 CREATE VIEW flow AS
 SELECT s.benchmark, s.split, count(*) AS n_items,
        count(*) FILTER (status = 'clean') AS n_clean,

@@ -673,7 +673,7 @@ def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(worl
     world.run(until="report", refreeze=True)
     told = said(run_check(leak_rate_is_steady, world))
     assert "the benchmark itself" in told
-    assert "term weights, the thresholds" in told
+    assert "term weights, the policy" in told
     world.policy = {"aligned_threshold": 0.8}
     world.run(until="report")
     result = run_check(leak_rate_is_steady, world)  # with the last report, not with the first

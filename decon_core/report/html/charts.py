@@ -36,7 +36,7 @@ _NAME_PIXELS, _SCALE_PIXELS = 190, 60
 _MOST_STEPS_WITH_COUNTS = 12  # counts of more steps overlap
 
 _FIXED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-TRACES, _LAYOUTS = _FIXED["traces"], _FIXED["layouts"]
+TRACES, LAYOUTS = _FIXED["traces"], _FIXED["layouts"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def rates(benchmarks: Rows) -> Chart:
         "range": [-top / 50, top * 1.04],
     }
     if chosen:
-        layout |= _LAYOUTS["legend"]
+        layout |= LAYOUTS["legend"]
         layout["height"] += _LEGEND_PIXELS
     data = [leaked, questions] if chosen else [leaked]
     title, opens = "Share of leaked items, of those that can be found", ("benchmark", "split")
@@ -246,7 +246,7 @@ def scores(rows: Rows, threshold: float | None) -> Chart:
         if any(heights[key])
     ]
     first = min(min(row["bin"] for row in rows) / _BINS, 1.0 if threshold is None else threshold)
-    layout = frame(240) | {"barmode": "stack", "bargap": 0.06} | _LAYOUTS["legend"]
+    layout = frame(240) | {"barmode": "stack", "bargap": 0.06} | LAYOUTS["legend"]
     layout["xaxis"] = {"title": {"text": "score"}, "range": [first - 0.02, 1.01]}
     layout["yaxis"] = counts("matches", max(map(sum, zip(*heights.values(), strict=True))))
     drawn = layout | _threshold_line(threshold, (first, 1.0))
@@ -352,7 +352,7 @@ def removed(rows: Rows, mixtures: Rows) -> Chart:
                 ],
             }
         )
-    layout = lines([*map(wrapped, names)]) | _LAYOUTS["legend"]
+    layout = lines([*map(wrapped, names)]) | LAYOUTS["legend"]
     layout["height"] += _LEGEND_PIXELS
     title = "left out or cut, in % (logarithmic)"
     lowest = min(x for dot in dots for x in dot["x"])
@@ -371,7 +371,7 @@ def _stacked(
 ) -> Chart:
     """Draw horizontal bars, stacked in one row per name."""
     layout = (
-        lines([*map(wrapped, names)]) | {"barmode": "stack", "bargap": 0.45} | _LAYOUTS["legend"]
+        lines([*map(wrapped, names)]) | {"barmode": "stack", "bargap": 0.45} | LAYOUTS["legend"]
     )
     longest = max(map(sum, zip(*(bar["x"] for bar in bars), strict=True)), default=0)
     layout["xaxis"] |= counts(axis, longest)
@@ -429,6 +429,6 @@ def _threshold_line(threshold: float | None, ends: tuple[float, float]) -> dict[
     side, shift = ("right", -4) if threshold > sum(ends) / 2 else ("left", 4)
     name = {"text": f"threshold {threshold:g}", "x": threshold, "xanchor": side, "xshift": shift}
     return {
-        "shapes": [_LAYOUTS["threshold"] | {"x0": threshold, "x1": threshold}],
-        "annotations": [_LAYOUTS["threshold_name"] | name],
+        "shapes": [LAYOUTS["threshold"] | {"x0": threshold, "x1": threshold}],
+        "annotations": [LAYOUTS["threshold_name"] | name],
     }

@@ -62,7 +62,8 @@ ORDER BY b.leak_rate DESC NULLS LAST, b.n_items DESC, benchmark, split
 -- there is only one source.
 SELECT b.*, n_leaked_checkable / nullif(n_checkable, 0) AS rate,
        wilson_low(n_leaked_checkable, n_checkable) AS low,
-       wilson_high(n_leaked_checkable, n_checkable) AS high, s.place, s.n_in_place
+       wilson_high(n_leaked_checkable, n_checkable) AS high, s.place, s.n_in_place,
+       c.rate_before, c.made_before
 FROM (
     SELECT benchmark, sum(n_leaked)::BIGINT AS n_leaked,
            sum(n_checkable)::BIGINT AS n_checkable,
@@ -81,7 +82,23 @@ LEFT JOIN (
     )
     GROUP BY benchmark
 ) s USING (benchmark)
+LEFT JOIN (
+    SELECT benchmark, rate_before, made_before FROM rate_changes WHERE is_comparable
+) c USING (benchmark)
 ORDER BY rate DESC NULLS LAST, n_leaked DESC, n_no_answer + n_review DESC, benchmark
+
+-- name: rates_by_report
+-- Empty without an earlier report; this report is the last.
+FROM (
+    SELECT report, made_at, benchmark, n_leaked_checkable, n_checkable,
+           scan_fingerprint, policy, version, is_complete
+    FROM earlier_rates
+    UNION ALL
+    SELECT 1 + (SELECT max(report) FROM earlier_rates), made_at, benchmark, n_leaked_checkable,
+           n_checkable, scan_fingerprint, policy, version, is_complete
+    FROM rates_of_report WHERE EXISTS (FROM earlier_rates)
+)
+ORDER BY benchmark, report
 
 -- name: versions
 SELECT benchmark, version, n_items, n_records, thresholds FROM benchmarks ORDER BY benchmark

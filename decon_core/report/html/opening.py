@@ -44,11 +44,13 @@ def opening(facts: Facts, scanned: Scanned | None = None) -> dict[str, Any]:
                 "leaked": _leaked_of(
                     row["n_leaked_checkable"], row["n_checkable"], row["n_leaked"]
                 ),
+                "change": _change(row),
                 "source": _place(row),
                 "open": row["n_no_answer"] + row["n_review"],
             }
             for row in ranked[:_MOST_RANKED]
         ],
+        "since": next((day for row in ranked if (day := (row["made_before"] or "")[:10])), ""),
         "left_out": f"{counted(n_left, 'more benchmark')}" if n_left else "",
         "next": [*steps],
     }
@@ -59,6 +61,14 @@ def _place(row: Mapping[str, Any]) -> str:
     if not row["place"]:
         return "–"
     return f"{shown(row['place'])} ({count(row['n_in_place'])} of {count(row['n_leaked'])})"
+
+
+def _change(row: Mapping[str, Any]) -> str:
+    """Return by how many percentage points the rate changed since the last report."""
+    if row["rate"] is None or row["rate_before"] is None:
+        return "–"
+    points = f"{100 * (row['rate'] - row['rate_before']):+.1f}"
+    return "same" if points in ("+0.0", "-0.0") else points.replace("-", "−")
 
 
 def _tone(facts: Facts) -> str:

@@ -21,6 +21,7 @@ from decon_core.report.html.charts import Chart, by_detector
 from decon_core.report.html.gather import Facts, Row, Rows
 from decon_core.report.html.labels import beginning, count, share, shown
 from decon_core.report.html.opening import Scanned, opening
+from decon_core.report.html.over_time import over_time
 from decon_core.report.html.spread import spread
 from decon_core.wording import counted, render
 
@@ -213,8 +214,13 @@ def _leak_rates(built: Section, facts: Facts) -> Section:
         words.append("There is no share where the number of checkable items is unknown.")
     if (n := len(rows)) > charts.MOST_LINES:
         words.append(f"The figure shows the highest {charts.MOST_LINES} of {n}; the table all.")
-    choices = [Choice(ALL, [charts.rates(rows)])] if rows else []
-    return replace(built, words=words, choices=choices)
+    figures = [charts.rates(rows)] if rows else []
+    if history := facts["rates_by_report"]:
+        words.append(
+            "Open points: other settings, another version of the benchmark, or fewer shards."
+        )
+        figures.append(over_time(history, facts["ranked"]))
+    return replace(built, words=words, choices=[Choice(ALL, figures)] if figures else [])
 
 
 def _what_leaked(built: Section, facts: Facts) -> Section:

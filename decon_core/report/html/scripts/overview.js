@@ -22,18 +22,21 @@ function showOverview(overview, run) {
 
 const UNDECIDED = "Items whose question was found without the answer, or with similar text that was not reviewed yet";
 
-function showOpening({ tone, verdict, ranked, left_out, next }) {
+const CHANGE = "Change of the leak rate in percentage points; – if settings or the benchmark changed, too, or a scan is incomplete";
+
+function showOpening({ tone, verdict, ranked, since, left_out, next }) {
   element("summary").textContent = verdict.replaceAll(" %", "\u00a0%");
   element("summary").className = `is-${tone}`;
   const highest = Math.max(...ranked.map(({ high }) => high ?? 0));
   const most = [0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8].find((end) => end >= highest) ?? 1;
-  const heads = ["Benchmark", `Leak rate and its 95 % interval, 0 to ${Math.round(100 * most)} %`, "Leaked", "Most leaks from", "Undecided"];
+  const heads = ["Benchmark", `Leak rate and its 95 % interval, 0 to ${Math.round(100 * most)} %`, "Leaked", ...(since ? [`Since ${since}`] : []), "Most leaks from", "Undecided"];
   const rows = ranked.map((row) =>
     made("tr", {},
       made("th", { scope: "row" }, made("a", { href: pairsHash(row.filter), text: row.benchmark })),
       made("td", {}, rateBar(row, most)),
       made("td", { class: "is-share", text: row.rate === null ? "–" : percent(row.rate) }),
       made("td", { class: "leaked", text: row.leaked }),
+      ...(since ? [made("td", { class: "change", title: CHANGE, text: row.change })] : []),
       made("td", { class: "source", text: row.source }),
       made("td", { class: "open", title: UNDECIDED, text: counted(row.open) }),
     ),

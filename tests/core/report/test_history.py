@@ -1,0 +1,105 @@
+"""What a report keeps of the leak rates of earlier ones, and how the page shows it."""
+
+import pyarrow as pa
+import pytest
+
+from decon_core.report.database import write_database
+from decon_core.report.history import earlier_rates
+from decon_core.report.html.gather import gather
+from decon_core.report.html.opening import opening
+from decon_core.report.html.sections import section
+from decon_core.report.tables import table_of
+
+PLACE = {"benchmark": "quiz", "split": "test"}
+ITEMS = [{**PLACE, "instance_index": n, "is_indexed": True} for n in range(10)]
+
+
+def tables(state, n_leaked, version="v1", n_gaps=0, **run):
+    matches = [
+        {**PLACE, "source": "web", "shard_name": "a", "row": n, "instance_index": n}
+        | {"score": 1.0, "is_contaminated": True}
+        for n in range(n_leaked)
+    ]
+    run = {"state": state, "policy": "{}", "n_shards_not_scanned": n_gaps, **run}
+    benchmark = {"benchmark": "quiz", "version": version, "n_items": len(ITEMS)}
+    rows = {"runs": [run], "benchmarks": [benchmark], "items": ITEMS, "matches": matches}
+    return {name: table_of(name, of_table) for name, of_table in rows.items()}
+
+
+@pytest.fixture
+def replace(tmp_path):
+    """Replace the report, and return the facts of the new one."""
+    report = tmp_path / "r.duckdb"
+
+    def write(state, n_leaked, **settings):
+        earlier = earlier_rates(report, str(state))
+        rows = tables(str(state), n_leaked, made_at=f"2026-11-0{state}T10:00:00+00:00", **settings)
+        write_database(report, rows | {"earlier_rates": earlier})
+        return gather(report)
+
+    return write
+
+
+def rates_in(facts):
+    return [row["n_leaked_checkable"] for row in facts["rates_by_report"]]
+
+
+def test_the_first_report_has_no_history(replace):
+    facts = replace(1, 3)
+    assert rates_in(facts) == []
+    assert opening(facts)["since"] == ""
+    assert [chart.title for chart in section("rates", facts).choices[0].charts] == [
+        "Share of leaked items, of those that can be found"
+    ]
+
+
+def test_each_report_keeps_the_rates_before_it_and_shows_the_change(replace):
+    replace(1, 3)
+    replace(2, 5)
+    facts = replace(3, 4)
+    assert rates_in(facts) == [3, 5, 4]
+    first = opening(facts)
+    assert first["since"] == "2026-11-02"
+    assert [row["change"] for row in first["ranked"]] == ["−10.0"]
+    _, chart = section("rates", facts).choices[0].charts
+    assert chart.data[0]["y"] == pytest.approx([30, 50, 40])
+    assert chart.data[0]["marker"]["symbol"] == ["circle"] * 3
+    assert chart.description == "3 reports. quiz from 30.0 % to 40.0 %."
+
+
+def test_a_report_that_is_built_again_is_no_earlier_report(replace):
+    replace(1, 3)
+    replace(2, 3)
+    facts = replace(2, 3)
+    assert rates_in(facts) == [3, 3]
+    assert opening(facts)["ranked"][0]["change"] == "same"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"policy": '{"a": 1}'}, {"scan_fingerprint": "b"}, {"version": "v2"}, {"n_gaps": 1}],
+)
+def test_rates_that_cannot_be_compared_show_no_change(replace, settings):
+    replace(1, 3)
+    facts = replace(2, 5, **settings)
+    assert opening(facts)["ranked"][0]["change"] == "–"
+    _, chart = section("rates", facts).choices[0].charts
+    assert chart.data[0]["marker"]["symbol"] == ["circle-open", "circle"]
+
+
+def test_a_report_of_another_version_or_none_starts_anew(tmp_path):
+    path = tmp_path / "r.duckdb"
+    assert earlier_rates(path, "1").num_rows == 0
+    path.write_bytes(b"no database")
+    assert earlier_rates(path, "1").num_rows == 0
+
+
+def test_only_the_last_hundred_reports_are_kept(tmp_path):
+    path = tmp_path / "r.duckdb"
+    of_first = [
+        {"report": number, "benchmark": name} for number in range(1, 101) for name in ("a", "quiz")
+    ]
+    write_database(path, tables("1", 3) | {"earlier_rates": table_of("earlier_rates", of_first)})
+    kept = earlier_rates(path, "2")
+    assert kept["report"].to_pylist() == [n for n in range(2, 101) for _ in "ab"] + [101]
+    assert isinstance(kept, pa.Table)
