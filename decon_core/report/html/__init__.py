@@ -6,7 +6,7 @@ page.html.j2, page.css and the files of scripts/. The scripts contain no data.
 
 Where the words of the page are:
 
-- overview: of sections and tables in overview.toml; headlines, and sentences that depend on
+- overview: of sections and tables in overview.toml; counts by class, and sentences that depend on
   numbers, in sections.py; notes in notes.txt.j2, what was searched in scope.txt.j2;
 - figures: titles, axes and what the pointer shows in charts.py, names of colours in charts.toml,
   sentences for readers who do not see them in descriptions.py;

@@ -62,7 +62,8 @@ ORDER BY b.leak_rate DESC NULLS LAST, b.n_items DESC, benchmark, split
 -- there is only one source.
 SELECT b.*, n_leaked_checkable / nullif(n_checkable, 0) AS rate,
        wilson_low(n_leaked_checkable, n_checkable) AS low,
-       wilson_high(n_leaked_checkable, n_checkable) AS high, s.place, s.n_in_place,
+       wilson_high(n_leaked_checkable, n_checkable) AS high,
+       s.place, s.n_in_place, s.n_places,
        c.rate_before, c.made_before
 FROM (
     SELECT benchmark, sum(n_leaked)::BIGINT AS n_leaked,
@@ -73,7 +74,8 @@ FROM (
     FROM by_benchmark GROUP BY benchmark
 ) b
 LEFT JOIN (
-    SELECT benchmark, arg_min(place, (-n, place)) AS place, max(n) AS n_in_place
+    SELECT benchmark, arg_min(place, (-n, place)) AS place, max(n) AS n_in_place,
+           count(*) AS n_places
     FROM (
         SELECT benchmark, count(DISTINCT (split, instance_index)) AS n,
                CASE WHEN (SELECT count(DISTINCT source) FROM shards) > 1

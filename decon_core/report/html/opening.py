@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from decon_core.report.html.gather import Facts, Rows
+from decon_core.report.html.gather import Facts
 from decon_core.report.html.labels import count, share, shown
 from decon_core.wording import counted
 
@@ -86,7 +86,7 @@ def _verdict(facts: Facts) -> str:
     items = counted(n_open, "more item" if totals["n_leaked"] else "item")
     waiting = f"{items} {'needs' if n_open == 1 else 'need'} review." if n_open else ""
     if totals["n_leaked"]:
-        worst = _worst(facts["ranked"])
+        worst = _worst(facts)
         return " ".join(filter(None, [_leaked(facts), worst, waiting]))
     if n_open or n_no_answer:
         questions = f"{counted(n_no_answer, 'question')} found without the answer."
@@ -114,19 +114,26 @@ def _items(facts: Facts) -> str:
     return items if n_checkable == n_items else counted(n_checkable, "checkable item")
 
 
-def _worst(ranked: Rows) -> str:
+def _worst(facts: Facts) -> str:
     """Name the benchmark with the highest rate, and the place with most of its leaks."""
-    worst = ranked[0]
-    place, n_there, n = shown(worst["place"]), worst["n_in_place"], worst["n_leaked"]
-    those = "all" if n_there == n else count(n_there or 0)
+    ranked = facts["ranked"]
+    worst, n = ranked[0], ranked[0]["n_leaked"]
+    source = _from(worst, facts.totals["n_sources"]) if worst["place"] else ""
     if len(ranked) == 1 or not worst["rate"]:
-        are = "is" if n_there == 1 else "are"
-        them = "It is" if n == 1 else f"{those.capitalize()} of them {are}"
-        return f"{them} from {place}." if place else ""
+        them = "It is" if n == 1 else "They are"
+        return f"{them} {source}." if source else ""
     leaked = _leaked_of(worst["n_leaked_checkable"], worst["n_checkable"], n)
-    source = f"{those} of them from {place}" if place else ""
     parts = [f"Highest rate: {shown(worst['benchmark'])}", leaked, source]
     return f"{', '.join(filter(None, parts))}."
+
+
+def _from(row: Mapping[str, Any], n_sources: int) -> str:
+    """Name the place with the most leaks, or how many places there are if none has half of them."""
+    place, n_there, n = shown(row["place"]), row["n_in_place"], row["n_leaked"]
+    if 2 * n_there < n:
+        kind = "source" if n_sources > 1 else "shard"
+        return f"spread over {counted(row['n_places'], kind)}"
+    return f"from {place}" if n_there == n else f"mostly from {place} ({count(n_there)})"
 
 
 def _leaked_of(n: int | None, n_checkable: int | None, n_leaked: int) -> str:

@@ -51,7 +51,7 @@ def over_time(rows: Rows, ranked: Rows) -> Chart:
         "zeroline": False,
     }
     layout["yaxis"] = {
-        "title": {"text": "leaked of the items that can be checked, in %"},
+        "title": {"text": "leak rate, in %"},
         "rangemode": "tozero",
     }
     description = descriptions.over_time({name: by_benchmark[name] for name in drawn}, len(at))

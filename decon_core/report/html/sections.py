@@ -1,4 +1,4 @@
-"""Build the overview of the report page: headlines, notes, and sections of figures and tables.
+"""Build the overview of the report page: counts, notes, and sections of figures and tables.
 
 overview.toml has the order of the sections, their words, and the columns of the tables.
 """
@@ -29,6 +29,15 @@ ALL = "all benchmarks"
 _QUESTION_CHARACTERS = 160
 _MOST_SOURCES_NAMED = 12
 _MOST_BENCHMARKS_NAMED = 20
+_CLASSES = (
+    "all",
+    "leak",
+    "no answer",
+    "needs review",
+    "nothing found",
+    "cannot be checked",
+    "not fully scanned",
+)
 
 
 def _layout() -> Mapping[str, dict[str, Any]]:
@@ -84,7 +93,7 @@ def overview(
     empty = [each for each in sections if each not in shown_sections]
     return {
         "opening": opening(facts, scanned),
-        "headlines": headlines(facts),
+        "classes": classes(facts),
         "words": scope(facts),
         "notes": _sentences("notes", facts),
         "about": [*about(facts)],
@@ -95,33 +104,31 @@ def overview(
     }
 
 
-def headlines(facts: Facts) -> list[dict[str, str]]:
+def classes(facts: Facts) -> dict[str, Sequence[object]]:
+    """Return a table of all items and all documents by class; an unknown number is a dash."""
     totals = facts.totals
-    n_items, n_checkable = totals["n_items"], totals["n_checkable"]
-    n_leaked, n_documents = totals["n_leaked"], totals["n_documents"]
-    n_with_answer, n_with_part = facts.total("n_with_answer"), facts.total("n_with_part_of_answer")
-    n_contaminated = totals["n_contaminated_documents"]
-    n_no_answer = totals["n_no_answer_documents"]
-    part = f"; {count(n_with_part)} with part of it" if n_with_part else ""
-    no_answer = _of(n_no_answer, n_documents)
-    rows = [
-        (n_leaked, "items leaked", _of_checkable(totals["n_leaked_checkable"], n_checkable)),
-        (n_with_answer, "of them with their answer", _of(n_with_answer, n_leaked) + part),
-        (n_contaminated, "documents hold a leak", _of(n_contaminated, n_documents)),
-        (n_no_answer, "more hold a question without its answer", no_answer),
-        (
-            facts.n_unknown,
-            "items that cannot be checked",
-            "total unknown" if facts.n_unknown is None else _of(facts.n_unknown, n_items),
-        ),
-    ]
-    if n_review := totals["n_review_documents"]:
-        note = f"similar text: {_of(n_review, n_documents)}"
-        rows.insert(4, (n_review, "more documents need review", note))
-    return [
-        {"value": "–" if n is None else count(n), "name": name, "note": note}
-        for n, name, note in rows
-    ]
+    n_documents = totals["n_documents"]
+    kinds = ("n_contaminated_documents", "n_no_answer_documents", "n_review_documents")
+    n_found = [totals[name] for name in kinds]
+    n_clean = None if n_documents is None else n_documents - sum(n_found)
+    is_known = totals["n_items"] is not None
+    items = (
+        totals["n_items"],
+        *(totals[name] for name in ("n_leaked", "n_no_answer", "n_review")),
+        facts.total("n_clean") if is_known else None,
+        facts.n_unknown,
+        facts.total("n_not_fully_scanned"),
+    )
+    heads = [*_CLASSES] if items[-1] else [*_CLASSES[:-1]]
+    shown_items = ["–" if n is None else count(n) for n in items[: len(heads)]]
+    documents = (n_documents, *n_found, n_clean, None, None)
+    shown_documents = ["–" if n is None else count(n) for n in documents[: len(heads)]]
+    if n_documents and n_found[0]:
+        shown_documents[1] += f" ({share(n_found[0], n_documents)})"
+    return {
+        "heads": ["", *heads],
+        "rows": [["items", *shown_items], ["documents", *shown_documents]],
+    }
 
 
 def corpus(facts: Facts) -> str:
@@ -164,19 +171,6 @@ def _sentences(name: str, facts: Facts) -> list[str]:
         shown=shown,
     )
     return [line for line in text.split("\n") if line]
-
-
-def _of(part: int, whole: int | None) -> str:
-    if whole is None:
-        return "total unknown"
-    return f"{share(part, whole)} of {count(whole)}" if whole else "of none"
-
-
-def _of_checkable(n_leaked: int, n_checkable: int | None) -> str:
-    if not n_checkable:
-        return "total unknown" if n_checkable is None else "rate unknown: no item can be checked"
-    of_checkable = f"{count(n_leaked)} of {count(n_checkable)} that can be checked"
-    return f"{of_checkable}, {share(n_leaked, n_checkable)}"
 
 
 def section(key: str, facts: Facts) -> Section:

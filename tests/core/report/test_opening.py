@@ -14,10 +14,12 @@ TOTALS = {
     "n_review": 0,
     "n_review_pairs": 0,
     "n_documents": 1_200,
+    "n_sources": 3,
     "n_unreadable": 0,
     "n_bytes_unread": 0,
 }
-COUNTS = {"n_checkable": 9, "n_no_answer": 0, "n_review": 0}
+FIRST = {"rate_before": None, "made_before": None}
+COUNTS = {"n_checkable": 9, "n_no_answer": 0, "n_review": 0, **FIRST}
 CLEAN = {"n_leaked": 0, "n_leaked_checkable": 0, "rate": 0.0, "low": 0.0, "high": 0.3}
 RANKED = [
     {
@@ -30,6 +32,7 @@ RANKED = [
         "high": 0.6,
         "place": "web",
         "n_in_place": 2,
+        "n_places": 2,
     },
     {**COUNTS, **CLEAN, "benchmark": "poll", "place": None, "n_in_place": None},
 ]
@@ -46,7 +49,7 @@ def opened(*, notice="", ranked=RANKED, mixtures=(), **totals):
     return opening(Facts(results, None, {}, None, notice))
 
 
-FROM_WEB = "3 of 18 checkable items leaked (16.7 %). 2 of them are from web."
+FROM_WEB = "3 of 18 checkable items leaked (16.7 %). They are mostly from web (2)."
 WAITING = "2 items need review."
 GREEN = "No leak: none of the 18 checkable items is in the documents."
 LEAKED = {"n_leaked": 3, "n_leaked_checkable": 3}
@@ -59,7 +62,7 @@ ONE = {"n_leaked": 1, "n_leaked_checkable": 1}
         (
             LEAKED | {"n_items": 18},
             "leaked",
-            "3 of 18 items leaked (16.7 %). Highest rate: quiz, 3 of 9, 2 of them from web.",
+            "3 of 18 items leaked (16.7 %). Highest rate: quiz, 3 of 9, mostly from web (2).",
         ),
         (
             {**LEAKED, "ranked": RANKED[:1]},
@@ -74,7 +77,7 @@ ONE = {"n_leaked": 1, "n_leaked_checkable": 1}
         (
             {"n_leaked": 4, "n_leaked_checkable": 3, "ranked": RANKED[:1]},
             "leaked",
-            FROM_WEB.replace(" 2 of", " 1 other item did, too. 2 of"),
+            FROM_WEB.replace("They", "1 other item did, too. They"),
         ),
         ({"n_leaked": 1, "ranked": RANKED[1:]}, "leaked", "1 item leaked."),
         (
@@ -85,17 +88,17 @@ ONE = {"n_leaked": 1, "n_leaked_checkable": 1}
         (
             {**LEAKED, "ranked": [{**RANKED[0], "n_in_place": 3}]},
             "leaked",
-            FROM_WEB.replace("2 of", "All of"),
+            FROM_WEB.replace("mostly from web (2)", "from web"),
         ),
         (
             {**LEAKED, "ranked": [{**RANKED[0], "n_in_place": 1}]},
             "leaked",
-            FROM_WEB.replace("2 of them are", "1 of them is"),
+            FROM_WEB.replace("mostly from web (2)", "spread over 2 sources"),
         ),
         (  # imported from a program that lists only what leaked
             {**LEAKED, "n_checkable": None, "ranked": [RANKED[0] | {"rate": None}]},
             "leaked",
-            "3 items leaked. 2 of them are from web.",
+            "3 items leaked. They are mostly from web (2).",
         ),
         (
             {"n_review": 2, "n_no_answer": 1},
@@ -116,6 +119,13 @@ ONE = {"n_leaked": 1, "n_leaked_checkable": 1}
 def test_a_sentence_says_what_was_found_and_green_is_only_what_is_clean(facts, tone, verdict):
     said = opened(**facts)
     assert (said["tone"], said["verdict"]) == (tone, verdict)
+
+
+def test_a_place_with_less_than_half_of_the_leaks_is_not_named():
+    spread = [RANKED[0] | {"n_in_place": 1, "n_places": 3}, RANKED[1]]
+    assert "quiz, 3 of 9, spread over 3 sources." in opened(**LEAKED, ranked=spread)["verdict"]
+    in_shards = opened(**LEAKED, ranked=spread, n_sources=1)["verdict"]
+    assert "quiz, 3 of 9, spread over 3 shards." in in_shards
 
 
 def test_benchmarks_are_ranked_and_those_left_out_are_counted():

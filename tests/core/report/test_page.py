@@ -99,19 +99,27 @@ def test_without_a_report_a_person_is_told_how_to_make_one(tmp_path):
 # Numbers ------------------------------------------------------------------------------------------
 
 
-def test_headlines_are_what_the_database_says(report, page):
+def test_classes_are_what_the_database_says(report, page):
     with duckdb.connect(str(report), read_only=True) as connection:
         expected = connection.execute("""
-            SELECT count(*) FILTER (status = 'leaked'),
-                   count(*) FILTER (what_leaked = 'with its answer'),
-                   (SELECT count(*) FROM documents WHERE is_contaminated),
-                   (SELECT count(*) FROM documents WHERE is_no_answer),
+            SELECT count(*), count(*) FILTER (status = 'leaked'),
+                   count(*) FILTER (status = 'no answer'), count(*) FILTER (status = 'review'),
+                   count(*) FILTER (status = 'clean'),
                    count(*) FILTER (status = 'cannot be checked')
             FROM item_status
         """).fetchone()
-    told = [headline["value"] for headline in data_of(page, "overview")["headlines"]]
-    assert told == [f"{n:,}" for n in expected]
-    assert all(expected)
+        n_leaks = connection.execute("SELECT count(*) FROM documents WHERE is_contaminated")
+        (n_leaks,) = n_leaks.fetchone()
+    told = data_of(page, "overview")["classes"]
+    assert told["heads"][1:] == [
+        *("all", "leak", "no answer", "needs review", "nothing found", "cannot be checked")
+    ]
+    (_, *items), (_, n_documents, leaks, *others, _) = told["rows"]
+    assert items == [f"{n:,}" for n in expected]
+    assert sum(expected[1:]) == expected[0]
+    assert leaks.startswith(f"{n_leaks:,} (")
+    of_class = [int(n.replace(",", "")) for n in (n_documents, *others)]
+    assert of_class[0] == n_leaks + sum(of_class[1:])
 
 
 def test_what_could_not_be_read_or_seen_is_said_first(page):

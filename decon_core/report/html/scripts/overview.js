@@ -1,10 +1,10 @@
-// The overview: headlines, and sections of text, figures and tables.
+// The overview: the opening, counts by class, and sections of text, figures and tables.
 
 function showOverview(overview, run) {
   element("incomplete").textContent = overview.notice;
   element("incomplete").hidden = !overview.notice;
   showOpening(overview.opening);
-  element("headlines").append(...overview.headlines.map(headline));
+  element("classes").append(classesTable(overview.classes));
   element("asked").textContent = overview.words.join(" ");
   const title = overview.corpus ? `Contamination report: ${overview.corpus}` : document.title;
   document.title = overview.notice ? `Incomplete: ${title}` : title;
@@ -20,6 +20,11 @@ function showOverview(overview, run) {
   element("made").textContent = `Made by ${plain(run.made_by) || "an unknown program"} from report ${plain(run.state) || "unknown"}.`;
 }
 
+const CLASSES = {
+  "no answer": "The question was found, verbatim or nearly so, without its answer",
+  "needs review": "Similar text that nobody has reviewed yet",
+  "cannot be checked": "Items that no chosen detector can find and that were not found",
+};
 const UNDECIDED = "Items whose question was found without the answer, or with similar text that was not reviewed yet";
 
 const CHANGE = "Change of the leak rate in percentage points; – if settings or the benchmark changed, too, or a scan is incomplete";
@@ -62,14 +67,13 @@ function nextStep({ text, filter, command }) {
   return [...parts, ": ", made("code", { text: command })];
 }
 
-function headline({ value, name, note }) {
-  return made(
-    "div",
-    { class: "headline" },
-    made("strong", { text: value }),
-    made("span", { text: name }),
-    made("small", { text: note.replaceAll(" %", "\u00a0%") }),
+// All items, and all documents, by class: each line adds up.
+function classesTable({ heads, rows }) {
+  const head = made("tr", {}, ...heads.map((text) => made("th", { scope: "col", title: CLASSES[text] ?? null, text })));
+  const body = rows.map(([name, ...numbers]) =>
+    made("tr", {}, made("th", { scope: "row", text: name }), ...numbers.map((text) => made("td", { text }))),
   );
+  return made("table", {}, made("thead", {}, head), made("tbody", {}, ...body));
 }
 
 // What has nothing to show: a line each.
