@@ -268,7 +268,7 @@ ENTRIES = pa.schema(
         required(
             "needs_review",
             pa.bool_(),
-            "whether its kind waits for review by the policy (variant, part, reworded, names, near "
+            "whether its kind needs review by the policy (variant, part, reworded, names, near "
             "in meaning), and nobody confirmed or cleared it",
         ),
         required(

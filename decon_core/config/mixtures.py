@@ -56,14 +56,14 @@ class Leaks:
     verdicts: Names[Literal["leak"]] = ()
     """Only leaks with this verdict of a person."""
     min_probability: PositiveShare | None = None
-    """Of what waits for review: matches with at least this probability of a leak, by the judged
+    """Of what needs review: matches with at least this probability of a leak, by the judged
     pairs; without it only what a person or a judge called a leak."""
     min_judged: Positive = 50
     """Judged pairs that must be behind such a probability."""
     no_answer: FoundButNoLeak = "remove"
     """What to do with questions found without their answer."""
     review: FoundButNoLeak = "keep"
-    """What to do with what waits for review: matches of kinds under `review` in [policy]."""
+    """What to do with what needs review: matches of kinds under `review` in [policy]."""
 
     def needs(self, benchmark: str) -> bool:
         return not self.benchmarks or benchmark in self.benchmarks

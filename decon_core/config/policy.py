@@ -245,7 +245,7 @@ class Policy:
     """Kinds of places that are leaks, of detectors that name a kind; those of `aligned` only
     with the answer."""
     review: Kinds = ("variant", "part", "reworded", "names", "near in meaning")
-    """Kinds of places that wait for review. A list replaces the
+    """Kinds of places that need review. A list replaces the
     default: a kind in neither list is recorded and no more."""
     contamination_score_threshold: PositiveShare = 0.8
     """`decon`: a leak has at least this score."""
@@ -493,7 +493,7 @@ def _related_problems(policy: Policy) -> Iterator[Problem]:
     for where, table in tables.items():
         leak, review = table.get("leak", policy.leak), table.get("review", policy.review)
         if both := sorted({*leak} & {*review}):
-            remedy = "a kind is a leak, or waits for review"
+            remedy = "a kind is a leak, or needs review"
             yield Problem(f"{where}.review", repr(both), "kinds that are not in leak", remedy)
     if policy.short_answer_token_threshold < policy.answer_ngram_size - 1:
         expected = f"at least answer_ngram_size - 1 ({policy.answer_ngram_size - 1})"

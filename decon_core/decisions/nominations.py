@@ -25,7 +25,7 @@ class NominatedPlaces:
     detector: str  # the name that stands for one
     key: str  # identifies all that they are made from
     folder: Path
-    review_from: float | None = None  # score from which they wait for review
+    review_from: float | None = None  # score from which they need review
 
     def path(self, version: str) -> Path:
         return self.folder / f"{version}.parquet"

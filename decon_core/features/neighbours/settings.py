@@ -60,7 +60,7 @@ class Neighbours(Sample, FeatureTable):
     draw_from: PositiveShare | None = None
     """Instead of the nearest `top` paragraphs, so many at random of this nearest share of all."""
     review_from: PositiveShare | None = None
-    """Neighbours of at least this cosine wait for review until they are judged."""
+    """Neighbours of at least this cosine need review until they are judged."""
 
     def of_source(self, name: str) -> Sample:
         own = self.source.get(name, Sample())
