@@ -126,7 +126,7 @@ def classes(facts: Facts) -> dict[str, Sequence[object]]:
     if n_documents and n_found[0]:
         shown_documents[1] += f" ({share(n_found[0], n_documents)})"
     return {
-        "heads": ["", *heads],
+        "heads": ["number of", *heads],
         "rows": [["items", *shown_items], ["documents", *shown_documents]],
     }
 
