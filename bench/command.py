@@ -20,6 +20,7 @@ from bench import peers as peers_file
 from bench.corpus import make_corpus
 from bench.detector_rates import ALONE, INTRODUCTION, chosen_detectors, measure_rates
 from bench.grid_world import GridSizes
+from bench.pages import seconds_to_open, why_no_pages
 from bench.table import Line, Page, markdown
 from decon_assets.terminal.output import Say
 from decon_core.config.policy import Policy
@@ -92,7 +93,9 @@ _LARGE = {"n_matches": 1_000_000, "n_items": 100_000, "n_shards": 10_000}
 _REPORT = """\
 Made by `python -m bench --report`. From tiles, ledgers and records to the whole database,
 without texts of the corpus, of which there is none; then every view, all of its rows. Peak memory
-is that of the process; workers that read tiles are gone when it gets there."""
+is that of the process; workers that read tiles are gone when it gets there. The page has made-up
+texts of 150 words beside 50,000 pairs; it is opened in Chromium until the verdict, or the first
+pair, is shown."""
 _DETECTORS = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "two processes that share nothing over one: what this machine gives"
 _JOINABLE = (".jsonl.zst", ".jsonl.gz", ".jsonl.bz2", ".jsonl.xz", ".jsonl")
@@ -290,7 +293,8 @@ class _Work:
         found = self._median("report", job, "seconds", cores=usable_cores())
         sizes = ", ".join(f"{n:,} {name[2:]}" for name, n in _LARGE.items())
         page = Page(
-            f"{sizes}, made up; {found['n_leaked']:,} items leaked, {found['n_pairs']:,} pairs.",
+            f"{sizes}, made up; {found['n_leaked']:,} items leaked, "
+            f"{found['n_findings']:,} findings, {found['n_pairs']:,} pairs.",
             _command(),
             title="A report of a large scan",
             introduction=_REPORT,
@@ -299,6 +303,16 @@ class _Work:
         peak = found["peak_bytes"] / 1e6
         whole = Line(name="the database", seconds=found["seconds"], peak_mb=peak, note=size)
         page.report.append(whole)
+        size = f"{found['page_bytes'] / 1e6:.0f} MB on the disk"
+        page.report.append(Line(name="the page", seconds=found["page_seconds"], note=size))
+        if why := why_no_pages():
+            self.say(f"the page is not opened: {why}")
+        else:
+            views = {"overview": "#summary.is-leaked", "pairs": "#rows > *"}
+            page.report += [
+                Line(name=f"the page opens at its {view}", seconds=seconds)
+                for view, seconds in seconds_to_open(Path(found["page"]), views).items()
+            ]
         page.report += [
             Line(name=f"view `{name}`", seconds=seconds) for name, seconds in found["views"].items()
         ]

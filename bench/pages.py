@@ -1,4 +1,4 @@
-"""How long pages of the Dagster UI take until what one came for stands there, in Chromium."""
+"""How long pages take in Chromium until what one came for is shown: the Dagster UI, the report."""
 
 from __future__ import annotations
 
@@ -44,14 +44,28 @@ def seconds_until_shown(
         )
         found = {}
         for name, (path, text) in pages.items():
-            first, again = (_seconds(browser, f"{url}{path}", text) for _ in range(2))
+            first, again = (_seconds(browser, f"{url}{path}", f"text={text}") for _ in range(2))
             found[name] = (first, again)
         browser.close()
     return found
 
 
-def _seconds(browser: Browser, url: str, text: str) -> float:
-    """Measure a page in a new browser context; infinite if the text does not appear.
+def seconds_to_open(page: Path, views: Mapping[str, str]) -> dict[str, float]:
+    """Measure views of a report page, given by address and a selector to wait for."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"])
+        found = {
+            view: _seconds(browser, f"{page.as_uri()}#{view}", awaited)
+            for view, awaited in views.items()
+        }
+        browser.close()
+    return found
+
+
+def _seconds(browser: Browser, url: str, awaited: str) -> float:
+    """Measure a page in a new browser context; infinite if the selector does not appear.
 
     A page that fails must not take with it what was measured for half an hour.
     """
@@ -62,7 +76,7 @@ def _seconds(browser: Browser, url: str, text: str) -> float:
     try:
         page = context.new_page()
         page.goto(url)
-        page.get_by_text(text).first.wait_for(timeout=_PATIENCE_SECONDS * 1000)
+        page.locator(awaited).first.wait_for(timeout=_PATIENCE_SECONDS * 1000)
     except Error:
         return math.inf
     finally:

@@ -242,6 +242,7 @@ def report(job: Job) -> Result:
     from decon_core.config.load import Report
     from decon_core.mixtures.builder import Builder
     from decon_core.report.build import build_report
+    from decon_core.report.html import write_page
 
     store = Store(Path(job["store"]))
     names = sorted(path.name for path in store.records("any", "any").parent.parent.iterdir())
@@ -254,18 +255,42 @@ def report(job: Job) -> Result:
     views = {}
     with duckdb.connect(str(store.report), read_only=True) as connection:
         (n_pairs,) = connection.execute("SELECT count(*) FROM pairs").fetchone() or (0,)
+        (n_findings,) = connection.execute("SELECT count(*) FROM findings").fetchone() or (0,)
         for (name,) in connection.execute(_VIEWS).fetchall():
             started = time.perf_counter()
             connection.execute(f"FROM {name}").fetchall()
             views[name] = time.perf_counter() - started
+    peak, size = peak_bytes(), store.report.stat().st_size
+    _add_texts(store.report)
+    started = time.perf_counter()
+    write_page(store.report, store.report_page)
     return {
         "seconds": seconds,
-        "peak_bytes": peak_bytes(),
-        "size_bytes": store.report.stat().st_size,
+        "peak_bytes": peak,
+        "size_bytes": size,
+        "page_seconds": time.perf_counter() - started,
+        "page_bytes": store.report_page.stat().st_size,
+        "page": str(store.report_page),
         "views": views,
         "n_pairs": n_pairs,
+        "n_findings": n_findings,
         "n_leaked": summary.n_leaked,
     }
+
+
+def _add_texts(report: Path) -> None:
+    """Give the pairs texts of the usual length: the documents of such a store do not exist."""
+    import duckdb
+
+    from decon_core.storage.checksums import seal_database
+
+    with duckdb.connect(str(report)) as connection:
+        connection.execute("UPDATE runs SET snippets = true")
+        connection.execute(
+            "UPDATE pairs SET text = (SELECT string_agg('word' || hash(pair, n) % 5000, ' ')"
+            " FROM range(150) t(n)) WHERE priority <= 50000"
+        )
+    seal_database(report)
 
 
 _VIEWS = "SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY view_name"
