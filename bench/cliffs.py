@@ -159,7 +159,7 @@ def _run(job: dict[str, str]) -> dict[str, Any]:
     pack, _ = pack_of(source, out=store.root, known={})
     first, *others = sorted(pack.shards, key=lambda shard: shard.name)
     if job["stage"] in ("index", "scan"):
-        remove(store.root / "tiles")
+        remove(store.root / "scan_results")
         scan_packs(store, [replace(pack, shards=(first,))], versions, policy)
     if job["stage"] == "index":
         return {}

@@ -41,9 +41,9 @@ beside decon alone, in seconds of the processor.
 With --mixtures nothing of that, but how long mixtures take to build, over a plain copy of the same
 shards: without leaks, a control of that, spans cut out, and by a license in `metadata.license`.
 
-With --report nothing of that, but how long a report takes that is made from the tiles of a large
-scan, and each of its views: a million matches, 100,000 items, 10,000 shards. The tiles are made up,
-which takes three minutes and 2 GB of disk.
+With --report nothing of that, but how long a report takes that is made from the scan results of a
+large scan, and each of its views: a million matches, 100,000 items, 10,000 shards. The scan results
+are made up, which takes three minutes and 2 GB of disk.
 
 With --grid nothing of that, but what a grid of 20 benchmarks by 500 packs costs: to fill, with one
 benchmark more, to open in a browser; and how much of that is Dagster's. Takes half an hour.
@@ -91,9 +91,9 @@ and mixtures take turns in one process, {rounds} times after one that does not c
 the median, and so are the ratios, each of one turn."""
 _LARGE = {"n_matches": 1_000_000, "n_items": 100_000, "n_shards": 10_000}
 _REPORT = """\
-Made by `python -m bench --report`. From tiles, ledgers and records to the whole database,
+Made by `python -m bench --report`. From scan results, ledgers and records to the whole database,
 without texts of the corpus, of which there is none; then every view, all of its rows. Peak memory
-is that of the process; workers that read tiles are gone when it gets there. The page has made-up
+is that of the process; workers that read results are gone when it gets there. The page has made-up
 texts of 150 words beside 50,000 pairs; it is opened in Chromium until the verdict, or the first
 pair, is shown."""
 _DETECTORS = ("decon", "ratcliff", "longest_match", "exact")
@@ -137,12 +137,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--report",
         action="store_true",
-        help="measure a report of a large scan instead; the tiles are made up",
+        help="measure a report of a large scan instead; the scan results are made up",
     )
     what.add_argument(
         "--grid",
         action="store_true",
-        help="measure a grid of many cells instead: how much of the time is Dagster's",
+        help="measure a grid of many partitions instead: how much of the time is Dagster's",
     )
     what.add_argument("--peers", action="store_true", help="measure other tools as well")
     parser.add_argument(
@@ -288,7 +288,7 @@ class _Work:
     def measure_report(self) -> Page:
         """Measure the report of a large scan; the median of several rounds."""
         job = {"store": str(self.folder / "store"), "sizes": _LARGE, "cores": usable_cores()}
-        self.say("making up tiles …")
+        self.say("making up scan results …")
         _run_ours({**job, "job": "large store"})
         found = self._median("report", job, "seconds", cores=usable_cores())
         sizes = ", ".join(f"{n:,} {name[2:]}" for name, n in _LARGE.items())
@@ -357,7 +357,7 @@ class _Work:
             mb_per_second=n_bytes / 1e6 / found["seconds"],
             seconds=found["seconds"],
             peak_mb=found["peak_bytes"] / 1e6,
-            note="shards in, tiles out, with all start-up",
+            note="shards in, scan results out, with all start-up",
         )
         page.ours.append(whole)
         if not found["running_share"]:

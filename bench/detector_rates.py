@@ -27,9 +27,9 @@ from decon_core.storage.store import Store
 ALONE = ("decon",)
 INTRODUCTION = """\
 Made by `python -m bench --detectors`. MB are millions of bytes of text in UTF-8, per second of the
-processor, on one core: shards in, tiles out. Each round of each measurement is a process of its
-own, in which a first shard does not count. The two take turns, {rounds} times after a round that
-does not count; numbers are medians. Peak memory is that of the whole process, with its start."""
+processor, on one core: shards in, scan results out. Each round of each measurement is a process of
+its own, in which a first shard does not count. The two take turns, {rounds} times after a round
+that does not count; numbers are medians. Peak memory is of the whole process, with its start."""
 
 
 def chosen_detectors(names: str) -> list[str]:
@@ -44,7 +44,7 @@ def scan_at_work(
     if len(pack.shards) < 2:
         expected = "two shards or more: the first one does not count"
         raise InputError(Problem(pack.source.name, f"{len(pack.shards)} shards", expected))
-    remove(store.root / "tiles")
+    remove(store.root / "scan_results")
     policy = Policy(detectors=tuple(detectors))
     first, others = (replace(pack, shards=part) for part in (pack.shards[:1], pack.shards[1:]))
     scan_packs(store, [first], versions, policy)

@@ -1,4 +1,4 @@
-"""A grid of many cells, filled: how much of the time is Dagster's, and how soon pages open.
+"""A grid of many partitions, filled: how much of the time is Dagster's, and how soon pages open.
 
 Everything is done by the command line in processes of its own, as people do it; what it cost is
 read off the events that the runs left behind.
@@ -136,7 +136,7 @@ def _step(grid: Grid, name: str, command: Sequence[str]) -> None:
         grid.known |= {run.run_id for run in instance.get_runs()}
     grid.steps.append(Step(name, seconds, _processor_seconds() - used, costs))
     cost = grid.steps[-1].cost
-    grid.say(f"  {seconds:.1f} s, {cost.n_runs} runs, {cost.n_cells} cells")
+    grid.say(f"  {seconds:.1f} s, {cost.n_runs} runs, {cost.n_partitions} partitions")
 
 
 def _processor_seconds() -> float:
@@ -165,7 +165,7 @@ def _look_at_pages(grid: Grid) -> None:
 def markdown(grid: Grid) -> str:
     """Return the measurements as a page."""
     parts = [
-        "# A grid of many cells",
+        "# A grid of many partitions",
         _INTRODUCTION,
         machine({}),
         _world(grid),
@@ -187,7 +187,7 @@ def _world(grid: Grid) -> str:
     sizes = grid.sizes
     return (
         f"{sizes.n_benchmarks} benchmarks x {sizes.n_packs:,} packs x {sizes.n_shards} shards: "
-        f"{sizes.n_cells:,} cells, {sizes.n_shards_in_all:,} shards, "
+        f"{sizes.n_partitions:,} partitions, {sizes.n_shards_in_all:,} shards, "
         f"{_corpus_mb(grid):.0f} MB. History in {_storage(grid)}."
     )
 
@@ -224,14 +224,14 @@ def _steps_table(grid: Grid) -> str:
                 f"{rest:.1f}",
                 f"{cost.dagster_seconds / step.seconds:.0%}",
                 f"{cost.n_runs:,}",
-                f"{cost.n_cells:,}",
+                f"{cost.n_partitions:,}",
                 f"{cost.n_events:,}",
                 f"{cost.n_shards_read:,}",
                 f"{cost.n_shards_read * megabytes_per_shard:.1f}",
             )
         )
     header = ("", "seconds", "processor", "work", "Dagster", "rest", "Dagster's share")
-    return _table((*header, "runs", "cells", "events", "shards read", "MB read"), rows)
+    return _table((*header, "runs", "partitions", "events", "shards read", "MB read"), rows)
 
 
 def _assets_table(steps: Sequence[Step]) -> str:
@@ -243,15 +243,15 @@ def _assets_table(steps: Sequence[Step]) -> str:
         (
             f"`{asset}`",
             f"{cost.n_runs:,}",
-            f"{cost.n_cells:,}",
+            f"{cost.n_partitions:,}",
             f"{cost.n_events:,}",
             f"{cost.work_seconds:.1f}",
             f"{cost.dagster_seconds:.1f}",
-            f"{_ms_per_cell(cost):.1f}",
+            f"{_ms_per_partition(cost):.1f}",
         )
-        for asset, cost in sorted(costs.items(), key=lambda item: -item[1].n_cells)
+        for asset, cost in sorted(costs.items(), key=lambda item: -item[1].n_partitions)
     ]
-    return _table(("", "runs", "cells", "events", "work", "Dagster", "ms a cell"), rows)
+    return _table(("", "runs", "partitions", "events", "work", "Dagster", "ms a partition"), rows)
 
 
 def _files_table(grid: Grid) -> str:
@@ -268,21 +268,21 @@ def _files_table(grid: Grid) -> str:
     return _table(("", "files", "MB"), rows)
 
 
-def _ms_per_cell(cost: Cost) -> float:
-    return 1e3 * cost.dagster_seconds / max(cost.n_cells, 1)
+def _ms_per_partition(cost: Cost) -> float:
+    return 1e3 * cost.dagster_seconds / max(cost.n_partitions, 1)
 
 
 def _projection(grid: Grid) -> list[str]:
-    """Project the measured Dagster time per cell to packs of more text."""
+    """Project the measured Dagster time per partition to packs of more text."""
     first = grid.steps[0].costs.get("scan", Cost())
     later = grid.steps[-1].costs.get("scan", Cost())
     benchmarks = grid.sizes.n_benchmarks
-    seconds = _ms_per_cell(first) / 1e3
+    seconds = _ms_per_partition(first) / 1e3
     whole = benchmarks * seconds / (_PACK_SECONDS + benchmarks * seconds)
-    alone = _ms_per_cell(later) / 1e3
+    alone = _ms_per_partition(later) / 1e3
     told = (
-        f"Where scanning a pack takes {_PACK_SECONDS:.0f} s, its {benchmarks} cells cost "
-        f"{benchmarks * seconds:.2f} s on top, {whole:.1%} of the time; the one cell of a "
+        f"Where scanning a pack takes {_PACK_SECONDS:.0f} s, its {benchmarks} partitions cost "
+        f"{benchmarks * seconds:.2f} s on top, {whole:.1%} of the time; the one partition of a "
         f"benchmark that comes later {alone:.2f} s, {alone / (_PACK_SECONDS + alone):.1%}. "
         f"Dagster stays below a tenth as long as a pack takes {9 * benchmarks * seconds:.1f} s "
         "or more."
@@ -290,10 +290,10 @@ def _projection(grid: Grid) -> list[str]:
     n_benchmarks, n_shards = _POLICY_CORPUS
     rows = []
     for pack_shards in _POLICY_PACKS:
-        cells = n_benchmarks * -(-n_shards // pack_shards)
-        rows.append((f"{pack_shards}", f"{cells:,}", f"{cells * seconds / 60:.1f}"))
+        partitions = n_benchmarks * -(-n_shards // pack_shards)
+        rows.append((f"{pack_shards}", f"{partitions:,}", f"{partitions * seconds / 60:.1f}"))
     scaled = f"For {n_benchmarks} benchmarks and {n_shards:,} shards, by the size of packs:"
-    return [told, scaled, _table(("`pack_shards`", "cells", "minutes of Dagster's"), rows)]
+    return [told, scaled, _table(("`pack_shards`", "partitions", "minutes of Dagster's"), rows)]
 
 
 def _pages_table(pages: Mapping[str, tuple[float, float]]) -> str:

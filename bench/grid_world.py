@@ -1,4 +1,4 @@
-"""A world of many benchmarks and many small shards: what a grid of cells costs does not depend on
+"""A world of many benchmarks and many small shards: what a grid costs does not depend on
 what stands in the texts, so they are made up, as small as they can be.
 """
 
@@ -25,7 +25,7 @@ _VOCABULARY = 4_000
 
 @dataclass(frozen=True)
 class GridSizes:
-    """The size of a grid: it has benchmarks times packs cells."""
+    """The size of a grid: it has benchmarks times packs partitions."""
 
     n_benchmarks: int = 20
     n_packs: int = 500
@@ -37,7 +37,7 @@ class GridSizes:
             raise InputError(Problem(name, str(n), "1 or more") for name, n in wrong.items())
 
     @property
-    def n_cells(self) -> int:
+    def n_partitions(self) -> int:
         return self.n_benchmarks * self.n_packs
 
     @property

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dagster import DagsterEventType, DagsterInstance, EventLogEntry
 from dagster._core.storage.dagster_run import RunRecord
 
-_READ = re.compile(r"read ([\d,]+) shards?, wrote ([\d,]+) tiles?")
+_READ = re.compile(r"read ([\d,]+) shards?, wrote ([\d,]+) scan results?")
 _WORK_ENDS = {
     DagsterEventType.STEP_OUTPUT,
     DagsterEventType.STEP_FAILURE,
@@ -23,10 +23,10 @@ class Cost:
     """The total cost of some runs."""
 
     n_runs: int = 0
-    n_cells: int = 0
+    n_partitions: int = 0
     n_events: int = 0
     n_shards_read: int = 0
-    n_tiles_written: int = 0
+    n_scan_results_written: int = 0
     work_seconds: float = 0.0  # inside of assets and checks: calls of the core, nearly all
     dagster_seconds: float = 0.0  # what else passed while a run was alive
 
@@ -57,10 +57,10 @@ def cost_of(record: RunRecord, events: Sequence[EventLogEntry]) -> Cost:
     alive = max(event.timestamp for event in events) - record.create_timestamp.timestamp()
     return Cost(
         n_runs=1,
-        n_cells=_count(events, DagsterEventType.ASSET_MATERIALIZATION),
+        n_partitions=_count(events, DagsterEventType.ASSET_MATERIALIZATION),
         n_events=len(events),
         n_shards_read=sum(_number(found[1]) for found in read if found),
-        n_tiles_written=sum(_number(found[2]) for found in read if found),
+        n_scan_results_written=sum(_number(found[2]) for found in read if found),
         work_seconds=work if record.dagster_run.asset_selection else 0.0,
         dagster_seconds=max(alive - work, 0.0),
     )

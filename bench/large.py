@@ -1,7 +1,7 @@
-"""A store as a large scan leaves it, without the scan: tiles of matches that nobody found.
+"""A store as a large scan leaves it, without the scan: scan results of matches that nobody found.
 
-Of sizes that no corpus at hand would give: what a report costs depends on how many tiles, items and
-matches there are, and not on what stands in the texts. There are no texts.
+Of sizes that no corpus at hand would give: what a report costs depends on how many scan results,
+items and matches there are, and not on what stands in the texts. There are no texts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from decon_core.execution.jobs import run_jobs, usable_cores
 from decon_core.index.parts import build_part
 from decon_core.index.term_weights import freeze
 from decon_core.scan.coverage import scan_fingerprint
-from decon_core.scan.join import join_tiles, write_unjoined
+from decon_core.scan.join import join_scan_results, write_unjoined
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
 from decon_core.storage.files import write_json
 from decon_core.storage.store import Store
@@ -48,7 +48,7 @@ class Sizes:
 
 
 def make_store(root: Path, sizes: Sizes) -> None:
-    """Make real records, idf and index, and generated tiles and ledgers as a scan writes them."""
+    """Make real records, idf and index, and generated scan results and ledgers as of a scan."""
     store, policy = Store(root), Policy()
     versions = [_records(store, number, sizes) for number in range(_BENCHMARKS)]
     snapshot = freeze(store, versions, policy)
@@ -111,7 +111,7 @@ def _fingerprint(shard: int) -> str:
 
 @dataclass(frozen=True)
 class _Job:
-    """A pack whose tiles and ledgers are to be written."""
+    """A pack whose scan results and ledgers are to be written."""
 
     root: Path
     versions: tuple[Version, ...]
@@ -123,20 +123,20 @@ class _Job:
 def _write(job: _Job) -> None:
     numbers = [int(shard.fingerprint, 16) for shard in job.pack.shards]
     store, rng = Store(job.root), np.random.default_rng(numbers[0])
-    per_tile = job.sizes.n_matches / job.sizes.n_shards / len(job.versions)
+    per_scan_result = job.sizes.n_matches / job.sizes.n_shards / len(job.versions)
     for shard in numbers:
-        tiles = {
+        results = {
             version.fingerprint: (
-                _tile(rng, int(rng.poisson(per_tile)), shard, number, job),
+                _scan_result(rng, int(rng.poisson(per_scan_result)), shard, number, job),
                 no_rows(GRAM_COUNTS),
             )
             for number, version in enumerate(job.versions)
         }
-        write_unjoined(store, job.scan, _fingerprint(shard), tiles)
+        write_unjoined(store, job.scan, _fingerprint(shard), results)
         write_parquet(store.documents(job.scan, _fingerprint(shard)), no_rows(DOCUMENTS))
         write_json(store.ledger(job.scan, _fingerprint(shard)), _ledger(shard))
     versions = [version.fingerprint for version in job.versions]
-    join_tiles(store, job.scan, [shard.fingerprint for shard in job.pack.shards], versions)
+    join_scan_results(store, job.scan, [shard.fingerprint for shard in job.pack.shards], versions)
 
 
 def _ledger(shard: int) -> dict[str, object]:
@@ -146,7 +146,7 @@ def _ledger(shard: int) -> dict[str, object]:
     return {"shard": _fingerprint(shard), **counts, "n_too_short": 0, **nothing}
 
 
-def _tile(rng: np.random.Generator, n: int, shard: int, number: int, job: _Job) -> pa.Table:
+def _scan_result(rng: np.random.Generator, n: int, shard: int, number: int, job: _Job) -> pa.Table:
     """Generate the matches of one benchmark in a shard: few items are frequent, most are rare."""
     n_items = job.versions[number].n_items
     item = (rng.zipf(1.3, n) * 7_919 % n_items).astype(np.int64)

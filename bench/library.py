@@ -1,10 +1,10 @@
 """The rate of the library beside a scan of the same texts: `python -m bench.library`.
 
-Makes a corpus as `python -m bench` does, scans its shards to tiles and decides their matches, and
-checks the same texts in memory by `Index.check_all`: from a list of strings, and from an Arrow
-array. They take turns in one process with one thread each, after a turn that does not count, and
-what is measured are seconds of the processor. Ratios are of the turns, and medians. All turns have
-to find the same.
+Makes a corpus as `python -m bench` does, scans its shards and decides their
+matches, and checks the same texts in memory by `Index.check_all`: from a list of strings, and from
+an Arrow array. They take turns in one process with one thread each, after a turn that does not
+count, and what is measured are seconds of the processor. Ratios are of the turns, and medians. All
+turns have to find the same.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def make_world(work: Path, *, evals: Path, texts: Path, mb: float, policy: Polic
 
 
 def scanned(world: World) -> int:
-    """Scan all shards to tiles, decide their matches, and return how many are leaks."""
+    """Scan all shards, decide their matches, and return how many are leaks."""
     folder = open_folder(world.index.folder)
-    remove(folder.store.root / "tiles")
+    remove(folder.store.root / "scan_results")
     scan_packs(folder.store, [world.pack], folder.versions, folder.policy)
     reader = MatchReader(folder.store, folder.versions, folder.policy, folder.scan)
     tables = (reader.entries(one, folder.versions, source="bench") for one in world.pack.shards)

@@ -39,8 +39,8 @@ from decon_core.index.term_weights import freeze
 from decon_core.library.scan import pack_of
 from decon_core.scan.answers import Answer, answer
 from decon_core.scan.coverage import scan_fingerprint
+from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import ScanSummary, scan_packs
-from decon_core.scan.tiles import Tiles
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import load_tokenizer
@@ -77,11 +77,11 @@ class World:
         return time.process_time() - started, summary
 
     def files(self, name: str) -> list[tuple[bytes, bytes, bytes]]:
-        """Return the joined tile, ledger and documents of each shard."""
-        tiles, version = Tiles(self.store, self.scan_name), self.versions[name].fingerprint
+        """Return the joined scan result, ledger and documents of each shard."""
+        results, version = ScanResults(self.store, self.scan_name), self.versions[name].fingerprint
         return [
             (
-                tiles.folder(key[1], version).tile(version).read_bytes(),
+                results.folder(key[1], version).scan_result(version).read_bytes(),
                 self.store.ledger(*key).read_bytes(),
                 self.store.documents(*key).read_bytes(),
             )
@@ -162,14 +162,14 @@ def measure(
 
     With `has_ratio`, the scan of `first` with the sketch is compared with one without.
     """
-    world.forget("tiles", "sketch")
+    world.forget("scan_results", "sketch")
     full, _ = world.scan([later])
     expected = world.files(later)
-    world.forget("tiles")
+    world.forget("scan_results")
     plain = float("nan")
     if has_ratio:
         plain, _ = world.scan([first])
-        world.forget("tiles")
+        world.forget("scan_results")
     sketched, _ = world.scan([first], sketch)
     started = time.process_time()
     build_pack_sketch(world.store, world.sketch_name(sketch), world.pack)
@@ -225,7 +225,7 @@ def _looked_up(world: World, name: str, sketch: Sketch) -> dict[str, Any]:
 
 def lost_matches(world: World, sketch: Sketch) -> dict[str, Any]:
     """Count matches of a full scan, and those whose block is not possible for their question."""
-    world.forget("tiles", "sketch")
+    world.forget("scan_results", "sketch")
     names = [*world.versions]
     world.scan(names, sketch)
     build_pack_sketch(world.store, world.sketch_name(sketch), world.pack)
@@ -261,10 +261,10 @@ def _matched_blocks(world: World, name: str, sketch: Sketch) -> list[tuple[int, 
     question_of = dict(zip(records, questions, strict=True))
     pack_sketch = open_pack_sketch(world.store, world.sketch_name(sketch), world.pack)
     found = []
-    tiles = Tiles(world.store, world.scan_name)
+    results = ScanResults(world.store, world.scan_name)
     for number, shard in enumerate(world.pack.shards):
         blocks = open_blocks(world.store, world.sketch_name(sketch), shard.fingerprint)
-        matches = tiles.matches([shard.fingerprint], version.fingerprint)
+        matches = results.matches([shard.fingerprint], version.fingerprint)
         for match in matches.select(["row", "record"]).to_pylist():
             block = int(pack_sketch.offsets[number]) + blocks.block_of(match["row"])
             found.append((question_of[match["record"]], block))
@@ -311,8 +311,8 @@ def end_to_end(work: Path, clean: Path, planted: World, evals: Path) -> list[dic
         row = measure(world, first, later, Sketch(bits=8), has_ratio=False)
         shards = [shard.fingerprint for shard in world.pack.shards]
         version = world.versions[later].fingerprint
-        n_matches = Tiles(world.store, world.scan_name).n_matches(shards, version)
-        # `measure` raises if a byte of a tile differs.
+        n_matches = ScanResults(world.store, world.scan_name).n_matches(shards, version)
+        # `measure` raises if a byte of a scan result differs.
         rows.append(row | {"later": f"{later}: {n_matches} matches, 0 lost"})
     return rows
 

@@ -147,9 +147,9 @@ def read(job: Job) -> Result:
 
 
 def scan(job: Job) -> Result:
-    """Run a whole scan, from shards to tiles."""
+    """Run a whole scan, from shards to scan results."""
     store, versions = _prepared(job)
-    remove(store.root / "tiles")
+    remove(store.root / "scan_results")
     pack = _pack(job)
     started = time.perf_counter()
     policy = Policy(detectors=tuple(job.get("detectors", Policy().detectors)))
@@ -180,7 +180,7 @@ def command(job: Job) -> Result:
     program = str(Path(sys.executable).with_name("decon-assets"))
     given = ["--evals", job["evals"], "--corpus", str(shard), "--out", str(out), "--workers", "1"]
     for _ in range(2):
-        remove(out / STORE_FOLDER / "tiles")
+        remove(out / STORE_FOLDER / "scan_results")
         started = time.perf_counter()
         pid = os.posix_spawn(program, [program, "scan", *given], os.environ, file_actions=_SILENT)
         _, status, used = os.wait4(pid, 0)

@@ -71,7 +71,7 @@ def markdown(page: Page) -> str:
         ("The index", page.index),
         ("A worker by its detectors", page.detectors),
         ("From shards to shards", page.mixtures),
-        ("From tiles to answers", page.report),
+        ("From scan results to answers", page.report),
         ("Other tools on the same documents", page.peers),
     ):
         if lines:

@@ -2,7 +2,7 @@
 
 The scan is a grid of packs by benchmarks, `mixture` one of packs by mixtures. In the UI a new
 benchmark is a missing column of the grid, and new shards are a missing row. Names are validated by
-`decon_core.config`: Dagster accepts a name that contains "|" and silently loses the cell.
+`decon_core.config`: Dagster accepts a name that contains "|" and silently loses the partition.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 
 import dagster as dg
 
-# Per run. A run that dies starts again at its first cell: existing tiles are kept, which takes
-# seconds, and existing mixtures after hashing their bytes; events are written a second time.
-MOST_CELLS = 1_000
+# Per run. A run that dies starts again at its first partition: existing scan results are kept,
+# which takes seconds, and existing mixtures after hashing their bytes; events are written a second
+# time.
+MOST_PARTITIONS = 1_000
 
 BENCHMARK = "benchmark"
 PACK = "pack"
@@ -63,7 +64,7 @@ def resolved_once(ranges: Ranges) -> Iterator[None]:
         _resolved.reset(token)
 
 
-cells = Grid({PACK: packs, BENCHMARK: benchmarks})
+scan_grid = Grid({PACK: packs, BENCHMARK: benchmarks})
 shares = Grid({PACK: packs, MIXTURE: mixtures})
 
 
@@ -82,8 +83,8 @@ def sorted_keys(context: dg.AssetExecutionContext) -> list[str]:
     return sorted(context.partition_keys)
 
 
-def cell(*, pack: str, benchmark: str) -> dg.MultiPartitionKey:
-    """Return the key of one cell of the scan's grid."""
+def scan_key(*, pack: str, benchmark: str) -> dg.MultiPartitionKey:
+    """Return the key of one partition of the scan's grid."""
     return dg.MultiPartitionKey({PACK: pack, BENCHMARK: benchmark})
 
 
@@ -93,7 +94,7 @@ def share(*, pack: str, mixture: str) -> dg.MultiPartitionKey:
 
 
 def pack_and_other(grid: dg.MultiPartitionsDefinition, key: str) -> tuple[str, str]:
-    """Split the key of a cell or share: the pack, and the benchmark or mixture.
+    """Split the key of a partition or share: the pack, and the benchmark or mixture.
 
     As text it is `benchmark|pack` or `mixture|pack`, sorted by dimension name.
     """
@@ -132,12 +133,12 @@ class Rectangle:
     others: tuple[str, ...]
 
     @property
-    def n_cells(self) -> int:
+    def n_partitions(self) -> int:
         return len(self.packs) * len(self.others)
 
-    def pieces(self, most_cells: int) -> Iterator[Rectangle]:
-        """Split between packs into pieces of at most `most_cells`; a single pack is not split."""
-        step = max(1, most_cells // len(self.others))
+    def pieces(self, most_partitions: int) -> Iterator[Rectangle]:
+        """Split between packs into pieces of `most_partitions` at most; no pack is split."""
+        step = max(1, most_partitions // len(self.others))
         for at in range(0, len(self.packs), step):
             yield Rectangle(self.packs[at : at + step], self.others)
 

@@ -16,7 +16,7 @@ from dagster import AssetKey, DagsterInstance, MultiPartitionKey
 from decon_assets.assets.gates import failed_checks
 from decon_assets.assets.stage import STAGES, Stage
 from decon_assets.graph import GRAPH, Graph
-from decon_assets.partitions import MOST_CELLS, PACK, Rectangle, contiguous_runs, rectangles
+from decon_assets.partitions import MOST_PARTITIONS, PACK, Rectangle, contiguous_runs, rectangles
 
 if TYPE_CHECKING:
     from decon_core.planner import Plan
@@ -32,7 +32,7 @@ class Request:
 
     asset: str
     corners: tuple[str, str] | None = None
-    n_cells: int = 1
+    n_partitions: int = 1
 
     @property
     def name(self) -> str:
@@ -87,8 +87,8 @@ def requests(state: State, asset: str) -> list[Request]:
     if isinstance(missing, bool):
         return [Request(asset)] if missing else []
     if isinstance(missing, Mapping):
-        cells = _with_unknown(state, stage, missing)
-        return grid_requests(state, asset, cells, most_cells=MOST_CELLS)
+        partitions = _with_unknown(state, stage, missing)
+        return grid_requests(state, asset, partitions, most_partitions=MOST_PARTITIONS)
     order = state.known.order(stage.dimensions[0])
     unknown = {*order} - {*state.known.materialized(asset)}
     runs = contiguous_runs((*missing, *unknown), order)
@@ -129,15 +129,15 @@ def next_requests(state: State, asked: Mapping[str, str]) -> tuple[list[Request]
 
 def unscanned_or_unknown(state: State) -> dict[str, set[str]]:
     """Return, for each pack, the benchmarks not scanned or not recorded as scanned by Dagster."""
-    from decon_core.planner import missing_cells
+    from decon_core.planner import unscanned_benchmarks
 
-    return _with_unknown(state, STAGES["scan"], missing_cells(state.plan))
+    return _with_unknown(state, STAGES["scan"], unscanned_benchmarks(state.plan))
 
 
 def grid_requests(
-    state: State, asset: str, missing: Mapping[str, Collection[str]], *, most_cells: int
+    state: State, asset: str, missing: Mapping[str, Collection[str]], *, most_partitions: int
 ) -> list[Request]:
-    """Return few runs that cover the missing cells of a grid, each of at most `most_cells`."""
+    """Return few runs of at most `most_partitions` that cover the missing ones of a grid."""
     _, other = STAGES[asset].dimensions
     areas = rectangles(
         {pack: frozenset(names) for pack, names in missing.items()},
@@ -145,9 +145,9 @@ def grid_requests(
         other_order=state.known.order(other),
     )
     return [
-        Request(asset, (_key(piece, 0, other), _key(piece, -1, other)), piece.n_cells)
+        Request(asset, (_key(piece, 0, other), _key(piece, -1, other)), piece.n_partitions)
         for area in areas
-        for piece in area.pieces(most_cells)
+        for piece in area.pieces(most_partitions)
     ]
 
 
@@ -158,7 +158,7 @@ def _key(area: Rectangle, at: int, other: str) -> MultiPartitionKey:
 def _with_unknown(
     state: State, stage: Stage, missing: Mapping[str, Collection[str]]
 ) -> dict[str, set[str]]:
-    """Add to the missing cells those that were never materialized on this instance."""
+    """Add to the missing partitions those that were never materialized on this instance."""
     known = set(state.known.materialized(stage.name))
     _, other = stage.dimensions
     return {

@@ -37,8 +37,8 @@ from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
 from decon_core.report.additions import ReportAddition
 from decon_core.report.build import is_current
-from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint, uncounted
-from decon_core.scan.tiles import Tiles
+from decon_core.scan.coverage import gaps_of, missing_scan_results, scan_fingerprint, uncounted
+from decon_core.scan.scan_results import ScanResults
 from decon_core.storage.paths import stamp_or_none
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import load_tokenizer
@@ -131,8 +131,8 @@ class Plan:
         return scan_fingerprint(self.store, self.config.policy)
 
     @cached_property
-    def tiles(self) -> Tiles:
-        return Tiles(self.store, self.scan)
+    def scan_results(self) -> ScanResults:
+        return ScanResults(self.store, self.scan)
 
     @cached_property
     def unread(self) -> UnreadRule:
@@ -239,7 +239,7 @@ def missing_index_parts(plan: Plan) -> list[str]:
 
 
 def unscanned(plan: Plan) -> Iterator[tuple[str, str, Shard]]:
-    """Yield each shard without a tile for a benchmark, after the names of benchmark and pack.
+    """Yield names of a benchmark and a pack, and a shard of it without a scan result for it.
 
     A benchmark without a version in the plan was never scanned.
     """
@@ -249,19 +249,19 @@ def unscanned(plan: Plan) -> Iterator[tuple[str, str, Shard]]:
             yield from ((name, pack.name, shard) for pack in plan.packs for shard in pack.shards)
     if not known:
         return
-    for pack, shard, versions in missing_tiles(
+    for pack, shard, versions in missing_scan_results(
         plan.store,
         plan.packs,
         plan.versions,
         plan.scan,
         needs_counts=plan.config.policy.leave_out_common,
-        tiles=plan.tiles,
+        results=plan.scan_results,
     ):
         yield from ((version.benchmark, pack.name, shard) for version in versions)
 
 
-def missing_cells(plan: Plan) -> dict[str, set[str]]:
-    """Return, for each pack, the benchmarks for which any of its shards has no tile."""
+def unscanned_benchmarks(plan: Plan) -> dict[str, set[str]]:
+    """Return, for each pack, the benchmarks for which any of its shards has no scan result."""
     missing: dict[str, set[str]] = {}
     for benchmark, pack, _ in unscanned(plan):
         missing.setdefault(pack, set()).add(benchmark)
@@ -281,9 +281,11 @@ def needs_common_ngrams(plan: Plan) -> bool:
     It cannot be made while a shard waits for its scan; shards whose scan failed are left out.
     """
     store, packs, versions, scan = plan.store, plan.packs, plan.versions, plan.scan
-    if not all(gap.is_refused for gap in gaps_of(store, packs, versions, scan, tiles=plan.tiles)):
+    if not all(
+        gap.is_refused for gap in gaps_of(store, packs, versions, scan, results=plan.scan_results)
+    ):
         return False
-    left_out = uncounted(store, packs, versions, scan, tiles=plan.tiles)
+    left_out = uncounted(store, packs, versions, scan, results=plan.scan_results)
     return not has_common(store, packs, versions, plan.config.policy, scan, left_out)
 
 

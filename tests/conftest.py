@@ -216,9 +216,9 @@ class World:
     def policy_in_force(self) -> Any:
         return load_config(self.config_path).policy
 
-    def tiles(self) -> dict[str, bytes]:
-        """Every tile and ledger, by path below the store."""
-        root = self.store.root / "tiles"
+    def scan_results(self) -> dict[str, bytes]:
+        """Every scan result and ledger, by path below the store."""
+        root = self.store.root / "scan_results"
         return {
             str(path.relative_to(root)): path.read_bytes()
             for path in sorted(root.rglob("*"))
@@ -241,7 +241,7 @@ def graph_until(*stages: str) -> Graph:
 
 
 class FindsNothing(MatchReader):
-    """Reads tiles as they would be if nothing was found."""
+    """Reads scan results as they would be if nothing was found."""
 
     def entries(self, shard: Shard, versions: Sequence[Version], *, source: str) -> pa.Table:
         return super().entries(shard, versions, source=source).slice(0, 0)

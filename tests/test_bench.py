@@ -224,18 +224,19 @@ def test_a_report_of_a_large_scan_is_measured(tmp_path, monkeypatch):
     os.environ.get("DECON_WHOLE_SESSION") != "1",
     reason="takes two minutes, most of them waiting for processes: set DECON_WHOLE_SESSION=1",
 )
-def test_a_grid_is_filled_and_told_cell_by_cell(tmp_path):
+def test_a_grid_is_filled_and_told_partition_by_partition(tmp_path):
     page = tmp_path / "grid.md"
     command = [sys.executable, "-m", "bench", "--grid"]
     sizes = ["--benchmarks", "2", "--packs", "2", "--shards", "1"]
     subprocess.run([*command, *sizes, "--out", page], stdout=subprocess.DEVNULL, check=True)
     written = page.read_text()
-    assert "2 benchmarks x 2 packs x 1 shards: 4 cells, 2 shards" in written
+    assert "2 benchmarks x 2 packs x 1 shards: 4 partitions, 2 shards" in written
     lines = {
         line.split("|")[1].strip(): line.split("|") for line in written.splitlines() if "|" in line
     }
-    n_runs, n_cells, _, n_read = (int(value) for value in lines["first backfill"][7:11])
-    assert (n_runs, n_cells, n_read) == (4, 9, 2)  # records, snapshot and indexes are 5 of them
+    n_runs, n_partitions, _, n_read = (int(value) for value in lines["first backfill"][7:11])
+    assert (n_runs, n_read) == (4, 2)
+    assert n_partitions == 9  # records, snapshot and indexes are 5 of them
     assert [int(value) for value in lines["one benchmark more"][8:9]] == [4]
     assert int(lines["one benchmark more"][10]) == 2
     assert int(lines["nothing to do: `backfill`"][7]) == 0

@@ -65,8 +65,8 @@ def run(config: Path, instance: DagsterInstance) -> list[str]:
     return said
 
 
-def tiles(config: Path) -> dict[str, bytes]:
-    root = config.parent / ".decon" / "tiles"
+def scan_results(config: Path) -> dict[str, bytes]:
+    root = config.parent / ".decon" / "scan_results"
     return {
         str(path.relative_to(root)): path.read_bytes()
         for path in root.rglob("*")
@@ -194,10 +194,10 @@ def test_the_page_on_loss_masks_shows_what_its_program_prints(config, monkeypatc
 
 def test_a_fifth_benchmark_fills_only_its_column_and_finds_its_leaks(config, joined):
     later, said = joined
-    before, after = tiles(config), tiles(later)
+    before, after = scan_results(config), scan_results(later)
     benchmarks, _ = score(later)
     assert {path: after[path] for path in before} == before
-    assert len(set(after) - set(before)) == 18  # a tile for each shard, and its counts
+    assert len(set(after) - set(before)) == 18  # a scan result for each shard, and its counts
     assert n_shards_read(said) == 9  # every shard once
     (orchard,) = [found for found in benchmarks if found.benchmark == "orchard_code"]
     assert orchard.n_found == orchard.n_planted >= 4
@@ -206,13 +206,13 @@ def test_a_fifth_benchmark_fills_only_its_column_and_finds_its_leaks(config, joi
 
 @only_in_long_runs("takes half a minute; test_chain.py has the same of a small world")
 def test_five_from_scratch_equal_four_and_one_byte_for_byte(joined, tmp_path):
-    grown = tiles(joined[0])
+    grown = scan_results(joined[0])
     config = copy_of_data(tmp_path / "data", with_later=True)
     said: list[str] = []
     with DagsterInstance.ephemeral() as instance:
         pipeline = Pipeline(config, instance, said.append)
-        pipeline.scan(unscanned_or_unknown, most_cells=1000)
-    assert tiles(config) == grown
+        pipeline.scan(unscanned_or_unknown, most_partitions=1000)
+    assert scan_results(config) == grown
     assert n_shards_read(said) == 9
 
 

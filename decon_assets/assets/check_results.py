@@ -73,7 +73,7 @@ def report_for_other_asset(
 
 
 # The blocking checks of the scan. Dagster skips the checks of a failed step. A scan that cannot
-# read one shard fails, but its other tiles are used, so the asset `scan` then reports these itself.
+# read one shard fails, but its other scan results are used, so the asset `scan` then reports them.
 
 
 def inspect_self_tests(config: "Config", store: "Store") -> dg.AssetCheckResult:

@@ -136,7 +136,7 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     made_from = {
         "policy": config.policy.thresholds,
         "scan": builder.reader.scan,
-        "tiles": dg.MetadataValue.path(store.tiles(builder.reader.scan)),
+        "scan_results": dg.MetadataValue.path(store.scan_results(builder.reader.scan)),
     }
     engine = open_engine(config.tables, store)
     with closing(build_shares(builder, chosen, workers=wanted_workers(), engine=engine)) as done:
@@ -290,7 +290,7 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
 
 
 def _report_metadata(store: Store, config: Config) -> dict[str, object]:
-    """Return the main results as tables and plots, and the paths of tiles and mixtures."""
+    """Return the main results as tables and plots, and the paths of scan results and mixtures."""
     from decon_core.report.publish.summary import score_bins, summary_of
 
     summary = summary_of(store.report)
@@ -308,5 +308,5 @@ def _report_metadata(store: Store, config: Config) -> dict[str, object]:
         "scores": scores(score_bins(store.report), thresholds),
         "mixtures": preview(mixtures, width=_ABOUT_WIDTH),
         "tables": preview(tables, width=_ABOUT_WIDTH, most=len(TABLES)),
-        "tiles": dg.MetadataValue.path(store.tiles(summary["scan_fingerprint"])),
+        "scan_results": dg.MetadataValue.path(store.scan_results(summary["scan_fingerprint"])),
     }

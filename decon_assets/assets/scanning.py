@@ -24,8 +24,8 @@ from decon_assets.partitions import (
     PACK,
     all_of,
     by_dimension,
-    cells,
     pack_and_other,
+    scan_grid,
     sorted_keys,
 )
 from decon_core.errors import CorpusError, Problem, collecting
@@ -49,13 +49,13 @@ _COMMON_COLUMNS = ["source", "benchmark", "text", "n_documents"]
 
 
 @stage(
-    missing="decon_core.planner:missing_cells",
+    missing="decon_core.planner:unscanned_benchmarks",
     deps=[
         by_dimension(index, BENCHMARK),
         by_dimension(corpus, PACK),
         by_dimension(sketch, PACK),
     ],
-    partitions_def=cells,
+    partitions_def=scan_grid,
     pool="scan",  # limits concurrent runs: each one uses all cores
     group=GROUP,
     kind="parquet",
@@ -68,13 +68,13 @@ _COMMON_COLUMNS = ["source", "benchmark", "text", "n_documents"]
     },
 )
 def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
-    """Matches of every shard with every benchmark, stored as tiles.
+    """Matches of every shard with every benchmark, stored as scan results.
 
-    A tile holds the matches of one shard with one benchmark version; existing tiles are kept. A
-    shard that has to be read is scanned against all benchmarks that have an index, so it is read
-    only once, however Dagster splits a backfill into runs. With a sketch, only blocks that may
-    contain a match are read. A cell without an index fails and never counts as clean. A failed cell
-    does not stop the others.
+    A scan result holds the matches of one shard with one benchmark version; existing scan results
+    are kept. A shard that has to be read is scanned against all benchmarks that have an index, so
+    it is read only once, however Dagster splits a backfill into runs. With a sketch, only blocks
+    that may contain a match are read. A partition without an index fails and never counts as
+    clean. A failed partition does not stop the others.
     """
     from decon_core.corpus.registration import packs_of
     from decon_core.planner import Plan
@@ -88,7 +88,7 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
     if problems:
         report_before_failure(
             context,
-            _complete_cells(context, plan),
+            _complete_partitions(context, plan),
             self_tests_pass=inspect_self_tests(config, store),
             ledger_is_complete=inspect_ledgers(config, store),
         )
@@ -96,22 +96,22 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
     _describe(context, plan, total)
 
 
-def _complete_cells(context: dg.AssetExecutionContext, plan: Plan) -> list[str]:
-    """Return the cells of a failing run that have all their tiles."""
+def _complete_partitions(context: dg.AssetExecutionContext, plan: Plan) -> list[str]:
+    """Return the partitions of a failing run that have all their scan results."""
     from decon_core.benchmarks.records import current_version
-    from decon_core.scan.coverage import missing_tiles
+    from decon_core.scan.coverage import missing_scan_results
 
     packs = {pack.name: pack for pack in plan.packs}
     complete = []
     for key in sorted_keys(context):
-        pack, benchmark = pack_and_other(cells, key)
-        missing = missing_tiles(
+        pack, benchmark = pack_and_other(scan_grid, key)
+        missing = missing_scan_results(
             plan.store,
             [packs[pack]],
             [current_version(plan.store, benchmark)],
             plan.scan,
             needs_counts=plan.config.policy.leave_out_common,
-            tiles=plan.tiles,
+            results=plan.scan_results,
         )
         if not missing:
             complete.append(key)
@@ -121,7 +121,7 @@ def _complete_cells(context: dg.AssetExecutionContext, plan: Plan) -> list[str]:
 def _groups(context: dg.AssetExecutionContext) -> dict[tuple[str, ...], list[str]]:
     """Return the packs of a run by the benchmarks that are requested for them."""
     wanted: defaultdict[str, set[str]] = defaultdict(set)
-    for pack, benchmark in (pack_and_other(cells, key) for key in context.partition_keys):
+    for pack, benchmark in (pack_and_other(scan_grid, key) for key in context.partition_keys):
         wanted[pack].add(benchmark)
     groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for pack in sorted(wanted):
@@ -177,13 +177,13 @@ def _scan_group(
 def _describe(context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary) -> None:
     from decon_core.benchmarks.records import current_version
     from decon_core.scan.answers import why_unbounded
-    from decon_core.scan.coverage import count_cell
+    from decon_core.scan.coverage import scanned_counts
 
     config, store = plan.config, plan.store
     run = {
         "run_shards_read": total.n_shards_read,
-        "run_tiles_written": total.n_tiles_written,
-        "run_tiles_already_there": total.n_tiles_present,
+        "run_scan_results_written": total.n_scan_results_written,
+        "run_scan_results_already_there": total.n_scan_results_present,
         "run_seconds": round(total.seconds, 1),
         RATE: round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
     }
@@ -194,8 +194,10 @@ def _describe(context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary)
             "run_sketch_bytes_read": total.n_sketch_bytes,
         }
     n_read = counted(total.n_shards_read, "shard")
-    n_written = counted(total.n_tiles_written, "tile")
-    context.log.info(f"read {n_read}, wrote {n_written}, {total.n_tiles_present} existed already")
+    n_written = counted(total.n_scan_results_written, "scan result")
+    context.log.info(
+        f"read {n_read}, wrote {n_written}, {total.n_scan_results_present} existed already"
+    )
     if n_blocks := total.n_blocks_excluded + total.n_blocks_read:
         context.log.info(
             f"the sketch excludes a match in {total.n_blocks_excluded} of {n_blocks} blocks"
@@ -204,7 +206,7 @@ def _describe(context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary)
         context.log.info(f"the sketch was not used: {why}")
     packs = {pack.name: pack for pack in plan.packs}
     keys = sorted_keys(context)
-    pairs = [pack_and_other(cells, key) for key in keys]
+    pairs = [pack_and_other(scan_grid, key) for key in keys]
     scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in pairs)]
     plot = _plot_of_scores(config, store, scanned, {benchmark for _, benchmark in pairs})
     reporter = PartitionReporter(context)
@@ -212,7 +214,7 @@ def _describe(context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary)
         if reporter.is_full:
             break
         version = current_version(store, benchmark)
-        counts = count_cell(store, packs[pack], version, plan.tiles)
+        counts = scanned_counts(store, packs[pack], version, plan.scan_results)
         reporter.report(key, {**counts, **run, **plot})
         plot = {}
 
@@ -220,7 +222,7 @@ def _describe(context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary)
 def _plot_of_scores(
     config: Config, store: Store, packs: Collection[Pack], benchmarks: Collection[str]
 ) -> dict[str, dg.MetadataValue]:
-    """Plot the scores of a run's matches; nothing for a large run, as it reads all tiles."""
+    """Plot the scores of a run's matches; nothing for a large run, as it reads all scan results."""
     if sum(len(pack.shards) for pack in packs) > _MAX_SHARDS_PLOTTED:
         return {}
     from decon_core.benchmarks.records import current_version

@@ -22,7 +22,7 @@ import pyarrow as pa
 from decon_assets.assets.gates import failed_checks
 from decon_assets.assets.metadata import OWNERS, Column, Metadata, columns
 from decon_assets.failures import dagster_failures
-from decon_assets.partitions import MOST_CELLS, PACK
+from decon_assets.partitions import MOST_PARTITIONS, PACK
 from decon_assets.resources import Decon
 from decon_core.errors import IncompleteError, Problem
 from decon_core.execution.engine import ENGINE_LOG
@@ -109,7 +109,7 @@ def stage(
     backfill_policy = None
     if isinstance(partitions_def, dg.MultiPartitionsDefinition):
         dimensions = PACK, *sorted({*partitions_def.partition_dimension_names} - {PACK})
-        backfill_policy = dg.BackfillPolicy.multi_run(MOST_CELLS)
+        backfill_policy = dg.BackfillPolicy.multi_run(MOST_PARTITIONS)
     elif partitions_def:  # without a policy, each partition of a backfill would be a separate run
         dimensions = (partitions_def.name or "",)
         backfill_policy = dg.BackfillPolicy.single_run()

@@ -83,7 +83,7 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
     for gap in gaps:
         where = f"{gap.pack.name}: {gap.shard.name}"
         found = f"not scanned against {', '.join(gap.lacking)} ({gap.reason})"
-        problems.append(Problem(where, found, "a tile", gap.cause.remedy))
+        problems.append(Problem(where, found, "a scan result", gap.cause.remedy))
     with collecting(problems):
         problems += [*faults_of_report(plan.builder)]
     return result_of(problems)

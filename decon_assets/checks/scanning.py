@@ -21,7 +21,7 @@ def self_tests_pass(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=scan, blocking=True)
 def ledger_is_complete(decon: Decon) -> AssetCheckResult:
-    """The ledger of every scanned shard accounts for all rows, and its tiles belong to it."""
+    """Every scanned shard's ledger accounts for all rows, and its scan results belong to it."""
     with decon.writable_store() as (config, store):
         return inspect_ledgers(config, store)
 

@@ -1,4 +1,4 @@
-"""`decon-assets backfill`: scan the missing cells of all or some benchmarks and packs."""
+"""`decon-assets backfill`: make missing scan results of all or some benchmarks and packs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from decon_assets.assets.metadata import RATE
 from decon_assets.cli.pipeline import stage_lines
 from decon_assets.cli.serve import export_engine, export_workers
 from decon_assets.instance.home import home_for, open_instance
-from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, aligned
+from decon_assets.partitions import BENCHMARK, MOST_PARTITIONS, PACK, aligned
 from decon_assets.run_requests import Materialized, State, grid_requests, unscanned_or_unknown
 from decon_assets.terminal.options import (
     ConfigPath,
@@ -33,7 +33,7 @@ from decon_core.benchmarks.records import Version
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.registration import CELL_SECONDS, require_most_there
+from decon_core.corpus.registration import PARTITION_SECONDS, require_most_there
 from decon_core.errors import ConfigError, Problem
 from decon_core.execution.choice import require_engine
 from decon_core.planner import Plan, unscanned
@@ -48,10 +48,10 @@ def backfill(
     *,
     benchmark: list[str] = repeatable("only this benchmark, or those that a pattern fits", "NAME"),
     pack: list[str] = repeatable("only this pack, or those that a pattern fits", "NAME"),
-    missing: bool = flag("--missing", "all missing cells, of every benchmark and pack"),
+    missing: bool = flag("--missing", "all that is missing, of every benchmark and pack"),
     dry_run: bool = flag("--dry-run", "print what would be read, and how long it would take"),
-    cells_per_run: int = option(
-        f"cells per run, at most (default {MOST_CELLS})", "N", default=MOST_CELLS
+    partitions_per_run: int = option(
+        f"partitions per run, at most (default {MOST_PARTITIONS})", "N", default=MOST_PARTITIONS
     ),
     retire: Retire = False,
     verbose: Verbose = False,
@@ -59,26 +59,27 @@ def backfill(
     engine: EngineOption = None,
     config: ConfigPath,
 ) -> int:
-    """Scan the cells of the grid (packs by benchmarks) that have no tile.
+    """Scan packs against benchmarks where there is no scan result yet.
 
-    Use it to scan a new benchmark or pack step by step. Benchmarks and packs are registered first,
-    and missing records and indexes are built. Each shard is read once for all the benchmarks that
-    it was not scanned for. Existing tiles are kept, so a backfill that was stopped continues where
-    it was. `decon-assets run` then updates mixtures and the report.
+    Use it to scan a new benchmark or pack step by step, in partitions of one pack and one benchmark
+    each. Benchmarks and packs are registered first, and missing records and indexes are built. Each
+    shard is read once for all benchmarks that it was not scanned for. Existing scan results are
+    kept, so a backfill that was stopped continues where it was. `decon-assets run` then updates
+    mixtures and the report.
 
     Examples:
       decon-assets backfill --missing --dry-run          what is missing, and how long it would take
       decon-assets backfill --benchmark mmlu_pro         a new benchmark
       decon-assets backfill --benchmark 'mmlu*' --pack 'web-*'
-      decon-assets backfill --missing --cells-per-run 200
+      decon-assets backfill --missing --partitions-per-run 200
 
     The same in the UI: asset `scan`, "Materialize", "missing partitions only".
     """
     if not (benchmark or pack or missing):
-        warn("choose cells: --benchmark NAME, --pack NAME, or --missing for all")
+        warn("choose what to scan: --benchmark NAME, --pack NAME, or --missing for all")
         return 2
-    if cells_per_run < 1:
-        warn(f"--cells-per-run: {cells_per_run} is not 1 or more")
+    if partitions_per_run < 1:
+        warn(f"--partitions-per-run: {partitions_per_run} is not 1 or more")
         return 2
     export_engine(engine)
     require_engine(load_config(config).tables)  # fail before a history is created
@@ -90,7 +91,7 @@ def backfill(
         return {name: unscanned.get(name, set()) & benchmarks for name in packs}
 
     if dry_run:
-        _say_cost(config, wanted, most_cells=cells_per_run, may_retire=retire)
+        _say_cost(config, wanted, most_partitions=partitions_per_run, may_retire=retire)
         return 0
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
@@ -98,7 +99,7 @@ def backfill(
     with open_instance(home_for(config)) as instance:
         pipeline = Pipeline(config, instance, say, lines=stage_lines(is_verbose=verbose))
         try:
-            n_runs = pipeline.scan(wanted, most_cells=cells_per_run, may_retire=retire)
+            n_runs = pipeline.scan(wanted, most_partitions=partitions_per_run, may_retire=retire)
         except PipelineError as error:
             warn(error)
             return 1
@@ -143,7 +144,7 @@ class _BeforeIndexing(Plan):
 
     @cached_property
     def versions(self) -> list[Version]:
-        """The benchmarks whose index is current, so that existing tiles count."""
+        """The benchmarks whose index is current, so that existing scan results count."""
         if not self.store.current_snapshot.is_file():
             return []
         stale = self.stale_benchmarks
@@ -154,12 +155,13 @@ def _say_cost(
     path: Path,
     wanted: Callable[[State], Mapping[str, Collection[str]]],
     *,
-    most_cells: int,
+    most_partitions: int,
     may_retire: bool,
 ) -> None:
     """Print what a backfill would read; it changes nothing and raises the backfill's errors.
 
-    It includes cells without a tile and cells that Dagster does not know (docs/decisions, 0012).
+    It includes partitions without scan results and those that Dagster does not know
+    (docs/decisions, 0012).
     """
     config = load_config(path)
     plan = _BeforeIndexing(config, open_store(config))
@@ -168,33 +170,33 @@ def _say_cost(
     names = {BENCHMARK: [*plan.benchmarks], PACK: [pack.name for pack in plan.packs]}
     with _history(home_for(path)) as instance:
         state = State(plan, _AsRegistered(instance, names=names))
-        cells = wanted(state)
-        n_runs = len(grid_requests(state, "scan", cells, most_cells=most_cells))
+        partitions = wanted(state)
+        n_runs = len(grid_requests(state, "scan", partitions, most_partitions=most_partitions))
         known_rate = _last_rate(instance)
-    n_cells = sum(map(len, cells.values()))
-    if not n_cells:
+    n_partitions = sum(map(len, partitions.values()))
+    if not n_partitions:
         say("nothing is missing")
         return
     missing: defaultdict[str, list[Shard]] = defaultdict(list)
     for name, pack, shard in unscanned(plan):
-        if name in cells.get(pack, ()):
+        if name in partitions.get(pack, ()):
             missing[name].append(shard)
     rows = []
-    for name in sorted(set().union(*cells.values())):
+    for name in sorted(set().union(*partitions.values())):
         n_shards, n_bytes = _to_read(missing[name])
-        n_packs = sum(name in of_pack for of_pack in cells.values())
+        n_packs = sum(name in of_pack for of_pack in partitions.values())
         rows.append((name, n_packs, n_shards, round(n_bytes / 1e6, 1)))
     say_table(("benchmark", "packs", "shards", "MB on disk"), rows)
-    of_packs = counted(sum(map(bool, cells.values())), "pack")
-    say(f"\n{counted(n_cells, 'cell')} in {of_packs}, {counted(n_runs, 'run')}")
+    of_packs = counted(sum(map(bool, partitions.values())), "pack")
+    say(f"\n{counted(n_partitions, 'partition')} in {of_packs}, {counted(n_runs, 'run')}")
     n_shards, n_bytes = _to_read(chain.from_iterable(missing.values()))
     rate = known_rate or _ASSUMED_MB_PER_SECOND
     source = "rate of the last scan" if known_rate else "assumed: nothing was scanned yet"
     say(f"full scan: {counted(n_shards, 'shard')} to read once, {n_bytes / 1e6:.1f} MB on disk")
     say(f"  {_duration(n_bytes / 1e6 / rate)} at {rate:.1f} MB/s ({source})")
     _say_sketch(plan, {name: shards for name, shards in missing.items() if shards}, rate)
-    logging = _duration(n_cells * CELL_SECONDS)
-    say(f"Dagster's events: {logging} at {CELL_SECONDS * 1000:.0f} ms per cell")
+    logging = _duration(n_partitions * PARTITION_SECONDS)
+    say(f"Dagster's events: {logging} at {PARTITION_SECONDS * 1000:.0f} ms per partition")
     if new := plan.changes.new:
         say(f"not registered yet: {counted(len(new), 'new shard')}")
 
@@ -253,7 +255,7 @@ def _history(home: Path) -> DagsterInstance:
 
 def _last_rate(instance: DagsterInstance) -> float | None:
     """Return the megabytes per second of the last scan that read a shard."""
-    for record in instance.fetch_materializations(AssetKey("scan"), limit=MOST_CELLS).records:
+    for record in instance.fetch_materializations(AssetKey("scan"), limit=MOST_PARTITIONS).records:
         event = record.asset_materialization
         value = event.metadata[RATE].value if event and RATE in event.metadata else None
         if isinstance(value, int | float) and value > 0:

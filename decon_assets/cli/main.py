@@ -27,7 +27,7 @@ Examples:
   decon-assets run                          build everything that is missing or out of date
   decon-assets run --config my/decon.toml
   decon-assets report                       leak rates by benchmark and by source
-  decon-assets status                       which cells of the grid are scanned
+  decon-assets status                       which packs are scanned against which benchmarks
   decon-assets why page-17                  which detector and item removed this document
   decon-assets lookup --items new.jsonl     where the corpus contains new benchmark items
   decon-assets mixture verify               check mixtures against their manifests, scan them again
@@ -56,7 +56,7 @@ _OF_THE_CORE = {
         "register": ("pipeline:register", "register benchmarks and packs, and nothing else"),
         "dev": ("serve:dev", "start the Dagster UI on 127.0.0.1"),
         "daemon": ("serve:daemon", "start Dagster's daemon, on a server"),
-        "backfill": ("backfill:backfill", "scan the missing cells of some benchmarks and packs"),
+        "backfill": ("backfill:backfill", "make missing scan results of some benchmarks and packs"),
     },
     "Results": {
         "report": ("report:report", "print the report's main tables, run a query, write its page"),

@@ -76,7 +76,7 @@ def run(
 ) -> int:
     """Register benchmarks and packs, and build everything that is missing or out of date.
 
-    This is records, term weights, indexes, the missing cells of the scan, mixtures, blends, the
+    This is records, term weights, indexes, missing scan results, mixtures, blends, the
     report and its page. Run it again after any change of the corpus, the benchmarks or decon.toml:
     a second run builds only what is missing or out of date, and continues a stopped one.
 

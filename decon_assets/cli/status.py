@@ -119,7 +119,7 @@ def _status_of_scan(plan: Plan) -> bool:
 def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
     """Yield each benchmark with its state and its number of unscanned shards."""
     from decon_core.benchmarks.records import current_version
-    from decon_core.scan.coverage import missing_tiles
+    from decon_core.scan.coverage import missing_scan_results
 
     store = plan.store
     changed = "recipe or files changed since it was normalized"
@@ -134,8 +134,8 @@ def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
     versions = [current_version(store, name) for name in plan.benchmarks if name not in reasons]
     n_missing: Counter[str] = Counter()
     if versions:
-        for _, _, missing in missing_tiles(
-            store, plan.packs, versions, plan.scan, tiles=plan.tiles
+        for _, _, missing in missing_scan_results(
+            store, plan.packs, versions, plan.scan, results=plan.scan_results
         ):
             n_missing.update(version.benchmark for version in missing)
     of_all = counted(plan.n_shards, "shard")
@@ -178,7 +178,7 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
             say(f"  {name}: {'missing or outdated' if absent else 'up to date'}")
     is_reported = not needs_report(plan)
     is_scanned = not gaps_of(
-        plan.store, plan.packs, plan.builder.versions, plan.scan, tiles=plan.tiles
+        plan.store, plan.packs, plan.builder.versions, plan.scan, results=plan.scan_results
     )
     coverage = "" if is_scanned or not is_reported else ", incomplete: shards were not scanned"
     say(f"  report: {'up to date' if is_reported else 'out of date'}{coverage}")

@@ -47,8 +47,8 @@ def why(
     lacks to be a leak. With --verbose, it adds the benchmark version, shard, settings, term weights
     and the Dagster runs that made the scan result and the mixture.
 
-    The command reads tiles, lists of removals and manifests, and needs no report. An id is looked
-    up among documents with matches, then in all rows of all shards (with --shard, of one shard).
+    The command reads scan results, lists of removals and manifests; it needs no report. An id is
+    looked up among documents with matches, then in all rows of all shards, or of one (--shard).
 
     Examples:
       decon-assets why page-17
@@ -119,11 +119,11 @@ def _not_found(builder: Builder, document: str, shard: str | None) -> Problem:
 
 
 def _add_runs(account: JsonObject, instance: DagsterInstance | None, pack: str) -> None:
-    """Add to each match and mixture the run that made its tile or share."""
-    from decon_assets.partitions import cell, share
+    """Add to each match and mixture the run that made its scan result or share."""
+    from decon_assets.partitions import scan_key, share
 
     for entry in account["found"]:
-        key = cell(pack=pack, benchmark=entry["benchmark"])
+        key = scan_key(pack=pack, benchmark=entry["benchmark"])
         entry["run"] = _run(instance, "scan", str(key), entry["made"])
     for mixture in account["mixtures"]:
         key = share(pack=pack, mixture=mixture["mixture"])

@@ -17,7 +17,7 @@ from decon_assets.instance.sqlite_history import storage_settings
 from decon_core.config.load import Config, load_config
 from decon_core.errors import DeconError
 from decon_core.planner import Plan
-from decon_core.scan.coverage import missing_tiles
+from decon_core.scan.coverage import missing_scan_results
 from decon_core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -30,16 +30,16 @@ class ActiveRun:
 
     asset: str  # being materialized; "" if none yet
     since: datetime | None
-    n_scanned: int  # cells: pairs of a pack and a benchmark
-    n_cells: int  # 0 if they are not registered yet
+    n_scanned: int  # partitions, each a pack and a benchmark
+    n_partitions: int  # 0 if they are not registered yet
 
     def __str__(self) -> str:
         step = f"`{self.asset}`" if self.asset else "preparing"
         since = f" since {self.since.astimezone():%Y-%m-%d %H:%M:%S}" if self.since else ""
-        cells = f"{self.n_scanned:,} of {self.n_cells:,} cells scanned"
-        if not self.n_cells:
-            cells = "benchmarks and packs are not registered yet"
-        return f"a run is active: {step}{since}; {cells}"
+        partitions = f"{self.n_scanned:,} of {self.n_partitions:,} partitions scanned"
+        if not self.n_partitions:
+            partitions = "benchmarks and packs are not registered yet"
+        return f"a run is active: {step}{since}; {partitions}"
 
 
 def active_run(config_path: Path) -> ActiveRun | None:
@@ -57,7 +57,7 @@ def active_run(config_path: Path) -> ActiveRun | None:
     if started is None and not is_locked:
         return None
     asset, since = started or ("", None)
-    return ActiveRun(asset, since, *_cells(load_config(config_path)))
+    return ActiveRun(asset, since, *_partitions(load_config(config_path)))
 
 
 def _is_locked(home: Path) -> bool:
@@ -104,17 +104,17 @@ def _has_runs(home: Path) -> bool:
         return False  # its tables do not exist yet
 
 
-def _cells(config: Config) -> tuple[int, int]:
+def _partitions(config: Config) -> tuple[int, int]:
     plan = Plan(config, Store(config.store))
     try:
         packs, known = plan.packs, plan.known_versions
-        n_cells = len(packs) * len(plan.benchmarks)
+        n_partitions = len(packs) * len(plan.benchmarks)
         if not plan.store.current_snapshot.is_file():
-            return 0, n_cells
-        missing = missing_tiles(plan.store, packs, known, plan.scan)
+            return 0, n_partitions
+        missing = missing_scan_results(plan.store, packs, known, plan.scan)
     except DeconError:
         return 0, 0  # the run has not written a file yet
     unscanned = {
         (pack.name, version.benchmark) for pack, _, versions in missing for version in versions
     }
-    return len(packs) * len(known) - len(unscanned), n_cells
+    return len(packs) * len(known) - len(unscanned), n_partitions

@@ -7,8 +7,8 @@ scripts several times, only to learn the newest revision of the tables: 5 %.
 Dagster opens and closes the file of a run for each event. SQLite then waits for the disk twice: at
 the commit, and when the last connection closes and moves the write-ahead log into the file. That is
 half a second or more for each run of the sample world where others use the disk, and half of
-Dagster's time for a grid of thousands of cells. The first wait only protects against a power cut,
-which could lose the latest events and nothing else; the store has the results, and they are
+Dagster's time for a grid of thousands of partitions. The first wait only protects against a power
+cut, which could lose the latest events and nothing else; the store has the results, and they are
 reported again. The second wait is not needed while another connection is open.
 """
 

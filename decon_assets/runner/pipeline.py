@@ -69,17 +69,17 @@ class Pipeline:
         self,
         wanted: Callable[[State], Mapping[str, Collection[str]]],
         *,
-        most_cells: int,
+        most_partitions: int,
         may_retire: bool = False,
     ) -> int:
-        """Scan the cells that `wanted` returns, by pack; return the number of runs."""
+        """Scan the partitions that `wanted` returns, by pack; return the number of runs."""
         registered = self._register(may_retire=may_retire)
         before = self._graph.upstream["scan"]
         self._run_stages(
             registered, [stage for stage in self._graph.stages if stage.name in before]
         )
         state = self._state(registered)
-        todo = grid_requests(state, "scan", wanted(state), most_cells=most_cells)
+        todo = grid_requests(state, "scan", wanted(state), most_partitions=most_partitions)
         if failures := self._execute(todo):
             raise PipelineError("\n".join(failures))
         return len(todo)
@@ -173,7 +173,7 @@ class Pipeline:
         # Dagster would record what belongs to the whole graph with every run of a stage.
         job = self._job.get_subset(asset_selection=frozenset(keys))
         ops = {"ops": {asset: {"config": config}}} if config else {}
-        with self._lines.stage(name, n_parts=request.n_cells), watch_interrupts():
+        with self._lines.stage(name, n_parts=request.n_partitions), watch_interrupts():
             try:
                 result = job.execute_in_process(
                     instance=self._instance,

@@ -19,7 +19,7 @@ from decon_core.mixtures.builder import Builder
 from decon_core.planner import Plan
 from decon_core.report.database import write_database
 from decon_core.report.gather import run_table, small_tables, write_matches
-from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint
+from decon_core.scan.coverage import gaps_of, missing_scan_results, scan_fingerprint
 from decon_core.storage.store import Store
 
 _NO_TEXTS = Report(snippets="off")
@@ -94,7 +94,7 @@ def _scanned(plan: Plan) -> tuple[Builder, list[str]]:
             why = "its recipe or files changed since it was scanned"
         else:
             version = current_version(store, name)
-            n_missing = len(missing_tiles(store, plan.packs, [version], plan.scan))
+            n_missing = len(missing_scan_results(store, plan.packs, [version], plan.scan))
             if has_part(store, version, index) and n_missing < plan.n_shards:
                 versions.append(version)
                 continue

@@ -6,8 +6,8 @@ feature. What follows from it:
 - `python -m decon_core.config.json_schema` writes the JSON schema again.
 - The key is a comment with its default in `discovery/decon.toml`, or in the feature's decon.toml,
   and is described in the table's page of `docs/`.
-- A field of `Policy` is part of the fingerprint of tiles, so that everything is scanned again,
-  unless it is a threshold or among `_DECISION_FIELDS`. One that a detector names among its
+- A field of `Policy` is part of the fingerprint of scan results, so that everything is scanned
+  again unless it is a threshold or among `_DECISION_FIELDS`. One that a detector names among its
   `scan_settings` counts only where that is chosen; `_INDEX_FIELDS` has what changes the index.
 - A field of `Mixture` or `Blend` is part of its fingerprint, by `to_json`: all mixtures are built
   again, unless `to_json` leaves the key out where it has no effect.

@@ -24,7 +24,7 @@ Setting = bool | int | float | str
 
 _BELOW_FLOOR = "matches below the floor are not kept, so a lower threshold has no effect"
 
-# The order is that of tiles, tables and pages.
+# The order is that of scan results, tables and pages.
 BUILT_IN = (
     "decon",
     "aligned",
@@ -80,11 +80,11 @@ class Declaration:
     threshold: ClassVar[Threshold]
     kinds: ClassVar[tuple[Kind, ...]] = ()
 
-    # Settings that change its matches: they enter the fingerprint of tiles if it is chosen. Those
-    # without a field in the policy are in `own_settings`, with their defaults.
+    # Settings that change its matches: they enter the fingerprint of scan results if it is chosen.
+    # Those without a field in the policy are in `own_settings`, with their defaults.
     scan_settings: ClassVar[tuple[str, ...]] = ()
     own_settings: ClassVar[tuple[tuple[str, Setting], ...]] = ()
-    # Increased when the same settings give other matches: only its own tiles are then made anew.
+    # Increased when the same settings give other matches: only its scan results are then made anew.
     versions: ClassVar[tuple[tuple[str, int], ...]] = ()
 
     advice: ClassVar[str] = ""  # when to choose it, in Markdown, for the scorecard
@@ -108,7 +108,7 @@ class Declaration:
         return getattr(policy, name, dict(self.own_settings).get(name))
 
     def fingerprint_settings(self, policy: Any) -> dict[str, Any]:
-        """Return the settings and versions that its tiles depend on."""
+        """Return the settings and versions that its scan results depend on."""
         settings = {name: self.setting(policy, name) for name in self.scan_settings}
         return settings | dict(self.versions)
 

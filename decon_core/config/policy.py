@@ -49,11 +49,11 @@ Normalize = Literal["none", "whitespace", "decon"]
 PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 
 # Increased when the same text and policy give other matches than before. It is part of the
-# fingerprints, so that old tiles are not used.
+# fingerprints, so that old scan results are not used.
 VERDICT_VERSION = 4
 
-# Increased when the content of tiles changes: shards are scanned again, benchmarks not indexed.
-TILE_VERSION = 8
+# Increased when the content of scan results changes: shards are scanned again, and no index built.
+SCAN_RESULT_VERSION = 8
 
 # Increased when the content of a sketch changes.
 _SKETCH_VERSION = 1
@@ -333,14 +333,14 @@ class Policy:
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION])
 
     def scan_fingerprint(self, *, tokenizer: str, snapshot: str) -> str:
-        """Return the fingerprint of what a tile depends on besides shard and benchmark."""
+        """Return the fingerprint of what a scan result depends on besides shard and benchmark."""
         detectors = registry.declarations()
         left_out = decision_fields().union(*(detector.scan_settings for detector in detectors))
         settings = {name: value for name, value in asdict(self).items() if name not in left_out}
         settings["detectors"] = sorted(self.detectors)
         for detector in self._chosen:
             settings |= detector.fingerprint_settings(self)
-        return _digest([settings, tokenizer, snapshot, VERDICT_VERSION, TILE_VERSION])
+        return _digest([settings, tokenizer, snapshot, VERDICT_VERSION, SCAN_RESULT_VERSION])
 
     def sketch_fingerprint(self, bits: int, *, tokenizer: str) -> str:
         """Return the fingerprint of what a sketch depends on besides its shard."""

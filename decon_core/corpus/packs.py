@@ -32,7 +32,7 @@ class Shard:
     n_bytes: int
     modified_ns: int
     content: str  # hash of the file's bytes
-    fingerprint: str  # identifies the content and how it is read; names its tiles
+    fingerprint: str  # identifies the content and how it is read; names its scan results
     tag: str = ""  # tag of the file's stamp
     sample: Sample | None = None  # sample of its documents that are read; None: all
 

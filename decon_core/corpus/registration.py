@@ -21,10 +21,10 @@ from decon_core.storage.paths import RemotePath, parse_path
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
-# Upper limit of the time for one cell's Dagster events on the machine of docs/benchmarks-grid.md
+# Upper limit of the time for a partition's Dagster events on the machine of docs/benchmarks-grid.md
 # (SQLite, or Postgres in batches; one by one, Postgres takes more than three times as long).
-CELL_SECONDS = 0.013
-MANY_CELLS = 10_000  # a grid of this size takes two minutes to fill for the first time
+PARTITION_SECONDS = 0.013
+MANY_PARTITIONS = 10_000  # a grid of this size takes two minutes to fill for the first time
 
 
 def list_packs(store: Store) -> list[Pack]:
@@ -211,21 +211,21 @@ def forget_stamps(store: Store, paths: Collection[str]) -> None:
 
 def grid_warning(packs: Sequence[Pack], n_benchmarks: int) -> str | None:
     """Return a warning if the grid is so large that Dagster's events take minutes, else None."""
-    n_cells = len(packs) * n_benchmarks
-    if n_cells <= MANY_CELLS:
+    n_partitions = len(packs) * n_benchmarks
+    if n_partitions <= MANY_PARTITIONS:
         return None
-    minutes = round(n_cells * CELL_SECONDS / 60)
-    per_pack = _shards_per_pack(packs, most_packs=MANY_CELLS // n_benchmarks)
+    minutes = round(n_partitions * PARTITION_SECONDS / 60)
+    per_pack = _shards_per_pack(packs, most_packs=MANY_PARTITIONS // n_benchmarks)
     remedy = (
-        f"corpus.pack_shards = {per_pack} would make them {MANY_CELLS:,} or fewer"
+        f"corpus.pack_shards = {per_pack} would make them {MANY_PARTITIONS:,} or fewer"
         if per_pack
         else "fewer sources would make fewer packs"
     )
     return (
         f"{counted(len(packs), 'pack')} by {counted(n_benchmarks, 'benchmark')} are "
-        f"{counted(n_cells, 'cell')}: Dagster needs about {minutes} minutes to write the events of "
-        f"a first run to SQLite. {remedy}; existing packs do not change, so this takes effect in a "
-        "new store or for a source with a new name"
+        f"{counted(n_partitions, 'partition')}: Dagster needs about {minutes} minutes to write the "
+        f"events of a first run to SQLite. {remedy}; existing packs do not change, so this takes "
+        "effect in a new store or for a source with a new name"
     )
 
 

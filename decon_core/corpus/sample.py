@@ -117,7 +117,7 @@ def _drawn(sample: Sample, content: str, part: int, n_runs: int) -> Booleans:
 def sampled_packs(packs: Iterable[Pack], sample: Sample) -> list[Pack]:
     """Return packs of which only a sample is read. Their shards have fingerprints of their own.
 
-    So neither does a full scan take tiles of a sample for its own, nor the other way round.
+    So neither does a full scan take scan results of a sample for its own, nor the other way round.
     """
     copies = Counter[str]()
     return [

@@ -1,8 +1,8 @@
 """Common n-grams: benchmark n-grams in so many documents that they are boilerplate, not evidence.
 
-A scan counts the documents that contain each indexed n-gram (`scan/shard_tiles.py`) and stores
-the counts beside each tile. This module adds them up by source. The list of n-grams above the
-policy's share is frozen, like idf, so that decisions do not shift while they are made.
+A scan counts the documents that contain each indexed n-gram (`scan/shard_results.py`) and stores
+the counts beside each scan result. This module adds them up by source. The list of n-grams above
+the policy's share is frozen, like idf, so that decisions do not shift while they are made.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from decon_core.errors import MissingError, Problem
 from decon_core.index.ngram_counts import Grams, grams_of
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels.scores import base_scores
-from decon_core.scan.tiles import Tiles
+from decon_core.scan.scan_results import ScanResults
 from decon_core.schemas import COMMON
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.store import Store
@@ -39,7 +39,7 @@ from decon_core.text.word_cache import Encoder, FixedVocabulary
 
 Integers = npt.NDArray[np.int64]
 
-# Benchmarks without a tile, by fingerprint of a shard that could not be scanned against them.
+# Benchmarks without a scan result, by fingerprint of a shard whose scan failed.
 MissingByShard = Mapping[str, Collection[str]]
 
 _TABLE_MB = 16
@@ -57,7 +57,7 @@ def freeze_common(
 ) -> pa.Table:
     """Add up the counts of all scanned shards, and store the common n-grams as the current list."""
     tables = [COMMON.empty_table()]
-    tiles = Tiles(store, scan)
+    results = ScanResults(store, scan)
     sources: dict[str, list[Pack]] = defaultdict(list)
     for pack in packs:
         sources[pack.source.name].append(pack)
@@ -71,7 +71,7 @@ def freeze_common(
         for version in sorted(versions, key=lambda version: version.benchmark):
             read = [shard for shard in shards if version.benchmark not in missing.get(shard, ())]
             n_documents = sum(sizes[shard] for shard in read)
-            totals = tiles.gram_counts(read, version.fingerprint)
+            totals = results.gram_counts(read, version.fingerprint)
             common = totals.filter(_are_common(totals["n_documents"], n_documents, policy))
             described = _with_texts(store, version, common, policy, index=index)
             n, counts = common.num_rows, common["n_documents"].cast(pa.float64())

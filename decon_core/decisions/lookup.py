@@ -1,7 +1,7 @@
 """Looks up new texts or benchmark items, with a sketch only in blocks that it does not exclude.
 
 The items are indexed beside the benchmarks of the store, with its term weights, and scanned like a
-benchmark that is added later. Everything is temporary: nothing is registered, no tile is kept.
+benchmark that is added later. Everything is temporary: nothing is registered, no result is kept.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from decon_core.errors import MissingError, Problem
 from decon_core.index.parts import build_part, index_fingerprint, open_part
 from decon_core.index.term_weights import current_snapshot
 from decon_core.scan.coverage import scan_fingerprint
+from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import Progress, scan_packs
-from decon_core.scan.tiles import Tiles
 from decon_core.schemas import ENTRIES
 from decon_core.storage.files import draft_folder
 from decon_core.storage.store import Store, linked_store
@@ -106,7 +106,7 @@ def _found(
 ) -> FoundItems:
     scan, index = scan_fingerprint(store, policy), index_fingerprint(store, policy)
     reader = MatchReader(store, tuple(versions), policy, scan)
-    tiles = Tiles(store, scan)
+    results = ScanResults(store, scan)
     blocks: set[tuple[str, str, int]] = set()
     n_blocks = 0
     places = {(pack.name, shard.name): (pack, shard) for pack in searched for shard in pack.shards}
@@ -114,7 +114,7 @@ def _found(
         n_of_shard = len(open_blocks(store, sketch, shard.fingerprint)) if sketch else 0
         n_blocks += n_of_shard
         for version in versions:
-            answer = tiles.answer(shard.fingerprint, version.fingerprint)
+            answer = results.answer(shard.fingerprint, version.fingerprint)
             read = answer["blocks_read"] if answer else range(n_of_shard)  # else scanned in full
             blocks |= {(pack.name, shard.name, block) for block in read}
     tables = [ENTRIES.empty_table()]

@@ -1,4 +1,4 @@
-"""Reads tiles and decides which matches are leaks under the current settings: the entries."""
+"""Reads scan results and decides which matches are leaks under current settings: the entries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from decon_core.errors import MissingError, Problem
 from decon_core.index.parts import index_fingerprint, twins_of
 from decon_core.scan.coverage import gaps_of
 from decon_core.scan.matches import pair_name
-from decon_core.scan.tiles import Tiles
+from decon_core.scan.scan_results import ScanResults
 from decon_core.schemas import ALIKE, ENTRIES, MATCHES
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
@@ -35,16 +35,16 @@ from decon_core.storage.tables import no_rows
 
 One = TypeVar("One")
 
-_SCAN_FIRST = "materialize `scan` for these cells first; a shard that was not scanned is not clean"
+_SCAN_FIRST = "materialize `scan` for these packs first; a shard that was not scanned is not clean"
 SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
 _ROWS_AT_ONCE = 200_000  # matches of shards that are read together
 
 
 class _Kept:
-    """What a reader keeps: which tiles exist, and the entries that it read last."""
+    """What a reader keeps: which scan results exist, and the entries that it read last."""
 
     def __init__(self) -> None:
-        self.tiles: Tiles | None = None
+        self.scan_results: ScanResults | None = None
         self.what: object = None
         self.entries: Mapping[str, pa.Table] = {}  # keyed by shard
 
@@ -54,7 +54,7 @@ class _Kept:
 
 @dataclass(frozen=True)
 class MatchReader:
-    """Reads the tiles of shards and decides which matches are leaks."""
+    """Reads the scan results of shards and decides which matches are leaks."""
 
     store: Store
     versions: tuple[Version, ...]
@@ -66,31 +66,33 @@ class MatchReader:
     _kept: _Kept = field(default_factory=_Kept, init=False, compare=False, repr=False)
 
     @property
-    def tiles(self) -> Tiles:
-        """The tiles of the scan, as they were when they were first needed."""
-        if self._kept.tiles is None:
-            self._kept.tiles = Tiles(self.store, self.scan)
-        return self._kept.tiles
+    def scan_results(self) -> ScanResults:
+        """The scan results as they were when they were first needed."""
+        if self._kept.scan_results is None:
+            self._kept.scan_results = ScanResults(self.store, self.scan)
+        return self._kept.scan_results
 
-    def list_tiles_again(self) -> Tiles:
-        self._kept.tiles = None
-        return self.tiles
+    def list_scan_results_again(self) -> ScanResults:
+        self._kept.scan_results = None
+        return self.scan_results
 
     def matches(
         self, shards: Collection[str], version: Version, *, columns: Sequence[str] = MATCHES.names
     ) -> pa.Table:
         """Return the matches of scanned shards, and what is found in them beside the scan."""
         name = version.fingerprint
-        tables = [self._read_tiles(lambda tiles: tiles.matches(shards, name, columns=columns))]
+        tables = [
+            self._read_results(lambda results: results.matches(shards, name, columns=columns))
+        ]
         tables += [each.matches(shards, name, columns=columns) for each in self.nominations]
         return pa.concat_tables(tables)
 
-    def _read_tiles(self, read: Callable[[Tiles], One]) -> One:
-        """Return what is read of tiles, which are listed again if one is missing."""
+    def _read_results(self, read: Callable[[ScanResults], One]) -> One:
+        """Return what is read of scan results, which are listed again if one is missing."""
         try:
-            return read(self.tiles)
+            return read(self.scan_results)
         except MissingError:
-            return read(self.list_tiles_again())
+            return read(self.list_scan_results_again())
 
     def needed_by(self, mixture: Mixture) -> list[Version]:
         """Return the benchmark versions that a shard must be scanned against for a mixture."""
@@ -106,8 +108,8 @@ class MatchReader:
     def entries(self, shard: Shard, versions: Sequence[Version], *, source: str) -> pa.Table:
         """Return the entries of these benchmarks in a shard.
 
-        Their tiles are joined with those of other shards, so these are read as well, and kept: the
-        next shard is likely to be one of them.
+        Their scan results are joined with those of other shards, so these are read as well, and
+        kept: the next shard is likely to be one of them.
         """
         what = source, tuple(versions)
         kept = self._kept
@@ -119,15 +121,15 @@ class MatchReader:
         return kept.entries[shard.fingerprint]
 
     def _read_with(self, shard: str, versions: Sequence[Version]) -> Sequence[str]:
-        """Return the shards whose tiles are in one folder with those of a shard."""
+        """Return the shards whose scan results are in one folder with those of a shard."""
         names = frozenset(version.fingerprint for version in versions)
-        tiles = self.tiles
-        if tiles.missing(shard, names):
-            tiles = self.list_tiles_again()
-        if not names or tiles.missing(shard, names):
-            return [shard]  # reading it gives nothing, or fails for the missing tile
-        folder = tiles.folder(shard, versions[0].fingerprint)
-        shards = [other for other in folder.shards if not tiles.missing(other, names)]
+        results = self.scan_results
+        if results.missing(shard, names):
+            results = self.list_scan_results_again()
+        if not names or results.missing(shard, names):
+            return [shard]  # reading it gives nothing, or fails for the missing scan result
+        folder = results.folder(shard, versions[0].fingerprint)
+        shards = [other for other in folder.shards if not results.missing(other, names)]
         n = self.n_shards_at_once(shards, versions)
         first = shards.index(shard) // n * n
         return shards[first : first + n]
@@ -139,9 +141,9 @@ class MatchReader:
         lacking: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> int:
         """Return how many of these shards to read together, to have few enough rows in memory."""
-        n_rows = self._read_tiles(
-            lambda tiles: sum(
-                tiles.n_matches(_scanned(shards, version, lacking), version.fingerprint)
+        n_rows = self._read_results(
+            lambda results: sum(
+                results.n_matches(_scanned(shards, version, lacking), version.fingerprint)
                 for version in versions
             )
         )
@@ -152,7 +154,7 @@ class MatchReader:
     ) -> Iterator[tuple[Pack, Shard, pa.Table]]:
         """Yield the entries of every shard that has any, in the order of packs.
 
-        Tiles of many shards are read in one call: one by one takes several times as long.
+        Scan results of many shards are read in one call: one by one takes several times as long.
         """
         for source, group in groupby(packs, key=lambda pack: pack.source.name):
             shards = [(pack, shard) for pack in group for shard in pack.shards]
@@ -177,7 +179,7 @@ class MatchReader:
         """Return the entries of several shards of one source, given by their fingerprints.
 
         `is_swept`: also compute the highest threshold at which each entry would be a leak.
-        `lacking`: benchmarks without a tile, by shard. Any other missing tile raises an error.
+        `lacking`: benchmarks without a scan result, by shard. Another missing one raises an error.
         """
         matches = (
             (version, self.matches(_scanned(shards, version, lacking), version))
@@ -215,7 +217,7 @@ class MatchReader:
         No entry for a shard that is not scanned.
         """
         pairs: dict[str, set[str]] = {
-            shard: set() for shard in shards if self.tiles.has(shard, version.fingerprint)
+            shard: set() for shard in shards if self.scan_results.has(shard, version.fingerprint)
         }
         columns = ["shard", "pair", "record", "detector", "kind", *ALIKE.names]
         rows = self.matches(pairs, version, columns=columns)
@@ -256,7 +258,7 @@ class MatchReader:
 def _scanned(
     shards: Iterable[str], version: Version, lacking: Mapping[str, Collection[str]]
 ) -> list[str]:
-    """Return the shards that do not lack a tile of a benchmark."""
+    """Return the shards that do not lack a scan result of a benchmark."""
     return [shard for shard in shards if version.benchmark not in lacking.get(shard, ())]
 
 
@@ -287,11 +289,11 @@ def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]
 
 
 def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]) -> None:
-    """Raise `MissingError` unless every shard has a tile for every benchmark."""
-    gaps = gaps_of(reader.store, [pack], versions, reader.scan, tiles=reader.tiles)
-    if gaps:  # or tiles that were written since they were listed
-        tiles = reader.list_tiles_again()
-        gaps = gaps_of(reader.store, [pack], versions, reader.scan, tiles=tiles)
+    """Raise `MissingError` unless every shard has a scan result for every benchmark."""
+    gaps = gaps_of(reader.store, [pack], versions, reader.scan, results=reader.scan_results)
+    if gaps:  # or scan results that were written since they were listed
+        results = reader.list_scan_results_again()
+        gaps = gaps_of(reader.store, [pack], versions, reader.scan, results=results)
     problems = []
     for gap in gaps:
         where = f"shard {gap.shard.name!r} of pack {gap.pack.name!r}"
@@ -299,6 +301,6 @@ def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]
         remedy = _SCAN_FIRST
         if gap.is_refused:
             found, remedy = f"{found} ({gap.reason})", gap.cause.remedy
-        problems.append(Problem(where, found, "a tile for every benchmark", remedy))
+        problems.append(Problem(where, found, "a scan result for every benchmark", remedy))
     if problems:
         raise MissingError(problems)

@@ -22,7 +22,7 @@ def score_bins(
 ) -> list[dict[str, Any]]:
     """Count matches and leaks by detector and score bin; empty bins are left out.
 
-    Reads every tile of these cells: use it for the cells of a run, not for a whole grid.
+    Reads every scan result of these packs: use it for those of a run, not for a whole grid.
     """
     entries = [table for _, _, table in reader.iter_entries(packs, versions)]
     frame = pl.DataFrame(pa.concat_tables([ENTRIES.empty_table(), *entries]))

@@ -114,8 +114,8 @@ class Nominations:
     def of(findings: Iterable[Finding]) -> Nominations:
         """Return findings as columns, sorted stably by document, benchmark and record.
 
-        Text numbers run through all benchmarks of a scan, so the order within a tile must not
-        depend on them.
+        Text numbers run through all benchmarks of a scan, so the order within a scan result must
+        not depend on them.
         """
         findings = sorted(findings, key=attrgetter("document", "part", "record"))
         names = [column.name for column in fields(Nominations) if column.name in Finding._fields]

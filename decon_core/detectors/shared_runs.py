@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from decon_core.text.word_cache import Encoder, Ragged
 
 
-# Increased when texts are compared differently: only the tiles of detectors with this in their
-# `versions` are then scanned again.
+# Increased when texts are compared differently: only the scan results of detectors with this in
+# their `versions` are then scanned again.
 COMPARISON = (("compared", 2),)
 
 _INITIAL_FOUND = 1 << 12

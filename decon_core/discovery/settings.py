@@ -16,7 +16,7 @@ from decon_core.discovery.row_survey import RowSurvey, listed_paths
 from decon_core.feature import feature_files
 from decon_core.wording import counted, size
 
-_CELLS_WANTED = 5_000  # half of the limit of a grid, because benchmarks may be added
+_PARTITIONS_WANTED = 5_000  # half of the limit of a grid, because benchmarks may be added
 _BENCHMARKS_EXPECTED = 20
 _FEW_SHARDS = 64
 _PACK_BYTES = 20_000_000_000
@@ -36,7 +36,7 @@ def packs_for(n_shards: int, n_bytes: int, n_benchmarks: int) -> Packs:
     """Choose pack limits that keep the grid small, with room for more benchmarks."""
     if n_shards <= _FEW_SHARDS:
         return Packs(1, False, "few shards: each is a pack, a row of the grid")
-    most = _CELLS_WANTED // max(n_benchmarks, _BENCHMARKS_EXPECTED)
+    most = _PARTITIONS_WANTED // max(n_benchmarks, _BENCHMARKS_EXPECTED)
     shards = max(_FEW_SHARDS, -(-n_shards // max(most, 1)))
     has_bytes = n_bytes / n_shards * shards > _PACK_BYTES
     why = f"{counted(-(-n_shards // shards), 'pack')} or a few more, so that the grid stays small"

@@ -119,7 +119,7 @@ class Verbatim:
         """Return the uses of texts of documents as one of these kinds: row of the text, and use.
 
         They are sorted by document, benchmark, record and kind. Numbers of texts run through all
-        benchmarks of a scan, so the order within a tile must not depend on them.
+        benchmarks of a scan, so the order within a scan result must not depend on them.
         """
         first = self.use_offsets[texts]
         n = self.use_offsets[texts + 1] - first

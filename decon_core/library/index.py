@@ -133,7 +133,7 @@ class Index:
 
     def __init__(self, stored: StoredIndex, *, is_temporary: bool = False) -> None:
         self._stored = stored
-        self._reader = stored.reader()  # reads no tiles: matches are given to it
+        self._reader = stored.reader()  # reads no scan results: matches are given to it
         self._free: SimpleQueue[Scanner] = SimpleQueue()
         self._first, self._is_compiled = Lock(), False
         if is_temporary:
@@ -332,14 +332,14 @@ class Index:
     def _entries(self, scanner: Scanner, matches: list[Columns]) -> pa.Table:
         """Decide matches as those of a shard."""
         numbers = sorted({number for columns in matches for number in columns["part"].tolist()})
-        tiles = [
-            (scanner.search.versions[number], scanner.tile(matches, number, _NO_SHARD))
+        results = [
+            (scanner.search.versions[number], scanner.scan_result(matches, number, _NO_SHARD))
             for number in numbers
         ]
-        tiles.sort(key=lambda tile: tile[0].benchmark)
-        if tiles:
+        results.sort(key=lambda result: result[0].benchmark)
+        if results:
             _deciding.add(os.getpid())
-        return self._reader.decide(tiles, source=_NO_SHARD)
+        return self._reader.decide(results, source=_NO_SHARD)
 
 
 # The processes that decided matches: polars then has threads, which no forked process inherits.

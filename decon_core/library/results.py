@@ -9,7 +9,7 @@
 <out>/sample.csv        estimates for the whole corpus, if only a sample was scanned
 <out>/compat/           leaks as reports of the reference implementation (optional)
 <out>/clean/            the benchmarks without leaked items (optional)
-<out>/.store/           records, index and tiles, reused by the next scan
+<out>/.store/           records, index and scan results, reused by the next scan
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Outcome:
 
     benchmarks: list[BenchmarkCount] = field(default_factory=list)
     n_shards: int = 0
-    n_shards_read: int = 0  # shards read in this scan; the tiles of the others exist already
+    n_shards_read: int = 0  # shards read in this scan; the scan results of the others exist already
     n_shards_unread: int = 0  # shards that could not be read
     n_rows: int = 0
     n_documents: int = 0
@@ -121,11 +121,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ScannedPack:
-    """The scanned shards, and the reader of their tiles."""
+    """The scanned shards, and the reader of their scan results."""
 
     reader: MatchReader
     pack: Pack
-    unread: set[str]  # names of shards without tiles
+    unread: set[str]  # names of shards without scan results
 
     @property
     def shards(self) -> list[Shard]:

@@ -35,7 +35,7 @@ from decon_core.library.page import PAGE_FILE, write_report, write_report_of_sam
 from decon_core.library.stored_index import OnStep, StoredIndex, index_records, no_step
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.blocks import kept_scanners
-from decon_core.scan.coverage import missing_tiles, uncounted
+from decon_core.scan.coverage import missing_scan_results, uncounted
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.drafts import remove, sweep_beside
 from decon_core.storage.files import atomic_path, read_json, write_json, write_plain_json
@@ -229,7 +229,7 @@ def _saved_pack(request: Request, store: Store) -> tuple[Pack, list[Skipped]]:
 
 def _missing(index: StoredIndex, pack: Pack) -> list[Shard]:
     """Return the shards that are not scanned for all benchmarks."""
-    missing = missing_tiles(index.store, [pack], index.versions, index.scan)
+    missing = missing_scan_results(index.store, [pack], index.versions, index.scan)
     return [shard for _, shard, _ in missing]
 
 
@@ -241,7 +241,7 @@ def _scan_pack(
     on_step: OnStep,
     on_progress: Progress | None,
 ) -> list[Problem]:
-    """Write the missing tiles, and the sketch if there is one; return what could not be read."""
+    """Write missing scan results, and the sketch if there is one; return what could not be read."""
     failed: list[Problem] = []
     with collecting(failed, CorpusError):
         summary = scan_packs(

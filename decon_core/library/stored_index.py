@@ -62,7 +62,7 @@ class StoredIndex:
     versions: tuple[Version, ...]
     policy: Policy
     index: str  # fingerprint of the index parts
-    scan: str  # fingerprint of the union of index parts, and of tiles
+    scan: str  # fingerprint of the union of index parts, and of scan results
     _records: dict[str, pa.Table] = field(default_factory=dict, compare=False, repr=False)
 
     @property

@@ -171,7 +171,7 @@ class Builder:
     def decided_pairs(self, shards: Iterable[Shard], versions: Sequence[Version]) -> Iterator[str]:
         """Yield the pairs that were found in shards and have a verdict.
 
-        Reads tiles only if needed.
+        Reads scan results only if needed.
         """
         if not self.verdicts.may_decide():
             return

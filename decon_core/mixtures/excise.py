@@ -41,7 +41,7 @@ from decon_core.schemas import ENTRIES
 from decon_core.storage.paths import parse_path
 
 _MOST_ROUNDS = 5
-_SHARD = "in memory"  # name of the shard in tiles that are never stored
+_SHARD = "in memory"  # name of the shard in scan results that are never stored
 _TEXTS = ("question", "answer", "passage")
 
 Entry = Mapping[str, Any]
@@ -267,8 +267,8 @@ class Rescan:
         rows, *sizes = (column.to_pylist() for column in scanned.documents.columns)
         by_row = dict(zip(rows, zip(*sizes, strict=True), strict=True))
         numbers = {number for columns in scanned.matches for number in columns["part"].tolist()}
-        tiles = (
-            (self._versions[number], self._scanner.tile(scanned.matches, number, _SHARD))
+        results = (
+            (self._versions[number], self._scanner.scan_result(scanned.matches, number, _SHARD))
             for number in sorted(numbers)
         )
-        return self._reader.decide(tiles, source=self._source), by_row
+        return self._reader.decide(results, source=self._source), by_row

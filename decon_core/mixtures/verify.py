@@ -1,7 +1,7 @@
 """Verify a mixture against its manifest: checksums, counts, and a scan of its content.
 
 The shards of a mixture are scanned like those of a corpus, into the same store. Unchanged shards
-already have their tiles, so verifying a mixture again is fast.
+already have their scan results, so verifying a mixture again is fast.
 """
 
 from __future__ import annotations

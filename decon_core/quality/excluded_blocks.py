@@ -14,12 +14,12 @@ from decon_core.index.parts import index_fingerprint
 from decon_core.scan.blocks import ShardJob, SomeBlocks, scan_blocks
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.plan import build_search_files
-from decon_core.scan.tiles import Tiles
+from decon_core.scan.scan_results import ScanResults
 from decon_core.storage.store import Store
 
 N_SAMPLED = 3  # blocks; one takes about as long as 14 MB of a scan
 
-_REMEDY = "report this as a fault; without the table [sketch], delete `tiles` and run again"
+_REMEDY = "report this as a fault; without the table [sketch], delete `scan_results` and run again"
 
 
 def matches_in_excluded_blocks(
@@ -27,21 +27,21 @@ def matches_in_excluded_blocks(
 ) -> tuple[list[Problem], int]:
     """Scan a random sample of excluded blocks; return the problems and the number of blocks.
 
-    The sample is another one whenever cells were added. Blocks of a sketch that was removed since
+    The sample changes whenever scan results are added. Blocks of a sketch that was removed since
     are left out.
     """
     scan, index = scan_fingerprint(store, policy), index_fingerprint(store, policy)
-    tiles = Tiles(store, scan)
+    results = ScanResults(store, scan)
     answered = [
         (pack, shard, version, answer)
         for pack in packs
         for shard in pack.shards
         for version in versions
-        if (answer := tiles.answer(shard.fingerprint, version.fingerprint))
+        if (answer := results.answer(shard.fingerprint, version.fingerprint))
     ]
     problems: list[Problem] = []
     n_sampled = 0
-    for number in shuffled(f"excluded blocks of {len(answered)} cells", len(answered)).tolist():
+    for number in shuffled(f"excluded blocks of {len(answered)} results", len(answered)).tolist():
         if n_sampled == N_SAMPLED:
             break
         pack, shard, version, record = answered[number]

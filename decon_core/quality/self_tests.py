@@ -5,7 +5,7 @@ are placed between random words, written in two shard formats, and scanned by th
 corpus, with the index and search files of the store. What counts is the final decision: an item
 that scores below the threshold is lost like one that is not found at all.
 
-The shards and their tiles are temporary; they never mix with those of the corpus.
+The shards and their scan results are temporary; they never mix with those of the corpus.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SOURCE = Source(name="self-tests", path="self-tests.*", text="text", id="id")
 _N_WORDS = 60  # before and after an item: more context than any detector looks at
 _REMEDY = (
     "scans since this self-test was last found may have missed leaks: delete search/ and index/ of "
-    "the store and this scan's tiles, and run again; if it is still not found, this is a bug"
+    "the store and the results of this scan, and run again; if it is still not found, this is a bug"
 )
 
 

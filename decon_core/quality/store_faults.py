@@ -1,4 +1,4 @@
-"""Find faults in existing files of a store: records, ledgers, tiles."""
+"""Find faults in existing files of a store: records, ledgers, scan results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from decon_core.benchmarks.records import Version, current_version, fingerprint_of_records
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.errors import DamagedError, DeconError, Problem
-from decon_core.scan.tiles import Joined, Tiles, digest_of_shards
+from decon_core.scan.scan_results import Joined, ScanResults, digest_of_shards
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
 from decon_core.storage import verification
 from decon_core.storage.checksums import map_verified
@@ -93,15 +93,15 @@ def _faults_of_rows(path: Path, table: pa.Table) -> Iterator[Problem]:
 def changed_faults_of_scan(
     store: Store, packs: Sequence[Pack], versions: Sequence[Version], scan: str
 ) -> verification.Inspection:
-    """Inspect the ledgers and tiles that are new or changed since the last inspection.
+    """Inspect the ledgers and scan results that are new or changed since the last inspection.
 
-    The number of matches of each tile is noted when it is first found intact, because missing rows
-    cannot be detected from the tile alone.
+    The number of matches of each scan result is noted when it is first found intact, because
+    missing rows cannot be detected from the scan result alone.
     """
     shards = {shard.fingerprint: shard for pack in packs for shard in pack.shards}
     folders = {
         folder.name: folder
-        for folder in Tiles(store, scan).folders
+        for folder in ScanResults(store, scan).folders
         if not shards.keys().isdisjoint(folder.shards)
     }
     asked = [scan, *sorted(version.fingerprint for version in versions)]
@@ -120,21 +120,21 @@ def changed_faults_of_scan(
     def faults(name: str) -> Iterator[Problem]:
         if name in shards:
             return _faults_of_ledger(store, shards[name], scan)
-        return _faults_of_tiles(folders[name], versions, first.setdefault(name, {}), note)
+        return _faults_of_scan_results(folders[name], versions, first.setdefault(name, {}), note)
 
-    found = verification.inspect_changed(store, "tiles", stamps, faults)
-    first = {name: tiles for name, tiles in first.items() if tiles}
+    found = verification.inspect_changed(store, "scan_results", stamps, faults)
+    first = {name: results for name, results in first.items() if results}
     if first != before:
         write_json(note, {"form": verification.FORM, "right": first})
     return found
 
 
-def _faults_of_tiles(
+def _faults_of_scan_results(
     folder: Joined, versions: Sequence[Version], first: dict[str, int], note: Path
 ) -> Iterator[Problem]:
-    """Yield the faults of a folder of joined tiles.
+    """Yield the faults of a folder of joined scan results.
 
-    `first`: the noted number of matches of each intact tile; new intact tiles are added.
+    `first`: the noted number of matches of each intact scan result; those of new ones are added.
     """
     if digest_of_shards(folder.shards) != folder.name:
         path = folder.store.joined_shards(folder.scan, folder.name)
@@ -143,7 +143,7 @@ def _faults_of_tiles(
         name = version.fingerprint
         if name not in folder.counted | folder.answered:
             continue
-        yield from _faults_of_tile(folder, version, first, note)
+        yield from _faults_of_scan_result(folder, version, first, note)
         if isinstance(fault := _read(folder.counts(name), GRAM_COUNTS, columns=[]), Problem):
             yield fault
 
@@ -210,10 +210,10 @@ def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem
         yield Problem(str(path), found, f"{n_documents}, as in the ledger", _SCAN_AGAIN)
 
 
-def _faults_of_tile(
+def _faults_of_scan_result(
     folder: Joined, version: Version, first: dict[str, int], note: Path
 ) -> Iterator[Problem]:
-    path = folder.tile(version.fingerprint)
+    path = folder.scan_result(version.fingerprint)
     table = _read(path, MATCHES, columns=["shard", "benchmark", "record"])
     if isinstance(table, Problem):
         yield table
@@ -224,7 +224,7 @@ def _faults_of_tile(
     if table.num_rows != known:
         remedy = f"{_SCAN_AGAIN}; if the number is the same again, delete {note} as well"
         yield Problem(str(path), f"{table.num_rows} matches", f"{known}, as first seen", remedy)
-    elif table.num_rows and not problems:  # most tiles have none: keeps the note short
+    elif table.num_rows and not problems:  # most scan results have none: keeps the note short
         first[version.fingerprint] = table.num_rows
 
 

@@ -49,9 +49,9 @@ Row = dict[str, Any]
 
 _ITEM = ["benchmark", "split", "instance_index"]
 
-# Reading a tile takes half a millisecond, starting a worker two seconds.
+# Reading a scan result takes half a millisecond, starting a worker two seconds.
 _SHARDS_PER_JOB = 200
-_TILES_PER_WORKER = 5_000
+_SCAN_RESULTS_PER_WORKER = 5_000
 
 _LONGEST_EXTRA = 200  # characters; longer texts are no categories
 
@@ -210,7 +210,7 @@ class _Job:
     source: str
     shards: tuple[tuple[str, str, str], ...]  # pack, name, fingerprint
     path: Path
-    missing: Mapping[str, frozenset[str]]  # benchmarks without a tile, by shard fingerprint
+    missing: Mapping[str, frozenset[str]]  # benchmarks without a scan result, by shard fingerprint
 
 
 def write_matches(
@@ -238,8 +238,10 @@ def write_matches(
             path = folder / f"{len(jobs):05}.parquet"
             missing_of_batch = {key: missing[key] for _, _, key in batch if key in missing}
             jobs.append(_Job(reader, source, batch, path, missing_of_batch))
-    n_tiles = sum(len(job.shards) for job in jobs) * len(reader.versions)
-    workers = min(engine.most_workers(wanted_workers()), len(jobs), n_tiles // _TILES_PER_WORKER)
+    n_scan_results = sum(len(job.shards) for job in jobs) * len(reader.versions)
+    workers = min(
+        engine.most_workers(wanted_workers()), len(jobs), n_scan_results // _SCAN_RESULTS_PER_WORKER
+    )
     done = run_jobs(_write, jobs, workers=workers, engine=engine, name_of=lambda job: str(job.path))
     for _, future in done:
         future.result()
@@ -258,7 +260,7 @@ def _write(job: _Job) -> None:
 def _matches(job: _Job, shards: Sequence[tuple[str, str, str]]) -> pa.Table:
     packs, names, fingerprints = zip(*shards, strict=True)
     entries = job.reader.entries_of_shards(
-        [*dict.fromkeys(fingerprints)],  # shards with the same bytes share a tile
+        [*dict.fromkeys(fingerprints)],  # shards with the same bytes share a scan result
         job.reader.versions,
         source=job.source,
         is_swept=True,

@@ -1,6 +1,6 @@
 """Explain why a document is in a mixture or not: its matches, the detectors and the settings.
 
-Everything is read from ledgers, tiles, and the lists of mixtures; no report is needed.
+Everything is read from ledgers, scan results, and the lists of mixtures; no report is needed.
 `made` is the path of a file: the command line finds the Dagster run that wrote it.
 """
 
@@ -37,7 +37,7 @@ from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.choice import Sizes
 from decon_core.report.excerpts import PARTS, agree_of, make_excerpt, spans_of
 from decon_core.scan.coverage import gaps_of
-from decon_core.scan.tiles import Tiles
+from decon_core.scan.scan_results import ScanResults
 from decon_core.schemas import REMOVED
 from decon_core.storage.files import read_json
 from decon_core.storage.tables import read_parquet
@@ -82,7 +82,7 @@ def places_of(
 ) -> list[Place]:
     """Return the documents with an id, or the one named as `shard:row`.
 
-    Tiles and the lists of removed documents contain ids. If none has this one, or with
+    Scan results and the lists of removed documents contain ids. If none has this one, or with
     `is_everywhere`, every row is read. `on_unread` is called for each shard that cannot be read to
     its end, which may contain the id further on; the other shards are still searched.
 
@@ -134,10 +134,10 @@ def _rows_where(
     columns: Sequence[str],
 ) -> Iterator[tuple[Any, ...]]:
     """Yield distinct values of columns for the matches of these shards that meet a condition."""
-    tiles = Tiles(builder.store, builder.reader.scan)
+    results = ScanResults(builder.store, builder.reader.scan)
     fingerprints = [*dict.fromkeys(shard.fingerprint for _, shard in shards)]
     for version in builder.versions:
-        scanned = [shard for shard in fingerprints if tiles.has(shard, version.fingerprint)]
+        scanned = [shard for shard in fingerprints if results.has(shard, version.fingerprint)]
         found = pl.DataFrame(builder.reader.matches(scanned, version)).filter(condition)
         yield from found.select(columns).unique().iter_rows()
 
@@ -181,11 +181,11 @@ def account(
     """
     row, policy = _row_at(place), builder.policy
     is_scanned = builder.store.ledger(builder.reader.scan, place.shard.fingerprint).is_file()
-    tiles = Tiles(builder.store, builder.reader.scan)
+    results = ScanResults(builder.store, builder.reader.scan)
     scanned = [
         version
         for version in builder.versions
-        if is_scanned and tiles.has(place.shard.fingerprint, version.fingerprint)
+        if is_scanned and results.has(place.shard.fingerprint, version.fingerprint)
     ]
     document = row if isinstance(row, Document) else None
     found = [
@@ -254,9 +254,9 @@ def _answers(builder: Builder, place: Place, scanned: Sequence[Version]) -> list
     """Return the benchmarks that were answered from the sketch, and what of the shard was read."""
     store, scan, shard = builder.store, builder.reader.scan, place.shard.fingerprint
     answers = []
-    tiles = Tiles(store, scan)
+    results = ScanResults(store, scan)
     for version in scanned:
-        record = tiles.answer(shard, version.fingerprint)
+        record = results.answer(shard, version.fingerprint)
         if not record:
             continue
         answer = {"benchmark": version.benchmark, "n_blocks": record["n_blocks"]}
@@ -294,8 +294,8 @@ def _entry(
 ) -> Json:
     """Describe a match; without a document there is no excerpt."""
     spans = spans_of(entry)
-    tiles = Tiles(builder.store, builder.reader.scan)
-    tile_folder = tiles.folder(place.shard.fingerprint, version.fingerprint)
+    results = ScanResults(builder.store, builder.reader.scan)
+    scan_result_folder = results.folder(place.shard.fingerprint, version.fingerprint)
     verdict = builder.verdicts.by_pair.get(entry["pair"])
     judged = labels_of({}, builder.evidence.annotations).get(entry["pair"])
     # If there are more judgements, the probability is that of the report, which has all pairs.
@@ -329,7 +329,7 @@ def _entry(
         "planted": None if has_curve else step,
         "benchmark_version": version.fingerprint,
         "texts": texts,
-        "made": str(tile_folder.tile(version.fingerprint)),
+        "made": str(scan_result_folder.scan_result(version.fingerprint)),
     }
 
 

@@ -1,1 +1,1 @@
-"""The scan: compares every document of a shard with every indexed benchmark and writes tiles."""
+"""The scan: compares the documents of a shard with all indexed benchmarks, writes scan results."""

@@ -1,8 +1,8 @@
-"""Answers cells of the scan from the sketch: which blocks of a pack may contain a match.
+"""Answers scans from the sketch: which blocks of a pack may contain a match.
 
-All other blocks contain none, by the bounds of the detectors. A tile that was answered is the same
-as that of a full scan. What a full scan also counts, the documents with each n-gram, is not known
-for it: beside the tile there is a record of the blocks instead.
+All other blocks contain none, by the bounds of the detectors. A scan result that was answered is
+the same as that of a full scan. What a full scan also counts, the documents with each n-gram, is
+not known for it: beside the scan result there is a record of the blocks instead.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ from decon_core.kernels import word_table
 from decon_core.kernels.jit import are_compiled_at_once, compiled_at_once, is_new
 from decon_core.scan.alike import Items, items_of, without_alike
 from decon_core.scan.detect import DetectorSet
-from decon_core.scan.matches import LABELS, Columns, tile_of
+from decon_core.scan.matches import LABELS, Columns, scan_result_of
 from decon_core.schemas import DOCUMENTS
 from decon_core.storage.store import Store
 from decon_core.text.markup import compile_markup
@@ -75,7 +75,7 @@ class SomeBlocks:
 
 @dataclass(frozen=True)
 class ShardJob:
-    """One shard and the benchmark versions for which it has no tiles.
+    """One shard and the benchmark versions for which it has no scan results.
 
     Holds only paths and small values, so that it can run in any process on any machine that can
     read the store and the corpus.
@@ -87,12 +87,12 @@ class ShardJob:
     versions: tuple[Version, ...]
     policy: Policy
     index: str  # fingerprint of the index parts
-    scan: str  # fingerprint that names the tiles and the union of index parts
+    scan: str  # fingerprint that names the scan results and the union of index parts
     threads: int = 1
     is_read_ahead: bool = False  # one thread only: another one reads the next block
     new_sketch: NewSketch | None = None  # None: no sketch is written
     some: SomeBlocks | None = None  # None: all blocks are read
-    # Versions with joined tiles that the store of a node does not have (`node_store.py`).
+    # Versions with joined scan results that the store of a node does not have (`node_store.py`).
     joined: frozenset[str] = frozenset()
 
     @property
@@ -217,10 +217,10 @@ class Scanner:
         tokens = self.compile_words()
         self.detectors.compile(_SAMPLE, tokens, self.encoder)
 
-    def tile(self, matches: Sequence[Columns], number: int, shard: str) -> pa.Table:
-        """Return the tile of one benchmark, given by its number in the union, and a shard."""
+    def scan_result(self, matches: Sequence[Columns], number: int, shard: str) -> pa.Table:
+        """Return the scan result of a shard and a benchmark, given by its number in the union."""
         labels = partial(self._labels_of, number)
-        return tile_of(matches, number, labels=labels, shard=shard, scan=self._scan)
+        return scan_result_of(matches, number, labels=labels, shard=shard, scan=self._scan)
 
     def _items_of(self, number: int) -> Items:
         if number not in self._items:

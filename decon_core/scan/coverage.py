@@ -1,7 +1,7 @@
 """Finds out which shards were scanned against which benchmark versions, and why others were not.
 
-A tile holds the matches of one shard with one benchmark version under one scan fingerprint; a
-ledger counts the rows that were read of the shard.
+A scan result holds the matches of one shard with one benchmark version under one scan fingerprint;
+a ledger counts the rows that were read of the shard.
 """
 
 from __future__ import annotations
@@ -15,66 +15,66 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.errors import DeconError, Problem
 from decon_core.index.term_weights import current_snapshot_fingerprint
 from decon_core.scan.join import unjoined_versions
-from decon_core.scan.tiles import Tiles
+from decon_core.scan.scan_results import ScanResults
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import load_tokenizer
 
 
 def scan_fingerprint(store: Store, policy: Policy) -> str:
-    """Return the fingerprint that names the tiles of the current policy, tokenizer and snapshot."""
+    """Return the fingerprint of scan results under the current policy, tokenizer and snapshot."""
     return policy.scan_fingerprint(
         tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint,
         snapshot=current_snapshot_fingerprint(store),
     )
 
 
-def missing_tiles(
+def missing_scan_results(
     store: Store,
     packs: Iterable[Pack],
     versions: Sequence[Version],
     scan: str,
     *,
     needs_counts: bool = False,
-    tiles: Tiles | None = None,
+    results: ScanResults | None = None,
 ) -> list[tuple[Pack, Shard, list[Version]]]:
     """Return the shards that are not scanned against all versions, each with the missing ones.
 
-    With `needs_counts`, an answer from the sketch is not enough: it counts no documents. `tiles`
+    With `needs_counts`, an answer from the sketch is not enough: it counts no documents. `results`
     are those of the scan, if they were listed before.
     """
-    tiles = tiles or Tiles(store, scan)
+    results = results or ScanResults(store, scan)
     return [
         (pack, shard, missing)
         for pack in packs
         for shard in pack.shards
-        if (missing := missing_of_shard(tiles, shard, versions, needs_counts=needs_counts))
+        if (missing := missing_of_shard(results, shard, versions, needs_counts=needs_counts))
     ]
 
 
 def missing_of_shard(
-    tiles: Tiles, shard: Shard, versions: Sequence[Version], *, needs_counts: bool = False
+    results: ScanResults, shard: Shard, versions: Sequence[Version], *, needs_counts: bool = False
 ) -> list[Version]:
     """Return the versions that a shard is not scanned against."""
-    if not tiles.is_read(shard.fingerprint):
+    if not results.is_read(shard.fingerprint):
         return list(versions)
     names = frozenset(version.fingerprint for version in versions)
-    missing = tiles.missing(shard.fingerprint, names, needs_counts=needs_counts)
+    missing = results.missing(shard.fingerprint, names, needs_counts=needs_counts)
     return [version for version in versions if version.fingerprint in missing] if missing else []
 
 
-def without_tile(
+def without_scan_result(
     store: Store,
-    tiles: Tiles,
+    results: ScanResults,
     shard: Shard,
     versions: Sequence[Version],
     scan: str,
     *,
     needs_counts: bool,
 ) -> list[Version]:
-    """Return the versions for which a shard has no tile, not even a tile that is not joined yet."""
+    """Return the versions for which a shard has no scan result, not even one to be joined."""
     names = frozenset(version.fingerprint for version in versions)
-    missing = tiles.missing(shard.fingerprint, names, needs_counts=needs_counts)
+    missing = results.missing(shard.fingerprint, names, needs_counts=needs_counts)
     if missing:
         missing -= unjoined_versions(store, scan, shard.fingerprint, needs_counts=needs_counts)
     return [version for version in versions if version.fingerprint in missing]
@@ -86,17 +86,19 @@ def uncounted(
     versions: Sequence[Version],
     scan: str,
     *,
-    tiles: Tiles | None = None,
+    results: ScanResults | None = None,
 ) -> dict[str, frozenset[str]]:
     """Return, by fingerprint of the shard, the benchmarks whose n-grams were not counted in it."""
-    found = missing_tiles(store, packs, versions, scan, needs_counts=True, tiles=tiles)
+    found = missing_scan_results(store, packs, versions, scan, needs_counts=True, results=results)
     return {
         shard.fingerprint: frozenset(version.benchmark for version in missing)
         for _, shard, missing in found
     }
 
 
-_NOT_TRIED = Problem("", "not scanned yet", "a tile for every benchmark", "`decon-assets run`")
+_NOT_TRIED = Problem(
+    "", "not scanned yet", "a scan result for every benchmark", "`decon-assets run`"
+)
 
 
 @dataclass(frozen=True)
@@ -127,17 +129,17 @@ def gaps_of(
     versions: Sequence[Version],
     scan: str,
     *,
-    tiles: Tiles | None = None,
+    results: ScanResults | None = None,
 ) -> list[Gap]:
     """Return the shards that are not scanned against every version, with the known causes.
 
-    `tiles` are those of the scan, if they were listed before.
+    `results` are those of the scan, if they were listed before.
     """
     gaps = []
-    tiles = tiles or Tiles(store, scan)
+    results = results or ScanResults(store, scan)
     for pack in packs:
         for shard in pack.shards:
-            missing = missing_of_shard(tiles, shard, versions)
+            missing = missing_of_shard(results, shard, versions)
             has_ledger = bool(versions) or store.ledger(scan, shard.fingerprint).is_file()
             if missing or not has_ledger:
                 names = tuple(version.benchmark for version in missing)
@@ -159,7 +161,7 @@ def write_refusal(store: Store, shard: Shard, error: DeconError) -> None:
 
 
 def read_refusal(store: Store, shard: Shard) -> Problem:
-    """Return why a shard has no tiles: the error of its last scan, or that it was not scanned."""
+    """Return why a shard has no scan results: the error of its last scan, or that none began."""
     path = store.refusal(shard.fingerprint)
     return Problem(**read_json(path)) if path.is_file() else _NOT_TRIED
 
@@ -172,19 +174,21 @@ def refused(store: Store, packs: Iterable[Pack]) -> Iterator[tuple[Shard, Proble
                 yield shard, read_refusal(store, shard)
 
 
-def count_cell(store: Store, pack: Pack, version: Version, tiles: Tiles) -> dict[str, int]:
-    """Read the counts of a scanned cell from its ledgers and tiles, as of all runs.
+def scanned_counts(
+    store: Store, pack: Pack, version: Version, results: ScanResults
+) -> dict[str, int]:
+    """Read the counts of a pack and a benchmark from ledgers and scan results, as of all runs.
 
     Those of the sketch are left out if it answered for no shard.
     """
-    ledgers = [read_json(store.ledger(tiles.scan, shard.fingerprint)) for shard in pack.shards]
+    ledgers = [read_json(store.ledger(results.scan, shard.fingerprint)) for shard in pack.shards]
     shards = [shard.fingerprint for shard in pack.shards]
     counts = {
         "documents": sum(ledger["n_documents"] for ledger in ledgers),
         "unreadable_rows": sum(len(ledger["unreadable"]) for ledger in ledgers),
-        "matches": tiles.matches(shards, version.fingerprint).num_rows,
+        "matches": results.matches(shards, version.fingerprint).num_rows,
     }
-    answers = [answer for shard in shards if (answer := tiles.answer(shard, version.fingerprint))]
+    answers = [answer for shard in shards if (answer := results.answer(shard, version.fingerprint))]
     if not answers:
         return counts
     n_read = sum(len(answer["blocks_read"]) for answer in answers)

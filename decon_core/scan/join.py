@@ -1,13 +1,13 @@
-"""Writes tiles: a worker those of one shard, and the scan joins those of the shards of a pack.
+"""Writes scan results: a worker those of one shard, and the scan joins those of a pack.
 
-A worker leaves the tiles of its shard for all benchmarks of the scan together:
+A worker leaves the scan results of its shard for all benchmarks of the scan together:
 
     unjoined/<scan>/<shard>/<digest of versions>/
       matches.parquet    the matches, by benchmark version
       grams.parquet      the counts of n-grams; and, as metadata, the versions
 
-When no shard of a pack is left to scan, its tiles are joined (`tiles.py`) and these files removed.
-A scan that is interrupted before that leaves them, and the next one joins them.
+When no shard of a pack is left to scan, its results are joined (`scan_results.py`) and these files
+removed. A scan that is interrupted before that leaves them, and the next one joins them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.errors import DamagedError
-from decon_core.scan.tiles import Answer, digest_of_shards
+from decon_core.scan.scan_results import Answer, digest_of_shards
 from decon_core.schemas import GRAM_COUNTS, MATCHES
 from decon_core.storage.drafts import locked, remove
 from decon_core.storage.files import atomic_files, atomic_path, names_in, write_json
 from decon_core.storage.store import Store
-from decon_core.storage.tables import no_rows, open_parquet, read_about, write_tile_draft
+from decon_core.storage.tables import no_rows, open_parquet, read_about, write_table_draft
 
 _VERSION = pa.field("version", pa.string(), nullable=False)
 _MATCHES = pa.schema([_VERSION, *MATCHES])
@@ -38,29 +38,34 @@ _COUNTS = pa.schema([_VERSION, *(field for field in GRAM_COUNTS if field.name !=
 
 _MATCHES_FILE, _COUNTS_FILE = "matches.parquet", "grams.parquet"
 
-_ROWS_AT_ONCE = 250_000  # rows in memory while tiles are joined
+_ROWS_AT_ONCE = 250_000  # rows in memory while scan results are joined
 
 
 # Matches of a shard with a version, and its counts of n-grams; none if the sketch answered.
-Tile = tuple[pa.Table, pa.Table | None]
+ScanResult = tuple[pa.Table, pa.Table | None]
 
 
 def write_unjoined(
-    store: Store, scan: str, shard: str, tiles: Mapping[str, Tile], *, answer: Answer | None = None
+    store: Store,
+    scan: str,
+    shard: str,
+    results: Mapping[str, ScanResult],
+    *,
+    answer: Answer | None = None,
 ) -> None:
-    """Write the tiles of a shard by version, and the sketch's answer, if there is any."""
-    if not tiles:
+    """Write the scan results of a shard by version, and the sketch's answer, if there is any."""
+    if not results:
         return
-    digest = sha256(" ".join(sorted(tiles)).encode()).hexdigest()[:16]
+    digest = sha256(" ".join(sorted(results)).encode()).hexdigest()[:16]
     folder = store.unjoined(scan) / shard / digest
-    matches = {version: matched for version, (matched, _) in tiles.items()}
-    counts = {version: counted for version, (_, counted) in tiles.items() if counted is not None}
+    matches = {version: matched for version, (matched, _) in results.items()}
+    counts = {version: counted for version, (_, counted) in results.items() if counted is not None}
     # Not synced: the next scan notices damage, and scans the shard again.
     with atomic_path(folder, is_synced=False) as draft:
         draft.mkdir(parents=True)
-        write_tile_draft(draft / _MATCHES_FILE, [_together(matches, _MATCHES)], _MATCHES)
-        about = {"versions": sorted(tiles), "answer": answer}
-        write_tile_draft(draft / _COUNTS_FILE, [_together(counts, _COUNTS)], _COUNTS, about=about)
+        write_table_draft(draft / _MATCHES_FILE, [_together(matches, _MATCHES)], _MATCHES)
+        about = {"versions": sorted(results), "answer": answer}
+        write_table_draft(draft / _COUNTS_FILE, [_together(counts, _COUNTS)], _COUNTS, about=about)
 
 
 def _together(tables: Mapping[str, pa.Table], schema: pa.Schema) -> pa.Table:
@@ -81,7 +86,7 @@ def _together(tables: Mapping[str, pa.Table], schema: pa.Schema) -> pa.Table:
 
 @dataclass(frozen=True, eq=False)
 class Unjoined:
-    """The tiles of a shard for some versions, not joined yet."""
+    """The scan results of a shard for some versions, not joined yet."""
 
     folder: Path
     shard: str
@@ -109,19 +114,19 @@ def unjoined_of(store: Store, scan: str, shard: str) -> Iterator[Unjoined]:
 
 
 def unjoined_versions(store: Store, scan: str, shard: str, *, needs_counts: bool) -> set[str]:
-    """Return the versions that a shard was scanned against, and whose tiles are not joined yet."""
+    """Return the versions of a shard's scan results that are not joined yet."""
     parts = unjoined_of(store, scan, shard)
     return {
         version for part in parts if not (part.answer and needs_counts) for version in part.versions
     }
 
 
-def join_tiles(
+def join_scan_results(
     store: Store, scan: str, shards: Sequence[str], versions: Collection[str]
 ) -> list[str]:
     """Join what workers wrote of the shards of a pack, if it has any of these versions.
 
-    Returns the names of the folders of joined tiles that were written.
+    Returns the names of the folders of joined scan results that were written.
     """
     store.drafts.mkdir(parents=True, exist_ok=True)
     name = digest_of_shards(shards)
@@ -137,7 +142,7 @@ def join_tiles(
         ]
         for part in parts:
             remove(part.folder)
-            with suppress(OSError):  # another scan of this shard left its tiles here
+            with suppress(OSError):  # another scan of this shard left its results here
                 part.folder.parent.rmdir()
     return written
 
@@ -145,7 +150,7 @@ def join_tiles(
 def _by_folder(
     parts: Sequence[Unjoined],
 ) -> Iterator[tuple[tuple[str, ...], dict[str, list[Unjoined]]]]:
-    """Yield the shards of each new folder, and its versions with the parts that have their tiles.
+    """Yield the shards of each new folder, and its versions with the parts that have the results.
 
     A version has a part for each shard: if there are several, one that was scanned in full.
     """
@@ -173,10 +178,10 @@ def _write_folder(
             answers = {part.shard: part.answer for part in parts[version] if part.answer}
             path_of = store.answered if answers else store.gram_counts
             draft = draft_of(path_of(scan, name, version))
-            write_tile_draft(draft, rows, GRAM_COUNTS, about=answers or None)
-        # Tiles are renamed after their counts: they mark that both exist.
+            write_table_draft(draft, rows, GRAM_COUNTS, about=answers or None)
+        # Scan results are renamed after their counts: they mark that both exist.
         for version, rows in _by_version(parts, _MATCHES_FILE, _MATCHES, MATCHES):
-            write_tile_draft(draft_of(store.tile(scan, name, version)), rows, MATCHES)
+            write_table_draft(draft_of(store.scan_result(scan, name, version)), rows, MATCHES)
     for version in parts:
         if store.gram_counts(scan, name, version).is_file():
             store.answered(scan, name, version).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Converts the matches of detectors in a batch to rows of tiles, with character positions."""
+"""Converts the matches of a batch to rows of scan results, with character positions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Locate = Callable[[int, str, Sequence[Span]], Sequence[Span]]
 def columns_of(
     batch: Batch, found: Nominations, detector: str, locate: Locate, form: Form
 ) -> Columns:
-    """Return tile columns of what a detector found, without labels of the record and shard."""
+    """Return columns of a scan result of what a detector found, without labels of item, shard."""
     n = len(found)
     tokens, places = (
         np.hstack([spans, np.full((n, 2 * len(_TEXTS) - spans.shape[1]), ABSENT)])
@@ -121,7 +121,7 @@ def _objects(values: Sequence[object]) -> npt.NDArray[np.object_]:
     return array
 
 
-def tile_of(
+def scan_result_of(
     batches: Sequence[Columns],
     number: int,
     *,
@@ -129,8 +129,8 @@ def tile_of(
     shard: str,
     scan: str,
 ) -> pa.Table:
-    """Return the tile of one benchmark; `labels` loads its record table if there are matches."""
-    # Sorted by detector, then document, so that the split into blocks does not change a tile.
+    """Return the scan result of one benchmark; `labels` loads its records if there are matches."""
+    # Sorted by detector, then document, so that the split into blocks changes no scan result.
     order = in_order({columns["detector"][0] for columns in batches})
     batches = sorted(batches, key=lambda columns: order.index(columns["detector"][0]))
     rows_of = [np.flatnonzero(columns["part"] == number) for columns in batches]

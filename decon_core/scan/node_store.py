@@ -26,10 +26,10 @@ from decon_core.execution.jobs import run_jobs
 from decon_core.execution.progress import Advance
 from decon_core.index.joined_index import search_name
 from decon_core.scan.blocks import ShardJob, compile_kernels
-from decon_core.scan.coverage import without_tile
+from decon_core.scan.coverage import without_scan_result
 from decon_core.scan.plan import build_search_files
-from decon_core.scan.shard_tiles import scan_shard
-from decon_core.scan.tiles import Tiles
+from decon_core.scan.scan_results import ScanResults
+from decon_core.scan.shard_results import scan_shard
 from decon_core.storage.drafts import locked, remove
 from decon_core.storage.files import files_below, names_in
 from decon_core.storage.mirror import Mirror, in_order, is_unchanging
@@ -145,21 +145,21 @@ def _fetch_missing(root: Path, url: RemotePath, names: Sequence[str]) -> None:
 
 def _written(job: ShardJob, fetched: Iterable[str]) -> list[str]:
     """Return the names of the files that a job wrote."""
-    below = [path for folder in _tile_folders(job) for path in files_below(folder)]
+    below = [path for folder in _scan_result_folders(job) for path in files_below(folder)]
     names = {path.relative_to(job.root).as_posix() for path in (*below, *_sketch_files(job))}
     return sorted(names.difference(fetched))
 
 
 def _remove_files(job: ShardJob) -> None:
-    for path in (*_tile_folders(job), *_sketch_files(job)):
+    for path in (*_scan_result_folders(job), *_sketch_files(job)):
         remove(path)
 
 
-def _tile_folders(job: ShardJob) -> list[Path]:
+def _scan_result_folders(job: ShardJob) -> list[Path]:
     store = Store(job.root)
     return [
         folder / job.shard.fingerprint
-        for folder in (store.tiles(job.scan), store.unjoined(job.scan))
+        for folder in (store.scan_results(job.scan), store.unjoined(job.scan))
     ]
 
 
@@ -182,7 +182,7 @@ def _records(versions: Iterable[Version]) -> list[str]:
 
 
 def _in_steps(names: Iterable[str]) -> Iterator[list[str]]:
-    """Yield names in the order of transfers. Tiles are last: with them, a shard is complete."""
+    """Yield names in the order of transfers. Scan results are last: they complete a shard."""
     listed = [*names]
     unjoined = [name for name in listed if name.startswith(f"{_UNJOINED}/")]
     yield from in_order(name for name in listed if not name.startswith(f"{_UNJOINED}/"))
@@ -208,7 +208,7 @@ class UrlStore:
     _changing: set[str] = field(default_factory=set)
 
     def fetch_unjoined(self, shards: Iterable[str]) -> None:
-        """Fetch tiles that were not joined, because an earlier scan was interrupted."""
+        """Fetch scan results that were not joined, because an earlier scan was interrupted."""
         of_scan = {*shards}
         folder = f"{_UNJOINED}/{self.scan}"
         for name in list_files(self.url / folder):
@@ -228,11 +228,11 @@ class UrlStore:
         self._send_missing({name for names in search.values() for name in names}, "search")
         versions = {version for job in jobs for version in job.versions}
         self._send_missing({*_records(versions)}, "records")
-        tiles = Tiles(self.store, self.scan)
+        results = ScanResults(self.store, self.scan)
         by_shard = {job.shard.fingerprint: job for job in jobs}
         done = run_jobs(
             scan_on_node,
-            [self._for_node(job, search[job.versions], tiles) for job in jobs],
+            [self._for_node(job, search[job.versions], results) for job in jobs],
             workers=workers,
             engine=engine,
             on_advance=on_advance,
@@ -244,7 +244,7 @@ class UrlStore:
             yield job, self._received(job, future)
 
     def publish(self, folders: Iterable[str], shards: Iterable[str]) -> None:
-        """Send folders of joined tiles, then remove what they were joined from."""
+        """Send folders of joined scan results, then remove what they were joined from."""
         for name in folders:
             folder = self.store.joined(self.scan) / name
             within = folder.relative_to(self.store.root).as_posix()
@@ -290,11 +290,11 @@ class UrlStore:
                 if stamp.modified_ns < oldest and f"{folder}/{name}" not in names:
                     delete(self.url, f"{folder}/{name}")
 
-    def _for_node(self, job: ShardJob, search: tuple[str, ...], tiles: Tiles) -> NodeJob:
+    def _for_node(self, job: ShardJob, search: tuple[str, ...], results: ScanResults) -> NodeJob:
         versions = {version.fingerprint for version in job.versions}
         needs_counts = self.policy.leave_out_common
-        lacking = without_tile(
-            self.store, tiles, job.shard, job.versions, self.scan, needs_counts=needs_counts
+        lacking = without_scan_result(
+            self.store, results, job.shard, job.versions, self.scan, needs_counts=needs_counts
         )
         joined = versions.difference(version.fingerprint for version in lacking)
         sketch = () if job.new_sketch else _sketch_files(job)

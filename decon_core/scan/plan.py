@@ -1,6 +1,6 @@
-"""Plans a scan: which shards lack tiles, and which of their blocks may contain a match.
+"""Plans a scan: which shards lack scan results, and which of their blocks may contain a match.
 
-This is how a scan resumes: shards with all tiles get no job.
+This is how a scan resumes: shards with all scan results get no job.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from decon_core.index.term_weights import current_snapshot_fingerprint
 from decon_core.index.text_index import build_verbatim
 from decon_core.scan.answers import Answer, answer, why_unbounded
 from decon_core.scan.blocks import NewSketch, ShardJob, SomeBlocks, open_own_indexes
-from decon_core.scan.coverage import without_tile
-from decon_core.scan.tiles import Tiles
+from decon_core.scan.coverage import without_scan_result
+from decon_core.scan.scan_results import ScanResults
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import load_tokenizer
 
@@ -67,24 +67,28 @@ class Plan:
         if not (versions or extra):
             remedy = "materialize the asset `index` for some benchmark"
             raise MissingError(Problem("scan", "no benchmark has an index", "one or more", remedy))
-        tiles = Tiles(store, self.scan)
-        jobs = [job for pack in packs for job in self._of_pack(pack, versions, extra, tiles)]
+        results = ScanResults(store, self.scan)
+        jobs = [job for pack in packs for job in self._of_pack(pack, versions, extra, results)]
         for together in {job.versions for job in jobs}:
             build_search_files(store, together, self._policy, index=index, scan=self.scan)
         return jobs
 
     def _of_pack(
-        self, pack: Pack, versions: Sequence[Version], extra: Sequence[Version], tiles: Tiles
+        self,
+        pack: Pack,
+        versions: Sequence[Version],
+        extra: Sequence[Version],
+        results: ScanResults,
     ) -> Iterator[ShardJob]:
         requested = set(versions)
         answers: dict[tuple[Version, ...], Answer | None] = {}
         lacking = self._without_sketch(pack)
         for shard in self.shards_of(pack):
             missing = [*versions, *extra]
-            if tiles.is_read(shard.fingerprint):
-                missing = without_tile(
+            if results.is_read(shard.fingerprint):
+                missing = without_scan_result(
                     self._store,
-                    tiles,
+                    results,
                     shard,
                     missing,
                     self.scan,

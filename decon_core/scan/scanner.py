@@ -1,14 +1,14 @@
-"""Scans packs and writes tiles: the matches of one shard with one benchmark version.
+"""Scans packs and writes scan results: the matches of one shard with one benchmark version.
 
-A tile exists only if the shard was scanned against that version; a tile without rows means that
-nothing was found. So a scan that was stopped resumes without a record of its progress: `plan.py`
-looks up the missing tiles, and each shard with missing tiles is read exactly once, for all
-benchmarks it needs. The tiles of a pack are joined when all its shards are done. With a sketch of
-the corpus only blocks that may contain a match are read. The content of tiles does not depend on
-that, nor on how the work was split into runs and processes.
+A scan result exists only if the shard was scanned against that version; a scan result without rows
+means that nothing was found. So a scan that was stopped resumes without a record of its progress:
+`plan.py` looks up the missing scan results, and each shard that lacks some is read exactly once,
+for all benchmarks it needs. The scan results of a pack are joined when all its shards are done.
+With a sketch of the corpus only blocks that may contain a match are read. The content of scan
+results does not depend on that, nor on how the work was split into runs and processes.
 
 The way of a shard: `plan.py` makes a job of it, `blocks.py` reads and searches its blocks,
-`shard_tiles.py` writes its tiles, `join.py` joins those of a pack.
+`shard_results.py` writes its scan results, `join.py` joins those of a pack.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from decon_core.execution.jobs import run_jobs, runs_here, usable_cores, useful_
 from decon_core.execution.local import LOCAL
 from decon_core.scan.blocks import ShardJob, compile_kernels
 from decon_core.scan.coverage import write_refusal
-from decon_core.scan.join import join_tiles
+from decon_core.scan.join import join_scan_results
 from decon_core.scan.plan import Plan
-from decon_core.scan.shard_tiles import scan_shard
+from decon_core.scan.shard_results import scan_shard
 from decon_core.storage.files import names_in
 from decon_core.storage.store import Store
 
@@ -46,11 +46,11 @@ _FILES_PER_SHARD = 4  # ledger, documents, matches, and counts of n-grams
 
 @dataclass
 class ScanSummary:
-    """Counts of a scan: what it read and wrote, and which tiles existed before."""
+    """Counts of a scan: what it read and wrote, and which scan results existed before."""
 
     n_shards_read: int = 0
-    n_tiles_written: int = 0
-    n_tiles_present: int = 0
+    n_scan_results_written: int = 0
+    n_scan_results_present: int = 0
     n_bytes: int = 0  # bytes of shards that were read, about
     n_blocks_excluded: int = 0  # blocks that the sketch excluded
     n_blocks_read: int = 0  # blocks read of shards that were answered from the sketch
@@ -78,13 +78,13 @@ def scan_packs(
     sketch: Sketch | None = None,
     fill_sketch: bool = False,
 ) -> ScanSummary:
-    """Write all missing tiles of these packs and benchmark versions.
+    """Write all missing scan results of these packs and benchmark versions.
 
     A shard that has to be read is also scanned against the versions in `along` for which it has no
-    tiles: they will be needed later, and reading is the expensive part. With `sketch`, its sketch
-    is written on the way, and packs that have one are read only where it does not exclude a match.
-    With `fill_sketch`, shards without a sketch are read even if they have all tiles. A shard that
-    cannot be read does not stop the others; a CorpusError at the end reports all of them.
+    scan results: they will be needed later, and reading is the expensive part. With `sketch`, its
+    sketch is written on the way, and packs that have one are read only where it does not exclude a
+    match. With `fill_sketch`, shards without a sketch are read even if they have all scan results.
+    A shard that cannot be read does not stop the others; a CorpusError at the end reports them all.
     """
     plan = Plan(store, policy, sketch, fill_sketch=fill_sketch)
     url_store = _fetch_from_url(plan, packs, store, policy, engine)
@@ -116,10 +116,10 @@ def _fetch_from_url(
 def _count_present(
     plan: Plan, jobs: Sequence[ShardJob], packs: Sequence[Pack], versions: Sequence[Version]
 ) -> ScanSummary:
-    n_tiles, requested = sum(len(pack.shards) for pack in packs) * len(versions), {*versions}
+    n_scan_results, requested = sum(len(pack.shards) for pack in packs) * len(versions), {*versions}
     n_missing = sum(version in requested for job in jobs for version in job.versions)
     return ScanSummary(
-        n_tiles_present=n_tiles - n_missing,
+        n_scan_results_present=n_scan_results - n_missing,
         n_blocks_excluded=plan.n_blocks_excluded,
         n_blocks_read=plan.n_blocks_read,
         n_sketch_bytes=plan.n_sketch_bytes,
@@ -151,7 +151,7 @@ def _scan(
     reporter: _Reporter,
     url_store: UrlStore | None,
 ) -> list[Problem]:
-    """Scan shards and join the tiles of each pack; return the problems of unreadable shards."""
+    """Scan shards and join the results of each pack; return the problems of unreadable shards."""
     if url_store and not runs_here(n_workers, engine):
         scan_shards = url_store.scan_shards
     else:
@@ -188,7 +188,7 @@ class _Reporter:
         self._n_done += 1
         if has_written:
             self._summary.n_shards_read += job.n_bytes_to_read > 0
-            self._summary.n_tiles_written += len(job.versions)
+            self._summary.n_scan_results_written += len(job.versions)
         self.report(self._summary.n_bytes)
 
     def report(self, n_bytes: int) -> None:
@@ -204,7 +204,7 @@ class _Reporter:
 
 
 class _Joining:
-    """Joins the tiles of each pack when its last shard is done."""
+    """Joins the scan results of each pack when its last shard is done."""
 
     def __init__(
         self,
@@ -236,6 +236,6 @@ class _Joining:
 
     def _join(self, name: str) -> None:
         shards = self._shards[name]
-        written = join_tiles(self._store, self._scan, shards, self._versions)
+        written = join_scan_results(self._store, self._scan, shards, self._versions)
         if self._url_store:
             self._url_store.publish(written, shards)

@@ -25,11 +25,11 @@ from decon_core.wording import counted
 _NOTE = ".mirror.json"
 _LOCK = ".mirror.lock"
 # Folders that are not synchronized; they are built where needed. Verification notes hold for the
-# local files only, and tiles that are not joined are only of use to the scan that joins them.
+# local files only, and scan results that are not joined only help the scan that joins them.
 _LOCAL_ONLY = ("checks", "drafts", "logs", "search", "unjoined")
 
 # Only the pointers change in these folders, and nothing is ever removed.
-_UNCHANGING = ("records", "idf", "index", "tiles", "common", "draws")
+_UNCHANGING = ("records", "idf", "index", "scan_results", "common", "draws")
 _POINTER = "current.json"
 
 # The order of transfers; deletions run in reverse. What refers to files comes after them, so that

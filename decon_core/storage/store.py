@@ -58,32 +58,32 @@ class Store:
     def search(self, scan: str, versions: str) -> Path:
         return self.root / f"search/{scan}/{versions}.arrow"
 
-    def tiles(self, scan: str) -> Path:
-        return self.root / f"tiles/{scan}"
+    def scan_results(self, scan: str) -> Path:
+        return self.root / f"scan_results/{scan}"
 
     def joined(self, scan: str) -> Path:
-        return self.root / f"tiles/{scan}/joined"
+        return self.root / f"scan_results/{scan}/joined"
 
     def joined_shards(self, scan: str, joined: str) -> Path:
-        return self.root / f"tiles/{scan}/joined/{joined}/shards.json"
+        return self.root / f"scan_results/{scan}/joined/{joined}/shards.json"
 
-    def tile(self, scan: str, joined: str, version: str) -> Path:
-        return self.root / f"tiles/{scan}/joined/{joined}/{version}.parquet"
+    def scan_result(self, scan: str, joined: str, version: str) -> Path:
+        return self.root / f"scan_results/{scan}/joined/{joined}/{version}.parquet"
 
     def gram_counts(self, scan: str, joined: str, version: str) -> Path:
-        return self.root / f"tiles/{scan}/joined/{joined}/{version}.grams.parquet"
+        return self.root / f"scan_results/{scan}/joined/{joined}/{version}.grams.parquet"
 
     def answered(self, scan: str, joined: str, version: str) -> Path:
-        return self.root / f"tiles/{scan}/joined/{joined}/{version}.answered.parquet"
+        return self.root / f"scan_results/{scan}/joined/{joined}/{version}.answered.parquet"
 
     def unjoined(self, scan: str) -> Path:
         return self.root / f"unjoined/{scan}"
 
     def documents(self, scan: str, shard: str) -> Path:
-        return self.root / f"tiles/{scan}/{shard}/documents.parquet"
+        return self.root / f"scan_results/{scan}/{shard}/documents.parquet"
 
     def ledger(self, scan: str, shard: str) -> Path:
-        return self.root / f"tiles/{scan}/{shard}/ledger.json"
+        return self.root / f"scan_results/{scan}/{shard}/ledger.json"
 
     def refusal(self, shard: str) -> Path:
         return self.root / f"refused/{shard}.json"
@@ -180,7 +180,7 @@ class Store:
 
     @contextmanager
     def locked_shard(self, scan: str, shard: str) -> Iterator[None]:
-        """Hold a cross-process lock on scanning a shard, and remove abandoned drafts of its tiles.
+        """Hold a cross-process lock on scanning a shard, and remove abandoned drafts of results.
 
         The system releases the lock when the process dies. Without file locks, or with locks of one
         machine only, two processes may do the same work and write the same bytes twice. Drafts are
@@ -188,7 +188,7 @@ class Store:
         """
         self.drafts.mkdir(parents=True, exist_ok=True)
         with locked(self.drafts / f".{scan}-{shard}.lock"):
-            for folder in (self.tiles(scan) / shard, self.unjoined(scan) / shard):
+            for folder in (self.scan_results(scan) / shard, self.unjoined(scan) / shard):
                 for name in names_in(folder):
                     if name.startswith("."):
                         sweep(folder / name)

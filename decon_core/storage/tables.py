@@ -76,13 +76,13 @@ def open_parquet(path: Path) -> pq.ParquetFile:
     return pq.ParquetFile(pa.BufferReader(map_verified(path)))
 
 
-def write_tile_draft(
+def write_table_draft(
     draft: Path, tables: Iterable[pa.Table], schema: pa.Schema, *, about: object = None
 ) -> None:
-    """Write a tile to a draft, which the caller renames; take the tables one at a time.
+    """Write a file of scan results to a draft, which the caller renames; take tables one at a time.
 
-    The Arrow schema is left out: it would be two thirds of a tile without rows. `about` is a JSON
-    value that `read_about` returns.
+    The Arrow schema is left out: it would be two thirds of a file without rows. `about` is a
+    JSON value that `read_about` returns.
     """
     groups = _row_groups(tables)
     first = next(groups, None)
@@ -97,7 +97,7 @@ def write_tile_draft(
 
 
 def read_about(path: Path) -> Any:  # the caller knows what it wrote
-    """Return the JSON value that was written with a tile."""
+    """Return the JSON value that was written with scan results."""
     return json.loads(open_parquet(path).metadata.metadata[_ABOUT.encode()])
 
 
@@ -107,17 +107,17 @@ def no_rows(schema: pa.Schema) -> pa.Table:
 
 
 def has_no_rows(path: Path, schema: pa.Schema) -> bool:
-    """Return whether a tile has no rows, in a tenth of the time of opening it."""
+    """Return whether such a file has no rows, in a tenth of the time of opening it."""
     empty = _empty(schema)[1]
     return path.stat().st_size == len(empty) and path.read_bytes() == empty
 
 
 def _empty(schema: pa.Schema) -> tuple[pa.Table, bytes]:
-    """Return a table without rows and the content of its tile."""
+    """Return a table without rows and the content of its file."""
     return _empty_of(schema.serialize().to_pybytes())  # equal schemas may differ in metadata
 
 
-# Most tiles have no rows, and building one takes longer than writing it.
+# Most scan results have no rows, and building a file takes longer than writing it.
 @lru_cache(maxsize=64)
 def _empty_of(schema: bytes) -> tuple[pa.Table, bytes]:
     table, sink = pa.ipc.read_schema(pa.py_buffer(schema)).empty_table(), pa.BufferOutputStream()
@@ -128,10 +128,10 @@ def _empty_of(schema: bytes) -> tuple[pa.Table, bytes]:
     return table, sealed(bytes(sink.getvalue()))
 
 
-def tiles_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
-    """Return the verified contents of the tiles that have rows.
+def contents_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
+    """Return the verified contents of the files of scan results that have rows.
 
-    A tile without rows is compared byte by byte with the expected content, which verifies it too.
+    A file without rows is compared byte by byte with the expected content, which verifies it too.
     """
     _, empty = _empty(schema)
     contents = []

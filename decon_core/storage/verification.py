@@ -80,7 +80,7 @@ def stamp_of_files(folder: Path, *manifests: str) -> Stamp:
 def digest_of_files(folder: Path) -> Stamp:
     """Return a digest of names, sizes and dates of the files directly in a folder.
 
-    Short, because a store may hold a million tiles. Hidden files are still being written.
+    Short, because a store may hold a million scan results. Hidden files are still being written.
     """
     with os.scandir(folder) as files:
         named = [(file.name, file.stat()) for file in files if not file.name.startswith(".")]

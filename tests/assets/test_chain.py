@@ -17,7 +17,7 @@ from dagster import AssetKey, DagsterInstance, materialize
 from decon_assets.assets.registration import register
 from decon_assets.cli.store_state import remove_damaged_files
 from decon_assets.graph import GRAPH
-from decon_assets.partitions import cell
+from decon_assets.partitions import scan_key
 from decon_assets.runner.pipeline import Pipeline, PipelineError
 from decon_core.config.load import load_config
 from decon_core.corpus.registration import changed_shards, list_packs
@@ -71,11 +71,11 @@ def test_a_first_run_finds_every_leak_and_nothing_else(world):
     assert shards_read(world) == 3
 
 
-def test_every_cell_of_the_grid_is_materialized_in_the_history(world):
+def test_every_partition_of_the_grid_is_materialized_in_the_history(world):
     world.start()
     materialized = world.instance.get_materialized_partitions(AssetKey("scan"))
     wanted = {
-        cell(pack=f"web-{number:04}", benchmark=benchmark)
+        scan_key(pack=f"web-{number:04}", benchmark=benchmark)
         for number in range(3)
         for benchmark in ("harbor", "ledger")
     }
@@ -84,11 +84,12 @@ def test_every_cell_of_the_grid_is_materialized_in_the_history(world):
 
 def test_running_again_materializes_nothing_and_changes_no_byte(world):
     world.start()
-    before = world.tiles()
-    stamps = {p: p.stat().st_mtime_ns for p in (world.store.root / "tiles").rglob("*")}
+    before = world.scan_results()
+    root = world.store.root / "scan_results"
+    stamps = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     world.run()
-    assert world.tiles() == before
-    assert {p: p.stat().st_mtime_ns for p in (world.store.root / "tiles").rglob("*")} == stamps
+    assert world.scan_results() == before
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == stamps
     states = {stage.name: "up to date" for stage in GRAPH.stages}
     states["blend"] = "skipped: decon.toml has no [[blend]]"
     states["haystack"] = "skipped: decon.toml has no [haystack]"
@@ -104,14 +105,14 @@ def test_a_benchmark_added_later_is_scanned_alone_and_equals_a_run_from_scratch(
     world, tmp_path_factory
 ):
     world.start()
-    before = world.tiles()
+    before = world.scan_results()
     world.add_benchmark("orchard")
     world.run(until="scan")
-    after = world.tiles()
+    after = world.scan_results()
 
     assert {path: after[path] for path in before} == before
     added = set(after) - set(before)
-    assert len(added) == 6  # one new tile per shard, and its n-gram counts
+    assert len(added) == 6  # one new scan result per shard, and its n-gram counts
     assert shards_read(world) == 3
 
     from_scratch = tmp_path_factory.mktemp("from-scratch")
@@ -122,7 +123,7 @@ def test_a_benchmark_added_later_is_scanned_alone_and_equals_a_run_from_scratch(
     with DagsterInstance.ephemeral() as other:
         graph = graph_until("scan")
         Pipeline(from_scratch / "decon.toml", other, lambda _: None, graph=graph).run()
-    root = from_scratch / ".decon" / "tiles"
+    root = from_scratch / ".decon" / "scan_results"
     scratch = {
         str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()
     }
@@ -131,14 +132,14 @@ def test_a_benchmark_added_later_is_scanned_alone_and_equals_a_run_from_scratch(
 
 def test_a_shard_added_later_is_the_only_one_that_is_read(world):
     world.start()
-    before = world.tiles()
+    before = world.scan_results()
     world.add_shard("s9", leaks=[world.benchmarks["harbor"][4]])
     world.run(until="report")
-    after = world.tiles()
+    after = world.scan_results()
     assert {path: after[path] for path in before} == before
     assert (
         len(set(after) - set(before)) == 7
-    )  # two tiles with their counts, their shard; lengths, ledger
+    )  # two scan results with their counts, their shard; lengths, ledger
     assert shards_read(world) == 1
     assert ("harbor", 4, "s9.jsonl.gz") in found(world)
 
@@ -153,11 +154,11 @@ def test_a_new_shard_and_a_new_benchmark_together_read_every_shard_once(world):
 
 def test_changing_one_item_scans_only_that_benchmark_again(world):
     world.start()
-    before = world.tiles()
+    before = world.scan_results()
     world.benchmarks["ledger"][4]["question"] = world.benchmarks["ledger"][4]["question"][::-1]
     world.write_benchmarks()
     world.run(until="scan")
-    after = world.tiles()
+    after = world.scan_results()
     assert {path: after[path] for path in before} == before
     added = set(after) - set(before)
     (version,) = {Path(path).name.split(".")[0] for path in added}
@@ -254,13 +255,13 @@ def test_most_of_the_corpus_gone_asks_before_it_removes_anything(world):
 
 def test_a_renamed_shard_is_not_scanned_again_and_stands_in_mixtures_under_its_new_name(world):
     world.start()
-    before = world.tiles()
+    before = world.scan_results()
     old = world.folder / "corpus" / "s1.jsonl.gz"
     new = old.with_name("t1.jsonl.gz")
     old.rename(new)
     world.run(until="report")
     assert f"{old}: renamed to {new}; its pack and its matches are kept" in world.said
-    assert world.tiles() == before
+    assert world.scan_results() == before
     assert shards_read(world) == 0
     assert [pack.name for pack in list_packs(world.store)] == ["web-0000", "web-0001", "web-0002"]
     folder = world.store.mixture("decontaminated", "web-0001")
@@ -272,12 +273,12 @@ def test_a_renamed_shard_is_not_scanned_again_and_stands_in_mixtures_under_its_n
 
 def test_a_project_that_moved_goes_on_where_it_was(world, tmp_path_factory):
     world.start()
-    before = world.tiles()
+    before = world.scan_results()
     moved = tmp_path_factory.mktemp("elsewhere") / "project"
     world.folder.rename(moved)
     world.folder = moved
     world.run(until="scan")
-    assert world.tiles() == before
+    assert world.scan_results() == before
     assert shards_read(world) == 0
     shard = list_packs(world.store)[0].shards[0]
     assert shard.path.startswith(str(moved))
@@ -413,13 +414,13 @@ def test_each_shard_is_opened_once_in_a_scan_of_many_benchmarks(world):
     assert sorted(during["scan"]) == ["s0.jsonl.gz", "s1.jsonl.gz", "s2.jsonl.gz"]
 
 
-def test_a_cell_says_what_it_holds_even_when_its_tiles_were_there_already(world):
+def test_a_partition_says_what_it_holds_even_when_its_scan_results_were_there_already(world):
     world.start()
-    press(world, "scan", cell(pack="web-0001", benchmark="ledger"))
+    press(world, "scan", scan_key(pack="web-0001", benchmark="ledger"))
     event = world.instance.get_latest_materialization_event(AssetKey("scan"))
     metadata = {k: v.value for k, v in event.asset_materialization.metadata.items()}
     assert (metadata["documents"], metadata["matches"]) == (12, 1)
-    assert (metadata["run_shards_read"], metadata["run_tiles_already_there"]) == (0, 1)
+    assert (metadata["run_shards_read"], metadata["run_scan_results_already_there"]) == (0, 1)
 
 
 def test_the_threshold_moves_without_another_scan(world):
@@ -444,7 +445,7 @@ def test_refreezing_idf_asks_for_a_whole_new_scan(world):
         world.run()
     world.run(until="scan", refreeze=True)
     assert shards_read(world) == 3
-    scans = {path.partition("/")[0] for path in world.tiles()}
+    scans = {path.partition("/")[0] for path in world.scan_results()}
     assert len(scans) == 2
 
 
@@ -469,13 +470,13 @@ def test_a_pack_typed_into_the_ui_is_refused(world):
 def test_a_scan_whose_index_is_missing_fails_and_names_the_benchmark(world):
     world.start()
     shutil.rmtree(world.store.root / "index")
-    shutil.rmtree(world.store.root / "tiles")
+    shutil.rmtree(world.store.root / "scan_results")
     (failure,) = press(world, "scan", "harbor|web-0000").get_step_failure_events()
     description = failure.step_failure_data.user_failure_data.description
     assert "'harbor'" in description
     assert "no index" in description
     assert "materialize the asset `index`" in description
-    assert not world.tiles()
+    assert not world.scan_results()
 
 
 @pytest.mark.parametrize("name", ["mmlu|stem", "a...b", "a,b", "a b", "../a", "", "-x"])
@@ -512,12 +513,12 @@ def test_a_bad_benchmark_is_refused_before_it_is_registered(world):
     assert world.instance.get_dynamic_partitions("benchmark") == []
 
 
-def test_a_cut_off_shard_fails_its_own_cells_and_no_others(world):
+def test_a_cut_off_shard_fails_its_own_partitions_and_no_others(world):
     path = world.folder / "corpus" / "s1.jsonl.gz"
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz.*damaged or cut off"):
         world.start(until="scan")
-    shards = {path.split("/")[1] for path in world.tiles()}
+    shards = {path.split("/")[1] for path in world.scan_results()}
     assert len(shards - {"joined"}) == 2
 
 

@@ -54,7 +54,7 @@ from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.tables import map_arrays, write_arrays, write_parquet
 from tests.core.places import manifest_of
-from tests.tile_files import tile_path
+from tests.scan_result_files import scan_result_path
 
 
 def run_check(check, world):
@@ -354,7 +354,7 @@ def test_self_tests_leave_nothing_behind_among_what_was_scanned(world):
 
 
 def scanned(world, number=0):
-    """Of a shard: its fingerprint, and how tiles are named."""
+    """Of a shard: its fingerprint, and how scan results are named."""
     shard = list_packs(world.store)[number].shards[0]
     return scan_fingerprint(world.store, world.policy_in_force()), shard.fingerprint
 
@@ -380,29 +380,31 @@ def test_ledger_check_fails_when_the_account_does_not_fit(world, change, told):
     assert told in said(result)
 
 
-def test_ledger_check_fails_when_tiles_have_no_ledger(world):
+def test_ledger_check_fails_when_scan_results_have_no_ledger(world):
     world.start()
     world.store.ledger(*scanned(world)).unlink()
     assert "documents without a ledger" in said(run_check(ledger_is_complete, world))
 
 
-def test_ledger_check_names_tiles_that_are_another_shards_or_cannot_be_read(world):
+def test_ledger_check_names_scan_results_that_are_another_shards_or_cannot_be_read(world):
     world.start()
     version = current_version(world.store, "harbor").fingerprint
-    tiles = [tile_path(world.store, *scanned(world, number), version) for number in range(3)]
-    whole = tiles[0].read_bytes()
+    first, second = (
+        scan_result_path(world.store, *scanned(world, number), version) for number in range(2)
+    )
+    whole = first.read_bytes()
     for content, told in (
-        (tiles[1].read_bytes(), "matches of shard"),
+        (second.read_bytes(), "matches of shard"),
         (whole[:-20], "a damaged file"),
         (b"", "a damaged file"),
     ):
-        remove(tiles[0])
-        tiles[0].write_bytes(content)
+        remove(first)
+        first.write_bytes(content)
         result = run_check(ledger_is_complete, world)
         assert told in said(result)
-        assert str(tiles[0])[-40:] in said(result)
-    remove(tiles[0])
-    tiles[0].write_bytes(whole)
+        assert str(first)[-40:] in said(result)
+    remove(first)
+    first.write_bytes(whole)
     assert run_check(ledger_is_complete, world).passed
 
 
@@ -418,8 +420,8 @@ def overwrite_json(path, value):
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (lambda tile, other, _: tile.write_bytes(other.read_bytes()), "matches of shard"),
-        (lambda tile, *_: tile.write_bytes(b"x" * tile.stat().st_size), "a damaged file"),
+        (lambda path, other, _: path.write_bytes(other.read_bytes()), "matches of shard"),
+        (lambda path, *_: path.write_bytes(b"x" * path.stat().st_size), "a damaged file"),
         (
             lambda *paths: overwrite_json(paths[2], read_json(paths[2]) | {"n_rows": 17}),
             "17 rows, of them 12 documents",
@@ -430,39 +432,42 @@ def test_ledger_check_sees_what_was_written_in_place_after_it_was_found_right(wo
     world.start()
     assert run_check(ledger_is_complete, world).passed
     version = current_version(world.store, "harbor").fingerprint
-    tile, other = (tile_path(world.store, *scanned(world, number), version) for number in range(2))
+    path, other = (
+        scan_result_path(world.store, *scanned(world, number), version) for number in range(2)
+    )
     ledger = world.store.ledger(*scanned(world))
-    folder = tile.parent.stat().st_mtime_ns
-    damage(tile, other, ledger)
-    assert tile.parent.stat().st_mtime_ns == folder  # of the folder's own date nobody can tell
+    folder = path.parent.stat().st_mtime_ns
+    damage(path, other, ledger)
+    assert path.parent.stat().st_mtime_ns == folder  # of the folder's own date nobody can tell
     assert told in said(run_check(ledger_is_complete, world))
 
 
-def test_ledger_check_fails_on_a_tile_whose_matches_are_gone_until_it_is_scanned_again(world):
+def test_ledger_check_fails_on_a_scan_result_whose_matches_are_gone_until_it_is_made_again(world):
     harbor = world.benchmarks["harbor"]
     world.add_shard("s7", leaks=harbor[:3])
     world.start(until="scan")
     version = current_version(world.store, "harbor").fingerprint
     packs = {pack.shards[0].name: pack for pack in list_packs(world.store)}
     scan = scanned(world)[0]
-    tile = tile_path(world.store, scan, packs["s7.jsonl.gz"].shards[0].fingerprint, version)
-    n_matches = pq.read_metadata(tile).num_rows
-    rewritten(tile, lambda table: table.slice(0, 1))
+    shard = packs["s7.jsonl.gz"].shards[0].fingerprint
+    path = scan_result_path(world.store, scan, shard, version)
+    n_matches = pq.read_metadata(path).num_rows
+    rewritten(path, lambda table: table.slice(0, 1))
     for _ in range(2):  # a fault is not learnt
         assert f"1 matches | {n_matches}, as first seen" in said(
             run_check(ledger_is_complete, world)
         )
     world.add_benchmark("late")  # other stamps for all shards
     assert not run_check(ledger_is_complete, world).passed
-    remove(tile.parent)
+    remove(path.parent)
     world.run(until="scan")
     assert run_check(ledger_is_complete, world).passed
 
 
-def test_ledger_check_fails_on_a_tile_of_other_columns(world):
+def test_ledger_check_fails_on_a_scan_result_of_other_columns(world):
     world.start()
     version = current_version(world.store, "harbor").fingerprint
-    path = tile_path(world.store, *scanned(world), version)
+    path = scan_result_path(world.store, *scanned(world), version)
     rewritten(path, lambda table: table.drop_columns(["pair"]))
     assert "other columns: pair" in said(run_check(ledger_is_complete, world))
 
@@ -479,7 +484,7 @@ def test_what_was_right_and_did_not_change_is_not_looked_at_again(world):
     world.run(until="mixture")
     for check in checks:
         metadata = run_check(check, world).metadata
-        n_folders = 4 if check is ledger_is_complete else 0  # of tiles, one for each pack
+        n_folders = 4 if check is ledger_is_complete else 0  # of scan results, one for each pack
         assert metadata["right_and_unchanged"].value == 4 + n_folders
 
 
@@ -717,14 +722,14 @@ def test_the_report_shows_rates_scores_and_where_everything_lies(world):
     assert "data:image/svg+xml;base64," in metadata["scores"].value
     assert "| harbor | 5 | 3 | 5 | 3 | 0.600 |" in metadata["by_benchmark"].value
     assert str(world.store.mixtures("decontaminated")) in metadata["mixtures"].value
-    tiles = metadata["tiles"].value
-    assert tiles == str(world.store.tiles(scan_fingerprint(world.store, world.policy_in_force())))
+    scan = scan_fingerprint(world.store, world.policy_in_force())
+    assert metadata["scan_results"].value == str(world.store.scan_results(scan))
     page = world.instance.get_latest_materialization_event(AssetKey("report_page"))
     link = page.asset_materialization.metadata["link"].value
     assert link == "http://127.0.0.1:3090/report.html"
 
 
-def test_scores_of_cells_are_those_that_the_report_counts(world):
+def test_scores_of_partitions_are_those_that_the_report_counts(world):
     harbor = world.benchmarks["harbor"]
     half = " ".join(harbor[4]["question"].split()[:36])
     world.add_shard("s7", leaks=[{"question": half, "answer": harbor[4]["answer"]}])

@@ -12,7 +12,7 @@ from decon_assets.assets.metadata import OWNERS
 from decon_assets.assets.stage import STAGES
 from decon_assets.definitions import definitions
 from decon_assets.graph import GRAPH
-from decon_assets.partitions import MOST_CELLS
+from decon_assets.partitions import MOST_PARTITIONS
 from decon_core.feature import all_features
 
 _SENTENCE = r"[a-z]+(_[a-z]+)*_(is|are|was|adds|match|can|pass)(_[a-z0-9]+)*"
@@ -117,7 +117,7 @@ def test_the_sensor_and_every_job_say_what_they_do():
     assert all(one.description for one in jobs)
 
 
-def test_a_grid_is_filled_in_runs_of_so_many_cells_and_all_else_in_one_run():
+def test_a_grid_is_filled_in_runs_of_so_many_partitions_and_all_else_in_one_run():
     graph = definitions.resolve_asset_graph()
     most = {
         key.to_user_string(): policy.max_partitions_per_run
@@ -125,7 +125,7 @@ def test_a_grid_is_filled_in_runs_of_so_many_cells_and_all_else_in_one_run():
         if (policy := graph.get(key).backfill_policy) is not None
     }
     grids = {name: n for name, n in most.items() if n is not None}
-    assert grids == {"scan": MOST_CELLS, "mixture": MOST_CELLS}
+    assert grids == {"scan": MOST_PARTITIONS, "mixture": MOST_PARTITIONS}
     # Without a policy each partition would be a run of its own.
     partitioned = (k for k in graph.materializable_asset_keys if graph.get(k).is_partitioned)
     assert {key.to_user_string() for key in partitioned} == most.keys()

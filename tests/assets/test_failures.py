@@ -41,8 +41,8 @@ def test_what_may_pass_is_tried_three_times_and_told_in_the_end(monkeypatch, num
 @pytest.mark.parametrize(
     ("error", "n_expected"),
     [
-        (OSError("Stale file handle (os error 116): /mnt/tile.parquet"), 3),  # as polars tells it
-        (OSError("No such file or directory (os error 2): /mnt/tile.parquet"), 1),
+        (OSError("Stale file handle (os error 116): /mnt/a.parquet"), 3),  # as polars tells it
+        (OSError("No such file or directory (os error 2): /mnt/a.parquet"), 1),
         (OSError("something else"), 1),
     ],
 )

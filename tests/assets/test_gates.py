@@ -81,7 +81,7 @@ class Stopped:
 
 
 def test_checks_that_a_stopped_run_left_out_are_made_up_for_by_the_next(world, monkeypatch):
-    """All tiles are there: without the checks, the scan would be up to date."""
+    """All scan results are there: without the checks, the scan would be up to date."""
     of_scan = GRAPH.checks_of("scan")
     with monkeypatch.context() as patched:
         patched.setattr("decon_core.quality.self_tests.MatchReader", Stopped)
@@ -90,10 +90,10 @@ def test_checks_that_a_stopped_run_left_out_are_made_up_for_by_the_next(world, m
     assert AssetCheckKey(AssetKey("scan"), "self_tests_pass") in unfinished_checks(
         world.instance, of_scan
     )
-    tiles = world.tiles()
+    scan_results = world.scan_results()
     world.run(until="scan")
     assert "scan: checked again" in world.said
-    assert world.tiles() == tiles
+    assert world.scan_results() == scan_results
     assert unfinished_checks(world.instance, of_scan) == []
     assert all(last_evaluation(world.instance, key).passed for key in of_scan)
     world.run(until="scan")

@@ -10,7 +10,7 @@ import pytest
 from dagster import AssetCheckKey, AssetKey
 
 from decon_assets.cli.main import main
-from decon_assets.partitions import cell, share
+from decon_assets.partitions import scan_key, share
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.report.open import coverage_of
 from tests.conftest import FindsNothing, World
@@ -67,10 +67,10 @@ def test_mixtures_of_the_complete_packs_are_built_and_that_of_the_truncated_one_
     assert not incomplete.store.mixture("decontaminated", "web-0001").exists()
 
 
-def test_the_history_shows_the_failed_cells_and_an_incomplete_report(incomplete):
+def test_the_history_shows_the_failed_partitions_and_an_incomplete_report(incomplete):
     scanned = incomplete.instance.get_materialized_partitions(AssetKey("scan"))
     assert scanned == {
-        cell(pack=f"web-000{number}", benchmark=benchmark)
+        scan_key(pack=f"web-000{number}", benchmark=benchmark)
         for number in (0, 2)
         for benchmark in ("harbor", "ledger")
     }
@@ -133,7 +133,7 @@ def test_common_ngrams_of_what_was_read_do_not_wait_for_a_truncated_shard(world)
     assert "common_ngrams: up to date" not in world.said
 
 
-def test_a_cell_that_was_never_tried_is_listed_as_not_scanned_yet(world):
+def test_a_partition_that_was_never_tried_is_listed_as_not_scanned_yet(world):
     world.start(until="scan")
     world.add_benchmark("orchard")
     world.write_config()

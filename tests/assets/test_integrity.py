@@ -69,7 +69,7 @@ def test_a_flipped_bit_in_any_file_of_a_store_is_noticed_and_named(world):
     make_scorecard(world)
     files, rng = files_of(world.store), random.Random(5)
     kinds = {path.relative_to(world.store.root).parts[0] for path in files}
-    assert {"packs", "records", "idf", "index", "search", "tiles", "common"} <= kinds
+    assert {"packs", "records", "idf", "index", "search", "scan_results", "common"} <= kinds
     assert {"mixtures", "draws", "clean", "report", "checks", "blends", "scorecard"} <= kinds
     assert damaged_in(world.store) == set()
     for path in files:
@@ -111,7 +111,7 @@ def damaged_in_kind(store, path: Path) -> set[str]:
 # The folders of a store in the order of the stages: each is made of what lies in earlier ones. The
 # report is left out; it is made anew whenever they have changed.
 STAGES = [
-    *("packs", "records", "idf", "index", "search", "tiles", "common"),
+    *("packs", "records", "idf", "index", "search", "scan_results", "common"),
     *("draws", "manifests", "mixtures", "clean", "blends", "checks"),
 ]
 # Those whose files are the same at any time, and made whenever they are missing: `search` and
@@ -126,11 +126,11 @@ KINDS = [
     "idf/[0-9a-f]*.arrow",
     "index/*/harbor/*.arrow",
     "search/*/*.arrow",
-    "tiles/*/joined/*/????????????????.parquet",
-    "tiles/*/joined/*/*.grams.parquet",
-    "tiles/*/joined/*/shards.json",
-    "tiles/*/*/documents.parquet",
-    "tiles/*/*/ledger.json",
+    "scan_results/*/joined/*/????????????????.parquet",
+    "scan_results/*/joined/*/*.grams.parquet",
+    "scan_results/*/joined/*/shards.json",
+    "scan_results/*/*/documents.parquet",
+    "scan_results/*/*/ledger.json",
     "common/[0-9a-f]*.parquet",
     "common/current.json",
     "manifests/mixtures/*/*/manifest.json",
@@ -281,10 +281,10 @@ def test_damaged_weights_are_not_counted_over_other_versions_without_being_asked
     flip(path, random.Random(1))
     remove_damaged(world.store, [problem for problem in verify_store(world.store) if problem])
     assert not path.exists()
-    tiles = world.tiles()
+    scan_results = world.scan_results()
     with pytest.raises((PipelineError, DeconError), match="--new-term-weights"):
         world.run(until="scan")
-    assert world.tiles() == tiles
+    assert world.scan_results() == scan_results
     world.run(until="scan", refreeze=True)
     assert damaged_in(world.store) == set()
 
@@ -332,8 +332,8 @@ def test_a_folder_scan_makes_damaged_files_of_its_store_again(world, tmp_path):
 
     undamaged, rng = scan(), random.Random(3)
     for pattern in (
-        "tiles/*/*/ledger.json",
-        "tiles/*/joined/*/????????????????.parquet",
+        "scan_results/*/*/ledger.json",
+        "scan_results/*/joined/*/????????????????.parquet",
         "idf/current.json",
     ):
         path = min((out / ".store").glob(pattern))

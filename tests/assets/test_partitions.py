@@ -10,11 +10,11 @@ from decon_assets.partitions import (
     PACK,
     align,
     benchmarks,
-    cell,
-    cells,
     packs,
     rectangles,
     resolved_once,
+    scan_grid,
+    scan_key,
 )
 
 PACKS = ["p0", "p1", "p2", "p3"]
@@ -48,7 +48,7 @@ def test_nothing_missing_is_nothing_to_do():
 
 
 @given(st.dictionaries(st.sampled_from(PACKS), st.sets(st.sampled_from(BENCHMARKS), min_size=1)))
-def test_prop_exactly_the_missing_cells_are_covered_each_once(missing):
+def test_prop_exactly_the_missing_partitions_are_covered_each_once(missing):
     covered = [
         (pack, benchmark)
         for packs, names in cover(missing)
@@ -76,7 +76,9 @@ def test_a_range_is_resolved_once_within_a_block_and_anew_after_it():
     with dg.DagsterInstance.ephemeral() as instance:
         align(instance, packs, PACKS)
         align(instance, benchmarks, BENCHMARKS)
-        ends = dg.PartitionKeyRange(cell(pack="p0", benchmark="a"), cell(pack="p1", benchmark="b"))
+        ends = dg.PartitionKeyRange(
+            scan_key(pack="p0", benchmark="a"), scan_key(pack="p1", benchmark="b")
+        )
         plain = dg.MultiPartitionsDefinition({PACK: packs, BENCHMARK: benchmarks})
 
         def resolve(grid):
@@ -85,8 +87,8 @@ def test_a_range_is_resolved_once_within_a_block_and_anew_after_it():
         expected = resolve(plain)
         assert len(expected) == 4
         with resolved_once({}):
-            assert resolve(cells) == expected
+            assert resolve(scan_grid) == expected
             instance.delete_dynamic_partition(BENCHMARK, "a")
-            assert resolve(cells) == expected
+            assert resolve(scan_grid) == expected
         with pytest.raises(dg.DagsterInvalidInvocationError):
-            resolve(cells)
+            resolve(scan_grid)

@@ -106,7 +106,7 @@ def contents(folder: Path, *parts: str) -> dict[str, bytes]:
     }
 
 
-MADE = ("records/", "idf/", "index/", "tiles/", "manifests/", "mixtures/", "clean/")
+MADE = ("records/", "idf/", "index/", "scan_results/", "manifests/", "mixtures/", "clean/")
 
 
 def test_a_run_on_urls_makes_the_same_bytes_a_second_machine_scans_nothing_and_damage_is_mended(
@@ -127,9 +127,9 @@ def test_a_run_on_urls_makes_the_same_bytes_a_second_machine_scans_nothing_and_d
     made = contents(Store(remote_world.parent / ".decon").root, *MADE)
     by_hand = contents(world.store.root, *MADE)
     assert sorted(made) == sorted(by_hand)
-    tiles = {name for name in made if name.startswith("tiles/")}
-    assert len(tiles) > 10
-    assert {name: made[name] for name in tiles} == {name: by_hand[name] for name in tiles}
+    results = {name for name in made if name.startswith("scan_results/")}
+    assert len(results) > 10
+    assert {name: made[name] for name in results} == {name: by_hand[name] for name in results}
     documents = [name for name in made if name.startswith("mixtures/")]
     assert documents
     assert all(made[name] == by_hand[name] for name in documents)
@@ -143,7 +143,7 @@ def test_a_run_on_urls_makes_the_same_bytes_a_second_machine_scans_nothing_and_d
     assert contents(second.parent / ".decon", *MADE) == made
 
     # A flipped bit here is fetched again, and one behind the URL is made again.
-    path = min(config.store.glob("tiles/*/*/ledger.json"))
+    path = min(config.store.glob("scan_results/*/*/ledger.json"))
     name = path.relative_to(config.store).as_posix()
     flipped = bytearray(path.read_bytes())
     flipped[len(flipped) // 2] ^= 1

@@ -46,10 +46,10 @@ def test_a_tick_without_a_change_asks_for_nothing_and_opens_no_file(world, daemo
 
 def test_a_new_benchmark_is_the_only_column_that_is_scanned(world, daemon):
     daemon.settle()
-    before = world.tiles()
+    before = world.scan_results()
     world.add_benchmark("orchard")
     assert daemon.settle(until="scan") == ["inventory", "records", "index", "scan"]
-    after = world.tiles()
+    after = world.scan_results()
     assert {path: after[path] for path in before} == before
     known = world.instance.get_materialized_partitions(AssetKey("scan"))
     assert {key.split("|")[0] for key in known} == {"harbor", "ledger", "orchard"}
@@ -58,11 +58,11 @@ def test_a_new_benchmark_is_the_only_column_that_is_scanned(world, daemon):
 
 def test_a_new_shard_is_the_only_row_that_is_scanned(world, daemon):
     daemon.settle()
-    before = world.tiles()
+    before = world.scan_results()
     world.add_shard("s9", leaks=[world.benchmarks["harbor"][4]])
     asked = daemon.settle(until="mixture")
     assert asked == ["inventory", "scan", "common_ngrams", "mixture"]
-    assert {path: world.tiles()[path] for path in before} == before
+    assert {path: world.scan_results()[path] for path in before} == before
 
 
 def test_files_that_still_change_are_waited_for(world, daemon):
@@ -75,14 +75,14 @@ def test_files_that_still_change_are_waited_for(world, daemon):
 
 def test_a_benchmark_that_cannot_be_read_is_refused_once_and_nothing_else_is_touched(world, daemon):
     daemon.settle()
-    before = world.tiles()
+    before = world.scan_results()
     good = (world.folder / "harbor.jsonl").read_text()
     (world.folder / "harbor.jsonl").write_text("no line of JSON\n")
     daemon.tick()
     assert daemon.tick() == ["inventory"]
     for _ in range(2):
         assert daemon.tick().startswith("`inventory` failed on these files; its last run shows why")
-    assert world.tiles() == before
+    assert world.scan_results() == before
     (world.folder / "harbor.jsonl").write_text(good)
     assert daemon.settle()[0] == "inventory"
 

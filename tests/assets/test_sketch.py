@@ -1,4 +1,4 @@
-"""The asset `sketch`: off by default, written while shards are scanned, used by later cells."""
+"""The asset `sketch`: off by default, written while shards are scanned, used by later scans."""
 
 import gzip
 import json
@@ -10,7 +10,7 @@ from dagster import AssetKey
 from decon_assets.assets.metadata import RATE
 from decon_assets.checks.scanning import excluded_blocks_have_no_match
 from decon_assets.cli.main import main
-from decon_assets.partitions import cell
+from decon_assets.partitions import scan_key
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import current_version
 from decon_core.config.load import load_config
@@ -18,9 +18,9 @@ from decon_core.corpus.registration import list_packs
 from decon_core.corpus.sketch.pack_sketch import open_pack_sketch
 from decon_core.planner import Plan
 from decon_core.scan.coverage import scan_fingerprint
-from decon_core.scan.tiles import Tiles
+from decon_core.scan.scan_results import ScanResults
 from decon_core.schemas import GRAM_COUNTS
-from decon_core.storage.tables import read_about, write_tile_draft
+from decon_core.storage.tables import read_about, write_table_draft
 
 TABLE = "[sketch]\n"
 
@@ -42,18 +42,18 @@ def answers(world):
     return {path: read_about(path) for path in world.store.root.rglob("*.answered.parquet")}
 
 
-def tiles(world):
-    """The tiles, without what a full scan also counts and an answer also records."""
+def scan_results(world):
+    """The scan results, without what a full scan also counts and an answer also records."""
     return {
         name: content
-        for name, content in world.tiles().items()
+        for name, content in world.scan_results().items()
         if not name.endswith((".grams.parquet", ".answered.parquet"))
     }
 
 
 def scan_metadata(world, benchmark, pack="web-0000"):
     records = world.instance.fetch_materializations(AssetKey("scan"), limit=100).records
-    wanted = cell(pack=pack, benchmark=benchmark)
+    wanted = scan_key(pack=pack, benchmark=benchmark)
     event = next(one.asset_materialization for one in records if one.partition_key == wanted)
     return {name: value.value for name, value in event.metadata.items()}
 
@@ -69,22 +69,22 @@ def said(world):
     return world.said
 
 
-def test_one_pass_makes_the_sketch_and_all_tiles(sketched):
+def test_one_pass_makes_the_sketch_and_all_scan_results(sketched):
     assert any(line.startswith("sketch: 3 packs sketched, 0 existed") for line in sketched.said)
-    assert any("scan: read 0 shards, wrote 0 tiles" in line for line in sketched.said)
+    assert any("scan: read 0 shards, wrote 0 scan results" in line for line in sketched.said)
     assert not answers(sketched)
 
 
-def test_tiles_do_not_depend_on_the_sketch(sketched):
+def test_scan_results_do_not_depend_on_the_sketch(sketched):
     sketched.add_benchmark("orchard")
     sketched.add_shard("s9", leaks=[sketched.benchmarks["orchard"][1]])
     sketched.run(until="scan")
-    with_sketch = tiles(sketched)
-    for folder in ("tiles", "sketch"):
+    with_sketch = scan_results(sketched)
+    for folder in ("scan_results", "sketch"):
         shutil.rmtree(sketched.store.root / folder)
     sketched.mixtures = ""
     sketched.run(until="scan")
-    assert tiles(sketched) == with_sketch
+    assert scan_results(sketched) == with_sketch
 
 
 def test_a_later_benchmark_without_leaks_reads_no_shard(sketched):
@@ -113,11 +113,11 @@ def test_a_second_run_has_nothing_to_do_and_status_says_that_packs_have_no_sketc
 
 def test_shards_that_were_scanned_before_are_read_once_more(world):
     world.start(until="scan")
-    before = tiles(world)
+    before = scan_results(world)
     world.mixtures = TABLE
     world.run(until="scan")
     assert any(line.startswith("sketch: 3 packs sketched") for line in world.said)
-    assert tiles(world) == before
+    assert scan_results(world) == before
 
 
 def test_a_damaged_sketch_is_made_again_by_the_next_run(sketched, caplog):
@@ -151,11 +151,11 @@ def test_a_dry_run_says_how_much_of_the_text_would_be_read(sketched, capsys):
     sketched.go_on(until="scan")
     for path in answers(sketched):
         path.unlink()
-    before = sketched.tiles()
+    before = sketched.scan_results()
     said = dry_run(sketched, capsys)
     assert "3 shards to read once" in said
     assert "with the sketch: 0% of the text to read (3 packs looked up)" in said
-    assert sketched.tiles() == before
+    assert sketched.scan_results() == before
 
 
 @pytest.mark.parametrize(("detector", "blocks"), [("decon", 1), ("aligned", 2)])
@@ -166,7 +166,7 @@ def test_a_dry_run_names_the_items_that_need_blocks_to_be_read(world, capsys, de
     sketched.add_shard("s9", leaks=[sketched.benchmarks["orchard"][1]])
     sketched.run(until="scan")
     version = current_version(sketched.store, "orchard")
-    for path in (sketched.store.root / "tiles").rglob(f"{version.fingerprint}*"):
+    for path in (sketched.store.root / "scan_results").rglob(f"{version.fingerprint}*"):
         path.unlink()
     said = dry_run(sketched, capsys)
     assert f"with the sketch: {blocks * 25}% of the text to read (4 packs looked up)" in said
@@ -179,7 +179,7 @@ def test_a_dry_run_looks_up_packs_without_documents_too(sketched, capsys):
     sketched.add_benchmark("orchard")
     sketched.go_on(until="scan")
     version = current_version(sketched.store, "orchard")
-    for path in (sketched.store.root / "tiles").rglob(f"{version.fingerprint}*"):
+    for path in (sketched.store.root / "scan_results").rglob(f"{version.fingerprint}*"):
         path.unlink()
     assert "with the sketch: 0% of the text to read (3 packs looked up" in dry_run(sketched, capsys)
 
@@ -263,11 +263,12 @@ def test_a_match_in_an_excluded_block_fails_the_check(sketched):
     name = Plan(load_config(sketched.config_path), sketched.store).sketch
     for pack in list_packs(sketched.store):
         for shard in pack.shards:
-            folder = Tiles(sketched.store, scan).folder(shard.fingerprint, version.fingerprint)
+            results = ScanResults(sketched.store, scan)
+            folder = results.folder(shard.fingerprint, version.fingerprint)
             folder.counts(version.fingerprint).unlink()
             answer = {"sketch": name, "n_blocks": 1, "blocks_read": []}
             path = sketched.store.answered(scan, folder.name, version.fingerprint)
-            write_tile_draft(path, [], GRAM_COUNTS, about={shard.fingerprint: answer})
+            write_table_draft(path, [], GRAM_COUNTS, about={shard.fingerprint: answer})
     result = run_check(sketched)
     assert not result.passed
     assert "matches of harbor" in str(result.metadata["problems"].value)

@@ -15,7 +15,8 @@ def test_a_verdict_builds_anew_what_it_bears_on_and_nothing_is_scanned(reported,
     query = "SELECT pair, fingerprint, benchmark FROM matches WHERE is_contaminated LIMIT 1"
     with duckdb.connect(str(store.report), read_only=True) as connection:
         pair, fingerprint, benchmark = connection.execute(query).fetchone()
-    tiles = {path: path.stat().st_mtime_ns for path in store.root.glob("tiles/**/*")}
+    root = store.root / "scan_results"
+    results = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     said = {"pair": pair, "fingerprint": fingerprint, "verdict": "template"}
     said["note"] = "half a character: \ud83d"  # as of a text that was cut
     append_verdicts(config.verdicts, [said])
@@ -25,7 +26,7 @@ def test_a_verdict_builds_anew_what_it_bears_on_and_nothing_is_scanned(reported,
     said = capsys.readouterr().out
     assert "scan: up to date" in said
     assert f"{benchmark}: " in said  # its clean version
-    assert {path: path.stat().st_mtime_ns for path in store.root.glob("tiles/**/*")} == tiles
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == results
     with duckdb.connect(str(store.report), read_only=True) as connection:
         calls = "SELECT DISTINCT verdict, is_by_score, is_contaminated FROM matches WHERE pair = ?"
         assert connection.execute(calls, [pair]).fetchall() == [("template", True, False)]

@@ -42,7 +42,7 @@ PACKS = [
     *(f"parlor-000{n}" for n in range(3)),
     "agents-0000",
 ]
-N_CELLS = len(BENCHMARKS) * len(PACKS)
+N_PARTITIONS = len(BENCHMARKS) * len(PACKS)
 LATER = "orchard_code"
 GREEN = re.compile("accent-green")
 GREY = re.compile("accent-gray")
@@ -106,9 +106,9 @@ def later_benchmark(site) -> Iterator[str]:
         register(site.config_path, instance)
 
 
-def test_every_cell_of_the_scan_is_materialized(page):
+def test_every_partition_of_the_scan_is_materialized(page):
     page.goto("/assets/scan?view=partitions")
-    expect(page.get_by_text(f"Materialized ({N_CELLS})")).to_be_visible()
+    expect(page.get_by_text(f"Materialized ({N_PARTITIONS})")).to_be_visible()
     expect(page.get_by_text("Missing (0)")).to_be_visible()
     for key in BENCHMARKS + PACKS:
         expect(dot(page, key)).to_have_attribute("style", GREEN)
@@ -116,7 +116,7 @@ def test_every_cell_of_the_scan_is_materialized(page):
 
 def test_a_benchmark_added_later_is_a_missing_column_of_the_scan(page, later_benchmark, keep):
     page.goto("/assets/scan?view=partitions")
-    expect(page.get_by_text(f"Materialized ({N_CELLS})")).to_be_visible()
+    expect(page.get_by_text(f"Materialized ({N_PARTITIONS})")).to_be_visible()
     expect(page.get_by_text(f"Missing ({len(PACKS)})")).to_be_visible()
     for key in BENCHMARKS:
         expect(dot(page, key)).to_have_attribute("style", GREEN)

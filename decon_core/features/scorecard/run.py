@@ -1,7 +1,7 @@
 """Run a scorecard: plant, scan with every chosen detector, compare, and write the results.
 
 The scan is that of the pipeline: records are saved without the held-out items, idf is frozen from
-them, and tiles become entries at the policy's thresholds.
+them, and scan results become entries at the policy's thresholds.
 """
 
 from __future__ import annotations

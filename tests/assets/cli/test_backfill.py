@@ -1,4 +1,4 @@
-"""Cells of the grid: what is missing is done, in few runs, and nothing twice."""
+"""Partitions of the grid: what is missing is done, in few runs, and nothing twice."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ from decon_assets.run_requests import RANGE_END, RANGE_START
 from decon_core.benchmarks.records import current_version
 from decon_core.config.load import load_config
 from decon_core.corpus.registration import list_packs
-from decon_core.scan.coverage import missing_tiles, scan_fingerprint
+from decon_core.scan.coverage import missing_scan_results, scan_fingerprint
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.drafts import remove
@@ -81,13 +81,13 @@ def test_a_backfill_that_the_ui_cuts_by_benchmark_reads_each_shard_once(indexed)
 
 def test_what_was_scanned_along_has_the_bytes_of_a_scan_of_its_own(indexed):
     press(indexed, "scan", ("harbor|web-0000", "harbor|web-0002"))
-    along = indexed.tiles()
+    along = indexed.scan_results()
     config = load_config(indexed.config_path)
-    remove(indexed.store.root / "tiles")
+    remove(indexed.store.root / "scan_results")
     for name in ("ledger", "harbor"):
         version = current_version(indexed.store, name)
         scan_packs(indexed.store, list_packs(indexed.store), [version], config.policy)
-    assert indexed.tiles() == along
+    assert indexed.scan_results() == along
 
 
 def test_a_benchmark_without_an_index_is_not_scanned_along(indexed):
@@ -98,10 +98,10 @@ def test_a_benchmark_without_an_index_is_not_scanned_along(indexed):
     assert result.success
     version = current_version(indexed.store, "orchard")
     scan = scan_fingerprint(indexed.store, load_config(indexed.config_path).policy)
-    assert len(missing_tiles(indexed.store, list_packs(indexed.store), [version], scan)) == 3
+    assert len(missing_scan_results(indexed.store, list_packs(indexed.store), [version], scan)) == 3
 
 
-def test_a_cell_that_fails_takes_no_other_with_it(indexed):
+def test_a_partition_that_fails_takes_no_other_with_it(indexed):
     path = indexed.folder / "corpus" / "s1.jsonl.gz"
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
@@ -114,8 +114,8 @@ def test_a_cell_that_fails_takes_no_other_with_it(indexed):
 
 def test_two_scans_at_once_read_no_shard_twice_and_leave_the_same_bytes(indexed):
     press(indexed, "scan", ("harbor|web-0000", "harbor|web-0002"))
-    alone = indexed.tiles()
-    remove(indexed.store.root / "tiles")
+    alone = indexed.scan_results()
+    remove(indexed.store.root / "scan_results")
     command = [sys.executable, "-c", _SCAN, str(indexed.config_path)]
     both = [
         subprocess.Popen([*command, *names], stdout=subprocess.PIPE, text=True)
@@ -123,7 +123,7 @@ def test_two_scans_at_once_read_no_shard_twice_and_leave_the_same_bytes(indexed)
     ]
     n_read = sum(int(one.communicate(timeout=600)[0]) for one in both)
     assert n_read == 3
-    assert indexed.tiles() == alone
+    assert indexed.scan_results() == alone
     assert not [*indexed.store.drafts.glob("*.lock")]
 
 
@@ -143,8 +143,8 @@ print(scan_packs(store, list_packs(store), versions, config.policy).n_shards_rea
 """
 
 
-def test_the_command_scans_what_is_missing_in_runs_of_so_many_cells(prepared, capsys):
-    assert main(["backfill", "--missing", "--cells-per-run", "2"]) == 0
+def test_the_command_scans_what_is_missing_in_runs_of_so_many_partitions(prepared, capsys):
+    assert main(["backfill", "--missing", "--partitions-per-run", "2"]) == 0
     assert "3 runs" in capsys.readouterr().out
     assert main(["backfill", "--missing"]) == 0
     assert "nothing is missing" in capsys.readouterr().out
@@ -158,11 +158,11 @@ def test_the_command_takes_patterns_and_leaves_the_rest_alone(at_home):
 
 def test_what_was_scanned_along_is_told_to_dagster_by_the_next_backfill(prepared, capsys):
     assert main(["backfill", "--benchmark", "harbor"]) == 0
-    n_tiles = len(prepared.tiles())
+    n_scan_results = len(prepared.scan_results())
     capsys.readouterr()
     assert main(["backfill", "--missing"]) == 0
     assert "read 0 shards" in capsys.readouterr().out
-    assert len(prepared.tiles()) == n_tiles
+    assert len(prepared.scan_results()) == n_scan_results
     with DagsterInstance.from_config(str(home_for(prepared.config_path))) as instance:
         assert len(scanned(instance)) == 6
 
@@ -171,7 +171,7 @@ def test_a_dry_run_says_what_there_is_to_read_and_changes_nothing(at_home, capsy
     before = sorted(path for path in at_home.folder.rglob("*") if ".dagster" not in str(path))
     assert main(["backfill", "--missing", "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert "6 cells in 3 packs" in said
+    assert "6 partitions in 3 packs" in said
     assert "3 shards to read once" in said
     assert "assumed: nothing was scanned yet" in said
     assert sorted(p for p in at_home.folder.rglob("*") if ".dagster" not in str(p)) == before
@@ -180,22 +180,22 @@ def test_a_dry_run_says_what_there_is_to_read_and_changes_nothing(at_home, capsy
     at_home.add_shard("s9")
     assert main(["backfill", "--missing", "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert "5 cells in 4 packs" in said  # 3 were scanned along, and are not told to Dagster yet
+    assert "5 partitions in 4 packs" in said  # 3 were scanned along, Dagster does not know them yet
     assert "1 shard to read once" in said
     assert "rate of the last scan" in said
     assert "not registered yet: 1 new shard" in said
 
 
-def test_a_dry_run_counts_cells_that_a_new_history_does_not_know(prepared, capsys, monkeypatch):
+def test_a_dry_run_counts_what_a_new_history_does_not_know(prepared, capsys, monkeypatch):
     backfilled(prepared)
     monkeypatch.setenv("DAGSTER_HOME", str(prepared.folder / "another"))
     capsys.readouterr()
-    assert main(["backfill", "--missing", "--dry-run", "--cells-per-run", "4"]) == 0
+    assert main(["backfill", "--missing", "--dry-run", "--partitions-per-run", "4"]) == 0
     said = capsys.readouterr().out
-    assert "6 cells in 3 packs, 2 runs" in said
+    assert "6 partitions in 3 packs, 2 runs" in said
     assert "0 shards to read once, 0.0 MB" in said
-    assert "events: 0 s at 13 ms per cell" in said
-    assert main(["backfill", "--missing", "--cells-per-run", "4"]) == 0
+    assert "events: 0 s at 13 ms per partition" in said
+    assert main(["backfill", "--missing", "--partitions-per-run", "4"]) == 0
     assert "2 runs" in capsys.readouterr().out
     assert main(["backfill", "--missing", "--dry-run"]) == 0
     assert "nothing is missing" in capsys.readouterr().out
@@ -206,7 +206,7 @@ def test_a_dry_run_counts_what_is_there_twice_as_read_once(prepared, capsys):
     shutil.copy(shard, shard.with_name("s9.jsonl.gz"))
     assert main(["backfill", "--missing", "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert "8 cells in 4 packs" in said
+    assert "8 partitions in 4 packs" in said
     assert "3 shards to read once" in said
     assert main(["backfill", "--missing"]) == 0
     assert "read 3 shards" in capsys.readouterr().out
@@ -272,5 +272,5 @@ def test_a_pipeline_says_which_run_was_refused_and_does_the_others(world):
     config = load_config(world.config_path)
     scan = scan_fingerprint(world.store, config.policy)
     versions = [current_version(world.store, name) for name in ("harbor", "ledger")]
-    lacking = missing_tiles(world.store, list_packs(world.store), versions, scan)
+    lacking = missing_scan_results(world.store, list_packs(world.store), versions, scan)
     assert [shard.name for _, shard, _ in lacking] == ["s9.jsonl.gz"]

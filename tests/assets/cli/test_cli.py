@@ -43,7 +43,7 @@ def test_a_run_prints_one_line_for_each_asset_with_counts_and_details_on_request
     told = [line for line in lines if line.endswith(" s)")]
     assert [line.partition(":")[0] for line in told] == assets
     assert told[0].startswith("records: 2 benchmarks, 10 items (")
-    assert "read 3 shards, wrote 6 tiles" in told[assets.index("scan")]
+    assert "read 3 shards, wrote 6 scan results" in told[assets.index("scan")]
     assert "1 mixture of 3 packs, 30 of 36 documents kept" in told[assets.index("mixture")]
     assert f"report: {at_home.store.report}" in lines
     assert f"page: {at_home.store.report_page}" in lines
@@ -220,7 +220,7 @@ def test_a_command_whose_reader_went_away_is_finished_all_the_same(at_home):
         process.stdout.readline()
         process.stdout.close()
     assert process.returncode == 0
-    assert len(list(at_home.store.root.glob("tiles/*/*/ledger.json"))) == 3
+    assert len(list(at_home.store.root.glob("scan_results/*/*/ledger.json"))) == 3
 
 
 def test_another_snapshot_in_the_configuration_is_never_called_complete(reported, capsys):

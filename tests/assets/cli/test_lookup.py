@@ -50,7 +50,7 @@ def test_items_are_found_where_they_are_and_only_possible_blocks_are_read(
     sketched, items_file, capsys
 ):
     world, _ = sketched
-    before = world.tiles()
+    before = world.scan_results()
     capsys.readouterr()
     assert main(["lookup", "--items", str(items_file), "--json"]) == 0
     found = found_in(capsys)
@@ -59,7 +59,7 @@ def test_items_are_found_where_they_are_and_only_possible_blocks_are_read(
     # Some n-grams of the items stand in the first, too few to nominate any of them.
     assert [one["shard"] for one in found["blocks"]] == ["s1.jsonl.gz", "s9.jsonl.gz"]
     assert (found["n_blocks"], found["n_items"], found["not_searched"]) == (4, 5, [])
-    assert world.tiles() == before
+    assert world.scan_results() == before
     assert not [*world.store.drafts.glob("*lookup*")]
 
 
@@ -130,13 +130,13 @@ def test_without_a_sketch_all_shards_are_scanned(at_home, capsys):
     at_home.write_benchmarks()
     at_home.add_shard("s9", leaks=items[1:3])
     at_home.start(until="scan")
-    tiles = at_home.tiles()
+    results = at_home.scan_results()
     capsys.readouterr()
     assert main(["lookup", items[1]["question"], "--json"]) == 0
     found = found_in(capsys)
     assert [one["shard"] for one in found["matches"]] == ["s9.jsonl.gz"]
     assert (found["blocks"], found["n_blocks"], found["not_searched"]) == ([], 0, [])
-    assert at_home.tiles() == tiles
+    assert at_home.scan_results() == results
 
 
 def test_without_a_registered_pack_there_is_nothing_to_look_up_in(at_home, capsys):

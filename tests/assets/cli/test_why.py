@@ -162,7 +162,7 @@ def test_a_removed_document_is_told_with_rule_item_places_and_inputs(ask, looked
     assert one["blends"][0]["n_texts"] == 0
 
 
-def test_the_runs_are_those_that_made_the_tile_and_the_mixture_not_later_ones(
+def test_the_runs_are_those_that_made_the_scan_result_and_the_mixture_not_later_ones(
     looked_at, ask_grown, grown
 ):
     (before,) = ask_grown("s1-1", "--config", str(looked_at.config_path))
@@ -178,8 +178,8 @@ def test_the_runs_are_those_that_made_the_tile_and_the_mixture_not_later_ones(
     assert run.asset_selection == {AssetKey("scan")}
 
 
-def test_a_tile_that_was_written_by_no_run_of_this_instance_has_none(told, at_home):
-    for path in at_home.store.root.rglob("tiles/*/joined/*/*.parquet"):
+def test_a_scan_result_that_was_written_by_no_run_of_this_instance_has_none(told, at_home):
+    for path in at_home.store.root.rglob("scan_results/*/joined/*/*.parquet"):
         os.utime(path, (0, 0))
     (one,) = told("s1-1")
     assert one["found"][0]["run"] == {
@@ -392,13 +392,13 @@ def test_no_text_is_shown_where_snippets_are_off(ask, looked_at, capsys):
 
 
 def test_what_is_not_scanned_or_not_built_is_said(told, at_home):
-    tile = next(at_home.store.root.glob("tiles/*/*/ledger.json")).parent
-    remove(tile)
+    result = next(at_home.store.root.glob("scan_results/*/*/ledger.json")).parent
+    remove(result)
     shard = next(
         shard.name
         for pack in list_packs(at_home.store)
         for shard in pack.shards
-        if shard.fingerprint == tile.name
+        if shard.fingerprint == result.name
     )
     remove(at_home.store.mixture_manifests("open"))
     (one,) = told(f"{shard}:1", "--mixture", "open")

@@ -72,23 +72,23 @@ def test_beside_a_first_run_every_reading_command_says_so_and_ends_with_1(beside
             told.append((command, code, "".join(capsys.readouterr())))
         return told
 
-    # While records are made there is no snapshot, index, tile, mixture or report yet.
+    # While records are made there is no snapshot, index, scan result, mixture or report yet.
     for command, code, said in beside("harbor: 5 items", call, until="records"):
         assert code == 1, (command, said)
-        run = rf"a run is active: `records` {SINCE}; 0 of 6 cells scanned"
+        run = rf"a run is active: `records` {SINCE}; 0 of 6 partitions scanned"
         assert re.search(run, said), (command, said)
         assert "materialize" not in said, command
         assert "decon-assets run" not in said, command
 
 
-def test_beside_a_later_stage_the_cells_that_are_done_are_counted(beside, capsys):
+def test_beside_a_later_stage_the_partitions_that_are_done_are_counted(beside, capsys):
     def call():
         codes = [main(["status"]), main(["report"])]
         return codes, "".join(capsys.readouterr())
 
     codes, said = beside("decontaminated", call, until="mixture")
     assert codes == [1, 1]
-    told = rf"a run is active: `mixture` {SINCE}; 6 of 6 cells scanned"
+    told = rf"a run is active: `mixture` {SINCE}; 6 of 6 partitions scanned"
     assert len(re.findall(told, said)) == 2
 
 

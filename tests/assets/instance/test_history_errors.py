@@ -80,7 +80,7 @@ def test_the_first_error_of_a_chain_is_the_reason_and_bugs_are_not_hidden(tmp_pa
             then.__context__ = first
         return plain_error(errors[-1], tmp_path)
 
-    disk, bug = OSError(28, "full", "tile"), ValueError("a bug")
+    disk, bug = OSError(28, "full", "file"), ValueError("a bug")
     assert chain(disk, RuntimeError("step"), sqlite3.OperationalError("disk I/O error")) is disk
     assert chain(bug, RuntimeError("step")) is None
     assert chain(sqlite3.ProgrammingError("a bug")) is None

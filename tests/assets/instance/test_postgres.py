@@ -95,8 +95,8 @@ def in_postgres(world, postgres, tmp_path_factory, monkeypatch):
     return world
 
 
-def scanned_cells(instance: DagsterInstance) -> set[str]:
-    """The cells of the grid that Dagster knows as scanned."""
+def scanned_partitions(instance: DagsterInstance) -> set[str]:
+    """The partitions of the grid that Dagster knows as scanned."""
     return set(instance.get_materialized_partitions(AssetKey("scan")))
 
 
@@ -104,24 +104,24 @@ def scanned_cells(instance: DagsterInstance) -> set[str]:
 def test_run_and_backfill_do_the_same_with_postgres_as_with_sqlite(in_postgres, capsys):
     world = in_postgres
     assert main(["run"]) == 0
-    before = world.tiles()
+    before = world.scan_results()
     assert main(["backfill", "--missing"]) == 0
     assert main(["status"]) == 0
-    assert world.tiles() == before
+    assert world.scan_results() == before
     world.add_benchmark("orchard")
     assert main(["backfill", "--benchmark", "orchard"]) == 0
     said = capsys.readouterr().out
     assert "nothing is missing" in said
     assert "secret" not in said
     with DagsterInstance.get() as instance:
-        cells = scanned_cells(instance)
-    assert len(cells) == 9
+        partitions = scanned_partitions(instance)
+    assert len(partitions) == 9
 
     # The world's own history is in SQLite.
-    tiles = world.tiles()
+    results = world.scan_results()
     shutil.rmtree(world.store.root)
     world.run(until="scan")
-    assert (world.tiles(), scanned_cells(world.instance)) == (tiles, cells)
+    assert (world.scan_results(), scanned_partitions(world.instance)) == (results, partitions)
 
 
 @only_in_long_runs("run and backfill use the same storage")
@@ -133,9 +133,9 @@ def test_the_sensor_brings_a_new_benchmarks_column_with_postgres(in_postgres):
         assert stages[-1] == ["scan"]
         in_postgres.add_benchmark("orchard")
         asked = [daemon.tick() for _ in range(5)]
-        cells = set(instance.get_materialized_partitions(AssetKey("scan")))
+        partitions = set(instance.get_materialized_partitions(AssetKey("scan")))
     assert asked[1:] == [["inventory"], ["records"], ["index"], ["scan"]]
-    assert {key.split("|")[0] for key in cells} == {"harbor", "ledger", "orchard"}
+    assert {key.split("|")[0] for key in partitions} == {"harbor", "ledger", "orchard"}
 
 
 def test_the_settings_for_postgres_in_deploy_differ_only_in_the_storage(tmp_path):

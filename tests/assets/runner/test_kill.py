@@ -54,14 +54,14 @@ def grid(empty_world):
         world.add_shard(f"s{number:02}", leaks=[items[number % 3][number % 5]], n_documents=40)
     world.snapshot = ["harbor", "ledger", "orchard"]
     world.start(until="scan")
-    undisturbed = tiles_below(world.folder)
+    undisturbed = scan_results_below(world.folder)
     shutil.rmtree(world.store.root)
     return world, undisturbed
 
 
-def tiles_below(folder: Path) -> dict[str, bytes]:
+def scan_results_below(folder: Path) -> dict[str, bytes]:
     """What scans made. Locks, and drafts of those who were killed, begin with a dot."""
-    root = folder / ".decon" / "tiles"
+    root = folder / ".decon" / "scan_results"
     return {
         str(path.relative_to(root)): path.read_bytes()
         for path in sorted(root.rglob("*"))
@@ -83,7 +83,7 @@ def start(world, *arguments: str, home: Path, log: IO[str] | None = None) -> sub
 def ledgers(world) -> dict[Path, int]:
     """Shards that were finished, and when they were."""
     found = {}
-    for path in (world.store.root / "tiles").glob("*/*/ledger.json"):
+    for path in (world.store.root / "scan_results").glob("*/*/ledger.json"):
         with suppress(FileNotFoundError):
             found[path] = path.stat().st_mtime_ns
     return found
@@ -132,7 +132,7 @@ def test_killed_at_random_moments_and_begun_again_it_comes_to_the_same_bytes(gri
     last = start(world, "backfill", "--missing", home=home)
     said, _ = last.communicate()
     assert last.returncode == 0, said
-    assert tiles_below(world.folder) == undisturbed
+    assert scan_results_below(world.folder) == undisturbed
     now = ledgers(world)
     assert {path: now[path] for path in finished} == finished
 
@@ -173,7 +173,8 @@ def test_a_daemon_killed_in_a_backfill_of_the_ui_is_taken_over_by_the_next(grid,
         DagsterInstance.from_config(str(home)) as instance,
         (tmp_path / "daemon.log").open("w") as log,
     ):
-        Pipeline(world.config_path, instance, lambda _: None).scan(lambda _: {}, most_cells=1000)
+        pipeline = Pipeline(world.config_path, instance, lambda _: None)
+        pipeline.scan(lambda _: {}, most_partitions=1000)
         for number in range(N_DAEMON_KILLS):
             ask_for_the_grid(world, instance)
             more = rng.randint(1, 2 * N_SHARDS // (N_DAEMON_KILLS + 1))
@@ -201,7 +202,7 @@ def test_a_daemon_killed_in_a_backfill_of_the_ui_is_taken_over_by_the_next(grid,
             os.killpg(daemon.pid, signal.SIGKILL)
         daemon.wait()
         assert has_ended_well(instance), log.name
-    assert tiles_below(world.folder) == undisturbed
+    assert scan_results_below(world.folder) == undisturbed
     now = ledgers(world)
     assert {path: now[path] for path in finished} == finished
 
@@ -219,6 +220,6 @@ def test_two_backfills_at_once_read_no_shard_twice_and_make_the_same_bytes(grid,
     ]
     said = [process.communicate()[0] for process in both]
     assert [process.returncode for process in both] == [0, 0], said
-    assert tiles_below(world.folder) == undisturbed
+    assert scan_results_below(world.folder) == undisturbed
     n_read = [sum(map(int, re.findall(r"read (\d+) shards?, wrote", text))) for text in said]
     assert sum(n_read) == N_SHARDS

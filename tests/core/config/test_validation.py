@@ -178,7 +178,7 @@ def test_a_policy_value_out_of_range_is_refused(settings, said):
         Policy.from_mapping(settings)
 
 
-def test_only_scan_settings_snapshot_and_tokenizer_move_the_tiles():
+def test_only_scan_settings_snapshot_and_tokenizer_move_the_scan_results():
     def scan(snapshot="s", tokenizer="t", **settings):
         policy = Policy.from_mapping(settings)
         return policy.scan_fingerprint(tokenizer=tokenizer, snapshot=snapshot)
@@ -195,7 +195,7 @@ def test_only_scan_settings_snapshot_and_tokenizer_move_the_tiles():
     assert len(different) == 6
 
 
-def test_a_setting_of_a_detector_moves_the_tiles_only_where_the_detector_is_chosen():
+def test_a_setting_of_a_detector_moves_the_scan_results_only_where_the_detector_is_chosen():
     def scan(*detectors, **settings):
         policy = Policy(detectors=detectors, **settings)
         return policy.scan_fingerprint(tokenizer="t", snapshot="s")
@@ -345,7 +345,7 @@ def test_the_reference_preset_is_the_published_rule():
 
 
 @pytest.mark.parametrize("name", ["normalize_unicode", "strip_markup"])
-def test_how_text_is_normalized_names_index_and_tiles(name):
+def test_how_text_is_normalized_names_index_and_scan_results(name):
     one, other = Policy(), Policy(**{name: False})
     named = {"tokenizer": "t", "snapshot": "s"}
     assert one.index_fingerprint(**named) != other.index_fingerprint(**named)

@@ -113,7 +113,7 @@ def test_a_pack_that_lost_a_member_goes_and_its_number_is_not_used_again(tmp_pat
     assert Pack.from_json(json.loads(json.dumps(second[0].to_json()))) == second[0]
 
 
-def test_a_renamed_shard_keeps_its_place_in_its_pack_and_its_tiles(tmp_path):
+def test_a_renamed_shard_keeps_its_place_in_its_pack_and_its_scan_results(tmp_path):
     first, _ = plan_packs(TEXT, shards(tmp_path, "a", "b", "c"), existing=[], packing=TWO)
     (tmp_path / "a.jsonl").rename(tmp_path / "z.jsonl")
     second, gone = plan_packs(TEXT, shards(tmp_path, "d"), existing=first, packing=TWO)

@@ -35,7 +35,7 @@ def test_a_grid_that_is_too_large_is_told_with_the_pack_size_that_makes_it_small
     if per_pack is None:
         assert said is None
         return
-    assert f"{n_packs} packs by 100 benchmarks are {n_packs * 100:,} cells" in said
+    assert f"{n_packs} packs by 100 benchmarks are {n_packs * 100:,} partitions" in said
     assert f"corpus.pack_shards = {per_pack} would make them" in said
     assert -(-n_packs * n_shards // per_pack) * 100 <= 10_000
     assert -(-n_packs * n_shards // (per_pack - 1)) * 100 > 10_000

@@ -24,11 +24,11 @@ from decon_core.index.parts import build_part, index_fingerprint
 from decon_core.index.term_weights import freeze
 from decon_core.library.scan import pack_of
 from decon_core.scan.coverage import scan_fingerprint
+from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import scan_packs
-from decon_core.scan.tiles import Tiles
 from decon_core.schemas import GRAM_COUNTS, RECORDS
 from decon_core.storage.store import Store
-from tests.tile_files import counts_path
+from tests.scan_result_files import counts_path
 
 TEMPLATE = "please read the following passage carefully and then answer the question below it"
 ITEMS = [
@@ -88,7 +88,7 @@ class World:
         for shard in self.pack.shards:
             path = counts_path(self.store, self.scan, shard.fingerprint, version.fingerprint)
             number = (
-                Tiles(self.store, self.scan)
+                ScanResults(self.store, self.scan)
                 .folder(shard.fingerprint, version.fingerprint)
                 .positions[shard.fingerprint]
             )
@@ -111,7 +111,7 @@ class World:
     def matches(self):
         (version, *_) = self.versions
         shards = [shard.fingerprint for shard in self.pack.shards]
-        return Tiles(self.store, self.scan).matches(shards, version.fingerprint)
+        return ScanResults(self.store, self.scan).matches(shards, version.fingerprint)
 
     def without(self, places):
         return without_common(

@@ -14,7 +14,7 @@ PAIRS = [f"{number:016x}" for number in range(4)]
 
 
 def match(**values):
-    """A row of a tile: a whole question of 60 tokens, of a record whose answer was not found."""
+    """A row of a scan result: a whole question of 60 tokens, whose answer was not found."""
     filler = {"string": "x", "int64": 0, "double": 0.0}
     row = {field.name: None if field.nullable else filler[str(field.type)] for field in MATCHES}
     row |= {"detector": "decon", "question_overlap": 1.0, "answer_overlap": 0.0, "base_score": 0.75}

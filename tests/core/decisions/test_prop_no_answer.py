@@ -1,4 +1,4 @@
-"""No answer: the oracle, the kernel and the columns of tiles call the same matches so."""
+"""No answer: the oracle, the kernel and the columns of scan results call the same matches so."""
 
 import dataclasses
 
@@ -33,8 +33,8 @@ SAMPLINGS: st.SearchStrategy[Sampling] = st.sampled_from(["exhaustive", "referen
 World = tuple[list[Entry], Tokens]
 
 
-def tile(matches: list[Match], known: list[Entry]) -> pa.Table:
-    """These matches as a tile keeps them."""
+def scan_result(matches: list[Match], known: list[Entry]) -> pa.Table:
+    """These matches as a scan result keeps them."""
     filler = {"string": "", "int64": 0, "double": 0.0}
     row = {field.name: None if field.nullable else filler[str(field.type)] for field in MATCHES}
     return pa.Table.from_pylist(
@@ -60,7 +60,7 @@ def columns(match: Match, one: Entry) -> dict[str, object]:
 
 @SLOW
 @given(worlds(), policies(), SAMPLINGS, st.floats(0.1, 1.0))
-def test_the_columns_of_a_tile_decide_as_the_oracle_does(
+def test_the_columns_of_a_scan_result_decide_as_the_oracle_does(
     world: World, policy: Policy, sampling: Sampling, share: float
 ) -> None:
     known, document = world
@@ -69,7 +69,7 @@ def test_the_columns_of_a_tile_decide_as_the_oracle_does(
     threshold = min(1.0, floor + share * (1.0 - floor))
     higher = dataclasses.replace(lower, contamination_score_threshold=threshold)
     kept = detect(document, build_index(known, lower))
-    judged = judge(tile(kept, known), higher)
+    judged = judge(scan_result(kept, known), higher)
     called = [
         dataclasses.replace(match, score=score, is_no_answer=bool(without_answer))
         for match, score, is_leak, without_answer, *_ in zip(kept, *judged, strict=True)
@@ -112,7 +112,7 @@ def test_a_whole_question_without_its_answer_is_found_whatever_its_length(
     assert (match.question_overlap, match.is_no_answer) == (1.0, match.score < 0.6)
     without = dataclasses.replace(policy, keep_no_answer=False)
     assert bool(found(document, one, policy=without)) == (match.score >= 0.6)
-    assert judge(tile([match], [one]), Policy()).is_no_answer.tolist() == [True]
+    assert judge(scan_result([match], [one]), Policy()).is_no_answer.tolist() == [True]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_what_is_no_answer(
     assert is_no_answer(one, question, passage, policy) is expected
     base = base_score(one, question, 0.0, passage.overlap, policy)
     match = Match(0, 0, 0, 1, question, NOT_FOUND, passage, base, base)
-    judged = judge(tile([match], [one]), policy)
+    judged = judge(scan_result([match], [one]), policy)
     assert judged.is_no_answer[0] == (expected and not judged.is_leak[0])
 
 

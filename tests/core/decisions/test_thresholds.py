@@ -131,7 +131,7 @@ def test_kinds_have_no_effect_without_the_detector_that_names_them():
     assert [*without_effect(replace(policy, detectors=("aligned", "decon")))] == []
 
 
-def test_no_tile_depends_on_them():
+def test_no_scan_result_depends_on_them():
     plain, own = Policy(), policy_of("[benchmark.gsm8k]\ncontamination_score_threshold = 0.7")
     names = [one.scan_fingerprint(tokenizer="t", snapshot="s") for one in (plain, own)]
     assert names[0] == names[1]
@@ -244,7 +244,7 @@ def test_mixtures_and_clean_benchmarks_of_a_benchmark_are_built_anew_and_no_othe
     a, b = builder.versions
     assert [one.counts["n_items_left"] for one in build_clean_benchmarks(builder, [a, b])] == [0, 0]
     scan = builder.reader.scan
-    assert place.bench.store.tiles(scan).is_dir()
+    assert place.bench.store.scan_results(scan).is_dir()
     with_own(place)
     builder = place.builder(CLEAN, of_b)
     assert builder.reader.scan == scan

@@ -203,7 +203,7 @@ def test_a_judgement_clears_what_is_no_leak_by_its_score_and_nothing_else():
 
 
 def match(**values):
-    """A row of a tile; what decides it is given."""
+    """A row of a scan result; what decides it is given."""
     filler = {"string": "x", "int64": 0, "double": 0.0}
     row = {field.name: None if field.nullable else filler[str(field.type)] for field in MATCHES}
     # Short texts would have to be found whole.

@@ -32,8 +32,8 @@ from decon_core.detectors.ratcliff import _BlockMatcher
 from decon_core.index.parts import build_part
 from decon_core.index.term_weights import freeze
 from decon_core.scan.coverage import scan_fingerprint
+from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import scan_packs
-from decon_core.scan.tiles import Tiles
 from decon_core.schemas import RECORDS
 from decon_core.storage.store import Store
 from decon_core.text.canonical import WHITE_SPACE
@@ -244,14 +244,14 @@ class Scene:
         versions = [self.versions[name] for name in names]
         scan_packs(self.store, [self.pack], versions, self.world.policy, workers=workers)
 
-    def tile(self, shard: int, name: str) -> pa.Table:
-        tiles = Tiles(self.store, scan_fingerprint(self.store, self.world.policy))
+    def scan_result(self, shard: int, name: str) -> pa.Table:
+        results = ScanResults(self.store, scan_fingerprint(self.store, self.world.policy))
         shards = [self.pack.shards[shard].fingerprint]
-        return tiles.matches(shards, self.versions[name].fingerprint)
+        return results.matches(shards, self.versions[name].fingerprint)
 
-    def tiles(self) -> dict[tuple[int, str], pa.Table]:
+    def scan_results(self) -> dict[tuple[int, str], pa.Table]:
         return {
-            (shard, name): self.tile(shard, name)
+            (shard, name): self.scan_result(shard, name)
             for shard in range(len(self.pack.shards))
             for name in self.versions
         }
@@ -640,18 +640,18 @@ def oracle_of(scene: Scene, name: str, tokenizer: Tokenizer) -> Oracle:
 
 
 def check(world: World) -> None:
-    """Every tile is what the oracle says, in the order of detectors, documents and records."""
+    """Scan results are what the oracle says, in the order of detectors, documents and records."""
     tokenizer = load_tokenizer(world.policy.tokenizer_str)
     with tempfile.TemporaryDirectory() as name:
         scene = staged(world, Path(name))
         scene.scan([*scene.versions])
-        tiles = scene.tiles()
-        for (shard, benchmark), tile in tiles.items():
+        results = scene.scan_results()
+        for (shard, benchmark), result in results.items():
             texts = scene.texts(shard)
             records = load_records(scene.store, scene.versions[benchmark]).to_pylist()
             oracle = oracle_of(scene, benchmark, tokenizer)
             expected = shared([*oracle.rows(texts, records)], records)
-            found = tile.to_pylist()
+            found = result.to_pylist()
             for row in found:
                 check_characters(row, texts[row["row"]], world.policy)
             assert [seen(row) for row in found] == [seen(row) for row in expected]
@@ -708,19 +708,19 @@ def check_characters(row: Row, text: str, policy: Policy) -> None:
 
 @SLOW
 @given(worlds("cl100k"))
-def test_tiles_of_a_vocabulary_of_bytes_equal_the_oracle(world: World) -> None:
+def test_scan_results_of_a_vocabulary_of_bytes_equal_the_oracle(world: World) -> None:
     check(world)
 
 
 @LESS
 @given(worlds("words"))
-def test_tiles_of_words_equal_the_oracle(world: World) -> None:
+def test_scan_results_of_words_equal_the_oracle(world: World) -> None:
     check(world)
 
 
 @LESS
 @given(worlds(""))
-def test_tiles_of_a_tokenizer_file_over_bytes_equal_the_oracle(world: World) -> None:
+def test_scan_results_of_a_tokenizer_file_over_bytes_equal_the_oracle(world: World) -> None:
     file, _ = tokenizer_files()
     assert load_tokenizer(file).is_lossless()
     check(
@@ -733,7 +733,7 @@ def test_tiles_of_a_tokenizer_file_over_bytes_equal_the_oracle(world: World) -> 
 
 @LESS
 @given(worlds(""))
-def test_tiles_of_a_tokenizer_file_that_loses_characters_equal_the_oracle(world: World) -> None:
+def test_scan_results_of_a_file_that_loses_characters_equal_the_oracle(world: World) -> None:
     _, file = tokenizer_files()
     assert not load_tokenizer(file).is_lossless()
     check(
@@ -746,7 +746,7 @@ def test_tiles_of_a_tokenizer_file_that_loses_characters_equal_the_oracle(world:
 
 @LESS
 @given(worlds("cl100k"))
-def test_a_benchmark_has_the_same_tiles_alone_and_in_company(world: World) -> None:
+def test_a_benchmark_has_the_same_scan_results_alone_and_in_company(world: World) -> None:
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         together, alone = staged(world, Path(first)), staged(world, Path(second))
         together.scan([*together.versions], workers=2)
@@ -754,12 +754,12 @@ def test_a_benchmark_has_the_same_tiles_alone_and_in_company(world: World) -> No
             alone.scan([name])
         for shard in range(len(together.pack.shards)):
             for name in together.versions:
-                assert together.tile(shard, name) == alone.tile(shard, name)
+                assert together.scan_result(shard, name) == alone.scan_result(shard, name)
 
 
 @LESS
 @given(worlds("cl100k"), st.sampled_from([1, 200, 1000]))
-def test_blocks_leave_no_trace_in_tiles(world: World, block_bytes: int) -> None:
+def test_blocks_leave_no_trace_in_scan_results(world: World, block_bytes: int) -> None:
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         whole, cut_up = staged(world, Path(first)), staged(world, Path(second))
         whole.scan([*whole.versions])
@@ -771,7 +771,7 @@ def test_blocks_leave_no_trace_in_tiles(world: World, block_bytes: int) -> None:
             read_blocks.__kwdefaults__["block_bytes"] = before
         for shard in range(len(whole.pack.shards)):
             for name in whole.versions:
-                assert whole.tile(shard, name) == cut_up.tile(shard, name)
+                assert whole.scan_result(shard, name) == cut_up.scan_result(shard, name)
 
 
 def tokens(least: int, letters: int, most: int) -> st.SearchStrategy[list[int]]:

@@ -126,7 +126,7 @@ def fingerprint(policy):
 
 
 @pytest.mark.usefixtures("first_sentence")
-def test_its_settings_are_validated_and_do_not_change_other_tiles():
+def test_its_settings_are_validated_and_do_not_change_other_scan_results():
     with pytest.raises(ConfigError, match=r"(?i)did you mean 'first_sentence_floor'"):
         Policy.from_mapping({"first_sentence_flor": 1})
     with pytest.raises(ConfigError, match=r"first_sentence_floor: found 0\.2; expected above 0"):

@@ -16,8 +16,8 @@ from decon_core.config.policy import Policy
 from decon_core.decisions.decide import decide
 from decon_core.index.record_texts import NAMES, Pool, followed, gather, last_sentence
 from decon_core.index.term_weights import freeze
+from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import scan_packs
-from decon_core.scan.tiles import Tiles
 from decon_core.schemas import RECORDS
 from decon_core.text.tokenizers import load_tokenizer
 from tests.oracle import other_detectors as reference_detectors
@@ -140,7 +140,7 @@ def test_by_the_whole_prompt_a_short_question_is_found_by_its_choices(bench):
         pack = bench.pack({"a.jsonl": [document, "An unrelated text about a planet and its ring."]})
         scan_packs(bench.store, [pack], [version], bench.policy)
         shards = [pack.shards[0].fingerprint]
-        matches = Tiles(bench.store, bench.scan).matches(shards, version.fingerprint)
+        matches = ScanResults(bench.store, bench.scan).matches(shards, version.fingerprint)
         found[prompt] = [
             (entry["row"], entry["record"], entry["searched_text"], entry["is_contaminated"])
             for entry in decide(matches, bench.policy).to_pylist()
@@ -166,8 +166,8 @@ COMMON = "Which of the following statements is true of all of them?"
 
 def rows_of(bench, pack, versions):
     scan_packs(bench.store, [pack], versions, bench.policy)
-    tiles, shards = Tiles(bench.store, bench.scan), [pack.shards[0].fingerprint]
-    return [tiles.matches(shards, version.fingerprint) for version in versions]
+    results, shards = ScanResults(bench.store, bench.scan), [pack.shards[0].fingerprint]
+    return [results.matches(shards, version.fingerprint) for version in versions]
 
 
 def questions(make_words, name, n):
@@ -197,8 +197,8 @@ def test_a_weight_does_not_depend_on_what_else_is_scanned(bench, make_words, fro
     one, two = bench.prepare(both, frozen=frozen)
     pack = bench.pack({"a.jsonl": [text for text, _, _ in both["two"]]})
     together = rows_of(bench, pack, [one, two])
-    for tile in bench.store.root.rglob("tiles/**/*.parquet"):
-        tile.unlink()
+    for result in bench.store.root.rglob("scan_results/**/*.parquet"):
+        result.unlink()
     assert [*rows_of(bench, pack, [one]), *rows_of(bench, pack, [two])] == together
 
 

@@ -34,7 +34,7 @@ from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
 from tests.core.conftest import DECON
 from tests.core.places import CLEAN, CONTROL, Place, build_mixture, faults_in, line_of, manifest_of
-from tests.tile_files import tile_path
+from tests.scan_result_files import scan_result_path
 from tests.uncompiled import fewer
 
 
@@ -630,7 +630,7 @@ def test_a_control_looks_at_all_of_its_source_once_however_many_packs_that_has(
     gone, asked = place.packs[0], place.packs[5]
     bench = place.bench
     of_gone = bench.scan, gone.shards[0].fingerprint, place.versions[0].fingerprint
-    tile_path(bench.store, *of_gone).unlink()
+    scan_result_path(bench.store, *of_gone).unlink()
     remove(bench.store.mixture(CONTROL.name, asked.name))
     with pytest.raises(MissingError, match=r"web0-0000.*not scanned against a"):
         place.build(CONTROL, asked)

@@ -73,7 +73,7 @@ def test_untouched_documents_keep_their_bytes_and_the_manifest_accounts_for_all(
     assert faults_in(bench.store.mixture("decontaminated", pack.name)) == []
 
 
-def test_a_mixture_is_not_built_while_a_cell_was_not_scanned(leaky, make_words):
+def test_a_mixture_is_not_built_while_a_scan_result_is_missing(leaky, make_words):
     bench, versions, pack = scanned(leaky)
     late = bench.save("late", [(make_words("r", 30), None, None)])
     with pytest.raises(MissingError, match=r"a\.jsonl.*not scanned against late"):
@@ -82,7 +82,7 @@ def test_a_mixture_is_not_built_while_a_cell_was_not_scanned(leaky, make_words):
         build(bench, pack, [])
 
 
-def test_a_report_lists_the_cells_that_were_not_scanned(leaky, make_words):
+def test_a_report_lists_what_was_not_scanned(leaky, make_words):
     bench, versions, pack = scanned(leaky)
     late = bench.save("late", [(make_words("r", 30), None, None)])
     bench.index([late], current_snapshot(bench.store, bench.policy))

@@ -18,7 +18,7 @@ from decon_core.mixtures.verify import verify
 from decon_core.report.build import is_current
 from tests.core.conftest import DECON
 from tests.core.places import CLEAN, CONTROL, Place, report_of
-from tests.tile_files import tile_rows
+from tests.scan_result_files import scan_result_rows
 
 # Of one item alone every n-gram would be in all there is, and weigh nothing.
 OTHER = (" ".join(f"other{n}" for n in range(60)), None, None)
@@ -45,11 +45,11 @@ def leaky(bench, make_words):
     return place.scan()
 
 
-def tile(place, pack):
+def rows_of(place, pack):
     (shard,) = pack.shards
     (version,) = place.versions
     names = place.bench.scan, shard.fingerprint, version.fingerprint
-    return tile_rows(place.bench.store, *names)
+    return scan_result_rows(place.bench.store, *names)
 
 
 def saying(said, **settings):
@@ -61,7 +61,7 @@ def saying(said, **settings):
 
 
 def pair_in(place, row, pack=0):
-    return next(one["pair"] for one in tile(place, place.packs[pack]) if one["row"] == row)
+    return next(one["pair"] for one in rows_of(place, place.packs[pack]) if one["row"] == row)
 
 
 def ids(place, mixture=CLEAN, pack=0):
@@ -96,7 +96,7 @@ def test_every_rule_says_what_it_found_wherever_it_stands(bench, make_words, det
     place.put({"s.jsonl": rows})
     place.scan()
     pairs = [
-        {one["pair"] for one in tile(place, place.packs[0]) if one["row"] == n} for n in range(3)
+        {one["pair"] for one in rows_of(place, place.packs[0]) if one["row"] == n} for n in range(3)
     ]
     assert pairs[0] == pairs[2]
     assert pairs[0]

@@ -41,7 +41,7 @@ def scanned(bench, make_words):
 
 def matches_of(scanned, row):
     reader, version, shard, _ = scanned
-    found = reader.tiles.matches([shard.fingerprint], version.fingerprint).to_pylist()
+    found = reader.scan_results.matches([shard.fingerprint], version.fingerprint).to_pylist()
     return {(one["detector"], one["record"]): one for one in found if one["row"] == row}
 
 

@@ -1,4 +1,4 @@
-"""Answers from the sketch: the tiles of a full scan, from a fraction of its reading."""
+"""Answers from the sketch: the scan results of a full scan, from a fraction of its reading."""
 
 import os
 import random
@@ -24,13 +24,13 @@ from decon_core.index.joined_index import open_search
 from decon_core.index.parts import index_fingerprint
 from decon_core.scan import blocks as scan_blocks_module
 from decon_core.scan.answers import answer, why_unbounded
-from decon_core.scan.coverage import missing_tiles, uncounted
+from decon_core.scan.coverage import missing_scan_results, uncounted
+from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import scan_packs
-from decon_core.scan.tiles import Tiles
 from decon_core.text.tokenizers import load_tokenizer
 from tests.oracle.decon import tokenize
 from tests.oracle.sketch import has_run, may_match, ngrams_of_block
-from tests.tile_files import tile_rows
+from tests.scan_result_files import scan_result_rows
 
 SKETCH = Sketch(bits=5)
 
@@ -96,7 +96,7 @@ def files(bench, pack, version):
     names = [(bench.scan, shard.fingerprint) for shard in pack.shards]
     return [
         (
-            tile_rows(bench.store, *one, version.fingerprint),
+            scan_result_rows(bench.store, *one, version.fingerprint),
             bench.store.ledger(*one).read_bytes(),
             bench.store.documents(*one).read_bytes(),
         )
@@ -107,7 +107,7 @@ def files(bench, pack, version):
 def scan_fully(bench, pack, versions):
     scan_packs(bench.store, [pack], versions, bench.policy)
     found = [files(bench, pack, version) for version in versions]
-    shutil.rmtree(bench.store.root / "tiles")
+    shutil.rmtree(bench.store.root / "scan_results")
     return found
 
 
@@ -134,7 +134,7 @@ POLICIES = {
 
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_answered_tiles_are_those_of_a_full_scan(bench, make_words, small_parts, name, seed):
+def test_answered_scan_results_are_those_of_a_full_scan(bench, make_words, small_parts, name, seed):
     bench.policy = Policy.from_mapping({"tokenizer_str": "words", **POLICIES[name]})
     (first, later), pack = make_world(bench, make_words, share=0.15, seed=seed)
     (expected,) = scan_fully(bench, pack, [later])
@@ -224,7 +224,7 @@ def test_a_sketch_does_not_depend_on_the_number_of_threads(bench, make_words, sm
         folder = bench.store.root / "sketch"
         made.append({p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file()})
         shutil.rmtree(folder)
-        shutil.rmtree(bench.store.root / "tiles")
+        shutil.rmtree(bench.store.root / "scan_results")
     assert made[0] == made[1]
 
 
@@ -234,7 +234,7 @@ def test_the_record_of_an_answer_names_the_blocks_that_were_read(bench, make_wor
     summary = scan_packs(bench.store, [pack], [later], bench.policy, sketch=SKETCH)
     n_read = n_blocks = 0
     for shard in pack.shards:
-        record = Tiles(bench.store, bench.scan).answer(shard.fingerprint, later.fingerprint)
+        record = ScanResults(bench.store, bench.scan).answer(shard.fingerprint, later.fingerprint)
         assert record["n_blocks"] == len(
             open_blocks(bench.store, fingerprint(bench), shard.fingerprint)
         )
@@ -249,11 +249,11 @@ def test_common_ngrams_need_counts_and_so_a_full_scan(bench, make_words, small_p
     (first, later), pack = make_world(bench, make_words, share=0.1)
     sketch(bench, pack, [first])
     scan_packs(bench.store, [pack], [later], bench.policy, sketch=SKETCH)
-    assert not missing_tiles(bench.store, [pack], [later], bench.scan)
+    assert not missing_scan_results(bench.store, [pack], [later], bench.scan)
     bench.policy = replace(bench.policy, leave_out_common=True)
     assert "leave_out_common" in why_unbounded(bench.policy)
     before = files(bench, pack, later)
-    assert missing_tiles(bench.store, [pack], [later], bench.scan, needs_counts=True)
+    assert missing_scan_results(bench.store, [pack], [later], bench.scan, needs_counts=True)
     summary = scan_packs(bench.store, [pack], [later], bench.policy, sketch=SKETCH)
     assert summary.n_shards_read == 3
     assert files(bench, pack, later) == before
@@ -325,7 +325,7 @@ def test_a_block_with_another_text_is_refused(bench, make_words, small_parts):
     with pytest.raises(CorpusError, match="different content") as caught:
         scan_packs(bench.store, [pack], [later], bench.policy, sketch=SKETCH)
     assert caught.value.problems
-    assert missing_tiles(bench.store, [pack], [later], bench.scan)
+    assert missing_scan_results(bench.store, [pack], [later], bench.scan)
 
 
 def test_a_scan_that_fails_leaves_no_sketch(bench, make_words, small_parts, monkeypatch):
@@ -334,7 +334,7 @@ def test_a_scan_that_fails_leaves_no_sketch(bench, make_words, small_parts, monk
     def fail(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr("decon_core.scan.shard_tiles._gram_counts", fail)
+    monkeypatch.setattr("decon_core.scan.shard_results._gram_counts", fail)
     with pytest.raises(OSError, match="no space"):
         scan_packs(bench.store, [pack], [first], bench.policy, sketch=SKETCH)
     assert not any(
@@ -357,5 +357,5 @@ def test_shards_without_a_sketch_are_read_for_it(bench, make_words, small_parts)
     )
     assert summary.n_shards_read == 3
     assert files(bench, pack, first) == before
-    assert not missing_tiles(bench.store, [pack], [first, later], bench.scan)
+    assert not missing_scan_results(bench.store, [pack], [first, later], bench.scan)
     assert build_pack_sketch(bench.store, fingerprint(bench), pack)

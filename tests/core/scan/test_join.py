@@ -1,4 +1,4 @@
-"""Tiles of a pack in one file per benchmark: the same bytes however they came about."""
+"""Scan results of a pack in one file per benchmark: the same bytes however they came about."""
 
 import random
 import shutil
@@ -9,10 +9,10 @@ from decon_core.corpus.packs import Pack
 from decon_core.errors import CorpusError
 from decon_core.scan import join
 from decon_core.scan import scanner as scanner_module
-from decon_core.scan.coverage import missing_tiles, uncounted
-from decon_core.scan.join import join_tiles, write_unjoined
+from decon_core.scan.coverage import missing_scan_results, uncounted
+from decon_core.scan.join import join_scan_results, write_unjoined
+from decon_core.scan.scan_results import ScanResults, digest_of_shards
 from decon_core.scan.scanner import scan_packs
-from decon_core.scan.tiles import Tiles, digest_of_shards
 from decon_core.schemas import GRAM_COUNTS, MATCHES
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.store import Store
@@ -41,7 +41,7 @@ def scan(bench, packs, versions, **options):
     return scan_packs(bench.store, packs, versions, bench.policy, **options)
 
 
-def files(bench, *, below="tiles"):
+def files(bench, *, below="scan_results"):
     """Everything that later stages read of a scan."""
     root = bench.store.root / below
     return {
@@ -57,12 +57,12 @@ def part_of(pack, shards, name="part"):
 
 def rows(bench, pack, version):
     shards = [shard.fingerprint for shard in pack.shards]
-    return Tiles(bench.store, bench.scan).matches(shards, version.fingerprint).to_pylist()
+    return ScanResults(bench.store, bench.scan).matches(shards, version.fingerprint).to_pylist()
 
 
 def counts(bench, pack, version):
     shards = [shard.fingerprint for shard in pack.shards]
-    return Tiles(bench.store, bench.scan).gram_counts(shards, version.fingerprint).to_pydict()
+    return ScanResults(bench.store, bench.scan).gram_counts(shards, version.fingerprint).to_pydict()
 
 
 def test_there_is_one_file_for_each_benchmark_of_a_pack(scene):
@@ -80,7 +80,7 @@ def test_benchmarks_that_come_later_leave_the_bytes_of_one_scan(scene):
     bench, versions, pack = scene
     scan(bench, [pack], versions)
     at_once = files(bench)
-    shutil.rmtree(bench.store.root / "tiles")
+    shutil.rmtree(bench.store.root / "scan_results")
     for version in reversed(versions):
         scan(bench, [pack], [version])
     assert files(bench) == at_once
@@ -91,7 +91,7 @@ def test_a_scan_that_was_interrupted_leaves_the_bytes_of_one_scan(scene, monkeyp
     bench, versions, pack = scene
     scan(bench, [pack], versions)
     at_once = files(bench)
-    shutil.rmtree(bench.store.root / "tiles")
+    shutil.rmtree(bench.store.root / "scan_results")
     n_joined = []
 
     def interrupted(*_):
@@ -99,12 +99,12 @@ def test_a_scan_that_was_interrupted_leaves_the_bytes_of_one_scan(scene, monkeyp
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(scanner_module, "join_tiles", interrupted)
+        patched.setattr(scanner_module, "join_scan_results", interrupted)
         with pytest.raises(KeyboardInterrupt):
             scan(bench, [pack], versions, workers=workers)
     assert n_joined
     assert files(bench, below="unjoined")
-    assert missing_tiles(bench.store, [pack], versions, bench.scan)
+    assert missing_scan_results(bench.store, [pack], versions, bench.scan)
     summary = scan(bench, [pack], versions, workers=workers)
     assert summary.n_shards_read == 0
     assert files(bench) == at_once
@@ -135,9 +135,9 @@ def test_benchmarks_that_come_after_an_interrupt_leave_the_bytes_of_one_scan(sce
         raise KeyboardInterrupt
 
     for shard in pack.shards:  # the only one that was scanned before
-        shutil.rmtree(bench.store.root / "tiles")
+        shutil.rmtree(bench.store.root / "scan_results")
         with monkeypatch.context() as patched:
-            patched.setattr(scanner_module, "join_tiles", interrupted)
+            patched.setattr(scanner_module, "join_scan_results", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 scan(bench, [part_of(pack, [shard])], versions[:1])
         scan(bench, [pack], versions)
@@ -148,19 +148,19 @@ def test_shards_that_were_scanned_before_the_interrupt_are_not_read_again(scene)
     bench, versions, pack = scene
     scan(bench, [pack], versions)
     at_once = files(bench)
-    shutil.rmtree(bench.store.root / "tiles")
+    shutil.rmtree(bench.store.root / "scan_results")
     (bench.folder / "shards" / "3.jsonl").rename(bench.folder / "away")
     with pytest.raises(CorpusError, match=r"3\.jsonl"):
         scan(bench, [pack], versions)
     (bench.folder / "away").rename(bench.folder / "shards" / "3.jsonl")
-    assert len(missing_tiles(bench.store, [pack], versions, bench.scan)) == 1
+    assert len(missing_scan_results(bench.store, [pack], versions, bench.scan)) == 1
     assert scan(bench, [pack], versions).n_shards_read == 1
-    folders = Tiles(bench.store, bench.scan).folders
+    folders = ScanResults(bench.store, bench.scan).folders
     assert sorted(len(folder.shards) for folder in folders) == [1, N_SHARDS - 1]
-    assert not missing_tiles(bench.store, [pack], versions, bench.scan)
+    assert not missing_scan_results(bench.store, [pack], versions, bench.scan)
     found = [rows(bench, pack, version) for version in versions]
     counted = [counts(bench, pack, version) for version in versions]
-    shutil.rmtree(bench.store.root / "tiles")
+    shutil.rmtree(bench.store.root / "scan_results")
     scan(bench, [pack], versions)
     assert files(bench) == at_once
     assert [sorted(map(repr, rows(bench, pack, version))) for version in versions] == [
@@ -172,37 +172,37 @@ def test_shards_that_were_scanned_before_the_interrupt_are_not_read_again(scene)
 def test_the_rows_of_some_shards_are_those_of_each_alone(scene):
     bench, versions, pack = scene
     scan(bench, [pack], versions)
-    tiles = Tiles(bench.store, bench.scan)
+    results = ScanResults(bench.store, bench.scan)
     names = [shard.fingerprint for shard in pack.shards]
     for version in versions:
-        of_all = tiles.matches(names, version.fingerprint).to_pylist()
+        of_all = results.matches(names, version.fingerprint).to_pylist()
         for some in (names[:1], names[2:5], names[::-1]):
-            found = tiles.matches(some, version.fingerprint).to_pylist()
+            found = results.matches(some, version.fingerprint).to_pylist()
             assert found == [row for row in of_all if row["shard"] in some]
-            one_by_one = [tiles.gram_counts([one], version.fingerprint) for one in some]
+            one_by_one = [results.gram_counts([one], version.fingerprint) for one in some]
             total: dict[int, int] = {}
             for row in (row for table in one_by_one for row in table.to_pylist()):
                 total[row["place"]] = total.get(row["place"], 0) + row["n_documents"]
-            together = tiles.gram_counts(some, version.fingerprint).to_pydict()
+            together = results.gram_counts(some, version.fingerprint).to_pydict()
             assert dict(zip(*together.values(), strict=True)) == total
 
 
-def test_a_shard_in_two_packs_is_read_once_and_both_have_its_tiles(scene):
+def test_a_shard_in_two_packs_is_read_once_and_both_have_its_scan_results(scene):
     bench, versions, pack = scene
     first = part_of(pack, pack.shards[:4], "first")
     second = part_of(pack, pack.shards[2:], "second")
     assert scan(bench, [first, second], versions, workers=2).n_shards_read == N_SHARDS
-    assert not missing_tiles(bench.store, [first, second], versions, bench.scan)
-    folders = {folder.name for folder in Tiles(bench.store, bench.scan).folders}
+    assert not missing_scan_results(bench.store, [first, second], versions, bench.scan)
+    folders = {folder.name for folder in ScanResults(bench.store, bench.scan).folders}
     names = [shard.fingerprint for shard in pack.shards]
     assert folders == {digest_of_shards(names[:4]), digest_of_shards(names[4:])}
 
 
-def test_shards_of_a_new_pack_keep_the_tiles_of_their_old_one(scene):
+def test_shards_of_a_new_pack_keep_the_scan_results_of_their_old_one(scene):
     bench, versions, pack = scene
     scan(bench, [pack], versions)
     moved = part_of(pack, pack.shards[1:3])
-    assert not missing_tiles(bench.store, [moved], versions, bench.scan)
+    assert not missing_scan_results(bench.store, [moved], versions, bench.scan)
     assert scan(bench, [moved], versions).n_shards_read == 0
     of_moved = {shard.fingerprint for shard in moved.shards}
     for version in versions:
@@ -215,7 +215,7 @@ def test_large_results_are_joined_in_several_passes(scene, monkeypatch):
     bench, versions, pack = scene
     scan(bench, [pack], versions)
     at_once = files(bench)
-    shutil.rmtree(bench.store.root / "tiles")
+    shutil.rmtree(bench.store.root / "scan_results")
     monkeypatch.setattr(join, "_ROWS_AT_ONCE", 5)
     scan(bench, [pack], versions)
     assert files(bench) == at_once
@@ -225,9 +225,9 @@ def test_damaged_results_of_a_shard_are_removed_and_the_shard_is_scanned_again(s
     bench, versions, pack = scene
     scan(bench, [pack], versions)
     at_once = files(bench)
-    shutil.rmtree(bench.store.root / "tiles")
+    shutil.rmtree(bench.store.root / "scan_results")
     with monkeypatch.context() as patched:
-        patched.setattr(scanner_module, "join_tiles", lambda *_: None)
+        patched.setattr(scanner_module, "join_scan_results", lambda *_: None)
         scan(bench, [pack], versions)
     matches, grams = (
         sorted(bench.store.root.rglob(f"unjoined/*/*/*/{name}"))
@@ -243,13 +243,13 @@ def test_damaged_results_of_a_shard_are_removed_and_the_shard_is_scanned_again(s
 def test_other_versions_of_a_scan_that_goes_on_are_left_to_it(scene, monkeypatch):
     bench, (first, second, third), pack = scene
     with monkeypatch.context() as patched:  # as if the scan of `third` was still at work
-        patched.setattr(scanner_module, "join_tiles", lambda *_: None)
+        patched.setattr(scanner_module, "join_scan_results", lambda *_: None)
         scan(bench, [part_of(pack, pack.shards[:2])], [third])
     scan(bench, [pack], [first, second])
     assert files(bench, below="unjoined")
-    assert len(missing_tiles(bench.store, [pack], [third], bench.scan)) == N_SHARDS
+    assert len(missing_scan_results(bench.store, [pack], [third], bench.scan)) == N_SHARDS
     assert scan(bench, [pack], [third]).n_shards_read == N_SHARDS - 2
-    (folder,) = Tiles(bench.store, bench.scan).folders
+    (folder,) = ScanResults(bench.store, bench.scan).folders
     assert len(folder.shards) == N_SHARDS
 
 
@@ -259,8 +259,8 @@ ANSWER = {"sketch": "s" * 16, "n_blocks": 4, "blocks_read": [1]}
 
 
 def put(store: Store, shard, version, answer=None):
-    tile = no_rows(MATCHES), None if answer else no_rows(GRAM_COUNTS)
-    write_unjoined(store, "scan", shard, {version: tile}, answer=answer)
+    result = no_rows(MATCHES), None if answer else no_rows(GRAM_COUNTS)
+    write_unjoined(store, "scan", shard, {version: result}, answer=answer)
     write_json(store.ledger("scan", shard), {})
     write_parquet(store.documents("scan", shard), no_rows(MATCHES))
 
@@ -269,47 +269,47 @@ def test_a_scan_in_full_replaces_an_answer(tmp_path):
     store = Store(tmp_path)
     put(store, "a", "v", ANSWER)
     put(store, "b", "v")
-    join_tiles(store, "scan", ["a", "b"], ["v"])
-    tiles = Tiles(store, "scan")
-    assert [tiles.answer(shard, "v") for shard in "ab"] == [ANSWER, None]
-    assert [tiles.has(shard, "v", needs_counts=True) for shard in "ab"] == [False, True]
-    assert [tiles.has(shard, "v") for shard in "ab"] == [True, True]
+    join_scan_results(store, "scan", ["a", "b"], ["v"])
+    results = ScanResults(store, "scan")
+    assert [results.answer(shard, "v") for shard in "ab"] == [ANSWER, None]
+    assert [results.has(shard, "v", needs_counts=True) for shard in "ab"] == [False, True]
+    assert [results.has(shard, "v") for shard in "ab"] == [True, True]
     put(store, "a", "v")
-    join_tiles(store, "scan", ["a", "b"], ["v"])
-    tiles = Tiles(store, "scan")
-    assert [tiles.answer(shard, "v") for shard in "ab"] == [None, None]
-    assert [tiles.has(shard, "v", needs_counts=True) for shard in "ab"] == [True, True]
+    join_scan_results(store, "scan", ["a", "b"], ["v"])
+    results = ScanResults(store, "scan")
+    assert [results.answer(shard, "v") for shard in "ab"] == [None, None]
+    assert [results.has(shard, "v", needs_counts=True) for shard in "ab"] == [True, True]
 
 
 def test_of_two_results_of_a_shard_the_one_with_counts_is_joined(tmp_path):
     store = Store(tmp_path)
     for versions, answer in ((["v", "w"], ANSWER), (["v"], None)):
-        tile = no_rows(MATCHES), None if answer else no_rows(GRAM_COUNTS)
-        write_unjoined(store, "scan", "a", dict.fromkeys(versions, tile), answer=answer)
-    join_tiles(store, "scan", ["a"], ["v", "w"])
-    tiles = Tiles(store, "scan")
-    assert (tiles.answer("a", "v"), tiles.answer("a", "w")) == (None, ANSWER)
+        result = no_rows(MATCHES), None if answer else no_rows(GRAM_COUNTS)
+        write_unjoined(store, "scan", "a", dict.fromkeys(versions, result), answer=answer)
+    join_scan_results(store, "scan", ["a"], ["v", "w"])
+    results = ScanResults(store, "scan")
+    assert (results.answer("a", "v"), results.answer("a", "w")) == (None, ANSWER)
 
 
 def test_a_folder_without_its_list_of_shards_does_not_count(scene):
     bench, versions, pack = scene
     scan(bench, [pack], versions)
     now = files(bench)
-    (folder,) = Tiles(bench.store, bench.scan).folders
+    (folder,) = ScanResults(bench.store, bench.scan).folders
     path = bench.store.joined_shards(bench.scan, folder.name)
     assert read_json(path) == {"shards": sorted(shard.fingerprint for shard in pack.shards)}
     path.unlink()
-    assert len(missing_tiles(bench.store, [pack], versions, bench.scan)) == N_SHARDS
+    assert len(missing_scan_results(bench.store, [pack], versions, bench.scan)) == N_SHARDS
     scan(bench, [pack], versions)
     assert files(bench) == now
     assert not uncounted(bench.store, [pack], versions, bench.scan)
 
 
-def test_benchmarks_without_records_have_a_tile_each(bench, make_words):
+def test_benchmarks_without_records_have_a_scan_result_each(bench, make_words):
     """Their versions have the same fingerprint, as there is nothing to tell them apart by."""
     some = [(make_words(("q", n), 30), None, None) for n in range(3)]
     versions = bench.prepare({"empty": [], "none": [], "some": some})
     pack = bench.pack({"a.jsonl": [some[0][0]]})
     scan(bench, [pack], versions)
-    assert not missing_tiles(bench.store, [pack], versions, bench.scan)
+    assert not missing_scan_results(bench.store, [pack], versions, bench.scan)
     assert [len(rows(bench, pack, version)) for version in versions] == [0, 0, 1]

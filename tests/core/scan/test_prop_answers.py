@@ -1,4 +1,4 @@
-"""Tiles with the sketch are those of a full scan, for any corpus, leaks, edits and settings."""
+"""With the sketch, scan results are those of a full scan: any corpus, leaks, edits and settings."""
 
 import shutil
 import tempfile
@@ -26,7 +26,7 @@ from tests.core.conftest import Bench, Item
 from tests.oracle.decon import Entry, Tokens
 from tests.oracle.strategies import NOISE, documents, entries, policies, token_runs
 from tests.oracle.worlds import entry, run
-from tests.tile_files import tile_rows
+from tests.scan_result_files import scan_result_rows
 from tests.uncompiled import fewer
 
 N_EXAMPLES = fewer(25)  # each scans three times
@@ -122,7 +122,7 @@ def rows_of(bench: Bench, pack: Pack, version: Version) -> list[object]:
     names = [(bench.scan, shard.fingerprint) for shard in pack.shards]
     return [
         (
-            tile_rows(bench.store, *one, version.fingerprint),
+            scan_result_rows(bench.store, *one, version.fingerprint),
             bench.store.ledger(*one).read_bytes(),
             bench.store.documents(*one).read_bytes(),
         )
@@ -139,7 +139,7 @@ def both_ways(
     scan = partial(scan_packs, bench.store, [pack])
     scan([later], bench.policy)
     expected = rows_of(bench, pack, later)
-    shutil.rmtree(bench.store.root / "tiles")
+    shutil.rmtree(bench.store.root / "scan_results")
     scan([first], bench.policy, sketch=sketch)
     tokenizer = load_tokenizer(bench.policy.tokenizer_str).fingerprint
     assert build_pack_sketch(
@@ -149,7 +149,7 @@ def both_ways(
     return expected, rows_of(bench, pack, later), summary
 
 
-def test_prop_tiles_with_the_sketch_are_those_of_a_full_scan():
+def test_prop_scan_results_with_the_sketch_are_those_of_a_full_scan():
     n = Counter[str]()
 
     @settings(derandomize=True, max_examples=N_EXAMPLES)

@@ -1,4 +1,4 @@
-"""Tiles: equal to the oracle, however the work is cut, with spans that cut out the right text."""
+"""Scan results equal the oracle, however the work is cut, and spans cut out the right text."""
 
 import errno
 import gzip
@@ -23,9 +23,9 @@ from decon_core.errors import CorpusError, MissingError
 from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.index.term_weights import current_snapshot, freeze
 from decon_core.scan.blocks import kept_scanners
-from decon_core.scan.coverage import missing_tiles
+from decon_core.scan.coverage import missing_scan_results
+from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import scan_packs
-from decon_core.scan.tiles import Tiles
 from decon_core.schemas import MATCHES
 from decon_core.text.tokenizers import load_tokenizer
 from tests.oracle.decon import (
@@ -37,12 +37,12 @@ from tests.oracle.decon import (
     report,
     tokenize,
 )
-from tests.tile_files import tile_rows
+from tests.scan_result_files import scan_result_rows
 
 
-def tiles(bench, pack, versions):
+def scan_results(bench, pack, versions):
     return {
-        (shard.name, version.benchmark): tile_rows(
+        (shard.name, version.benchmark): scan_result_rows(
             bench.store, bench.scan, shard.fingerprint, version.fingerprint
         )
         for shard in pack.shards
@@ -50,9 +50,9 @@ def tiles(bench, pack, versions):
     }
 
 
-def read_tile(bench, pack, version, at=0):
+def read_scan_result(bench, pack, version, at=0):
     shard = pack.shards[at]
-    return Tiles(bench.store, bench.scan).matches([shard.fingerprint], version.fingerprint)
+    return ScanResults(bench.store, bench.scan).matches([shard.fingerprint], version.fingerprint)
 
 
 def records_of(table):
@@ -112,7 +112,7 @@ def crowded(bench, make_words):
 
 @pytest.mark.parametrize("sampling", ["exhaustive", "reference"])
 @pytest.mark.parametrize("threshold", [0.6, 0.7, 0.8, 0.95])
-def test_tiles_and_decisions_equal_the_oracle(crowded, sampling, threshold):
+def test_scan_results_and_decisions_equal_the_oracle(crowded, sampling, threshold):
     bench, items, pack = crowded
     bench.policy = Policy(
         tokenizer_str="words",
@@ -142,7 +142,7 @@ def test_tiles_and_decisions_equal_the_oracle(crowded, sampling, threshold):
                     detect(tokenize(document.text, bench.policy, tokenizer), index), index
                 )
             }
-            called = decide(read_tile(bench, pack, version, at), bench.policy).to_pylist()
+            called = decide(read_scan_result(bench, pack, version, at), bench.policy).to_pylist()
             got = {
                 (row["row"], row["fingerprint"], row["question_start"], row["score"])
                 for row in called
@@ -153,11 +153,11 @@ def test_tiles_and_decisions_equal_the_oracle(crowded, sampling, threshold):
     assert n_found > 10
 
 
-def test_tiles_do_not_depend_on_workers_order_or_company(crowded, tmp_path, monkeypatch):
+def test_scan_results_do_not_depend_on_workers_order_or_company(crowded, tmp_path, monkeypatch):
     bench, items, pack = crowded
     versions = bench.prepare(items)
     scan_packs(bench.store, [pack], versions, bench.policy)
-    together = tiles(bench, pack, versions)
+    together = scan_results(bench, pack, versions)
 
     alone = replace(bench, folder=tmp_path / "alone")
     alone.folder.mkdir()
@@ -168,14 +168,14 @@ def test_tiles_do_not_depend_on_workers_order_or_company(crowded, tmp_path, monk
         alone.index([version], snapshot)
         for shard in reversed(pack.shards):
             scan_packs(alone.store, [replace(pack, shards=(shard,))], [version], alone.policy)
-    assert tiles(alone, pack, versions) == together
+    assert scan_results(alone, pack, versions) == together
 
     monkeypatch.setattr("decon_core.execution.jobs._BYTES_PER_WORKER", 1)
     parallel = replace(bench, folder=tmp_path / "parallel")
     parallel.folder.mkdir()
     parallel.prepare(items)
     scan_packs(parallel.store, [pack], versions, parallel.policy, workers=2)
-    assert tiles(parallel, pack, versions) == together
+    assert scan_results(parallel, pack, versions) == together
 
 
 @pytest.mark.parametrize("sampling", ["exhaustive", "reference"])
@@ -183,14 +183,14 @@ def test_tiles_do_not_depend_on_workers_order_or_company(crowded, tmp_path, monk
     ("threads", "cores", "block_bytes"),
     [(1, 1, 64), (1, 8, 64), (1, 8, 1000), (3, 8, 300), (2, 2, 4 << 20)],
 )
-def test_tiles_do_not_depend_on_threads_or_blocks(
+def test_scan_results_do_not_depend_on_threads_or_blocks(
     crowded, tmp_path, monkeypatch, sampling, threads, cores, block_bytes
 ):
     bench, items, pack = crowded
     bench.policy = replace(bench.policy, sampling=sampling)
     versions = bench.prepare(items)
     scan_packs(bench.store, [pack], versions, bench.policy)
-    expected = tiles(bench, pack, versions)
+    expected = scan_results(bench, pack, versions)
 
     blocks = partial(read_blocks, block_bytes=block_bytes)
     monkeypatch.setattr("decon_core.scan.blocks.read_blocks", blocks)
@@ -199,7 +199,7 @@ def test_tiles_do_not_depend_on_threads_or_blocks(
     other.folder.mkdir()
     other.prepare(items)
     scan_packs(other.store, [pack], versions, other.policy, workers=threads)
-    assert tiles(other, pack, versions) == expected
+    assert scan_results(other, pack, versions) == expected
 
 
 def test_the_size_of_the_word_table_is_no_reason_to_scan_again(crowded):
@@ -218,8 +218,10 @@ def test_more_unions_than_are_kept_are_made_again(bench, make_words, monkeypatch
     for shard, version in zip(pack.shards, versions, strict=True):
         scan_packs(bench.store, [replace(pack, shards=(shard,))], [version], bench.policy)
     scan_packs(bench.store, [pack], versions, bench.policy)  # each shard lacks two other ones
-    assert not missing_tiles(bench.store, [pack], versions, bench.scan)
-    found = [read_tile(bench, pack, version, at).num_rows for at, version in enumerate(versions)]
+    assert not missing_scan_results(bench.store, [pack], versions, bench.scan)
+    found = [
+        read_scan_result(bench, pack, version, at).num_rows for at, version in enumerate(versions)
+    ]
     assert found == [1, 1, 1]
 
 
@@ -231,7 +233,7 @@ def test_a_damaged_union_is_made_again(bench, make_words):
     assert len(unions) == 2  # of n-grams, and of questions
     for union, content in unions.items():
         union.write_bytes(content[: len(content) // 2])
-    shutil.rmtree(bench.store.root / "tiles")
+    shutil.rmtree(bench.store.root / "scan_results")
     kept_scanners.cache_clear()
     scan_packs(bench.store, [pack], versions, bench.policy)
     assert {path: path.read_bytes() for path in unions} == unions
@@ -249,7 +251,7 @@ def test_a_text_that_repeats_itself_for_long_takes_no_time_for_each_repeat(bench
     )  # of a processor; it would take hours, walked from every place
 
 
-def test_a_full_disk_leaves_no_half_written_tile(bench, make_words, monkeypatch):
+def test_a_full_disk_leaves_no_half_written_scan_result(bench, make_words, monkeypatch):
     versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
     pack = bench.pack({"a.jsonl": [make_words("q", 30)]})
 
@@ -260,13 +262,13 @@ def test_a_full_disk_leaves_no_half_written_tile(bench, make_words, monkeypatch)
         patched.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="no space left to write"):
             scan_packs(bench.store, [pack], versions, bench.policy)
-    assert missing_tiles(bench.store, [pack], versions, bench.scan)
+    assert missing_scan_results(bench.store, [pack], versions, bench.scan)
     assert not list(bench.store.root.rglob("*.tmp"))
     scan_packs(bench.store, [pack], versions, bench.policy)
-    assert not missing_tiles(bench.store, [pack], versions, bench.scan)
+    assert not missing_scan_results(bench.store, [pack], versions, bench.scan)
 
 
-def test_a_benchmark_outside_the_snapshot_moves_no_other_ones_tiles(crowded, tmp_path):
+def test_a_benchmark_outside_the_snapshot_moves_no_other_ones_scan_results(crowded, tmp_path):
     bench, items, pack = crowded
     versions = bench.prepare(items, frozen=["first", "second"])
     scan_packs(bench.store, [pack], versions, bench.policy)
@@ -274,8 +276,8 @@ def test_a_benchmark_outside_the_snapshot_moves_no_other_ones_tiles(crowded, tmp
     two.folder.mkdir()
     kept = two.prepare({name: items[name] for name in ("first", "second")})
     scan_packs(two.store, [pack], kept, two.policy)
-    with_third = tiles(bench, pack, versions)
-    assert tiles(two, pack, kept) == {k: v for k, v in with_third.items() if k[1] != "third"}
+    with_third = scan_results(bench, pack, versions)
+    assert scan_results(two, pack, kept) == {k: v for k, v in with_third.items() if k[1] != "third"}
 
 
 def test_a_benchmark_outside_is_weighed_with_the_snapshot_plus_itself(bench, make_words):
@@ -309,7 +311,7 @@ def test_character_spans_cut_out_the_very_words(bench, make_words, tokenizer):
     text = f"{before}{passage}\n{question.upper()}{between}{answer} And then some more."
     pack = bench.pack({"a.jsonl": [text]})
     scan_packs(bench.store, [pack], versions, bench.policy)
-    (row,) = read_tile(bench, pack, versions[0]).to_pylist()
+    (row,) = read_scan_result(bench, pack, versions[0]).to_pylist()
 
     def cut(name):
         return text[row[f"{name}_char_start"] : row[f"{name}_char_stop"]]
@@ -320,13 +322,13 @@ def test_character_spans_cut_out_the_very_words(bench, make_words, tokenizer):
     assert row["base_score"] > 0.9
 
 
-def test_nothing_found_is_a_written_empty_tile(bench, make_words):
+def test_nothing_found_is_a_written_empty_scan_result(bench, make_words):
     versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
     pack = bench.pack({"a.jsonl": [make_words("other", 50)]})
     scan_packs(bench.store, [pack], versions, bench.policy)
-    tile = read_tile(bench, pack, versions[0])
-    assert tile.num_rows == 0
-    assert tile.schema == MATCHES
+    scan_result = read_scan_result(bench, pack, versions[0])
+    assert scan_result.num_rows == 0
+    assert scan_result.schema == MATCHES
 
 
 def test_the_ledger_accounts_for_every_row(bench, make_words):
@@ -347,17 +349,20 @@ def test_a_missing_index_part_is_refused_before_anything_is_read(bench, make_wor
     pack = bench.pack({"a.jsonl": [make_words(1, 50)]})
     with pytest.raises(MissingError, match=r"'late'.*no index"):
         scan_packs(bench.store, [pack], [*versions, other], bench.policy)
-    assert not (bench.store.root / "tiles").exists()
+    assert not (bench.store.root / "scan_results").exists()
 
 
-def test_a_damaged_shard_gets_no_tile_and_stops_no_other(bench, make_words):
+def test_a_damaged_shard_gets_no_scan_result_and_stops_no_other(bench, make_words):
     versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
     pack = bench.pack({name: [make_words(1, 50)] for name in ("a.jsonl", "b.jsonl", "c.jsonl")})
     damaged = bench.folder / "shards" / "b.jsonl"
     damaged.write_text("changed after it was registered\n")
     with pytest.raises(CorpusError, match=r"b\.jsonl"):
         scan_packs(bench.store, [pack], versions, bench.policy)
-    left = [shard.name for _, shard, _ in missing_tiles(bench.store, [pack], versions, bench.scan)]
+    left = [
+        shard.name
+        for _, shard, _ in missing_scan_results(bench.store, [pack], versions, bench.scan)
+    ]
     assert left == ["b.jsonl"]
 
 
@@ -392,7 +397,7 @@ def test_a_scan_cut_off_before_its_ledger_is_done_again(bench, make_words):
     assert ledger.read_bytes() == before
 
 
-def test_what_a_killed_scan_left_beside_tiles_goes_when_it_is_old(bench, make_words):
+def test_what_a_killed_scan_left_beside_scan_results_goes_when_it_is_old(bench, make_words):
     versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
     pack = bench.pack({"a.jsonl": [make_words(1, 50)]})
     scan_packs(bench.store, [pack], versions, bench.policy)

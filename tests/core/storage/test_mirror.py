@@ -56,22 +56,22 @@ def there(kept):
 
 
 def test_another_machine_gets_all_that_one_pushed(machine, other, kept):
-    write(machine, packs__web="1", tiles__s__a="2", report__page="3")
+    write(machine, packs__web="1", scan_results__s__a="2", report__page="3")
     machine.push()
     other.pull()
     assert here(other) == here(machine) == there(kept)
-    assert here(other) == {"packs/web": "1", "tiles/s/a": "2", "report/page": "3"}
+    assert here(other) == {"packs/web": "1", "scan_results/s/a": "2", "report/page": "3"}
 
 
 def test_work_in_progress_and_what_is_made_again_stay_here(machine, kept):
-    write(machine, drafts__x="1", search__s__x="2", tiles__s__ledger="3")
-    put(machine, "tiles/s/.a.tmp", "4")
+    write(machine, drafts__x="1", search__s__x="2", scan_results__s__ledger="3")
+    put(machine, "scan_results/s/.a.tmp", "4")
     machine.push()
-    assert there(kept) == {"tiles/s/ledger": "3"}
+    assert there(kept) == {"scan_results/s/ledger": "3"}
 
 
 def test_what_one_machine_removed_or_changed_is_so_on_the_other(machine, other, kept):
-    write(machine, packs__web="1", packs__chat="1", tiles__s__a="2")
+    write(machine, packs__web="1", packs__chat="1", scan_results__s__a="2")
     machine.push()
     other.pull()
     write(machine, packs__web="one")
@@ -79,7 +79,7 @@ def test_what_one_machine_removed_or_changed_is_so_on_the_other(machine, other, 
     machine.push()
     write(other, packs__new="mine")
     other.pull()
-    assert here(other) == {"packs/web": "one", "packs/new": "mine", "tiles/s/a": "2"}
+    assert here(other) == {"packs/web": "one", "packs/new": "mine", "scan_results/s/a": "2"}
     other.push()
     assert there(kept) == here(other)
 
@@ -87,11 +87,11 @@ def test_what_one_machine_removed_or_changed_is_so_on_the_other(machine, other, 
 def test_machines_that_push_at_once_lose_nothing_that_either_made(machine, other, kept):
     machine.pull()
     other.pull()
-    write(machine, tiles__s__a="1")
-    write(other, tiles__s__b="2")
+    write(machine, scan_results__s__a="1")
+    write(other, scan_results__s__b="2")
     machine.push()
     other.push()
-    assert there(kept) == {"tiles/s/a": "1", "tiles/s/b": "2"}
+    assert there(kept) == {"scan_results/s/a": "1", "scan_results/s/b": "2"}
     machine.pull()
     other.pull()
     assert here(machine) == here(other) == there(kept)
@@ -110,11 +110,11 @@ def test_of_a_pointer_that_two_wrote_the_last_one_stands(machine, other, kept):
 
 
 def test_a_url_that_is_empty_is_no_order_to_remove_everything(machine, kept):
-    write(machine, tiles__s__a="1")
+    write(machine, scan_results__s__a="1")
     machine.push()
     kept.file_system.rm(kept.key, recursive=True)
     machine.pull()
-    assert here(machine) == {"tiles/s/a": "1"}
+    assert here(machine) == {"scan_results/s/a": "1"}
     machine.push()
     assert there(kept) == here(machine)
 
@@ -141,7 +141,7 @@ def test_a_folder_that_was_emptied_but_for_its_note_takes_nothing_away_from_othe
     assert here(machine) == here(other) == there(kept)
 
 
-@pytest.mark.parametrize("name", ["tiles", "records", "idf", "index", "common", "draws"])
+@pytest.mark.parametrize("name", ["scan_results", "records", "idf", "index", "common", "draws"])
 def test_what_nothing_ever_removes_comes_back_where_it_lacks(machine, other, kept, name):
     world(machine, "1", ["p0", "p1"])
     put(machine, f"{name}/x/f.parquet", "made once")
@@ -213,12 +213,12 @@ def test_packs_that_were_retired_and_mixtures_that_were_rewritten_go_however_man
 
 
 def test_a_folder_that_was_kept_elsewhere_before_is_kept_here_as_a_whole(machine, tmp_path):
-    write(machine, tiles__s__a="1")
+    write(machine, scan_results__s__a="1")
     machine.push()
     moved = Mirror(machine.work, parse_path(f"memory://{uuid4().hex}"))
     moved.pull()
     moved.push()
-    assert there(moved.kept) == {"tiles/s/a": "1"}
+    assert there(moved.kept) == {"scan_results/s/a": "1"}
 
 
 def test_without_its_note_a_machine_takes_what_is_there(machine, other, kept):
@@ -267,8 +267,8 @@ def world(mirror, version, packs):
     """A store as the pipeline leaves it: everything says which version it is of."""
     for pack in packs:
         put(mirror, f"packs/{pack}.json", version)
-        put(mirror, f"tiles/s{version}/{pack}/t.parquet", version)
-        put(mirror, f"tiles/s{version}/{pack}/ledger.json", version)
+        put(mirror, f"scan_results/s{version}/{pack}/t.parquet", version)
+        put(mirror, f"scan_results/s{version}/{pack}/ledger.json", version)
         for file in ("a.jsonl", "b.jsonl"):
             put(mirror, f"mixtures/clean/{pack}/{file}", version)
         put(mirror, f"manifests/mixtures/clean/{pack}/manifest.json", version)
@@ -360,7 +360,13 @@ def test_wherever_a_pull_breaks_off_the_folder_is_sound_and_the_next_pull_comple
 
 # Against the obvious ------------------------------------------------------------------------------
 
-NAMES = ("tiles/s/a", "tiles/s/b", "idf/x.arrow", "packs/web.json", "records/b/current.json")
+NAMES = (
+    "scan_results/s/a",
+    "scan_results/s/b",
+    "idf/x.arrow",
+    "packs/web.json",
+    "records/b/current.json",
+)
 steps = st.lists(
     st.tuples(
         st.sampled_from((0, 1)),
@@ -401,8 +407,8 @@ def test_prop_two_machines_end_alike_and_keep_what_nobody_removed(orders):
 
 def test_things_appear_behind_what_they_need():
     order = (
-        "tiles/s/f/v.parquet",
-        "tiles/s/f/ledger.json",
+        "scan_results/s/f/v.parquet",
+        "scan_results/s/f/ledger.json",
         "records/b/current.json",
         "manifests/mixtures/m/p/manifest.json",
         "mixtures/m/README.md",

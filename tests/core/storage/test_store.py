@@ -22,7 +22,7 @@ from decon_core.storage.tables import (
     read_parquet,
     write_arrow,
     write_parquet,
-    write_tile_draft,
+    write_table_draft,
 )
 
 
@@ -64,12 +64,12 @@ def test_a_folder_replaces_another_whole(tmp_path):
     assert leftovers(tmp_path) == []
 
 
-def test_a_tile_without_rows_is_one_file_that_any_reader_opens(tmp_path):
+def test_a_scan_result_without_rows_is_one_file_that_any_reader_opens(tmp_path):
     told = pa.schema([pa.field("a", pa.int64(), metadata={"unit": "token"})], {"made": "today"})
     untold = pa.schema([pa.field("a", pa.int64())])
     one = pa.table({"a": pa.array([1])}).slice(0, 0)
     for table in (told.empty_table(), untold.empty_table(), MATCHES.empty_table(), one):
-        write_tile_draft(tmp_path / "ours", [table], table.schema)
+        write_table_draft(tmp_path / "ours", [table], table.schema)
         require_whole((tmp_path / "ours").read_bytes(), tmp_path / "ours")
         assert pq.read_table(tmp_path / "ours").equals(table)
         assert pq.read_schema(tmp_path / "ours").equals(table.schema)
@@ -78,18 +78,18 @@ def test_a_tile_without_rows_is_one_file_that_any_reader_opens(tmp_path):
 
 
 @pytest.mark.parametrize("schema", [MATCHES, GRAM_COUNTS])
-def test_a_tile_has_the_declared_columns_and_is_small_without_rows(tmp_path, schema):
+def test_a_scan_result_has_the_declared_columns_and_is_small_without_rows(tmp_path, schema):
     ones = pa.array([1, 1, 1])
     columns = [
         pa.nulls(3, field.type) if field.nullable else ones.cast(field.type) for field in schema
     ]
     for table in (schema.empty_table(), pa.table(columns, schema=schema)):
-        write_tile_draft(tmp_path / "tile", [table], table.schema)
-        assert pq.read_table(tmp_path / "tile").equals(table)
-        assert pl.read_parquet(tmp_path / "tile").to_arrow().cast(schema).equals(table)
-        assert has_no_rows(tmp_path / "tile", schema) == (table.num_rows == 0)
-    write_tile_draft(tmp_path / "tile", [], schema)
-    assert (tmp_path / "tile").stat().st_size < 4096  # a block of most file systems
+        write_table_draft(tmp_path / "scan_result", [table], table.schema)
+        assert pq.read_table(tmp_path / "scan_result").equals(table)
+        assert pl.read_parquet(tmp_path / "scan_result").to_arrow().cast(schema).equals(table)
+        assert has_no_rows(tmp_path / "scan_result", schema) == (table.num_rows == 0)
+    write_table_draft(tmp_path / "scan_result", [], schema)
+    assert (tmp_path / "scan_result").stat().st_size < 4096  # a block of most file systems
 
 
 def test_how_rows_came_leaves_no_trace_in_a_file_that_grows(tmp_path, monkeypatch):
@@ -188,7 +188,7 @@ def test_a_bit_that_flips_anywhere_in_a_file_is_noticed_in_every_format(tmp_path
     write_json(tmp_path / "none.json", {})
     write_parquet(tmp_path / "a.parquet", table)
     write_arrow(tmp_path / "a.arrow", table)
-    write_tile_draft(tmp_path / "empty", [], GRAM_COUNTS)
+    write_table_draft(tmp_path / "empty", [], GRAM_COUNTS)
     (tmp_path / "page").write_bytes(sealed_page("# A page"))
     assert read_json(tmp_path / "a.json") == {"text": "xxh3-128:" + "0" * 32, "n": [1]}
     assert read_json(tmp_path / "none.json") == {}

@@ -22,7 +22,7 @@ from decon_core.execution import jobs
 from decon_core.report import gather
 from decon_assets.cli.main import main
 
-jobs._BYTES_PER_WORKER = blends._TOKENS_PER_WORKER = gather._TILES_PER_WORKER = 1
+jobs._BYTES_PER_WORKER = blends._TOKENS_PER_WORKER = gather._SCAN_RESULTS_PER_WORKER = 1
 sys.exit(main(sys.argv[1:]))
 """
 # Not the same in two places, or at two times.

@@ -400,7 +400,16 @@ def test_the_pipeline_makes_the_same_files_with_nodes_that_share_no_folder(
     assert folders_of_nodes(tmp_path_factory, parse_path(store))
     assert "this step runs on this machine" in done.stdout
     run(world.config_path, until=("blend", "clean_benchmark"))
-    made = ("records/", "idf/", "index/", "tiles/", "sketch/", "clean/", "mixtures/", "blends/")
+    made = (
+        "records/",
+        "idf/",
+        "index/",
+        "scan_results/",
+        "sketch/",
+        "clean/",
+        "mixtures/",
+        "blends/",
+    )
     found, expected = (contents(one, *made) for one in (config.parent / ".decon", world.store.root))
     assert found.keys() == expected.keys()
     assert [name for name in found if found[name] != expected[name]] == []

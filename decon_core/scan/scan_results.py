@@ -1,10 +1,10 @@
-"""Finds and reads tiles: the matches of a shard with a benchmark version.
+"""Finds and reads scan results: the matches of a shard with a benchmark version.
 
-The tiles of the shards of a pack are joined: there is one file for each benchmark version. A store
-of ten thousand shards and a hundred benchmarks would otherwise hold a million files.
+The scan results of the shards of a pack are joined: there is one file for each benchmark version. A
+store of ten thousand shards and a hundred benchmarks would otherwise hold a million files.
 
-    tiles/<scan>/<shard>/ledger.json, documents.parquet    what was read of a shard
-    tiles/<scan>/joined/<digest of shards>/
+    scan_results/<scan>/<shard>/ledger.json, documents.parquet    what was read of a shard
+    scan_results/<scan>/joined/<digest of shards>/
       shards.json                    the shards of this folder
       <version>.parquet              their matches with a benchmark version, by shard
       <version>.grams.parquet        how many documents contain each n-gram, by shard
@@ -32,7 +32,7 @@ from decon_core.errors import MissingError, Problem
 from decon_core.schemas import GRAM_COUNTS, MATCHES
 from decon_core.storage.files import names_in, read_json
 from decon_core.storage.store import Store
-from decon_core.storage.tables import no_rows, read_about, tiles_with_rows
+from decon_core.storage.tables import contents_with_rows, no_rows, read_about
 
 _COUNTED = ("place", "n_documents")
 
@@ -41,13 +41,13 @@ Answer = Mapping[str, Any]
 
 
 def digest_of_shards(shards: Iterable[str]) -> str:
-    """Return the name of the folder with the joined tiles of these shards."""
+    """Return the name of the folder with the joined scan results of these shards."""
     return sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Joined:
-    """A folder of joined tiles."""
+    """A folder of joined scan results."""
 
     store: Store
     scan: str
@@ -68,20 +68,20 @@ class Joined:
 
     @cached_property
     def counted(self) -> frozenset[str]:
-        """The versions with tiles, of whose n-grams the counts are known for all shards."""
-        return self._with_tiles(".grams.parquet")
+        """The versions with scan results, of whose n-grams the counts are known for all shards."""
+        return self._with_scan_results(".grams.parquet")
 
     @cached_property
     def answered(self) -> frozenset[str]:
-        """The versions with tiles for which the sketch answered for some shards."""
-        return self._with_tiles(".answered.parquet") - self.counted
+        """The versions with scan results for which the sketch answered for some shards."""
+        return self._with_scan_results(".answered.parquet") - self.counted
 
-    def _with_tiles(self, ending: str) -> frozenset[str]:
+    def _with_scan_results(self, ending: str) -> frozenset[str]:
         versions = (name.removesuffix(ending) for name in self.files if name.endswith(ending))
         return frozenset(version for version in versions if f"{version}.parquet" in self.files)
 
-    def tile(self, version: str) -> Path:
-        return self.store.tile(self.scan, self.name, version)
+    def scan_result(self, version: str) -> Path:
+        return self.store.scan_result(self.scan, self.name, version)
 
     def counts(self, version: str) -> Path:
         of = self.store.gram_counts if version in self.counted else self.store.answered
@@ -107,8 +107,8 @@ def _positions_at(path: Path) -> Mapping[str, int]:
 _folders_by_shard: dict[Path, tuple[frozenset[str], Mapping[str, Sequence[str]]]] = {}
 
 
-class Tiles:
-    """The tiles of a scan that exist when this is created."""
+class ScanResults:
+    """The scan results of a scan that exist when this is created."""
 
     def __init__(self, store: Store, scan: str) -> None:
         self._store, self.scan = store, scan
@@ -133,7 +133,7 @@ class Tiles:
 
     @cached_property
     def _by_shard(self) -> Mapping[str, Sequence[str]]:
-        """The names of the folders that have the tiles of each shard."""
+        """The names of the folders that have the scan results of each shard."""
         names, known = _folders_by_shard.get(self._root, (None, {}))
         if names == self._names:
             return known
@@ -146,7 +146,7 @@ class Tiles:
         return found
 
     def _of_shard(self, shard: str) -> Iterator[Joined]:
-        """Yield the folders that have the tiles of a shard."""
+        """Yield the folders that have the scan results of a shard."""
         for name in self._by_shard.get(shard, ()):
             if folder := self._folder(name):
                 yield folder
@@ -156,17 +156,17 @@ class Tiles:
 
         No ledger: the scan was interrupted. No documents: they were damaged, and removed.
         """
-        files = names_in(self._store.tiles(self.scan) / shard)
+        files = names_in(self._store.scan_results(self.scan) / shard)
         return {"ledger.json", "documents.parquet"} <= files
 
     def has(self, shard: str, version: str, *, needs_counts: bool = False) -> bool:
-        """Return whether there is a tile; with `needs_counts`, one with counts of n-grams."""
+        """Return whether there is a scan result; with `needs_counts`, one with n-gram counts."""
         return not self.missing(shard, frozenset({version}), needs_counts=needs_counts)
 
     def missing(
         self, shard: str, versions: frozenset[str], *, needs_counts: bool = False
     ) -> frozenset[str]:
-        """Return the versions for which a shard has no tile, or none with counts of n-grams."""
+        """Return the versions for which a shard has no scan result, or none with n-gram counts."""
         for folder in self._of_shard(shard):
             versions -= folder.counted
             if not versions:
@@ -179,7 +179,7 @@ class Tiles:
         return versions
 
     def _best(self, shard: str, version: str) -> Joined | None:
-        """Return the folder with a tile; a counted tile is preferred."""
+        """Return the folder with a scan result; a counted scan result is preferred."""
         answered = None
         for folder in self._of_shard(shard):
             if version in folder.counted:
@@ -189,16 +189,16 @@ class Tiles:
         return answered
 
     def folder(self, shard: str, version: str) -> Joined:
-        """Return the folder with a tile; MissingError if there is none."""
+        """Return the folder with a scan result; MissingError if there is none."""
         if found := self._best(shard, version):
             return found
-        problem = Problem(f"shard {shard}", f"no tile of version {version}", "one")
+        problem = Problem(f"shard {shard}", f"no scan result of version {version}", "one")
         raise MissingError(problem)
 
     def by_folder(
         self, shards: Iterable[str], version: str
     ) -> Iterator[tuple[Joined, Collection[str]]]:
-        """Yield folders with the shards whose tiles are taken from them."""
+        """Yield folders with the shards whose scan results are taken from them."""
         found: dict[str, tuple[Joined, list[str]]] = {}
         for shard in dict.fromkeys(shards):
             folder = self.folder(shard, version)
@@ -217,21 +217,25 @@ class Tiles:
         schema = pa.schema([MATCHES.field(name) for name in columns])
         folders = [*self.by_folder(shards, version)]
         whole = [
-            folder.tile(version) for folder, chosen in folders if len(chosen) == len(folder.shards)
+            folder.scan_result(version)
+            for folder, chosen in folders
+            if len(chosen) == len(folder.shards)
         ]
         # One call: file by file takes several times as long.
         tables = [_read(whole, MATCHES, columns)]
         for folder, chosen in folders:
             if len(chosen) < len(folder.shards):
                 is_chosen = pl.col("shard").is_in(sorted(chosen))
-                tables.append(_read([folder.tile(version)], MATCHES, columns, where=is_chosen))
+                tables.append(
+                    _read([folder.scan_result(version)], MATCHES, columns, where=is_chosen)
+                )
         return pa.concat_tables(table.cast(schema) for table in tables)
 
     def n_matches(self, shards: Iterable[str], version: str) -> int:
         """Return about how many matches these shards have, as if all of a folder had as many."""
         n = 0.0
         for folder, of_folder in self.by_folder(shards, version):
-            for content in tiles_with_rows([folder.tile(version)], MATCHES):
+            for content in contents_with_rows([folder.scan_result(version)], MATCHES):
                 n_rows = pq.read_metadata(pa.BufferReader(content)).num_rows
                 n += n_rows * len(of_folder) / len(folder.shards)
         return round(n)
@@ -257,7 +261,7 @@ def _read(
     where: pl.Expr | None = None,
 ) -> pa.Table:
     """Return columns of the rows of files; only of those rows that meet a condition."""
-    contents = tiles_with_rows(paths, schema)
+    contents = contents_with_rows(paths, schema)
     if not contents:
         return no_rows(schema).select(columns)
     frame = pl.scan_parquet(contents)

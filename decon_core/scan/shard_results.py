@@ -1,4 +1,4 @@
-"""Writes the tiles of one shard, from a scan of all its blocks or of those that a sketch left.
+"""Writes the scan results of one shard, from all its blocks or those that a sketch left.
 
 They are joined with those of its pack later (`join.py`).
 """
@@ -27,7 +27,7 @@ from decon_core.scan.blocks import ShardJob, SomeBlocks, scan_blocks, scanners_f
 from decon_core.scan.coverage import write_refusal
 from decon_core.scan.join import unjoined_versions, write_unjoined
 from decon_core.scan.matches import Columns
-from decon_core.scan.tiles import Tiles
+from decon_core.scan.scan_results import ScanResults
 from decon_core.schemas import DOCUMENTS, MATCHES
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import copy_file, write_json
@@ -44,7 +44,7 @@ _OF_UNREADABLE = ("row", "offset", "reason", "detail")
 
 
 def scan_shard(job: ShardJob) -> bool:
-    """Read a shard once and write its ledger and its tiles for these benchmark versions.
+    """Read a shard once and write its ledger and its scan results for these benchmark versions.
 
     Returns False without reading if another run has written all of them in the meantime.
     """
@@ -53,10 +53,10 @@ def scan_shard(job: ShardJob) -> bool:
         shard, needs_counts = job.shard.fingerprint, job.policy.leave_out_common
         # Listed before those that are joined: another scan may join them in between.
         unjoined = unjoined_versions(store, job.scan, shard, needs_counts=needs_counts)
-        tiles = Tiles(store, job.scan)
+        results = ScanResults(store, job.scan)
         versions = frozenset(version.fingerprint for version in job.versions)
-        left = tiles.missing(shard, versions, needs_counts=needs_counts) - unjoined
-        if not left and not job.new_sketch and tiles.is_read(shard):
+        left = results.missing(shard, versions, needs_counts=needs_counts) - unjoined
+        if not left and not job.new_sketch and results.is_read(shard):
             advance(job.n_bytes_to_read)
             return False
         try:
@@ -72,7 +72,7 @@ def scan_shard(job: ShardJob) -> bool:
 
 
 def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
-    """Scan the shard, and write the tiles of the missing versions."""
+    """Scan the shard, and write the scan results of the missing versions."""
     read = Counter[str]()
     unreadable, invalid = list[Unreadable](), list[InvalidUtf8]()
     unread: Mapping[str, Sequence[int]] = {}
@@ -128,27 +128,27 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
             write_json(store.sketch_ledger(new.fingerprint, job.shard.fingerprint), ledger)
             kept = store.sketch_documents(new.fingerprint, job.shard.fingerprint)
             copy_file(store.documents(*names), kept)
-        # Tiles are written last: with them, the scan of the shard is complete.
+        # Scan results are written last: with them, the scan of the shard is complete.
         taken = [scanner.detectors.take_counts() for scanner in scanners]
         counts = _gram_counts(taken, scanners[0].search, job.policy)
-        written = zip(job.versions, _tiles(job, matches), counts, strict=True)
-        tiles = {
-            version.fingerprint: (tile, counts_of_version)
-            for version, tile, counts_of_version in written
+        written = zip(job.versions, _scan_results(job, matches), counts, strict=True)
+        results = {
+            version.fingerprint: (result, counts_of_version)
+            for version, result, counts_of_version in written
             if version.fingerprint in missing
         }
-        write_unjoined(store, *names, tiles)
+        write_unjoined(store, *names, results)
     if new and new.is_joined:
         remove_filters(store, new.fingerprint, job.shard.fingerprint)
     advance(job.shard.n_bytes - position)
 
 
-def _tiles(job: ShardJob, matches: Sequence[Columns]) -> list[pa.Table]:
-    """Return the tile of each version of a job."""
+def _scan_results(job: ShardJob, matches: Sequence[Columns]) -> list[pa.Table]:
+    """Return the scan result of each version of a job."""
     nothing = no_rows(MATCHES)
     with_matches = {number for columns in matches for number in columns["part"].tolist()}
     return [
-        scanners_for(job)[0].tile(matches, number, job.shard.fingerprint)
+        scanners_for(job)[0].scan_result(matches, number, job.shard.fingerprint)
         if number in with_matches
         else nothing
         for number in range(len(job.versions))
@@ -178,7 +178,7 @@ def _gram_counts(counts: Sequence[_GramCounts], search: Search, policy: Policy) 
 
 
 def _answer_locked(store: Store, job: ShardJob, some: SomeBlocks) -> None:
-    """Write the tiles of a shard of which only some blocks may contain a match."""
+    """Write the scan results of a shard of which only some blocks may contain a match."""
     matches: list[Columns] = []
     for scanned in scan_blocks(job) if some.blocks else ():
         matches += scanned.matches
@@ -188,10 +188,10 @@ def _answer_locked(store: Store, job: ShardJob, some: SomeBlocks) -> None:
         copy_file(kept, store.documents(*names))
     if not store.ledger(*names).is_file():
         copy_file(store.sketch_ledger(some.sketch, job.shard.fingerprint), store.ledger(*names))
-    tiles = {
-        version.fingerprint: (tile, None)
-        for version, tile in zip(job.versions, _tiles(job, matches), strict=True)
+    results = {
+        version.fingerprint: (result, None)
+        for version, result in zip(job.versions, _scan_results(job, matches), strict=True)
     }
     answer = {"sketch": some.sketch, "n_blocks": some.n_blocks, "blocks_read": some.blocks}
-    write_unjoined(store, *names, tiles, answer=answer)
+    write_unjoined(store, *names, results, answer=answer)
     advance(job.n_bytes_to_read)

@@ -1,0 +1,23 @@
+"""The files and rows of scan results, which are joined with those of other shards."""
+
+from pathlib import Path
+from typing import Any
+
+from decon_core.scan.scan_results import ScanResults
+from decon_core.storage.store import Store
+
+
+def scan_result_path(store: Store, scan: str, shard: str, version: str) -> Path:
+    """The file that has the matches of a shard with a benchmark version."""
+    return ScanResults(store, scan).folder(shard, version).scan_result(version)
+
+
+def counts_path(store: Store, scan: str, shard: str, version: str) -> Path:
+    """The file that has its counts of n-grams, or an answer of the sketch."""
+    return ScanResults(store, scan).folder(shard, version).counts(version)
+
+
+def scan_result_rows(store: Store, scan: str, shard: str, version: str) -> list[dict[str, Any]]:
+    """The matches of a shard with a benchmark version, in the order of the scan result."""
+    rows: list[dict[str, Any]] = ScanResults(store, scan).matches([shard], version).to_pylist()
+    return rows
