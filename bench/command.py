@@ -94,8 +94,8 @@ _REPORT = """\
 Made by `python -m bench --report`. From scan results, ledgers and records to the whole database,
 without texts of the corpus, of which there is none; then every view, all of its rows. Peak memory
 is that of the process; workers that read results are gone when it gets there. The page has made-up
-texts of 150 words beside 50,000 pairs; it is opened in Chromium until the verdict, or the first
-pair, is shown."""
+texts of 150 words beside 50,000 of them; it is opened in Chromium until the verdict, or the first
+matched text, is shown."""
 _DETECTORS = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "two processes that share nothing over one: what this machine gives"
 _JOINABLE = (".jsonl.zst", ".jsonl.gz", ".jsonl.bz2", ".jsonl.xz", ".jsonl")
@@ -294,7 +294,7 @@ class _Work:
         sizes = ", ".join(f"{n:,} {name[2:]}" for name, n in _LARGE.items())
         page = Page(
             f"{sizes}, made up; {found['n_leaked']:,} items leaked, "
-            f"{found['n_findings']:,} findings, {found['n_pairs']:,} pairs.",
+            f"{found['n_findings']:,} findings, {found['n_texts']:,} matched texts.",
             _command(),
             title="A report of a large scan",
             introduction=_REPORT,
@@ -308,7 +308,7 @@ class _Work:
         if why := why_no_pages():
             self.say(f"the page is not opened: {why}")
         else:
-            views = {"overview": "#summary.is-leaked", "pairs": "#rows > *"}
+            views = {"overview": "#summary.is-leaked", "texts": "#rows > *"}
             page.report += [
                 Line(name=f"the page opens at its {view}", seconds=seconds)
                 for view, seconds in seconds_to_open(Path(found["page"]), views).items()

@@ -53,7 +53,7 @@ _FEWEST_OWN_RUNS = 3
 _NOT_FOUND = "nothing"
 _HALF, _OWN_HALF = "first half", "first half with own words"
 _ROWS = (*FORMS, _OWN_HALF, *NEIGHBOURS)
-_CALLS = ("leak", "no answer", "review", "no leak", _NOT_FOUND)
+_OUTCOMES = ("leak", "no answer", "review", "no leak", _NOT_FOUND)
 
 
 @dataclass(frozen=True)
@@ -161,11 +161,13 @@ def _row(plant: Plant, findings: Findings, index: dc.Index) -> dict[str, Any]:
     for finding in findings:
         question = index.record(finding)["question"]
         is_planted = question == plant.item.question and plant.form not in NEIGHBOURS
-        said[is_planted].append((finding.call, finding.kind or ""))
-        if not is_planted and finding.call != "no leak":
+        said[is_planted].append((finding.outcome, finding.kind or ""))
+        if not is_planted and finding.outcome != "no leak":
             others.add(question)
     best = {
-        is_planted: min(of, key=lambda one: _CALLS.index(one[0]), default=(_NOT_FOUND, _NOT_FOUND))
+        is_planted: min(
+            of, key=lambda one: _OUTCOMES.index(one[0]), default=(_NOT_FOUND, _NOT_FOUND)
+        )
         for is_planted, of in said.items()
     }
     return {
@@ -173,9 +175,9 @@ def _row(plant: Plant, findings: Findings, index: dc.Index) -> dict[str, Any]:
         "form": plant.form,
         "length": plant.item.length,
         "item": plant.item.number,
-        "call": best[True][0],
+        "outcome": best[True][0],
         "kind": best[True][1],
-        "other_call": best[False][0],
+        "other_outcome": best[False][0],
         "other_kind": best[False][1],
         "n_others": len(others),
     }
@@ -296,12 +298,12 @@ def _table(rows: pl.DataFrame, length: str) -> Iterator[str]:
     if not rows.height:
         return
     yield f"\n### Questions of {length}\n"
-    yield "| form | n | " + " | ".join(_CALLS) + " | other items a plant | plants with one |"
-    yield "|---|" + "---:|" * (len(_CALLS) + 3)
+    yield "| form | n | " + " | ".join(_OUTCOMES) + " | other items a plant | plants with one |"
+    yield "|---|" + "---:|" * (len(_OUTCOMES) + 3)
     for form in _ROWS:
         if (of_form := rows.filter(pl.col("form") == form)).height:
-            said = of_form["other_call" if form in NEIGHBOURS else "call"]
-            shares = " | ".join(f"{_mean(said == call):.3f}" for call in _CALLS)
+            said = of_form["other_outcome" if form in NEIGHBOURS else "outcome"]
+            shares = " | ".join(f"{_mean(said == outcome):.3f}" for outcome in _OUTCOMES)
             n_others = of_form["n_others"]
             others = f"{_mean(n_others):.2f} | {_mean(n_others > 0):.3f}"
             yield f"| {form} | {of_form.height} | {shares} | {others} |"
@@ -315,11 +317,11 @@ def _by_group(rows: pl.DataFrame) -> Iterator[str]:
     yield "|---|" + "---:|" * len(groups)
     long = rows.filter(pl.col("length") == _LENGTHS[0][1])
     for form in _ROWS:
-        column = "other_call" if form in NEIGHBOURS else "call"
+        column = "other_outcome" if form in NEIGHBOURS else "outcome"
         cells = []
         for group in groups:
             said = long.filter((pl.col("form") == form) & (pl.col("group") == group))[column]
-            cells.append(f"{_mean(said.is_in(_CALLS[:3])):.2f}" if said.len() else "")
+            cells.append(f"{_mean(said.is_in(_OUTCOMES[:3])):.2f}" if said.len() else "")
         yield f"| {form} | " + " | ".join(cells) + " |"
 
 

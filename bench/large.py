@@ -35,7 +35,7 @@ _SOURCES = ("web", "chat", "code", "books")
 _SHARDS_PER_PACK = 64
 _DOCUMENTS_PER_SHARD = 100_000
 _WORDS_PER_QUESTION = 25
-_FORMS_OF_ITEM = 3  # different passages in which an item stands: so many pairs at most
+_FORMS_OF_ITEM = 3  # different passages in which an item stands: so many matched texts at most
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _scan_result(rng: np.random.Generator, n: int, shard: int, number: int, job:
         "instance_index": item,
         "record": item,
         "fingerprint": [f"{number:04x}{at:012x}" for at in item.tolist()],
-        "pair": [f"{number:02x}{at:012x}{of:02x}" for at, of in zip(item, form, strict=True)],
+        "text_id": [f"{number:02x}{at:012x}{of:02x}" for at, of in zip(item, form, strict=True)],
         "base_score": overlap,
         "question_overlap": overlap,
         "answer_overlap": rng.integers(0, 2, n).astype(np.float64),

@@ -254,7 +254,7 @@ def report(job: Job) -> Result:
     seconds = time.perf_counter() - started
     views = {}
     with duckdb.connect(str(store.report), read_only=True) as connection:
-        (n_pairs,) = connection.execute("SELECT count(*) FROM pairs").fetchone() or (0,)
+        (n_texts,) = connection.execute("SELECT count(*) FROM matched_texts").fetchone() or (0,)
         (n_findings,) = connection.execute("SELECT count(*) FROM findings").fetchone() or (0,)
         for (name,) in connection.execute(_VIEWS).fetchall():
             started = time.perf_counter()
@@ -272,14 +272,14 @@ def report(job: Job) -> Result:
         "page_bytes": store.report_page.stat().st_size,
         "page": str(store.report_page),
         "views": views,
-        "n_pairs": n_pairs,
+        "n_texts": n_texts,
         "n_findings": n_findings,
         "n_leaked": summary.n_leaked,
     }
 
 
 def _add_texts(report: Path) -> None:
-    """Give the pairs texts of the usual length: the documents of such a store do not exist."""
+    """Write texts of the usual length: the documents of such a store do not exist."""
     import duckdb
 
     from decon_core.storage.checksums import seal_database
@@ -287,8 +287,9 @@ def _add_texts(report: Path) -> None:
     with duckdb.connect(str(report)) as connection:
         connection.execute("UPDATE runs SET snippets = true")
         connection.execute(
-            "UPDATE pairs SET text = (SELECT string_agg('word' || hash(pair, n) % 5000, ' ')"
-            " FROM range(150) t(n)) WHERE priority <= 50000"
+            "UPDATE matched_texts SET text = ("
+            "    SELECT string_agg('word' || hash(text_id, n) % 5000, ' ') FROM range(150) t(n)"
+            ") WHERE priority <= 50000"
         )
     seal_database(report)
 

@@ -1,10 +1,10 @@
-"""Makes the judgements of the reworded sample: what truth.jsonl says of each pair of its report.
+"""Makes the judgements of the reworded sample: what truth.jsonl says of each text of its report.
 
     decon-assets run --config data/reworded/decon.toml   # builds the report; exits with 1
     .venv/bin/python data/make_judgements.py
     decon-assets judge import data/reworded/judged.jsonl --config data/reworded/decon.toml
 
-A pair is the same question if its item is the one that was planted in its document in other words.
+A text is the same question if its item is the one that was planted in its document in other words.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import orjson
 FOLDER = Path(__file__).resolve().parent / "reworded"
 _REPORT = Path(".decon", "report", "contamination.duckdb")
 _QUERY = """
-    SELECT DISTINCT pair, fingerprint, doc_id, benchmark, split, instance_index
-    FROM matches WHERE detector = 'reworded' ORDER BY pair, doc_id
+    SELECT DISTINCT text_id, fingerprint, doc_id, benchmark, split, instance_index
+    FROM matches WHERE detector = 'reworded' ORDER BY text_id, doc_id
 """
 _PLACE = ("doc_id", "benchmark", "split", "instance_index")
 
@@ -29,21 +29,22 @@ def main() -> None:
 
 
 def judgements(folder: Path) -> list[dict[str, object]]:
-    """Return a line for each pair of the report in a folder."""
+    """Return a line for each matched text of the report in a folder."""
     truth = [orjson.loads(line) for line in (folder / "truth.jsonl").read_bytes().splitlines()]
     kinds = {tuple(one[name] for name in _PLACE): one["phenomenon"] for one in truth}
     with duckdb.connect(str(folder / _REPORT), read_only=True) as connection:
         found = connection.execute(_QUERY).fetchall()
-    by_pair = {
-        pair: (record, kinds.get(tuple(place), "another item")) for pair, record, *place in found
+    by_text = {
+        text_id: (record, kinds.get(tuple(place), "another item"))
+        for text_id, record, *place in found
     }
-    return [_line(pair, record, kind) for pair, (record, kind) in by_pair.items()]
+    return [_line(text_id, record, kind) for text_id, (record, kind) in by_text.items()]
 
 
-def _line(pair: str, record: str, kind: str) -> dict[str, object]:
+def _line(text_id: str, record: str, kind: str) -> dict[str, object]:
     is_same = kind == "reworded"
     return {
-        "pair": pair,
+        "pair": text_id,
         "fingerprint": record,
         "is_sd": is_same,
         "match_type": "equivalent" if is_same else "related",

@@ -149,7 +149,7 @@ ALIKE = pa.schema(
             "words",
             pa.string(),
             "if records share this row: the SHA-256 of the canonical words of the spans, by which "
-            "their pairs are named",
+            "their matched texts have ids",
         ),
     ]
 )
@@ -176,7 +176,7 @@ _MATCH = pa.schema(
         required("record", pa.int64(), "row in the benchmark's record table"),
         required("fingerprint", pa.string(), "of the record"),
         required(
-            "pair",
+            "text_id",
             pa.string(),
             "what was found, wherever it occurs: 16 hex digits of the SHA-256 of the record's "
             "fingerprint and the canonical words of the spans",

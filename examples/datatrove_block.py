@@ -50,7 +50,7 @@ def _decision(found: dc.Findings) -> Decision:
     if found.is_kept:
         return True
     first = next(one for one in found if one.is_leak or one.is_no_answer)
-    return False, f"{first.call}: {first.benchmark} {first.split}"
+    return False, f"{first.outcome}: {first.benchmark} {first.split}"
 
 
 def main(evals: str, shards: str, clean: str) -> None:

@@ -33,15 +33,15 @@ FROM flow GROUP BY benchmark ORDER BY benchmark;
 SELECT source, shard_name, row, doc_id, n_leaked_items, n_benchmarks
 FROM documents WHERE n_leaked_items > 1 ORDER BY n_leaked_items DESC LIMIT 20;
 
--- 7. What if the threshold were another one? Every fifth step.
+-- 7. What if the threshold were another one? Every fifth stet.
 SELECT detector, threshold, sum(n_leaked)::BIGINT AS n_leaked
 FROM threshold_sweep WHERE threshold * 20 = round(threshold * 20)
 GROUP BY detector, threshold ORDER BY detector, threshold;
 
 -- 8. What was nearly a leak? These decide whether a threshold is right.
 SELECT m.benchmark, m.detector, round(m.score, 3) AS score, m.source, m.shard_name, m.row,
-       left(p.question, 60) AS question
-FROM matches m JOIN pairs p USING (pair) JOIN runs r ON true
+       left(t.question, 60) AS question
+FROM matches m JOIN matched_texts t USING (text_id) JOIN runs r ON true
 WHERE NOT m.is_contaminated AND m.score > (r.thresholds ->> m.detector)::DOUBLE - 0.05
 ORDER BY m.score DESC, m.source, m.shard_name, m.row LIMIT 20;
 
@@ -57,9 +57,9 @@ FROM visibility_by_detector WHERE n_visible < n_items ORDER BY share_unseen DESC
 SELECT mixture, source, what, why, benchmark, n_documents, n_tokens
 FROM removed_by_mixture ORDER BY mixture, source, what, why, n_documents DESC;
 
--- 12. What did people say, and where did it change a call?
-SELECT v.verdict, count(*) AS n_pairs,
-       coalesce(sum(p.n_documents), 0)::BIGINT AS n_documents,
-       count(*) FILTER (p.is_by_score <> p.is_contaminated) AS n_calls_changed
-FROM verdicts v LEFT JOIN pairs p USING (pair)
-GROUP BY v.verdict ORDER BY n_pairs DESC;
+-- 12. What did people say, and where did it change a class?
+SELECT v.verdict, count(*) AS n_texts,
+       coalesce(sum(t.n_documents), 0)::BIGINT AS n_documents,
+       count(*) FILTER (t.is_by_score <> t.is_contaminated) AS n_classes_changed
+FROM verdicts v LEFT JOIN matched_texts t USING (text_id)
+GROUP BY v.verdict ORDER BY n_texts DESC;

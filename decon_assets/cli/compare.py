@@ -34,7 +34,7 @@ def compare(
 ) -> int:
     """Compare two reports, or one scan under two policies.
 
-    It shows leaks (pairs of a document and an item) that only one of them has, or both with
+    It shows leaks (a document and an item) that only one of them has, or both with
     different scores; items whose status changed; leak rates side by side; differences in settings
     and inputs. Leaks in what the other report did not scan (another shard, another benchmark, an
     unreadable row) are counted separately.

@@ -200,7 +200,7 @@ def _plan(
         prompt,
         desk.settings,
         desk.annotations,
-        decided=() if also_reviewed else desk.verdicts.by_pair,
+        decided=() if also_reviewed else desk.verdicts.by_text,
         count_tokens=token_counter(),
     )
 

@@ -20,7 +20,7 @@ Comparison = dict[str, Any]
 
 KINDS = ("only in first", "only in second", "changed")
 
-# Kinds of calls that are a leak in neither report.
+# Kinds of findings that are a leak in neither report.
 _CLASSES = ("no answer", "review")
 IN_BOTH = tuple(f"{finding} in both" for finding in _CLASSES)
 OTHER_KINDS = tuple(
@@ -59,8 +59,8 @@ def compare(first: Path, second: Path, *, most: int) -> Comparison:
             "benchmarks": rows("rates"),
             "n_shards": {row["standing"]: row["n"] for row in rows("n_shards")},
             "shards": rows("shards", most),
-            "n_calls": {row["kind"]: row["n"] for row in rows("n_calls")},
-            "calls": {kind: rows("calls", kind, most) for kind in KINDS},
+            "n_findings": {row["kind"]: row["n"] for row in rows("n_findings")},
+            "findings": {kind: rows("findings", kind, most) for kind in KINDS},
             "not_comparable": rows("not_comparable"),
             "statuses": rows("statuses"),
             "items": rows("items", most),
@@ -78,7 +78,7 @@ def _is_same(comparison: Comparison) -> bool:
         if benchmark["is_in_first"] != benchmark["is_in_second"]:
             return False
     return (
-        set(comparison["n_calls"]) <= {"same", *IN_BOTH}
+        set(comparison["n_findings"]) <= {"same", *IN_BOTH}
         and set(comparison["n_shards"]) <= {"in both"}
         and not comparison["statuses"]
     )

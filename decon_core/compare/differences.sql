@@ -106,10 +106,10 @@ FULL JOIN (
 ) b USING (benchmark, split, instance_index)
 LEFT JOIN benchmark_pairs p USING (benchmark);
 
--- Calls --------------------------------------------------------------------------------------------
+-- Findings -----------------------------------------------------------------------------------------
 
 -- Scores that differ by at most 1e-9 are the same: it is rounding.
-CREATE TABLE calls AS
+CREATE TABLE findings AS
 WITH joined AS (
     SELECT number, row, benchmark, split, instance_index,
            coalesce(a.doc_id, b.doc_id) AS doc_id,
@@ -178,7 +178,7 @@ LEFT JOIN (
     SELECT benchmark, split, instance_index,
            list_sort(list_distinct(list(class_of_first))) AS classes_of_first,
            list_sort(list_distinct(list(class_of_second))) AS classes_of_second
-    FROM calls WHERE why_not IS NULL
+    FROM findings WHERE why_not IS NULL
     GROUP BY ALL
 ) c USING (benchmark, split, instance_index)
 WHERE why_not IS NULL
@@ -224,6 +224,6 @@ LEFT JOIN (
     SELECT benchmark,
            count(DISTINCT (split, instance_index)) FILTER (is_in_first) AS n_of_first,
            count(DISTINCT (split, instance_index)) FILTER (is_in_second) AS n_of_second
-    FROM calls WHERE why_not IS NULL GROUP BY benchmark
+    FROM findings WHERE why_not IS NULL GROUP BY benchmark
 ) c USING (benchmark)
 ORDER BY p.benchmark;

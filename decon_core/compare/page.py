@@ -38,15 +38,15 @@ class Section:
 def headline(comparison: differences.Comparison) -> str:
     """Return the counts of the comparison as one line."""
     if comparison["is_same"]:
-        others = {kind: _n_calls(comparison, kind) for kind in differences.IN_BOTH}
+        others = {kind: _n_findings(comparison, kind) for kind in differences.IN_BOTH}
         also = [f"{n:,} {kind}" for kind, n in others.items() if n]
-        return ", ".join([f"the same: {_n_calls(comparison, 'same'):,} leaks in both", *also])
+        return ", ".join([f"the same: {_n_findings(comparison, 'same'):,} leaks in both", *also])
     n_items = sum(status["n"] for status in comparison["statuses"])
-    others = {kind: _n_calls(comparison, kind) for kind in differences.OTHER_KINDS}
+    others = {kind: _n_findings(comparison, kind) for kind in differences.OTHER_KINDS}
     parts = [
-        f"{_n_calls(comparison, 'same'):,} the same",
-        *(f"{_n_calls(comparison, kind):,} leaks {kind}" for kind in differences.KINDS),
-        f"{_n_calls(comparison, _NOT_COMPARABLE):,} {_NOT_COMPARABLE}",
+        f"{_n_findings(comparison, 'same'):,} the same",
+        *(f"{_n_findings(comparison, kind):,} leaks {kind}" for kind in differences.KINDS),
+        f"{_n_findings(comparison, _NOT_COMPARABLE):,} {_NOT_COMPARABLE}",
         *(f"{n:,} {kind}" for kind, n in others.items() if n),
         f"{counted(n_items, 'item')} with another status",
     ]
@@ -57,7 +57,7 @@ def sections(comparison: differences.Comparison, *, most: int) -> Iterator[Secti
     """Yield the tables that are not empty, each with its first `most` rows."""
     n_shards, statuses = comparison["n_shards"], comparison["statuses"]
     standings = ", ".join(f"{n:,} {standing}" for standing, n in n_shards.items())
-    others = {kind: _n_calls(comparison, kind) for kind in differences.OTHER_KINDS}
+    others = {kind: _n_findings(comparison, kind) for kind in differences.OTHER_KINDS}
     rows: dict[str, Iterable[Sequence[Cell]]] = {
         "settings": _settings(comparison),
         "shards": [tuple(row.values()) for row in comparison["shards"][:most]],
@@ -67,11 +67,11 @@ def sections(comparison: differences.Comparison, *, most: int) -> Iterator[Secti
         ],
         "items": map(_item, comparison["items"][:most]),
         "others": [(kind, n) for kind, n in others.items() if n],
-        **{kind: map(_call, comparison["calls"][kind][:most]) for kind in differences.KINDS},
+        **{kind: map(_finding, comparison["findings"][kind][:most]) for kind in differences.KINDS},
         "not_comparable": [tuple(row.values()) for row in comparison["not_comparable"]],
     }
     # The number of all rows, where only the first ones are shown.
-    n_rows = {kind: _n_calls(comparison, kind) for kind in differences.KINDS}
+    n_rows = {kind: _n_findings(comparison, kind) for kind in differences.KINDS}
     n_rows["shards"] = sum(n_shards.values()) - n_shards.get("in both", 0)
     n_rows["items"] = sum(status["n"] for status in statuses)
     for name, table in _TABLES.items():
@@ -82,8 +82,8 @@ def sections(comparison: differences.Comparison, *, most: int) -> Iterator[Secti
             yield Section(table["title"], about, table["heads"], shown, n_more)
 
 
-def _n_calls(comparison: differences.Comparison, kind: str) -> int:
-    return int(comparison["n_calls"].get(kind, 0))
+def _n_findings(comparison: differences.Comparison, kind: str) -> int:
+    return int(comparison["n_findings"].get(kind, 0))
 
 
 def _settings(comparison: differences.Comparison) -> Iterator[tuple[Cell, ...]]:
@@ -120,7 +120,7 @@ def _statuses(row: Row) -> Iterator[str]:
     return (row[f"status_of_{side}"] or "not listed" for side in SIDES)
 
 
-def _call(row: Row) -> tuple[Cell, ...]:
+def _finding(row: Row) -> tuple[Cell, ...]:
     scores = (row[f"score_of_{side}"] for side in SIDES)
     return (
         *(row[name] for name in _PLACE),

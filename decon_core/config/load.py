@@ -93,8 +93,8 @@ class Report:
     """With "off", database and pages have no corpus text."""
     context: Count = 300
     """Characters shown before and after a match."""
-    most_pairs: Count = 50_000
-    """Pairs of item and passage whose texts are kept."""
+    most_texts: Count = 50_000
+    """Matched texts that are kept with what surrounds them."""
     drift: Share = 0.05
     """The check `leak_rate_is_steady` warns if a benchmark's leak rate differs by more than this
     from the previous report."""

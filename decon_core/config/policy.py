@@ -53,7 +53,7 @@ PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 VERDICT_VERSION = 4
 
 # Increased when the content of scan results changes: shards are scanned again, and no index built.
-SCAN_RESULT_VERSION = 8
+SCAN_RESULT_VERSION = 9
 
 # Increased when the content of a sketch changes.
 _SKETCH_VERSION = 1

@@ -139,6 +139,7 @@ _RENAMED = {
     "question_only": "no_answer",
     "candidates": "review",
     "arm": "training_run",
+    "most_pairs": "most_texts",
     "evidence_floor": "lowest_recorded_score",
     "ratcliff_floor": "ratcliff_lowest_recorded",
     "longest_match_floor": "longest_match_lowest_recorded",

@@ -2,9 +2,9 @@
 
 A match carries its overlaps and lengths, so every gate and the length penalty can be applied for
 any threshold at or above the lowest recorded score (`judging.py`); a property test compares the
-result with the oracle, tests/oracle/decon.py. A verdict on a pair overrides its score. Where no
-score is a proof and no person decided, a judgement of a file or a model does. Which of all these
-count for a mixture is decided by its `Leaks`.
+result with the oracle, tests/oracle/decon.py. A verdict on a matched text overrides its score.
+Where no score is a proof and no person decided, a judgement of a file or a model does. Which of all
+these count for a mixture is decided by its `Leaks`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ Floats = npt.NDArray[np.float64]
 _PARTS = ("question", "answer", "passage")
 
 # One entry per detector, document, benchmark item and place, apart for visible and hidden text:
-# among several records the best, then the correct choice, then the first. Every record is a pair:
-# a cleared one must not represent one that leaked, and no other one may hide a confirmed one.
+# among several records the best, then the correct choice, then the first. Each record has its own
+# matched text: a cleared one must not represent one that leaked, and no other one may hide a
+# confirmed one.
 _BEST_FIRST = (
     "is_contaminated",
     "is_no_answer",
@@ -78,7 +79,7 @@ def decide(
     highest = pa.nulls(matches.num_rows)
     if holds_to is not None:
         highest = pa.array(holds_to, from_pandas=True)
-    verdict = {pair: latest.verdict for pair, latest in verdicts.by_pair.items()}
+    verdict = {text_id: latest.verdict for text_id, latest in verdicts.by_text.items()}
     detectors = matches["detector"].unique().to_pylist()
     with_places = [name for name in detectors if get(name).finds_every_place]
     has_places = pl.col("detector").is_in(with_places)
@@ -88,8 +89,8 @@ def decide(
     frame = pl.DataFrame(matches).with_columns(
         place.alias("place"),
         *(pl.Series(name, values) for name, values in judged._asdict().items()),
-        pl.Series("verdict", _by_pair(matches["pair"], verdict, pa.string())),
-        pl.Series("is_judged_duplicate", _by_pair(matches["pair"], verdicts.judged, pa.bool_())),
+        pl.Series("verdict", _by_text(matches["text_id"], verdict, pa.string())),
+        pl.Series("is_judged_duplicate", _by_text(matches["text_id"], verdicts.judged, pa.bool_())),
         pl.Series("holds_to", highest).cast(pl.Float64),
     )
     if holds_to is not None:
@@ -101,8 +102,8 @@ def decide(
 def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
     """Add the class of each match (leak, no answer, review), and how its item scores.
 
-    A verdict that clears a pair clears it of all three. A judgement makes a leak of what is none by
-    its score, nor a question without its answer, or clears what needs review.
+    A verdict that clears a matched text clears it of all three. A judgement makes a leak of what is
+    none by its score, nor a question without its answer, or clears what needs review.
     """
     if not verdicts:
         return frame.with_columns(
@@ -145,12 +146,12 @@ def _best_entries(frame: pl.DataFrame) -> pl.DataFrame:
     return ordered.unique(_ITEM, keep="first", maintain_order=True)
 
 
-def _by_pair(pairs: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataType) -> pa.Array:
-    """Return the value of each pair; null for a pair without a value."""
+def _by_text(text_ids: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataType) -> pa.Array:
+    """Return the value of each matched text; null for a matched text without a value."""
     if not said:
-        return pa.nulls(len(pairs), kind)
+        return pa.nulls(len(text_ids), kind)
     values = pa.array([*said.values()], kind)
-    return values.take(pc.index_in(pairs.combine_chunks(), pa.array(said, pa.string())))
+    return values.take(pc.index_in(text_ids.combine_chunks(), pa.array(said, pa.string())))
 
 
 def counts(

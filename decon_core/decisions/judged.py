@@ -23,7 +23,7 @@ from decon_core.storage.files import read_json, write_json
 
 # Increase this when the same judgements give another calibration.
 _FORMAT = 2
-_COLUMNS = ["detector", "kind", "benchmark", "pair", "fingerprint", "score"]
+_COLUMNS = ["detector", "kind", "benchmark", "text_id", "fingerprint", "score"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def judged_points(
     if not labels:
         return []
     lacking = missing_by_shard(gaps_of(reader.store, packs, reader.versions, reader.scan))
-    is_judged = pc.field("pair").isin(sorted(labels))
+    is_judged = pc.field("text_id").isin(sorted(labels))
 
     def rows() -> Iterator[dict[str, Any]]:
         in_order = sorted(packs, key=lambda pack: pack.source.name)
@@ -90,7 +90,8 @@ def judged_points(
                 entries = reader.entries_of_shards(
                     batch, reader.versions, source=source, lacking=lacking
                 )
-                yield from entries.filter(is_judged).select(_COLUMNS).to_pylist()
+                judged = entries.filter(is_judged).select(_COLUMNS)
+                yield from judged.rename_columns({"text_id": "pair"}).to_pylist()
 
     return points_of(rows(), labels)
 

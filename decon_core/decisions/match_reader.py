@@ -26,7 +26,7 @@ from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.index.parts import index_fingerprint, twins_of
 from decon_core.scan.coverage import gaps_of
-from decon_core.scan.matches import pair_name
+from decon_core.scan.matches import text_id_of
 from decon_core.scan.scan_results import ScanResults
 from decon_core.schemas import ALIKE, ENTRIES, MATCHES
 from decon_core.storage.files import read_json
@@ -211,30 +211,30 @@ class MatchReader:
         highest = highest_thresholds(every, policy) if is_swept else None
         return decide(every, policy, self.verdicts, holds_to=highest)
 
-    def decided_pairs(self, shards: Iterable[str], version: Version) -> dict[str, set[str]]:
-        """Return the pairs of a benchmark by shard about which a verdict or a judgement may decide.
+    def decided_texts(self, shards: Iterable[str], version: Version) -> dict[str, set[str]]:
+        """Return the matched texts by shard about which a verdict or a judgement may decide.
 
         No entry for a shard that is not scanned.
         """
-        pairs: dict[str, set[str]] = {
+        text_ids: dict[str, set[str]] = {
             shard: set() for shard in shards if self.scan_results.has(shard, version.fingerprint)
         }
-        columns = ["shard", "pair", "record", "detector", "kind", *ALIKE.names]
-        rows = self.matches(pairs, version, columns=columns)
+        columns = ["shard", "text_id", "record", "detector", "kind", *ALIKE.names]
+        rows = self.matches(text_ids, version, columns=columns)
         matches = pa.concat_tables([rows, self._alike_with_verdicts(rows, version)])
         never = pc.invert(may_need_review(matches, self.policy))
         for kind in (True, False):
             deciding = pa.array(
                 sorted(self.verdicts.may_decide(never_for_review=kind)), pa.string()
             )
-            is_decided = pc.and_(pc.equal(never, kind), pc.is_in(matches["pair"], deciding))
-            for row in matches.filter(is_decided).select(["shard", "pair"]).to_pylist():
-                pairs[row["shard"]].add(row["pair"])
-        return pairs
+            is_decided = pc.and_(pc.equal(never, kind), pc.is_in(matches["text_id"], deciding))
+            for row in matches.filter(is_decided).select(["shard", "text_id"]).to_pylist():
+                text_ids[row["shard"]].add(row["text_id"])
+        return text_ids
 
     def _alike_with_verdicts(self, matches: pa.Table, version: Version) -> pa.Table:
         """Return matches of records with a verdict that share the match of another record."""
-        known = {verdict.fingerprint for verdict in self.verdicts.by_pair.values()}
+        known = {verdict.fingerprint for verdict in self.verdicts.by_text.values()}
         shared = matches.filter(pc.is_valid(matches["n_alike"])) if known else matches.slice(0, 0)
         if not shared.num_rows:
             return shared
@@ -250,8 +250,8 @@ class MatchReader:
                 if record == match["record"]:
                     continue
                 values = records.slice(record, 1).to_pylist()[0]
-                pair = pair_name(values["fingerprint"], match["words"])
-                rows.append({**match, **values, "record": record, "pair": pair})
+                text_id = text_id_of(values["fingerprint"], match["words"])
+                rows.append({**match, **values, "record": record, "text_id": text_id})
         return pa.Table.from_pylist(rows, schema=matches.schema)
 
 
@@ -276,7 +276,7 @@ def _by_shard(entries: pa.Table) -> dict[str, pa.Table]:
 def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]]]) -> pa.Table:
     """Repeat matches for records that the index left out as exact repeats of another record.
 
-    Detectors that search texts look for all of them. The texts are equal, so the pair is the same.
+    Detectors that search texts look for all of them. The texts are equal, so `text_id` is the same.
     """
     by_index = names_where(lambda each: each.uses_ngram_index)
     is_repeated = (pc.field("detector").isin([*by_index])) & pc.field("record").isin([*twins])

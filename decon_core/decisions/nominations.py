@@ -45,10 +45,10 @@ class NominatedPlaces:
             rows = rows.set_column(at, rows.schema.field(at), kinds)
         return rows.select(columns)
 
-    def texts(self, pairs: Collection[str], version: str) -> dict[str, str]:
-        """Return the texts of these pairs, of those that it found."""
+    def texts(self, text_ids: Collection[str], version: str) -> dict[str, str]:
+        """Return the texts with these ids, of those that it found."""
         if not self.path(version).is_file():
             return {}
-        is_asked = pc.field("pair").isin(pa.array([*pairs], pa.string()))
-        rows = read_parquet(self.path(version), columns=["pair", "text"], filters=is_asked)
+        is_asked = pc.field("text_id").isin(pa.array([*text_ids], pa.string()))
+        rows = read_parquet(self.path(version), columns=["text_id", "text"], filters=is_asked)
         return dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))

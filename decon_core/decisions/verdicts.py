@@ -1,13 +1,13 @@
-"""Reads and appends the verdicts file: decisions of reviewers on single pairs.
+"""Reads and appends the verdicts file: decisions of reviewers on single matched texts.
 
     {"pair": "4f0c…", "fingerprint": "91ab…", "verdict": "template", "note": "a form letter"}
 
-One JSON object per line; lines are only appended. `pair` is the name of a record and the words
-found of it (schemas.py), independent of the document, so a verdict stays valid after new scans;
-`fingerprint` is that of the record. These two and `verdict` are required. Optional are `note`,
-`by`, `at`, `match_type` and `confidence` (annotations.py), the place where the pair was
-seen, and any other key; no decision depends on them. The last line about a pair counts; the verdict
-"none" withdraws an earlier one.
+One JSON object per line; lines are only appended. `pair` is the `text_id` of a matched text
+(schemas.py), and keeps this name in files so that those of every release can be read. It does not
+depend on the document, so a verdict stays valid after new scans; `fingerprint` is that of the
+record. These two and `verdict` are required. Optional are `note`, `by`, `at`, `match_type` and
+`confidence` (annotations.py), the place where the text was seen, and any other key; no decision
+depends on them. The last line about a text counts; the verdict "none" withdraws an earlier one.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ Judged = Literal["leak", "review"]  # what a duplicate is that only a file or a 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The current verdict on one pair."""
+    """The current verdict on one matched text."""
 
-    pair: str
+    pair: str  # named as in the file: the id of the matched text
     fingerprint: str
     verdict: str
     note: str = ""
@@ -72,65 +72,65 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The current verdicts by pair; `clears` lists those that clear a match above the threshold.
+    """The current verdicts by `text_id`; `clears`: those that clear a match above the threshold.
 
     A judgement of a file or a model decides about what no score proves, if no person decided.
     """
 
-    by_pair: Mapping[str, Verdict] = field(default_factory=dict)
+    by_text: Mapping[str, Verdict] = field(default_factory=dict)
     clears: tuple[str, ...] = CLEARING
-    judged: Mapping[str, bool] = field(default_factory=dict)  # whether a pair is a duplicate
+    judged: Mapping[str, bool] = field(default_factory=dict)  # whether a text is a duplicate
     judged_is: Judged = "leak"
 
     def __bool__(self) -> bool:
-        return bool(self.by_pair or self.judged)
+        return bool(self.by_text or self.judged)
 
     def with_judgements(self, annotations: Annotations, judged_is: Judged) -> Verdicts:
-        """Return them with the judgements of all pairs about which no person is sure."""
+        """Return them with the judgements of all matched texts about which no person is sure."""
         said = labels_of({}, annotations)
         judged = {
-            pair: label.is_sd
-            for pair, label in said.items()
+            text_id: label.is_sd
+            for text_id, label in said.items()
             if label.is_sd is not None
-            and (pair not in self.by_pair or self.by_pair[pair].label.is_sd is None)
+            and (text_id not in self.by_text or self.by_text[text_id].label.is_sd is None)
         }
         return replace(self, judged=judged, judged_is=judged_is)
 
     @cached_property
     def decisive(self) -> dict[str, bool]:
-        """Whether a pair is a leak, for each pair with a deciding verdict."""
+        """Whether a matched text is a leak, for each one with a deciding verdict."""
         deciding = {LEAK, *self.clears}
         return {
-            pair: latest.verdict == LEAK
-            for pair, latest in sorted(self.by_pair.items())
+            text_id: latest.verdict == LEAK
+            for text_id, latest in sorted(self.by_text.items())
             if latest.verdict in deciding
         }
 
     @property
     def labels(self) -> dict[str, Label]:
-        """What people say of pairs, as annotations."""
-        return {pair: verdict.label for pair, verdict in self.by_pair.items()}
+        """What people say of matched texts, as annotations."""
+        return {text_id: verdict.label for text_id, verdict in self.by_text.items()}
 
     def may_decide(self, *, never_for_review: bool = False) -> set[str]:
-        """Return the pairs with a verdict or a judgement that may decide about them.
+        """Return the matched texts with a verdict or a judgement that may decide about them.
 
         `never_for_review`: as no match of them needs review, no judgement clears it.
         """
         clears = self.judged_is == "leak" and not never_for_review
-        judged = {pair for pair, is_sd in self.judged.items() if is_sd or clears}
+        judged = {text_id for text_id, is_sd in self.judged.items() if is_sd or clears}
         return judged.union(self.decisive)
 
-    def digest_of(self, pairs: Iterable[str]) -> str | None:
-        """Return a digest of what is decided about these pairs; None if that is nothing."""
-        said = {pair: f"{self.judged_is}: {is_sd}" for pair, is_sd in self.judged.items()}
+    def digest_of(self, text_ids: Iterable[str]) -> str | None:
+        """Return a digest of what is decided about these matched texts; None if that is nothing."""
+        said = {text_id: f"{self.judged_is}: {is_sd}" for text_id, is_sd in self.judged.items()}
         every: dict[str, object] = {**said, **self.decisive}
-        decided = {pair: every[pair] for pair in pairs if pair in every}
+        decided = {text_id: every[text_id] for text_id in text_ids if text_id in every}
         return _digest(decided) if decided else None
 
     @property
     def digest(self) -> str:
         """Digest of all verdicts with their notes, deciding or not, as a report shows them all."""
-        said = {pair: asdict(verdict) for pair, verdict in self.by_pair.items()}
+        said = {text_id: asdict(verdict) for text_id, verdict in self.by_text.items()}
         return _digest([self.decisive, said, self.judged_is if self.judged else None])
 
 

@@ -3,7 +3,7 @@
 -- name: matches
 -- The columns of matches.parquet that a report uses.
 SELECT $source AS source, file AS shard_name, shard, row, doc_id, detector, benchmark, config,
-       split, instance_index, record, fingerprint, pair, is_correct, base_score,
+       split, instance_index, record, fingerprint, text_id, is_correct, base_score,
        question_overlap, answer_overlap, passage_overlap, kind, searched_text, n_matched, n_grams,
        question_tokens, total_tokens, score, is_by_score, holds_to, verdict, is_contaminated,
        needs_review, is_no_answer

@@ -30,7 +30,7 @@ class BenchmarkCount:
     n_checkable_items: int = 0  # items that a detector can find
     n_leaked_checkable_items: int = 0  # those of them that leaked
     n_leaked_items: int = 0  # items that leaked according to any detector
-    n_leaks: int = 0  # pairs of item and document
+    n_leaks: int = 0  # findings: an item and a document
     n_documents: int = 0  # documents with a leak
     n_no_answer_items: int = 0  # not leaked anywhere, but its question was found somewhere
     n_no_answer_documents: int = 0  # documents with a question of it, and no leak of any benchmark
@@ -53,7 +53,7 @@ class BenchmarkCount:
 
 @dataclass(frozen=True)
 class Counts:
-    """The counts of each benchmark, and of pairs of an item and a document in all of them."""
+    """The counts of each benchmark, and of the findings of all of them."""
 
     benchmarks: list[BenchmarkCount]
     n_no_answer: int
@@ -64,7 +64,7 @@ def count_matches(
     matches: Path, visibility: Path, versions: Sequence[Version], policy: Policy
 ) -> Counts:
     """Count the matches, and the items that can be found, from the files of a folder scan."""
-    found = {row["benchmark"]: row for row in _pairs_by_benchmark(matches)}
+    found = {row["benchmark"]: row for row in _findings_by_benchmark(matches)}
     checkable = {row.pop("benchmark"): row for row in _checkable(matches, visibility, policy)}
     n_no_answer = sum(row.pop("n_no_answer") for row in found.values())
     n_review = sum(row.pop("n_review") for row in found.values())
@@ -89,16 +89,16 @@ def count_matches(
     return Counts([*counts.values()], n_no_answer, n_review)
 
 
-def _pairs_by_benchmark(matches: Path) -> list[dict[str, Any]]:
-    """Count pairs, items and documents.
+def _findings_by_benchmark(matches: Path) -> list[dict[str, Any]]:
+    """Count findings, items and documents.
 
-    A pair of an item and a document is a leak if any detector calls it one; else `no answer`;
+    A finding (an item and a document) is a leak if any detector calls it one; else `no answer`;
     else `review`.
     """
     is_leak, is_question, needs_review = map(
         pl.col, ("is_contaminated", "is_no_answer", "needs_review")
     )
-    pairs = (
+    findings = (
         pl.scan_parquet(matches)
         .group_by("benchmark", *_ITEM, *_DOCUMENT)
         .agg(is_leak.any(), is_question.any(), needs_review.any())
@@ -112,7 +112,7 @@ def _pairs_by_benchmark(matches: Path) -> list[dict[str, Any]]:
     item, document = pl.struct(*_ITEM), pl.struct(*_DOCUMENT)
     in_clean_item, in_clean_document = ~pl.col("is_leaked_item"), ~pl.col("is_leaky_document")
     return _rows(
-        pairs.group_by("benchmark").agg(
+        findings.group_by("benchmark").agg(
             n_leaked_items=item.filter(is_leak).n_unique(),
             n_leaks=is_leak.sum(),
             n_documents=document.filter(is_leak).n_unique(),

@@ -66,7 +66,7 @@ class Finding:
     question_part: str | None
     answer_part: str | None
     passage_part: str | None
-    pair: str
+    text_id: str
     """What was found, wherever it occurs: the name by which verdicts refer to it."""
 
     @property
@@ -75,14 +75,14 @@ class Finding:
         return f"{self.benchmark} {self.split} {self.instance_index}"
 
     @property
-    def call(self) -> str:
+    def outcome(self) -> str:
         """What the policy calls it: leak, no answer, review, or no leak."""
-        calls = {
+        outcomes = {
             "leak": self.is_leak,
             "no answer": self.is_no_answer,
             "review": self.needs_review,
         }
-        return next((call for call, is_called in calls.items() if is_called), "no leak")
+        return next((outcome for outcome, is_so in outcomes.items() if is_so), "no leak")
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ def line_of(finding: Finding) -> str:
     """Describe a finding in one line: `leak (edited): gsm8k test 16, by aligned, score 0.92; …`."""
     about = [finding.kind, "" if finding.slot_kind == "visible" else finding.slot_kind]
     what = f" ({', '.join(filter(None, about))})" if any(about) else ""
-    head = f"{finding.call}{what}: {finding.item}, by {finding.detector}, score {finding.score:.3f}"
+    found_by = f"by {finding.detector}, score {finding.score:.3f}"
+    head = f"{finding.outcome}{what}: {finding.item}, {found_by}"
     return "; ".join([head, *(place for part in PARTS if (place := _place(finding, part)))])
 
 

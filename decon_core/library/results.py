@@ -79,9 +79,9 @@ class Outcome:
     n_matches: int = 0
     n_leaks: int = 0
     n_contaminated_documents: int = 0
-    n_no_answer: int = 0  # pairs of item and document, in documents without a leak of the item
+    n_no_answer: int = 0  # findings: an item and a document without a leak of it
     n_no_answer_documents: int = 0  # without a leak, but with a question without its answer
-    n_review: int = 0  # pairs of item and document that are neither
+    n_review: int = 0  # findings that are neither
     n_review_documents: int = 0  # documents that are neither, but need review
     n_common: int = 0  # n-grams that are in many documents
     # Items that a detector cannot find, by detector.

@@ -171,7 +171,7 @@ def _scan_folder(
         "evals": str(request.evals),
         "corpus": request.source.path,
         "policy": asdict(policy),
-        "n_verdicts": len(request.verdicts.by_pair),
+        "n_verdicts": len(request.verdicts.by_text),
     }
     write_plain_json(out / results.SUMMARY_FILE, {**settings, **results.summary_of(outcome)})
     if request.has_page and len(unread) < len(pack.shards):

@@ -81,7 +81,7 @@ def _build_share(job: _Job) -> Built:
             "source": pack.source.name,
             "fingerprint": fingerprint,
             "control": [vars(drawn.matched)] if drawn else None,
-            "has_verdicts": any(builder.decided_pairs(shards, builder.reader.needed_by(mixture))),
+            "has_verdicts": any(builder.decided_texts(shards, builder.reader.needed_by(mixture))),
             "shards": accounts,
             "totals": totals_of(accounts),
             TABLES: {REMOVED_FILE: hash_file(writer.write_removed(records))},

@@ -50,7 +50,7 @@ class Builder:
     nominations: tuple[NominatedPlaces, ...] = ()  # what is found beside the scan
     unread: UnreadRule = NOTHING_IGNORED
     calibrated: Calibrated | None = None  # made before, from all packs
-    # Caches: decided pairs by shard and benchmark version, draws, and scanned sources.
+    # Caches: decided texts by shard and benchmark version, draws, and scanned sources.
     _found: dict[tuple[str, str], set[str]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -138,7 +138,7 @@ class Builder:
     def settings(self, versions: Sequence[Version], shards: Iterable[Shard]) -> list[object]:
         """Return all settings that decide what leaked of these benchmarks into these shards.
 
-        Only what decides about pairs found in these shards counts, and nominations that wait for
+        Only what decides about texts found in these shards counts, and nominations that wait for
         review; others must not cause a rebuild.
         """
         policy, scan = self.policy, self.reader.scan
@@ -153,7 +153,7 @@ class Builder:
             policy.invalid_utf8,
             self.unread.is_blocking,
             current_common(self.store, scan, policy)[0] if common else None,
-            self.verdicts.digest_of(self.decided_pairs(shards, versions)),
+            self.verdicts.digest_of(self.decided_texts(shards, versions)),
             *(
                 [nomination.key, nomination.review_from]
                 for nomination in self.nominations
@@ -168,8 +168,8 @@ class Builder:
             return settings
         return [*settings, self._calibrated.fingerprint]
 
-    def decided_pairs(self, shards: Iterable[Shard], versions: Sequence[Version]) -> Iterator[str]:
-        """Yield the pairs that were found in shards and have a verdict.
+    def decided_texts(self, shards: Iterable[Shard], versions: Sequence[Version]) -> Iterator[str]:
+        """Yield the matched texts that were found in shards and have a verdict.
 
         Reads scan results only if needed.
         """
@@ -178,8 +178,8 @@ class Builder:
         names = [shard.fingerprint for shard in shards]
         for version in versions:
             left = [name for name in names if (name, version.fingerprint) not in self._found]
-            for name, pairs in self.reader.decided_pairs(left, version).items():
-                self._found[name, version.fingerprint] = pairs
+            for name, text_ids in self.reader.decided_texts(left, version).items():
+                self._found[name, version.fingerprint] = text_ids
             for name in names:
                 yield from self._found.get((name, version.fingerprint), ())
 

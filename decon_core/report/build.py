@@ -26,7 +26,7 @@ from decon_core.report.gather import (
     write_matches,
 )
 from decon_core.report.history import earlier_rates
-from decon_core.report.pairs import gather_pairs
+from decon_core.report.matched_texts import gather_matched_texts
 from decon_core.report.review.judged import judged_tables
 from decon_core.scan.coverage import Gap, gaps_of
 from decon_core.storage.checksums import is_whole
@@ -53,7 +53,7 @@ class ReportSummary:
 
     n_items: int
     n_leaked: int
-    n_matches: int  # pairs of item and document
+    n_matches: int  # findings
     n_contaminated_documents: int
     n_unreadable: int
     n_no_answer: int  # items that did not leak, but whose question was found
@@ -94,11 +94,11 @@ def build_report(
     # Later runs remove the drafts of a killed process.
     with draft_folder(drafts, "matches") as folder:
         matches = write_matches(reader, packs, folder / "matches", gaps, engine=engine)
-        tables["pairs"] = gather_pairs(
+        tables["matched_texts"] = gather_matched_texts(
             reader, packs, matches, showing, earlier=report, engine=engine
         )
         verdicts, evidence = builder.verdicts, builder.evidence
-        tables["verdicts"] = verdict_table(verdicts, tables["pairs"])
+        tables["verdicts"] = verdict_table(verdicts, tables["matched_texts"])
         tables |= judged_tables(matches, verdicts, evidence, has_snippets=showing.has_snippets)
         # The page of the previous report may show texts that this report must not contain.
         for path in store.report_files:

@@ -13,7 +13,7 @@ CREATE TABLE findings AS
 SELECT * EXCLUDE (best, answer_overlap, is_by_score, is_contaminated, is_no_answer,
                  needs_review),
        answer_overlap, answer_in_words(answer_overlap) AS answer_found,
-       best.kind AS kind, best.score AS score, best.pair AS pair, best.verdict AS verdict,
+       best.kind AS kind, best.score AS score, best.text_id AS text_id, best.verdict AS verdict,
        is_by_score, is_contaminated, is_no_answer AND NOT is_contaminated AS is_no_answer,
        needs_review AND NOT (is_contaminated OR is_no_answer) AS needs_review
 FROM (
@@ -28,8 +28,8 @@ FROM (
                 coalesce(max(CASE WHEN searched_text IN ('question and answer', 'continuation') THEN 1
                                   WHEN is_correct IS DISTINCT FROM false THEN answer_overlap END)
                          FILTER (is_contaminated), 0) END AS answer_overlap,
-           arg_max({kind: kind, score: score, pair: pair, verdict: verdict},
-                   (is_contaminated, is_no_answer, needs_review, is_by_score, score, pair)) AS best,
+           arg_max({kind: kind, score: score, text_id: text_id, verdict: verdict},
+                   (is_contaminated, is_no_answer, needs_review, is_by_score, score, text_id)) AS best,
            bool_or(is_by_score) AS is_by_score,
            bool_or(is_contaminated) AS is_contaminated,
            bool_or(is_no_answer) AS is_no_answer,
@@ -60,8 +60,8 @@ COMMENT ON COLUMN findings.answer_overlap IS
     'for a leak, the largest share of the answer that was found in the document; 0 if none of it was found; null if it is no leak';
 COMMENT ON COLUMN findings.answer_found IS
     'for a leak: with its answer (answer_overlap >= 0.5), with part of its answer, or without its answer; null if it is no leak';
-COMMENT ON COLUMN findings.pair IS 'pair of the decisive match';
-COMMENT ON COLUMN findings.verdict IS 'verdict of a reviewer on that pair; null if there is none';
+COMMENT ON COLUMN findings.text_id IS 'matched text of the decisive match';
+COMMENT ON COLUMN findings.verdict IS 'verdict of a reviewer on that matched text; null if there is none';
 COMMENT ON COLUMN findings.is_by_score IS 'whether a score reaches its threshold';
 COMMENT ON COLUMN findings.is_contaminated IS 'whether it is a leak: by score or by verdict';
 COMMENT ON COLUMN findings.is_no_answer IS

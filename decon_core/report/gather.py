@@ -315,12 +315,12 @@ def mixture_tables(builder: Builder, showing: Report) -> tuple[dict[str, pa.Tabl
     return tables, n_without_mixture
 
 
-def verdict_table(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:
-    """Return the verdicts, and whether this scan found their pairs."""
-    found = {*pairs["pair"].to_pylist()}
+def verdict_table(verdicts: Verdicts, matched_texts: pa.Table) -> pa.Table:
+    """Return the verdicts, and whether this scan found their matched texts."""
+    found = {*matched_texts["text_id"].to_pylist()}
     rows = [
-        {**asdict(said), "said_by": said.by, "said_at": said.at, "is_found": pair in found}
-        for pair, said in sorted(verdicts.by_pair.items())
+        dict(asdict(said), text_id=text, said_by=said.by, said_at=said.at, is_found=text in found)
+        for text, said in sorted(verdicts.by_text.items())
     ]
     return _table("verdicts", rows)
 

@@ -26,7 +26,7 @@ class BenchmarkScore:
     n_leaked: int
     n_planted: int  # expected to be found
     n_found: int  # planted ones that were found
-    n_false_alarms: int  # flagged (document, item) pairs not planted, or planted as negatives
+    n_false_alarms: int  # findings that were not planted, or planted as negatives
 
 
 @dataclass(frozen=True)

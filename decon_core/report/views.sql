@@ -89,7 +89,7 @@ FROM (
 )
 ORDER BY benchmark, split;
 COMMENT ON VIEW by_benchmark IS
-    'Per benchmark and split: number of items, of those that a detector can find, and of leaked ones; leak_rate and its 95 % interval are of those that can be found; n_leaks counts pairs of item and document';
+    'Per benchmark and split: number of items, of those that a detector can find, and of leaked ones; leak_rate and its 95 % interval are of those that can be found; n_leaks counts findings that are leaks';
 COMMENT ON COLUMN by_benchmark.n_items IS 'null if unknown; then the shares are null, too';
 COMMENT ON COLUMN by_benchmark.n_checkable IS
     'number of items that a chosen detector can find; without any, the rates are null: unknown';
@@ -171,18 +171,18 @@ ORDER BY n_documents DESC, best_score DESC, benchmark, split, instance_index
 LIMIT 1000;
 COMMENT ON VIEW top_items IS 'The 1,000 leaked items that occur in the most documents';
 
-CREATE VIEW pair_documents AS
-SELECT pair, source, shard_name, row, any_value(doc_id) AS doc_id,
+CREATE VIEW text_documents AS
+SELECT text_id, source, shard_name, row, any_value(doc_id) AS doc_id,
        string_agg(DISTINCT detector, ', ' ORDER BY detector) AS detectors,
        max(score) AS score,
        bool_or(is_contaminated) AS is_contaminated,
        bool_or(is_no_answer) AND NOT bool_or(is_contaminated) AS is_no_answer,
        bool_or(needs_review) AND NOT bool_or(is_contaminated OR is_no_answer) AS needs_review
 FROM matches
-GROUP BY pair, source, shard_name, row
-ORDER BY pair, source, shard_name, row;
-COMMENT ON VIEW pair_documents IS
-    'Per pair: every document that contains it, with its position and id';
+GROUP BY text_id, source, shard_name, row
+ORDER BY text_id, source, shard_name, row;
+COMMENT ON VIEW text_documents IS
+    'Per matched text: every document that contains it, with its position and id';
 
 CREATE VIEW by_source AS
 SELECT s.source, s.n_documents, s.n_unreadable,
@@ -235,7 +235,7 @@ LEFT JOIN (
 ) f USING (source, shard_name)
 ORDER BY s.source, s.shard_name;
 COMMENT ON VIEW by_shard IS
-    'Per shard: number of documents, of documents with a leak, and of no-answer documents; n_leaks counts pairs of item and document';
+    'Per shard: number of documents, of documents with a leak, and of no-answer documents; n_leaks counts findings that are leaks';
 
 CREATE VIEW by_benchmark_and_source AS
 SELECT benchmark, source,
@@ -560,15 +560,15 @@ FROM (SELECT unnest(planted_steps(), recursive := true));
 COMMENT ON VIEW planted_probabilities IS
     'Per detector, kind and step of scores: the share of the places in planted benchmarks at which the item was planted (n_copies of n_places), with its 95 % interval; it is of that mix of copies and look-alikes, and no rate of leaks of any corpus';
 
-CREATE VIEW pair_probabilities AS
-SELECT found.pair, found.detector, found.kind_apart AS kind, found.benchmark, found.score,
+CREATE VIEW text_probabilities AS
+SELECT found.text_id, found.detector, found.kind_apart AS kind, found.benchmark, found.score,
        steps.probability, steps.low, steps.high,
        steps.n_judged AS n_in_step, found.curve = '' AS is_of_all_benchmarks, 'judged here' AS basis
 FROM (
-    SELECT pair, of_kind.detector, kind_apart, benchmark, judged_as, max(score) AS score,
+    SELECT text_id, of_kind.detector, kind_apart, benchmark, judged_as, max(score) AS score,
            coalesce(any_value(own.benchmark), '') AS curve
     FROM (
-        SELECT pair, detector, benchmark, score,
+        SELECT text_id, detector, benchmark, score,
                CASE WHEN list_contains(near_kinds(), kind) THEN kind END AS kind_apart,
                concat_ws(' ', detector, kind_apart) AS judged_as
         FROM matches
@@ -584,10 +584,10 @@ ASOF JOIN (SELECT * REPLACE (coalesce(benchmark, '') AS benchmark) FROM calibrat
     ON steps.detector = found.judged_as AND steps.benchmark = found.curve
        AND round(found.score, 9) >= steps.score_from
 UNION ALL
-SELECT found.pair, found.detector, found.kind, found.benchmark, found.score,
+SELECT found.text_id, found.detector, found.kind, found.benchmark, found.score,
        steps.probability, steps.low, steps.high, steps.n_places, true, 'planted benchmarks'
 FROM (
-    SELECT pair, detector, kind, benchmark, max(score) AS score,
+    SELECT text_id, detector, kind, benchmark, max(score) AS score,
            CASE WHEN list_contains(near_kinds(), kind) THEN kind END AS kind_apart
     FROM matches GROUP BY ALL
 ) found
@@ -596,20 +596,20 @@ ASOF JOIN planted_probabilities steps
        AND round(found.score, 9) >= steps.score_from
 WHERE concat_ws(' ', found.detector, kind_apart) NOT IN (SELECT detector FROM calibration)
 ORDER BY ALL;
-COMMENT ON VIEW pair_probabilities IS
-    'Per pair, detector and benchmark: the probability by its score, with its 95 % interval and the number of judged pairs or planted places of the step (n_in_step). Basis judged here: of a semantic duplicate, by the curve of the benchmark, or of all if fewer than 50 of its pairs are judged; variants, parts and other kinds that are no copies have a curve of their kind. Basis planted benchmarks, where there is no such curve: see planted_probabilities. Pairs with scores below all of a curve are left out';
+COMMENT ON VIEW text_probabilities IS
+    'Per matched text, detector and benchmark: the probability by its score, with its 95 % interval and the number of judged pairs or planted places of the step (n_in_step). Basis judged here: of a semantic duplicate, by the curve of the benchmark, or of all if fewer than 50 of its matched texts are judged; variants, parts and other kinds that are no copies have a curve of their kind. Basis planted benchmarks, where there is no such curve: see planted_probabilities. Matched texts with scores below all of a curve are left out';
 
 CREATE VIEW probabilities_in_words AS
-SELECT pair, string_agg(in_words, '; ' ORDER BY detector) AS probability
+SELECT text_id, string_agg(in_words, '; ' ORDER BY detector) AS probability
 FROM (
-    SELECT pair, detector, arg_max(format('{} {:.0f} % ({:.0f} to {:.0f} %), {}', detector,
+    SELECT text_id, detector, arg_max(format('{} {:.0f} % ({:.0f} to {:.0f} %), {}', detector,
         100 * probability, 100 * low, 100 * high,
         CASE basis WHEN 'judged here' THEN format('duplicates among {:,} judged pairs', n_in_step)
              ELSE format('copies among {:,} places in planted benchmarks', n_in_step) END),
         probability) AS in_words
-    FROM pair_probabilities GROUP BY pair, detector
+    FROM text_probabilities GROUP BY text_id, detector
 )
-GROUP BY pair
-ORDER BY pair;
+GROUP BY text_id
+ORDER BY text_id;
 COMMENT ON VIEW probabilities_in_words IS
-    'Per pair: its highest probability by each detector, as page and review show it';
+    'Per matched text: its highest probability by each detector, as page and review show it';

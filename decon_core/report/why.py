@@ -49,7 +49,7 @@ _STATUS = "`decon-assets status` counts shards; `decon-assets register` adds new
 
 # Limits of the text of an account; its JSON has all.
 _MOST_MATCHES = 5
-_MOST_DOCUMENTS = 100  # documents of a pair
+_MOST_DOCUMENTS = 100  # documents of a matched text
 _MOST_TEXT = 400  # characters of each text
 _NO_WORD = re.compile(r"[\W_]+")
 _ENTRY_COLUMNS = (
@@ -57,7 +57,7 @@ _ENTRY_COLUMNS = (
     "is_contaminated", "is_no_answer", "needs_review", "is_by_score", "detector",
     "benchmark", "config",
     "split", "instance_index", "record", "score", "base_score",
-    "question_overlap", "answer_overlap", "passage_overlap", "pair", "verdict",
+    "question_overlap", "answer_overlap", "passage_overlap", "text_id", "verdict",
     "is_judged_duplicate",
 )  # fmt: skip
 
@@ -192,7 +192,7 @@ def account(
         _entry(builder, place, match, version, document, showing)
         for match, version in _matches(builder, place, scanned)
     ]
-    documents = documents_of(builder, [entry["pair"] for entry in found])
+    documents = documents_of(builder, [entry["text_id"] for entry in found])
     of_shard = replace(place.pack, shards=(place.shard,))
     gaps = gaps_of(builder.store, [of_shard], builder.versions, builder.reader.scan)
     why = (gaps[0].reason, gaps[0].cause.remedy) if gaps else ()
@@ -205,7 +205,7 @@ def account(
         ],
         "answered_from_sketch": _answers(builder, place, scanned),
         "why_not_scanned": ". ".join(filter(None, why)) if why else None,
-        "found": [{**entry, "documents": documents[entry["pair"]]} for entry in found],
+        "found": [{**entry, "documents": documents[entry["text_id"]]} for entry in found],
         "mixtures": [_in_mixture(builder, place, mixture) for mixture in mixtures],
         **of_features,
         "settings": {
@@ -296,9 +296,9 @@ def _entry(
     spans = spans_of(entry)
     results = ScanResults(builder.store, builder.reader.scan)
     scan_result_folder = results.folder(place.shard.fingerprint, version.fingerprint)
-    verdict = builder.verdicts.by_pair.get(entry["pair"])
-    judged = labels_of({}, builder.evidence.annotations).get(entry["pair"])
-    # If there are more judgements, the probability is that of the report, which has all pairs.
+    verdict = builder.verdicts.by_text.get(entry["text_id"])
+    judged = labels_of({}, builder.evidence.annotations).get(entry["text_id"])
+    # If there are more judgements, the probability is that of the report, which has all texts.
     labels = labels_of(builder.verdicts.labels, builder.evidence.annotations).values()
     has_curve = sum(label.is_sd is not None for label in labels) >= LEAST_JUDGED
     step = planted_step(entry["detector"], entry["kind"], entry["score"])
@@ -333,21 +333,21 @@ def _entry(
     }
 
 
-def documents_of(builder: Builder, pairs: Sequence[str]) -> dict[str, list[Json]]:
-    """Return the documents that contain each pair, by source, shard and row."""
-    documents: dict[str, list[Json]] = {pair: [] for pair in pairs}
-    if not pairs:
+def documents_of(builder: Builder, text_ids: Sequence[str]) -> dict[str, list[Json]]:
+    """Return the documents that contain each matched text, by source, shard and row."""
+    documents: dict[str, list[Json]] = {text_id: [] for text_id in text_ids}
+    if not text_ids:
         return documents
-    columns = ["row", "doc_id", "pair", "shard"]
-    rows = {*_rows_where(builder, builder.shards, pl.col("pair").is_in([*documents]), columns)}
+    columns = ["row", "doc_id", "text_id", "shard"]
+    rows = {*_rows_where(builder, builder.shards, pl.col("text_id").is_in([*documents]), columns)}
     by_shard: dict[str, list[tuple[int, str | None, str]]] = {}
-    for row, doc_id, pair, shard in sorted(rows, key=itemgetter(0, 2)):
-        by_shard.setdefault(shard, []).append((row, doc_id, pair))
+    for row, doc_id, text_id, shard in sorted(rows, key=itemgetter(0, 2)):
+        by_shard.setdefault(shard, []).append((row, doc_id, text_id))
     places = sorted(builder.shards, key=lambda place: (place[0].source.name, place[1].name))
     for pack, shard in places:  # two shards may have the same fingerprint
-        for row, doc_id, pair in by_shard.get(shard.fingerprint, ()):
+        for row, doc_id, text_id in by_shard.get(shard.fingerprint, ()):
             place = {"source": pack.source.name, "shard": shard.name, "row": row, "id": doc_id}
-            documents[pair].append(place)
+            documents[text_id].append(place)
     return documents
 
 

@@ -153,7 +153,9 @@ def scan_result_of(
     labelled = labels().take(pa.array(joined["record"]))
     arrays |= {name: labelled[name].combine_chunks() for name in LABELS}
     fingerprints = labelled["fingerprint"].to_pylist()
-    arrays["pair"] = pa.array(map(pair_name, fingerprints, joined["words"].tolist()), pa.string())
+    arrays["text_id"] = pa.array(
+        map(text_id_of, fingerprints, joined["words"].tolist()), pa.string()
+    )
     is_alone = joined["n_alike"] == ABSENT
     arrays["words"] = pa.array(joined["words"], pa.string(), mask=is_alone)
     return pa.table(arrays).select(MATCHES.names).cast(MATCHES)
@@ -166,10 +168,10 @@ def _is_null(name: str, values: npt.NDArray[Any]) -> Bools | None:
     return values < 0
 
 
-# Names of pairs -----------------------------------------------------------------------------------
+# Ids of matched texts -----------------------------------------------------------------------------
 
-# A pair is a benchmark record and the words of it that were found. Verdicts are stored under these
-# names (`decisions/verdicts.py`), so the same pair has the same name in every document, after every
+# A matched text is the words of a benchmark record that were found, wherever they are. Its id is
+# the key of verdicts (`decisions/verdicts.py`), so it is the same in every document, after every
 # scan, and in reports of other programs. The scan keeps only a digest of the words: their texts
 # would stay in memory until the end of the shard.
 
@@ -180,6 +182,6 @@ def digest_of(words: Sequence[str]) -> str:
     return sha256("\n".join(words).encode()).hexdigest()
 
 
-def pair_name(fingerprint: str, digest: str) -> str:
-    """Return the name of a pair: 16 hex digits from the record and the digest of its words."""
+def text_id_of(fingerprint: str, digest: str) -> str:
+    """Return the id of a matched text: 16 hex digits, of the record and the digest of its words."""
     return sha256(f"{fingerprint} {digest}".encode()).hexdigest()[:16]

@@ -12,12 +12,12 @@ from decon_core.storage.store import Store
 def test_a_verdict_builds_anew_what_it_bears_on_and_nothing_is_scanned(reported, capsys):
     config = load_config(reported.folder / "decon.toml")
     store = Store(config.store)
-    query = "SELECT pair, fingerprint, benchmark FROM matches WHERE is_contaminated LIMIT 1"
+    query = "SELECT text_id, fingerprint, benchmark FROM matches WHERE is_contaminated LIMIT 1"
     with duckdb.connect(str(store.report), read_only=True) as connection:
-        pair, fingerprint, benchmark = connection.execute(query).fetchone()
+        text_id, fingerprint, benchmark = connection.execute(query).fetchone()
     root = store.root / "scan_results"
     results = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
-    said = {"pair": pair, "fingerprint": fingerprint, "verdict": "template"}
+    said = {"pair": text_id, "fingerprint": fingerprint, "verdict": "template"}
     said["note"] = "half a character: \ud83d"  # as of a text that was cut
     append_verdicts(config.verdicts, [said])
     assert main(["status"]) == 1
@@ -28,9 +28,11 @@ def test_a_verdict_builds_anew_what_it_bears_on_and_nothing_is_scanned(reported,
     assert f"{benchmark}: " in said  # its clean version
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == results
     with duckdb.connect(str(store.report), read_only=True) as connection:
-        calls = "SELECT DISTINCT verdict, is_by_score, is_contaminated FROM matches WHERE pair = ?"
-        assert connection.execute(calls, [pair]).fetchall() == [("template", True, False)]
-    assert Plan(config, store).builder.verdicts.decisive == {pair: False}
+        query = (
+            "SELECT DISTINCT verdict, is_by_score, is_contaminated FROM matches WHERE text_id = ?"
+        )
+        assert connection.execute(query, [text_id]).fetchall() == [("template", True, False)]
+    assert Plan(config, store).builder.verdicts.decisive == {text_id: False}
     assert main(["status"]) == 0
 
 

@@ -15,7 +15,7 @@ from decon_core.report.html import write_page
 
 # The page itself, its own files for saving, and the squares of the heat map.
 OWN = ("asked: file:///", "asked: data:image/png", "asked: blob:null/")
-BEST_FIRST = "is_contaminated DESC, is_no_answer DESC, score DESC, pair"
+BEST_FIRST = "is_contaminated DESC, is_no_answer DESC, score DESC, text_id"
 
 Open = Callable[..., Page]
 
@@ -63,7 +63,7 @@ def go(page: Page, place: str) -> None:
 
 
 def rows(page: Page) -> Locator:
-    return page.get_by_role("listbox", name="Pairs").get_by_role("option")
+    return page.get_by_role("listbox", name="Matched texts").get_by_role("option")
 
 
 def field(page: Page, label: str) -> Locator:
@@ -76,7 +76,7 @@ def names(page: Page) -> list[str]:
 
 
 def found(page: Page, told: str = "#n-found") -> int:
-    """The number of pairs that the page says it shows, once it says one."""
+    """The number of matched texts that the page says it shows, once it says one."""
     expect(page.locator(told)).to_contain_text(re.compile(r"^[\d,]+"))
     return int(re.match(r"[\d,]+", page.locator(told).inner_text())[0].replace(",", ""))
 

@@ -39,7 +39,9 @@ def test_no_view_and_theme_has_a_violation_of_axe_or_a_faint_text_in_a_figure(sh
         chart.scroll_into_view_if_needed()
         expect(chart.locator("svg.main-svg").first).to_be_visible(timeout=60_000)
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    pair = ask(report, "SELECT pair FROM pairs WHERE len(answer_marks) > 0 ORDER BY pair")[0][0]
+    matched = ask(
+        report, "SELECT text_id FROM matched_texts WHERE len(answer_marks) > 0 ORDER BY text_id"
+    )[0][0]
     broken = []
     for theme, rules in (("light", ALL_RULES), ("dark", CONTRAST)):
         if theme == "dark":
@@ -48,10 +50,10 @@ def test_no_view_and_theme_has_a_violation_of_axe_or_a_faint_text_in_a_figure(sh
         go(page, "#overview")
         broken += violations(page, f"overview, {theme}", rules)
         broken += [f"overview, {theme}: {text}" for text in faint_texts(page)]
-        go(page, f"#pairs?pair={pair}&unknown=1")
+        go(page, f"#texts?text={matched}&unknown=1")
         expect(page.locator("#missing")).to_be_visible()
         expect(page.locator("#detail mark.of-answer").first).to_be_visible()
-        broken += violations(page, f"a pair, {theme}", rules)
+        broken += violations(page, f"a matched text, {theme}", rules)
         page.keyboard.press("?")
         broken += violations(page, f"shortcuts, {theme}", rules)
         page.keyboard.press("Escape")
@@ -62,7 +64,7 @@ def test_no_view_and_theme_has_a_violation_of_axe_or_a_faint_text_in_a_figure(sh
         expect(page.locator("#lines .line").first).to_be_visible()
         for key in ("Home", "ArrowRight", "ArrowRight"):
             page.keyboard.press(key)
-        expect(page.locator("#lines .is-pair[aria-selected=true]")).to_be_visible()
+        expect(page.locator("#lines .is-text[aria-selected=true]")).to_be_visible()
         broken += violations(page, f"documents, {theme}", rules)
     assert broken == []
 
@@ -97,10 +99,11 @@ def test_the_points_of_a_figure_are_reached_and_opened_by_keyboard(at, report):
     page.keyboard.press("Escape")
     expect(shown).to_have_count(0)
     page.keyboard.press("Enter")
-    expect(page.locator("#pairs-view")).to_be_visible()
+    expect(page.locator("#texts-view")).to_be_visible()
     assert field(page, "Benchmark").input_value() == benchmark
     assert field(page, "Source").input_value() == source
-    query = f"SELECT count(*) FROM pairs WHERE (benchmark, source) = ('{benchmark}', '{source}')"
+    place = f"(benchmark, source) = ('{benchmark}', '{source}')"
+    query = f"SELECT count(*) FROM matched_texts WHERE {place}"
     assert found(page) == ask(report, query)[0][0] >= int(n)
 
 
@@ -122,9 +125,9 @@ def test_tab_goes_through_the_page_in_the_order_of_reading_and_shows_where_it_is
         page.keyboard.press("Tab")
         places.append(page.evaluate(FOCUSED))
     assert [name for name, _ in places] == [
-        *("Skip to the content", "to-overview", "to-pairs", "to-documents"),
+        *("Skip to the content", "to-overview", "to-texts", "to-documents"),
         *("export", "theme", "help"),
-        *("d-q", "d-call", "d-benchmark", "d-source", "d-least", "d-sort", "d-clear"),
+        *("d-q", "d-outcome", "d-benchmark", "d-source", "d-least", "d-sort", "d-clear"),
         *("d-csv", "grid"),
     ]
     assert [name for name, is_visible in places if not is_visible] == []
@@ -135,7 +138,7 @@ def test_tab_goes_through_the_page_in_the_order_of_reading_and_shows_where_it_is
 
 
 def test_the_list_of_shortcuts_keeps_the_focus_and_gives_it_back(at):
-    page = at("#pairs")
+    page = at("#texts")
     page.locator("#list").focus()
     page.keyboard.press("?")
     dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
@@ -155,7 +158,7 @@ def test_the_list_of_shortcuts_keeps_the_focus_and_gives_it_back(at):
 
 
 def test_letters_can_be_switched_off_and_other_keys_stay(at):
-    page = at("#pairs")
+    page = at("#texts")
     chosen = page.locator("#list [aria-selected=true]")
     page.locator("#help").click()
     page.get_by_label("Letters and signs are shortcuts").uncheck()

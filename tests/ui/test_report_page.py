@@ -46,19 +46,19 @@ def test_the_probability_by_score_is_drawn_and_a_judgement_is_unfolded(show, tmp
     report = write_report(
         tmp_path / "r.duckdb",
         runs=[RUN],
-        pairs=[{"pair": "p", "detectors": "decon", "score": 0.9}],
+        matched_texts=[{"text_id": "p", "detectors": "decon", "score": 0.9}],
         judged_pairs=[{**judged, "match_type": "related", "reasoning": LINK}],
         calibration=[{key: one[key] for key in one if key != "pair"} for one in steps],
     )
     page = show(report)
     page.locator("#calibration").scroll_into_view_if_needed()
     expect(page.locator("#calibration svg.main-svg").first).to_be_visible(timeout=60_000)
-    pairs = show(report, "#pairs")
-    pairs.keyboard.press("j")
-    expect(pairs.get_by_text("no duplicate · related")).to_be_hidden()
-    pairs.get_by_text("by a model or a file").click()
-    expect(pairs.get_by_text("no duplicate · related")).to_be_visible()
-    assert pairs.evaluate("window.hacked") is None
+    listed = show(report, "#texts")
+    listed.keyboard.press("j")
+    expect(listed.get_by_text("no duplicate · related")).to_be_hidden()
+    listed.get_by_text("by a model or a file").click()
+    expect(listed.get_by_text("no duplicate · related")).to_be_visible()
+    assert listed.evaluate("window.hacked") is None
     assert page.evaluate("window.hacked") is None
 
 
@@ -108,22 +108,23 @@ def test_one_benchmark_can_be_looked_at_alone(at, report):
     assert drawn.evaluate(heights) == ask(report, query + "AND benchmark = 'harbor_mc'")[0][0]
 
 
-def test_a_square_of_the_heat_map_opens_its_pairs(at, report):
+def test_a_square_of_the_heat_map_opens_its_texts(at, report):
     page = at("#overview")
     page.locator("#heat").scroll_into_view_if_needed()
     squares = page.locator("#heat .chart .nsewdrag")
     expect(squares).to_be_visible(timeout=60_000)
     box = squares.bounding_box()
     squares.click(position={"x": box["width"] / 6, "y": box["height"] / 8})  # the first of 3 by 4
-    expect(page.locator("#pairs-view")).to_be_visible()
+    expect(page.locator("#texts-view")).to_be_visible()
     benchmark = field(page, "Benchmark").input_value()
     source = field(page, "Source").input_value()
     assert source == "parlor"
-    query = f"SELECT count(*) FROM pairs WHERE (benchmark, source) = ('{benchmark}', '{source}')"
+    place = f"(benchmark, source) = ('{benchmark}', '{source}')"
+    query = f"SELECT count(*) FROM matched_texts WHERE {place}"
     assert found(page) == ask(report, query)[0][0] > 0
 
 
-def test_an_item_in_a_table_opens_its_pairs(at, report):
+def test_an_item_in_a_table_opens_its_texts(at, report):
     page = at("#overview")
     link = page.locator("#items tbody a").first
     item = link.inner_text()
@@ -134,7 +135,7 @@ def test_an_item_in_a_table_opens_its_pairs(at, report):
     assert found(page) > 1
 
 
-# Pairs --------------------------------------------------------------------------------------------
+# Matched texts ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -152,22 +153,22 @@ def test_an_item_in_a_table_opens_its_pairs(at, report):
     ],
 )
 def test_a_filter_leaves_what_it_says(at, report, label, value, condition):
-    page = at("#pairs")
+    page = at("#texts")
     field(page, label).select_option(value)
-    assert found(page) == ask(report, f"SELECT count(*) FROM pairs WHERE {condition}")[0][0]
+    assert found(page) == ask(report, f"SELECT count(*) FROM matched_texts WHERE {condition}")[0][0]
 
 
 def test_filters_join_and_stand_in_the_address(at, report):
-    page = at("#pairs")
+    page = at("#texts")
     field(page, "Benchmark").select_option("strait_mt")
     field(page, "Minimum score").fill("0.8")
     condition = "benchmark = 'strait_mt' AND score >= 0.8"
-    n = ask(report, f"SELECT count(*) FROM pairs WHERE {condition}")[0][0]
+    n = ask(report, f"SELECT count(*) FROM matched_texts WHERE {condition}")[0][0]
     assert found(page) == n
     page.reload()
     assert found(page) == n
     page.get_by_role("button", name="Clear").click()
-    assert found(page) == ask(report, "SELECT count(*) FROM pairs")[0][0]
+    assert found(page) == ask(report, "SELECT count(*) FROM matched_texts")[0][0]
 
 
 @pytest.mark.parametrize(
@@ -183,22 +184,22 @@ def test_filters_join_and_stand_in_the_address(at, report):
         ("benchmark", "benchmark, split, instance_index"),
     ],
 )
-def test_pairs_are_sorted_as_they_are_asked_for(at, report, sort, by):
-    page = at("#pairs")
+def test_texts_are_sorted_as_they_are_asked_for(at, report, sort, by):
+    page = at("#texts")
     field(page, "Sort by").select_option(sort)
     page.wait_for_timeout(100)
-    query = "SELECT benchmark || ' · ' || split || ' · ' || instance_index FROM pairs"
+    query = "SELECT benchmark || ' · ' || split || ' · ' || instance_index FROM matched_texts"
     best = ask(report, f"{query} ORDER BY {by}, {BEST_FIRST} LIMIT 10")
     assert names(page)[:10] == [name for (name,) in best]
 
 
 def test_search_finds_ids_and_words_anywhere_in_both_texts(at, report):
-    page = at("#pairs")
-    pair, answer, text = ask(
-        report, "SELECT pair, answer, text FROM pairs WHERE len(answer_marks) > 0"
+    page = at("#texts")
+    matched, answer, text = ask(
+        report, "SELECT text_id, answer, text FROM matched_texts WHERE len(answer_marks) > 0"
     )[0]
     for words, condition in (
-        (pair, "pair = $words"),
+        (matched, "text_id = $words"),
         (
             answer.upper(),
             "lower(concat(question, '|', answer, '|', text)) LIKE '%' || lower($words) || '%'",
@@ -212,24 +213,26 @@ def test_search_finds_ids_and_words_anywhere_in_both_texts(at, report):
         page.keyboard.press("/")
         page.keyboard.type(words)
         with duckdb.connect(str(report), read_only=True) as connection:
-            query = f"SELECT count(*) FROM pairs WHERE {condition}"
+            query = f"SELECT count(*) FROM matched_texts WHERE {condition}"
             n = connection.execute(query, {"words": words}).fetchone()[0]
         expect(page.locator("#n-found")).to_have_text(re.compile(rf"^{n} of "))
         page.keyboard.press("Escape")
-    expect(page.get_by_text("No pair matches.")).to_be_visible()
+    expect(page.get_by_text("No text matches.")).to_be_visible()
 
 
-def test_a_pair_is_opened_and_left_by_keys(at, report):
-    page = at("#pairs")
+def test_a_text_is_opened_and_left_by_keys(at, report):
+    page = at("#texts")
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("k")
     expect(rows(page).nth(1)).to_have_attribute("aria-selected", "true")
-    pair, question = ask(report, f"SELECT pair, question FROM pairs ORDER BY {BEST_FIRST}")[1]
-    detail = page.get_by_role("article", name="The pair")
-    expect(detail).to_have_attribute("data-pair", pair)
-    assert f"pair={pair}" in page.url
+    matched, question = ask(
+        report, f"SELECT text_id, question FROM matched_texts ORDER BY {BEST_FIRST}"
+    )[1]
+    detail = page.get_by_role("article", name="The matched text")
+    expect(detail).to_have_attribute("data-text", matched)
+    assert f"text={matched}" in page.url
     page.keyboard.press("Enter")
     expect(detail).to_be_focused()
     training = page.get_by_role("region", name="Training document")
@@ -242,13 +245,13 @@ def test_a_pair_is_opened_and_left_by_keys(at, report):
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
 
 
-def test_a_link_opens_the_pair_that_it_names(at, report):
-    pair = ask(report, "SELECT pair FROM pairs ORDER BY pair")[5][0]
-    page = at(f"#pairs?pair={pair}")
-    expect(page.locator("#detail")).to_have_attribute("data-pair", pair)
-    words = ask(report, f"SELECT text FROM pairs WHERE pair = '{pair}'")[0][0][3:20]
-    page = at(f"#pairs?q={words}&pair={pair}")
-    expect(page.locator("#detail")).to_have_attribute("data-pair", pair)
+def test_a_link_opens_the_text_that_it_names(at, report):
+    matched = ask(report, "SELECT text_id FROM matched_texts ORDER BY text_id")[5][0]
+    page = at(f"#texts?text={matched}")
+    expect(page.locator("#detail")).to_have_attribute("data-text", matched)
+    words = ask(report, f"SELECT text FROM matched_texts WHERE text_id = '{matched}'")[0][0][3:20]
+    page = at(f"#texts?q={words}&text={matched}")
+    expect(page.locator("#detail")).to_have_attribute("data-text", matched)
 
 
 def test_marks_stand_on_the_original_characters_beyond_the_basic_plane(show, tmp_path):
@@ -258,9 +261,17 @@ def test_marks_stand_on_the_original_characters_beyond_the_basic_plane(show, tmp
         {"start": text.index(part), "stop": text.index(part) + len(part), "part": name}
         for name, part in (("question", question), ("answer", answer), ("passage", "+"))
     ]
-    pair = {"pair": "p", "detectors": "decon", "score": 0.9, "is_contaminated": True, "text": text}
-    pair |= {"question": question, "answer": answer, "text_marks": marks}
-    page = show(write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=[pair]), "#pairs?pair=p")
+    matched = {
+        "text_id": "p",
+        "detectors": "decon",
+        "score": 0.9,
+        "is_contaminated": True,
+        "text": text,
+    }
+    matched |= {"question": question, "answer": answer, "text_marks": marks}
+    page = show(
+        write_report(tmp_path / "r.duckdb", runs=[RUN], matched_texts=[matched]), "#texts?text=p"
+    )
     training = page.get_by_role("region", name="Training document")
     assert training.locator("mark.of-question").all_inner_texts() == ["What is 𝟚 ", "+", " 𝟚?"]
     assert training.locator("mark.of-passage").all_inner_texts() == ["+"]
@@ -271,22 +282,24 @@ def test_marks_stand_on_the_original_characters_beyond_the_basic_plane(show, tmp
     assert set(lines) == {"solid", "double", "dotted"}  # told apart without colour
 
 
-def test_a_pair_lists_all_of_its_documents_and_any_of_their_ids_finds_it(show, tmp_path):
+def test_a_text_lists_all_of_its_documents_and_any_of_their_ids_finds_it(show, tmp_path):
     """One is shown; the others have ids of their own."""
-    pair = {
-        "pair": "p",
+    matched = {
+        "text_id": "p",
         "detectors": "decon",
         "score": 0.9,
         "is_contaminated": True,
         "n_documents": 55,
     }
-    pair |= {"question": "asked", "text": "asked and told", "doc_id": "d-0", "source": "web"}
-    other = {**pair, "pair": "q", "n_documents": 1, "doc_id": "x"}
-    match = {"pair": "p", "source": "web", "shard_name": "s.jsonl", "detector": "decon"}
+    matched |= {"question": "asked", "text": "asked and told", "doc_id": "d-0", "source": "web"}
+    other = {**matched, "text_id": "q", "n_documents": 1, "doc_id": "x"}
+    match = {"text_id": "p", "source": "web", "shard_name": "s.jsonl", "detector": "decon"}
     match |= {"benchmark": "quiz", "score": 0.9, "is_contaminated": True}
     matches = [{**match, "row": row, "doc_id": f"d-{row}-end"} for row in range(55)]
-    report = write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=[pair, other], matches=matches)
-    page = show(report, "#pairs?pair=p")
+    report = write_report(
+        tmp_path / "r.duckdb", runs=[RUN], matched_texts=[matched, other], matches=matches
+    )
+    page = show(report, "#texts?text=p")
     places = page.locator("#detail .places")
     expect(places.locator("li")).to_have_count(55)
     expect(places.locator("li").nth(54)).to_have_text("web · s.jsonl · row 54 d-54-end")
@@ -296,15 +309,15 @@ def test_a_pair_lists_all_of_its_documents_and_any_of_their_ids_finds_it(show, t
 
 
 def test_of_very_many_documents_the_page_says_where_the_others_are(show, tmp_path):
-    pair = {"pair": "p", "detectors": "decon", "score": 0.9, "is_contaminated": True}
-    match = {"pair": "p", "source": "web", "shard_name": "s.jsonl", "detector": "decon"}
+    matched = {"text_id": "p", "detectors": "decon", "score": 0.9, "is_contaminated": True}
+    match = {"text_id": "p", "source": "web", "shard_name": "s.jsonl", "detector": "decon"}
     report = write_report(
         tmp_path / "r.duckdb",
         runs=[RUN],
-        pairs=[{**pair, "n_documents": 3_000}],
+        matched_texts=[{**matched, "n_documents": 3_000}],
         matches=[{**match, "row": row, "doc_id": f"d-{row}"} for row in range(3_000)],
     )
-    page = show(report, "#pairs?pair=p")
+    page = show(report, "#texts?text=p")
     places = page.locator("#detail .places")
     expect(places.locator("li")).to_have_count(200)
     expect(places).to_contain_text("This page lists 200 of them; 2,800 more are in the report")
@@ -313,8 +326,8 @@ def test_of_very_many_documents_the_page_says_where_the_others_are(show, tmp_pat
 
 
 def test_a_question_without_its_answer_is_neither_a_leak_nor_a_near_miss(show, report):
-    (pair,) = ask(report, "SELECT min(pair) FROM pairs WHERE is_no_answer")[0]
-    page = show(report, f"#pairs?pair={pair}&call=no-answer")
+    (matched,) = ask(report, "SELECT min(text_id) FROM matched_texts WHERE is_no_answer")[0]
+    page = show(report, f"#texts?text={matched}&outcome=no-answer")
     detail = page.locator("#detail")
     expect(detail).to_contain_text("no answer")
     expect(detail).to_contain_text("neither a leak nor clean")
@@ -384,7 +397,7 @@ def exported(page: Page) -> Path:
 
 
 def test_a_verdict_is_kept_and_comes_out_as_a_line_that_can_be_imported(show, report):
-    page = show(report, "#pairs")
+    page = show(report, "#texts")
     for key in ("j", "t", "n"):
         page.keyboard.press(key)
     page.keyboard.type("a form\u2028letter")
@@ -398,8 +411,8 @@ def test_a_verdict_is_kept_and_comes_out_as_a_line_that_can_be_imported(show, re
     expect(page.get_by_role("button", name="l leak")).to_have_attribute("aria-pressed", "true")
     field(page, "Verdict").select_option("any")
     assert found(page) == 2
-    names = "pair, fingerprint, benchmark, split, instance_index, shard_name, row"
-    query = f"SELECT {names} FROM pairs ORDER BY {BEST_FIRST} LIMIT 2"
+    names = "text_id, fingerprint, benchmark, split, instance_index, shard_name, row"
+    query = f"SELECT {names} FROM matched_texts ORDER BY {BEST_FIRST} LIMIT 2"
     keys = ("pair", "fingerprint", "benchmark", "split", "instance_index", "shard", "row")
     lines = read_lines(exported(page))
     assert [tuple(line[key] for key in keys) for line in lines] == ask(report, query)
@@ -413,7 +426,7 @@ def test_a_verdict_is_kept_and_comes_out_as_a_line_that_can_be_imported(show, re
 
 
 def test_the_same_verdict_again_takes_it_back(show, report):
-    page = show(report, "#pairs")
+    page = show(report, "#texts")
     for key in ("j", "u", "u"):
         page.keyboard.press(key)
     expect(rows(page).nth(0).locator(".verdict")).to_have_count(0)
@@ -423,11 +436,13 @@ def test_the_same_verdict_again_takes_it_back(show, report):
 
 def test_verdicts_of_the_report_are_shown_and_can_be_taken_back(show, tmp_path):
     key = "a1" * 8
-    pair = {"pair": key, "fingerprint": "f1" * 8, "detectors": "decon", "score": 0.9}
-    said = {"pair": key, "verdict": "common source", "note": "a law", "is_found": True}
+    matched = {"text_id": key, "fingerprint": "f1" * 8, "detectors": "decon", "score": 0.9}
+    said = {"text_id": key, "verdict": "common source", "note": "a law", "is_found": True}
     said |= {"said_by": "Bo", "said_at": "2026-01-02"}
-    report = write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=[pair], verdicts=[said])
-    page = show(report, f"#pairs?pair={key}")
+    report = write_report(
+        tmp_path / "r.duckdb", runs=[RUN], matched_texts=[matched], verdicts=[said]
+    )
+    page = show(report, f"#texts?text={key}")
     expect(page.get_by_text("in the report: common source, Bo, 2026-01-02")).to_be_visible()
     expect(page.get_by_label("Note", exact=True)).to_have_value("a law")
     page.get_by_role("button", name="common source").click()
@@ -441,8 +456,8 @@ def test_verdicts_of_the_report_are_shown_and_can_be_taken_back(show, tmp_path):
 
 def test_hostile_text_is_shown_and_does_nothing(show, tmp_path):
     bad = HOSTILE + LINK + HIDDEN
-    pair = {
-        "pair": bad,
+    matched = {
+        "text_id": bad,
         "fingerprint": bad,
         "benchmark": bad,
         "config": bad,
@@ -463,14 +478,14 @@ def test_hostile_text_is_shown_and_does_nothing(show, tmp_path):
         "text_marks": [{"start": 3, "stop": len(bad) + 50, "part": "question"}],
         "question_marks": [{"start": 0, "stop": 12, "part": "answer"}],
     }
-    said = [{"pair": bad, "verdict": bad, "note": bad, "said_by": bad, "said_at": bad}]
+    said = [{"text_id": bad, "verdict": bad, "note": bad, "said_by": bad, "said_at": bad}]
     report = write_world(
         tmp_path / "r.duckdb",
         benchmarks=[bad, f"{bad}2"],
         sources=[bad],
         detectors=[bad, "decon"],
         run={"made_by": bad, "state": bad, "thresholds": json.dumps({bad: 0.7, "decon": 0.8})},
-        pairs=[pair],
+        matched_texts=[matched],
         verdicts=said,
     )
     page = show(report)
@@ -480,7 +495,7 @@ def test_hostile_text_is_shown_and_does_nothing(show, tmp_path):
         expect(figures.nth(number).locator("svg.main-svg").first).to_be_visible(timeout=60_000)
     for summary in page.locator("summary").all():
         summary.click()
-    page.get_by_role("link", name="Pairs").click()
+    page.get_by_role("link", name="Matched texts").click()
     rows(page).first.click()
     expect(page.locator("#detail .sides .of-question").first).to_contain_text("script>")
     expect(page.locator("#detail .hidden-character", has_text="U+202E").first).to_be_visible()
@@ -495,7 +510,7 @@ def test_hostile_text_is_shown_and_does_nothing(show, tmp_path):
 def test_without_snippets_the_page_says_where_instead_of_what(show, tmp_path):
     page = show(write_world(tmp_path / "r.duckdb", run={"snippets": False}))
     expect(page.locator("#notes")).to_contain_text("Snippets are off")
-    page.get_by_role("link", name="Pairs").click()
+    page.get_by_role("link", name="Matched texts").click()
     expect(rows(page).first).to_be_visible()
     page.keyboard.press("j")
     training = page.get_by_role("region", name="Training document")
@@ -509,7 +524,7 @@ def test_where_nothing_was_found_the_page_says_so(show, tmp_path):
         "From question to answer: No item leaked, and none needs review."
     )
     expect(page.locator("#scores")).to_contain_text("Nothing was found")
-    page.get_by_role("link", name="Pairs").click()
+    page.get_by_role("link", name="Matched texts").click()
     expect(page.get_by_text("Nothing was found.")).to_be_visible()
 
 
@@ -538,7 +553,7 @@ def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path):
         figures.nth(number).scroll_into_view_if_needed()
         expect(figures.nth(number).locator("svg.main-svg").first).to_be_visible(timeout=60_000)
     assert not page.evaluate(too_wide)
-    page.get_by_role("link", name="Pairs").click()
+    page.get_by_role("link", name="Matched texts").click()
     expect(field(page, "Benchmark")).to_be_hidden()
     page.get_by_role("button", name="Filters").click()
     expect(field(page, "Benchmark")).to_be_visible()
@@ -565,8 +580,8 @@ def test_paper_is_light_and_has_every_figure_and_no_buttons(show, report):
     assert page.evaluate(behind) == dark
 
 
-def test_the_open_pair_can_be_printed(show, report):
-    page = show(report, "#pairs", viewport={"width": 720, "height": 1000})
+def test_the_open_text_can_be_printed(show, report):
+    page = show(report, "#texts", viewport={"width": 720, "height": 1000})
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.emulate_media(media="print")
@@ -581,13 +596,13 @@ MOST_HEAP_MIB = 400
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """50,000 pairs of a kilobyte of text each and 100,000 documents, and one thousand more."""
+    """50,000 texts of a kilobyte each and 100,000 documents, and one thousand more."""
     path = write_report(tmp_path_factory.mktemp("large") / "report.duckdb", runs=[RUN])
     word = "chr(97 + (hash(n * 97 + k) % 26)::INT) || 'o' || k % 7"
     with duckdb.connect(str(path)) as connection:
         connection.execute(f"""
-            INSERT INTO pairs BY NAME
-            SELECT lower(hex(hash(n))) AS pair, 'f' || n AS fingerprint,
+            INSERT INTO matched_texts BY NAME
+            SELECT lower(hex(hash(n))) AS text_id, 'f' || n AS fingerprint,
                    'bench ' || n % 23 AS benchmark, 'test' AS split, n AS instance_index,
                    'source ' || n % 9 AS source, 'shard ' || n % 400 AS shard_name, n AS row,
                    'doc ' || n AS doc_id, 'decon' AS detectors,
@@ -609,7 +624,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
         """)
         connection.execute("""
             INSERT INTO matches BY NAME
-            SELECT lower(hex(hash((n + k) % 51000))) AS pair, 'source ' || n % 9 AS source,
+            SELECT lower(hex(hash((n + k) % 51000))) AS text_id, 'source ' || n % 9 AS source,
                    'shard ' || n % 400 AS shard_name, n AS row, 'bench ' || n % 23 AS benchmark,
                    'decon' AS detector, 0.9 AS score
             FROM range(101000) t(n), range(2) s(k)
@@ -623,15 +638,15 @@ def seconds(act: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def test_of_fifty_thousand_pairs_a_bounded_number_of_rows_is_drawn(show, large):
-    """What takes time with many pairs is drawing rows: their number does not grow with the pairs.
+def test_of_fifty_thousand_texts_a_bounded_number_of_rows_is_drawn(show, large):
+    """What takes time with many texts is drawing rows: their number does not grow with the texts.
 
     Seconds are printed, not asserted: they say how busy the machine is.
     """
     page = show(large)
     opened = page.evaluate("performance.now()") / 1000
-    expect(page.locator("#notes")).to_contain_text("This page has 50,000 of 51,000 pairs")
-    page.get_by_role("link", name="Pairs").click()
+    expect(page.locator("#notes")).to_contain_text("This page has 50,000 of 51,000 matched texts")
+    page.get_by_role("link", name="Matched texts").click()
     assert found(page) == 50_000
     assert rows(page).count() < 60
 
@@ -666,9 +681,9 @@ def test_of_fifty_thousand_pairs_a_bounded_number_of_rows_is_drawn(show, large):
     scrolling = page.get_by_role("listbox").evaluate(scroll) / 1000
     assert rows(page).count() < 60
 
-    number = ask(large, "SELECT instance_index FROM pairs WHERE is_contaminated ORDER BY pair")[0][
-        0
-    ]
+    number = ask(
+        large, "SELECT instance_index FROM matched_texts WHERE is_contaminated ORDER BY text_id"
+    )[0][0]
     page.keyboard.press("/")
     page.keyboard.type(f"mark{number} ")
     searching = seconds(
@@ -745,43 +760,50 @@ def test_a_verdict_of_the_page_holds_in_the_next_report_and_mixture(show, sample
     page.locator("#heat").scroll_into_view_if_needed()
     expect(page.locator("#heat svg.main-svg").first).to_be_visible(timeout=60_000)
     keep(page, "report-sources.png")
-    page = show(store.report, "#pairs")
+    page = show(store.report, "#texts")
     field(page, "Benchmark").select_option("ledger_math")
     field(page, "Show").select_option("leak")
     field(page, "Sort by").select_option("doubt")
     for key in ("j", "t"):
         page.keyboard.press(key)
-    pair = page.locator("#detail").get_attribute("data-pair")
-    keep(page, "report-pairs.png")
+    matched = page.locator("#detail").get_attribute("data-text")
+    keep(page, "report-texts.png")
     line = read_lines(exported(page))[0]
-    assert (line["pair"], line["verdict"]) == (pair, "template")
-    before = ask(store.report, f"SELECT is_contaminated FROM pairs WHERE pair = '{pair}'")
+    assert (line["pair"], line["verdict"]) == (matched, "template")
+    before = ask(
+        store.report, f"SELECT is_contaminated FROM matched_texts WHERE text_id = '{matched}'"
+    )
     assert "1 new" in command("review import", sample, str(exported(page)))
     if not IS_LONG:  # the pictures are of the whole world
         keep_one_mixture(sample)
     command("run", sample)
-    after = ask(store.report, f"SELECT is_contaminated, verdict FROM pairs WHERE pair = '{pair}'")
+    after = ask(
+        store.report,
+        f"SELECT is_contaminated, verdict FROM matched_texts WHERE text_id = '{matched}'",
+    )
     assert (before, after) == ([(True,)], [(False, "template")])
     shard, row = line["shard"], line["row"]
     removed = f"SELECT count(*) FROM removed WHERE shard_name = '{shard}' AND row = {row}"
     assert ask(store.report, f"{removed} AND mixture = 'decontaminated'") == [(0,)]
-    page = show(store.report, f"#pairs?pair={pair}", color_scheme="dark")
+    page = show(store.report, f"#texts?text={matched}", color_scheme="dark")
     expect(page.get_by_text("in the report: template, Ada L.")).to_be_visible()
     keep(page, "report-dark.png")
 
 
 def test_what_was_said_outlives_the_report_it_was_said_of(show, tmp_path):
     key = "a1" * 8
-    pair = {"pair": key, "fingerprint": "f1" * 8, "detectors": "decon", "score": 0.9}
-    page = show(write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=[pair]), "#pairs")
+    matched = {"text_id": key, "fingerprint": "f1" * 8, "detectors": "decon", "score": 0.9}
+    page = show(write_report(tmp_path / "r.duckdb", runs=[RUN], matched_texts=[matched]), "#texts")
     expect(rows(page).first).to_be_visible()
     for pressed in ("j", "t"):
         page.keyboard.press(pressed)
     expect(page.locator("#n-verdicts")).to_have_text("1")
-    said = {"pair": key, "verdict": "template", "note": "", "is_found": True}
+    said = {"text_id": key, "verdict": "template", "note": "", "is_found": True}
     for verdicts, n_to_save in (([], "1"), ([said], "0")):
         run = {**RUN, "state": f"another, with {n_to_save}"}
-        made = write_report(tmp_path / "r.duckdb", runs=[run], pairs=[pair], verdicts=verdicts)
+        made = write_report(
+            tmp_path / "r.duckdb", runs=[run], matched_texts=[matched], verdicts=verdicts
+        )
         write_page(made, tmp_path / "report.html")
         page.reload()
         expect(page.locator("body.is-ready")).to_be_attached(timeout=60_000)

@@ -55,18 +55,20 @@ def _strata(text: str) -> str:
     return text
 
 
-Benchmarks = Annotated[list[str], repeatable("only pairs of this benchmark", "NAME")]
-Sources = Annotated[list[str], repeatable("only pairs in this source", "NAME")]
-Documents = Annotated[list[str], repeatable("only pairs found in the document with this id", "ID")]
+Benchmarks = Annotated[list[str], repeatable("only what was found of this benchmark", "NAME")]
+Sources = Annotated[list[str], repeatable("only what was found in this source", "NAME")]
+Documents = Annotated[
+    list[str], repeatable("only what was found in the document with this id", "ID")
+]
 Detectors = Annotated[
     list[str],
     repeatable(
-        f"only pairs found by this detector: {', '.join(registry.names())}",
+        f"only what this detector found: {', '.join(registry.names())}",
         "NAME",
         parser=_detector,
     ),
 ]
-Sample = Annotated[int | None, option("draw a random sample of N calls", "N", min=1)]
+Sample = Annotated[int | None, option("draw a random sample of N findings", "N", min=1)]
 Stratify = Annotated[
     str,
     option(
@@ -97,8 +99,8 @@ def review(
         "doubt: closest to the threshold first (default); score: highest first; documents: "
         "most documents first. A sample keeps the order of its draw by default"
     ),
-    unreviewed: bool = flag("--unreviewed", "only pairs without a verdict (default)"),
-    also_reviewed: bool = flag("--all", "also pairs with a verdict"),
+    unreviewed: bool = flag("--unreviewed", "only texts without a verdict (default)"),
+    also_reviewed: bool = flag("--all", "also texts with a verdict"),
     list_as: Literal["table", "json"] | None = optional(
         "print the queue instead: as a table, or as JSON lines", "[table|json]", "--list"
     ),
@@ -107,7 +109,7 @@ def review(
     verdicts: VerdictsFile = None,
     config: ConfigPath,
 ) -> int:
-    """Show pairs of a benchmark item and a training text one at a time, and record verdicts.
+    """Show what was found one text at a time, beside the benchmark item, and record verdicts.
 
     Use it to judge doubtful matches, and to measure precision. A verdict is a key:
       l leak            the training text contains the item, or gives its answer away
@@ -117,7 +119,7 @@ def review(
 
     Each verdict is appended to verdicts.jsonl beside decon.toml at once. It applies to the item and
     the matched words, so to every document with the same words, and after the next scan. `leak`
-    makes the pair a leak whatever its score; `template` and `common source` clear it (`clears` in
+    makes the text a leak whatever its score; `template` and `common source` clear it (`clears` in
     [review]); `unsure` leaves the decision to the score. `decon-assets run` then rebuilds what a
     verdict changes. Verdicts from the report's page go to the same file. docs/review.md explains
     which one to choose.
@@ -133,8 +135,8 @@ def review(
       decon-assets review set 4f0c93a1 none         withdraw a verdict
       decon-assets review import ~/Downloads/verdicts.jsonl
 
-    A sample is drawn from calls: pairs of a document and an item that are leaks by score. The same
-    number, strata and seed draw the same calls again.
+    A sample is drawn from the findings that are leaks by score. The same number, strata and seed
+    draw the same findings again.
 
     Exit codes: 0 done, 2 an input is wrong.
     """
@@ -153,7 +155,7 @@ def review(
             require_terminal()
             review_on_terminal(queue, session)
         else:
-            say("nothing to review: every selected pair has a verdict (--all shows them)")
+            say("nothing to review: every selected text has a verdict (--all shows them)")
     return 0
 
 
@@ -190,7 +192,7 @@ def status(
 
 @action(review_group, "set")
 def set_verdict(
-    pair: str = argument("the key of a pair, or its beginning", "PAIR"),
+    text_id: str = argument("the id of a matched text, or its beginning", "ID"),
     verdict: str = argument(
         f"{', '.join(VERDICTS)}; {TAKEN_BACK} withdraws it", "VERDICT", parser=_verdict_name
     ),
@@ -212,9 +214,9 @@ def set_verdict(
       decon-assets review set 4f0c93a1 leak --match-type equivalent --confidence 0.9
     """
     with open_session(config, report, verdicts, by) as session:
-        found = session.find_pair(pair)
+        found = session.find_text(text_id)
         session.append(found, verdict, note, match_type=match_type or "", confidence=confidence)
-        say(f"{found.pair} ({found.item}): {verdict}. {session.next_step}")
+        say(f"{found.text_id} ({found.item}): {verdict}. {session.next_step}")
     return 0
 
 
@@ -231,7 +233,7 @@ def import_verdicts(
     Examples:
       decon-assets review import ~/Downloads/verdicts.jsonl
     """
-    from decon_core.report.review.found import PairFilter
+    from decon_core.report.review.found import ReviewFilter
     from decon_core.report.review.merge import merge_verdicts
 
     with open_session(config, report, verdicts) as session:
@@ -239,18 +241,18 @@ def import_verdicts(
             expected = "verdicts, one JSON object per line"
             raise InputError(Problem(str(file), "no such file", expected))
         lines = read_lines(file)
-        pairs = [pair.pair for pair in session.report.pairs(PairFilter())]
-        merged = merge_verdicts(lines, session.verdicts, pairs)
+        text_ids = [matched.text_id for matched in session.report.matched_texts(ReviewFilter())]
+        merged = merge_verdicts(lines, session.verdicts, text_ids)
         if merged.lines:
             append_verdicts(session.file, merged.lines)
         counts = f"{merged.n_new} new, {merged.n_changed} changed, {merged.n_same} unchanged"
         say(f"{len(lines)} lines: {counts}")
         if merged.n_older:
-            say(f"{merged.n_older} ignored: older than the current verdict of their pair")
+            say(f"{merged.n_older} ignored: older than the current verdict on their text")
         if merged.n_unknown:
             say(
-                f"{merged.n_unknown} for pairs that are not in this report: kept, and applied when "
-                "such a pair is found"
+                f"{merged.n_unknown} for texts that are not in this report: kept, and applied when "
+                "such a text is found"
             )
         if merged.lines:
             say(session.next_step)

@@ -1,4 +1,4 @@
-"""The review screen: show pairs one at a time, and take a verdict with one key."""
+"""The review screen: show one matched text at a time, and take a verdict with one key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from decon_core.config.policy import Policy
 from decon_core.decisions.annotations import MATCH_TYPES
 from decon_core.decisions.verdicts import Verdict, fits
 from decon_core.errors import InputError, Problem
-from decon_core.report.review.found import PairSummary
+from decon_core.report.review.found import MatchedText
 from decon_core.report.review.show import Paint, clipped, inert, judgement_line, page
 from decon_core.wording import counted
 
@@ -36,8 +36,8 @@ u  unsure          cannot be decided from these texts; the score decides
 
 n  note            a remark, stored with the verdict
 m  match type      exact, equivalent, subset, superset, related, unrelated: stored, too
-j  judge           show or hide what a model or a file says of the pair; decide for yourself first
-s  skip            the next pair, without a verdict         b  back
+j  judge           show or hide what a model or a file says of it; decide for yourself first
+s  skip            the next text, without a verdict         b  back
 space, arrows      scroll a long text
 q  quit            every verdict is saved already
 
@@ -55,11 +55,11 @@ _SECONDS_BETWEEN_LOOKS = 0.2  # How often the size of the window is read.
 
 
 def require_terminal() -> None:
-    """Raise InputError without a terminal that shows pairs and reads keys."""
+    """Raise InputError without a terminal that shows matched texts and reads keys."""
     is_dumb = os.environ.get("TERM") == "dumb"
     found = "TERM=dumb" if is_dumb else "no terminal"
-    expected = "a terminal, to show pairs and to read keys"
-    remedy = "use `review --list` to print the queue, `review set PAIR VERDICT` to give a verdict"
+    expected = "a terminal, to show texts and to read keys"
+    remedy = "use `review --list` to print the queue, `review set ID VERDICT` to give a verdict"
     InputError.raise_for(
         Problem(name, found, expected, remedy)
         for name, stream in (("standard input", sys.stdin), ("standard output", sys.stdout))
@@ -67,17 +67,17 @@ def require_terminal() -> None:
     )
 
 
-def review_on_terminal(queue: Sequence[PairSummary], session: Session) -> None:
-    """Show pairs on the terminal and save verdicts, until the reviewer quits."""
+def review_on_terminal(queue: Sequence[MatchedText], session: Session) -> None:
+    """Show matched texts on the terminal and save verdicts, until the reviewer quits."""
     screen = Screen(sys.stdin.fileno(), sys.stdout.fileno())
     dialog = Review(
         queue=queue,
         screen=screen,
         paint=Paint(has_colour=not os.environ.get("NO_COLOR")),
         session=session,
-        texts=lru_cache(maxsize=8)(session.report.pair),
+        texts=lru_cache(maxsize=8)(session.report.matched_text),
         policy=session.report.policy(),
-        verdicts=dict(session.verdicts.by_pair),
+        verdicts=dict(session.verdicts.by_text),
     )
     try:
         with screen.taken():
@@ -160,9 +160,9 @@ class Screen:
 
 @dataclass
 class Review:
-    """The position in a queue of pairs, and what the reviewer entered so far."""
+    """The position in a queue of matched texts, and what the reviewer entered so far."""
 
-    queue: Sequence[PairSummary]
+    queue: Sequence[MatchedText]
     screen: Screen
     paint: Paint
     session: Session
@@ -196,15 +196,15 @@ class Review:
         elif key in (" ", "down", "up"):
             half = max(1, self.screen.measure()[1] // 2)
             self._top = max(0, self._top + (-half if key == "up" else half))
-        elif pair := self._pair:
+        elif matched := self._matched:
             if key in KEYS:
-                if self._save(pair, KEYS[key], self._notes.get(pair.pair)):
-                    self._notes.pop(pair.pair, None)
+                if self._save(matched, KEYS[key], self._notes.get(matched.text_id)):
+                    self._notes.pop(matched.text_id, None)
                     self._go(self._at + 1)
             elif key == "n":
-                self._note(pair)
+                self._note(matched)
             elif key == "m":
-                self._match_type(pair)
+                self._match_type(matched)
             elif key == "j":
                 self._shows_judge = not self._shows_judge
 
@@ -213,27 +213,27 @@ class Review:
 
     def _may_leave(self, key: str) -> bool:
         """Return whether no note would be lost, or the reviewer confirmed by the same key."""
-        pair = self._pair
-        if pair is None or pair.pair not in self._notes:
+        matched = self._matched
+        if matched is None or matched.text_id not in self._notes:
             return True
         if self._warned_key == key:
-            del self._notes[pair.pair]
+            del self._notes[matched.text_id]
             return True
         self._warned_key, self._message = key, _UNSAVED_NOTE.format(key=key)
         return False
 
     @property
-    def _pair(self) -> PairSummary | None:
+    def _matched(self) -> MatchedText | None:
         return self.queue[self._at] if self._at < len(self.queue) else None
 
-    def _save(self, pair: PairSummary, verdict: str, note: str | None) -> bool:
+    def _save(self, matched: MatchedText, verdict: str, note: str | None) -> bool:
         """Save a verdict; without a note, keep that of the earlier verdict.
 
         A match type that contradicts it is not saved: one just entered asks for another verdict.
         """
-        before = self.verdicts.get(pair.pair)
+        before = self.verdicts.get(matched.text_id)
         kept = before.note if before and note is None else note or ""
-        entered = self._match_types.get(pair.pair, "")
+        entered = self._match_types.get(matched.text_id, "")
         if not fits(entered, verdict):
             self._message = (
                 f"the match type {entered!r} contradicts {verdict}: press m to change it"
@@ -241,11 +241,11 @@ class Review:
             return False
         earlier = before.match_type if before else ""
         match_type = entered or (earlier if fits(earlier, verdict) else "")
-        self.session.append(pair, verdict, kept, match_type=match_type)
-        self._match_types.pop(pair.pair, None)
-        self.verdicts[pair.pair] = Verdict(
-            pair=pair.pair,
-            fingerprint=pair.fingerprint,
+        self.session.append(matched, verdict, kept, match_type=match_type)
+        self._match_types.pop(matched.text_id, None)
+        self.verdicts[matched.text_id] = Verdict(
+            pair=matched.text_id,
+            fingerprint=matched.fingerprint,
             verdict=verdict,
             note=kept,
             match_type=match_type,
@@ -253,7 +253,7 @@ class Review:
         self.n_written += 1
         return True
 
-    def _match_type(self, pair: PairSummary) -> None:
+    def _match_type(self, matched: MatchedText) -> None:
         typed = self.screen.ask(f"match type ({', '.join(MATCH_TYPES)}): ")
         chosen = [
             match_type
@@ -262,19 +262,19 @@ class Review:
         ]
         self._message = "" if len(chosen) == 1 or not typed else f"no match type {typed!r}"
         if len(chosen) == 1:
-            self._match_types[pair.pair] = chosen[0]
-            if before := self.verdicts.get(pair.pair):
-                self._save(pair, before.verdict, None)
+            self._match_types[matched.text_id] = chosen[0]
+            if before := self.verdicts.get(matched.text_id):
+                self._save(matched, before.verdict, None)
 
-    def _note(self, pair: PairSummary) -> None:
+    def _note(self, matched: MatchedText) -> None:
         note = self.screen.ask("note (empty: none): ")
         self._warned_key, self._message = "", ""
         if not note:
             return
-        if before := self.verdicts.get(pair.pair):
-            self._save(pair, before.verdict, note)
+        if before := self.verdicts.get(matched.text_id):
+            self._save(matched, before.verdict, note)
         else:
-            self._notes[pair.pair] = note
+            self._notes[matched.text_id] = note
 
     def _help(self) -> None:
         key = "size"
@@ -293,41 +293,41 @@ class Review:
         n_below = len(body) - self._top - room
         more = f"… {counted(n_below, 'more line')}: space" if n_below > 0 else ""
         foot = self.paint.of(clipped(more, width), "faint")
-        has_judge = self._pair and self._pair.pair in self.session.labels
+        has_judge = self._matched and self._matched.text_id in self.session.labels
         keys = f"{'j judge  ' if has_judge else ''}{_FOOT}"
         self.screen.draw([*head, *shown, foot, clipped(self._message or keys, width)])
 
     def _page(self, width: int) -> tuple[list[str], list[str]]:
-        n, pair = len(self.queue), self._pair
-        if pair is None:
-            head = [self.paint.of(f"end of the queue ({n} pairs)", "head")]
+        n, matched = len(self.queue), self._matched
+        if matched is None:
+            head = [self.paint.of(f"end of the queue ({n} texts)", "head")]
             return head, ["", f"{self.n_written} verdicts saved. b back, q quit"]
-        detectors = filter(None, pair.detectors.split(", "))
-        policy = self.policy.for_benchmark(pair.benchmark)
+        detectors = filter(None, matched.detectors.split(", "))
+        policy = self.policy.for_benchmark(matched.benchmark)
         thresholds = " or ".join(f"{policy.threshold_of(name):g} ({name})" for name in detectors)
         headline = (
-            f"{self._at + 1} of {n}  {pair.item}  {pair.called}, score {pair.score:.3f}, "
-            f"threshold {thresholds}, in {counted(pair.n_documents, 'document')}"
+            f"{self._at + 1} of {n}  {matched.item}  {matched.called}, score {matched.score:.3f}, "
+            f"threshold {thresholds}, in {counted(matched.n_documents, 'document')}"
         )
-        lines = filter(None, [headline, self._entered(pair)])
+        lines = filter(None, [headline, self._entered(matched)])
         head = [self.paint.of(clipped(line, width), "head") for line in lines]
-        texts = page(self.texts(pair.pair), width=width, paint=self.paint)
-        label = self.session.labels.get(pair.pair)
+        texts = page(self.texts(matched.text_id), width=width, paint=self.paint)
+        label = self.session.labels.get(matched.text_id)
         judgement = inert(judgement_line(label)) if label and self._shows_judge else ""
         return head, [*textwrap.wrap(judgement, width), "", *texts]
 
-    def _entered(self, pair: PairSummary) -> str:
-        """Return the verdict, note and match type of a pair as a line; "" if it has none."""
+    def _entered(self, matched: MatchedText) -> str:
+        """Return the verdict, note and match type of a text as a line; "" if it has none."""
         waiting = {
-            "note": self._notes.get(pair.pair),
-            "match type": self._match_types.get(pair.pair),
+            "note": self._notes.get(matched.text_id),
+            "match type": self._match_types.get(matched.text_id),
         }
         if any(waiting.values()):
             named = {name: text for name, text in waiting.items() if text}
             return (
                 f"{' and '.join(named)}, to be saved with your verdict: {'; '.join(named.values())}"
             )
-        if verdict := self.verdicts.get(pair.pair):
+        if verdict := self.verdicts.get(matched.text_id):
             about = "; ".join(filter(None, (verdict.match_type, verdict.note)))
             return f"verdict: {verdict.verdict}{f' ({about})' if about else ''}"
         return ""

@@ -1,4 +1,4 @@
-"""What is reviewed: an open report, the file of verdicts, and the pairs that the options select."""
+"""What is reviewed: an open report, the file of verdicts, and the texts that the options select."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from decon_core.errors import InputError, Problem
 from decon_core.planner import evidence_of
 
 if TYPE_CHECKING:
-    from decon_core.report.review.found import PairFilter, PairSummary, Report
+    from decon_core.report.review.found import MatchedText, Report, ReviewFilter
     from decon_core.report.review.sample import Stratum
 
 Order = Literal["doubt", "score", "documents"]
@@ -29,7 +29,7 @@ Order = Literal["doubt", "score", "documents"]
 
 @dataclass(frozen=True)
 class Choice:
-    """The pairs that the options select, and the sample to draw from their calls."""
+    """The matched texts that the options select, and the sample to draw from their findings."""
 
     benchmarks: Sequence[str]
     sources: Sequence[str]
@@ -48,7 +48,7 @@ class Session:
     file: Path
     verdicts: Verdicts
     by: str | None
-    labels: Mapping[str, Label]  # The labels of files and models by pair.
+    labels: Mapping[str, Label]  # The labels of files and models by matched text.
 
     @property
     def next_step(self) -> str:
@@ -56,7 +56,7 @@ class Session:
 
     def append(
         self,
-        pair: PairSummary,
+        matched: MatchedText,
         verdict: str,
         note: str,
         *,
@@ -70,50 +70,50 @@ class Session:
             with suppress(OSError, KeyError):  # the user has no name, as in many containers
                 by = getpass.getuser()
         said = {"note": note, "match_type": match_type, "confidence": confidence}
-        append_verdicts(self.file, [verdict_line(pair, verdict, by=by, at=at, **said)])
+        append_verdicts(self.file, [verdict_line(matched, verdict, by=by, at=at, **said)])
 
-    def find_pair(self, start: str) -> PairSummary:
-        """Return the pair whose key begins with `start`; raise InputError if there are several."""
-        from decon_core.report.review.found import PairSummary
+    def find_text(self, start: str) -> MatchedText:
+        """Return the matched text whose id begins with `start`; raise InputError for several."""
+        from decon_core.report.review.found import MatchedText
 
-        keys = self.report.keys_starting_with(start)
+        keys = self.report.ids_starting_with(start)
         if len(keys) > 1 and start not in keys:
             expected = f"a longer prefix of one of {', '.join(keys)}"
-            raise InputError(Problem(f"pair {start!r}", "the beginning of several pairs", expected))
-        pair = self.report.pair(start if start in keys or not keys else keys[0])
-        return PairSummary(**{name: pair[name] for name in PairSummary.__dataclass_fields__})
+            raise InputError(Problem(f"id {start!r}", "the beginning of several ids", expected))
+        matched = self.report.matched_text(start if start in keys or not keys else keys[0])
+        return MatchedText(**{name: matched[name] for name in MatchedText.__dataclass_fields__})
 
-    def pairs(self, choice: Choice) -> list[PairSummary]:
-        """Return the pairs of a choice; raise InputError for unknown names."""
-        return self.report.pairs(self._filter(choice))
+    def matched_texts(self, choice: Choice) -> list[MatchedText]:
+        """Return the matched texts of a choice; raise InputError for unknown names."""
+        return self.report.matched_texts(self._filter(choice))
 
     def drawn(self, choice: Choice) -> list[Stratum]:
-        """Draw the sample of a choice from its calls; nothing if it has none."""
+        """Draw the sample of a choice from its findings; nothing if it has none."""
         from decon_core.report.review.sample import draw
 
         if not choice.sample:
             return []
-        calls = self.report.calls(self._filter(choice))
-        return draw(calls, choice.sample, by=tuple(choice.strata), seed=choice.seed)
+        findings = self.report.findings(self._filter(choice))
+        return draw(findings, choice.sample, by=tuple(choice.strata), seed=choice.seed)
 
     def queue(
         self, choice: Choice, order: Order | None, *, also_reviewed: bool
-    ) -> list[PairSummary]:
-        from decon_core.report.review.found import PairFilter
-        from decon_core.report.review.queue import pairs_of_calls, sort_pairs, without_verdict
+    ) -> list[MatchedText]:
+        from decon_core.report.review.found import ReviewFilter
+        from decon_core.report.review.queue import sort_texts, texts_of_findings, without_verdict
         from decon_core.report.review.sample import in_order_of_draw
 
         if choice.sample:
-            calls = in_order_of_draw(self.drawn(choice), choice.seed)
-            queue = pairs_of_calls(self.report.pairs(PairFilter()), calls)
+            findings = in_order_of_draw(self.drawn(choice), choice.seed)
+            queue = texts_of_findings(self.report.matched_texts(ReviewFilter()), findings)
         else:
-            queue = self.pairs(choice)
+            queue = self.matched_texts(choice)
         if order or not choice.sample:
-            queue = sort_pairs(queue, order or "doubt", self.report.policy())
+            queue = sort_texts(queue, order or "doubt", self.report.policy())
         return queue if also_reviewed else without_verdict(queue, self.verdicts)
 
-    def _filter(self, choice: Choice) -> PairFilter:
-        from decon_core.report.review.found import PairFilter
+    def _filter(self, choice: Choice) -> ReviewFilter:
+        from decon_core.report.review.found import ReviewFilter
 
         problems = []
         for column, names in (("benchmark", choice.benchmarks), ("source", choice.sources)):
@@ -125,7 +125,7 @@ class Session:
                     problems.append(Problem(f"--{column}", repr(name), expected, remedy))
         InputError.raise_for(problems)
         names = ("benchmarks", "sources", "detectors", "documents")
-        return PairFilter(**{name: tuple(getattr(choice, name)) for name in names})
+        return ReviewFilter(**{name: tuple(getattr(choice, name)) for name in names})
 
 
 @contextmanager
@@ -151,21 +151,21 @@ def open_session(
         yield Session(opened, file, read, by, labels)
 
 
-def say_queue(queue: Sequence[PairSummary], session: Session, *, is_json: bool) -> None:
+def say_queue(queue: Sequence[MatchedText], session: Session, *, is_json: bool) -> None:
     """Print a queue as a table, or as JSON lines."""
     from decon_core.report.review.show import inert
 
-    now = {pair: verdict.verdict for pair, verdict in session.verdicts.by_pair.items()}
-    rows = [replace(pair, verdict=now.get(pair.pair)) for pair in queue]
+    now = {text_id: verdict.verdict for text_id, verdict in session.verdicts.by_text.items()}
+    rows = [replace(matched, verdict=now.get(matched.text_id)) for matched in queue]
     if is_json:
         for row in rows:
-            documents = [asdict(place) for place in session.report.documents(row.pair)]
+            documents = [asdict(place) for place in session.report.documents(row.text_id)]
             say(json.dumps({**asdict(row), "documents": documents}))
         return
-    heads = ("pair", "score", "class", "documents", "verdict", "detectors", "item", "first place")
+    heads = ("id", "score", "class", "documents", "verdict", "detectors", "item", "first place")
     cells = [
         (
-            row.pair,
+            row.text_id,
             row.score,
             row.called,
             row.n_documents,

@@ -15,19 +15,19 @@ Json = dict[str, Any]
 
 
 def status_of(session: Session, choice: Choice) -> Json:
-    """Count the pairs of a choice and their verdicts, and estimate the precision of a sample."""
-    from decon_core.report.review.found import PairFilter
+    """Count the texts of a choice and their verdicts, and estimate the precision of a sample."""
+    from decon_core.report.review.found import ReviewFilter
     from decon_core.report.review.precision import estimate, tally
 
-    now = {pair: verdict.verdict for pair, verdict in session.verdicts.by_pair.items()}
-    pairs = session.pairs(choice)
+    now = {text_id: verdict.verdict for text_id, verdict in session.verdicts.by_text.items()}
+    texts = session.matched_texts(choice)
     progress = {}
-    for name in sorted({pair.benchmark for pair in pairs}):
-        found = [pair for pair in pairs if pair.benchmark == name]
-        said = Counter(now[pair.pair] for pair in found if pair.pair in now)
+    for name in sorted({matched.benchmark for matched in texts}):
+        found = [matched for matched in texts if matched.benchmark == name]
+        said = Counter(now[matched.text_id] for matched in found if matched.text_id in now)
         progress[name] = {
-            "n_pairs": len(found),
-            "n_leaks_by_score": sum(pair.is_by_score for pair in found),
+            "n_texts": len(found),
+            "n_leaks_by_score": sum(matched.is_by_score for matched in found),
             "n_reviewed": said.total(),
             "said": {verdict: said[verdict] for verdict in VERDICTS},
         }
@@ -41,27 +41,29 @@ def status_of(session: Session, choice: Choice) -> Json:
             "strata": [asdict(tally) for tally in tallies],
             "precision": asdict(estimate(tallies)) if tallies else None,
         }
-    known = {pair.pair for pair in session.report.pairs(PairFilter())}
+    known = {matched.text_id for matched in session.report.matched_texts(ReviewFilter())}
     return {
-        "pairs": progress,
+        "matched_texts": progress,
         "not_in_report": len(now.keys() - known),
-        "not_in_mixtures_yet": sum(pair.verdict != now.get(pair.pair) for pair in pairs),
+        "not_in_mixtures_yet": sum(
+            matched.verdict != now.get(matched.text_id) for matched in texts
+        ),
         "sample": sample,
     }
 
 
 def say_status(status: Json) -> None:
-    counts = ("n_pairs", "n_leaks_by_score", "n_reviewed")
+    counts = ("n_texts", "n_leaks_by_score", "n_reviewed")
     rows = [
         (name, *(row[count] for count in counts), *row["said"].values())
-        for name, row in status["pairs"].items()
+        for name, row in status["matched_texts"].items()
     ]
-    say_table(("benchmark", "pairs", "leaks by score", "reviewed", *VERDICTS), rows)
+    say_table(("benchmark", "texts", "leaks by score", "reviewed", *VERDICTS), rows)
     if n := status["not_in_report"]:
-        say(f"{counted(n, 'verdict')} for pairs that are not in this report")
+        say(f"{counted(n, 'verdict')} for texts that are not in this report")
     if n := status["not_in_mixtures_yet"]:
-        pairs_of = f"{counted(n, 'pair')} whose current verdict"
-        say(f"{pairs_of} is not in the report yet: `decon-assets run` updates it")
+        texts_of = f"{counted(n, 'text')} whose current verdict"
+        say(f"{texts_of} is not in the report yet: `decon-assets run` updates it")
     if sample := status["sample"]:
         say()
         _say_sample(sample)
@@ -69,19 +71,19 @@ def say_status(status: Json) -> None:
 
 def _say_sample(sample: Json) -> None:
     strata, found = sample["strata"], sample["precision"]
-    calls = ("n_leaks", "n_others", "n_unsure", "n_unseen")  # Counts of the calls that were drawn.
-    rows = [[stratum[name] for name in calls] for stratum in strata]
-    n_drawn, n_calls = sum(map(sum, rows)), sum(stratum["n_calls"] for stratum in strata)
+    of_drawn = ("n_leaks", "n_others", "n_unsure", "n_unseen")
+    rows = [[stratum[name] for name in of_drawn] for stratum in strata]
+    n_drawn, n_findings = sum(map(sum, rows)), sum(stratum["n_findings"] for stratum in strata)
     by = " and ".join(sample["stratify"]) or "nothing"
-    say(f"{n_drawn} of {n_calls} calls drawn, by {by}, seed {sample['seed']}\n")
-    heads = ("stratum", "calls", "drawn", "leaks", "no leaks", "unsure", "not seen")
-    names = [(stratum["stratum"], stratum["n_calls"]) for stratum in strata]
+    say(f"{n_drawn} of {n_findings} findings drawn, by {by}, seed {sample['seed']}\n")
+    heads = ("stratum", "findings", "drawn", "leaks", "no leaks", "unsure", "not seen")
+    names = [(stratum["stratum"], stratum["n_findings"]) for stratum in strata]
     say_table(heads, [(*name, sum(row), *row) for name, row in zip(names, rows, strict=True)])
     if found is None or found["share"] is None:
-        say("\nprecision unknown: no call of the sample has a verdict yet")
+        say("\nprecision unknown: no finding of the sample has a verdict yet")
         return
     interval = "95 % interval {low:.3f} to {high:.3f}".format(**found)
     say(f"\nprecision {found['share']:.3f}, {interval}")
     if n := sum(stratum["n_unsure"] + stratum["n_unseen"] for stratum in strata):
         bounds = "{least:.3f} if none of them is a leak, {most:.3f} if all are".format(**found)
-        say(f"without {n} calls that are unsure or not seen: {bounds}")
+        say(f"without {n} findings that are unsure or not seen: {bounds}")

@@ -94,8 +94,9 @@ def scorecard_command(
     in the index, text generated to resemble the benchmark. The seed determines everything.
 
     The command writes into the folder OUT: scorecard.md and scorecard.svg to read, a CSV for each
-    table, calls.parquet (every document and item that a detector found) and planted/ (the shards,
-    and their truth). OUT is written completely or not at all, and replaces an earlier scorecard.
+    table, findings.parquet (every document and item that a detector found) and planted/ (the
+    shards, and their truth). OUT is written completely or not at all, and replaces an earlier
+    scorecard.
 
     Of the policy, `detectors` and `leave_out_common` are ignored, the latter because items are
     planted many times.

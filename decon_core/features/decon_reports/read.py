@@ -24,7 +24,7 @@ from decon_core.features.decon_reports.report_lines import (
     Line,
     LineError,
     match_row,
-    pair_texts,
+    matched_text_of,
     parse_marks,
     read_line,
 )
@@ -42,8 +42,8 @@ _MOST_LISTED = 1000
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))  # query of each table of the report
 
 _MATCH = TABLES["matches"].schema
-_TEXTS = ("question", "answer", "passage", "text", "text_marks", "why_no_text")  # texts of a pair
-_LINE = pa.schema([*_MATCH, *(TABLES["pairs"].schema.field(name) for name in _TEXTS)])
+_TEXTS = ("question", "answer", "passage", "text", "text_marks", "why_no_text")
+_LINE = pa.schema([*_MATCH, *(TABLES["matched_texts"].schema.field(name) for name in _TEXTS)])
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _require_one_each(files: Sequence[ReportFile]) -> None:
 
 
 def _batches(read: ReadResult, files: Sequence[ReportFile]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the lines that can be read, as rows of matches with the texts of their pairs."""
+    """Yield the lines that can be read, as rows of matches with their texts."""
     rows: list[dict[str, Any]] = []
     for file in files:
         with file.path.open("rb") as lines:
@@ -203,4 +203,4 @@ def _row(line: Line, file: ReportFile, read: ReadResult) -> dict[str, Any]:
     is_same = PurePosixPath(file.shard).name.startswith(PurePosixPath(training_file).name)
     shard = file.shard if is_same else training_file
     match = match_row(line, marked, source=file.source, shard=shard)
-    return {**match, **pair_texts(line, marked)}
+    return {**match, **matched_text_of(line, marked)}

@@ -1,17 +1,17 @@
 -- What the tables of a report take from the lines that were read.
 
--- name: pairs
+-- name: matched_texts
 -- Each with what its first match has of it.
-SELECT pair, fingerprint, benchmark, split, instance_index, 'decon' AS detectors,
+SELECT text_id, fingerprint, benchmark, split, instance_index, 'decon' AS detectors,
        max(score) OVER same AS score, is_by_score, is_contaminated,
        count(DISTINCT (source, shard_name, row)) OVER same AS n_documents,
        count(*) OVER same AS n_matches, source, shard_name, row,
        question_overlap, answer_overlap, passage_overlap,
        question, answer, passage, text, text_marks, why_no_text
 FROM lines
-WINDOW same AS (PARTITION BY pair)
-QUALIFY row_number() OVER (PARTITION BY pair ORDER BY file_row_number) = 1
-ORDER BY pair
+WINDOW same AS (PARTITION BY text_id)
+QUALIFY row_number() OVER (PARTITION BY text_id ORDER BY file_row_number) = 1
+ORDER BY text_id
 
 -- name: items
 -- All are indexed, as they have a match.

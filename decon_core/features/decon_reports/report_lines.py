@@ -1,4 +1,4 @@
-"""Check a line of the reference implementation's reports; convert it to a match and a pair."""
+"""Check a line of the reference implementation's reports; convert it to a match and its text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 
 from decon_core.config.policy import Policy
 from decon_core.features.decon_reports.decon_jsonl import MARKS
-from decon_core.scan.matches import digest_of, pair_name
+from decon_core.scan.matches import digest_of, text_id_of
 from decon_core.text.canonical import canonical
 
 Line = Mapping[str, Any]
@@ -25,7 +25,7 @@ _REQUIRED = {
     "eval_instance_index": _WHOLE,
     "contamination_score": _NUMBER,
 }
-_PARTS = ("question", "answer", "passage")  # order of a pair's digest
+_PARTS = ("question", "answer", "passage")  # order of a matched text's digest
 _OPTIONAL = {
     **dict.fromkeys(("split", "fingerprint", "training_overlap_text", "eval_overlap_text"), _TEXT),
     **{f"eval_{part}_text": _TEXT for part in _PARTS},
@@ -96,7 +96,7 @@ def match_row(line: Line, marked: Marked, *, source: str, shard: str) -> dict[st
         "instance_index": line["eval_instance_index"],
         "record": line.get("eval_line") or 0,
         "fingerprint": line.get("fingerprint") or "",
-        "pair": _pair_key(line, marked),
+        "text_id": _text_id(line, marked),
         "is_correct": line.get("is_correct"),
         "base_score": score,
         "question_overlap": line.get("idf_overlap"),
@@ -113,18 +113,18 @@ def match_row(line: Line, marked: Marked, *, source: str, shard: str) -> dict[st
     }
 
 
-def _pair_key(line: Line, marked: Marked) -> str:
-    """Return the key that a scan by the default policy gives this pair, so that verdicts apply.
+def _text_id(line: Line, marked: Marked) -> str:
+    """Return the id that a scan by the default policy gives this text, so that verdicts apply.
 
-    The key differs if parts overlap, which the marks cannot show.
+    The id differs if parts overlap, which the marks cannot show.
     """
     texts = {mark.part: marked.text[mark.start : mark.stop] for mark in marked.marks}
     words = [canonical(texts.get(part, ""), _FORM) for part in _PARTS]
-    return pair_name(line.get("fingerprint") or "", digest_of(words))
+    return text_id_of(line.get("fingerprint") or "", digest_of(words))
 
 
-def pair_texts(line: Line, marked: Marked) -> dict[str, Any]:
-    """Return the texts of a row of `pairs`, without marks in those of the benchmark."""
+def matched_text_of(line: Line, marked: Marked) -> dict[str, Any]:
+    """Return the texts of a row of `matched_texts`, without marks in those of the benchmark."""
     return {
         "question": line.get("eval_question_text") or line.get("eval_overlap_text"),
         "answer": line.get("eval_answer_text"),

@@ -51,7 +51,7 @@ from decon_core.storage.tables import read_parquet, write_parquet
 from decon_core.text.tokenizers import load_tokenizer
 
 # Changes whenever the same inputs would give other results.
-_VERSION = 2
+_VERSION = 3
 _OF_PLACE = ("source", "shard_name", "shard", "row", "doc_id", "start", "stop", "text", "weight")
 _TABLES = {"neighbours": NEIGHBOURS, "neighbour_similarity": SIMILARITY, "neighbour_sample": STRATA}
 _ABOUT = "about.json"

@@ -49,9 +49,10 @@ def nominated(neighbours: pa.Table, items: pl.DataFrame, detector: str, key: str
     rows = pl.DataFrame(neighbours).join(of_items, on=ITEM, maintain_order="left")
     # Two shards may have the same content: their matches are the same.
     rows = rows.unique(["shard", "row", "start", *ITEM], keep="first", maintain_order=True)
-    kept = ["shard", "row", "doc_id", *ITEM, "record", "config", "fingerprint", "pair", "text"]
+    kept = ["shard", "row", "doc_id", *ITEM, "record", "config", "fingerprint", "text"]
     known = rows.select(
         *kept,
+        pl.col("pair").alias("text_id"),
         pl.lit("visible").alias("slot_kind"),
         pl.lit(detector).alias("detector"),
         pl.lit(key).alias("detector_fingerprint"),

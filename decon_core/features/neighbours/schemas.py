@@ -14,7 +14,7 @@ NEIGHBOURS = pa.schema(
         required("instance_index", pa.int64(), "row of the item within its split"),
         required("rank", pa.int64(), "1: the nearest paragraph of the sample"),
         required("similarity", pa.float64(), "cosine of the embeddings of item and paragraph"),
-        required("pair", pa.string(), "key of item and paragraph, as in `matches` and `pairs`"),
+        required("pair", pa.string(), "key of item and paragraph: its `text_id` in `matches`"),
         required("source", pa.string(), "name of the source"),
         required("shard_name", pa.string(), "name of the shard within its source"),
         required("shard", pa.string(), "fingerprint of the shard"),

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 
 class ItemKey(NamedTuple):
-    """The key of an item in truth and calls."""
+    """The key of an item in truth and findings."""
 
     benchmark: str
     split: str

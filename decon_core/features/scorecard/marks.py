@@ -1,6 +1,6 @@
-"""Compare truth and calls: recall, precision, curves and agreement of the detectors.
+"""Compare truth and findings: recall, precision, curves and agreement of the detectors.
 
-`calls` has one row per detector, document and matched item: a score, and whether it is a leak or
+`findings` has one row per detector, document and matched item: a score, and whether it is a leak or
 no answer (never both). An item without a row was not found and has score 0. A hard negative is
 a false alarm if any item is flagged in its document; other plantings are never negatives, whatever
 else is flagged in them. Documents without a planting are counted separately, because a real corpus
@@ -27,7 +27,7 @@ SCHEMAS: Mapping[str, pl.Schema] = {
     table: pl.Schema({name: getattr(pl, kind) for name, kind in columns.items()})
     for table, columns in _DECLARED.items()
 }
-TRUTH, CALLS = SCHEMAS["truth"], SCHEMAS["calls"]
+TRUTH, FINDINGS = SCHEMAS["truth"], SCHEMAS["findings"]
 
 _DOCUMENT = ["shard", "row"]
 _ITEM = [*_DOCUMENT, "benchmark", "split", "instance_index"]
@@ -51,21 +51,21 @@ class Marks:
 
 def mark(
     truth: pl.DataFrame,
-    calls: pl.DataFrame,
+    findings: pl.DataFrame,
     *,
     thresholds: Mapping[str, float],
     n_background: int = 0,
 ) -> Marks:
     """Build all tables. Detectors are in the order of `thresholds`."""
-    if unknown := sorted({*calls["detector"].unique()} - {*thresholds}):
+    if unknown := sorted({*findings["detector"].unique()} - {*thresholds}):
         found, expected = ", ".join(unknown), f"detectors with a threshold: {', '.join(thresholds)}"
-        raise InputError(Problem("calls, column 'detector'", found, expected))
+        raise InputError(Problem("findings, column 'detector'", found, expected))
     detectors = tuple(thresholds)
     # The order is that of the transformations; unknown ones are last.
     keys = zip(truth["transformation"], truth["grade"], strict=True)
     places = pl.Series([_ORDER.get(key, len(_ORDER)) for key in keys], dtype=pl.Int64)
     truth = truth.sort(places.alias("place"), *_ITEM, maintain_order=True)
-    seen = _best(calls, _ITEM)
+    seen = _best(findings, _ITEM)
     plants = _marked(truth, "plant", seen, _ITEM, detectors)
     negatives = _marked(truth, "hard_negative", seen, _DOCUMENT, detectors)
     background = _best(seen, _DOCUMENT).join(truth, on=_DOCUMENT, how="anti")
@@ -85,7 +85,7 @@ def mark(
 def _marked(
     truth: pl.DataFrame, kind: str, seen: pl.DataFrame, on: Sequence[str], detectors: Sequence[str]
 ) -> pl.DataFrame:
-    """Return one row per planting of a kind and detector, with the best call for its keys."""
+    """Return one row per planting of a kind and detector, with the best finding for its keys."""
     rows = truth.filter(kind=kind).with_row_index("number")
     every = rows.join(pl.DataFrame({"detector": detectors}, {"detector": pl.String}), how="cross")
     return every.join(
@@ -96,10 +96,10 @@ def _marked(
     )
 
 
-def _best(calls: pl.DataFrame, on: Sequence[str]) -> pl.DataFrame:
+def _best(findings: pl.DataFrame, on: Sequence[str]) -> pl.DataFrame:
     """Return, per group, the best score and whether it is a leak or else `no answer`."""
     is_leak, is_no_answer = pl.col("is_contaminated").any(), pl.col("is_no_answer").any()
-    return calls.group_by("detector", *on).agg(
+    return findings.group_by("detector", *on).agg(
         pl.col("score").max(), is_leak, is_no_answer & ~is_leak
     )
 

@@ -23,7 +23,7 @@ from decon_core.corpus.packs import FILES, Pack, find_shards, hashes_below
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import InputError, Problem
 from decon_core.features.scorecard.items import ItemKey
-from decon_core.features.scorecard.marks import CALLS, Marks, mark
+from decon_core.features.scorecard.marks import FINDINGS, Marks, mark
 from decon_core.features.scorecard.page import markdown
 from decon_core.features.scorecard.picture import svg
 from decon_core.features.scorecard.plan import Plan, Tally, indexed_records, plan
@@ -44,7 +44,7 @@ from decon_core.wording import counted
 
 PAGE_FILE = "scorecard.md"
 PICTURE_FILE = "scorecard.svg"
-CALLS_FILE = "calls.parquet"  # the matches of each detector, by document
+FINDINGS_FILE = "findings.parquet"  # the matches of each detector, by document
 SUMMARY_FILE = "summary.json"  # settings and counts
 PLANTED_FOLDER = "planted"  # the scanned shards, and the truth file
 
@@ -53,7 +53,7 @@ _TABLES = ("recall", "negatives", "totals", "curves", "agreement", "found")
 _TALLIES = "tallies"
 _PACKAGES = ("decon-assets", "numpy", "numba", "polars", "pyarrow", "splintr-rs")
 _FILES = {
-    PAGE_FILE, PICTURE_FILE, CALLS_FILE, SUMMARY_FILE, PLANTED_FOLDER,
+    PAGE_FILE, PICTURE_FILE, FINDINGS_FILE, SUMMARY_FILE, PLANTED_FOLDER,
     *(f"{name}.csv" for name in (*_TABLES, _TALLIES)),
 }  # fmt: skip
 
@@ -114,17 +114,17 @@ def run_scorecard(
             f"{counted(corpus.n_documents, 'document')}, {corpus.n_background:,} of them with "
             "nothing planted"
         )
-        calls = _scan(records, planned, draft, policy, workers, on_progress)
+        findings = _scan(records, planned, draft, policy, workers, on_progress)
         marks = mark(
             read_truth(draft / PLANTED_FOLDER),
-            calls,
+            findings,
             thresholds=policy.thresholds,
             n_background=corpus.n_background,
         )
         remove(draft / _STORE)
         about = {**about, **_settings(policy, planned, corpus)}
         card = Scorecard(marks, planned.tallies, corpus, about)
-        _write(draft, card, calls)
+        _write(draft, card, findings)
     return card
 
 
@@ -147,7 +147,7 @@ def _scan(
     workers: int,
     on_progress: Progress | None,
 ) -> pl.DataFrame:
-    """Scan the planted shards; return the calls of all detectors."""
+    """Scan the planted shards; return the findings of all detectors."""
     store = Store(draft / _STORE)
     versions = [
         save_records(store, name, indexed_records(table, planned))
@@ -164,12 +164,12 @@ def _scan(
     scan_packs(store, packs, versions, policy, workers=workers, on_progress=on_progress)
     # Without human verdicts: what the detectors find.
     reader = MatchReader(store, tuple(versions), policy, scan_fingerprint(store, policy))
-    calls = [
+    findings = [
         _calls_in(reader.entries(shard, versions, source=pack.source.name), shard.name)
         for pack in packs
         for shard in pack.shards
     ]
-    return _in_plantings(pl.concat(calls), read_truth(folder))
+    return _in_plantings(pl.concat(findings), read_truth(folder))
 
 
 def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
@@ -193,7 +193,7 @@ def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
     )
 
 
-def _in_plantings(calls: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
+def _in_plantings(findings: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
     """Drop matches outside the planted text of a document with a planting.
 
     A host of the user's corpus may contain a real leak, which is unrelated to the planting.
@@ -205,11 +205,11 @@ def _in_plantings(calls: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
     is_before = pl.col("stop") <= pl.col("planted_start")
     is_elsewhere = is_before | (pl.col("start") >= pl.col("planted_stop"))
     return (
-        calls.join(planted, on=document, how="left")
+        findings.join(planted, on=document, how="left")
         .filter(~is_elsewhere.fill_null(value=False))
-        .select(*CALLS)
-        .cast(CALLS)
-        .sort(*CALLS)
+        .select(*FINDINGS)
+        .cast(FINDINGS)
+        .sort(*FINDINGS)
     )
 
 
@@ -235,11 +235,11 @@ def _settings(policy: Policy, planned: Plan, corpus: PlantedCorpus) -> dict[str,
     }
 
 
-def _write(out: Path, card: Scorecard, calls: pl.DataFrame) -> None:
+def _write(out: Path, card: Scorecard, findings: pl.DataFrame) -> None:
     for name in _TABLES:
         getattr(card.marks, name).write_csv(out / f"{name}.csv")
     pl.DataFrame([asdict(tally) for tally in card.tallies]).write_csv(out / f"{_TALLIES}.csv")
-    calls.write_parquet(out / CALLS_FILE)
+    findings.write_parquet(out / FINDINGS_FILE)
     (out / PAGE_FILE).write_text(card.page(image=PICTURE_FILE), encoding="utf-8")
     (out / PICTURE_FILE).write_text(card.picture(), encoding="utf-8")
     summary = {"about": dict(card.about), **asdict(card.corpus), FILES: hashes_below(out)}

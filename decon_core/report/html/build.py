@@ -15,9 +15,9 @@ from typing import Any
 
 from decon_core.config.load import Config
 from decon_core.feature import feature_hooks
-from decon_core.report.html.gather import MOST_PAIRS, Facts, gather
+from decon_core.report.html.gather import MOST_TEXTS, Facts, gather
+from decon_core.report.html.matched_texts import chunks, columns, documents
 from decon_core.report.html.opening import Scanned
-from decon_core.report.html.pairs import chunks, columns, documents
 from decon_core.report.html.sections import Section, overview
 from decon_core.storage.checksums import seal_page
 from decon_core.storage.files import atomic_path
@@ -41,8 +41,8 @@ _SCRIPTS = (
     "verdicts",
     "filter",
     "rows",
-    "pairs",
-    "pair",
+    "matched_texts",
+    "matched_text",
     "documents",
     "keys",
     "page",
@@ -67,7 +67,7 @@ def write_page(
     report: Path,
     page: Path,
     *,
-    most_pairs: int = MOST_PAIRS,
+    most_texts: int = MOST_TEXTS,
     additions: Sequence[Addition] = (),
     scanned: Scanned | None = None,
 ) -> None:
@@ -75,7 +75,7 @@ def write_page(
 
     `scanned`: the scan of a folder that made the report, for the commands on the page.
     """
-    facts = gather(report, most_pairs=most_pairs)
+    facts = gather(report, most_texts=most_texts)
     first = {
         "run": {name: facts.run.get(name) for name in ("state", "made_by")},
         "overview": overview(

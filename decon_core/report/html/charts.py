@@ -43,7 +43,7 @@ TRACES, LAYOUTS = _FIXED["traces"], _FIXED["layouts"]
 class Chart:
     """A figure, its title, and what it shows in sentences.
 
-    `opens`: filters of the pairs that a click sets to the custom data of the point;
+    `opens`: filters of the matched texts that a click sets to the custom data of the point;
     `least_width`: the smallest readable width in pixels.
     """
 

@@ -19,28 +19,28 @@ Row = Mapping[str, Any]
 Rows = Sequence[Row]
 
 # Limits of the page; the database has all rows.
-MOST_PAIRS = 50_000
-# Documents listed per pair, and for all pairs together.
-MOST_PLACES_OF_PAIR = 200
+MOST_TEXTS = 50_000
+# Documents listed per matched text, and for all matched texts together.
+MOST_PLACES_OF_TEXT = 200
 MOST_PLACES = 200_000
-# Rows of the table of documents, and pairs listed per document and for all documents together.
+# Rows of the table of documents, and texts listed per document and for all documents together.
 MOST_DOCUMENTS = 100_000
-MOST_PAIRS_OF_DOCUMENT = 1_000
-MOST_PAIRS_OF_DOCUMENTS = 400_000
+MOST_TEXTS_OF_DOCUMENT = 1_000
+MOST_TEXTS_OF_DOCUMENTS = 400_000
 
 _FILES = (Path(__file__).with_suffix(".sql"), *feature_files("gather.sql"))
 _QUERIES = {name: query for file in _FILES for name, query in queries_in(file).items()}
-_PAIRS, _PLACES = _QUERIES.pop("pairs"), _QUERIES.pop("places")
-_DOCUMENTS = _QUERIES.pop("documents_with_pairs")
+_TEXTS, _PLACES = _QUERIES.pop("matched_texts"), _QUERIES.pop("places")
+_DOCUMENTS = _QUERIES.pop("documents_with_texts")
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Results of all queries; pairs are sorted with leaks first, then by score."""
+    """Results of all queries; matched texts are sorted with leaks first, then by score."""
 
     results: Mapping[str, Rows]  # Keys are names of queries.
-    pairs: pa.Table
-    places: Mapping[str, Rows]  # The documents of each pair that has several.
+    matched_texts: pa.Table
+    places: Mapping[str, Rows]  # The documents of each matched text that has several.
     documents: pa.Table  # leaks first
     notice: str = ""  # set if the report is incomplete
 
@@ -123,15 +123,15 @@ class Facts:
         return known is not None and known.threshold.is_length
 
 
-def gather(report: Path, *, most_pairs: int = MOST_PAIRS) -> Facts:
-    bounds = {"most_pairs": most_pairs, "of_pair": MOST_PLACES_OF_PAIR, "in_all": MOST_PLACES}
+def gather(report: Path, *, most_texts: int = MOST_TEXTS) -> Facts:
+    bounds = {"most_texts": most_texts, "of_text": MOST_PLACES_OF_TEXT, "in_all": MOST_PLACES}
     with opened(report) as connection:
         results = {name: rows_of(connection, query) for name, query in _QUERIES.items()}
-        pairs = connection.sql(_PAIRS, params={"most_pairs": most_pairs}).to_arrow_table()
+        texts = connection.sql(_TEXTS, params={"most_texts": most_texts}).to_arrow_table()
         places: dict[str, list[Row]] = {}
         for row in connection.sql(_PLACES, params=bounds).to_arrow_table().to_pylist():
-            places.setdefault(row["pair"], []).append(row)
+            places.setdefault(row["text_id"], []).append(row)
         bounds = {"most_documents": MOST_DOCUMENTS}
         documents = connection.sql(_DOCUMENTS, params=bounds).to_arrow_table()
         notice = coverage_in(connection).notice
-    return Facts(results, pairs, places, documents, notice)
+    return Facts(results, texts, places, documents, notice)

@@ -40,9 +40,9 @@ SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM it
            AS n_no_answer_documents,
        (SELECT count(*) FROM documents WHERE needs_review) AS n_review_documents,
        (SELECT count(*) FROM documents WHERE n_leaked_items > 1) AS n_crowded_documents,
-       (SELECT count(*) FROM pairs) AS n_pairs,
-       (SELECT count(*) FROM pairs WHERE is_contaminated) AS n_leak_pairs,
-       (SELECT count(*) FROM pairs WHERE needs_review) AS n_review_pairs,
+       (SELECT count(*) FROM matched_texts) AS n_texts,
+       (SELECT count(*) FROM matched_texts WHERE is_contaminated) AS n_leak_texts,
+       (SELECT count(*) FROM matched_texts WHERE needs_review) AS n_review_texts,
        (SELECT count(*) FROM item_status WHERE status = 'leaked') AS n_leaked,
        (SELECT count(*) FROM item_status WHERE status = 'no answer')
            AS n_no_answer,
@@ -272,45 +272,45 @@ SELECT what, value FROM (
     ], recursive := true) FROM (FROM runs LIMIT 1)
 ) WHERE value <> ''
 
--- name: pairs
-SELECT p.* REPLACE (coalesce(p.verdict, v.verdict) AS verdict),
+-- name: matched_texts
+SELECT t.* REPLACE (coalesce(t.verdict, v.verdict) AS verdict),
        v.note AS verdict_note, v.said_by AS verdict_by, v.said_at AS verdict_at, j.judgement,
        q.probability
-FROM pairs p LEFT JOIN verdicts v USING (pair)
+FROM matched_texts t LEFT JOIN verdicts v USING (text_id)
 LEFT JOIN (
-    SELECT pair, any_value(concat_ws(' · ',
+    SELECT pair AS text_id, any_value(concat_ws(' · ',
         CASE WHEN is_sd THEN 'duplicate' WHEN NOT is_sd THEN 'no duplicate'
              ELSE concat('unjudged: ', unjudged) END,
         match_type, 'sure ' || format('{:.2f}', confidence), judged_by, 'prompt ' || prompt,
         reasoning)) AS judgement
     FROM judged_pairs WHERE judge <> 'person' GROUP BY pair
-) j USING (pair)
-LEFT JOIN probabilities_in_words q USING (pair)
-WHERE p.pair IN (SELECT pair FROM pairs ORDER BY priority, pair LIMIT $most_pairs)
-ORDER BY p.is_contaminated DESC, p.is_no_answer DESC, p.needs_review DESC, p.score DESC, p.pair
+) j USING (text_id)
+LEFT JOIN probabilities_in_words q USING (text_id)
+WHERE t.text_id IN (SELECT text_id FROM matched_texts ORDER BY priority, text_id LIMIT $most_texts)
+ORDER BY t.is_contaminated DESC, t.is_no_answer DESC, t.needs_review DESC, t.score DESC, t.text_id
 
 -- name: places
--- The first documents of every pair with several documents, leaks first.
+-- The first documents of every matched text with several documents, leaks first.
 WITH first AS (
-    SELECT pair, row_number() OVER (
-        ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC, score DESC, pair
+    SELECT text_id, row_number() OVER (
+        ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC, score DESC, text_id
     ) AS number
-    FROM pairs
-    WHERE pair IN (SELECT pair FROM pairs ORDER BY priority, pair LIMIT $most_pairs)
+    FROM matched_texts
+    WHERE text_id IN (SELECT text_id FROM matched_texts ORDER BY priority, text_id LIMIT $most_texts)
 )
-SELECT pair, pair_documents.source, pair_documents.shard_name, pair_documents.row,
-       pair_documents.doc_id
-FROM pair_documents JOIN first USING (pair) JOIN pairs USING (pair)
-WHERE pairs.n_documents > 1
+SELECT text_id, text_documents.source, text_documents.shard_name, text_documents.row,
+       text_documents.doc_id
+FROM text_documents JOIN first USING (text_id) JOIN matched_texts USING (text_id)
+WHERE matched_texts.n_documents > 1
 QUALIFY row_number() OVER (
-    PARTITION BY pair ORDER BY pair_documents.is_contaminated DESC, pair_documents.source,
-        pair_documents.shard_name, pair_documents.row
-) <= $of_pair
-ORDER BY number, pair_documents.is_contaminated DESC, pair_documents.source,
-         pair_documents.shard_name, pair_documents.row
+    PARTITION BY text_id ORDER BY text_documents.is_contaminated DESC, text_documents.source,
+        text_documents.shard_name, text_documents.row
+) <= $of_text
+ORDER BY number, text_documents.is_contaminated DESC, text_documents.source,
+         text_documents.shard_name, text_documents.row
 LIMIT $in_all
 
--- name: documents_with_pairs
+-- name: documents_with_texts
 -- `shard` is the fingerprint of the shard: with it, a link tells whether a row is still the same document.
 WITH listed AS (
     SELECT *, row_number() OVER (
@@ -319,13 +319,13 @@ WITH listed AS (
     ) AS number
     FROM documents ORDER BY number LIMIT $most_documents
 ), found AS (
-    SELECT number, list(DISTINCT pair) AS pairs,
+    SELECT number, list(DISTINCT text_id) AS text_ids,
            list(DISTINCT benchmark ORDER BY benchmark) AS benchmarks
     FROM listed d JOIN matches m
     ON (d.source, d.shard_name, d.row) IS NOT DISTINCT FROM (m.source, m.shard_name, m.row)
     GROUP BY number
 )
-SELECT d.*, s.shard, coalesce(len(f.pairs), 0) AS n_pairs, f.pairs, f.benchmarks
+SELECT d.*, s.shard, coalesce(len(f.text_ids), 0) AS n_texts, f.text_ids, f.benchmarks
 FROM listed d
 LEFT JOIN found f USING (number)
 LEFT JOIN shards s ON (d.source, d.shard_name) IS NOT DISTINCT FROM (s.source, s.shard_name)

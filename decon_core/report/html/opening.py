@@ -146,9 +146,9 @@ def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
     """Yield what to do: a sentence, and the command for it."""
     if facts.notice:
         yield {"text": "Scan what is missing", "command": "decon-assets run"}
-    if n := facts.totals["n_review_pairs"]:
+    if n := facts.totals["n_review_texts"]:
         text = f"Review {counted(n, 'doubtful finding')}"
-        yield {"text": text, "filter": {"call": "review"}, "command": "decon-assets review"}
+        yield {"text": text, "filter": {"outcome": "review"}, "command": "decon-assets review"}
     for mixture in facts["clean_mixtures"][:1]:
         kept, whole = mixture["n_documents_out"], mixture["n_documents_in"]
         name = shown(mixture["mixture"])
@@ -167,10 +167,10 @@ def _after_scan(facts: Facts, scanned: Scanned) -> Iterator[dict[str, Any]]:
     folder, database = (shlex.quote(str(path)) for path in (scanned.folder, scanned.database))
     if facts.notice:
         yield {"text": "Scan what is missing", "command": "repeat the command of the scan"}
-    if n := facts.totals["n_review_pairs"]:
+    if n := facts.totals["n_review_texts"]:
         text = f"Review {counted(n, 'doubtful finding')}"
         command = f"decon-assets review --report {database} --verdicts verdicts.jsonl"
-        yield {"text": text, "filter": {"call": "review"}, "command": command}
+        yield {"text": text, "filter": {"outcome": "review"}, "command": command}
     if facts.totals["n_leaked"]:
         command = "decon-assets init --corpus CORPUS --evals EVALS && decon-assets run"
         yield {"text": "Remove the leaks", "command": command}

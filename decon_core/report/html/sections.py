@@ -54,7 +54,7 @@ _LAYOUT = _layout()
 
 @dataclass(frozen=True)
 class Table:
-    """A table; `opens` has, for each row, the filter of the pairs that its link opens.
+    """A table; `opens` has, for each row, the filter of the matched texts that its link opens.
 
     `name` stands in links and file names, so it is the same in every report.
     """

@@ -1,1 +1,1 @@
-"""Human review of a report: queue and sample of pairs, terminal display, verdicts, precision."""
+"""Human review of a report: queue and sample, terminal display, verdicts, precision."""

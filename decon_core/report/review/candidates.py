@@ -1,4 +1,4 @@
-"""The pairs of a report as candidates of the judge (`decisions/candidates.py`)."""
+"""The matched texts of a report as candidates of the judge (`decisions/candidates.py`)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PAIRS_AT_ONCE = 500  # whose texts are in memory
 def candidates_in(
     report: Report, *, benchmarks: Sequence[str] = (), detectors: Sequence[str] = ()
 ) -> list[Candidate]:
-    """Return the pairs that these detectors found (default: all), without their texts."""
+    """Return the matched texts that these detectors found (default: all), without their texts."""
     return [
         Candidate(
-            pair=row["pair"],
+            pair=row["text_id"],
             fingerprint=row["fingerprint"],
             benchmark=row["benchmark"],
             item=f"{row['split']} {row['instance_index']}",

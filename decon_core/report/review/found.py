@@ -1,4 +1,4 @@
-"""Read a report for review: its pairs, and its calls (a document and an item) that are leaks."""
+"""Read a report for review: its matched texts, and its findings that are leaks by score."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from decon_core.report.open import Coverage, coverage_in, opened, queries_in, ro
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
 
-MOST_DOCUMENTS = 1_000  # per pair
+MOST_DOCUMENTS = 1_000  # per matched text
 
 
 @dataclass(frozen=True)
 class Place:
-    """A document that contains a pair."""
+    """A document that contains a matched text."""
 
     source: str
     shard_name: str
@@ -35,10 +35,10 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairSummary:
-    """A pair without its texts."""
+class MatchedText:
+    """The words of a record that were found, without the texts that are shown."""
 
-    pair: str
+    text_id: str
     fingerprint: str
     benchmark: str
     config: str | None
@@ -58,7 +58,7 @@ class PairSummary:
 
     @property
     def called(self) -> str:
-        """The class of the pair in the report, in the words of its page."""
+        """The class of the matched text in the report, in the words of its page."""
         if self.is_contaminated:
             return "leak"
         if self.is_no_answer:
@@ -74,7 +74,7 @@ class PairSummary:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class ReportFinding:
     """A document and an item that is a leak in it by score."""
 
     source: str
@@ -84,13 +84,13 @@ class Call:
     config: str | None
     split: str
     instance_index: int
-    pair: str
+    text_id: str
     score: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairFilter:
-    """Which pairs and calls of a report to return; an empty field does not filter."""
+class ReviewFilter:
+    """Which matched texts and findings of a report to return; an empty field does not filter."""
 
     benchmarks: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class PairFilter:
     documents: tuple[str, ...] = ()  # values of doc_id
 
 
-_Row = TypeVar("_Row", PairSummary, Call)
+_Row = TypeVar("_Row", MatchedText, ReportFinding)
 
 
 class Report:
@@ -114,57 +114,57 @@ class Report:
         (run,) = rows_of(self.connection, "SELECT policy FROM runs")
         return Policy.from_mapping(json.loads(run["policy"]), where=f"{self._path}: runs")
 
-    def pairs(self, filters: PairFilter) -> list[PairSummary]:
-        """Return the pairs that pass the filter, sorted by key."""
-        return self._filtered("pairs", filters, PairSummary)
+    def matched_texts(self, filters: ReviewFilter) -> list[MatchedText]:
+        """Return the matched texts that pass the filter, sorted by key."""
+        return self._filtered("matched_texts", filters, MatchedText)
 
-    def calls(self, filters: PairFilter) -> list[Call]:
-        """Return the calls that are leaks by score, whatever their verdicts.
+    def findings(self, filters: ReviewFilter) -> list[ReportFinding]:
+        """Return the findings that are leaks by score, whatever their verdicts.
 
         They are not filtered by `documents`.
         """
-        return self._filtered("calls", filters, Call)
+        return self._filtered("findings", filters, ReportFinding)
 
-    def _filtered(self, query: str, filters: PairFilter, kind: type[_Row]) -> list[_Row]:
+    def _filtered(self, query: str, filters: ReviewFilter, kind: type[_Row]) -> list[_Row]:
         values = {name: list(wanted) for name, wanted in vars(filters).items()}
         used = {name: value for name, value in values.items() if f"${name}" in _QUERIES[query]}
         names = [field.name for field in fields(kind)]
         rows = rows_of(self.connection, _QUERIES[query], used)
         return [kind(**{name: row[name] for name in names}) for row in rows]
 
-    def pair(self, pair: str) -> dict[str, Any]:
-        """Return every column of one pair, its probability and its documents.
+    def matched_text(self, text_id: str) -> dict[str, Any]:
+        """Return every column of one matched text, its probability and its documents.
 
-        Raise `MissingError` if the report has no such pair.
+        Raise `MissingError` if the report has no such matched text.
         """
-        query = "FROM pairs LEFT JOIN probabilities_in_words USING (pair) WHERE pair = ?"
-        rows = rows_of(self.connection, query, [pair])
+        joined = "matched_texts LEFT JOIN probabilities_in_words USING (text_id)"
+        rows = rows_of(self.connection, f"FROM {joined} WHERE text_id = ?", [text_id])
         if not rows:
-            expected = "a pair of this report; `decon-assets review --list` shows them"
-            raise MissingError(Problem(f"pair {pair!r}", f"not in {self._path}", expected))
-        return {**rows[0], "documents": self.documents(pair)}
+            expected = "the id of a matched text of this report; `decon-assets review --list`"
+            raise MissingError(Problem(f"id {text_id!r}", f"not in {self._path}", expected))
+        return {**rows[0], "documents": self.documents(text_id)}
 
-    def documents(self, pair: str, *, most: int = MOST_DOCUMENTS) -> list[Place]:
-        """Return the first `most` documents that contain a pair."""
-        values = {"pair": pair, "most": most}
+    def documents(self, text_id: str, *, most: int = MOST_DOCUMENTS) -> list[Place]:
+        """Return the first `most` documents that contain a matched text."""
+        values = {"text_id": text_id, "most": most}
         return [Place(**row) for row in rows_of(self.connection, _QUERIES["documents"], values)]
 
     def candidates(
         self, benchmarks: Sequence[str], detectors: Sequence[str]
     ) -> list[dict[str, Any]]:
-        """Return each pair once for every detector that found it, with its score."""
+        """Return each matched text once for every detector that found it, with its score."""
         values = {"benchmarks": [*benchmarks], "detectors": [*detectors]}
         return rows_of(self.connection, _QUERIES["candidates"], values)
 
-    def texts(self, pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return the texts of record and document of these pairs."""
-        rows = rows_of(self.connection, _QUERIES["texts"], {"pairs": [*pairs]})
-        return {row["pair"]: row for row in rows}
+    def texts(self, text_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return the texts of record and document of these matched texts."""
+        rows = rows_of(self.connection, _QUERIES["texts"], {"text_ids": [*text_ids]})
+        return {row["text_id"]: row for row in rows}
 
-    def keys_starting_with(self, start: str) -> list[str]:
-        """Return the first five pair keys that start with `start`."""
-        query = "SELECT pair FROM pairs WHERE starts_with(pair, ?) ORDER BY pair LIMIT 5"
-        return [row["pair"] for row in rows_of(self.connection, query, [start])]
+    def ids_starting_with(self, start: str) -> list[str]:
+        """Return the first five ids of matched texts that start with `start`."""
+        query = "FROM matched_texts SELECT text_id WHERE starts_with(text_id, ?) ORDER BY 1 LIMIT 5"
+        return [row["text_id"] for row in rows_of(self.connection, query, [start])]
 
     def names(self, column: str) -> list[str]:
         """Return the different values of `benchmark` or `source` in the findings."""

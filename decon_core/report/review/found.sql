@@ -1,18 +1,18 @@
 -- The queries of a review. An empty list of a filter does not filter.
 
--- name: pairs
--- `pairs` has one document of each pair; the filters look at all.
-FROM pairs
+-- name: matched_texts
+-- `matched_texts` has one document of each matched text; the filters look at all.
+FROM matched_texts
 WHERE (len($benchmarks::VARCHAR[]) = 0 OR list_contains($benchmarks::VARCHAR[], benchmark))
   AND (len($detectors::VARCHAR[]) = 0
        OR list_has_any(string_split(detectors, ', '), $detectors::VARCHAR[]))
   AND (len($sources::VARCHAR[]) = 0 OR list_contains($sources::VARCHAR[], source)
-       OR pair IN (SELECT pair FROM findings WHERE list_contains($sources::VARCHAR[], source)))
+       OR text_id IN (SELECT text_id FROM findings WHERE list_contains($sources::VARCHAR[], source)))
   AND (len($documents::VARCHAR[]) = 0
-       OR pair IN (SELECT pair FROM matches WHERE list_contains($documents::VARCHAR[], doc_id)))
-ORDER BY pair
+       OR text_id IN (SELECT text_id FROM matches WHERE list_contains($documents::VARCHAR[], doc_id)))
+ORDER BY text_id
 
--- name: calls
+-- name: findings
 FROM findings
 WHERE is_by_score
   AND (len($benchmarks::VARCHAR[]) = 0 OR list_contains($benchmarks::VARCHAR[], benchmark))
@@ -20,22 +20,22 @@ WHERE is_by_score
   AND (len($detectors::VARCHAR[]) = 0 OR list_has_any(detectors_by_score, $detectors::VARCHAR[]))
 
 -- name: documents
-SELECT source, shard_name, row, doc_id FROM pair_documents WHERE pair = $pair
+SELECT source, shard_name, row, doc_id FROM text_documents WHERE text_id = $text_id
 ORDER BY is_contaminated DESC, source, shard_name, row LIMIT $most
 
 -- name: candidates
--- Each pair once for every detector that found it, with the highest score of its matches.
-SELECT pairs.pair, any_value(pairs.fingerprint) AS fingerprint,
-       any_value(pairs.benchmark) AS benchmark, any_value(pairs.split) AS split,
-       any_value(pairs.instance_index) AS instance_index, matches.detector AS detector,
+-- Each matched text once for every detector that found it, with the highest score of its matches.
+SELECT matched_texts.text_id, any_value(matched_texts.fingerprint) AS fingerprint,
+       any_value(matched_texts.benchmark) AS benchmark, any_value(matched_texts.split) AS split,
+       any_value(matched_texts.instance_index) AS instance_index, matches.detector AS detector,
        max(matches.score) AS score
-FROM pairs JOIN matches USING (pair)
-WHERE (len($benchmarks::VARCHAR[]) = 0 OR list_contains($benchmarks::VARCHAR[], pairs.benchmark))
+FROM matched_texts JOIN matches USING (text_id)
+WHERE (len($benchmarks::VARCHAR[]) = 0 OR list_contains($benchmarks::VARCHAR[], matched_texts.benchmark))
   AND (len($detectors::VARCHAR[]) = 0
        OR list_contains($detectors::VARCHAR[], matches.detector))
-GROUP BY pairs.pair, matches.detector
-ORDER BY pairs.pair, matches.detector
+GROUP BY matched_texts.text_id, matches.detector
+ORDER BY matched_texts.text_id, matches.detector
 
 -- name: texts
-SELECT pair, question, answer, passage, text, why_no_text FROM pairs
-WHERE list_contains($pairs::VARCHAR[], pair) ORDER BY pair
+SELECT text_id, question, answer, passage, text, why_no_text FROM matched_texts
+WHERE list_contains($text_ids::VARCHAR[], text_id) ORDER BY text_id

@@ -73,7 +73,7 @@ def _found(
         return [], n_pairs
     files = {"files": [*map(str, matches)]}
     with duckdb.connect() as connection:
-        connection.register("judged", pa.table({"pair": pa.array(sorted(labels), pa.string())}))
+        connection.register("judged", pa.table({"text_id": pa.array(sorted(labels), pa.string())}))
         found = rows_of(connection, _QUERIES["found"], files)
         near = {**files, "near_kinds": near_kinds()}
         for row in rows_of(connection, _QUERIES["counts"], near):

@@ -1,4 +1,4 @@
-"""Verdict lines: one per pair, and the merge of lines from another file into the current ones."""
+"""Verdict lines, one per matched text, and the merge of those of another file into the current."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from datetime import UTC, datetime
 from typing import Any
 
 from decon_core.decisions.verdicts import TAKEN_BACK, Verdicts
-from decon_core.report.review.found import PairSummary
+from decon_core.report.review.found import MatchedText
 
 Line = Mapping[str, Any]
 
 
-def verdict_line(pair: PairSummary, verdict: str, **said: object) -> Line:
-    """Return the line for a verdict on a pair. `said`: note, by, at, match_type, confidence."""
+def verdict_line(matched: MatchedText, verdict: str, **said: object) -> Line:
+    """Return the line for a verdict. `said`: note, by, at, match_type, confidence."""
     return {
-        "pair": pair.pair,
-        "fingerprint": pair.fingerprint,
+        "pair": matched.text_id,
+        "fingerprint": matched.fingerprint,
         "verdict": verdict,
         **{name: value for name, value in said.items() if value not in ("", None)},
-        "benchmark": pair.benchmark,
-        "split": pair.split,
-        "instance_index": pair.instance_index,
-        "shard": pair.shard_name,
-        "row": pair.row,
+        "benchmark": matched.benchmark,
+        "split": matched.split,
+        "instance_index": matched.instance_index,
+        "shard": matched.shard_name,
+        "row": matched.row,
     }
 
 
@@ -37,15 +37,15 @@ class Merged:
     n_changed: int = 0
     n_same: int = 0
     n_older: int = 0  # older than the current verdict: left out
-    n_unknown: int = 0  # pairs that the report does not have
+    n_unknown: int = 0  # matched texts that the report does not have
 
 
 def merge_verdicts(lines: Sequence[Line], current: Verdicts, known: Iterable[str]) -> Merged:
-    """Compare imported lines with the current verdicts; the last line of a pair counts."""
+    """Compare imported lines with the current verdicts; the last line of a matched text counts."""
     merged = Merged()
-    pairs = {*known}
-    for pair, line in {line["pair"]: line for line in lines}.items():
-        before = current.by_pair.get(pair)
+    text_ids = {*known}
+    for text_id, line in {line["pair"]: line for line in lines}.items():
+        before = current.by_text.get(text_id)
         verdict = (before.verdict, before.note) if before else (TAKEN_BACK, "")
         note = line.get("note")
         is_noted = isinstance(note, str) and line["verdict"] != TAKEN_BACK
@@ -58,7 +58,7 @@ def merge_verdicts(lines: Sequence[Line], current: Verdicts, known: Iterable[str
             merged.n_changed += before is not None
             merged.n_new += before is None
             merged.lines.append(line)
-        merged.n_unknown += pair not in pairs
+        merged.n_unknown += text_id not in text_ids
     return merged
 
 

@@ -1,6 +1,6 @@
-"""Stratified random samples of calls, drawn by a hash of the seed, the document and the item.
+"""Stratified random samples of findings, drawn by a hash of the seed, the document and the item.
 
-The draw does not depend on the order of the calls. The same calls are drawn again after another
+The draw does not depend on the order of the findings. The same ones are drawn again after another
 scan, and a larger sample contains the smaller one as long as the strata are the same.
 """
 
@@ -13,43 +13,45 @@ from dataclasses import dataclass
 from hashlib import sha256
 from operator import attrgetter
 
-from decon_core.report.review.found import Call
+from decon_core.report.review.found import ReportFinding
 
-_LEAST = 2  # calls per stratum: one call says nothing about the variance
+_LEAST = 2  # findings per stratum: one finding says nothing about the variance
 OTHERS = "all others"
 
 
-def _band(call: Call) -> str:
+def _band(finding: ReportFinding) -> str:
     """Return the tenth of the score; score 1, the most frequent one, has its own band."""
-    if call.score >= 1.0:
+    if finding.score >= 1.0:
         return "score 1"
-    tenth = int(call.score * 10 + 1e-9)
+    tenth = int(finding.score * 10 + 1e-9)
     return f"score {tenth / 10:.1f} to {(tenth + 1) / 10:.1f}"
 
 
-STRATA: Mapping[str, Callable[[Call], str]] = {
-    "benchmark": lambda call: call.benchmark,
-    "source": lambda call: call.source,
-    "split": lambda call: call.split,
+STRATA: Mapping[str, Callable[[ReportFinding], str]] = {
+    "benchmark": lambda finding: finding.benchmark,
+    "source": lambda finding: finding.source,
+    "split": lambda finding: finding.split,
     "score": _band,
 }
 
 
 @dataclass(frozen=True)
 class Stratum:
-    """A group of calls, and the ones that were drawn from it."""
+    """A group of findings, and the ones that were drawn from it."""
 
     name: str
-    n_calls: int
-    drawn: tuple[Call, ...]
+    n_findings: int
+    drawn: tuple[ReportFinding, ...]
 
 
-def draw(calls: Sequence[Call], n: int, *, by: Sequence[str], seed: int = 0) -> list[Stratum]:
-    """Draw `n` calls, or all if there are fewer; return the strata sorted by name."""
-    groups: dict[str, list[Call]] = {}
-    for call in calls:
-        name = ", ".join(STRATA[key](call) for key in by) or "all"
-        groups.setdefault(name, []).append(call)
+def draw(
+    findings: Sequence[ReportFinding], n: int, *, by: Sequence[str], seed: int = 0
+) -> list[Stratum]:
+    """Draw `n` findings, or all if there are fewer; return the strata sorted by name."""
+    groups: dict[str, list[ReportFinding]] = {}
+    for finding in findings:
+        name = ", ".join(STRATA[key](finding) for key in by) or "all"
+        groups.setdefault(name, []).append(finding)
     strata = _pool_smallest(groups, max(1, n // _LEAST))
     sizes = {name: len(members) for name, members in strata.items()}
     shares = allocate(sizes, n)
@@ -59,27 +61,29 @@ def draw(calls: Sequence[Call], n: int, *, by: Sequence[str], seed: int = 0) -> 
     ]
 
 
-def in_order_of_draw(strata: Sequence[Stratum], seed: int) -> list[Call]:
-    """Return all drawn calls in random order, so that a review that stops early stays a sample."""
-    drawn = [call for stratum in strata for call in stratum.drawn]
+def in_order_of_draw(strata: Sequence[Stratum], seed: int) -> list[ReportFinding]:
+    """Return the drawn findings in random order: a review that stops early stays a sample."""
+    drawn = [finding for stratum in strata for finding in stratum.drawn]
     return _draw_first(drawn, len(drawn), seed)
 
 
-def _pool_smallest(strata: dict[str, list[Call]], most: int) -> dict[str, list[Call]]:
+def _pool_smallest(
+    strata: dict[str, list[ReportFinding]], most: int
+) -> dict[str, list[ReportFinding]]:
     """Merge the smallest strata if there are more than `most`."""
     if len(strata) <= most:
         return strata
     in_order = sorted(strata, key=lambda name: (-len(strata[name]), name))
     kept = {name: strata[name] for name in in_order[: most - 1]}
-    others = [call for name in in_order[most - 1 :] for call in strata[name]]
+    others = [finding for name in in_order[most - 1 :] for finding in strata[name]]
     return {**kept, OTHERS: others}
 
 
 def allocate(sizes: Mapping[str, int], n: int) -> dict[str, int]:
-    """Return how many calls to draw from each stratum: at least two, then in proportion to size.
+    """Return how many findings to draw from each stratum: at least two, then in proportion to size.
 
-    Each further call goes to the stratum with the most calls per drawn call, so a larger sample
-    never takes a call away from a stratum.
+    Each further finding goes to the stratum with the most findings per drawn one, so a larger
+    sample never takes a finding away from a stratum.
     """
     shares = dict.fromkeys(sizes, 0)
     left = min(n, sum(sizes.values()))
@@ -99,11 +103,11 @@ def allocate(sizes: Mapping[str, int], n: int) -> dict[str, int]:
     return shares
 
 
-def _draw_first(calls: Sequence[Call], n: int, seed: int) -> list[Call]:
-    # Without the pair: when a pair is cleared by a verdict, the best pair of the call may change.
+def _draw_first(findings: Sequence[ReportFinding], n: int, seed: int) -> list[ReportFinding]:
+    # Without the text: when a verdict clears it, another may be the best of the finding.
     place_of = attrgetter("source", "shard_name", "row", "benchmark", "split", "instance_index")
 
-    def key(call: Call) -> bytes:
-        return sha256(json.dumps([seed, *place_of(call)]).encode()).digest()
+    def key(finding: ReportFinding) -> bytes:
+        return sha256(json.dumps([seed, *place_of(finding)]).encode()).digest()
 
-    return heapq.nsmallest(n, calls, key=key)
+    return heapq.nsmallest(n, findings, key=key)

@@ -1,4 +1,4 @@
-"""Format a pair as lines for a terminal: record and document, with the shared text highlighted.
+"""Format a record and a document as lines for a terminal, with the shared text highlighted.
 
 Control and invisible characters are replaced one for one, so texts cannot send escape sequences to
 the terminal and character offsets stay valid.
@@ -32,7 +32,7 @@ _STYLES = {
 }
 _PLAIN_STYLES = _STYLES | dict.fromkeys(PARTS, "\x1b[1;4m") | {"faint": ""}
 
-Pair = Mapping[str, Any]
+Matched = Mapping[str, Any]
 Mark = Mapping[str, Any]
 
 
@@ -74,16 +74,16 @@ _Line = Sequence[tuple[str, str | None]]  # pieces of text with their styles
 _EMPTY: _Line = ()
 
 
-def page(pair: Pair, *, width: int, paint: Paint) -> list[str]:
-    """Format both texts of a pair, side by side if the width allows it."""
+def page(matched: Matched, *, width: int, paint: Paint) -> list[str]:
+    """Format both texts of a matched text, side by side if the width allows it."""
 
     def painted(line: _Line) -> str:
         return "".join(paint.of(text, style) for text, style in line)
 
     if width < _LEAST_BESIDE:
-        return [*map(painted, [*_record(pair, width), _EMPTY, *_document(pair, width)])]
+        return [*map(painted, [*_record(matched, width), _EMPTY, *_document(matched, width)])]
     left = (width - len(_BETWEEN)) // 2
-    both = _record(pair, left), _document(pair, width - len(_BETWEEN) - left)
+    both = _record(matched, left), _document(matched, width - len(_BETWEEN) - left)
     lines = []
     for record, document in zip_longest(*both, fillvalue=_EMPTY):
         n_spaces = left - sum(_cells(char) for text, _ in record for char in text)
@@ -92,7 +92,7 @@ def page(pair: Pair, *, width: int, paint: Paint) -> list[str]:
 
 
 def judgement_line(label: Label) -> str:
-    """Format what a file or a model says of a pair."""
+    """Format what a file or a model says of a matched text."""
     if label.is_sd is None:
         return f"{label.by or label.kind}: unjudged ({label.unjudged})"
     sure = f" ({label.confidence:.2f})" if label.confidence is not None else ""
@@ -101,38 +101,38 @@ def judgement_line(label: Label) -> str:
     return f"{label.by or label.kind}{prompt}: {said}. {label.reasoning}"
 
 
-def _record(pair: Pair, width: int) -> Iterator[_Line]:
-    config = f"{pair['config']} " if pair["config"] else ""
-    item = f"{pair['benchmark']} {config}{pair['split']} {pair['instance_index']}"
+def _record(matched: Matched, width: int) -> Iterator[_Line]:
+    config = f"{matched['config']} " if matched["config"] else ""
+    item = f"{matched['benchmark']} {config}{matched['split']} {matched['instance_index']}"
     yield from _heading(f"benchmark: {item}", width)
     for part in PARTS:
-        if not pair[part]:
+        if not matched[part]:
             continue
-        overlap = pair[f"{part}_overlap"]
+        overlap = matched[f"{part}_overlap"]
         heading = f"{part}, {overlap:.2f} of it found" if overlap is not None else part
         yield _EMPTY
         yield from _heading(heading, width)
-        yield from _text(pair[part], pair[f"{part}_marks"] or (), width)
+        yield from _text(matched[part], matched[f"{part}_marks"] or (), width)
 
 
-def _document(pair: Pair, width: int) -> Iterator[_Line]:
-    name = f" ({pair['doc_id']})" if pair["doc_id"] else ""
-    place = f"{pair['source']}/{pair['shard_name']} row {pair['row']}{name}"
+def _document(matched: Matched, width: int) -> Iterator[_Line]:
+    name = f" ({matched['doc_id']})" if matched["doc_id"] else ""
+    place = f"{matched['source']}/{matched['shard_name']} row {matched['row']}{name}"
     yield from _heading(f"training text: {place}", width)
     yield _EMPTY
-    if pair["text"] is None:
-        why = pair.get("why_no_text") or "the report keeps no texts (snippets are off)"
+    if matched["text"] is None:
+        why = matched.get("why_no_text") or "the report keeps no texts (snippets are off)"
         yield from _text(f"not shown: {why}", (), width)
     else:
-        yield from _text(pair["text"], pair["text_marks"] or (), width)
-    if pair.get("agreement"):
+        yield from _text(matched["text"], matched["text_marks"] or (), width)
+    if matched.get("agreement"):
         yield _EMPTY
-        for part in pair["agreement"].split("; "):
+        for part in matched["agreement"].split("; "):
             yield from _text(part, (), width)
-    if pair.get("probability"):
+    if matched.get("probability"):
         yield _EMPTY
-        yield from _text(f"probability: {pair['probability']}", (), width)
-    places, n = pair.get("documents") or (), pair["n_documents"] or 0
+        yield from _text(f"probability: {matched['probability']}", (), width)
+    places, n = matched.get("documents") or (), matched["n_documents"] or 0
     if n < 2:
         return
     yield _EMPTY
@@ -140,7 +140,7 @@ def _document(pair: Pair, width: int) -> Iterator[_Line]:
     for place in places:
         yield from _text(inert(str(place)), (), width)
     if len(places) < n:
-        query = f"FROM pair_documents WHERE pair = '{pair['pair']}'"
+        query = f"FROM text_documents WHERE text_id = '{matched['text_id']}'"
         rest = f'{n - len(places):,} more: decon-assets report --query "{query}"'
         yield from _text(rest, (), width)
 

@@ -43,7 +43,7 @@ def test_one_scan_is_judged_by_two_policies(reported, capsys):
         "policy.aligned_threshold": 1.0,
         "threshold of aligned": 1.0,
     }
-    assert found["n_calls"] == {"same": 6}  # whole copies: no threshold is too high for them
+    assert found["n_findings"] == {"same": 6}  # whole copies: no threshold is too high for them
     assert "the same: 6 leaks in both" in capsys.readouterr().out
     policy.write_text('tokenizer_str = "words"\nngram_size = 6\n')
     assert main(["compare", "decon.toml", "--policy", "other.toml"]) == 2

@@ -17,7 +17,7 @@ import pytest
 
 from decon_assets.cli.main import main
 from decon_core.decisions.verdicts import read_lines, read_verdicts
-from tests.core.report.review_reports import call, key, pair, write_report
+from tests.core.report.review_reports import finding, key, matched_text, write_report
 from tests.waiting import wait_until
 
 RUN = "import sys; from decon_assets.cli.main import main; sys.exit(main())"
@@ -26,12 +26,12 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202eevil\r\x08\x00 what is th
 
 @pytest.fixture
 def desk(tmp_path):
-    """A report of four pairs, the most doubtful first: 2, 1, 0, 3."""
+    """A report of four matched texts, the most doubtful first: 2, 1, 0, 3."""
     rows = [
-        pair(0, score=0.9, text=HOSTILE, doc_id="\x1b[31mid", text_marks=None),
-        pair(1, score=0.85, n_documents=3),
-        pair(2, score=0.79, text=None),
-        pair(3, score=1.0, benchmark="exam", text="word " * 900),
+        matched_text(0, score=0.9, text=HOSTILE, doc_id="\x1b[31mid", text_marks=None),
+        matched_text(1, score=0.85, n_documents=3),
+        matched_text(2, score=0.79, text=None),
+        matched_text(3, score=1.0, benchmark="exam", text="word " * 900),
     ]
     write_report(tmp_path / "report.duckdb", rows)
     return tmp_path
@@ -147,7 +147,7 @@ def test_a_key_is_a_verdict_in_the_file_at_once_or_does_nothing(terminal_of, des
     terminal.press("c")
     terminal.wait_for("4 of 4")
     terminal.press("u")
-    terminal.wait_for("end of the queue (4 pairs)")
+    terminal.wait_for("end of the queue (4 texts)")
     terminal.press("q")
     assert terminal.end() == 0
     assert said(desk) == [(2, "leak"), (1, "template"), (0, "common source"), (3, "unsure")]
@@ -193,7 +193,7 @@ def test_a_note_and_a_match_type_go_with_the_verdict_which_another_replaces(term
     lines = read_lines(desk / "verdicts.jsonl")
     assert [line.get("note") for line in lines] == ["größ als l", None, None]
     assert [line.get("match_type") for line in lines] == [None, "unrelated", None]
-    assert read_verdicts(desk / "verdicts.jsonl").by_pair[key(1)].verdict == "leak"
+    assert read_verdicts(desk / "verdicts.jsonl").by_text[key(1)].verdict == "leak"
 
 
 def test_a_text_that_is_not_kept_help_and_what_a_model_says_are_shown(terminal_of, desk):
@@ -308,7 +308,7 @@ def test_the_queue_can_be_had_as_a_table_and_as_json(desk, capsys):
     assert [line.split()[0] for line in table[2:]] == [key(n) for n in (2, 1, 0, 3)]
     assert main(["review", *places(desk), "--list", "json", "--order", "score"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["pair"] for row in rows] == [key(n) for n in (3, 0, 1, 2)]
+    assert [row["text_id"] for row in rows] == [key(n) for n in (3, 0, 1, 2)]
     assert rows[2]["n_documents"] == 3
 
 
@@ -316,10 +316,10 @@ def test_a_verdict_can_be_set_taken_back_and_asked_for_by_the_beginning_of_a_key
     assert main(["review", *places(desk), "set", key(1), "common-source", "--note", "a law"]) == 0
     assert main(["review", "set", key(2), "leak", *places(desk)]) == 0
     assert main(["review", *places(desk), "--list", "json"]) == 0
-    left = [json.loads(line)["pair"] for line in capsys.readouterr().out.splitlines()[2:]]
+    left = [json.loads(line)["text_id"] for line in capsys.readouterr().out.splitlines()[2:]]
     assert left == [key(0), key(3)]
     assert main(["review", *places(desk), "set", key(1), "none"]) == 0
-    assert [*read_verdicts(desk / "verdicts.jsonl").by_pair] == [key(2)]
+    assert [*read_verdicts(desk / "verdicts.jsonl").by_text] == [key(2)]
     assert main(["review", *places(desk), "set", "0000", "leak"]) == 2
     assert "the beginning of several" in capsys.readouterr().err
     assert main(["review", *places(desk), "set", "ffff", "leak"]) == 2
@@ -327,7 +327,7 @@ def test_a_verdict_can_be_set_taken_back_and_asked_for_by_the_beginning_of_a_key
     assert main(["review", *places(desk), "set", key(1), "perhaps"]) == 2
     about = ["--match-type", "subset", "--confidence", "0.8"]
     assert main(["review", *places(desk), "set", key(1), "leak", *about]) == 0
-    found = read_verdicts(desk / "verdicts.jsonl").by_pair[key(1)]
+    found = read_verdicts(desk / "verdicts.jsonl").by_text[key(1)]
     assert (found.match_type, found.confidence) == ("subset", 0.8)
     assert main(["review", *places(desk), "set", key(1), "template", *about[:1], "exact"]) == 2
     assert "found 'exact' with is_sd = false" in capsys.readouterr().err
@@ -343,7 +343,7 @@ def test_verdicts_of_the_page_are_taken_and_counted(desk, capsys):
     assert main(["review", *places(desk), "import", str(export)]) == 0
     told = capsys.readouterr().out
     assert "4 lines: 2 new, 1 changed, 1 unchanged" in told
-    assert "1 for pairs that are not in this report" in told
+    assert "1 for texts that are not in this report" in told
     assert len(read_lines(desk / "verdicts.jsonl")) == 5
     assert main(["review", *places(desk), "import", str(export)]) == 0
     assert "0 new, 0 changed, 4 unchanged" in capsys.readouterr().out
@@ -359,24 +359,24 @@ def test_status_says_how_far_it_is_and_what_a_sample_says(desk, capsys):
     capsys.readouterr()
     assert main(["review", *places(desk), "status", "--sample", "9"]) == 0
     told = capsys.readouterr().out
-    assert "3 pairs whose current verdict is not in the report yet" in told
-    assert "3 of 3 calls drawn, by benchmark and score, seed 0" in told
+    assert "3 texts whose current verdict is not in the report yet" in told
+    assert "3 of 3 findings drawn, by benchmark and score, seed 0" in told
     assert "precision 0.667, 95 % interval 0.667 to 0.667" in told
     assert "unsure or not seen" not in told
     assert main(["review", "status", "--json", *places(desk), "--sample", "2", "--seed", "5"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["sample"]["seed"] == 5
     assert sum(one["n_leaks"] + one["n_others"] for one in told["sample"]["strata"]) == 2
-    assert told["pairs"]["exam"]["said"]["leak"] == 1
+    assert told["matched_texts"]["exam"]["said"]["leak"] == 1
 
 
 def test_a_sample_is_the_queue_and_its_own_order(desk, capsys):
     assert main(["review", *places(desk), "--sample", "2", "--list", "json"]) == 0
-    first = [json.loads(line)["pair"] for line in capsys.readouterr().out.splitlines()]
+    first = [json.loads(line)["text_id"] for line in capsys.readouterr().out.splitlines()]
     assert main(["review", *places(desk), "--sample", "2", "--list", "json"]) == 0
-    assert [json.loads(one)["pair"] for one in capsys.readouterr().out.splitlines()] == first
+    assert [json.loads(one)["text_id"] for one in capsys.readouterr().out.splitlines()] == first
     assert len(first) == 2
-    assert key(2) not in first  # no call: it does not reach the threshold
+    assert key(2) not in first  # no finding: it does not reach the threshold
 
 
 def test_names_that_nobody_knows_are_refused(desk, capsys):
@@ -385,10 +385,10 @@ def test_names_that_nobody_knows_are_refused(desk, capsys):
     assert main(["review", *places(desk), "--sample", "3", "--stratify", "colour"]) == 2
 
 
-def test_a_pair_of_several_documents_is_one_question(tmp_path, capsys):
-    rows = [pair(0)]
-    calls = [call(rows[0]), call(rows[0], row=5), call(rows[0], row=6)]
-    write_report(tmp_path / "report.duckdb", rows, calls)
+def test_a_text_of_several_documents_is_one_question(tmp_path, capsys):
+    rows = [matched_text(0)]
+    findings = [finding(rows[0]), finding(rows[0], row=5), finding(rows[0], row=6)]
+    write_report(tmp_path / "report.duckdb", rows, findings)
     assert main(["review", *places(tmp_path), "--sample", "3", "--list", "json"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
     main(["review", *places(tmp_path), "set", key(0), "leak"])

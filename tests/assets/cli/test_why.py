@@ -229,14 +229,14 @@ def test_a_document_that_was_never_removed_says_so_and_what_came_closest(ask, lo
     assert f"{nothing} (0.6, or 0.6 for the question alone)" in capsys.readouterr().out
 
 
-def test_every_finding_has_the_name_of_its_pair_and_the_command_for_who_disagrees(
+def test_every_finding_has_the_name_of_its_text_and_the_command_for_who_disagrees(
     ask, looked_at, capsys
 ):
     for asked, verdict in (("s1-1", "template"), ("s3-1", "leak")):
         (one,) = ask(asked)
-        pair = one["found"][0]["pair"]
+        text_id = one["found"][0]["text_id"]
         assert main(["why", asked]) == 0
-        command = f"decon-assets review set {pair} {verdict}"
+        command = f"decon-assets review set {text_id} {verdict}"
         assert f"to overrule: {command}" in capsys.readouterr().out
         # The command is one that works as it is printed.
         said = looked_at.folder / "said.jsonl"
@@ -245,13 +245,13 @@ def test_every_finding_has_the_name_of_its_pair_and_the_command_for_who_disagree
         said.unlink()
 
 
-def test_a_pair_that_stands_in_several_documents_names_all_of_them(ask_grown, capsys):
+def test_a_text_that_stands_in_several_documents_names_all_of_them(ask_grown, capsys):
     (one,) = ask_grown("s1-1")
     documents = one["found"][0]["documents"]
     assert [place["id"] for place in documents] == ["more-0-1", "more-1-1", "more-2-1", "s1-1"]
     assert {place["row"] for place in documents} == {1}
     assert main(["why", "s1-1"]) == 0
-    line = "the same pair is in 4 documents: more-0-1 (more-0.jsonl.gz:1), more-1-1 "
+    line = "the same text is in 4 documents: more-0-1 (more-0.jsonl.gz:1), more-1-1 "
     assert line in capsys.readouterr().out
     # From the id of any of them to all.
     assert [place["id"] for place in ask_grown("more-2-1")[0]["found"][0]["documents"]] == [
@@ -268,7 +268,7 @@ def test_a_question_without_its_answer_is_told_as_no_answer_and_not_as_clean(ask
     told_of_it = capsys.readouterr().out
     assert "neither a leak nor clean: it holds a question without its answer" in told_of_it
     assert "no answer (verbatim): harbor test 4, by aligned" in told_of_it
-    assert f"decon-assets review set {entry['pair']} leak" in told_of_it
+    assert f"decon-assets review set {entry['text_id']} leak" in told_of_it
     assert main(["report"]) == 0
     assert "1 more holds a question without its answer" in capsys.readouterr().out
 
@@ -355,10 +355,15 @@ def test_a_row_can_be_named_by_its_shard(ask):
 
 def test_what_a_person_said_is_told(told, at_home):
     (before,) = told("s1-1")
-    pair = before["found"][0]["pair"]
+    text_id = before["found"][0]["text_id"]
     (at_home.folder / "verdicts.jsonl").write_text(
         json.dumps(
-            {"pair": pair, "fingerprint": "0" * 16, "verdict": "template", "note": "a form letter"}
+            {
+                "pair": text_id,
+                "fingerprint": "0" * 16,
+                "verdict": "template",
+                "note": "a form letter",
+            }
         )
         + "\n"
     )

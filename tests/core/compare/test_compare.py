@@ -64,7 +64,7 @@ def compared(tmp_path):
 
 def places(found, kind):
     """Row and item of every leak of a kind."""
-    return [(one["row"], one["instance_index"]) for one in found["calls"][kind]]
+    return [(one["row"], one["instance_index"]) for one in found["findings"][kind]]
 
 
 def statuses(found):
@@ -79,7 +79,7 @@ def test_equal_reports_are_the_same(compared):
     side = tables([match(1), match(2, 1)])
     found = compared(side, side)
     assert found["is_same"]
-    assert found["n_calls"] == {"same": 2}
+    assert found["n_findings"] == {"same": 2}
     assert found["settings"] == found["statuses"] == found["shards"] == []
     assert headline(found) == "the same: 2 leaks in both"
 
@@ -98,12 +98,12 @@ def test_a_question_without_its_answer_is_compared_beside_leaks(compared):
         tables([match(1, 0, **NO_ANSWER), match(3, 2, **NO_ANSWER)]),
     )
     assert not found["is_same"]
-    assert found["n_calls"] == {
+    assert found["n_findings"] == {
         "only in first": 1,
         "no answer, only in first": 1,
         "no answer, only in second": 1,
     }
-    (lost,) = found["calls"]["only in first"]
+    (lost,) = found["findings"]["only in first"]
     assert (lost["class_of_first"], lost["class_of_second"]) == ("leak", "no answer")
     assert statuses(found) == {
         0: ("leaked", "no answer"),
@@ -121,12 +121,12 @@ def test_candidates_are_compared_beside_leaks(compared):
         tables([match(1, 0, **REVIEW), match(2, 1, **REVIEW)]),
         tables([match(1, 0), match(3, 2, **REVIEW)]),
     )
-    assert found["n_calls"] == {
+    assert found["n_findings"] == {
         "only in second": 1,
         "review, only in first": 1,
         "review, only in second": 1,
     }
-    (gained,) = found["calls"]["only in second"]
+    (gained,) = found["findings"]["only in second"]
     assert (gained["class_of_first"], gained["class_of_second"]) == ("review", "leak")
     assert statuses(found) == {
         0: ("review", "leaked"),
@@ -139,22 +139,22 @@ def test_a_leak_of_first_side_is_only_there_and_one_of_both_may_have_another_sco
     first = [match(1), match(2), match(3), match(4, score=0.81)]
     second = [match(1), match(3, score=0.95), match(4, score=0.7, is_contaminated=False), match(5)]
     found = compared(tables(first), tables(second))
-    assert found["n_calls"] == {"changed": 1, "only in first": 2, "only in second": 1, "same": 1}
+    assert found["n_findings"] == {"changed": 1, "only in first": 2, "only in second": 1, "same": 1}
     assert places(found, "only in first") == [(2, 0), (4, 0)]
     assert places(found, "only in second") == [(5, 0)]
     assert places(found, "changed") == [(3, 0)]
-    gone, below = found["calls"]["only in first"]
+    gone, below = found["findings"]["only in first"]
     assert (gone["score_of_first"], gone["score_of_second"]) == (0.9, None)
     assert (below["score_of_first"], below["score_of_second"]) == (0.81, 0.7)  # found, and no leak
     assert not found["is_same"]
 
 
 def test_other_rules_and_other_verdicts_are_a_change(compared):
-    first = [match(1), match(2, pair="p"), match(3)]
-    second = [match(1, detector="exact"), match(2, pair="p", verdict="leak"), match(3)]
+    first = [match(1), match(2, text_id="p"), match(3)]
+    second = [match(1, detector="exact"), match(2, text_id="p", verdict="leak"), match(3)]
     found = compared(tables(first), tables(second))
     assert places(found, "changed") == [(1, 0), (2, 0)]
-    assert found["calls"]["changed"][0]["detectors_of_second"] == ["exact"]
+    assert found["findings"]["changed"][0]["detectors_of_second"] == ["exact"]
 
 
 def lost(found):
@@ -167,7 +167,7 @@ def test_a_leak_in_a_shard_that_the_other_did_not_scan_is_told_apart(compared):
     first = tables([match(1), match(1, shard_name="b")])
     second = tables([match(1)], shards=[{"source": "web", "shard_name": "a", "shard": "a"}])
     found = compared(first, second)
-    assert found["n_calls"] == {"not comparable": 1, "same": 1}
+    assert found["n_findings"] == {"not comparable": 1, "same": 1}
     assert lost(found) == {"the other did not scan the shard": (1, 0)}
     assert found["n_shards"] == {"in both": 1, "only in first": 1}
     assert not found["is_same"]
@@ -178,14 +178,16 @@ def test_a_leak_in_a_shard_that_the_other_did_not_scan_is_told_apart(compared):
 def test_a_shard_of_other_content_is_compared_by_nobody(compared):
     other = [{"source": "web", "shard_name": name, "shard": f"{name}2"} for name in "ab"]
     found = compared(tables([match(1)]), tables([match(1), match(2)], shards=other))
-    assert found["n_calls"] == {"not comparable": 2}  # one of them in both, whatever stands there
+    assert found["n_findings"] == {
+        "not comparable": 2
+    }  # one of them in both, whatever stands there
     assert lost(found) == {"the shard has other content, or is read otherwise": (1, 2)}
 
 
 def test_a_row_that_the_other_could_not_read_is_told_apart(compared):
     unread = [{"source": "web", "shard_name": "a", "row": 1, "reason": "not JSON"}]
     found = compared(tables([match(1), match(2)]), tables([match(2)], unreadable=unread))
-    assert found["n_calls"] == {"not comparable": 1, "same": 1}
+    assert found["n_findings"] == {"not comparable": 1, "same": 1}
     assert lost(found) == {"the other could not read the row": (1, 0)}
 
 
@@ -203,7 +205,7 @@ def test_items_and_benchmarks_that_only_one_side_has_are_told_apart(compared):
         items=[item(n, fingerprints=["new"] if n == 3 else [f"f{n}"]) for n in range(4)],
     )
     found = compared(first, second)
-    assert found["n_calls"] == {"not comparable": 3, "same": 1}
+    assert found["n_findings"] == {"not comparable": 3, "same": 1}
     assert lost(found) == {
         "the item has other texts in the other": (1, 1),
         "the other did not look for the benchmark": (1, 0),
@@ -220,7 +222,7 @@ def test_where_items_were_not_listed_one_that_was_not_found_did_not_leak(compare
     """As in a report of the reference implementation, which names what it found only."""
     second = tables([match(1)], benchmarks=[{"benchmark": "quiz"}], items=[item(0)])
     found = compared(tables([match(1), match(2, 1)]), second)
-    assert found["n_calls"] == {"only in first": 1, "same": 1}
+    assert found["n_findings"] == {"only in first": 1, "same": 1}
     assert found["statuses"] == [
         {"status_of_first": "leaked", "status_of_second": None, "n": 1, "n_comparable": 1}
     ]
@@ -232,7 +234,7 @@ def test_without_sources_a_shard_is_the_one_of_its_name(compared):
     second = tables([match(1, source="corpus"), match(2, source="corpus")], shards=bare)
     found = compared(tables([match(1)]), second)
     assert found["n_shards"] == {"in both": 2}
-    assert found["n_calls"] == {"only in second": 1, "same": 1}
+    assert found["n_findings"] == {"only in second": 1, "same": 1}
 
 
 def test_of_second_shards_of_first_name_nobody_knows_which_it_is(compared):
@@ -292,8 +294,8 @@ def test_settings_that_differ_are_told_and_change_nothing_alone(compared):
 
 def test_of_long_lists_the_first_rows_are_shown_and_the_rest_is_counted(compared):
     found = compared(tables([match(row) for row in range(9)]), tables([]), most=5)
-    assert found["n_calls"]["only in first"] == 9
-    assert len(found["calls"]["only in first"]) == 5
+    assert found["n_findings"]["only in first"] == 9
+    assert len(found["findings"]["only in first"]) == 5
     (shown,) = (one for one in sections(found, most=3) if one.title == "Leaks only in first")
     assert (len(shown.rows), shown.n_more) == (3, 6)
 
@@ -339,7 +341,7 @@ def test_every_leak_is_in_just_one_kind_and_it_is_the_obvious_one(seed, tmp_path
         one, two = (side.get(place, 0) for side in kept)
         if max(one, two) >= 0.8:
             counts[_kind(one, two, place[0] in shards[0] and place[0] in shards[1])] += 1
-    assert compare(*paths, most=3)["n_calls"] == {k: n for k, n in counts.items() if n}
+    assert compare(*paths, most=3)["n_findings"] == {k: n for k, n in counts.items() if n}
 
 
 def _some_matches(rng):

@@ -69,7 +69,7 @@ def test_two_folders_are_compared_where_both_looked(scanned, tmp_path):
     works = [tmp_path / "1.duckdb", tmp_path / "2.duckdb"]
     sides = [scanned("all"), scanned("some", names="a.jsonl")]
     found = compare(*(database_of(*one) for one in zip(sides, works, strict=True)), most=5)
-    assert found["n_calls"] == {"not comparable": 1, "same": 1}
+    assert found["n_findings"] == {"not comparable": 1, "same": 1}
     assert found["n_shards"] == {"in both": 1, "only in first": 1}
 
 
@@ -102,7 +102,7 @@ def test_a_folder_of_anything_else_or_of_half_a_scan_is_refused(scanned, tmp_pat
 def test_matches_of_another_version_are_refused(scanned, tmp_path):
     folder = scanned("found")
     path = folder / "matches.parquet"
-    query = f"COPY (SELECT * EXCLUDE pair FROM '{path}') TO '{folder / 'm.parquet'}'"
+    query = f"COPY (SELECT * EXCLUDE text_id FROM '{path}') TO '{folder / 'm.parquet'}'"
     duckdb.connect().execute(query)
     (folder / "m.parquet").replace(path)
     with pytest.raises(StaleError, match="scan again"):

@@ -10,7 +10,7 @@ from decon_core.decisions.verdicts import NO_VERDICTS, Verdict, Verdicts
 from decon_core.schemas import ENTRIES, MATCHES
 
 WORDS = Policy(tokenizer_str="words", eval_min_token_length=20)
-PAIRS = [f"{number:016x}" for number in range(4)]
+TEXT_IDS = [f"{number:016x}" for number in range(4)]
 
 
 def match(**values):
@@ -19,7 +19,7 @@ def match(**values):
     row = {field.name: None if field.nullable else filler[str(field.type)] for field in MATCHES}
     row |= {"detector": "decon", "question_overlap": 1.0, "answer_overlap": 0.0, "base_score": 0.75}
     row |= {"question_start": 0, "question_stop": 60, "n_matched": 56, "n_grams": 56}
-    return row | {"question_tokens": 60, "total_tokens": 64, "pair": PAIRS[0]} | values
+    return row | {"question_tokens": 60, "total_tokens": 64, "text_id": TEXT_IDS[0]} | values
 
 
 def entries(*matches, policy=WORDS, verdicts=NO_VERDICTS):
@@ -34,7 +34,9 @@ LEAK, NO_ANSWER, NEITHER = (True, False), (False, True), (False, False)
 
 
 def said(verdict):
-    return Verdicts({PAIRS[0]: Verdict(pair=PAIRS[0], fingerprint=PAIRS[0], verdict=verdict)})
+    return Verdicts(
+        {TEXT_IDS[0]: Verdict(pair=TEXT_IDS[0], fingerprint=TEXT_IDS[0], verdict=verdict)}
+    )
 
 
 def test_a_whole_question_without_its_answer_is_no_answer():
@@ -83,7 +85,7 @@ def test_the_threshold_of_today_decides():
     assert classes(half, policy=Policy(contamination_score_threshold=0.62)) == [LEAK]
 
 
-def test_a_person_who_clears_a_pair_clears_it_of_this_too():
+def test_a_person_who_clears_a_text_clears_it_of_this_too():
     assert classes(match(), verdicts=said("template")) == [NEITHER]
     assert classes(match(), verdicts=said("unsure")) == [NO_ANSWER]
     assert classes(match(), verdicts=said("leak")) == [LEAK]
@@ -91,9 +93,9 @@ def test_a_person_who_clears_a_pair_clears_it_of_this_too():
 
 def test_of_several_records_a_leak_speaks_first_then_one_that_is_no_answer():
     choices = [
-        match(record=0, base_score=0.74, question_overlap=0.7, pair=PAIRS[1]),
-        match(record=1, base_score=0.72, pair=PAIRS[2]),
-        match(record=2, base_score=0.9, pair=PAIRS[3]),
+        match(record=0, base_score=0.74, question_overlap=0.7, text_id=TEXT_IDS[1]),
+        match(record=1, base_score=0.72, text_id=TEXT_IDS[2]),
+        match(record=2, base_score=0.9, text_id=TEXT_IDS[3]),
     ]
     assert [one["record"] for one in entries(*choices)] == [2]
     assert [one["record"] for one in entries(*choices[:2])] == [1]

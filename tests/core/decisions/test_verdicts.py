@@ -1,4 +1,4 @@
-"""What people said of single findings: the file, the key, and what it does to calls."""
+"""What people said of single findings: the file, the key, and what they change."""
 
 import json
 import subprocess
@@ -24,20 +24,20 @@ from decon_core.errors import InputError
 from decon_core.schemas import MATCHES
 
 WORDS = Policy(tokenizer_str="words")
-PAIRS = [f"{number:016x}" for number in range(6)]
+TEXT_IDS = [f"{number:016x}" for number in range(6)]
 
 
-def line(pair=0, verdict="leak", **others):
-    return {"pair": PAIRS[pair], "fingerprint": "f" * 16, "verdict": verdict, **others}
+def line(text_id=0, verdict="leak", **others):
+    return {"pair": TEXT_IDS[text_id], "fingerprint": "f" * 16, "verdict": verdict, **others}
 
 
 def saying(said, **settings):
-    """Verdicts by number of pair."""
-    by_pair = {
-        PAIRS[pair]: Verdict(pair=PAIRS[pair], fingerprint="f" * 16, verdict=verdict)
-        for pair, verdict in said.items()
+    """Verdicts by number of matched text."""
+    by_text = {
+        TEXT_IDS[text_id]: Verdict(pair=TEXT_IDS[text_id], fingerprint="f" * 16, verdict=verdict)
+        for text_id, verdict in said.items()
     }
-    return Verdicts(by_pair, **settings)
+    return Verdicts(by_text, **settings)
 
 
 def problems(error):
@@ -51,15 +51,15 @@ def test_without_a_file_nobody_said_anything(tmp_path):
     assert not read_verdicts(tmp_path / "verdicts.jsonl")
 
 
-def test_of_several_lines_about_a_pair_the_last_one_counts_and_none_takes_back(tmp_path):
+def test_of_several_lines_about_a_text_the_last_one_counts_and_none_takes_back(tmp_path):
     path = tmp_path / "verdicts.jsonl"
     append_verdicts(path, [line(0, "leak"), line(1, "unsure", note="?")])
     append_verdicts(path, [line(0, "template", note="a form"), line(2), line(2, "none")])
     append_verdicts(path, [line(1, "none"), line(1, "leak")])
     found = read_verdicts(path)
-    assert {pair: (one.verdict, one.note) for pair, one in found.by_pair.items()} == {
-        PAIRS[0]: ("template", "a form"),
-        PAIRS[1]: ("leak", ""),
+    assert {text_id: (one.verdict, one.note) for text_id, one in found.by_text.items()} == {
+        TEXT_IDS[0]: ("template", "a form"),
+        TEXT_IDS[1]: ("leak", ""),
     }
     assert len(read_lines(path)) == 7
 
@@ -67,7 +67,7 @@ def test_of_several_lines_about_a_pair_the_last_one_counts_and_none_takes_back(t
 def test_what_is_in_the_file_keeps_its_bytes_when_lines_are_put_behind_it(tmp_path):
     path = tmp_path / "verdicts.jsonl"
     before = b'{"verdict":"leak",  "pair":"%s","fingerprint":"%s", "mood": {"a": 1}}\n\n' % (
-        PAIRS[0].encode(),
+        TEXT_IDS[0].encode(),
         b"f" * 16,
     )
     path.write_bytes(before)
@@ -75,7 +75,7 @@ def test_what_is_in_the_file_keeps_its_bytes_when_lines_are_put_behind_it(tmp_pa
     content = path.read_bytes()
     assert content.startswith(before)
     assert content.endswith(b"\n")
-    assert [one["pair"] for one in read_lines(path)] == PAIRS[:2]
+    assert [one["pair"] for one in read_lines(path)] == TEXT_IDS[:2]
     assert read_lines(path)[0]["mood"] == {"a": 1}
     assert read_lines(path)[1]["place"] == {"row": 3}
 
@@ -113,13 +113,13 @@ def test_everything_that_is_wrong_with_a_file_is_said_at_once(tmp_path):
 def test_half_a_character_in_a_note_is_replaced(tmp_path):
     path = tmp_path / "verdicts.jsonl"
     append_verdicts(path, [line(0, "leak", note="😀 \ud83d, \\ud83d")])
-    assert read_verdicts(path).by_pair[PAIRS[0]].note == "😀 \ufffd, \\ud83d"
+    assert read_verdicts(path).by_text[TEXT_IDS[0]].note == "😀 \ufffd, \\ud83d"
 
 
 def test_a_mark_that_editors_put_first_is_no_part_of_the_first_line(tmp_path):
     path = tmp_path / "verdicts.jsonl"
     path.write_text(json.dumps(line(0)) + "\n", encoding="utf-8-sig")
-    assert [*read_verdicts(path).by_pair] == [line(0)["pair"]]
+    assert [*read_verdicts(path).by_text] == [line(0)["pair"]]
 
 
 def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path):
@@ -156,50 +156,50 @@ def test_several_who_append_at_once_lose_nothing(tmp_path):
     path = tmp_path / "verdicts.jsonl"
     started = [
         subprocess.Popen(
-            [sys.executable, "-c", APPEND, str(path), json.dumps(line(pair, note="x" * 500))]
+            [sys.executable, "-c", APPEND, str(path), json.dumps(line(text_id, note="x" * 500))]
         )
-        for pair in range(3)
+        for text_id in range(3)
     ]
     assert [process.wait() for process in started] == [0, 0, 0]
     numbers = [(one["pair"], one["number"]) for one in read_lines(path)]
-    assert sorted(numbers) == [(PAIRS[pair], n) for pair in range(3) for n in range(50)]
+    assert sorted(numbers) == [(TEXT_IDS[text_id], n) for text_id in range(3) for n in range(50)]
 
 
-def test_the_digest_of_pairs_tells_what_decides_and_nothing_else():
+def test_the_digest_of_texts_tells_what_decides_and_nothing_else():
     before = saying({0: "leak", 1: "unsure"})
-    assert before.digest_of(PAIRS[:2]) == saying({0: "leak"}).digest_of(PAIRS[:1])
-    assert before.digest_of(PAIRS[:2]) != saying({0: "template"}).digest_of(PAIRS[:2])
-    assert before.digest_of(PAIRS[1:]) is None
-    assert saying({0: "template"}, clears=()).digest_of(PAIRS) is None
+    assert before.digest_of(TEXT_IDS[:2]) == saying({0: "leak"}).digest_of(TEXT_IDS[:1])
+    assert before.digest_of(TEXT_IDS[:2]) != saying({0: "template"}).digest_of(TEXT_IDS[:2])
+    assert before.digest_of(TEXT_IDS[1:]) is None
+    assert saying({0: "template"}, clears=()).digest_of(TEXT_IDS) is None
     assert before.digest != saying({0: "leak"}).digest
 
 
-def test_a_judgement_is_of_pairs_about_which_no_person_is_sure():
+def test_a_judgement_is_of_texts_about_which_no_person_is_sure():
     said = saying({0: "leak", 1: "unsure", 2: "template"})
-    lines = [Annotation(pair=pair, fingerprint="f" * 16, is_sd=True) for pair in PAIRS[:4]]
-    lines += [Annotation(pair=PAIRS[4], fingerprint="f" * 16, unjudged="HTTP 500")]
+    lines = [Annotation(pair=text_id, fingerprint="f" * 16, is_sd=True) for text_id in TEXT_IDS[:4]]
+    lines += [Annotation(pair=TEXT_IDS[4], fingerprint="f" * 16, unjudged="HTTP 500")]
     judged = said.with_judgements(Annotations(tuple(lines)), "leak")
-    assert judged.judged == dict.fromkeys((PAIRS[1], PAIRS[3]), True)
-    assert judged.digest_of(PAIRS[:1]) == said.digest_of(PAIRS[:1])
-    assert judged.digest_of(PAIRS[3:]) != said.digest_of(PAIRS[3:])
+    assert judged.judged == dict.fromkeys((TEXT_IDS[1], TEXT_IDS[3]), True)
+    assert judged.digest_of(TEXT_IDS[:1]) == said.digest_of(TEXT_IDS[:1])
+    assert judged.digest_of(TEXT_IDS[3:]) != said.digest_of(TEXT_IDS[3:])
     waiting = said.with_judgements(Annotations(tuple(lines)), "review")
-    assert waiting.digest_of(PAIRS[3:]) != judged.digest_of(PAIRS[3:])
+    assert waiting.digest_of(TEXT_IDS[3:]) != judged.digest_of(TEXT_IDS[3:])
 
 
 def test_a_judgement_clears_what_is_no_leak_by_its_score_and_nothing_else():
-    other = saying({}, judged={PAIRS[0]: False})
-    (found,) = entries([match(pair=PAIRS[0], base_score=1.0)], other)
+    other = saying({}, judged={TEXT_IDS[0]: False})
+    (found,) = entries([match(text_id=TEXT_IDS[0], base_score=1.0)], other)
     assert found["is_contaminated"]
-    kind = {"detector": "reworded", "pair": PAIRS[0], "base_score": 0.9, "kind": "reworded"}
+    kind = {"detector": "reworded", "text_id": TEXT_IDS[0], "base_score": 0.9, "kind": "reworded"}
     (found,) = entries([match(**kind)], saying({}))
     assert found["needs_review"]
     (found,) = entries([match(**kind)], other)
     assert (found["needs_review"], found["is_contaminated"]) == (False, False)
-    (found,) = entries([match(**kind)], saying({}, judged={PAIRS[0]: True}))
+    (found,) = entries([match(**kind)], saying({}, judged={TEXT_IDS[0]: True}))
     assert (found["needs_review"], found["is_contaminated"]) == (False, True)
 
 
-# Calls --------------------------------------------------------------------------------------------
+# What verdicts change -----------------------------------------------------------------------------
 
 
 def match(**values):
@@ -217,7 +217,9 @@ def entries(matches, verdicts, policy=WORDS):
 
 
 def test_what_a_person_said_comes_before_the_score():
-    matches = [match(row=n, pair=PAIRS[n], base_score=0.9 if n < 4 else 0.7) for n in range(6)]
+    matches = [
+        match(row=n, text_id=TEXT_IDS[n], base_score=0.9 if n < 4 else 0.7) for n in range(6)
+    ]
     said = {0: "template", 1: "common source", 2: "unsure", 4: "leak", 5: "unsure"}
     found = entries(matches, saying(said))
     assert [one["verdict"] for one in found] == [said.get(n) for n in range(6)]
@@ -226,7 +228,7 @@ def test_what_a_person_said_comes_before_the_score():
 
 
 def test_the_settings_say_which_verdicts_clear():
-    matches = [match(row=n, pair=PAIRS[n], base_score=0.9) for n in range(2)]
+    matches = [match(row=n, text_id=TEXT_IDS[n], base_score=0.9) for n in range(2)]
     said = {0: "template", 1: "common source"}
     called = {
         clears: [one["is_contaminated"] for one in entries(matches, saying(said, clears=clears))]
@@ -240,15 +242,15 @@ def test_the_settings_say_which_verdicts_clear():
 
 
 def test_a_record_that_was_cleared_hides_no_other_of_its_item():
-    cleared = match(record=0, pair=PAIRS[0], base_score=1.0, is_correct=True)
-    leaked = match(record=1, pair=PAIRS[1], base_score=0.85, answer_start=40, answer_stop=44)
+    cleared = match(record=0, text_id=TEXT_IDS[0], base_score=1.0, is_correct=True)
+    leaked = match(record=1, text_id=TEXT_IDS[1], base_score=0.85, answer_start=40, answer_stop=44)
     (one,) = entries([cleared, leaked], saying({0: "template"}))
     assert (one["record"], one["is_contaminated"]) == (1, True)
 
 
 def test_the_other_choices_that_the_very_same_words_found_are_cleared_with_the_best():
     choices = [
-        match(record=n, pair=PAIRS[n], base_score=score, question_stop=80)
+        match(record=n, text_id=TEXT_IDS[n], base_score=score, question_stop=80)
         for n, score in enumerate((0.85, 0.9, 0.9))
     ]
     (one,) = entries(choices, saying({1: "template"}))
@@ -257,22 +259,24 @@ def test_the_other_choices_that_the_very_same_words_found_are_cleared_with_the_b
     # Of a better one nobody has said anything, nor of the same words elsewhere in the document.
     (one,) = entries(choices, saying({0: "template"}))
     assert (one["record"], one["is_contaminated"]) == (1, True)
-    elsewhere = match(record=0, pair=PAIRS[0], base_score=0.85, question_start=7, question_stop=87)
+    elsewhere = match(
+        record=0, text_id=TEXT_IDS[0], base_score=0.85, question_start=7, question_stop=87
+    )
     called = entries([*choices, elsewhere], saying({1: "template"}))
     assert [one["is_contaminated"] for one in called] == [False, True]
 
 
 def test_what_counts_by_score_is_the_same_whatever_people_said():
-    better = match(record=0, pair=PAIRS[0], base_score=1.0)
-    confirmed = match(record=1, pair=PAIRS[1], base_score=0.7)
+    better = match(record=0, text_id=TEXT_IDS[0], base_score=1.0)
+    confirmed = match(record=1, text_id=TEXT_IDS[1], base_score=0.7)
     for said in ({}, {0: "template"}, {1: "leak"}, {0: "template", 1: "leak"}):
         (one,) = entries([better, confirmed], saying(said))
         assert one["is_by_score"]
 
 
 def test_a_record_that_was_confirmed_is_hidden_by_no_other_of_its_item():
-    better = match(record=0, pair=PAIRS[0], base_score=1.0)
-    confirmed = match(record=1, pair=PAIRS[1], base_score=0.7)
+    better = match(record=0, text_id=TEXT_IDS[0], base_score=1.0)
+    confirmed = match(record=1, text_id=TEXT_IDS[1], base_score=0.7)
     (one,) = entries([better, confirmed], saying({1: "leak"}))
     assert (one["record"], one["verdict"]) == (1, "leak")
 
@@ -296,7 +300,7 @@ def plain(matches, verdicts):
             )
         ):
             is_leak = False
-        elif verdicts.judged.get(one["pair"]):
+        elif verdicts.judged.get(one["text_id"]):
             is_leak = True
         place = one["row"], one["detector"], one["question_start"] if is_decon else None
         rank = (
@@ -314,7 +318,7 @@ def plain(matches, verdicts):
 
 
 def _said(one, verdicts):
-    return verdicts.by_pair[one["pair"]].verdict if one["pair"] in verdicts.by_pair else None
+    return verdicts.by_text[one["text_id"]].verdict if one["text_id"] in verdicts.by_text else None
 
 
 def _is_same(one, other):
@@ -328,7 +332,7 @@ def _is_same(one, other):
             st.sampled_from(["decon", "exact"]),
             st.integers(0, 1),
             st.integers(0, 1),
-            st.sampled_from(PAIRS),
+            st.sampled_from(TEXT_IDS),
             st.sampled_from([0.4, 0.6, 0.8, 0.9, 1.0]),
             st.sampled_from([None, False, True]),
             st.integers(50, 51),
@@ -337,15 +341,17 @@ def _is_same(one, other):
     ),
     st.dictionaries(st.integers(0, 5), st.sampled_from(VERDICTS)),
     st.sampled_from([(), ("template",), ("template", "common source")]),
-    st.dictionaries(st.sampled_from(PAIRS), st.booleans()),
+    st.dictionaries(st.sampled_from(TEXT_IDS), st.booleans()),
 )
-def test_prop_calls_with_verdicts_are_those_of_a_plain_reading(rows, said, clears, judged):
+def test_prop_findings_with_verdicts_are_those_of_a_plain_reading(rows, said, clears, judged):
     names = (
-        *("detector", "row", "question_start", "pair", "base_score", "is_correct"),
+        *("detector", "row", "question_start", "text_id", "base_score", "is_correct"),
         "question_stop",
     )
     matches = [match(record=n, **dict(zip(names, row, strict=True))) for n, row in enumerate(rows)]
-    judged = {pair: is_sd for pair, is_sd in judged.items() if PAIRS.index(pair) not in said}
+    judged = {
+        text_id: is_sd for text_id, is_sd in judged.items() if TEXT_IDS.index(text_id) not in said
+    }
     verdicts = saying(said, clears=clears, judged=judged)
     policy = Policy(tokenizer_str="words", detectors=("decon", "exact"))
     found = entries(matches, verdicts, policy)
@@ -356,5 +362,5 @@ def test_prop_calls_with_verdicts_are_those_of_a_plain_reading(rows, said, clear
         place = one["row"], one["detector"], one["question_start"] if is_decon else None
         told = one["record"], one["is_by_score"], one["verdict"], one["is_contaminated"]
         assert told == expected[place]
-    leaks = {m["row"] for m in matches if verdicts.decisive.get(m["pair"])}
+    leaks = {m["row"] for m in matches if verdicts.decisive.get(m["text_id"])}
     assert leaks <= {one["row"] for one in found if one["verdict"] == "leak"}

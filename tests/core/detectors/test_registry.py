@@ -21,7 +21,7 @@ from decon_core.library.scan import Request, scan_folder
 from decon_core.report.html import write_page
 from decon_core.report.publish.card import card_from
 from decon_core.report.publish.summary import summary_of
-from decon_core.report.review.found import PairSummary
+from decon_core.report.review.found import MatchedText
 from decon_core.report.review.queue import doubt
 from decon_core.schemas import MATCHES
 from tests.core.detectors.first_sentence import FirstSentence
@@ -148,8 +148,8 @@ def test_a_second_detector_of_a_name_is_refused():
 
 
 ROW = {field.name: None for field in MATCHES} | {"detector": "exakt", "base_score": 1.0}
-PAIR = PairSummary(
-    **dict.fromkeys((field.name for field in fields(PairSummary)), "")
+MATCHED = MatchedText(
+    **dict.fromkeys((field.name for field in fields(MatchedText)), "")
     | {"detectors": "exakt", "score": 0.6, "n_documents": 1}
 )
 MATCH = pa.table({name: pa.array([value]) for name, value in ROW.items()})
@@ -169,7 +169,7 @@ def test_a_page_of_another_version_may_name_a_detector_that_is_unknown_here():
         lambda: judge(MATCH, Policy()),
         lambda: highest_thresholds(MATCH, Policy()),
         lambda: registry.in_order(["decon", "exakt"]),
-        lambda: doubt(PAIR, Policy()),
+        lambda: doubt(MATCHED, Policy()),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_known_ones(ask_for):

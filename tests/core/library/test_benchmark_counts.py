@@ -43,16 +43,16 @@ def document_of(match):
 
 
 def counted(matches, visible, benchmark):
-    """The counts of one benchmark, and of its pairs without the answer and to review."""
+    """The counts of one benchmark, and of its findings without the answer and to review."""
     leaky = {document_of(one) for one in matches if one["is_contaminated"]}
     own = [one for one in matches if one["benchmark"] == benchmark]
 
-    def pairs(kind):
+    def findings(kind):
         return {(item_of(one), document_of(one)) for one in own if one[kind]}
 
-    leaks = pairs("is_contaminated")
-    questions = pairs("is_no_answer") - leaks
-    candidates = pairs("needs_review") - leaks - pairs("is_no_answer")
+    leaks = findings("is_contaminated")
+    questions = findings("is_no_answer") - leaks
+    candidates = findings("needs_review") - leaks - findings("is_no_answer")
     leaked = {item for item, _ in leaks}
     seen = {item for (name, item, _), is_seen in visible.items() if name == benchmark and is_seen}
     found = {}

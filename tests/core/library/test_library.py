@@ -35,7 +35,7 @@ def test_a_leak_is_an_object_a_row_and_a_place_in_the_text(index):
     findings = index.check(VERBATIM)
     (finding,) = findings
     assert finding.item == "quiz test 0"
-    assert (finding.call, finding.detector, finding.score) == ("leak", "aligned", 1.0)
+    assert (finding.outcome, finding.detector, finding.score) == ("leak", "aligned", 1.0)
     assert VERBATIM[slice(*finding.question_span)] == MATH["question"].rstrip("?")
     assert VERBATIM[slice(*finding.answer_span)] == MATH["answer"].rstrip(".")
     assert finding.passage_span is finding.passage_overlap is None
@@ -52,7 +52,7 @@ def test_a_leak_is_an_object_a_row_and_a_place_in_the_text(index):
 
 def test_a_question_without_its_answer_is_no_leak_and_not_kept(index):
     findings = index.check(NO_ANSWER)
-    assert [finding.call for finding in findings] == ["no answer"]
+    assert [finding.outcome for finding in findings] == ["no answer"]
     assert not findings.is_leaked
     assert not findings.is_kept
     clean = index.check(CLEAN)
@@ -317,7 +317,7 @@ def test_thresholds_may_change_without_a_build(tmp_path):
     assert finding.is_leak
     strict = dc.open_index(tmp_path / "index", policy={"aligned_threshold": 0.95})
     (same,) = strict.check(text)
-    assert (same.score, same.call) == (finding.score, "no leak")
+    assert (same.score, same.outcome) == (finding.score, "no leak")
     assert strict.check(text).is_kept
     assert "no leak (edited): evals test 0" in repr(strict.check(text))
 

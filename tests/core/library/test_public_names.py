@@ -61,7 +61,7 @@ def test_each_name_has_a_docstring_types_and_a_place_on_the_page(name, one):
 
 def test_the_fields_of_a_finding_are_typed_and_on_the_page():
     assert {*get_type_hints(dc.Finding)} == {*dc.Finding.__slots__}
-    for name in (*dc.Finding.__slots__, "item", "call"):
+    for name in (*dc.Finding.__slots__, "item", "outcome"):
         assert re.search(rf"`{name}\b", PAGE), name
 
 

@@ -80,7 +80,7 @@ def scan(request):
 
 def matches_of(request):
     table = pq.read_table(request.out / "matches.parquet").drop_columns(["shard"])
-    return table.sort_by([(name, "ascending") for name in ("file", "row", "pair")])
+    return table.sort_by([(name, "ascending") for name in ("file", "row", "text_id")])
 
 
 def ledger_of(request):
@@ -246,8 +246,8 @@ def test_as_a_report_a_sample_is_incomplete_and_no_item_is_clean(request_of, ful
 
     found = compare(whole, database, most=5)
     n_found = pq.read_table(request.out / "matches.parquet").num_rows
-    assert found["n_calls"].get("same", 0) == n_found
-    assert found["n_calls"]["not comparable"] == 30 - n_found
-    assert {*found["n_calls"]} <= {"same", "not comparable"}
+    assert found["n_findings"].get("same", 0) == n_found
+    assert found["n_findings"]["not comparable"] == 30 - n_found
+    assert {*found["n_findings"]} <= {"same", "not comparable"}
     ((why,),) = {tuple(one.values())[:1] for one in found["not_comparable"]}
     assert why == "the other scanned only part of the shard, or not for the benchmark"

@@ -20,7 +20,7 @@ from decon_core.errors import MissingError
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
 from decon_core.mixtures.verify import verify
-from decon_core.report.review.found import PairFilter, open_report
+from decon_core.report.review.found import ReviewFilter, open_report
 from tests.core.detectors.first_sentence import FirstSentence
 from tests.core.places import CLEAN, Place, build_mixture, removed_in, report_of
 
@@ -65,22 +65,22 @@ def place(unproven, bench, make_words):
     return place.scan()
 
 
-def pairs_of(place):
-    """The pair in each document, by its number."""
+def texts_of(place):
+    """The matched text in each document, by its number."""
     reader, (pack,) = place.builder().reader, place.packs
     found = {}
     for number, shard in enumerate(pack.shards):
         for row in reader.entries(shard, place.versions, source="web").to_pylist():
-            found[row["row"] + number * N // 2] = row["pair"], row["fingerprint"], row["score"]
+            found[row["row"] + number * N // 2] = row["text_id"], row["fingerprint"], row["score"]
     assert sorted(found) == [*range(N)]
     return found
 
 
 def evidence(place, is_sd, *, least=0):
-    """A model's annotation of each pair from the document `least` on."""
+    """A model's annotation of each matched text from the document `least` on."""
     lines = tuple(
-        Annotation(pair=pair, fingerprint=item, kind="model", by="m", is_sd=is_sd(n))
-        for n, (pair, item, _) in pairs_of(place).items()
+        Annotation(pair=text_id, fingerprint=item, kind="model", by="m", is_sd=is_sd(n))
+        for n, (text_id, item, _) in texts_of(place).items()
         if n >= least
     )
     return Evidence(Annotations(lines))
@@ -119,10 +119,12 @@ def test_a_mixture_may_leave_out_all_candidates_before_anybody_has_judged_them(p
 
 
 def test_a_verdict_removes_whatever_the_score(place):
-    pairs = pairs_of(place)
+    matched_texts = texts_of(place)
     place.verdicts = Verdicts(
         {
-            pairs[n][0]: Verdict(pair=pairs[n][0], fingerprint=pairs[n][1], verdict=verdict)
+            matched_texts[n][0]: Verdict(
+                pair=matched_texts[n][0], fingerprint=matched_texts[n][1], verdict=verdict
+            )
             for n, verdict in ((3, "leak"), (70, "leak"), (71, "template"))
         }
     )
@@ -141,7 +143,7 @@ def test_what_is_probable_enough_by_judged_pairs_is_removed(place):
     gone = {*range(N)} - numbers_left(place, builder)
     expected = {
         n
-        for n, (_, _, score) in pairs_of(place).items()
+        for n, (_, _, score) in texts_of(place).items()
         if curve.probability("first_sentence", "b", score, least=40) >= 0.9
     }
     assert gone == expected
@@ -181,8 +183,8 @@ def test_a_judged_duplicate_may_wait_for_review(place):
 
 def test_a_person_decides_against_a_judgement(place):
     judged = evidence(place, lambda n: True).annotations
-    pair, item, _ = pairs_of(place)[2]
-    said = Verdicts({pair: Verdict(pair=pair, fingerprint=item, verdict="template")})
+    text_id, item, _ = texts_of(place)[2]
+    said = Verdicts({text_id: Verdict(pair=text_id, fingerprint=item, verdict="template")})
     builder = builder_of(place, verdicts=said.with_judgements(judged, "leak"))
     assert numbers_left(place, builder, CLEAN) == {2}
 
@@ -205,8 +207,11 @@ def test_below_all_judged_scores_nothing_is_known_and_nothing_removed(place):
 
 def test_a_variant_is_as_probable_as_the_judged_variants():
     def points(detector, share):
-        pairs = ((f"{detector} {n}", n < 60 * share) for n in range(60))
-        return [Point(detector, "quiz", pair, pair, 0.8, is_sd) for pair, is_sd in pairs]
+        matched_texts = ((f"{detector} {n}", n < 60 * share) for n in range(60))
+        return [
+            Point(detector, "quiz", text_id, text_id, 0.8, is_sd)
+            for text_id, is_sd in matched_texts
+        ]
 
     calibration = calibrate([*points("aligned", 1.0), *points("aligned variant", 0.5)])
     leaks = Leaks(min_probability=0.9)
@@ -295,9 +300,9 @@ def test_spans_are_cut_where_they_are_probable(place):
 
 
 def test_a_clean_benchmark_keeps_candidates_and_lists_them(place):
-    pairs = pairs_of(place)
-    pair, item, _ = pairs[7]
-    place.verdicts = Verdicts({pair: Verdict(pair=pair, fingerprint=item, verdict="leak")})
+    matched_texts = texts_of(place)
+    text_id, item, _ = matched_texts[7]
+    place.verdicts = Verdicts({text_id: Verdict(pair=text_id, fingerprint=item, verdict="leak")})
     (built,) = build_clean_benchmarks(place.builder(), place.versions)
     assert [one["instance_index"] for one in built.manifest["removed"]] == [7]
     listed = [one["instance_index"] for one in built.manifest["review"]]
@@ -305,10 +310,13 @@ def test_a_clean_benchmark_keeps_candidates_and_lists_them(place):
 
 
 def test_the_report_counts_candidates_neither_as_leaks_nor_as_clean(place):
-    pairs = pairs_of(place)
-    said = ((*pairs[3][:2], "leak"), (*pairs[71][:2], "template"))
+    matched_texts = texts_of(place)
+    said = ((*matched_texts[3][:2], "leak"), (*matched_texts[71][:2], "template"))
     verdicts = Verdicts(
-        {pair: Verdict(pair=pair, fingerprint=item, verdict=one) for pair, item, one in said}
+        {
+            text_id: Verdict(pair=text_id, fingerprint=item, verdict=one)
+            for text_id, item, one in said
+        }
     )
     builder = place.builder()
     summary = report_of(
@@ -325,7 +333,7 @@ def test_the_report_counts_candidates_neither_as_leaks_nor_as_clean(place):
     classes = {3: "leaked", 71: "cannot be checked"}
     assert dict(found) == {n: classes.get(n, "review") for n in range(N)}
     with open_report(builder.store.report) as opened:
-        called = [one.called for one in opened.pairs(PairFilter())]
+        called = [one.called for one in opened.matched_texts(ReviewFilter())]
     assert sorted({*called}) == ["leak", "near miss", "review"]
 
 

@@ -53,15 +53,15 @@ def rows_of(place, pack):
 
 
 def saying(said, **settings):
-    by_pair = {
-        pair: Verdict(pair=pair, fingerprint="f" * 16, verdict=verdict)
-        for pair, verdict in said.items()
+    by_text = {
+        text_id: Verdict(pair=text_id, fingerprint="f" * 16, verdict=verdict)
+        for text_id, verdict in said.items()
     }
-    return Verdicts(by_pair, **settings)
+    return Verdicts(by_text, **settings)
 
 
-def pair_in(place, row, pack=0):
-    return next(one["pair"] for one in rows_of(place, place.packs[pack]) if one["row"] == row)
+def text_in(place, row, pack=0):
+    return next(one["text_id"] for one in rows_of(place, place.packs[pack]) if one["row"] == row)
 
 
 def ids(place, mixture=CLEAN, pack=0):
@@ -70,9 +70,9 @@ def ids(place, mixture=CLEAN, pack=0):
 
 
 def test_what_was_found_has_one_key_wherever_it_stands_and_however_it_is_written(leaky):
-    first, same, part = (pair_in(leaky, row) for row in (1, 2, 3))
+    first, same, part = (text_in(leaky, row) for row in (1, 2, 3))
     assert first == same
-    assert len({first, part, pair_in(leaky, 1, pack=1)}) == 3
+    assert len({first, part, text_in(leaky, 1, pack=1)}) == 3
 
 
 def test_a_part_of_an_item_is_another_finding_than_more_of_it(bench, make_words):
@@ -84,7 +84,7 @@ def test_a_part_of_an_item_is_another_finding_than_more_of_it(bench, make_words)
     place = Place(bench, versions)
     place.put({"s.jsonl": rows})
     place.scan()
-    assert len({pair_in(place, row) for row in range(3)}) == 3
+    assert len({text_in(place, row) for row in range(3)}) == 3
 
 
 @pytest.mark.parametrize("detector", ["ratcliff", "longest_match", "exact", "ngram_any"])
@@ -95,22 +95,23 @@ def test_every_rule_says_what_it_found_wherever_it_stands(bench, make_words, det
     rows = [f"{items[n][0]} {items[n][1]}" for n in (0, 1, 0)]
     place.put({"s.jsonl": rows})
     place.scan()
-    pairs = [
-        {one["pair"] for one in rows_of(place, place.packs[0]) if one["row"] == n} for n in range(3)
+    matched_texts = [
+        {one["text_id"] for one in rows_of(place, place.packs[0]) if one["row"] == n}
+        for n in range(3)
     ]
-    assert pairs[0] == pairs[2]
-    assert pairs[0]
-    assert pairs[1]
-    assert not pairs[0] & pairs[1]
+    assert matched_texts[0] == matched_texts[2]
+    assert matched_texts[0]
+    assert matched_texts[1]
+    assert not matched_texts[0] & matched_texts[1]
 
 
-def test_a_repeat_of_a_record_has_the_pair_of_the_first(bench, make_words):
+def test_a_repeat_of_a_record_has_the_text_of_the_first(bench, make_words):
     bench.policy = DECON
     item = (make_words("q", 60), make_words("a", 8), None)
     place = Place(bench, bench.prepare({"b": [item, item, OTHER]}))
     place.put({"s.jsonl": [f"{item[0]} {item[1]}"]})
     place.scan()
-    place.verdicts = saying({pair_in(place, 0): "template"})
+    place.verdicts = saying({text_in(place, 0): "template"})
     entries = (
         place.builder()
         .reader.entries(place.packs[0].shards[0], place.versions, source="web")
@@ -122,7 +123,7 @@ def test_a_repeat_of_a_record_has_the_pair_of_the_first(bench, make_words):
 
 def test_what_was_cleared_stays_in_and_what_was_called_a_leak_goes_with_the_reason(leaky):
     assert ids(leaky) == [0, 3]
-    leaky.verdicts = saying({pair_in(leaky, 1): "template", pair_in(leaky, 3): "leak"})
+    leaky.verdicts = saying({text_in(leaky, 1): "template", text_in(leaky, 3): "leak"})
     assert ids(leaky) == [0, 1, 2]
     (gone,) = leaky.removed(CLEAN)
     assert (gone["row"], gone["instance_index"], gone["why"]) == (3, 1, "leak")
@@ -131,7 +132,7 @@ def test_what_was_cleared_stays_in_and_what_was_called_a_leak_goes_with_the_reas
 
 
 def test_verify_goes_by_verdicts(leaky):
-    leaky.verdicts = saying({pair_in(leaky, 1): "template", pair_in(leaky, 3): "leak"})
+    leaky.verdicts = saying({text_in(leaky, 1): "template", text_in(leaky, 3): "leak"})
     for pack in leaky.packs:
         leaky.build(CLEAN, pack)
     found = verify(leaky.builder(), CLEAN)
@@ -140,7 +141,7 @@ def test_verify_goes_by_verdicts(leaky):
 
 def test_a_span_that_a_person_called_a_leak_is_cut_out_and_stays_out(leaky):
     spans = Mixture(name="spans", cut="spans")
-    leaky.verdicts = saying({pair_in(leaky, 3): "leak"})
+    leaky.verdicts = saying({text_in(leaky, 3): "leak"})
     rows = leaky.rows(spans)
     assert [row["id"] for row in rows] == [f"s.jsonl-{n}" for n in range(4)]
     assert len(rows[3]["text"].split()) < 75
@@ -162,23 +163,23 @@ def test_only_packs_that_hold_what_was_decided_are_built_again(leaky):
         }
 
     assert stale() == set()
-    pair = pair_in(leaky, 1)
-    for harmless in ({pair: "unsure"}, {"0" * 16: "leak"}):
+    text_id = text_in(leaky, 1)
+    for harmless in ({text_id: "unsure"}, {"0" * 16: "leak"}):
         leaky.verdicts = saying(harmless)
         assert stale() == set()
-    leaky.verdicts = saying({pair: "template"}, clears=())
+    leaky.verdicts = saying({text_id: "template"}, clears=())
     assert stale() == set()
-    leaky.verdicts = saying({pair: "template"})
+    leaky.verdicts = saying({text_id: "template"})
     assert stale() == {("clean", "web"), ("control", "web")}
 
 
 def test_a_mixture_can_go_by_what_people_confirmed_alone(leaky):
     confirmed = Mixture(name="confirmed", leaks=Leaks(verdicts=("leak",)))
     assert ids(leaky, confirmed) == [0, 1, 2, 3]
-    leaky.verdicts = saying({pair_in(leaky, 1): "leak"})
+    leaky.verdicts = saying({text_in(leaky, 1): "leak"})
     assert ids(leaky, confirmed) == [0, 3]
     # A low score is no reason to let go what a person confirmed.
-    leaky.verdicts = saying({pair_in(leaky, 3): "leak"})
+    leaky.verdicts = saying({text_in(leaky, 3): "leak"})
     strict = Mixture(name="strict", leaks=Leaks(least_score=1.0))
     assert 3 not in ids(leaky, strict)
 
@@ -189,7 +190,7 @@ def test_a_clean_benchmark_goes_by_verdicts(leaky):
         return summary.counts["n_items_left"]
 
     assert n_items_left() == 1
-    leaky.verdicts = saying({pair_in(leaky, 1): "common source"})
+    leaky.verdicts = saying({text_in(leaky, 1): "common source"})
     assert not has_clean_benchmark(leaky.builder(), leaky.versions[0])
     assert n_items_left() == 2
 
@@ -205,13 +206,13 @@ def test_a_report_is_of_yesterday_after_any_verdict_and_any_note(leaky):
 
     report()
     assert current()
-    pair = pair_in(leaky, 1)
-    leaky.verdicts = saying({pair: "unsure"})
+    text_id = text_in(leaky, 1)
+    leaky.verdicts = saying({text_id: "unsure"})
     assert not current()
     report()
     assert current()
-    noted = replace(leaky.verdicts.by_pair[pair], note="who knows")
-    leaky.verdicts = Verdicts({pair: noted})
+    noted = replace(leaky.verdicts.by_text[text_id], note="who knows")
+    leaky.verdicts = Verdicts({text_id: noted})
     assert not current()
 
 
@@ -293,7 +294,7 @@ def test_a_scan_of_a_folder_goes_by_verdicts_and_scans_nothing_again(tmp_path, m
 
     assert scan(request).n_leaks == 1
     (found,) = pq.read_table(tmp_path / "out" / "matches.parquet").to_pylist()
-    again = scan(replace(request, verdicts=saying({found["pair"]: "template"})))
+    again = scan(replace(request, verdicts=saying({found["text_id"]: "template"})))
     assert (again.n_leaks, again.n_shards_read) == (0, 0)
     (found,) = pq.read_table(tmp_path / "out" / "matches.parquet").to_pylist()
     assert (found["is_by_score"], found["verdict"]) == (True, "template")

@@ -52,8 +52,10 @@ def write_world(
     random = Random(7)
     items = [*_items(random, benchmarks, n_items)]
     found = [item for item in items if item["is_indexed"] and random.random() < share]
-    pairs = [_pair(random, item, number, sources, detectors) for number, item in enumerate(found)]
-    matches = [match for pair in pairs for match in _matches(random, pair)]
+    matched_texts = [
+        _matched(random, item, number, sources, detectors) for number, item in enumerate(found)
+    ]
+    matches = [match for matched in matched_texts for match in _matches(random, matched)]
     made = {
         "runs": [{**RUN, **(run or {})}],
         "benchmarks": [
@@ -78,7 +80,7 @@ def write_world(
             }
         ],
         "matches": matches,
-        "pairs": pairs,
+        "matched_texts": matched_texts,
         "mixtures": [*_mixtures(sources)],
         "removed": [*_removed(matches)],
     }
@@ -106,7 +108,7 @@ def _place(item: Row) -> Row:
     return {name: item[name] for name in ("benchmark", "split", "instance_index")}
 
 
-def _pair(
+def _matched(
     random: Random, item: Row, number: int, sources: Sequence[str], detectors: Sequence[str]
 ) -> Row:
     score = round(random.uniform(0.6, 1.0), 4)
@@ -122,7 +124,7 @@ def _pair(
     source = random.choice(sources)
     return {
         **_place(item),
-        "pair": f"{number:016x}",
+        "text_id": f"{number:016x}",
         "fingerprint": item["fingerprints"][0],
         "detectors": ", ".join(random.choice([detectors, detectors[:1]])),
         "score": score,
@@ -149,19 +151,19 @@ def _pair(
     }
 
 
-def _matches(random: Random, pair: Row) -> Iterator[Row]:
-    own = ("benchmark", "split", "instance_index", "fingerprint", "pair", "score", "source")
+def _matches(random: Random, matched: Row) -> Iterator[Row]:
+    own = ("benchmark", "split", "instance_index", "fingerprint", "text_id", "score", "source")
     own += ("shard_name", "doc_id", "question_overlap", "answer_overlap", "is_contaminated")
     own += ("is_no_answer",)
-    for detector in pair["detectors"].split(", "):
-        for copy in range(pair["n_documents"]):
+    for detector in matched["detectors"].split(", "):
+        for copy in range(matched["n_documents"]):
             yield {
-                **{name: pair[name] for name in own},
+                **{name: matched[name] for name in own},
                 "detector": detector,
-                "row": pair["row"] // 2 + 1000 * copy,
+                "row": matched["row"] // 2 + 1000 * copy,
                 "pack": "p-0",
-                "is_by_score": pair["is_by_score"],
-                "holds_to": round(min(pair["score"] + 0.05, 1.0), 2),
+                "is_by_score": matched["is_by_score"],
+                "holds_to": round(min(matched["score"] + 0.05, 1.0), 2),
             }
 
 

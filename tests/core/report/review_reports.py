@@ -1,4 +1,4 @@
-"""Reports of pairs and calls, made by hand: for the tests of reviews."""
+"""Reports of matched texts and findings, made by hand: for the tests of reviews."""
 
 import json
 from dataclasses import asdict
@@ -14,10 +14,10 @@ def key(number):
     return f"{number:016x}"
 
 
-def pair(number, **values):
+def matched_text(number, **values):
     score = values.get("score", 0.9)
     return {
-        "pair": key(number),
+        "text_id": key(number),
         "fingerprint": key(number + 1000),
         "benchmark": "quiz",
         "config": None,
@@ -49,23 +49,23 @@ def pair(number, **values):
     }
 
 
-_OF_CALL = ("source", "shard_name", "row", "doc_id", "benchmark", "config", "split")
-_OF_BOTH = ("instance_index", "score", "is_by_score", "verdict", "is_contaminated", "pair")
+_OF_FINDING = ("source", "shard_name", "row", "doc_id", "benchmark", "config", "split")
+_OF_BOTH = ("instance_index", "score", "is_by_score", "verdict", "is_contaminated", "text_id")
 
 
-def call(of_pair, **values):
-    """A call whose best match is a pair, in the document that it is shown in."""
-    named = {name: of_pair[name] for name in (*_OF_CALL, *_OF_BOTH)}
-    detectors = of_pair["detectors"].split(", ")
+def finding(of_text, **values):
+    """A finding whose best match is a matched text, in the document that it is shown in."""
+    named = {name: of_text[name] for name in (*_OF_FINDING, *_OF_BOTH)}
+    detectors = of_text["detectors"].split(", ")
     return {**named, "detectors": detectors, "detectors_by_score": detectors, **values}
 
 
-def write_report(path, pairs, calls=None, *, policy=None):
+def write_report(path, matched_texts, findings=None, *, policy=None):
     """Decisions follow from matches; here they are said, and take the place of none."""
     settings = json.dumps(asdict(policy or Policy()))
-    reports.write_report(path, pairs=pairs, runs=[{"policy": settings}])
+    reports.write_report(path, matched_texts=matched_texts, runs=[{"policy": settings}])
     with duckdb.connect(str(path)) as connection:
-        for row in calls or [*map(call, pairs)]:
+        for row in findings or [*map(finding, matched_texts)]:
             names, marks = ", ".join(row), ", ".join("?" * len(row))
             query = f"INSERT INTO findings ({names}) VALUES ({marks})"
             connection.execute(query, [*row.values()])

@@ -38,7 +38,7 @@ def key(number):
 
 def match(number, *, detector="decon", benchmark="quiz", score=None, row=0):
     return {
-        "pair": key(number),
+        "text_id": key(number),
         "fingerprint": key(number // 2),
         "detector": detector,
         "benchmark": benchmark,
@@ -51,7 +51,7 @@ def match(number, *, detector="decon", benchmark="quiz", score=None, row=0):
 
 @pytest.fixture
 def matches(tmp_path):
-    """Sixty pairs; some in several documents, some by two detectors or of another benchmark."""
+    """Sixty texts; some in several documents, some by two detectors or of another benchmark."""
     rows = [match(n) for n in range(N)]
     rows += [match(n, row=1, score=n / N / 2) for n in range(0, N, 3)]
     rows += [match(n, detector="ratcliff", score=0.5) for n in range(5)]
@@ -79,7 +79,7 @@ def person(number, verdict):
 
 
 def gathered(matches, annotations=(), people=(), candidates=(), *, has_snippets=True):
-    verdicts = Verdicts({pair: one for each in people for pair, one in each.items()})
+    verdicts = Verdicts({text_id: one for each in people for text_id, one in each.items()})
     evidence = Evidence(Annotations(tuple(annotations)), tuple(candidates))
     tables = judged_tables(matches, verdicts, evidence, has_snippets=has_snippets)
     assert {name: one.schema for name, one in tables.items()} == {
@@ -129,12 +129,12 @@ def test_the_curve_is_that_of_the_judged_pairs_with_their_highest_scores(matches
 
 @pytest.mark.parametrize(("n_judged", "is_enough"), [(1, False), (19, False), (20, True)])
 def test_fewer_than_twenty_judged_pairs_are_no_probability(matches, tmp_path, n_judged, is_enough):
-    """One verdict on one pair was the probability of every pair with its score or a higher one."""
+    """One verdict on one text was the probability of every text with its score or a higher one."""
     tables = gathered(matches, [said(n, is_sd=False) for n in range(n_judged)])
     found = pa.concat_tables(map(pq.read_table, matches)).to_pylist()
     report = write_report(tmp_path / "r.duckdb", runs=[RUN], matches=found, **tables)
     with duckdb.connect(str(report), read_only=True) as connection:
-        query = "SELECT count(*) FROM pair_probabilities WHERE detector = 'decon'"
+        query = "SELECT count(*) FROM text_probabilities WHERE detector = 'decon'"
         (n,) = connection.execute(query).fetchone()
     assert bool(n) == is_enough
     (pooled,) = (
@@ -145,7 +145,7 @@ def test_fewer_than_twenty_judged_pairs_are_no_probability(matches, tmp_path, n_
     assert pooled["n_judged"] == n_judged
 
 
-def test_the_probability_of_every_pair_is_that_of_its_curve(matches, tmp_path):
+def test_the_probability_of_every_text_is_that_of_its_curve(matches, tmp_path):
     annotations = [said(n, is_sd=n > 30) for n in range(5, N)] + [said(N, is_sd=False)]
     tables = gathered(matches, annotations)
     found = pa.concat_tables(map(pq.read_table, matches)).to_pylist()
@@ -156,11 +156,11 @@ def test_the_probability_of_every_pair_is_that_of_its_curve(matches, tmp_path):
     expected = {}
     for row in (one for one in found if one["detector"] == "decon" and not one["row"]):
         if step := curves[row["benchmark"]].step_at(row["score"]):
-            expected[row["pair"]] = (step.probability, step.low, step.n_judged)
-    query = "SELECT pair, probability, low, n_in_step FROM pair_probabilities"
+            expected[row["text_id"]] = (step.probability, step.low, step.n_judged)
+    query = "SELECT text_id, probability, low, n_in_step FROM text_probabilities"
     with duckdb.connect(str(report), read_only=True) as connection:
         rows = connection.execute(f"{query} WHERE detector = 'decon'").fetchall()
-    assert {pair: (*values,) for pair, *values in rows} == expected
+    assert {text_id: (*values,) for text_id, *values in rows} == expected
     assert len(expected) == N - 5 + 3
 
 
@@ -180,7 +180,7 @@ def test_variants_have_a_curve_of_their_own(tmp_path):
     }
     assert {row["detector"] for row in tables["judged_pairs"]} == {"aligned"}
     report = write_report(tmp_path / "r.duckdb", runs=[RUN], matches=found, **tables)
-    query = "SELECT kind, probability, count(*) FROM pair_probabilities GROUP BY ALL ORDER BY kind"
+    query = "SELECT kind, probability, count(*) FROM text_probabilities GROUP BY ALL ORDER BY kind"
     with duckdb.connect(str(report), read_only=True) as connection:
         assert connection.execute(query).fetchall() == [("variant", 0.5, 30), (None, 1.0, 30)]
 
@@ -209,12 +209,12 @@ def probabilities(tmp_path, found, annotations):
     pq.write_table(table_of("matches", found), tmp_path / "0.parquet")
     tables = gathered([tmp_path / "0.parquet"], annotations)
     report = write_report(tmp_path / "r.duckdb", runs=[RUN], matches=found, **tables)
-    query = "SELECT pair, kind, probability, low, high, n_in_step, basis FROM pair_probabilities"
+    query = "SELECT text_id, kind, probability, low, high, n_in_step, basis FROM text_probabilities"
     with duckdb.connect(str(report), read_only=True) as connection:
-        return {pair: (*values,) for pair, *values in connection.execute(query).fetchall()}
+        return {text_id: (*values,) for text_id, *values in connection.execute(query).fetchall()}
 
 
-def test_without_judgements_a_pair_has_the_share_of_its_kind_and_score_in_planted_benchmarks(
+def test_without_judgements_a_text_has_the_share_of_its_kind_and_score_in_planted_benchmarks(
     tmp_path,
 ):
     edges = [(step["kind"], step["score_from"]) for step in planted_steps()]
@@ -225,7 +225,7 @@ def test_without_judgements_a_pair_has_the_share_of_its_kind_and_score_in_plante
         step = planted_step("aligned", kind, score)
         share = step["n_copies"] / step["n_places"]
         numbers = (share, step["low"], step["high"], step["n_places"])
-        expected[row["pair"]] = (kind, *numbers, "planted benchmarks")
+        expected[row["text_id"]] = (kind, *numbers, "planted benchmarks")
     assert expected[key(0)][4] == planted_steps()[0]["n_places"]
     assert probabilities(tmp_path, found, ()) == expected
     assert planted_step("aligned", "part", 0.01) is planted_step("decon", "verbatim", 1.0) is None
@@ -248,7 +248,7 @@ def test_page_and_review_say_where_a_probability_comes_from(tmp_path):
     report = write_report(
         tmp_path / "r.duckdb",
         runs=[RUN],
-        pairs=[{"pair": key(0), "detectors": "aligned", "score": 1.0, "question": "q"}],
+        matched_texts=[{"text_id": key(0), "detectors": "aligned", "score": 1.0, "question": "q"}],
         matches=[aligned(0, "verbatim", 1.0)],
     )
     write_page(report, tmp_path / "r.html")
@@ -256,7 +256,7 @@ def test_page_and_review_say_where_a_probability_comes_from(tmp_path):
     expected = f"aligned 98 % (97 to 98 %), copies among {n:,} places in planted benchmarks"
     assert data_of(tmp_path / "r.html", "columns")["names"]["probability"]["values"] == [expected]
     with open_report(report) as opened:
-        lines = page(opened.pair(key(0)), width=99, paint=Paint(has_colour=False))
+        lines = page(opened.matched_text(key(0)), width=99, paint=Paint(has_colour=False))
     assert f"probability: {expected}" in " ".join(lines)
 
 
@@ -289,7 +289,7 @@ def test_the_page_has_the_curve_the_counts_and_what_a_model_says(matches, tmp_pa
     report = write_report(
         tmp_path / "r.duckdb",
         runs=[RUN],
-        pairs=[{"pair": key(40), "detectors": "decon", "score": 0.9}],
+        matched_texts=[{"text_id": key(40), "detectors": "decon", "score": 0.9}],
         **tables,
     )
     write_page(report, tmp_path / "r.html")

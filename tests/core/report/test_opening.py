@@ -12,7 +12,7 @@ TOTALS = {
     "n_leaked_checkable": 0,
     "n_no_answer": 0,
     "n_review": 0,
-    "n_review_pairs": 0,
+    "n_review_texts": 0,
     "n_documents": 1_200,
     "n_sources": 3,
     "n_unreadable": 0,
@@ -155,7 +155,7 @@ def test_next_are_what_is_missing_the_review_the_clean_data_and_the_check():
     check = "Fail a build above a leak rate"
     assert steps() == [check]
     assert steps(**LEAKED) == ["Remove the leaks: add a [[mixture]] to decon.toml", check]
-    assert steps(notice="1 shard is missing", n_review_pairs=1, mixtures=[MIXTURE], **LEAKED) == [
+    assert steps(notice="1 shard is missing", n_review_texts=1, mixtures=[MIXTURE], **LEAKED) == [
         "Scan what is missing",
         "Review 1 doubtful finding",
         "Verify the clean data in mixtures/clean (1,190 of 1,200 documents), then train on it",

@@ -21,9 +21,9 @@ from plotly.offline import get_plotlyjs
 from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.errors import MissingError, StaleError
 from decon_core.report import html as page_package
-from decon_core.report.html import charts, labels, pairs, sections, write_page
+from decon_core.report.html import charts, labels, matched_texts, sections, write_page
 from decon_core.report.html import gather as gathering
-from decon_core.report.html.gather import MOST_PLACES_OF_PAIR, gather
+from decon_core.report.html.gather import MOST_PLACES_OF_TEXT, gather
 from tests.core.report.pages import data_of, outside_of_data, packed_in
 from tests.core.report.report_worlds import RUN, write_world
 from tests.core.report.reports import write_report
@@ -175,42 +175,45 @@ def test_rates_stand_beside_counts_by_source(report, page):
         assert share == n_leaked / 40
 
 
-def test_every_document_of_a_pair_is_in_the_page(report, page):
+def test_every_document_of_a_text_is_in_the_page(report, page):
     columns = data_of(page, "columns")
     chunk = data_of(page, "texts-0")
     many = [at for at, n in enumerate(columns["plain"]["n_documents"]) if n > 1]
     assert max(columns["plain"]["n_documents"]) == 12
     with duckdb.connect(str(report), read_only=True) as connection:
         for at in many:
-            pair = columns["plain"]["pair"][at]
-            query = "SELECT source, shard_name, row, doc_id FROM pair_documents WHERE pair = ?"
-            rows = connection.execute(f"{query} ORDER BY ALL", [pair]).fetchall()
+            matched = columns["plain"]["text_id"][at]
+            query = "SELECT source, shard_name, row, doc_id FROM text_documents WHERE text_id = ?"
+            rows = connection.execute(f"{query} ORDER BY ALL", [matched]).fetchall()
             assert [tuple(place) for place in chunk[at][-1]] == rows
             assert len(rows) == columns["plain"]["n_documents"][at]
 
 
-def test_of_a_pair_in_very_many_documents_the_page_has_the_first(tmp_path):
-    found = {"pair": "p", "detectors": "decon", "score": 0.9, "is_contaminated": True}
-    place = {"pair": "p", "detector": "decon", "benchmark": "b", "source": "web"}
+def test_of_a_text_in_very_many_documents_the_page_has_the_first(tmp_path):
+    found = {"text_id": "p", "detectors": "decon", "score": 0.9, "is_contaminated": True}
+    place = {"text_id": "p", "detector": "decon", "benchmark": "b", "source": "web"}
     place |= {"shard_name": "s.jsonl", "score": 0.9, "is_contaminated": True}
-    n = MOST_PLACES_OF_PAIR + 50
+    n = MOST_PLACES_OF_TEXT + 50
     report = write_report(
         tmp_path / "r.duckdb",
         runs=[RUN],
-        pairs=[{**found, "n_documents": n}],
+        matched_texts=[{**found, "n_documents": n}],
         matches=[{**place, "row": row, "doc_id": f"d{row}"} for row in range(n)],
     )
     write_page(report, tmp_path / "r.html")
     ((*_, places),) = data_of(tmp_path / "r.html", "texts-0")
-    assert [row for _, _, row, _ in places] == [*range(MOST_PLACES_OF_PAIR)]
+    assert [row for _, _, row, _ in places] == [*range(MOST_PLACES_OF_TEXT)]
 
 
-def test_every_document_of_the_report_is_in_the_page_with_its_pairs(report, page):
-    documents, pairs = data_of(page, "documents"), data_of(page, "columns")["plain"]["pair"]
+def test_every_document_of_the_report_is_in_the_page_with_its_texts(report, page):
+    documents, matched_texts = (
+        data_of(page, "documents"),
+        data_of(page, "columns")["plain"]["text_id"],
+    )
     with duckdb.connect(str(report), read_only=True) as connection:
         rows = connection.execute("""
             SELECT d.source, d.shard_name, s.shard, d.row, d.doc_id, d.n_found_items, d.best_score,
-                   list_sort(list(DISTINCT m.pair)), list_sort(list(DISTINCT m.benchmark))
+                   list_sort(list(DISTINCT m.text_id)), list_sort(list(DISTINCT m.benchmark))
             FROM documents d
             JOIN matches m USING (source, shard_name, row)
             JOIN shards s USING (source, shard_name)
@@ -226,7 +229,7 @@ def test_every_document_of_the_report_is_in_the_page_with_its_pairs(report, page
         *(documents["plain"][name] for name in ("row", "doc_id", "n_found_items")),
         documents["best_score"],
         (
-            sorted(pairs[number] for number in documents["pairs"][start:stop])
+            sorted(matched_texts[number] for number in documents["texts"][start:stop])
             for start, stop in pairwise(starts)
         ),
         names["benchmarks"],
@@ -234,11 +237,13 @@ def test_every_document_of_the_report_is_in_the_page_with_its_pairs(report, page
     )
     assert sorted(got) == sorted(rows)
     assert documents["n"] == documents["n_all"] == len(rows)
-    calls = [("leak", "no-answer", "review", "near").index(call) for call in names["call"]]
-    assert calls == sorted(calls)  # leaks first
+    outcomes = [
+        ("leak", "no-answer", "review", "near").index(outcome) for outcome in names["outcome"]
+    ]
+    assert outcomes == sorted(outcomes)  # leaks first
 
 
-def test_of_documents_and_pairs_beyond_its_limits_the_page_has_the_first_and_all_counts(
+def test_of_documents_and_texts_beyond_its_limits_the_page_has_the_first_and_all_counts(
     tmp_path, monkeypatch
 ):
     match = {"detector": "decon", "benchmark": "b", "source": "web", "shard_name": "s.jsonl"}
@@ -246,21 +251,23 @@ def test_of_documents_and_pairs_beyond_its_limits_the_page_has_the_first_and_all
     report = write_report(
         tmp_path / "r.duckdb",
         runs=[RUN],
-        pairs=[{"pair": f"p{n}", "score": 1 - n / 10, "is_contaminated": True} for n in range(4)],
+        matched_texts=[
+            {"text_id": f"p{n}", "score": 1 - n / 10, "is_contaminated": True} for n in range(4)
+        ],
         matches=[
-            {**match, "pair": f"p{n}", "row": row, "instance_index": n}
+            {**match, "text_id": f"p{n}", "row": row, "instance_index": n}
             for row in range(3)
             for n in range(4 - row)
         ],
     )
     monkeypatch.setattr(gathering, "MOST_DOCUMENTS", 2)
-    monkeypatch.setattr(pairs, "MOST_PAIRS_OF_DOCUMENT", 2)
-    monkeypatch.setattr(pairs, "MOST_PAIRS_OF_DOCUMENTS", 3)
+    monkeypatch.setattr(matched_texts, "MOST_TEXTS_OF_DOCUMENT", 2)
+    monkeypatch.setattr(matched_texts, "MOST_TEXTS_OF_DOCUMENTS", 3)
     write_page(report, tmp_path / "r.html")
     documents = data_of(tmp_path / "r.html", "documents")
     assert (documents["n"], documents["n_all"]) == (2, 3)
-    assert documents["plain"]["n_pairs"] == [4, 3]
-    assert (documents["starts"], documents["pairs"]) == ([0, 2, 3], [0, 1, 0])
+    assert documents["plain"]["n_texts"] == [4, 3]
+    assert (documents["starts"], documents["texts"]) == ([0, 2, 3], [0, 1, 0])
 
 
 def test_where_all_is_well_nothing_is_warned_of(tmp_path):
@@ -269,19 +276,26 @@ def test_where_all_is_well_nothing_is_warned_of(tmp_path):
     assert data_of(tmp_path / "r.html", "overview")["notes"] == []
 
 
-def test_a_page_that_lacks_pairs_says_so_and_has_the_first_by_priority(tmp_path):
-    pairs = [
-        {"pair": f"{n:016x}", "score": n / 10, "is_contaminated": n > 4, "priority": (7 * n) % 10}
+def test_a_page_that_lacks_texts_says_so_and_has_the_first_by_priority(tmp_path):
+    matched_texts = [
+        {
+            "text_id": f"{n:016x}",
+            "score": n / 10,
+            "is_contaminated": n > 4,
+            "priority": (7 * n) % 10,
+        }
         for n in range(10)
     ]
-    report = write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=pairs)
-    write_page(report, tmp_path / "p.html", most_pairs=4)
+    report = write_report(tmp_path / "r.duckdb", runs=[RUN], matched_texts=matched_texts)
+    write_page(report, tmp_path / "p.html", most_texts=4)
     columns = data_of(tmp_path / "p.html", "columns")
-    kept = sorted((one for one in pairs if one["priority"] < 4), key=lambda one: -one["score"])
-    assert columns["plain"]["pair"] == [one["pair"] for one in kept]
+    kept = sorted(
+        (one for one in matched_texts if one["priority"] < 4), key=lambda one: -one["score"]
+    )
+    assert columns["plain"]["text_id"] == [one["text_id"] for one in kept]
     assert (columns["n"], columns["n_all"]) == (4, 10)
     notes = " ".join(data_of(tmp_path / "p.html", "overview")["notes"])
-    assert "This page has 4 of 10 pairs" in notes
+    assert "This page has 4 of 10 matched texts" in notes
 
 
 def test_a_mixture_of_other_inputs_is_named_and_not_counted(tmp_path):
@@ -310,18 +324,20 @@ def test_doubt_is_the_way_to_the_nearest_threshold_of_the_rules_that_found_it(tm
     found = [("decon", 0.9, 0.1), ("decon, ratcliff", 0.6, 0.1), ("ngram_any", 0.75, 0.25)]
     found.append(("unheard of", 0.5, None))
     rows = [
-        {"pair": str(at), "detectors": own, "score": score}
+        {"text_id": str(at), "detectors": own, "score": score}
         for at, (own, score, _) in enumerate(found)
     ]
     runs = [{**RUN, "thresholds": thresholds}]
-    facts = gather(write_report(tmp_path / "r.duckdb", runs=runs, pairs=rows))
-    by_pair = dict(zip(facts.pairs["pair"].to_pylist(), pairs.doubts(facts), strict=True))
+    facts = gather(write_report(tmp_path / "r.duckdb", runs=runs, matched_texts=rows))
+    by_text = dict(
+        zip(facts.matched_texts["text_id"].to_pylist(), matched_texts.doubts(facts), strict=True)
+    )
     for at, (_, _, expected) in enumerate(found):
-        assert by_pair[str(at)] == (None if expected is None else pytest.approx(expected))
+        assert by_text[str(at)] == (None if expected is None else pytest.approx(expected))
 
 
 def test_thresholds_of_single_benchmarks_are_on_the_page(tmp_path):
-    """In the text, as the lines of their own charts, for each pair and in its doubt."""
+    """In the text, as the lines of their own charts, for each matched text and in its doubt."""
     names = ("gsm8k", "quiz")
     found = {"source": "web", "shard_name": "a", "detector": "decon", "split": "test"}
     report = write_report(
@@ -336,8 +352,9 @@ def test_thresholds_of_single_benchmarks_are_on_the_page(tmp_path):
             {**found, "benchmark": name, "instance_index": 0, "row": 1, "score": 0.7}
             for name in names
         ],
-        pairs=[
-            {"pair": name, "benchmark": name, "detectors": "decon", "score": 0.7} for name in names
+        matched_texts=[
+            {"text_id": name, "benchmark": name, "detectors": "decon", "score": 0.7}
+            for name in names
         ],
     )
     facts = gather(report)
@@ -345,29 +362,31 @@ def test_thresholds_of_single_benchmarks_are_on_the_page(tmp_path):
     (every, gsm8k, quiz) = sections.section("scores", facts).choices
     lines = [one.charts[0].layout["shapes"][0]["x0"] for one in (every, gsm8k, quiz)]
     assert lines == [0.8, 0.62, 0.8]
-    assert pairs.columns(facts)["own_thresholds"] == {"decon": {"gsm8k": 0.62}}
-    doubt = dict(zip(facts.pairs["pair"].to_pylist(), pairs.doubts(facts), strict=True))
+    assert matched_texts.columns(facts)["own_thresholds"] == {"decon": {"gsm8k": 0.62}}
+    doubt = dict(
+        zip(facts.matched_texts["text_id"].to_pylist(), matched_texts.doubts(facts), strict=True)
+    )
     assert doubt == pytest.approx({"gsm8k": 0.08, "quiz": 0.1})
 
 
-# Pairs --------------------------------------------------------------------------------------------
+# Matched texts ------------------------------------------------------------------------------------
 
 
-def test_every_pair_finds_its_texts_and_marks_in_its_chunk(tmp_path):
+def test_every_text_finds_its_texts_and_marks_in_its_chunk(tmp_path):
     report = write_world(tmp_path / "r.duckdb", n_items=300, share=0.6)
     write_page(report, tmp_path / "r.html")
     columns = data_of(tmp_path / "r.html", "columns")
-    size = columns["pairs_per_chunk"]
+    size = columns["texts_per_chunk"]
     assert columns["n"] > 2 * size
     chunks = [
         json.loads(text)
         for name, text in packed_in(tmp_path / "r.html").items()
         if name.startswith("texts-")
     ]
-    rows = {row["pair"]: row for row in gather(report).pairs.to_pylist()}
-    for number, pair in enumerate(columns["plain"]["pair"]):
+    rows = {row["text_id"]: row for row in gather(report).matched_texts.to_pylist()}
+    for number, matched in enumerate(columns["plain"]["text_id"]):
         question, answer, _, text, *marks = chunks[number // size][number % size]
-        row = rows[pair]
+        row = rows[matched]
         assert (question, answer, text) == (row["question"], row["answer"], row["text"])
         marked = [text[marks[3][at] : marks[3][at + 1]] for at in range(0, len(marks[3]), 3)]
         assert marked == [question, answer][: len(marked)]
@@ -376,9 +395,9 @@ def test_every_pair_finds_its_texts_and_marks_in_its_chunk(tmp_path):
 
 def test_without_snippets_no_text_of_the_corpus_is_in_the_file(tmp_path):
     facts = {
-        "pairs": [
+        "matched_texts": [
             {
-                "pair": "p",
+                "text_id": "p",
                 "detectors": "decon",
                 "score": 0.9,
                 "is_contaminated": True,
@@ -411,12 +430,12 @@ def test_the_page_says_that_questions_without_answers_were_left_out(tmp_path, ke
 
 
 def test_what_people_said_is_shown_with_who_and_when(tmp_path):
-    said = {"pair": "p", "verdict": "template", "note": "a form"}
+    said = {"text_id": "p", "verdict": "template", "note": "a form"}
     said |= {"said_by": "Ada", "said_at": "2026-01-02", "is_found": True}
     report = write_report(
         tmp_path / "r.duckdb",
         runs=[RUN],
-        pairs=[{"pair": "p", "detectors": "decon", "score": 0.9}],
+        matched_texts=[{"text_id": "p", "detectors": "decon", "score": 0.9}],
         verdicts=[said],
     )
     write_page(report, tmp_path / "r.html")

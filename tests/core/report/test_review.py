@@ -1,4 +1,4 @@
-"""What is shown, in which order; which calls are drawn; what verdicts say of all calls."""
+"""What is shown, in which order; which findings are drawn; what verdicts say of all findings."""
 
 import random
 from collections import Counter
@@ -12,13 +12,13 @@ from decon_core.config.policy import Policy
 from decon_core.decisions.calibration import wilson
 from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.errors import MissingError, StaleError
-from decon_core.report.review.found import Call, PairFilter, open_report
+from decon_core.report.review.found import ReportFinding, ReviewFilter, open_report
 from decon_core.report.review.merge import merge_verdicts, verdict_line
 from decon_core.report.review.precision import Tally, estimate, tally
-from decon_core.report.review.queue import pairs_of_calls, sort_pairs, without_verdict
+from decon_core.report.review.queue import sort_texts, texts_of_findings, without_verdict
 from decon_core.report.review.sample import OTHERS, STRATA, allocate, draw, in_order_of_draw
 from decon_core.report.review.show import Paint, page
-from tests.core.report.review_reports import call, key, pair, write_report
+from tests.core.report.review_reports import finding, key, matched_text, write_report
 
 
 def saying(said):
@@ -38,8 +38,8 @@ def report(tmp_path):
     return make
 
 
-def numbers(pairs):
-    return [int(one.pair, 16) for one in pairs]
+def numbers(matched_texts):
+    return [int(one.text_id, 16) for one in matched_texts]
 
 
 # The queue ----------------------------------------------------------------------------------------
@@ -48,33 +48,33 @@ def numbers(pairs):
 def test_the_most_doubtful_come_first_by_the_threshold_of_the_rule_that_found_them(report):
     policy = Policy(detectors=("decon", "ratcliff"))
     rows = [
-        pair(0, score=1.0),
-        pair(1, score=0.79),
-        pair(2, score=0.82),
-        pair(3, score=0.82, n_documents=5),
-        pair(4, score=0.505, detectors="ratcliff"),
-        pair(5, score=0.81, detectors="decon, ratcliff"),
+        matched_text(0, score=1.0),
+        matched_text(1, score=0.79),
+        matched_text(2, score=0.82),
+        matched_text(3, score=0.82, n_documents=5),
+        matched_text(4, score=0.505, detectors="ratcliff"),
+        matched_text(5, score=0.81, detectors="decon, ratcliff"),
     ]
     with report(*rows, policy=policy) as opened:
         assert opened.policy() == policy
-        found = opened.pairs(PairFilter())
-    assert numbers(sort_pairs(found, "doubt", policy)) == [4, 1, 5, 3, 2, 0]
-    assert numbers(sort_pairs(found, "score", policy)) == [0, 3, 2, 5, 1, 4]
-    assert numbers(sort_pairs(found, "documents", policy)) == [3, 0, 2, 5, 1, 4]
+        found = opened.matched_texts(ReviewFilter())
+    assert numbers(sort_texts(found, "doubt", policy)) == [4, 1, 5, 3, 2, 0]
+    assert numbers(sort_texts(found, "score", policy)) == [0, 3, 2, 5, 1, 4]
+    assert numbers(sort_texts(found, "documents", policy)) == [3, 0, 2, 5, 1, 4]
 
 
-def test_a_choice_is_of_benchmarks_of_rules_and_of_sources_wherever_else_a_pair_is_shown(report):
+def test_a_choice_is_of_benchmarks_of_rules_and_of_sources_wherever_else_a_text_is_shown(report):
     rows = [
-        pair(0),
-        pair(1, benchmark="exam"),
-        pair(2, detectors="exact, ratcliff"),
-        pair(3, source="books"),
+        matched_text(0),
+        matched_text(1, benchmark="exam"),
+        matched_text(2, detectors="exact, ratcliff"),
+        matched_text(3, source="books"),
     ]
-    calls = [*map(call, rows), call(rows[0], source="books", row=77)]
-    with report(*rows, calls=calls) as opened:
+    findings = [*map(finding, rows), finding(rows[0], source="books", row=77)]
+    with report(*rows, findings=findings) as opened:
 
         def chosen(**wanted):
-            return numbers(opened.pairs(PairFilter(**wanted)))
+            return numbers(opened.matched_texts(ReviewFilter(**wanted)))
 
         assert chosen() == [0, 1, 2, 3]
         assert chosen(benchmarks=("exam",)) == [1]
@@ -82,35 +82,36 @@ def test_a_choice_is_of_benchmarks_of_rules_and_of_sources_wherever_else_a_pair_
         assert chosen(detectors=("exact", "decon"), benchmarks=("quiz",)) == [0, 2, 3]
         assert chosen(sources=("books",)) == [0, 3]
         assert [
-            one.row for one in opened.calls(PairFilter(sources=("books",), detectors=("decon",)))
+            one.row
+            for one in opened.findings(ReviewFilter(sources=("books",), detectors=("decon",)))
         ] == [
             3,
             77,
         ]
 
 
-def in_documents(report, pair, n):
-    """Matches of a pair in so many documents."""
+def in_documents(report, matched_text, n):
+    """Matches of a matched text in so many documents."""
     with duckdb.connect(str(report)) as connection:
         connection.execute(
-            "INSERT INTO matches (pair, source, shard_name, row, doc_id, detector, score, "
+            "INSERT INTO matches (text_id, source, shard_name, row, doc_id, detector, score, "
             "is_contaminated, is_no_answer) SELECT ?, 'web', 'a.jsonl', row, 'page-' || row, "
             "'decon', 0.9, true, false FROM range(?) AS numbers(row)",
-            [pair, n],
+            [matched_text, n],
         )
 
 
-def test_a_pair_has_all_of_its_documents_and_is_found_by_the_id_of_any(tmp_path):
-    path = write_report(tmp_path / "r.duckdb", [pair(0, n_documents=55), pair(1)])
+def test_a_text_has_all_of_its_documents_and_is_found_by_the_id_of_any(tmp_path):
+    path = write_report(tmp_path / "r.duckdb", [matched_text(0, n_documents=55), matched_text(1)])
     in_documents(path, key(0), 55)
     with open_report(path) as opened:
         assert [str(one) for one in opened.documents(key(0))] == [
             f"web/a.jsonl row {row} (page-{row})" for row in range(55)
         ]
         assert len(opened.documents(key(0), most=10)) == 10
-        found = opened.pairs(PairFilter(documents=("page-37",)))
-        assert [one.pair for one in found] == [key(0)]
-        lines = page(opened.pair(key(0)), width=80, paint=Paint(has_colour=False))
+        found = opened.matched_texts(ReviewFilter(documents=("page-37",)))
+        assert [one.text_id for one in found] == [key(0)]
+        lines = page(opened.matched_text(key(0)), width=80, paint=Paint(has_colour=False))
     told = "\n".join(lines)
     assert "found in 55 documents" in told
     assert "web/a.jsonl row 54 (page-54)" in told
@@ -118,40 +119,50 @@ def test_a_pair_has_all_of_its_documents_and_is_found_by_the_id_of_any(tmp_path)
 
 
 def test_of_very_many_documents_a_page_says_where_the_others_are(tmp_path):
-    path = write_report(tmp_path / "r.duckdb", [pair(0, n_documents=1_500)])
+    path = write_report(tmp_path / "r.duckdb", [matched_text(0, n_documents=1_500)])
     in_documents(path, key(0), 1_500)
     with open_report(path) as opened:
-        lines = page(opened.pair(key(0)), width=150, paint=Paint(has_colour=False))
+        lines = page(opened.matched_text(key(0)), width=150, paint=Paint(has_colour=False))
     told = " ".join(" ".join(lines).split())
     assert "500 more: decon-assets report" in told
 
 
-def test_a_pair_says_how_the_report_counts_it(tmp_path):
+def test_a_text_says_how_the_report_counts_it(tmp_path):
     question = {"score": 0.7, "is_no_answer": True}
-    path = write_report(tmp_path / "r.duckdb", [pair(0), pair(1, **question), pair(2, score=0.7)])
+    path = write_report(
+        tmp_path / "r.duckdb",
+        [matched_text(0), matched_text(1, **question), matched_text(2, score=0.7)],
+    )
     with open_report(path) as opened:
-        called = [one.called for one in opened.pairs(PairFilter())]
+        called = [one.called for one in opened.matched_texts(ReviewFilter())]
     assert called == ["leak", "no answer", "near miss"]
 
 
 def test_what_has_a_verdict_is_not_asked_again(report):
-    with report(*map(pair, range(3))) as opened:
-        found = opened.pairs(PairFilter())
+    with report(*map(matched_text, range(3))) as opened:
+        found = opened.matched_texts(ReviewFilter())
     assert numbers(without_verdict(found, saying({1: "unsure"}))) == [0, 2]
 
 
-def test_calls_are_leaks_by_score_whatever_people_said(report):
-    rows = [pair(0), pair(1, is_contaminated=False, verdict="template"), pair(2, score=0.7)]
+def test_findings_are_leaks_by_score_whatever_people_said(report):
+    rows = [
+        matched_text(0),
+        matched_text(1, is_contaminated=False, verdict="template"),
+        matched_text(2, score=0.7),
+    ]
     with report(*rows) as opened:
-        assert sorted(one.row for one in opened.calls(PairFilter())) == [0, 1]
+        assert sorted(one.row for one in opened.findings(ReviewFilter())) == [0, 1]
 
 
-def test_a_pair_of_several_calls_is_asked_once(report):
-    rows = [pair(0), pair(1)]
-    calls = [call(rows[0]), call(rows[1]), call(rows[0], row=9)]
-    with report(*rows, calls=calls) as opened:
-        drawn = in_order_of_draw(draw(opened.calls(PairFilter()), 3, by=()), 0)
-        assert sorted(numbers(pairs_of_calls(opened.pairs(PairFilter()), drawn))) == [0, 1]
+def test_a_text_of_several_findings_is_asked_once(report):
+    rows = [matched_text(0), matched_text(1)]
+    findings = [finding(rows[0]), finding(rows[1]), finding(rows[0], row=9)]
+    with report(*rows, findings=findings) as opened:
+        drawn = in_order_of_draw(draw(opened.findings(ReviewFilter()), 3, by=()), 0)
+        assert sorted(numbers(texts_of_findings(opened.matched_texts(ReviewFilter()), drawn))) == [
+            0,
+            1,
+        ]
 
 
 def test_a_report_that_is_not_there_or_of_another_form_is_refused(tmp_path, report):
@@ -166,16 +177,16 @@ def test_a_report_that_is_not_there_or_of_another_form_is_refused(tmp_path, repo
         connection.execute("CREATE TABLE runs (a INT)")
     with pytest.raises(StaleError, match="of this version"), open_report(tmp_path / "old.duckdb"):
         pass
-    with report(pair(0)) as opened, pytest.raises(MissingError, match="pair '5'"):
-        opened.pair("5")
+    with report(matched_text(0)) as opened, pytest.raises(MissingError, match="id '5'"):
+        opened.matched_text("5")
 
 
 # Lines --------------------------------------------------------------------------------------------
 
 
 def test_a_line_says_of_what_it_is_and_where_that_was_seen(report):
-    with report(pair(7)) as opened:
-        (about,) = opened.pairs(PairFilter())
+    with report(matched_text(7)) as opened:
+        (about,) = opened.matched_texts(ReviewFilter())
     assert verdict_line(about, "leak", by="ada") == {
         "pair": key(7),
         "fingerprint": key(1007),
@@ -234,34 +245,34 @@ def test_of_lines_from_elsewhere_only_what_says_something_else_is_taken():
 # Samples ------------------------------------------------------------------------------------------
 
 
-def a_call(number, benchmark="quiz", score=0.9, **values):
+def a_finding(number, benchmark="quiz", score=0.9, **values):
     place = {"source": "web", "shard_name": "a.jsonl", "row": number}
     item = {"benchmark": benchmark, "config": None, "split": "test", "instance_index": number}
-    return Call(**{**place, **item, "pair": key(number), "score": score, **values})
+    return ReportFinding(**{**place, **item, "text_id": key(number), "score": score, **values})
 
 
-CALLS = st.lists(
+FINDINGS = st.lists(
     st.tuples(st.sampled_from("abcdefg"), st.sampled_from([0.5, 0.8, 0.85, 0.95, 1.0])),
     min_size=1,
     max_size=60,
-).map(lambda rows: [a_call(n, name, score) for n, (name, score) in enumerate(rows)])
+).map(lambda rows: [a_finding(n, name, score) for n, (name, score) in enumerate(rows)])
 
 
 @given(
-    CALLS,
+    FINDINGS,
     st.integers(1, 80),
     st.sampled_from([(), ("benchmark",), ("score",), ("benchmark", "score")]),
     st.randoms(use_true_random=False),
 )
-def test_prop_a_sample_has_its_size_and_of_every_stratum_its_share(calls, n, by, chance):
-    strata = draw(calls, n, by=by)
-    assert sum(one.n_calls for one in strata) == len(calls)
-    assert sum(len(one.drawn) for one in strata) == min(n, len(calls))
+def test_prop_a_sample_has_its_size_and_of_every_stratum_its_share(findings, n, by, chance):
+    strata = draw(findings, n, by=by)
+    assert sum(one.n_findings for one in strata) == len(findings)
+    assert sum(len(one.drawn) for one in strata) == min(n, len(findings))
     for one in strata:
-        assert len({*one.drawn}) == len(one.drawn) <= one.n_calls
+        assert len({*one.drawn}) == len(one.drawn) <= one.n_findings
         if n > 1:
-            assert len(one.drawn) >= min(2, one.n_calls)
-    shuffled = calls[:]
+            assert len(one.drawn) >= min(2, one.n_findings)
+    shuffled = findings[:]
     chance.shuffle(shuffled)
     assert draw(shuffled, n, by=by) == strata
 
@@ -283,10 +294,10 @@ def test_shares_are_by_size_once_every_stratum_has_two():
 
 
 def test_strata_that_are_too_many_for_a_sample_are_taken_together():
-    calls = [a_call(n, f"b{n % 30:02}") for n in range(40)] + [a_call(99, "b00")]
-    strata = {one.name: one for one in draw(calls, 8, by=("benchmark",))}
+    findings = [a_finding(n, f"b{n % 30:02}") for n in range(40)] + [a_finding(99, "b00")]
+    strata = {one.name: one for one in draw(findings, 8, by=("benchmark",))}
     assert [*strata] == [OTHERS, "b00", "b01", "b02"]
-    assert strata[OTHERS].n_calls == 41 - 3 - 2 - 2
+    assert strata[OTHERS].n_findings == 41 - 3 - 2 - 2
     assert {name: len(one.drawn) for name, one in strata.items()} == {
         OTHERS: 2,
         "b00": 2,
@@ -297,7 +308,7 @@ def test_strata_that_are_too_many_for_a_sample_are_taken_together():
 
 def test_scores_are_told_apart_by_tenths_and_whole_ones_apart():
     bands = {
-        score: STRATA["score"](a_call(0, score=score)) for score in (0.3, 0.8, 0.8999, 0.9, 1.0)
+        score: STRATA["score"](a_finding(0, score=score)) for score in (0.3, 0.8, 0.8999, 0.9, 1.0)
     }
     assert bands == {
         0.3: "score 0.3 to 0.4",
@@ -308,23 +319,23 @@ def test_scores_are_told_apart_by_tenths_and_whole_ones_apart():
     }
 
 
-def test_a_sample_is_the_same_when_other_calls_are_found_in_other_places():
-    calls = [a_call(n) for n in range(100)]
-    (before,) = draw(calls, 10, by=())
-    (after,) = draw([*calls, *(a_call(n) for n in range(100, 110))], 10, by=())
+def test_a_sample_is_the_same_when_other_findings_are_found_in_other_places():
+    findings = [a_finding(n) for n in range(100)]
+    (before,) = draw(findings, 10, by=())
+    (after,) = draw([*findings, *(a_finding(n) for n in range(100, 110))], 10, by=())
     assert len({*before.drawn} & {*after.drawn}) >= 8
-    assert draw(calls, 10, by=(), seed=1)[0].drawn != before.drawn
-    # Another pair as the best of a call, and another score, draw the same.
-    changed = [a_call(n, pair=key(5), score=0.81) for n in range(100)]
+    assert draw(findings, 10, by=(), seed=1)[0].drawn != before.drawn
+    # Another matched text as the best of a finding, and another score, draw the same.
+    changed = [a_finding(n, text_id=key(5), score=0.81) for n in range(100)]
     assert [one.row for one in draw(changed, 10, by=())[0].drawn] == [
         one.row for one in before.drawn
     ]
 
 
-def test_every_call_is_drawn_as_often_as_any_other():
-    calls = [a_call(n) for n in range(20)]
+def test_every_finding_is_drawn_as_often_as_any_other():
+    findings = [a_finding(n) for n in range(20)]
     drawn = Counter(
-        one.row for seed in range(2000) for one in draw(calls, 5, by=(), seed=seed)[0].drawn
+        one.row for seed in range(2000) for one in draw(findings, 5, by=(), seed=seed)[0].drawn
     )
     # 500 of each are expected; the standard deviation is sqrt(2000 * 0.25 * 0.75) = 19.4.
     assert all(abs(drawn[n] - 500) < 5 * 19.4 for n in range(20))
@@ -333,10 +344,10 @@ def test_every_call_is_drawn_as_often_as_any_other():
 # Precision ----------------------------------------------------------------------------------------
 
 
-def of(n_calls, n_leaks, n_others, n_unsure=0, n_unseen=0, name="s"):
+def of(n_findings, n_leaks, n_others, n_unsure=0, n_unseen=0, name="s"):
     return Tally(
         stratum=name,
-        n_calls=n_calls,
+        n_findings=n_findings,
         n_leaks=n_leaks,
         n_others=n_others,
         n_unsure=n_unsure,
@@ -359,7 +370,7 @@ def test_a_single_stratum_without_end_is_wilsons_own():
     assert (found.low, found.high) == pytest.approx((0.4902, 0.9433), abs=5e-5)
 
 
-def test_strata_count_by_their_calls_as_reckoned_by_hand():
+def test_strata_count_by_their_findings_as_reckoned_by_hand():
     # W = 0.9, 0.1; p = 0.9 * 3/4 + 0.1 * 1/2 = 0.725
     # v = 0.81 / 4 * 86/89 + 0.01 / 2 * 8/9 = 0.195674... + 0.004444... ; n* = 4.99702
     found = estimate([of(90, 3, 1), of(10, 1, 1)])
@@ -402,8 +413,8 @@ def test_before_anything_was_judged_nothing_is_known():
     assert (found.low, found.high, found.least, found.most) == (0.0, 1.0, 0.0, 1.0)
 
 
-def test_verdicts_count_by_the_pair_of_a_call():
-    (stratum,) = draw([a_call(n) for n in range(5)], 5, by=())
+def test_verdicts_count_by_the_text_of_a_finding():
+    (stratum,) = draw([a_finding(n) for n in range(5)], 5, by=())
     verdicts = saying({0: "leak", 1: "template", 2: "common source", 3: "unsure", 9: "leak"})
     assert tally(stratum, verdicts) == of(5, 1, 2, n_unsure=1, n_unseen=1, name="all")
 

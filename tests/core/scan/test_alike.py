@@ -11,7 +11,7 @@ from decon_core.config.policy import Policy
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import LEAK, Verdict, Verdicts
 from decon_core.index.term_weights import freeze
-from decon_core.scan.matches import pair_name
+from decon_core.scan.matches import text_id_of
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
 from tests.core.conftest import records_table
@@ -50,7 +50,7 @@ def test_choices_share_the_match_of_the_correct_one(scanned):
     assert {*found} == {(name, CORRECT) for name in PUBLISHED}
     assert {(one["first_record"], one["n_alike"]) for one in found.values()} == {(0, 3)}
     fingerprint = scanned[3][CORRECT]["fingerprint"]
-    assert all(one["pair"] == pair_name(fingerprint, one["words"]) for one in found.values())
+    assert all(one["text_id"] == text_id_of(fingerprint, one["words"]) for one in found.values())
 
 
 def test_a_choice_that_is_found_has_a_match_of_its_own(scanned):
@@ -70,12 +70,12 @@ def test_a_verdict_on_any_of_them_counts(scanned, name, record):
     reader, version, shard, rows = scanned
     match = matches_of(scanned, 0)[name, CORRECT]
     fingerprint = rows[record]["fingerprint"]
-    pair = pair_name(fingerprint, match["words"])
+    text_id = text_id_of(fingerprint, match["words"])
 
     def said(verdict):
-        one = Verdict(pair=pair, fingerprint=fingerprint, verdict=verdict)
-        judged = replace(reader, verdicts=Verdicts({pair: one}))
-        assert pair in judged.decided_pairs([shard.fingerprint], version)[shard.fingerprint]
+        one = Verdict(pair=text_id, fingerprint=fingerprint, verdict=verdict)
+        judged = replace(reader, verdicts=Verdicts({text_id: one}))
+        assert text_id in judged.decided_texts([shard.fingerprint], version)[shard.fingerprint]
         entries = judged.entries(shard, [version], source="web").to_pylist()
         (entry,) = (one for one in entries if (one["row"], one["detector"]) == (0, name))
         return entry
@@ -83,5 +83,5 @@ def test_a_verdict_on_any_of_them_counts(scanned, name, record):
     assert not said("template")["is_contaminated"]
     confirmed = said(LEAK)
     assert confirmed["is_contaminated"]
-    assert (confirmed["record"], confirmed["pair"]) == (record, pair)
+    assert (confirmed["record"], confirmed["text_id"]) == (record, text_id)
     assert confirmed["is_correct"] == (record == CORRECT)

@@ -95,7 +95,9 @@ def test_a_line_is_a_match_of_the_shard_that_its_file_is_named_for(reports, ask)
 
 def test_the_marks_of_a_text_become_places_in_it(reports, ask):
     write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE)
-    ((text, marks, question, n),) = ask("SELECT text, text_marks, question, n_documents FROM pairs")
+    ((text, marks, question, n),) = ask(
+        "SELECT text, text_marks, question, n_documents FROM matched_texts"
+    )
     assert text == "... so Who keeps the keys? The miller keeps ..."
     assert {one["part"]: text[one["start"] : one["stop"]] for one in marks} == {
         "question": "Who keeps the keys",
@@ -113,7 +115,7 @@ def test_the_same_words_of_the_same_record_are_one_pair(reports, ask):
         LINE | {"training_line": 9, "training_overlap_text": shouted, "contamination_score": 0.8},
         LINE | {"training_line": 9, "training_overlap_text": other},
     )
-    query = "SELECT n_matches, n_documents, score FROM pairs ORDER BY n_matches"
+    query = "SELECT n_matches, n_documents, score FROM matched_texts ORDER BY n_matches"
     assert ask(query) == [(1, 1, 0.95), (2, 2, 0.95)]
 
 
@@ -229,7 +231,9 @@ def test_fields_that_only_some_versions_write_may_be_missing(reports, ask):
     line = {name: LINE[name] for name in (*needed, "contamination_score")}
     write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", line)
     assert ask("SELECT row, split, question_start FROM matches") == [(7, "", None)]
-    assert ask("SELECT text, why_no_text FROM pairs") == [(None, "the report has no text of it")]
+    assert ask("SELECT text, why_no_text FROM matched_texts") == [
+        (None, "the report has no text of it")
+    ]
 
 
 # Marks --------------------------------------------------------------------------------------------
@@ -305,7 +309,7 @@ def test_what_is_written_and_read_is_the_pipelines_own_report(scanned, tmp_path)
     assert (read.n_files, read.n_bad, read.n_unclear, read.others) == (3, 0, 0, [])
     found = compare(scanned.store.report, database, most=10)
     # Document, item and score. The published form has leaks alone, and no class `no answer`.
-    assert found["n_calls"] == {"same": 2, "no answer, only in first": 1}
+    assert found["n_findings"] == {"same": 2, "no answer, only in first": 1}
     assert found["n_shards"] == {"in both": 3}
 
 
@@ -314,12 +318,14 @@ def test_a_pair_keeps_its_name_on_the_way(scanned, tmp_path):
     out, database = tmp_path / "reports", tmp_path / "r.duckdb"
     write_reports(scanned, out)
     read_reports(out, database)
-    query = "SELECT benchmark, instance_index, pair FROM matches WHERE is_contaminated ORDER BY ALL"
-    pairs = []
+    query = (
+        "SELECT benchmark, instance_index, text_id FROM matches WHERE is_contaminated ORDER BY ALL"
+    )
+    text_ids = []
     for path in (scanned.store.report, database):
         with duckdb.connect(str(path), read_only=True) as connection:
-            pairs.append(connection.execute(query).fetchall())
-    assert pairs[0] == pairs[1]
+            text_ids.append(connection.execute(query).fetchall())
+    assert text_ids[0] == text_ids[1]
 
 
 def test_two_sources_may_have_shards_of_one_name(scanned, tmp_path):

@@ -13,7 +13,7 @@ from decon_core.storage.store import Store
 def test_an_annotation_builds_the_report_anew_and_removes_nothing(reported, capsys):
     config = load_config(reported.folder / "decon.toml")
     store = Store(config.store)
-    query = "SELECT DISTINCT pair, fingerprint FROM matches WHERE is_contaminated ORDER BY 1"
+    query = "SELECT DISTINCT text_id, fingerprint FROM matches WHERE is_contaminated ORDER BY 1"
     with duckdb.connect(str(store.report), read_only=True) as connection:
         pairs = connection.execute(query).fetchall()
         leaks = connection.execute("SELECT count(*) FROM findings WHERE is_contaminated")

@@ -14,7 +14,7 @@ from decon_core.decisions.annotations import read_annotations
 from decon_core.decisions.verdicts import append_verdicts
 from decon_core.storage.drafts import locked_or_refused
 from tests.core.report import reports
-from tests.core.report.review_reports import key, pair
+from tests.core.report.review_reports import key, matched_text
 from tests.features.endpoints.chat_server import Reply, answer, serving
 from tests.waiting import wait_until
 
@@ -22,20 +22,29 @@ RUN = "import sys; from decon_assets.cli.main import main; sys.exit(main())"
 N = 12
 
 
-def match(of_pair, **values):
-    names = ("pair", "benchmark", "split", "instance_index", "source", "shard_name", "row", "score")
-    return {**{name: of_pair[name] for name in names}, "detector": "decon", **values}
+def match(of_text, **values):
+    names = (
+        "text_id",
+        "benchmark",
+        "split",
+        "instance_index",
+        "source",
+        "shard_name",
+        "row",
+        "score",
+    )
+    return {**{name: of_text[name] for name in names}, "detector": "decon", **values}
 
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    """A report of twelve pairs, and a decon.toml that names no endpoint yet."""
+    """A report of twelve matched texts, and a decon.toml that names no endpoint yet."""
     monkeypatch.delenv("JUDGE_KEY", raising=False)
-    pairs = [pair(number, score=0.5 + number / 40) for number in range(N)]
+    pairs = [matched_text(number, score=0.5 + number / 40) for number in range(N)]
     pairs[3] |= {"text": None, "why_no_text": "snippets are off"}
     matches = [match(one) for one in pairs]
     matches += [match(pairs[5], detector="ratcliff", score=0.4)]
-    reports.write_report(tmp_path / "report.duckdb", pairs=pairs, matches=matches)
+    reports.write_report(tmp_path / "report.duckdb", matched_texts=pairs, matches=matches)
     configure(tmp_path)
     return tmp_path
 

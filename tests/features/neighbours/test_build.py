@@ -196,10 +196,10 @@ def test_nominations_are_rows_like_matches_with_the_place_of_the_paragraph(place
     rows = nominations.matches(shards, place.version.fingerprint)
     assert rows.schema.equals(MATCHES)
     neighbours = pl.DataFrame(neighbour_tables(place.store, built.key)["neighbours"])
-    assert {*rows["pair"].to_pylist()} == {*neighbours["pair"]}
+    assert {*rows["text_id"].to_pylist()} == {*neighbours["pair"]}
     assert rows.num_rows == neighbours.height
     one = neighbours.row(0, named=True)
-    (match,) = [row for row in rows.to_pylist() if row["pair"] == one["pair"]]
+    (match,) = [row for row in rows.to_pylist() if row["text_id"] == one["pair"]]
     assert (match["shard"], match["row"]) == (one["shard"], one["row"])
     assert (match["question_char_start"], match["question_char_stop"]) == (
         one["start"],

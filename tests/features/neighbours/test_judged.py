@@ -67,14 +67,14 @@ def place(one):
 def test_before_anybody_judged_it_a_neighbour_is_a_near_miss_of_a_clean_item(near):
     rows = unfound(near)
     assert {one["status"] for one in rows} == {"clean"}
-    pairs = asked(near, "FROM pairs WHERE detectors = 'neighbours'")
-    found = {one["pair"]: one for one in pairs}
+    texts = asked(near, "FROM matched_texts WHERE detectors = 'neighbours'")
+    found = {one["text_id"]: one for one in texts}
     for one in rows:
         assert one["pair"] == key_of_texts("harbor", one["question"], one["text"])
-        pair = found[one["pair"]]
-        assert (pair["text"], pair["text_start"]) == (one["text"], one["start"])
-        assert not pair["is_contaminated"]
-        assert not pair["needs_review"]
+        matched = found[one["pair"]]
+        assert (matched["text"], matched["text_start"]) == (one["text"], one["start"])
+        assert not matched["is_contaminated"]
+        assert not matched["needs_review"]
     assert not removed(near)
 
 
@@ -85,7 +85,7 @@ def test_a_judged_duplicate_is_a_leak_everywhere_and_no_shard_is_read(near, caps
     near.run(until="report")
     assert shards_read(near) == 0
     assert {one["status"] for one in unfound(near)} == {"leaked"}
-    (match,) = asked(near, f"FROM matches WHERE pair = '{first['pair']}'")
+    (match,) = asked(near, f"FROM matches WHERE text_id = '{first['pair']}'")
     assert (match["is_contaminated"], match["is_judged_duplicate"]) == (True, True)
     gone = removed(near)
     assert gone.keys() == {(name, *place(first)) for name in ("clean", "near")}
@@ -136,11 +136,11 @@ def test_near_ones_may_wait_for_review_without_a_judgement(near):
     near.run(until="report")
     assert shards_read(near) == 0
     assert {one["status"] for one in unfound(near)} == {"review"}
-    rows = asked(near, "SELECT pair FROM matches WHERE detector = 'neighbours' AND needs_review")
-    pairs = {one["pair"] for one in rows}
-    assert first["pair"] in pairs
-    assert (second["pair"] in pairs) == (second["similarity"] >= first["similarity"])
+    rows = asked(near, "SELECT text_id FROM matches WHERE detector = 'neighbours' AND needs_review")
+    text_ids = {one["text_id"] for one in rows}
+    assert first["pair"] in text_ids
+    assert (second["pair"] in text_ids) == (second["similarity"] >= first["similarity"])
     judged(near, first, is_sd=False)
     near.run(until="report")
-    rows = asked(near, "SELECT pair FROM matches WHERE detector = 'neighbours' AND needs_review")
-    assert first["pair"] not in {one["pair"] for one in rows}
+    rows = asked(near, "SELECT text_id FROM matches WHERE detector = 'neighbours' AND needs_review")
+    assert first["pair"] not in {one["text_id"] for one in rows}

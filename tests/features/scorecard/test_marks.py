@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from decon_core.decisions.calibration import wilson
 from decon_core.errors import InputError
 from decon_core.features.scorecard import marks
-from decon_core.features.scorecard.marks import CALLS, cohens_kappa, mark
+from decon_core.features.scorecard.marks import FINDINGS, cohens_kappa, mark
 from decon_core.features.scorecard.planted_shards import TRUTH
 
 THRESHOLDS = {"a": 0.5, "b": 0.5}
@@ -38,14 +38,14 @@ def truth_of(*rows):
     )
 
 
-def calls_of(*rows):
+def findings_of(*rows):
     """(detector, document, item, score); from 0.5 on it is a leak, at 0.3 without the answer."""
     return pl.DataFrame(
         [
             (detector, "s", row, "quiz", "test", item, score, score >= 0.5, score == 0.3)
             for detector, row, item, score in rows
         ],
-        schema=CALLS,
+        schema=FINDINGS,
         orient="row",
     )
 
@@ -53,7 +53,7 @@ def calls_of(*rows):
 PLANT, OTHER = ("plant", "verbatim", ""), ("plant", "words replaced", "5 %")
 NEGATIVE = ("hard_negative", "passage alone", "")
 TRUTH_ROWS = truth_of(PLANT, PLANT, OTHER, OTHER, NEGATIVE, NEGATIVE)
-CALL_ROWS = calls_of(
+FINDING_ROWS = findings_of(
     ("a", 0, 0, 0.9),
     ("a", 1, 1, 0.8),
     ("a", 2, 2, 0.6),
@@ -69,11 +69,11 @@ CALL_ROWS = calls_of(
 
 @pytest.fixture
 def marked():
-    return mark(TRUTH_ROWS, CALL_ROWS, thresholds=THRESHOLDS, n_background=10)
+    return mark(TRUTH_ROWS, FINDING_ROWS, thresholds=THRESHOLDS, n_background=10)
 
 
 def test_no_answer_is_counted_apart_and_never_where_there_is_a_leak():
-    calls = calls_of(
+    findings = findings_of(
         ("a", 0, 0, 0.9),  # a leak, and no answer elsewhere in the document
         ("a", 0, 0, 0.3),
         ("a", 1, 1, 0.3),
@@ -82,7 +82,7 @@ def test_no_answer_is_counted_apart_and_never_where_there_is_a_leak():
         ("a", 9, 3, 0.3),
         ("a", 9, 4, 0.9),
     )
-    found = mark(TRUTH_ROWS, calls, thresholds=THRESHOLDS, n_background=10)
+    found = mark(TRUTH_ROWS, findings, thresholds=THRESHOLDS, n_background=10)
     a, b = found.totals.iter_rows(named=True)
     names = ("n_no_answer", "n_negatives_no_answer", "n_background_no_answer")
     assert [a[name] for name in names] == [1, 1, 1]
@@ -138,7 +138,7 @@ def test_what_one_rule_finds_alone_and_all_find(marked):
 
 
 def test_a_rule_that_saw_nothing_is_in_every_table(marked):
-    none = mark(TRUTH_ROWS, CALL_ROWS.clear(), thresholds=THRESHOLDS)
+    none = mark(TRUTH_ROWS, FINDING_ROWS.clear(), thresholds=THRESHOLDS)
     assert none.totals["n_found"].to_list() == [0, 0]
     assert none.totals["precision"].to_list() == [None, None]
     assert none.totals["average_precision"].to_list() == [0.0, 0.0]
@@ -151,12 +151,14 @@ def test_tables_have_their_declared_columns(marked):
     for name in ("recall", "negatives", "totals", "curves", "agreement", "found"):
         schema = marks.SCHEMAS[name]
         assert getattr(marked, name).schema == schema
-        empty = mark(TRUTH_ROWS.clear(), CALL_ROWS.clear(), thresholds=THRESHOLDS)
+        empty = mark(TRUTH_ROWS.clear(), FINDING_ROWS.clear(), thresholds=THRESHOLDS)
         assert getattr(empty, name).schema == schema
 
 
 def test_the_order_of_rows_changes_nothing(marked):
-    again = mark(TRUTH_ROWS.reverse(), CALL_ROWS.reverse(), thresholds=THRESHOLDS, n_background=10)
+    again = mark(
+        TRUTH_ROWS.reverse(), FINDING_ROWS.reverse(), thresholds=THRESHOLDS, n_background=10
+    )
     for name in ("recall", "negatives", "totals", "curves", "agreement", "found"):
         assert getattr(again, name).equals(getattr(marked, name))
 
@@ -164,7 +166,7 @@ def test_the_order_of_rows_changes_nothing(marked):
 def test_several_calls_of_one_item_count_once(marked):
     twice = mark(
         TRUTH_ROWS,
-        pl.concat([CALL_ROWS, calls_of(("a", 0, 0, 0.2))]),
+        pl.concat([FINDING_ROWS, findings_of(("a", 0, 0, 0.2))]),
         thresholds=THRESHOLDS,
         n_background=10,
     )
@@ -173,7 +175,7 @@ def test_several_calls_of_one_item_count_once(marked):
 
 def test_a_rule_without_a_threshold_is_refused():
     with pytest.raises(InputError, match="detectors with a threshold: a"):
-        mark(TRUTH_ROWS, CALL_ROWS, thresholds={"a": 0.5})
+        mark(TRUTH_ROWS, FINDING_ROWS, thresholds={"a": 0.5})
 
 
 def test_wilson_agrees_with_published_values():

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 import polars as pl
 import pytest
 
-from decon_core.features.scorecard.marks import CALLS, mark
+from decon_core.features.scorecard.marks import FINDINGS, mark
 from decon_core.features.scorecard.negatives import HARD_NEGATIVES
 from decon_core.features.scorecard.page import markdown
 from decon_core.features.scorecard.picture import svg
@@ -33,13 +33,15 @@ def marked(planned, tmp_path_factory):
         for detector, threshold in THRESHOLDS.items():
             score = rng.random()
             rows.append((detector, *place, score, score >= threshold, False))
-    calls = pl.DataFrame(rows, schema=CALLS, orient="row")
-    return mark(truth, calls, thresholds=THRESHOLDS, n_background=5)
+    findings = pl.DataFrame(rows, schema=FINDINGS, orient="row")
+    return mark(truth, findings, thresholds=THRESHOLDS, n_background=5)
 
 
 @pytest.fixture(scope="module")
 def empty():
-    return mark(pl.DataFrame(schema=TRUTH), pl.DataFrame(schema=CALLS), thresholds={"decon": 0.8})
+    return mark(
+        pl.DataFrame(schema=TRUTH), pl.DataFrame(schema=FINDINGS), thresholds={"decon": 0.8}
+    )
 
 
 def tables_of(page):

@@ -36,9 +36,9 @@ def test_any_hit_is_scored_by_its_length(tables, tmp_path):
     scores = card.marks.curves.filter(detector="ngram_any")["score"]
     assert scores.n_unique() > 10
     assert scores.max() > POLICY.ngram_any_size
-    calls = pl.read_parquet(tmp_path / "card" / "calls.parquet").filter(detector="ngram_any")
-    is_long = calls["score"] >= POLICY.ngram_any_size
-    assert (calls["is_contaminated"] == is_long).all()
+    findings = pl.read_parquet(tmp_path / "card" / "findings.parquet").filter(detector="ngram_any")
+    is_long = findings["score"] >= POLICY.ngram_any_size
+    assert (findings["is_contaminated"] == is_long).all()
 
 
 def test_the_tables_are_those_of_the_marks(tables, tmp_path):

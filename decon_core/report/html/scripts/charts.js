@@ -83,7 +83,7 @@ async function draw(holder, chart) {
 
 function openFromChart(names, values) {
   if (!values) return;
-  location.hash = pairsHash(Object.fromEntries(names.map((name, at) => [name, values[at]])));
+  location.hash = textsHash(Object.fromEntries(names.map((name, at) => [name, values[at]])));
 }
 
 const inSight = new IntersectionObserver(

@@ -30,11 +30,11 @@ function saveCsv(name, heads, lines) {
   tell(`Saved ${counted(lines.length)} ${lines.length === 1 ? "row" : "rows"} as ${name}.csv`);
 }
 
-// Pairs --------------------------------------------------------------------------------------------
+// Matched texts ------------------------------------------------------------------------------------
 
-// Columns of a report: a name, and what gives the value of a pair. Flags are the report's; the verdict is
+// Columns of a report: a name, and what gives the value of a text. Flags are the report's; the verdict is
 // the one shown, which may be newer.
-function pairColumns() {
+function textColumns() {
   const of = (values, change = (value) => value) =>
     Object.fromEntries(Object.entries(values).map(([name, list]) => [name, (number) => change(list[number])]));
   const { is_leak, is_no_answer, needs_review, is_by_score } = columns;
@@ -54,11 +54,11 @@ function pairColumns() {
 let saving = 0;
 
 // Texts are inflated chunk by chunk, in the order of the file; the lines are in the order shown.
-async function savePairs() {
+async function saveTexts() {
   const own = ++saving;
   const shown = [...order];
-  const name = fileName("pairs", filterNow());
-  const values = pairColumns();
+  const name = fileName("texts", filterNow());
+  const values = textColumns();
   const line = (number, texts) =>
     csvLine([...Object.values(values).map((value) => value(number)), ...TEXT_NAMES.map((part) => textOf(texts, part)), texts[AGREEMENT_AT]]);
   const lines = await withTexts(shown, line, () => own === saving);
@@ -69,7 +69,7 @@ async function withTexts(numbers, line, isWanted) {
   await wholeFile;
   const places = new Map(); // by chunk
   numbers.forEach((number, place) => {
-    const chunk = Math.floor(number / columns.pairs_per_chunk);
+    const chunk = Math.floor(number / columns.texts_per_chunk);
     if (!places.has(chunk)) places.set(chunk, []);
     places.get(chunk).push(place);
   });
@@ -80,7 +80,7 @@ async function withTexts(numbers, line, isWanted) {
   for (const [chunk, own] of places) {
     const rows = await dataOf(`texts-${chunk}`);
     if (!isWanted()) return null;
-    for (const place of own) lines[place] = line(numbers[place], rows[numbers[place] % columns.pairs_per_chunk]);
+    for (const place of own) lines[place] = line(numbers[place], rows[numbers[place] % columns.texts_per_chunk]);
     progress.value = ++done / places.size;
   }
   progress.hidden = true;

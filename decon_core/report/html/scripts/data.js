@@ -22,7 +22,7 @@ const wholeFile = new Promise((resolve) => {
   else document.addEventListener("DOMContentLoaded", () => resolve(), { once: true });
 });
 
-// Chunks of texts; the last few stay inflated, because neighbouring pairs are opened in turn.
+// Chunks of texts; the last few stay inflated, because neighbouring ones are opened in turn.
 const recentChunks = new Map();
 const MOST_RECENT = 6;
 

@@ -1,9 +1,9 @@
-// The table of documents: each unfolds to its pairs. Only the visible rows are in the page.
+// The table of documents: each unfolds to its matched texts. Only the visible rows are in the page.
 
-const DOCUMENT_FILTERS = ["q", "call", "benchmark", "source", "least", "sort"];
+const DOCUMENT_FILTERS = ["q", "outcome", "benchmark", "source", "least", "sort"];
 const LINE_PIXELS = 44;
-const DOCUMENT = -1; // a line of the document itself; others are the place of one of its pairs,
-const NOT_LISTED = -2; // or tell how many pairs the page does not have
+const DOCUMENT = -1; // a line of the document itself; others are the place of one of its texts,
+const NOT_LISTED = -2; // or tell how many texts the page does not have
 
 let papers = null; // columns of the documents, once inflated
 let lines = []; // [document, what of it]
@@ -15,7 +15,7 @@ const documentList = longList(element("grid"), element("lines"), LINE_PIXELS, gr
 
 const ofDocument = (name, number) => papers.names[name].values[papers.names[name].at[number]] ?? null;
 const nListed = (number) => papers.starts[number + 1] - papers.starts[number];
-const pairAt = (number, at) => papers.pairs[papers.starts[number] + at];
+const textAt = (number, at) => papers.texts[papers.starts[number] + at];
 const placeName = (source, shard, row) => [source, shard, row].map((part) => part ?? "").join("/");
 const documentPlace = (number) => placeName(ofDocument("source", number), ofDocument("shard_name", number), papers.plain.row[number]);
 const documentLink = (source, shard, row) => address("documents", { document: placeName(source, shard, row) });
@@ -84,7 +84,7 @@ function putDocumentsHash() {
 // Filter and order -----------------------------------------------------------------------------------
 
 const DOCUMENT_ORDERS = {
-  pairs: (a, b) => papers.plain.n_pairs[b] - papers.plain.n_pairs[a],
+  texts: (a, b) => papers.plain.n_texts[b] - papers.plain.n_texts[a],
   score: (a, b) => papers.best_score[b] - papers.best_score[a],
   place: (a, b) =>
     papers.names.source.at[a] - papers.names.source.at[b] ||
@@ -92,7 +92,7 @@ const DOCUMENT_ORDERS = {
     papers.plain.row[a] - papers.plain.row[b],
 };
 
-function documentPasses({ q, call, benchmark, source, least }) {
+function documentPasses({ q, outcome, benchmark, source, least }) {
   const { names, plain: own } = papers;
   const hasBenchmark = benchmark ? names.benchmarks.values.map((some) => some.includes(benchmark)) : null;
   const sourceAt = source ? placeOf(names.source.values, source) : null;
@@ -103,7 +103,7 @@ function documentPasses({ q, call, benchmark, source, least }) {
   return (number) =>
     (hasBenchmark === null || hasBenchmark[names.benchmarks.at[number]]) &&
     (sourceAt === null || names.source.at[number] === sourceAt) &&
-    (!call || ofDocument("call", number) === call) &&
+    (!outcome || ofDocument("outcome", number) === outcome) &&
     (!least || papers.best_score[number] >= Number(least)) &&
     (!q || inShard[names.shard_name.at[number]] || inSource[names.source.at[number]] || has(own.doc_id[number]));
 }
@@ -126,7 +126,7 @@ function drawDocuments() {
     lines.push([number, DOCUMENT]);
     if (!unfolded.has(number)) continue;
     for (let at = 0; at < nListed(number); at++) lines.push([number, at]);
-    if (nListed(number) < papers.plain.n_pairs[number]) lines.push([number, NOT_LISTED]);
+    if (nListed(number) < papers.plain.n_texts[number]) lines.push([number, NOT_LISTED]);
   }
   const find = (wanted) => lines.findIndex(([own, its]) => own === chosenDocument && its === wanted);
   chosenLine = chosenDocument === undefined ? -1 : find(what) >= 0 ? find(what) : find(DOCUMENT);
@@ -142,7 +142,7 @@ function drawDocuments() {
 function gridRow(place) {
   const [number, what] = lines[place];
   const makers = { [DOCUMENT]: documentRow, [NOT_LISTED]: restRow };
-  const node = (makers[what] ?? documentPairRow)(number, what);
+  const node = (makers[what] ?? documentTextRow)(number, what);
   node.id = `line-${place}`;
   node.setAttribute("aria-rowindex", place + 2); // after the row of headings
   node.addEventListener("click", (event) => {
@@ -159,42 +159,42 @@ function gridCell(column, options, ...children) {
 
 function documentRow(number) {
   const isOpen = unfolded.has(number);
-  const { row, doc_id, n_pairs, n_leaked_items } = papers.plain;
+  const { row, doc_id, n_texts, n_leaked_items } = papers.plain;
   const [source, shard] = [plain(ofDocument("source", number)), plain(ofDocument("shard_name", number))];
   const name = plain(doc_id[number]) || `${shard} · row ${row[number]}`;
-  const call = ofDocument("call", number);
+  const outcome = ofDocument("outcome", number);
   return made(
     "div",
     { class: "line", role: "row", "aria-level": 1, "aria-expanded": String(isOpen) },
-    gridCell(1, { class: `score is-${call}`, text: papers.best_score[number]?.toFixed(2) ?? "–" }),
+    gridCell(1, { class: `score is-${outcome}`, text: papers.best_score[number]?.toFixed(2) ?? "–" }),
     gridCell(2, { class: "name", title: name }, made("span", { "aria-hidden": "true", class: "fold", text: isOpen ? "▾" : "▸" }), name),
-    gridCell(3, { class: "call-name", text: CALLS[call] }),
+    gridCell(3, { class: "outcome-name", text: OUTCOMES[outcome] }),
     gridCell(4, { class: "source", text: source }),
     gridCell(5, { class: "shard", text: shard }),
     gridCell(6, { class: "is-number row-number", text: row[number] == null ? "–" : counted(row[number]) }),
     gridCell(7, { class: "benchmarks", text: (ofDocument("benchmarks", number) ?? []).map(plain).join(", ") }),
     gridCell(8, { class: "is-number leaked", text: counted(n_leaked_items[number]) }),
-    gridCell(9, { class: "is-number pairs", text: counted(n_pairs[number]) }),
+    gridCell(9, { class: "is-number matched-texts", text: counted(n_texts[number]) }),
   );
 }
 
-function documentPairRow(number, at) {
-  const pair = pairAt(number, at);
-  const verdict = verdictOf(pair);
-  const link = made("a", { href: pairsHash({ pair: columns.plain.pair[pair] }), tabindex: "-1", text: itemName(pair) });
+function documentTextRow(number, at) {
+  const text = textAt(number, at);
+  const verdict = verdictOf(text);
+  const link = made("a", { href: textsHash({ text: columns.plain.text_id[text] }), tabindex: "-1", text: itemName(text) });
   return made(
     "div",
-    { class: "line is-pair", role: "row", "aria-level": 2 },
-    gridCell(1, { class: `score is-${callOf(pair)}`, text: columns.scores.score[pair].toFixed(2) }),
-    gridCell(2, { class: "name", title: itemName(pair) }, link),
-    gridCell(3, { class: "call-name", text: verdict ? `${CALLS[callOf(pair)]}; verdict: ${plain(verdict)}` : CALLS[callOf(pair)] }),
-    gridCell(4, { class: "question", "aria-colspan": 6, dir: "auto", text: columns.head[pair] || "–" }),
+    { class: "line is-text", role: "row", "aria-level": 2 },
+    gridCell(1, { class: `score is-${outcomeOf(text)}`, text: columns.scores.score[text].toFixed(2) }),
+    gridCell(2, { class: "name", title: itemName(text) }, link),
+    gridCell(3, { class: "outcome-name", text: verdict ? `${OUTCOMES[outcomeOf(text)]}; verdict: ${plain(verdict)}` : OUTCOMES[outcomeOf(text)] }),
+    gridCell(4, { class: "question", "aria-colspan": 6, dir: "auto", text: columns.head[text] || "–" }),
   );
 }
 
 function restRow(number) {
-  const n = papers.plain.n_pairs[number] - nListed(number);
-  const words = `${counted(n)} more ${n === 1 ? "pair is" : "pairs are"} in the report: decon-assets report --query "FROM pair_documents WHERE shard_name = '${plain(ofDocument("shard_name", number)).replaceAll("'", "''")}' AND row = ${papers.plain.row[number]}"`;
+  const n = papers.plain.n_texts[number] - nListed(number);
+  const words = `${counted(n)} more ${n === 1 ? "matched text is" : "matched texts are"} in the report: decon-assets report --query "FROM text_documents WHERE shard_name = '${plain(ofDocument("shard_name", number)).replaceAll("'", "''")}' AND row = ${papers.plain.row[number]}"`;
   return made("div", { class: "line is-rest", role: "row", "aria-level": 2 }, gridCell(1, { class: "rest", "aria-colspan": 9, text: words }));
 }
 
@@ -213,7 +213,7 @@ const stepLine = (by) => chooseLine(chosenLine < 0 ? 0 : chosenLine + by);
 function openLine() {
   if (chosenLine < 0) return void stepLine(1);
   const [number, what] = lines[chosenLine];
-  if (what >= 0) follow(pairsHash({ pair: columns.plain.pair[pairAt(number, what)] }));
+  if (what >= 0) follow(textsHash({ text: columns.plain.text_id[textAt(number, what)] }));
   else if (what === DOCUMENT) fold(number, unfolded.has(number));
 }
 
@@ -224,7 +224,7 @@ function fold(number, isFolded) {
   putDocumentsHash();
 }
 
-// Right unfolds a document or goes to its first pair; left goes to the document or folds it.
+// Right unfolds a document or goes to its first matched text; left goes to the document or folds it.
 function goRight() {
   const [number, what] = lines[chosenLine] ?? [];
   if (what !== DOCUMENT) return;
@@ -253,15 +253,15 @@ function listenToDocuments() {
   element("d-csv").addEventListener("click", saveDocuments);
 }
 
-// A row for each document shown, with the ids of its pairs in the page.
+// A row for each document shown, with the ids of its matched texts in the page.
 function saveDocuments() {
-  const names = ["source", "shard_name", "shard", "call"];
+  const names = ["source", "shard_name", "shard", "outcome"];
   const values = Object.entries(papers.plain);
-  const heads = [...names, ...values.map(([name]) => name), "best_score", "benchmarks", "n_pairs_listed", "pairs"];
+  const heads = [...names, ...values.map(([name]) => name), "best_score", "benchmarks", "n_texts_listed", "text_ids"];
   const line = (number) => {
-    const pairs = Array.from({ length: nListed(number) }, (_, at) => columns.plain.pair[pairAt(number, at)]);
+    const texts = Array.from({ length: nListed(number) }, (_, at) => columns.plain.text_id[textAt(number, at)]);
     const own = [...names.map((name) => ofDocument(name, number)), ...values.map(([, list]) => list[number])];
-    return csvLine([...own, papers.best_score[number], (ofDocument("benchmarks", number) ?? []).join(" "), pairs.length, pairs.join(" ")]);
+    return csvLine([...own, papers.best_score[number], (ofDocument("benchmarks", number) ?? []).join(" "), texts.length, texts.join(" ")]);
   };
   saveCsv(fileName("documents", documentFilter.now()), heads, documentsShown.map(line));
 }

@@ -1,9 +1,9 @@
-// Names, filter, order and search of the pairs.
+// Names, filter, order and search of the matched texts.
 
 let columns = null;
 let searched = null; // by number: whether texts or ids contain the search words
 
-const FILTERS = ["q", "call", "kind", "benchmark", "split", "source", "detector", "verdict", "least", "sort"];
+const FILTERS = ["q", "outcome", "kind", "benchmark", "split", "source", "detector", "verdict", "least", "sort"];
 const ITEM = "instance_index";
 
 const named = (name, number) => columns.names[name]?.values[columns.names[name].at[number]] ?? null;
@@ -11,15 +11,15 @@ const detectorsOf = (number) => (named("detectors", number) ?? "").split(", ");
 const itemName = (number) =>
   [named("benchmark", number), named("split", number), columns.plain.instance_index[number]].map(plain).join(" · ");
 
-// A pair without the answer, or one to review, is neither a leak nor a near miss. Nor is a pair of a detector
+// A text without the answer, or one to review, is neither a leak nor a near miss. Nor is one of a detector
 // whose score is no proof if other words make the item a leak in the document.
-function callOf(number) {
+function outcomeOf(number) {
   if (columns.is_leak[number]) return "leak";
   if (columns.is_no_answer[number]) return "no-answer";
   if (columns.needs_review[number]) return "review";
   return columns.is_by_score[number] && !columns.plain.verdict[number] ? "also" : "near";
 }
-const CALLS = { leak: "leak", "no-answer": "no answer", review: "needs review", also: "found by other words, too", near: "near miss" };
+const OUTCOMES = { leak: "leak", "no-answer": "no answer", review: "needs review", also: "found by other words, too", near: "near miss" };
 
 // Filter -------------------------------------------------------------------------------------------
 
@@ -35,8 +35,8 @@ function fillFilters() {
   fillOptions("verdict", [...Object.values(VERDICTS), "any", "none yet"]);
 }
 
-const pairFilter = filterForm("", FILTERS);
-const filterNow = () => ({ ...pairFilter.now(), [ITEM]: itemFilter });
+const textFilter = filterForm("", FILTERS);
+const filterNow = () => ({ ...textFilter.now(), [ITEM]: itemFilter });
 
 // -1 is the place of null.
 const NOWHERE = -2;
@@ -58,7 +58,7 @@ function passes(filter) {
     (source === null || ofSource.at[number] === source) &&
     (kind === null || ofKind.at[number] === kind) &&
     (hasDetector === null || hasDetector[ofDetectors.at[number]]) &&
-    (!filter.call || callOf(number) === filter.call) &&
+    (!filter.outcome || outcomeOf(number) === filter.outcome) &&
     (least === null || columns.scores.score[number] >= least) &&
     (item === null || columns.plain.instance_index[number] === item) &&
     (!filter.verdict || hasVerdict(number, filter.verdict)) &&
@@ -93,7 +93,7 @@ const COMPARED = {
     columns.plain.instance_index[a] - columns.plain.instance_index[b],
 };
 
-// The open pair stays open if it passes the filter.
+// The open matched text stays open if it passes the filter.
 function applyFilter() {
   const open = order[chosen];
   const filter = filterNow();
@@ -105,7 +105,7 @@ function applyFilter() {
 
 function tellFound(filter) {
   const rest = columns.n < columns.n_all ? `; the report has ${counted(columns.n_all)}, this page the first ${counted(columns.n)}` : "";
-  element("n-found").textContent = `${counted(order.length)} of ${counted(columns.n)} pairs${rest}`;
+  element("n-found").textContent = `${counted(order.length)} of ${counted(columns.n)} texts${rest}`;
   const chip = element("item-chip");
   chip.hidden = !filter[ITEM];
   chip.textContent = `row ${plain(filter[ITEM])} ✕`;
@@ -146,7 +146,7 @@ function idsOf(number) {
     itemName(number),
     named("source", number),
     named("shard_name", number),
-    ...["pair", "fingerprint", "doc_id", "verdict_note"].map((name) => columns.plain[name][number]),
+    ...["text_id", "fingerprint", "doc_id", "verdict_note"].map((name) => columns.plain[name][number]),
     columns.head[number],
   ].join("\n").toLowerCase();
   return idTexts[number];
@@ -156,7 +156,7 @@ async function searchTexts(needle, isWanted) {
   const progress = element("searching");
   const escaped = JSON.stringify(needle).slice(1, -1);
   await wholeFile;
-  const n = Math.ceil(columns.n / columns.pairs_per_chunk);
+  const n = Math.ceil(columns.n / columns.texts_per_chunk);
   progress.hidden = n < 3;
   let shownAt = performance.now();
   for (let chunk = 0; chunk < n; chunk++) {
@@ -175,6 +175,6 @@ async function searchTexts(needle, isWanted) {
 function markHits(chunk, rows, needle) {
   rows.forEach((row, at) => {
     const ids = row[PLACES_AT].flatMap(([, shard, , id]) => [shard, id]);
-    if ([...row.slice(0, 4), ...ids].some((text) => text?.includes(needle))) searched[chunk * columns.pairs_per_chunk + at] = 1;
+    if ([...row.slice(0, 4), ...ids].some((text) => text?.includes(needle))) searched[chunk * columns.texts_per_chunk + at] = 1;
   });
 }

@@ -6,7 +6,7 @@ const SHORTCUTS = [
     isHere: () => true,
     keys: [
       [["o"], "overview", () => goTo("to-overview")],
-      [["p"], "pairs", () => goTo("to-pairs")],
+      [["m"], "matched texts", () => goTo("to-texts")],
       [["d"], "documents", () => goTo("to-documents")],
       [["/"], "search", toSearch],
       [["?"], "this list", openKeys],
@@ -19,20 +19,20 @@ const SHORTCUTS = [
       [["ArrowRight", "ArrowDown"], "next point"],
       [["ArrowLeft", "ArrowUp"], "previous point"],
       [["Home", "End"], "first and last point"],
-      [["Enter"], "the pairs of the point"],
+      [["Enter"], "the matched texts of the point"],
     ],
   },
   {
-    title: "Pairs",
-    isHere: () => viewNow === "pairs",
+    title: "Matched texts",
+    isHere: () => viewNow === "texts",
     keys: [
-      [["j", "ArrowDown"], "next pair", () => step(1)],
-      [["k", "ArrowUp"], "previous pair", () => step(-1)],
-      [["Enter"], "read the pair", openDetail],
+      [["j", "ArrowDown"], "next text", () => step(1)],
+      [["k", "ArrowUp"], "previous text", () => step(-1)],
+      [["Enter"], "read the text", openDetail],
       [["Escape"], "back to the list", closeDetail],
       ...Object.entries(VERDICTS).map(([key, verdict]) => [[key], `verdict: ${verdict}`, () => judgeShown(verdict)]),
       [["n"], "write a note", () => element("note")?.focus()],
-      [["e"], "save the pairs shown as CSV", () => element("csv").click()],
+      [["e"], "save the texts shown as CSV", () => element("csv").click()],
     ],
   },
   {
@@ -45,7 +45,7 @@ const SHORTCUTS = [
       [["End"], "last row", () => chooseLine(lines.length)],
       [["ArrowRight"], "unfold the document", goRight],
       [["ArrowLeft"], "fold it", goLeft],
-      [["Enter"], "unfold or fold; read the pair", openLine],
+      [["Enter"], "unfold or fold; read the text", openLine],
       [["e"], "save the documents shown as CSV", () => element("d-csv").click()],
     ],
   },
@@ -78,7 +78,7 @@ function goTo(link) {
 }
 
 function toSearch() {
-  if (viewNow === "overview") follow(element("to-pairs").hash);
+  if (viewNow === "overview") follow(element("to-texts").hash);
   const field = element(SEARCH_FIELDS[viewNow]);
   field.focus();
   field.select();
@@ -96,7 +96,7 @@ function onKey(event) {
 function actOf({ key, target }) {
   if (key === "Enter" && target.closest("button, a, summary")) return undefined;
   if (key.length === 1 && !hasLetters()) return undefined;
-  // Arrow keys scroll the texts of an open pair.
+  // Arrow keys scroll what is open.
   if (key.startsWith("Arrow") && target.closest("#detail")) return undefined;
   const here = SHORTCUTS.filter(({ isHere }) => isHere()).flatMap(({ keys }) => keys);
   return here.find(([names]) => names.includes(key))?.[2];

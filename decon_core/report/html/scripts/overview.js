@@ -37,7 +37,7 @@ function showOpening({ tone, verdict, ranked, since, left_out, next }) {
   const heads = ["Benchmark", `Leak rate and its 95 % interval, 0 to ${Math.round(100 * most)} %`, "Leaked", ...(since ? [`Since ${since}`] : []), "Most leaks from", "No answer or review"];
   const rows = ranked.map((row) =>
     made("tr", {},
-      made("th", { scope: "row" }, made("a", { href: pairsHash(row.filter), text: row.benchmark })),
+      made("th", { scope: "row" }, made("a", { href: textsHash(row.filter), text: row.benchmark })),
       made("td", {}, rateBar(row, most)),
       made("td", { class: "is-share", text: row.rate === null ? "–" : percent(row.rate) }),
       made("td", { class: "leaked", text: row.leaked }),
@@ -63,7 +63,7 @@ function rateBar({ rate, low, high }, most) {
 }
 
 function nextStep({ text, filter, command }) {
-  const parts = filter ? [made("a", { href: pairsHash(filter), text })] : [made("span", { text })];
+  const parts = filter ? [made("a", { href: textsHash(filter), text })] : [made("span", { text })];
   return [...parts, ": ", made("code", { text: command })];
 }
 
@@ -184,7 +184,7 @@ function tableOf({ name, title, columns, rows, opens, is_folded }, key, of) {
 function cell(value, { kind }, filter) {
   const text = cellText(value, kind);
   const node = made("td", { class: `is-${kind}` });
-  if (filter) node.append(made("a", { href: pairsHash(filter), text }));
+  if (filter) node.append(made("a", { href: textsHash(filter), text }));
   else node.textContent = text;
   return node;
 }

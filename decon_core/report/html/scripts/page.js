@@ -58,20 +58,20 @@ function listen() {
   }
   element("filters").addEventListener("submit", (event) => event.preventDefault());
   element("clear").addEventListener("click", () => {
-    follow("#pairs");
+    follow("#texts");
   });
   element("item-chip").addEventListener("click", () => {
     itemFilter = "";
     onFilter();
   });
-  pairList.listen(() => pairList.mark(chosen));
+  textList.listen(() => textList.mark(chosen));
   element("theme").addEventListener("click", switchTheme);
   element("help").addEventListener("click", openKeys);
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault(); // the address names what is shown
     element(LISTS[viewNow] ?? "main").focus();
   });
-  element("csv").addEventListener("click", () => savePairs().catch(tellTrouble));
+  element("csv").addEventListener("click", () => saveTexts().catch(tellTrouble));
   element("export").addEventListener("click", openSaving);
   element("save").addEventListener("click", saveVerdicts);
   element("forget").addEventListener("click", forgetVerdicts);
@@ -87,7 +87,7 @@ async function start() {
   putTheme(kept("decon-theme"));
   const [run, overview, own] = await Promise.all(["run", "overview", "columns"].map(dataOf));
   columns = own;
-  element("n-pairs").textContent = counted(columns.n);
+  element("n-texts").textContent = counted(columns.n);
   element("n-documents").textContent = counted(columns.n_listed_documents);
   showOverview(overview, run);
   recallVerdicts();

@@ -1,9 +1,9 @@
 // The address names what is shown: a view, its filter, and what is open in it.
 
 // Of each view with a list: the list, its search field, and what shows a link's parameters.
-const LISTS = { pairs: "list", documents: "grid" };
-const SEARCH_FIELDS = { pairs: "q", documents: "d-q" };
-const SHOWN = { pairs: showPairs, documents: (params) => showDocuments(params).catch(tellTrouble) };
+const LISTS = { texts: "list", documents: "grid" };
+const SEARCH_FIELDS = { texts: "q", documents: "d-q" };
+const SHOWN = { texts: showTexts, documents: (params) => showDocuments(params).catch(tellTrouble) };
 
 let viewNow = "overview";
 
@@ -12,7 +12,7 @@ function address(view, values) {
   const wanted = Object.entries(values).filter(([, value]) => value !== "" && value != null);
   return wanted.length ? `#${view}?${new URLSearchParams(wanted)}` : `#${view}`;
 }
-const pairsHash = (filter) => address("pairs", filter);
+const textsHash = (filter) => address("texts", filter);
 
 // Put the address of what is shown, without a new entry in the history.
 function putAddress(hash) {

@@ -52,7 +52,7 @@ function pointList(points, holder, chart, id) {
     class: "point-list unseen",
     role: "listbox",
     tabindex: "0",
-    "aria-label": opens ? `${name}: arrows choose one, Enter shows its pairs` : `${name}: arrows choose one`,
+    "aria-label": opens ? `${name}: arrows choose one, Enter shows its texts` : `${name}: arrows choose one`,
   });
   let current = 0;
   const put = () => {

@@ -1,4 +1,4 @@
-// Verdicts on pairs: stored in this browser until they are saved to a file.
+// Verdicts on matched texts: stored in this browser until they are saved to a file.
 
 const VERDICTS = { l: "leak", t: "template", c: "common source", u: "unsure" };
 const MEANINGS = {
@@ -9,8 +9,8 @@ const MEANINGS = {
 };
 const TAKEN_BACK = "none";
 
-// Shared by all reports: the id of a pair does not depend on the report, so a verdict stays valid in
-// later reports. A page counts and saves only verdicts on its own pairs.
+// Shared by all reports: the id of a text does not depend on the report, so a verdict stays valid in
+// later reports. A page counts and saves only verdicts on its own texts.
 const verdictKey = "decon-verdicts";
 let said = {};
 
@@ -49,7 +49,7 @@ const countVerdicts = () => {
   element("n-verdicts").textContent = counted(exportable().length);
 };
 
-const ownVerdict = (number) => said[columns.plain.pair[number]];
+const ownVerdict = (number) => said[columns.plain.text_id[number]];
 
 // The verdict shown: the one given in this browser, else the one in the report.
 function verdictOf(number) {
@@ -63,9 +63,9 @@ function noteOf(number) {
 }
 
 function say(number, change) {
-  const pair = columns.plain.pair[number];
-  const before = said[pair] ?? {};
-  said[pair] = { ...before, ...change, at: new Date().toISOString() };
+  const text = columns.plain.text_id[number];
+  const before = said[text] ?? {};
+  said[text] = { ...before, ...change, at: new Date().toISOString() };
   keepVerdicts();
 }
 
@@ -74,20 +74,20 @@ function judge(number, verdict) {
   if (verdictOf(number) !== verdict) say(number, { verdict });
   else if (columns.plain.verdict[number]) say(number, { verdict: TAKEN_BACK });
   else {
-    const pair = columns.plain.pair[number];
-    const { note, at } = said[pair];
-    if (note) said[pair] = { note, at }; // keep a typed note for the next verdict
-    else delete said[pair];
+    const text = columns.plain.text_id[number];
+    const { note, at } = said[text];
+    if (note) said[text] = { note, at }; // keep a typed note for the next verdict
+    else delete said[text];
     keepVerdicts();
   }
 }
 
 // A note without a verdict cannot be imported.
 function exportable() {
-  const place = pairPlaces();
+  const place = textPlaces();
   return Object.entries(said)
-    .filter(([pair]) => place.has(pair))
-    .map(([pair, { verdict, note, at }]) => [place.get(pair), verdict ?? columns.plain.verdict[place.get(pair)], note, at])
+    .filter(([text]) => place.has(text))
+    .map(([text, { verdict, note, at }]) => [place.get(text), verdict ?? columns.plain.verdict[place.get(text)], note, at])
     .filter(([number, verdict, note]) => verdict && !isKnown(number, verdict, note))
     .sort(([a], [b]) => a - b);
 }
@@ -99,14 +99,14 @@ function isKnown(number, verdict, note) {
 }
 
 let places = null;
-function pairPlaces() {
-  places ??= new Map(columns.plain.pair.map((pair, number) => [pair, number]));
+function textPlaces() {
+  places ??= new Map(columns.plain.text_id.map((text, number) => [text, number]));
   return places;
 }
 
 function verdictLine([number, verdict, note, at], by) {
   const line = {
-    pair: columns.plain.pair[number],
+    pair: columns.plain.text_id[number],
     fingerprint: columns.plain.fingerprint[number],
     verdict,
     note: note ?? columns.plain.verdict_note[number] ?? "",
@@ -125,8 +125,8 @@ function verdictLine([number, verdict, note, at], by) {
 function openSaving() {
   const lines = exportable();
   element("saving-told").textContent = lines.length
-    ? `${counted(lines.length)} ${lines.length === 1 ? "pair has" : "pairs have"} a verdict of yours.`
-    : "No verdicts yet: open a pair and choose one.";
+    ? `${counted(lines.length)} ${lines.length === 1 ? "text has" : "texts have"} a verdict of yours.`
+    : "No verdicts yet: open a text and choose one.";
   element("save").disabled = element("forget").disabled = !lines.length;
   element("saving").showModal();
 }
@@ -139,8 +139,8 @@ function saveVerdicts() {
 }
 
 function forgetVerdicts() {
-  if (!confirm("Delete your verdicts on the pairs of this report from this browser?")) return;
-  for (const pair of pairPlaces().keys()) delete said[pair];
+  if (!confirm("Delete your verdicts on the texts of this report from this browser?")) return;
+  for (const text of textPlaces().keys()) delete said[text];
   keepVerdicts();
   element("saving").close();
   refresh();

@@ -1,8 +1,8 @@
-// The open pair: facts, verdict, documents and both texts.
+// The open matched text: facts, verdict, documents and both texts.
 
 let showing = -1;
 
-// Everything but the texts is drawn at once, so that no key acts on the previous pair; the texts
+// Everything but the texts is drawn at once, so that no key acts on the previous one; the texts
 // follow when they are inflated.
 async function showDetail(number) {
   showing = number;
@@ -10,13 +10,13 @@ async function showDetail(number) {
   const texts = made("div", { class: "texts" });
   detail.replaceChildren(detailHead(number), verdictBar(number), facts(number), texts);
   detail.scrollTop = 0;
-  detail.dataset.pair = columns.plain.pair[number];
-  const chunk = await chunkOf(Math.floor(number / columns.pairs_per_chunk));
-  const own = chunk[number % columns.pairs_per_chunk];
+  detail.dataset.text = columns.plain.text_id[number];
+  const chunk = await chunkOf(Math.floor(number / columns.texts_per_chunk));
+  const own = chunk[number % columns.texts_per_chunk];
   texts.append(...placesOf(number, own), legend(own), sides(number, own));
 }
 
-// The documents that contain the pair; if there are too many, the first ones and a query for all.
+// The documents that contain the text; if there are too many, the first ones and a query for all.
 function placesOf(number, texts) {
   const n = columns.plain.n_documents[number];
   if (!(n > 1)) return [];
@@ -31,7 +31,7 @@ function placesOf(number, texts) {
   );
   const node = made("details", { class: "places", open: n <= OPEN_PLACES }, made("summary", { text: `In ${counted(n)} documents` }), made("ol", {}, ...items));
   if (own.length < n) {
-    const query = `FROM pair_documents WHERE pair = '${plain(columns.plain.pair[number])}'`;
+    const query = `FROM text_documents WHERE text_id = '${plain(columns.plain.text_id[number])}'`;
     node.append(made("p", {}, `This page lists ${counted(own.length)} of them; ${counted(n - own.length)} more are in the report: `, made("code", { text: `decon-assets report --query "${query}"` })));
   }
   return [node];
@@ -39,9 +39,9 @@ function placesOf(number, texts) {
 
 function showNothing() {
   showing = -1;
-  const words = order.length ? "Choose a pair: click it, or press j and k." : "No pair to show.";
+  const words = order.length ? "Choose a text: click it, or press j and k." : "No text to show.";
   element("detail").replaceChildren(made("p", { class: "empty", text: words }));
-  delete element("detail").dataset.pair;
+  delete element("detail").dataset.text;
 }
 
 function detailHead(number) {
@@ -57,8 +57,8 @@ function detailHead(number) {
     { class: "detail-head" },
     back,
     made("h2", { text: itemName(number) }),
-    button("↑", "Previous pair (k)", () => step(-1)),
-    button("↓", "Next pair (j)", () => step(1)),
+    button("↑", "Previous text (k)", () => step(-1)),
+    button("↓", "Next text (j)", () => step(1)),
   );
 }
 
@@ -103,17 +103,17 @@ function facts(number) {
     if (values.some((value) => value !== null && value !== "")) list.append(made("div", {}, made("dt", { text: name }), made("dd", {}, ...values)));
   };
   const { plain: own, scores } = columns;
-  const call = callOf(number);
-  const isAsScored = ["review", "also"].includes(call) || columns.is_leak[number] === columns.is_by_score[number];
-  put("score", `${scores.score[number].toFixed(3)} · ${CALLS[call]}${isAsScored ? "" : ", by a verdict"}`);
+  const outcome = outcomeOf(number);
+  const isAsScored = ["review", "also"].includes(outcome) || columns.is_leak[number] === columns.is_by_score[number];
+  put("score", `${scores.score[number].toFixed(3)} · ${OUTCOMES[outcome]}${isAsScored ? "" : ", by a verdict"}`);
   put("kind", plain(named("kind", number)));
   put("detector", detectorsOf(number).map((detector) => detectorName(detector, named("benchmark", number))).join(", "));
   for (const part of PARTS) {
     const share = scores[`${part}_overlap`][number];
     if (share !== null) put(`${part} found`, meter(share, part), ` ${percent(share)}`);
   }
-  if (call === "no-answer") put("no answer", "the question was found without its answer: neither a leak nor clean");
-  if (call === "review") put("review", "similar text, unconfirmed: it counts as a leak only by a verdict");
+  if (outcome === "no-answer") put("no answer", "the question was found without its answer: neither a leak nor clean");
+  if (outcome === "review") put("review", "similar text, unconfirmed: it counts as a leak only by a verdict");
   put("probability", plain(named("probability", number)));
   // Folded: a reviewer should decide before looking.
   if (own.judgement[number]) put("judged", made("details", {}, made("summary", { text: "by a model or a file" }), made("span", { text: plain(own.judgement[number]) })));
@@ -124,8 +124,8 @@ function facts(number) {
   put("id", plain(own.doc_id[number]));
   put("part", plain(named("text_part", number)));
   put("subset", plain(named("config", number)));
-  put("pair", made("a", { href: pairsHash({ pair: own.pair[number] }) }, made("code", { text: plain(own.pair[number]) })));
-  if (own.row[number] !== null) put("document", made("a", { href: documentLink(named("source", number), named("shard_name", number), own.row[number]), text: "all pairs of this document" }));
+  put("text id", made("a", { href: textsHash({ text: own.text_id[number] }) }, made("code", { text: plain(own.text_id[number]) })));
+  if (own.row[number] !== null) put("document", made("a", { href: documentLink(named("source", number), named("shard_name", number), own.row[number]), text: "all matched texts of this document" }));
   return list;
 }
 

@@ -1,4 +1,4 @@
-"""Pairs with both texts: what is read, what an earlier report lends, what is kept out."""
+"""Matched texts with both texts: what is read, what an earlier report lends, what is kept out."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from decon_core.corpus.shards import values_of
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdict, Verdicts
 from decon_core.errors import ConfigError
 from decon_core.mixtures.builder import Builder
-from decon_core.report import pairs as pairs_module
+from decon_core.report import matched_texts as module
 from decon_core.report.build import is_current
 from decon_core.scan.scanner import scan_packs
 from tests.core.places import build_mixture, report_of
@@ -56,7 +56,7 @@ def ask(report, query):
         return connection.execute(query).fetchall()
 
 
-def test_of_a_limit_every_benchmark_has_a_share_and_the_doubtful_pairs_stay(bench, make_words):
+def test_of_a_limit_every_benchmark_has_a_share_and_the_doubtful_texts_stay(bench, make_words):
     """Of ten copies of one benchmark and one of another, with ever fewer words of the questions."""
     words = {name: [make_words((name, n), 30) for n in range(10)] for name in ("quiz", "poll")}
     versions = bench.prepare(
@@ -65,21 +65,24 @@ def test_of_a_limit_every_benchmark_has_a_share_and_the_doubtful_pairs_stay(benc
     copies = [" ".join(asked.split()[: 30 - n]) for n, asked in enumerate(words["quiz"])]
     pack = bench.pack({"a.jsonl": [*copies, words["poll"][0]]})
     scan_packs(bench.store, [pack], versions, bench.policy)
-    report_of(bench.store, [pack], versions, bench.policy, showing=Report(most_pairs=3))
-    kept = ask(bench.store.report, "FROM pairs SELECT benchmark, score WHERE text IS NOT NULL")
+    report_of(bench.store, [pack], versions, bench.policy, showing=Report(most_texts=3))
+    kept = ask(
+        bench.store.report, "FROM matched_texts SELECT benchmark, score WHERE text IS NOT NULL"
+    )
     ((lowest, highest),) = ask(
         bench.store.report,
-        "SELECT min(score), max(score) FROM pairs WHERE is_contaminated AND benchmark = 'quiz'",
+        "FROM matched_texts SELECT min(score), max(score) "
+        "WHERE is_contaminated AND benchmark = 'quiz'",
     )
     assert {name for name, _ in kept} == {"poll", "quiz"}
     assert {score for name, score in kept if name == "quiz"} <= {lowest, highest}
 
 
-def test_the_same_words_in_several_documents_are_one_pair(scanned):
+def test_the_same_words_in_several_documents_are_one_text(scanned):
     found = ask(
         report(scanned),
         "SELECT instance_index, n_documents, n_matches, shard_name, row, is_contaminated "
-        "FROM pairs ORDER BY instance_index",
+        "FROM matched_texts ORDER BY instance_index",
     )
     assert found == [(0, 3, 3, "a.jsonl", 0, True), (1, 2, 2, "b.jsonl", 0, True)]
 
@@ -89,7 +92,7 @@ def test_both_texts_are_shown_with_what_they_share(scanned):
     row = ask(
         report(scanned, Report(context=60)),
         "SELECT question, answer, text, text_marks, question_marks, answer_marks, text_start "
-        "FROM pairs WHERE instance_index = 0",
+        "FROM matched_texts WHERE instance_index = 0",
     )[0]
     question, answer, text, text_marks, question_marks, answer_marks, start = row
     assert (question, answer) == (first, "nine eggs")
@@ -107,11 +110,11 @@ def test_a_later_report_reads_only_what_it_does_not_know(scanned, monkeypatch):
         read.append((shard.name, sorted(rows)))
         return values_of(shard, source, rows)
 
-    monkeypatch.setattr(pairs_module, "values_of", reading)
-    before = ask(report(scanned), "FROM pairs")
+    monkeypatch.setattr(module, "values_of", reading)
+    before = ask(report(scanned), "FROM matched_texts")
     assert read == [("a.jsonl", [0]), ("b.jsonl", [0])]
     read.clear()
-    assert ask(report(scanned), "FROM pairs") == before
+    assert ask(report(scanned), "FROM matched_texts") == before
     assert read == []
     report(scanned, Report(context=20))
     assert read == [("a.jsonl", [0]), ("b.jsonl", [0])]
@@ -119,18 +122,22 @@ def test_a_later_report_reads_only_what_it_does_not_know(scanned, monkeypatch):
 
 def test_a_shard_that_is_gone_takes_its_texts_with_it_and_says_so(scanned):
     Path(scanned[2].shards[0].path).unlink()
-    found = ask(report(scanned), "SELECT shard_name, text, why_no_text FROM pairs ORDER BY 1")
+    found = ask(
+        report(scanned), "SELECT shard_name, text, why_no_text FROM matched_texts ORDER BY 1"
+    )
     assert found[0][1] is None
     assert "a.jsonl can no longer be read as it was scanned" in found[0][2]
     assert found[1][1:] == (found[1][1], None)
     assert found[1][1]
 
 
-def test_more_pairs_than_are_wanted_have_no_texts_and_say_so(scanned):
-    found = ask(report(scanned, Report(most_pairs=1)), "SELECT text, why_no_text FROM pairs")
+def test_more_texts_than_are_wanted_have_no_texts_and_say_so(scanned):
+    found = ask(
+        report(scanned, Report(most_texts=1)), "SELECT text, why_no_text FROM matched_texts"
+    )
     assert len(found) == 2
     assert found[0][0] is not None
-    assert found[1] == (None, "the pair is beyond `report.most_pairs`")
+    assert found[1] == (None, "it is beyond `report.most_texts`")
 
 
 def test_of_many_items_at_one_place_the_best_have_texts_and_the_others_say_so(bench, make_words):
@@ -141,7 +148,9 @@ def test_of_many_items_at_one_place_the_best_have_texts_and_the_others_say_so(be
     pack = bench.pack({"a.jsonl": [f"{make_words('around', 30)} {template} {SECRET}"]})
     scan_packs(bench.store, [pack], versions, bench.policy)
     shown = report((bench, versions, pack, None))
-    found = ask(shown, "SELECT text IS NOT NULL, why_no_text, count(*) FROM pairs GROUP BY ALL")
+    found = ask(
+        shown, "SELECT text IS NOT NULL, why_no_text, count(*) FROM matched_texts GROUP BY ALL"
+    )
     why = "the text is shown with the 8 best items that are found at this place"
     assert sorted(found, key=str) == [(False, why, 3), (True, None, 8)]
 
@@ -149,11 +158,11 @@ def test_of_many_items_at_one_place_the_best_have_texts_and_the_others_say_so(be
 def test_a_private_corpus_stays_private(scanned):
     """No column of any table holds a word that only the corpus has; nor does the file."""
     shown = report(scanned)
-    assert SECRET in str(ask(shown, "SELECT text FROM pairs"))
+    assert SECRET in str(ask(shown, "SELECT text FROM matched_texts"))
     for table, hidden in rows_of(report(scanned, Report(snippets="off"))):
         assert SECRET not in hidden, table
     assert SECRET.encode() not in shown.read_bytes()
-    why = ask(shown, "SELECT DISTINCT text, why_no_text FROM pairs")
+    why = ask(shown, "SELECT DISTINCT text, why_no_text FROM matched_texts")
     assert why == [(None, "snippets are off")]
     assert ask(shown, "SELECT snippets FROM runs") == [(False,)]
 
@@ -188,18 +197,22 @@ def rows_of(report):
 
 
 def test_what_people_said_stands_in_the_report(scanned):
-    [(pair, fingerprint)] = ask(
-        report(scanned), "SELECT pair, fingerprint FROM pairs WHERE instance_index = 0"
+    [(text_id, fingerprint)] = ask(
+        report(scanned), "SELECT text_id, fingerprint FROM matched_texts WHERE instance_index = 0"
     )
-    said = Verdict(pair=pair, fingerprint=fingerprint, verdict="template", note="a form", by="ann")
+    said = Verdict(
+        pair=text_id, fingerprint=fingerprint, verdict="template", note="a form", by="ann"
+    )
     gone = Verdict(pair="0" * 16, fingerprint="1" * 16, verdict="leak")
     made = report(scanned, verdicts=Verdicts({one.pair: one for one in (said, gone)}))
-    assert ask(made, "SELECT pair, verdict, note, said_by, is_found FROM verdicts ORDER BY 1") == [
+    assert ask(
+        made, "SELECT text_id, verdict, note, said_by, is_found FROM verdicts ORDER BY 1"
+    ) == [
         (gone.pair, "leak", "", "", False),
-        (pair, "template", "a form", "ann", True),
+        (text_id, "template", "a form", "ann", True),
     ]
     called = "SELECT verdict, is_by_score, is_contaminated FROM {} WHERE instance_index = 0"
-    assert ask(made, called.format("pairs")) == [("template", True, False)]
+    assert ask(made, called.format("matched_texts")) == [("template", True, False)]
     assert {*ask(made, called.format("findings"))} == {("template", True, False)}
     assert ask(made, "SELECT status FROM item_status WHERE instance_index = 0") == [("clean",)]
     assert ask(made, "SELECT n_leaked_items FROM documents ORDER BY shard_name, row") == [
@@ -217,10 +230,10 @@ def test_what_makes_a_leak_speaks_for_it_and_still_does_when_it_was_cleared(
     """Another detector scores higher but below its threshold; that match has a verdict, too."""
     item = {"benchmark": "b", "split": "test", "source": "web", "shard_name": "s", "row": 1}
     by_score = {
-        "pair": "a", "score": 0.86, "is_by_score": True,
+        "text_id": "a", "score": 0.86, "is_by_score": True,
         "is_contaminated": not cleared, "verdict": "template" if cleared else None,
     }  # fmt: skip
-    other = {"pair": "z", "score": 0.9, "verdict": None if cleared else "template"}
+    other = {"text_id": "z", "score": 0.9, "verdict": None if cleared else "template"}
     made = write_report(
         tmp_path / "r.duckdb",
         matches=[
@@ -228,7 +241,7 @@ def test_what_makes_a_leak_speaks_for_it_and_still_does_when_it_was_cleared(
             {**item, "detector": "longest_match", **other},
         ],
     )
-    assert ask(made, "SELECT pair, verdict, score, is_contaminated FROM findings") == [expected]
+    assert ask(made, "SELECT text_id, verdict, score, is_contaminated FROM findings") == [expected]
 
 
 def test_the_sweep_counts_items_at_every_threshold(scanned):
@@ -280,12 +293,12 @@ def test_settings_of_the_report_are_checked(tmp_path):
     needed = (
         '[evals]\nrecipes = ["e"]\n[[corpus.source]]\nname = "web"\npath = "*"\ntext = "text"\n'
     )
-    wrong = '[report]\nsnippets = "maybe"\ncontext = -1\nmost_pairs = true\nfont = "serif"\n'
+    wrong = '[report]\nsnippets = "maybe"\ncontext = -1\nmost_texts = true\nfont = "serif"\n'
     (tmp_path / "decon.toml").write_text(needed + wrong)
     with pytest.raises(ConfigError) as caught:
         load_config(tmp_path / "decon.toml")
     told = " ".join(map(str, caught.value.problems))
-    assert all(name in told for name in ("snippets", "context", "most_pairs", "font"))
+    assert all(name in told for name in ("snippets", "context", "most_texts", "font"))
 
 
 def test_another_way_of_showing_asks_for_another_report(scanned):

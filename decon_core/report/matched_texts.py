@@ -1,7 +1,7 @@
-"""Build the table `pairs`: a record and the words of it that were found, with both texts.
+"""Build the table `matched_texts`: a record and the words of it that were found, with both texts.
 
-Documents that contain the same words of a record form one pair, so they are reviewed once. The text
-shown is that of the first document, read from its shard or reused from the previous report.
+Documents that contain the same words of a record have one matched text, so they are reviewed once.
+What is shown is the first document, read from its shard or reused from the previous report.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from decon_core.text.characters import Form
 _VERSION = 1
 
 _OFF = "snippets are off"
-_NOT_FIRST = "the pair is beyond `report.most_pairs`"
+_NOT_FIRST = "it is beyond `report.most_texts`"
 # Hundreds of items that share a template are found at one place of a document.
 _MOST_AT_A_PLACE = 8
 _NOT_BEST = f"the text is shown with the {_MOST_AT_A_PLACE} best items that are found at this place"
@@ -56,13 +56,13 @@ _CHOSEN = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
 _EARLIER = """
     SELECT evidence, text, text_start, text_marks, question_marks, answer_marks, passage_marks,
            agreement
-    FROM pairs WHERE text IS NOT NULL
+    FROM matched_texts WHERE text IS NOT NULL
 """
 
 Row = dict[str, Any]
 
 
-def gather_pairs(
+def gather_matched_texts(
     reader: MatchReader,
     packs: Sequence[Pack],
     matches: Sequence[Path],
@@ -71,13 +71,13 @@ def gather_pairs(
     earlier: Path,
     engine: Engine = LOCAL,
 ) -> pa.Table:
-    """Return all pairs of these matches, the first `showing.most_pairs` of them with texts.
+    """Return all matched texts of these matches, the first `showing.most_texts` of them with texts.
 
     Of the items of a benchmark that are found at the same place, only the best ones have texts.
 
     `earlier`: the previous report; its texts are reused where their inputs are unchanged.
     """
-    schema = TABLES["pairs"].schema
+    schema = TABLES["matched_texts"].schema
     if not matches:
         return schema.empty_table()
     with duckdb.connect() as connection:
@@ -85,27 +85,27 @@ def gather_pairs(
         chosen: pa.Table = connection.sql(_CHOSEN, params=values).to_arrow_table()
     is_best = pc.less_equal(chosen["rank_at_place"], _MOST_AT_A_PLACE)
     best, others = chosen.filter(is_best), chosen.filter(pc.invert(is_best))
-    is_first = pc.less_equal(best["priority"], showing.most_pairs)
+    is_first = pc.less_equal(best["priority"], showing.most_texts)
     rows = _with_records(reader, best.filter(is_first))
     _add_texts(reader, packs, rows, showing, earlier, engine)
     tables = [pa.Table.from_pylist(rows, schema=schema)]
     for rest, why in ((best.filter(pc.invert(is_first)), _NOT_FIRST), (others, _NOT_BEST)):
         reason = pa.repeat(pa.scalar(why), rest.num_rows)
-        tables.append(filled("pairs", rest.append_column("why_no_text", reason)))
+        tables.append(filled("matched_texts", rest.append_column("why_no_text", reason)))
     return pa.concat_tables(tables)
 
 
 def _with_records(reader: MatchReader, chosen: pa.Table) -> list[Row]:
-    """Return the pairs with the texts of their records."""
+    """Return the matched texts with those of their records."""
     rows: list[Row] = chosen.to_pylist()
     by_benchmark: dict[str, list[Row]] = {}
     for row in rows:
         by_benchmark.setdefault(row["benchmark"], []).append(row)
     for version in reader.versions:
-        pairs = by_benchmark.get(version.benchmark, [])
+        of_version = by_benchmark.get(version.benchmark, [])
         records = load_records(reader.store, version, columns=list(PARTS))
-        texts = records.take(pa.array([row["record"] for row in pairs], pa.int64())).to_pylist()
-        for row, text in zip(pairs, texts, strict=True):
+        numbers = pa.array([row["record"] for row in of_version], pa.int64())
+        for row, text in zip(of_version, records.take(numbers).to_pylist(), strict=True):
             for part, whole in text.items():
                 is_long = whole and len(whole) > MOST_OF_PART
                 row[part] = f"{whole[:MOST_OF_PART]} […]" if is_long else whole
@@ -114,7 +114,7 @@ def _with_records(reader: MatchReader, chosen: pa.Table) -> list[Row]:
 
 @dataclass(frozen=True)
 class _Job:
-    """Pairs whose text is read from one shard."""
+    """Matched texts whose text is read from one shard."""
 
     shard: Shard
     source: Source
@@ -137,33 +137,33 @@ def _add_texts(
         return
     earlier_texts = _read_earlier(earlier)
     nominated = _nominated_texts(reader, rows)
-    by_pair: dict[str, Row] = {}  # those without a text
+    by_text: dict[str, Row] = {}  # those without a text
     for row in rows:
         row["evidence"] = _evidence(row, showing, reader.policy.form)
         if row["evidence"] in earlier_texts:
             row.update(earlier_texts[row["evidence"]])
-        elif (text := nominated.get(row["pair"])) is not None:
+        elif (text := nominated.get(row["text_id"])) is not None:
             whole, form = {"question": (0, len(text))}, reader.policy.form
             excerpt = make_excerpt(text, whole, row, context=0, form=form)
             row.update(_columns_of(replace(excerpt, start=row["question_char_start"])))
         else:
-            by_pair[row["pair"]] = row
-    jobs = [*_jobs(packs, [*by_pair.values()], showing, reader.policy.form)]
+            by_text[row["text_id"]] = row
+    jobs = [*_jobs(packs, [*by_text.values()], showing, reader.policy.form)]
     sizes = [job.shard.n_bytes for job in jobs]
     workers = useful_workers(wanted_workers(), sizes, engine=engine)
     name_of = attrgetter("shard.path")
     for _, future in run_jobs(_read_texts, jobs, workers=workers, engine=engine, name_of=name_of):
-        for pair, texts in future.result().items():
-            by_pair[pair] |= texts
+        for text_id, texts in future.result().items():
+            by_text[text_id] |= texts
 
 
 def _nominated_texts(reader: MatchReader, rows: Sequence[Row]) -> dict[str, str]:
-    """Return the texts of pairs that were found beside the scan: their shards are not read."""
+    """Return the texts that were found beside the scan: their shards are not read."""
     texts: dict[str, str] = {}
     for nomination in reader.nominations:
-        pairs = [row["pair"] for row in rows if row["detectors"] == nomination.detector]
-        for version in reader.versions if pairs else ():
-            texts |= nomination.texts(pairs, version.fingerprint)
+        text_ids = [row["text_id"] for row in rows if row["detectors"] == nomination.detector]
+        for version in reader.versions if text_ids else ():
+            texts |= nomination.texts(text_ids, version.fingerprint)
     return texts
 
 
@@ -201,16 +201,16 @@ def _jobs(
 
 
 def _read_texts(job: _Job) -> dict[str, Row]:
-    """Return texts and marks by pair, or why there are none."""
+    """Return texts and marks by matched text, or why there are none."""
     by_row = {number: [*rows] for number, rows in groupby(job.rows, itemgetter("row"))}
-    texts: dict[str, Row] = {row["pair"]: {"why_no_text": _GONE} for row in job.rows}
+    texts: dict[str, Row] = {row["text_id"]: {"why_no_text": _GONE} for row in job.rows}
     try:
         for number, value in values_of(job.shard, job.source, by_row):
             document = document_of(value, number, job.source)
-            texts |= {row["pair"]: _texts(document, row, job) for row in by_row[number]}
+            texts |= {row["text_id"]: _texts(document, row, job) for row in by_row[number]}
     except (DeconError, OSError) as error:
         why = f"{job.shard.name} can no longer be read as it was scanned ({error})"
-        return {row["pair"]: {"why_no_text": why} for row in job.rows}
+        return {row["text_id"]: {"why_no_text": why} for row in job.rows}
     return texts
 
 

@@ -1,7 +1,7 @@
-"""Pack pairs and documents for the page: columns for the lists, and texts in chunks.
+"""Pack matched texts and documents for the page: columns for the lists, and texts in chunks.
 
-50,000 pairs have 100 MB of text. So the list contains only the beginning of each question, and the
-browser inflates the texts of a few hundred pairs when one of them is opened. It inflates the
+With their context, 50,000 of them have 100 MB. So the list contains only the beginning of each
+question, and the browser inflates a few hundred when one of them is opened. It inflates the
 documents when their table is opened.
 """
 
@@ -13,10 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from decon_core.report.html.gather import MOST_PAIRS_OF_DOCUMENT, MOST_PAIRS_OF_DOCUMENTS, Facts
+from decon_core.report.html.gather import MOST_TEXTS_OF_DOCUMENT, MOST_TEXTS_OF_DOCUMENTS, Facts
 from decon_core.report.html.labels import beginning
 
-PAIRS_PER_CHUNK = 256
+TEXTS_PER_CHUNK = 256
 _HEAD_CHARACTERS = 140
 _DECIMALS = 4
 
@@ -34,7 +34,7 @@ _NAMES = (
     "probability",
 )
 _PLAIN = (
-    "pair",
+    "text_id",
     "fingerprint",
     "instance_index",
     "row",
@@ -61,33 +61,33 @@ _TEXTS = ("question", "answer", "passage", "text")
 _PARTS = ("question", "answer", "passage")
 
 _COUNTS = ("n_leaked_items", "n_no_answer_items", "n_review_items", "n_found_items")
-_CALLS = {"is_contaminated": "leak", "is_no_answer": "no-answer", "needs_review": "review"}
+_OUTCOMES = {"is_contaminated": "leak", "is_no_answer": "no-answer", "needs_review": "review"}
 
 
 def columns(facts: Facts) -> dict[str, Any]:
-    """Return the columns of the list of pairs."""
-    pairs = facts.pairs
+    """Return the columns of the list of matched texts."""
+    texts = facts.matched_texts
     return {
-        "n": pairs.num_rows,
-        "n_all": facts.totals["n_pairs"],
-        "n_all_leaks": facts.totals["n_leak_pairs"],
+        "n": texts.num_rows,
+        "n_all": facts.totals["n_texts"],
+        "n_all_leaks": facts.totals["n_leak_texts"],
         "n_listed_documents": facts.documents.num_rows,
         "has_snippets": facts.has_snippets,
-        "pairs_per_chunk": PAIRS_PER_CHUNK,
+        "texts_per_chunk": TEXTS_PER_CHUNK,
         "thresholds": {name: facts.score_threshold(name) for name in facts.thresholds},
         "own_thresholds": {
             name: dict(facts.own_thresholds(name))
             for name in facts.thresholds
             if not facts.has_length_threshold(name)  # scores 1 at its full length
         },
-        "names": {name: dictionary(pairs[name].to_pylist()) for name in _NAMES},
-        "plain": {name: pairs[name].to_pylist() for name in _PLAIN},
-        "scores": {name: rounded(pairs[name].to_pylist()) for name in _SCORES},
+        "names": {name: dictionary(texts[name].to_pylist()) for name in _NAMES},
+        "plain": {name: texts[name].to_pylist() for name in _PLAIN},
+        "scores": {name: rounded(texts[name].to_pylist()) for name in _SCORES},
         **{
-            flag: [int(bool(value)) for value in pairs[name].to_pylist()]
+            flag: [int(bool(value)) for value in texts[name].to_pylist()]
             for flag, name in _FLAGS.items()
         },
-        "head": [beginning(text, _HEAD_CHARACTERS) for text in pairs["question"].to_pylist()],
+        "head": [beginning(text, _HEAD_CHARACTERS) for text in texts["question"].to_pylist()],
         "doubt": rounded(doubts(facts)),
     }
 
@@ -95,7 +95,7 @@ def columns(facts: Facts) -> dict[str, Any]:
 def doubts(facts: Facts) -> list[float | None]:
     """Return the distance of each score to the nearest threshold of its detectors.
 
-    The thresholds are those of the pair's benchmark; None if none is known.
+    The thresholds are those of the matched text's benchmark; None if none is known.
     """
 
     def doubt(detectors: str | None, score: float, benchmark: str | None) -> float | None:
@@ -106,31 +106,32 @@ def doubts(facts: Facts) -> list[float | None]:
             default=None,
         )
 
-    columns = (facts.pairs[name].to_pylist() for name in ("detectors", "score", "benchmark"))
-    return [doubt(*pair) for pair in zip(*columns, strict=True)]
+    texts = facts.matched_texts
+    columns = (texts[name].to_pylist() for name in ("detectors", "score", "benchmark"))
+    return [doubt(*values) for values in zip(*columns, strict=True)]
 
 
 def chunks(facts: Facts) -> Iterator[list[list[Any]]]:
-    """Yield the texts of `PAIRS_PER_CHUNK` pairs at a time, in the order of `columns`.
+    """Yield the texts of `TEXTS_PER_CHUNK` matched texts at a time, in the order of `columns`.
 
     With snippets off, no text of a document is included, even if the report contains it.
     """
-    pairs = facts.pairs
+    texts = facts.matched_texts
     if not facts.has_snippets:
         for name in ("text", "text_marks", "agreement"):
-            at = pairs.column_names.index(name)
-            empty = pa.nulls(pairs.num_rows, pairs.schema.field(name).type)
-            pairs = pairs.set_column(at, pairs.schema.field(name), empty)
-    pairs = pairs.select([*_TEXTS, *(f"{name}_marks" for name in _TEXTS), "agreement", "pair"])
-    for start in range(0, pairs.num_rows, PAIRS_PER_CHUNK):
+            at = texts.column_names.index(name)
+            empty = pa.nulls(texts.num_rows, texts.schema.field(name).type)
+            texts = texts.set_column(at, texts.schema.field(name), empty)
+    texts = texts.select([*_TEXTS, *(f"{name}_marks" for name in _TEXTS), "agreement", "text_id"])
+    for start in range(0, texts.num_rows, TEXTS_PER_CHUNK):
         yield [
             [
                 *(row[name] for name in _TEXTS),
                 *(_flat(row[f"{name}_marks"]) for name in _TEXTS),
                 row["agreement"],
-                [[place[name] for name in _PLACE] for place in facts.places.get(row["pair"], ())],
+                [[at[name] for name in _PLACE] for at in facts.places.get(row["text_id"], ())],
             ]
-            for row in pairs.slice(start, PAIRS_PER_CHUNK).to_pylist()
+            for row in texts.slice(start, TEXTS_PER_CHUNK).to_pylist()
         ]
 
 
@@ -145,31 +146,32 @@ def _flat(marks: Sequence[Mapping[str, Any]] | None) -> list[int]:
 def documents(facts: Facts) -> dict[str, Any]:
     """Return the columns of the table of documents.
 
-    `pairs` has the pairs of all documents one after the other; those of a document lie between its
-    start and the start of the next one. A document may have more pairs (`n_pairs`) than the page.
+    `texts` has the numbers of the matched texts of all documents, one document after the other:
+    those of a document lie between its start and the start of the next one. A document may have
+    more (`n_texts`) than the page.
     """
     rows = facts.documents
-    numbers = {pair: at for at, pair in enumerate(facts.pairs["pair"].to_pylist())}
-    pairs: list[list[int]] = []
-    left = MOST_PAIRS_OF_DOCUMENTS
-    for keys in rows["pairs"].to_pylist():
-        known = sorted(numbers[pair] for pair in keys or () if pair in numbers)
-        pairs.append(known[: min(MOST_PAIRS_OF_DOCUMENT, left)])
-        left -= len(pairs[-1])
+    numbers = {text_id: at for at, text_id in enumerate(facts.matched_texts["text_id"].to_pylist())}
+    texts: list[list[int]] = []
+    left = MOST_TEXTS_OF_DOCUMENTS
+    for keys in rows["text_ids"].to_pylist():
+        known = sorted(numbers[text_id] for text_id in keys or () if text_id in numbers)
+        texts.append(known[: min(MOST_TEXTS_OF_DOCUMENT, left)])
+        left -= len(texts[-1])
     names = {name: rows[name].to_pylist() for name in ("source", "shard_name", "shard")}
     names["benchmarks"] = [tuple(benchmarks or ()) for benchmarks in rows["benchmarks"].to_pylist()]
-    names["call"] = [
-        next((call for flag, call in _CALLS.items() if row[flag]), "near")
-        for row in rows.select([*_CALLS]).to_pylist()
+    names["outcome"] = [
+        next((outcome for flag, outcome in _OUTCOMES.items() if row[flag]), "near")
+        for row in rows.select([*_OUTCOMES]).to_pylist()
     ]
     return {
         "n": rows.num_rows,
         "n_all": facts.totals["n_found_documents"],
         "names": {name: dictionary(values) for name, values in names.items()},
-        "plain": {name: rows[name].to_pylist() for name in ("row", "doc_id", "n_pairs", *_COUNTS)},
+        "plain": {name: rows[name].to_pylist() for name in ("row", "doc_id", "n_texts", *_COUNTS)},
         "best_score": rounded(rows["best_score"].to_pylist()),
-        "starts": [0, *accumulate(map(len, pairs))],
-        "pairs": [number for numbers_of_document in pairs for number in numbers_of_document],
+        "starts": [0, *accumulate(map(len, texts))],
+        "texts": [number for numbers_of_document in texts for number in numbers_of_document],
     }
 
 

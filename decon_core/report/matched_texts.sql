@@ -1,6 +1,6 @@
--- The pairs of matches in Parquet files. The document shown is the first one with the best match.
--- A pair needs no review if each item that it found is a leak or has no answer in the document by other
--- words. `rank_at_place` counts the pairs of a benchmark that were found at the same characters.
+-- The matched texts of matches in Parquet files. The document shown is the first one with the best match.
+-- A text needs no review if each of its items is a leak or has no answer in the document by other words.
+-- `rank_at_place` counts the texts of a benchmark that were found at the same characters.
 -- `priority` takes turns between benchmarks and classes, and between both ends of the scores: leaks with
 -- the lowest scores are as doubtful as near misses with the highest.
 WITH matched AS (
@@ -9,7 +9,7 @@ WITH matched AS (
     FROM read_parquet($files)
 ),
 totals AS (
-    SELECT pair,
+    SELECT text_id,
            string_agg(DISTINCT detector, ', ' ORDER BY detector) AS detectors,
            max(score) AS score,
            bool_or(is_by_score) AS is_by_score,
@@ -19,16 +19,16 @@ totals AS (
                AS needs_review,
            count(DISTINCT (source, shard_name, row)) AS n_documents,
            count(*) AS n_matches
-    FROM matched GROUP BY pair
+    FROM matched GROUP BY text_id
 ),
 ranked AS (
-    SELECT pair, fingerprint, benchmark, config, split, instance_index, verdict, record, kind,
+    SELECT text_id, fingerprint, benchmark, config, split, instance_index, verdict, record, kind,
            source, shard_name, shard, row, doc_id, question_part AS text_part,
            question_overlap, answer_overlap, passage_overlap,
            question_char_start, question_char_stop, answer_char_start, answer_char_stop,
            passage_char_start, passage_char_stop,
            row_number() OVER (
-               PARTITION BY pair
+               PARTITION BY text_id
                ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC,
                         score DESC, source, shard_name, row, detector, benchmark, split, instance_index,
                         question_char_start, question_char_stop, answer_char_start,
@@ -41,14 +41,14 @@ SELECT * EXCLUDE (rank),
        row_number() OVER (
            PARTITION BY source, shard_name, row, benchmark, question_char_start, question_char_stop,
                         answer_char_start, answer_char_stop, passage_char_start, passage_char_stop
-           ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC, score DESC, pair
+           ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC, score DESC, text_id
        ) AS rank_at_place
-FROM ranked JOIN totals USING (pair) WHERE rank = 1
+FROM ranked JOIN totals USING (text_id) WHERE rank = 1
 ),
 turns AS (
     SELECT *, least(
-        row_number() OVER (class ORDER BY rank_at_place > $most_at_a_place, score, pair),
-        row_number() OVER (class ORDER BY rank_at_place > $most_at_a_place, score DESC, pair)
+        row_number() OVER (class ORDER BY rank_at_place > $most_at_a_place, score, text_id),
+        row_number() OVER (class ORDER BY rank_at_place > $most_at_a_place, score DESC, text_id)
     ) AS turn
     FROM placed
     WINDOW class AS (PARTITION BY benchmark, is_contaminated, is_no_answer, needs_review)
@@ -56,7 +56,7 @@ turns AS (
 SELECT * EXCLUDE (turn),
        row_number() OVER (
            ORDER BY rank_at_place > $most_at_a_place, turn, is_contaminated DESC,
-                    is_no_answer DESC, needs_review DESC, score DESC, pair
+                    is_no_answer DESC, needs_review DESC, score DESC, text_id
        ) AS priority
 FROM turns
-ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC, score DESC, pair
+ORDER BY is_contaminated DESC, is_no_answer DESC, needs_review DESC, score DESC, text_id
