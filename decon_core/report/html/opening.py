@@ -128,9 +128,9 @@ def _worst(facts: Facts) -> str:
 
 
 def _from(row: Mapping[str, Any], n_sources: int) -> str:
-    """Name the place with the most leaks, or how many places there are if none has half of them."""
+    """Name the place with the most leaks, or how many places there are if none has most of them."""
     place, n_there, n = shown(row["place"]), row["n_in_place"], row["n_leaked"]
-    if 2 * n_there < n:
+    if 2 * n_there <= n:
         kind = "source" if n_sources > 1 else "shard"
         return f"spread over {counted(row['n_places'], kind)}"
     return f"from {place}" if n_there == n else f"mostly from {place} ({count(n_there)})"

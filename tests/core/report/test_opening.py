@@ -121,9 +121,14 @@ def test_a_sentence_says_what_was_found_and_green_is_only_what_is_clean(facts, t
     assert (said["tone"], said["verdict"]) == (tone, verdict)
 
 
-def test_a_place_with_less_than_half_of_the_leaks_is_not_named():
+def test_a_place_without_most_of_the_leaks_is_not_named():
     spread = [RANKED[0] | {"n_in_place": 1, "n_places": 3}, RANKED[1]]
     assert "quiz, 3 of 9, spread over 3 sources." in opened(**LEAKED, ranked=spread)["verdict"]
+    half = RANKED[0] | {"n_leaked": 4, "n_leaked_checkable": 4}
+    assert (
+        "quiz, 4 of 9, spread over 2 sources."
+        in opened(**LEAKED, ranked=[half, RANKED[1]])["verdict"]
+    )
     in_shards = opened(**LEAKED, ranked=spread, n_sources=1)["verdict"]
     assert "quiz, 3 of 9, spread over 3 shards." in in_shards
 
