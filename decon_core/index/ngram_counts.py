@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -113,6 +114,7 @@ class Counted:
     tokens: Numbers  # `size` per n-gram; token n is ids[n - 1]
     df: Integers
 
+    @cached_property
     def table(self) -> GramTable:
         return GramTable(self.tokens, np.arange(0, self.tokens.size + 1, self.size), self.size)
 
@@ -133,7 +135,7 @@ class Counts:
     def gram_frequency(self, kind: str, tokens: Numbers, ids: Integers) -> Integers:
         """Return the frequency of each n-gram; 0 if it is unknown. Token n is ids[n - 1]."""
         counted = self.kinds[kind]
-        numbers = counted.table().find(renumbered(tokens, ids, self.ids))
+        numbers = counted.table.find(renumbered(tokens, ids, self.ids))
         return np.append(counted.df, 0)[np.minimum(numbers, counted.df.size)]
 
 
@@ -165,7 +167,7 @@ def total(counts: Sequence[Counts]) -> Counts:
             [renumbered(count.kinds[kind].tokens, count.ids, ids) for count in counts]
         )
         joined = Counted(size, tokens, np.concatenate([count.kinds[kind].df for count in counts]))
-        table = joined.table()
+        table = joined.table
         df = np.zeros(table.first.size, np.int64)
         np.add.at(df, table.numbers[::size], joined.df)
         kinds[kind] = Counted(size, _tokens_at(tokens, table.first, size), df)

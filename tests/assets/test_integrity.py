@@ -117,6 +117,7 @@ STAGES = [
 # Those whose files are the same at any time, and made whenever they are missing: `search` and
 # `draws` keep what a stage computes, until it is needed again.
 PRODUCTS = set(STAGES) - {"packs", "search", "draws", "checks"}
+DATED = {"runs", "earlier_rates", "rates_of_report", "rate_changes"}
 KINDS = [
     "packs/*.json",
     "packs/copies/*.json",
@@ -256,13 +257,13 @@ def is_part(product: str) -> bool:
 
 
 def products_of(store) -> dict[str, str]:
-    """A digest of every file that holds no dates, and each table of the report."""
+    """A digest of every file that holds no dates, and each table of the report without any."""
     files = [path for path in files_of(store) if path.relative_to(store.root).parts[0] in PRODUCTS]
     found = {str(path): hash_file(path) for path in files}
     if store.report.is_file():
         with duckdb.connect(store.report, read_only=True) as report:
             for (table,) in report.execute("SHOW TABLES").fetchall():
-                if table != "runs":
+                if table not in DATED:
                     found[table] = repr(report.table(table).fetchall())
     return found
 
