@@ -12,7 +12,7 @@ from decon_core.report.html.gather import Facts
 from decon_core.report.html.labels import count, share, shown
 from decon_core.wording import counted
 
-_CHECK = "Fail a build above a leak rate"
+_CHECK = "Fail a build above a leak rate of 1 %"
 _MOST_RANKED = 12  # benchmarks; the section of leak rates has all
 
 
@@ -45,7 +45,7 @@ def opening(facts: Facts, scanned: Scanned | None = None) -> dict[str, Any]:
                     row["n_leaked_checkable"], row["n_checkable"], row["n_leaked"]
                 ),
                 "change": _change(row),
-                "source": _place(row),
+                "source": _place(row, facts.totals["n_sources"]),
                 "open": row["n_no_answer"] + row["n_review"],
             }
             for row in ranked[:_MOST_RANKED]
@@ -56,11 +56,22 @@ def opening(facts: Facts, scanned: Scanned | None = None) -> dict[str, Any]:
     }
 
 
-def _place(row: Mapping[str, Any]) -> str:
-    """Return where most of the leaked items are, and how many of them."""
+def _place(row: Mapping[str, Any], n_sources: int) -> str:
+    """Return where the leaked items are: in one place most of them, or in how many places."""
     if not row["place"]:
         return "–"
-    return f"{shown(row['place'])} ({count(row['n_in_place'])} of {count(row['n_leaked'])})"
+    place, n_there, n = shown(row["place"]), count(row["n_in_place"]), count(row["n_leaked"])
+    if _has_most(row):
+        return f"{place} ({n_there} of {n})"
+    return _places(row, n_sources) + (f", {n_there} in {place}" if row["n_in_place"] > 1 else "")
+
+
+def _has_most(row: Mapping[str, Any]) -> bool:
+    return bool(2 * row["n_in_place"] > row["n_leaked"])
+
+
+def _places(row: Mapping[str, Any], n_sources: int) -> str:
+    return counted(row["n_places"], "source" if n_sources > 1 else "shard")
 
 
 def _change(row: Mapping[str, Any]) -> str:
@@ -129,11 +140,11 @@ def _worst(facts: Facts) -> str:
 
 def _from(row: Mapping[str, Any], n_sources: int) -> str:
     """Name the place with the most leaks, or how many places there are if none has most of them."""
-    place, n_there, n = shown(row["place"]), row["n_in_place"], row["n_leaked"]
-    if 2 * n_there <= n:
-        kind = "source" if n_sources > 1 else "shard"
-        return f"spread over {counted(row['n_places'], kind)}"
-    return f"from {place}" if n_there == n else f"mostly from {place} ({count(n_there)})"
+    if not _has_most(row):
+        return f"spread over {_places(row, n_sources)}"
+    place, n_there = shown(row["place"]), row["n_in_place"]
+    is_all = n_there == row["n_leaked"]
+    return f"from {place}" if is_all else f"mostly from {place} ({count(n_there)})"
 
 
 def _leaked_of(n: int | None, n_checkable: int | None, n_leaked: int) -> str:
@@ -149,7 +160,7 @@ def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
     if n := facts.totals["n_review_texts"]:
         text = f"Review {counted(n, 'doubtful finding')}"
         yield {"text": text, "filter": {"outcome": "review"}, "command": "decon-assets review"}
-    for mixture in facts["clean_mixtures"][:1]:
+    for mixture in [] if facts.notice else facts["clean_mixtures"][:1]:
         kept, whole = mixture["n_documents_out"], mixture["n_documents_in"]
         name = shown(mixture["mixture"])
         documents = f"{count(kept)} of {counted(whole, 'document')}"

@@ -106,7 +106,7 @@ def test_a_query_reaches_the_database_alone_unless_it_may_reach_files(tmp_path, 
     with duckdb.connect("theirs.duckdb") as connection:
         shard = "source VARCHAR, pack VARCHAR, shard_name VARCHAR"
         why = "path VARCHAR, benchmarks VARCHAR, reason VARCHAR, remedy VARCHAR"
-        connection.execute("CREATE TABLE items (extras VARCHAR)")
+        connection.execute("CREATE TABLE matched_texts (text_id VARCHAR)")
         connection.execute(f"CREATE TABLE shards ({shard})")
         connection.execute(f"CREATE TABLE not_scanned ({shard}, {why})")
         connection.execute("CREATE VIEW planted AS FROM read_csv('secret.csv')")

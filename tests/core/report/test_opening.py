@@ -121,6 +121,18 @@ def test_a_sentence_says_what_was_found_and_green_is_only_what_is_clean(facts, t
     assert (said["tone"], said["verdict"]) == (tone, verdict)
 
 
+def test_the_table_says_where_leaks_are_or_in_how_many_places():
+    def place(n_in_place, n_sources=3):
+        row = RANKED[0] | {"n_in_place": n_in_place, "n_places": 2, "n_leaked": 4}
+        return opened(**LEAKED, ranked=[row], n_sources=n_sources)["ranked"][0]["source"]
+
+    assert [place(n) for n in (4, 3, 2, 1)] == [
+        *("web (4 of 4)", "web (3 of 4)", "2 sources, 2 in web", "2 sources")
+    ]
+    assert place(2, n_sources=1) == "2 shards, 2 in web"
+    assert opened(ranked=RANKED[1:])["ranked"][0]["source"] == "–"
+
+
 def test_a_place_without_most_of_the_leaks_is_not_named():
     spread = [RANKED[0] | {"n_in_place": 1, "n_places": 3}, RANKED[1]]
     assert "quiz, 3 of 9, spread over 3 sources." in opened(**LEAKED, ranked=spread)["verdict"]
@@ -157,14 +169,15 @@ def test_clean_data_says_how_many_documents_lost_spans():
 
 
 def test_next_are_what_is_missing_the_review_the_clean_data_and_the_check():
-    check = "Fail a build above a leak rate"
+    check = "Fail a build above a leak rate of 1 %"
     assert steps() == [check]
     assert steps(**LEAKED) == ["Remove the leaks: add a [[mixture]] to decon.toml", check]
     assert steps(notice="1 shard is missing", n_review_texts=1, mixtures=[MIXTURE], **LEAKED) == [
         "Scan what is missing",
         "Review 1 doubtful finding",
-        "Verify the clean data in mixtures/clean (1,190 of 1,200 documents), then train on it",
         check,
     ]
     (step, _) = opened(mixtures=[MIXTURE])["next"]
     assert step["command"] == "decon-assets mixture verify clean"
+    verify = "Verify the clean data in mixtures/clean (1,190 of 1,200 documents), then train on it"
+    assert step["text"] == verify

@@ -20,9 +20,8 @@ function showOverview(overview, run) {
   element("made").textContent = `Made by ${plain(run.made_by) || "an unknown program"} from report ${plain(run.state) || "unknown"}.`;
 }
 
+const NO_ANSWER = "No answer: only the question was found. Needs review: similar text that nobody has reviewed.";
 const CLASSES = {
-  "no answer": "The question was found, verbatim or nearly so, without its answer",
-  "needs review": "Similar text that nobody has reviewed yet",
   "cannot be checked": "Items that no chosen detector can find and that were not found",
 };
 const UNDECIDED = "Items whose question was found without the answer, or with similar text that was not reviewed yet";
@@ -34,7 +33,7 @@ function showOpening({ tone, verdict, ranked, since, left_out, next }) {
   element("summary").className = `is-${tone}`;
   const highest = Math.max(...ranked.map(({ high }) => high ?? 0));
   const most = [0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8].find((end) => end >= highest) ?? 1;
-  const heads = ["Benchmark", `Leak rate and its 95 % interval, 0 to ${Math.round(100 * most)} %`, "Leaked", ...(since ? [`Since ${since}`] : []), "Most leaks from", "No answer or review"];
+  const heads = ["Benchmark", `Leak rate and its 95 % interval, 0 to ${Math.round(100 * most)} %`, "Leaked", ...(since ? [`Since ${since}`] : []), "Leaks from", "No answer or review"];
   const rows = ranked.map((row) =>
     made("tr", {},
       made("th", { scope: "row" }, made("a", { href: textsHash(row.filter), text: row.benchmark })),
@@ -73,7 +72,8 @@ function classesTable({ heads, rows }) {
   const body = rows.map(([name, ...numbers]) =>
     made("tr", {}, made("th", { scope: "row", text: name }), ...numbers.map((text) => made("td", { text }))),
   );
-  return made("table", {}, made("thead", {}, head), made("tbody", {}, ...body));
+  const caption = made("caption", { text: NO_ANSWER });
+  return made("table", {}, caption, made("thead", {}, head), made("tbody", {}, ...body));
 }
 
 // What has nothing to show: a line each.
