@@ -36,11 +36,11 @@ def init(
 ) -> int:
     """Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them.
 
-    Use it to start a project. The file has sources, of which all text is read, with the layouts of
-    their rows; shards per pack; and every other setting as a comment. Benchmark files without a
-    recipe get one, in an evals.yaml beside them, with the reason for every choice; check those
-    marked "check this". A benchmark whose question no field is certainly gets a comment to
-    complete. What cannot be read is named and left out; the exit code is then 4.
+    Use it to start a project. The file lists the sources with the layouts of their rows (all of
+    their text is read), the shards per pack, and every other setting as a comment. Benchmark files
+    without a recipe get one, in an evals.yaml beside them, with the reason for every choice; check
+    those marked "check this". If it is not certain which field is the question, the benchmark gets
+    a comment to complete. What cannot be read is named and left out; the exit code is then 4.
 
     Examples:
       decon-assets init --corpus shards/ --evals benchmarks/

@@ -43,7 +43,7 @@ def mixture(*, workers: Workers = None, config: ConfigPath) -> None:
     """List or verify mixtures: filtered variants of the corpus.
 
     decon.toml declares them with [[mixture]]; `decon-assets run` builds them. Both actions print
-    the benchmarks whose leaks a mixture selects by: leaks of others may remain.
+    the benchmarks whose leaks a mixture removes; leaks of other benchmarks may remain.
 
     Examples:
       decon-assets mixture list

@@ -88,8 +88,8 @@ def run(
       decon-assets run --config my/decon.toml --workers 8
       decon-assets run --verify                 also rebuild damaged files
 
-    What lies beside the shards and no source reads is listed in .decon/skipped.json, and named in
-    the last lines.
+    Files beside the shards that no source reads are listed in .decon/skipped.json and named in the
+    last lines.
 
     Exit codes: 0 everything is built, 1 a stage failed or the report is incomplete, 2 an input is
     wrong, 4 all shards are scanned, but something was not read, and the last lines name it: text
@@ -153,7 +153,7 @@ def register(
     """Register benchmarks and packs with Dagster, and build nothing.
 
     The UI then shows new benchmarks and packs as missing partitions. `run` and `backfill` register
-    by themselves. What lies beside the shards is named; exit code 4 as of `run`.
+    by themselves. Files beside the shards are listed; exit code 4 is as for `run`.
 
     Examples:
       decon-assets register && decon-assets dev

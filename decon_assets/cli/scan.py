@@ -164,9 +164,9 @@ def scan(
 
     Links to folders are followed. What is not a shard is listed in OUT/skipped.jsonl with the
     reason: files of other formats, links that lead nowhere, fifos, folders that cannot be opened.
-    Set aside on purpose, so without effect on the exit code, are names that begin with _ or a dot,
-    metadata of data sets (README.md, LICENSE, dataset_info.json, state.json), caches
-    (cache-*.arrow), and what lies beside the files of a glob.
+    Ignored on purpose, without effect on the exit code: names that begin with _ or a dot, metadata
+    of data sets (README.md, LICENSE, dataset_info.json, state.json), caches (cache-*.arrow), and
+    files beside those that a glob names.
 
     With --sample every row is read, but only the documents of the sample are searched, so that a
     scan takes a fraction of the time. OUT/sample.csv has the estimates for the whole corpus, with

@@ -17,8 +17,8 @@ reference_group = command_group()
 def reference() -> None:
     """Exchange reports with AI2's decon, the reference implementation.
 
-    It writes JSONL files, one per shard. They contain only leaks, so the share of leaked items or
-    documents is unknown.
+    decon writes JSONL files, one per shard. They contain only leaks, so the share of leaked items
+    or documents is unknown.
 
     Examples:
       decon-assets reference read results/ --out reference.duckdb

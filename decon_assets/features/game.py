@@ -24,9 +24,10 @@ def game(
     where c^steepness is the probability of detection. What the others do shifts the payoff of every
     level alike, so all developers choose the same level. docs/studies/game.md explains the model.
 
-    Printed are the best level and the reason, the probability of its detection, what it gains for
-    one who contaminates alone, what remains of that when all do, and the least penalty that deters
-    everybody. The picture in OUT shows the payoff by level, and the best level by penalty and gain.
+    It prints the best level and the reason, the probability of its detection, the gain of a
+    developer who contaminates alone, how much of it remains when all do, and the smallest penalty
+    that deters everybody. The picture in OUT shows the payoff by level, and the best level by
+    penalty and gain.
 
     Parameters: gain 1, cost 0.3, entry_cost 0.05, penalty 1, steepness 2 unless they are set.
 

@@ -149,9 +149,9 @@ def judge(
     the report and in `decon-assets review`, and it is what the probability of a leak by score is
     estimated from. docs/judge.md explains both.
 
-    Every answer is saved in annotations.jsonl at once, by what was asked: nothing is asked twice,
-    also after the command was killed. What fails is tried again, then counted as unjudged; run the
-    command again for these.
+    Every answer is saved in annotations.jsonl immediately, with what was asked: nothing is asked
+    twice, even after the command was killed. A failed request is tried again, then its pair is
+    counted as unjudged; run the command again for these.
 
     The text around a match is sent to the endpoint. With `snippets = "off"` under [report] the
     report has none, and only pairs of `candidates` can be judged.

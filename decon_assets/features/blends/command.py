@@ -157,13 +157,13 @@ def reword_items(
     dry_run: bool = flag("--dry-run", "say what would be asked and how much that is; send nothing"),
     config: ConfigPath,
 ) -> int:
-    """Have the items of blends said in other words by a language model.
+    """Have a language model reword the items of blends.
 
     For contaminations with form = "reworded". [rewording] of decon.toml has the endpoint, the model
-    and the limits, as [judge] has for judging. Only seen items are asked about, and each once: an
-    answer is saved in rewordings.jsonl at once, also if the command is killed afterwards. An answer
-    with other numbers, or that is mostly a copy of the item or of another variant, is asked for
-    again, then counted as failed; the blend leaves such items out.
+    and the limits, as [judge] has for judging. Only the items that are inserted (seen) are sent,
+    each once: every answer is saved in rewordings.jsonl immediately, so a killed command loses
+    none. An answer with other numbers, or that is mostly a copy of the item or of another variant,
+    is asked for again, then counted as failed; the blend leaves such items out.
 
     Examples:
       decon-assets blend reword --dry-run       requests and tokens, before anything is sent
