@@ -60,10 +60,11 @@ def _place(row: Mapping[str, Any], n_sources: int) -> str:
     """Return where the leaked items are: in one place most of them, or in how many places."""
     if not row["place"]:
         return "–"
-    place, n_there, n = shown(row["place"]), count(row["n_in_place"]), count(row["n_leaked"])
+    n_there, n = row["n_in_place"], row["n_leaked"]
+    there = f"{count(n_there)} of {count(n)} in {shown(row['place'])}"
     if _has_most(row):
-        return f"{place} ({n_there} of {n})"
-    return _places(row, n_sources) + (f", {n_there} in {place}" if row["n_in_place"] > 1 else "")
+        return there
+    return f"{_places(row, n_sources)}, {there}" if n_there > 1 else _places(row, n_sources)
 
 
 def _has_most(row: Mapping[str, Any]) -> bool:
@@ -156,7 +157,9 @@ def _leaked_of(n: int | None, n_checkable: int | None, n_leaked: int) -> str:
 def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
     """Yield what to do: a sentence, and the command for it."""
     if facts.notice:
-        yield {"text": "Scan what is missing", "command": "decon-assets run"}
+        text = "Scan what is missing"
+        text += ", which builds the clean data, too" if facts["mixtures"] else ""
+        yield {"text": text, "command": "decon-assets run"}
     if n := facts.totals["n_review_texts"]:
         text = f"Review {counted(n, 'doubtful finding')}"
         yield {"text": text, "filter": {"outcome": "review"}, "command": "decon-assets review"}

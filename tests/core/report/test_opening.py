@@ -127,9 +127,9 @@ def test_the_table_says_where_leaks_are_or_in_how_many_places():
         return opened(**LEAKED, ranked=[row], n_sources=n_sources)["ranked"][0]["source"]
 
     assert [place(n) for n in (4, 3, 2, 1)] == [
-        *("web (4 of 4)", "web (3 of 4)", "2 sources, 2 in web", "2 sources")
+        *("4 of 4 in web", "3 of 4 in web", "2 sources, 2 of 4 in web", "2 sources")
     ]
-    assert place(2, n_sources=1) == "2 shards, 2 in web"
+    assert place(2, n_sources=1) == "2 shards, 2 of 4 in web"
     assert opened(ranked=RANKED[1:])["ranked"][0]["source"] == "–"
 
 
@@ -173,7 +173,7 @@ def test_next_are_what_is_missing_the_review_the_clean_data_and_the_check():
     assert steps() == [check]
     assert steps(**LEAKED) == ["Remove the leaks: add a [[mixture]] to decon.toml", check]
     assert steps(notice="1 shard is missing", n_review_texts=1, mixtures=[MIXTURE], **LEAKED) == [
-        "Scan what is missing",
+        "Scan what is missing, which builds the clean data, too",
         "Review 1 doubtful finding",
         check,
     ]
