@@ -75,7 +75,7 @@ def _seconds(browser: Browser, url: str, awaited: str) -> float:
     started = time.monotonic()
     try:
         page = context.new_page()
-        page.goto(url)
+        page.goto(url, wait_until="commit")
         page.locator(awaited).first.wait_for(timeout=_PATIENCE_SECONDS * 1000)
     except Error:
         return math.inf
