@@ -86,15 +86,15 @@ _PEERS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 _MIXTURES = """\
 Made by `python -m bench --mixtures`. MB are millions of bytes of text in UTF-8, on one core. A
-plain copy unpacks and packs the same shards by the same calls as a mixture is written with. Copy
-and mixtures take turns in one process, {rounds} times after one that does not count; seconds are
-the median, and so are the ratios, each of one turn."""
+plain copy unpacks and packs the same shards with the same calls that write a mixture. The copy and
+the mixtures take turns in one process, {rounds} times after one uncounted turn; seconds are
+medians, and so are the ratios, each computed within one turn."""
 _LARGE = {"n_matches": 1_000_000, "n_items": 100_000, "n_shards": 10_000}
 _REPORT = """\
-Made by `python -m bench --report`. From scan results, ledgers and records to the whole database,
-without texts of the corpus, of which there is none; then every view, all of its rows. Peak memory
-is that of the process; workers that read results are gone when it gets there. The page has made-up
-texts of 150 words beside 50,000 of them; it is opened in Chromium until the verdict, or the first
+Made by `python -m bench --report`. Measured from scan results, ledgers and records to the whole
+database, without texts, as there is no corpus; then all rows of every view. Peak memory is that of
+the process; workers that read results have ended when it is reached. The page has made-up texts of
+150 words next to 50,000 matched texts; it is opened in Chromium until the verdict, or the first
 matched text, is shown."""
 _DETECTORS = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "two processes that share nothing over one: what this machine gives"
@@ -222,7 +222,7 @@ class _Work:
         read = self._median("read", job, "seconds")
         n_bytes = read["n_text_bytes"]
         default = ", ".join(Policy().detectors)
-        data = f"{_data(read, index, made)} Detector: `{default}`, where nothing else is said."
+        data = f"{_data(read, index, made)} Detector: `{default}`, unless stated otherwise."
         page = Page(data, _command())
         page.ours.append(_line("read shards", n_bytes, read))
         stages = self._median("stages", job, None)

@@ -25,11 +25,11 @@ POSTGRES_VARIABLE = "DECON_BENCH_POSTGRES"
 _BATCH = "DAGSTER_EVENT_BATCH_SIZE"
 
 _INTRODUCTION = """\
-Made by `python -m bench --grid`. Each step is one command in a process of its own, start-up and
-all. *Processor* is the time that all its processes used. *Work* is the time inside of assets and
-checks: reading, scanning, writing. *Dagster* is what else passes while a run is alive, which is
-nearly all events: planned, started, materialized. The rest is start-up, registration and planning.
-Texts are made up and as small as they can be, so Dagster's share is as large as it can be."""
+Made by `python -m bench --grid`. Each step is one command in a separate process, including
+start-up. *Processor* is the time that all its processes used. *Work* is the time inside assets and
+checks: reading, scanning, writing. *Dagster* is the remaining time of a run, nearly all of it for
+events: planned, started, materialized. *Rest* is start-up, registration and planning. Texts are
+made up and as small as possible, so Dagster's share is as large as possible."""
 _PACK_SECONDS = 30.0
 _POLICY_CORPUS = (100, 10_000)  # benchmarks and shards, to project to
 _POLICY_PACKS = (1, 8, 64, 256)
@@ -175,7 +175,7 @@ def markdown(grid: Grid) -> str:
         _files_table(grid),
         "## By asset, of the first two",
         _assets_table(grid.steps[:2]),
-        "## What that means for packs that take longer",
+        "## Extrapolated to packs that take longer",
         *_projection(grid),
     ]
     if grid.pages:
@@ -283,7 +283,8 @@ def _projection(grid: Grid) -> list[str]:
     told = (
         f"Where scanning a pack takes {_PACK_SECONDS:.0f} s, its {benchmarks} partitions cost "
         f"{benchmarks * seconds:.2f} s on top, {whole:.1%} of the time; the one partition of a "
-        f"benchmark that comes later {alone:.2f} s, {alone / (_PACK_SECONDS + alone):.1%}. "
+        f"benchmark that is added later costs {alone:.2f} s, "
+        f"{alone / (_PACK_SECONDS + alone):.1%}. "
         f"Dagster stays below a tenth as long as a pack takes {9 * benchmarks * seconds:.1f} s "
         "or more."
     )
@@ -293,7 +294,7 @@ def _projection(grid: Grid) -> list[str]:
         partitions = n_benchmarks * -(-n_shards // pack_shards)
         rows.append((f"{pack_shards}", f"{partitions:,}", f"{partitions * seconds / 60:.1f}"))
     scaled = f"For {n_benchmarks} benchmarks and {n_shards:,} shards, by the size of packs:"
-    return [told, scaled, _table(("`pack_shards`", "partitions", "minutes of Dagster's"), rows)]
+    return [told, scaled, _table(("`pack_shards`", "partitions", "minutes in Dagster"), rows)]
 
 
 def _pages_table(pages: Mapping[str, tuple[float, float]]) -> str:

@@ -14,8 +14,8 @@ from decon_core.execution.jobs import usable_cores
 
 _INTRODUCTION = """\
 Made by `python -m bench` (`make bench`). MB are millions of bytes of text in UTF-8, on one core
-where nothing else is said. Each round of each measurement is a process of its own, bound to as many
-cores as it has workers or its name says; numbers are those of the round in the middle."""
+unless stated otherwise. Each round of each measurement is a separate process, bound to as many
+cores as it has workers or as its name states; numbers are those of the median round."""
 _PACKAGES = (
     "decon-assets",
     "dagster",

@@ -99,8 +99,8 @@ class Aligned(Detector):
     advice = (
         "**To find edited copies and say what was changed, `aligned`.** It finds questions with "
         "some words replaced, left out or added, tells copies with other numbers or names and "
-        "parts of a question apart (they need review), and gives a place to the item whose own "
-        "words stand there, not to all that share a template."
+        "parts of a question apart (they need review), and attributes a place to the item whose "
+        "own words occur there, not to all items that share a template."
     )
 
     def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:

@@ -89,9 +89,8 @@ class Code(Detector):
     versions = (("code_form", 1), ("code_names", 1), ("code_python", sys.version_info.minor))
     advice = (
         "**For benchmarks of programs, `code`.** It compares programs without their names, "
-        "comments and layout, in any order of statements, and nothing else: items that are no "
-        "programs are not visible to it. Programs in another language that keep the names "
-        "need review."
+        "comments and layout, in any order of statements, and nothing else: it cannot see items "
+        "that are not programs. Programs in another language that keep the names need review."
     )
 
     def search(self, indexes: Indexes) -> Search:

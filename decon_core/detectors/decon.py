@@ -92,7 +92,7 @@ class Decon(Detector):
         "punctuation, line breaks, hyphens at line ends, HTML, links, escape sequences, accents, "
         "control, zero-width and look-alike characters do not hide an item from it (with "
         '`preset = "reference"` they do). It needs the answer near the question: a question '
-        "without its answer, or with the answer far after it, is of the class `no answer`, which "
+        "without its answer, or with the answer far after it, has the class `no answer`, which "
         "mixtures remove as well. Edits reduce its recall: one changed word in twenty hides about "
         "half of the items, one in ten nearly all, hyphens whose line breaks were lost a third, "
         "LaTeX with `\\href` an eighth."
