@@ -42,8 +42,8 @@ With --mixtures nothing of that, but how long mixtures take to build, over a pla
 shards: without leaks, a control of that, spans cut out, and by a license in `metadata.license`.
 
 With --report nothing of that, but how long a report takes that is made from the scan results of a
-large scan, and each of its views: a million matches, 100,000 items, 10,000 shards. The scan results
-are made up, which takes three minutes and 2 GB of disk.
+large scan, each of its views, and its page: a million matches, 100,000 items, 10,000 shards. The
+scan results are made up, which takes three minutes and 2 GB of disk.
 
 With --grid nothing of that, but what a grid of 20 benchmarks by 500 packs costs: to fill, with one
 benchmark more, to open in a browser; and how much of that is Dagster's. Takes half an hour.

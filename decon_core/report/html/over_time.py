@@ -34,8 +34,8 @@ def over_time(rows: Rows, ranked: Rows) -> Chart:
     change of the data.
     """
     by_benchmark = {name: [*group] for name, group in groupby(rows, key=itemgetter("benchmark"))}
-    drawn = [row["benchmark"] for row in ranked if row["benchmark"] in by_benchmark]
-    drawn = drawn[:_MOST_BENCHMARKS]
+    has_rate = (row["benchmark"] for row in ranked if row["rate"] is not None)
+    drawn = [name for name in has_rate if name in by_benchmark][:_MOST_BENCHMARKS]
     dates = {row["report"]: _date(row["made_at"]) for row in rows}
     at = {report: number for number, report in enumerate(sorted(dates))}
     data = [
@@ -50,10 +50,7 @@ def over_time(rows: Rows, ranked: Rows) -> Chart:
         "ticktext": [dates[report] for report in ticks],
         "zeroline": False,
     }
-    layout["yaxis"] = {
-        "title": {"text": "leak rate, in %"},
-        "rangemode": "tozero",
-    }
+    layout["yaxis"] = {"title": {"text": "leak rate, in %"}, "rangemode": "tozero"}
     description = descriptions.over_time({name: by_benchmark[name] for name in drawn}, len(at))
     return Chart("Leak rates of this report and of earlier ones", data, layout, description)
 

@@ -115,8 +115,7 @@ def classes(facts: Facts) -> dict[str, Sequence[object]]:
     items = (
         totals["n_items"],
         *(totals[name] for name in ("n_leaked", "n_no_answer", "n_review")),
-        facts.total("n_clean") if is_known else None,
-        facts.n_unknown,
+        *(facts.total(name) if is_known else None for name in ("n_clean", "n_not_checkable")),
         facts.total("n_not_fully_scanned"),
     )
     heads = [*_CLASSES] if items[-1] else [*_CLASSES[:-1]]

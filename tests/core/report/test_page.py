@@ -122,6 +122,23 @@ def test_classes_are_what_the_database_says(report, page):
     assert of_class[0] == n_leaks + sum(of_class[1:])
 
 
+def test_an_item_that_cannot_be_checked_and_was_found_is_in_one_class(tmp_path):
+    place = {"benchmark": "quiz", "split": "test"}
+    items = [{**place, "instance_index": n, "is_indexed": n == 0} for n in range(3)]
+    found = {**place, "instance_index": 1, "source": "web", "shard_name": "a", "row": 0}
+    report = write_report(
+        tmp_path / "r.duckdb",
+        benchmarks=[{"benchmark": "quiz", "n_items": 3}],
+        items=items,
+        matches=[{**found, "score": 0.9, "is_no_answer": True}],
+        shards=[{"source": "web", "shard_name": "a", "n_documents": 5}],
+    )
+    assert sections.classes(gather(report))["rows"] == [
+        ["items", "3", "0", "1", "0", "1", "1"],
+        ["documents", "5", "0", "1", "0", "4", "–"],
+    ]
+
+
 def test_what_could_not_be_read_or_seen_is_said_first(page):
     told = " ".join(data_of(page, "overview")["notes"])
     assert "1 row of the corpus could not be read" in told

@@ -20,12 +20,8 @@ function showOverview(overview, run) {
   element("made").textContent = `Made by ${plain(run.made_by) || "an unknown program"} from report ${plain(run.state) || "unknown"}.`;
 }
 
-const NO_ANSWER = "No answer: only the question was found. Needs review: similar text that nobody has reviewed.";
-const CLASSES = {
-  "cannot be checked": "Items that no chosen detector can find and that were not found",
-};
-const UNDECIDED = "Items whose question was found without the answer, or with similar text that was not reviewed yet";
-
+const CLASSES =
+  "No answer: only the question was found. Needs review: similar text that nobody has reviewed. Cannot be checked: no chosen detector can find it.";
 const CHANGE = "Change of the leak rate in percentage points; – if settings or the benchmark changed, too, or a scan is incomplete";
 
 function showOpening({ tone, verdict, ranked, since, left_out, next }) {
@@ -42,7 +38,7 @@ function showOpening({ tone, verdict, ranked, since, left_out, next }) {
       made("td", { class: "leaked", text: row.leaked }),
       ...(since ? [made("td", { class: "change", title: CHANGE, text: row.change })] : []),
       made("td", { class: "source", text: row.source }),
-      made("td", { class: "open", title: UNDECIDED, text: counted(row.open) }),
+      made("td", { class: "open", text: counted(row.open) }),
     ),
   );
   const table = made("table", { id: "ranked" }, made("thead", {}, made("tr", {}, ...heads.map((text, at) => made("th", { scope: "col", colspan: at === 1 ? 2 : null, text })))), made("tbody", {}, ...rows));
@@ -68,11 +64,11 @@ function nextStep({ text, filter, command }) {
 
 // All items, and all documents, by class: each line adds up.
 function classesTable({ heads, rows }) {
-  const head = made("tr", {}, ...heads.map((text) => made("th", { scope: "col", title: CLASSES[text] ?? null, text })));
+  const head = made("tr", {}, ...heads.map((text) => made("th", { scope: "col", text })));
   const body = rows.map(([name, ...numbers]) =>
     made("tr", {}, made("th", { scope: "row", text: name }), ...numbers.map((text) => made("td", { text }))),
   );
-  const caption = made("caption", { text: NO_ANSWER });
+  const caption = made("caption", { text: CLASSES });
   return made("table", {}, caption, made("thead", {}, head), made("tbody", {}, ...body));
 }
 
