@@ -1,8 +1,9 @@
 """Serves the report's page over HTTP on localhost while `decon-assets dev` runs.
 
 Browsers do not follow links from the Dagster UI to local files. So the link in the metadata of
-`report_page` points here, also if `decon-assets run` made the page before `dev` was started; on a
-server it points to the report folder behind the server's proxy.
+`report_page` points here, also if `decon-assets run` made the page before `dev` was started: each
+project has a port of its own for its report, whatever the port of the UI. On a server the link
+points to the report folder behind the server's proxy.
 """
 
 from __future__ import annotations
@@ -12,34 +13,35 @@ import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from zlib import crc32
 
 URL_VARIABLE = "DECON_REPORT_URL"  # the URL of the report's folder
-UI_PORT = 3000  # the default of `decon-assets dev`
 
 _HOST = "127.0.0.1"
-_PORT_OFFSET = 90  # added to the port of the UI
+_PORTS = range(20_000, 30_000)  # below those that Linux and Kubernetes give out
 _NAMES = ("report.html", "card.md", "summary.json")
 
 
 def link_to(page: Path) -> str:
-    """Return the URL of a page of the report; by default that of `decon-assets dev`.
-
-    The link is kept with the run: with another `--port`, or the UI of another project at the
-    default one, a page that `decon-assets run` made is not behind it.
-    """
-    base = os.environ.get(URL_VARIABLE) or f"http://{_HOST}:{UI_PORT + _PORT_OFFSET}"
+    """Return the URL of a page of the report; by default that of `decon-assets dev`."""
+    base = os.environ.get(URL_VARIABLE) or f"http://{_HOST}:{_port_of(page.parent)}"
     return f"{base.rstrip('/')}/{page.name}"
 
 
-def serve_report(folder: Path, *, port: int) -> str:
-    """Serve a report folder from a daemon thread and return its URL; `port` is that of the UI."""
+def serve_report(folder: Path) -> str:
+    """Serve a report folder from a daemon thread and return its URL."""
     handler = partial(_Handler, directory=str(folder))
     try:
-        server = ThreadingHTTPServer((_HOST, port + _PORT_OFFSET), handler)
+        server = ThreadingHTTPServer((_HOST, _port_of(folder)), handler)
     except OSError:  # the port is taken: let the system choose one
         server = ThreadingHTTPServer((_HOST, 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://{_HOST}:{server.server_port}"
+
+
+def _port_of(folder: Path) -> int:
+    """Return the port of a report folder: a link that a run keeps is valid for later servers."""
+    return _PORTS[crc32(str(folder.resolve()).encode()) % len(_PORTS)]
 
 
 class _Handler(SimpleHTTPRequestHandler):

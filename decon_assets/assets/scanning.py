@@ -35,6 +35,7 @@ from decon_core.wording import counted
 if TYPE_CHECKING:
     from decon_core.config.load import Config
     from decon_core.corpus.packs import Pack
+    from decon_core.decisions.match_reader import MatchReader
     from decon_core.planner import Plan
     from decon_core.scan.scanner import ScanSummary
     from decon_core.storage.store import Store
@@ -176,6 +177,7 @@ def _scan_group(
 
 def _describe(context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary) -> None:
     from decon_core.benchmarks.records import current_version
+    from decon_core.decisions.match_reader import MatchReader
     from decon_core.scan.answers import why_unbounded
     from decon_core.scan.coverage import scanned_counts
 
@@ -214,9 +216,23 @@ def _describe(context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary)
         if reporter.is_full:
             break
         version = current_version(store, benchmark)
+        reader = MatchReader(store, (version,), config.policy, plan.scan)
         counts = scanned_counts(store, packs[pack], version, plan.scan_results)
-        reporter.report(key, {**counts, **run, **plot})
+        reporter.report(key, {**_leaked_items(reader, packs[pack]), **counts, **run, **plot})
         plot = {}
+
+
+def _leaked_items(reader: MatchReader, pack: Pack) -> dict[str, int]:
+    """Count the items that leaked into a pack by their scores; verdicts are applied by the report.
+
+    No count if the policy leaves out common n-grams: these are known only after the whole scan.
+    """
+    if reader.policy.leave_out_common:
+        return {}
+    shards = [shard.fingerprint for shard in pack.shards]
+    entries = reader.entries_of_shards(shards, reader.versions, source=pack.source.name)
+    leaked = entries.filter(entries["is_contaminated"]).group_by(["split", "instance_index"])
+    return {"leaked_items_before_review": leaked.aggregate([]).num_rows}
 
 
 def _plot_of_scores(

@@ -40,7 +40,7 @@ def dev(
 
     loaded = _prepare(config, workers)
     if URL_VARIABLE not in os.environ:
-        os.environ[URL_VARIABLE] = serve_report(Store(loaded.store).report.parent, port=port)
+        os.environ[URL_VARIABLE] = serve_report(Store(loaded.store).report.parent)
     command = [
         sys.executable, "-W", _IGNORE_DG_HINT, "-m", "decon_assets.runner.dev",
         "-m", LOCATION, "-h", "127.0.0.1", "-p", str(port),

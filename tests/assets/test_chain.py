@@ -420,6 +420,7 @@ def test_a_partition_says_what_it_holds_even_when_its_scan_results_were_there_al
     event = world.instance.get_latest_materialization_event(AssetKey("scan"))
     metadata = {k: v.value for k, v in event.asset_materialization.metadata.items()}
     assert (metadata["documents"], metadata["matches"]) == (12, 1)
+    assert metadata["leaked_items_before_review"] == 1
     assert (metadata["run_shards_read"], metadata["run_scan_results_already_there"]) == (0, 1)
 
 

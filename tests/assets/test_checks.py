@@ -13,6 +13,7 @@ import pytest
 from dagster import AssetCheckSeverity, AssetKey, AssetRecordsFilter
 
 from decon_assets.assets.registration import register
+from decon_assets.assets.report_server import link_to
 from decon_assets.checks.benchmarks import (
     enough_can_be_checked,
     index_is_complete,
@@ -726,7 +727,7 @@ def test_the_report_shows_rates_scores_and_where_everything_lies(world):
     assert metadata["scan_results"].value == str(world.store.scan_results(scan))
     page = world.instance.get_latest_materialization_event(AssetKey("report_page"))
     link = page.asset_materialization.metadata["link"].value
-    assert link == "http://127.0.0.1:3090/report.html"
+    assert link == link_to(world.store.report_page)
 
 
 def test_scores_of_partitions_are_those_that_the_report_counts(world):

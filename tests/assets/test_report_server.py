@@ -1,34 +1,30 @@
 """The page of the report, for a browser that follows a link in the UI."""
 
-import os
 import subprocess
 import sys
 import urllib.error
 import urllib.request
-from inspect import signature
-from pathlib import Path
 
 import pytest
 
-from decon_assets.assets.report_server import URL_VARIABLE, link_to
-from decon_assets.cli.serve import dev
+from decon_assets.assets.report_server import URL_VARIABLE, link_to, serve_report
 from tests.waiting import wait_until
 
 _PARENT = """
 import sys, time
 from pathlib import Path
 from decon_assets.assets.report_server import serve_report
-print(serve_report(Path(sys.argv[1]), port=int(sys.argv[2])), flush=True)
+print(serve_report(Path(sys.argv[1])), flush=True)
 sys.stdin.readline()
 """
 
 
 @pytest.fixture
-def served(tmp_path, unused_port):
+def served(tmp_path):
     for name in ("report.html", "card.md", "contamination.duckdb"):
         (tmp_path / name).write_text(f"this is {name}")
     with subprocess.Popen(
-        [sys.executable, "-c", _PARENT, str(tmp_path), str(unused_port - 90)],
+        [sys.executable, "-c", _PARENT, str(tmp_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -74,11 +70,17 @@ def test_it_ends_when_its_process_is_killed(served):
     assert wait_until(is_gone)
 
 
-def test_a_link_leads_to_where_the_report_is_served(monkeypatch):
-    page = Path("/somewhere/report/report.html")
+def test_a_link_leads_to_where_the_report_is_served(served, tmp_path, monkeypatch):
+    """Also a link made by `decon-assets run`, before any server was started."""
+    _, address = served
     monkeypatch.delenv(URL_VARIABLE, raising=False)
-    # Made by `decon-assets run`: `decon-assets dev` serves it later, if it has its default port.
-    port = signature(dev).parameters["port"].default.default
-    assert link_to(page) == f"http://127.0.0.1:{port + 90}/report.html"
-    monkeypatch.setitem(os.environ, URL_VARIABLE, "https://decon.example.org/report/")
-    assert link_to(page) == "https://decon.example.org/report/report.html"
+    assert link_to(tmp_path / "report.html") == f"{address}/report.html"
+    assert link_to(tmp_path / "other" / "report.html") != link_to(tmp_path / "report.html")
+    monkeypatch.setenv(URL_VARIABLE, "https://decon.example.org/report/")
+    assert link_to(tmp_path / "report.html") == "https://decon.example.org/report/report.html"
+
+
+def test_two_servers_of_a_report_both_serve_it(served, tmp_path):
+    _, address = served
+    assert serve_report(tmp_path) != address
+    assert fetch(f"{address}/report.html")
