@@ -129,8 +129,8 @@ SELECT now.benchmark, now.n_leaked_checkable / now.n_checkable AS leak_rate,
        now.policy IS DISTINCT FROM before.policy AS is_other_policy,
        now.verdicts IS DISTINCT FROM before.verdicts AS is_other_verdicts,
        now.version IS DISTINCT FROM before.version AS is_other_version,
-       now.is_complete AND before.is_complete
-           AND NOT (is_other_scan OR is_other_policy OR is_other_version) AS is_comparable
+       NOT (now.is_complete AND before.is_complete) AS is_incomplete,
+       NOT (is_incomplete OR is_other_scan OR is_other_policy OR is_other_version) AS is_comparable
 FROM rates_of_report now JOIN earlier_rates before USING (benchmark)
 WHERE before.report = (SELECT max(report) FROM earlier_rates)
 ORDER BY now.benchmark;

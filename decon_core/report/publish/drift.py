@@ -12,6 +12,7 @@ from decon_core.report.open import Row, opened, rows_of
 from decon_core.wording import percent
 
 _CHANGES = {
+    "is_incomplete": "which shards are scanned: one of the two reports is incomplete",
     "is_other_scan": "the scan's settings or the term weights",
     "is_other_policy": "the policy",
     "is_other_verdicts": "the verdicts",

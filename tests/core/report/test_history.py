@@ -8,6 +8,7 @@ from decon_core.report.history import earlier_rates
 from decon_core.report.html.gather import gather
 from decon_core.report.html.opening import opening
 from decon_core.report.html.sections import section
+from decon_core.report.publish.drift import drift_of
 from decon_core.report.tables import table_of
 
 PLACE = {"benchmark": "quiz", "split": "test"}
@@ -85,6 +86,15 @@ def test_rates_that_cannot_be_compared_show_no_change(replace, settings):
     assert opening(facts)["ranked"][0]["change"] == "–"
     _, chart = section("rates", facts).choices[0].charts
     assert chart.data[0]["marker"]["symbol"] == ["circle-open", "circle"]
+
+
+def test_a_change_between_a_complete_and_an_incomplete_report_names_that_as_the_reason(
+    replace, tmp_path
+):
+    replace(1, 3)
+    replace(2, 5, n_gaps=1)
+    (problem,) = drift_of(tmp_path / "r.duckdb", 0.1).problems
+    assert problem.remedy.endswith("one of the two reports is incomplete")
 
 
 def test_a_report_of_another_version_or_none_starts_anew(tmp_path):
