@@ -27,13 +27,13 @@ import duckdb
 
 from bench.peers import peak_bytes
 from decon_assets.cli.program import MORE_OBJECTS
+from decon_core.benchmarks.folder import saved_records
 from decon_core.benchmarks.records import current_version
 from decon_core.config.load import Report
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.features.scorecard.corpora import hosts_below
 from decon_core.kernels.jit import compiled_at_once
-from decon_core.library.evals import records_of
 from decon_core.library.scan import pack_of
 from decon_core.library.stored_index import index_records
 from decon_core.mixtures.builder import Builder
@@ -153,7 +153,7 @@ def _run(job: dict[str, str]) -> dict[str, Any]:
     gc.set_threshold(MORE_OBJECTS, *gc.get_threshold()[1:])  # as the command line does
     store, policy = Store(Path(job["store"])), Policy(detectors=tuple(job["detectors"].split(",")))
     if job["stage"] == "index":
-        index_records(store, records_of(Path(job["items"], "recipes.yaml")), policy)
+        index_records(store, saved_records(store, Path(job["items"], "recipes.yaml")), policy)
     versions = (current_version(store, _BENCHMARK),)
     source = Source(name="text", path=job["corpus"], text="text")
     pack, _ = pack_of(source, out=store.root, known={})

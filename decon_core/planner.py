@@ -13,7 +13,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import NamedTuple
 
-from decon_core.benchmarks.configured import Benchmark, benchmark_files, benchmarks_of
+from decon_core.benchmarks.benchmark import Benchmark
+from decon_core.benchmarks.configured import benchmark_files, benchmarks_of
 from decon_core.benchmarks.records import Version, current_version, recorded_origin
 from decon_core.config.load import Config
 from decon_core.corpus.packs import Pack, Shard, list_source

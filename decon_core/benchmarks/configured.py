@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 
-import pyarrow as pa
-
+from decon_core.benchmarks.benchmark import Benchmark
 from decon_core.benchmarks.files import files_by_split, local_paths
-from decon_core.benchmarks.normalize import normalize
 from decon_core.benchmarks.parse import load_recipes
 from decon_core.benchmarks.recipe import Recipe
 from decon_core.config.load import Config
@@ -21,42 +16,12 @@ from decon_core.config.mixtures import unknown_names
 from decon_core.config.policy import unknown_benchmarks
 from decon_core.config.validation import did_you_mean
 from decon_core.errors import ConfigError, Problem, RecipeError
-from decon_core.storage.checksums import hash_file
 from decon_core.storage.paths import (
-    RemotePath,
     Stamp,
     is_same_system,
     scheme_of,
-    stamp_of,
     stamp_or_none,
 )
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """A recipe and the folder that its local paths are relative to."""
-
-    recipe: Recipe
-    base: Path
-
-    def origin(self) -> str:
-        """Return a fingerprint of recipe and files; data on a hub is covered by the recipe only."""
-        files = files_by_split(self.recipe, base=self.base)
-        content = [[split, *map(_hash, paths)] for split, paths in files.items()]
-        return sha256(json.dumps([self.recipe.fingerprint, content]).encode()).hexdigest()[:16]
-
-    def normalized(self, *, limit: int | None = None) -> pa.Table:
-        return normalize(self.recipe, base=self.base, limit=limit)
-
-
-def _hash(path: Path) -> str:
-    """Return the hash of a file; a remote file is read again only when its stamp changes."""
-    return _hash_at(path, stamp_of(path)) if isinstance(path, RemotePath) else hash_file(path)
-
-
-@lru_cache(maxsize=10_000)
-def _hash_at(path: Path, stamp: Stamp) -> str:  # noqa: ARG001 - part of the cache key
-    return hash_file(path)
 
 
 def benchmarks_of(config: Config) -> dict[str, Benchmark]:

@@ -12,15 +12,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from decon_core.benchmarks.benchmark import Benchmark
 from decon_core.benchmarks.files import part_order
 from decon_core.benchmarks.normalize import normalize, normalize_files
 from decon_core.benchmarks.normalized import benchmark_of
 from decon_core.benchmarks.parse import load_recipes
 from decon_core.benchmarks.readers import is_readable, known_endings, read_rows
 from decon_core.benchmarks.recipe import LocalSource, Recipe
+from decon_core.benchmarks.records import Version, save_records
 from decon_core.config.validation import check_names
 from decon_core.errors import InputError, Problem, RecordError
 from decon_core.storage.paths import is_hidden
+from decon_core.storage.store import Store
 from decon_core.wording import counted
 
 _RECIPES = (".yaml", ".yml")
@@ -30,9 +33,30 @@ _REMEDY = "for raw rows, write a recipe: docs/recipes.md"
 
 def records_in(path: Path) -> dict[str, pa.Table]:
     """Return the records of each benchmark at a path, by name."""
-    if path.suffix.lower() in _RECIPES and path.is_file():
+    if _is_recipe_file(path):
         recipes = load_recipes(path)
         return {name: normalize(recipe, base=path.parent) for name, recipe in recipes.items()}
+    return _records_in_rows(path)
+
+
+def saved_records(store: Store, path: Path) -> tuple[Version, ...]:
+    """Save the records of each benchmark at a path, and return their versions.
+
+    The records of a recipe are normalized again only if the recipe or one of its files changed.
+    """
+    if _is_recipe_file(path):
+        recipes = load_recipes(path).values()
+        return tuple(Benchmark(recipe, path.parent).saved(store) for recipe in recipes)
+    tables = _records_in_rows(path)
+    return tuple(save_records(store, name, table) for name, table in tables.items())
+
+
+def _is_recipe_file(path: Path) -> bool:
+    return path.suffix.lower() in _RECIPES and path.is_file()
+
+
+def _records_in_rows(path: Path) -> dict[str, pa.Table]:
+    """Return the records in files of rows that name their benchmarks."""
     try:
         places = places_of_records(_files(path))
     except RecordError as error:

@@ -10,11 +10,14 @@ them. None of this depends on the documents or on the other benchmarks of a scan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
 import polars as pl
 import pyarrow as pa
 
@@ -26,13 +29,15 @@ from decon_core.config.rounding import reaches
 from decon_core.decisions.judging import may_prove
 from decon_core.detectors.detector import detector
 from decon_core.detectors.visibility import Flags, Integers, RecordTexts, TextUse, Unmet
-from decon_core.errors import Problem
+from decon_core.errors import DamagedError, Problem
+from decon_core.index.joined_index import mark_used, search_name
 from decon_core.index.parts import Part, has_part, index_fingerprint, open_part
 from decon_core.index.record_texts import NAMES
 from decon_core.index.text_index import Verbatim, open_verbatim, verbatim_of_records
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.schemas import VISIBILITY
 from decon_core.storage.store import Store
+from decon_core.storage.tables import read_arrow, write_arrow
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
@@ -41,6 +46,10 @@ if TYPE_CHECKING:
 _ITEM = ("split", "instance_index")
 _READING_TEXTS = (Reads.TEXTS, Reads.TOKENS, Reads.CANONICAL)
 _ABSENT = -1
+_LAYOUT = 1  # increased when what is kept changes
+_BY_OTHERS = pa.schema(
+    [("benchmark", pa.string()), ("detector", pa.string()), ("n_items", pa.int64())]
+)
 
 # Why an item cannot be found that is visible to no other detector than these.
 ONLY_REVIEW = "found only as similar text, which needs review"
@@ -50,27 +59,57 @@ BlindItems = dict[str, set[tuple[str, int]]]  # split and instance_index, by ben
 
 def visibility_table(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:
     """Return one row per item and chosen detector, with the reason if it cannot see the item."""
-    tables = [_table(*unmet) for unmet in _unmet(store, versions, policy)]
-    return pa.concat_tables([VISIBILITY.empty_table(), *tables])
+    return _kept("visible", _visible, store, versions, policy).cast(VISIBILITY)
 
 
 def checkable_by_others(
-    store: Store, versions: Sequence[Version], policy: Policy, visible: pa.Table
+    store: Store, versions: Sequence[Version], policy: Policy
 ) -> dict[str, dict[str, int]]:
     """Count, per benchmark, the items that no chosen detector can find and another one could.
 
     Asked are the detectors that search for the texts of an item, and find leaks.
-    `visible`: the table of `visibility`.
     """
+    counts: dict[str, dict[str, int]] = {}
+    for row in _kept("others", _by_others, store, versions, policy).to_pylist():
+        counts.setdefault(row["benchmark"], {})[row["detector"]] = row["n_items"]
+    return counts
+
+
+def _kept(
+    name: str,
+    compute: Callable[[Store, Sequence[Version], Policy], pa.Table],
+    store: Store,
+    versions: Sequence[Version],
+    policy: Policy,
+) -> pa.Table:
+    """Return a table of these benchmarks; it is kept, as it takes as long as building the index."""
+    # The order in a scan of all.
+    ordered = sorted(versions, key=lambda version: version.benchmark)
+    settings = orjson.dumps([_LAYOUT, asdict(policy)], option=orjson.OPT_SORT_KEYS)
+    digest = sha256(settings).hexdigest()[:16]
+    file = f"{name}-{search_name(ordered)}-{digest}"
+    path = store.search(scan_fingerprint(store, policy), file)
+    with suppress(FileNotFoundError, DamagedError):
+        table = read_arrow(path)
+        mark_used(path)
+        return table
+    table = compute(store, ordered, policy)
+    write_arrow(path, table)
+    return table
+
+
+def _visible(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:
+    tables = [_table(*unmet) for unmet in _unmet(store, versions, policy)]
+    return pa.concat_tables([VISIBILITY.empty_table(), *tables])
+
+
+def _by_others(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:
     finders = registry.names_where(lambda finder: finder.reads in _READING_TEXTS)
     others = [name for name in finders if name not in policy.detectors]
-    blind = blind_items(visible, policy)
-    ordered = sorted(
-        (version for version in versions if version.benchmark in blind),
-        key=lambda version: version.benchmark,
-    )
+    blind = blind_items(visibility_table(store, versions, policy), policy)
+    ordered = [version for version in versions if version.benchmark in blind]
     if not others or not ordered:
-        return {}
+        return _BY_OTHERS.empty_table()
     wide = replace(policy, detectors=(*policy.detectors, *others))
     index = index_fingerprint(store, policy)
     parts = [open_part(store, version, index) for version in ordered]
@@ -81,7 +120,7 @@ def checkable_by_others(
         blind_records[version] = [at for at, item in enumerate(items) if item in names]
     ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
     verbatim = verbatim_of_records(store, blind_records, ids, wide)
-    counts: dict[str, dict[str, int]] = {}
+    counts = []
     for number, (version, part) in enumerate(zip(ordered, parts, strict=True)):
         benchmark = _benchmark(store, version, part, verbatim, number)
         own_policy = wide.for_benchmark(version.benchmark)
@@ -91,8 +130,8 @@ def checkable_by_others(
             unmet = detector(name).visibility(benchmark.texts, own_policy)
             deciding = np.intersect1d(_deciding_records(benchmark, unmet), blind_records[version])
             if n := int((unmet.places[deciding] == 0).sum()):
-                counts.setdefault(version.benchmark, {})[name] = n
-    return counts
+                counts.append({"benchmark": version.benchmark, "detector": name, "n_items": n})
+    return pa.Table.from_pylist(counts, _BY_OTHERS)
 
 
 def blind_items(visible: pa.Table, policy: Policy) -> BlindItems:
@@ -134,13 +173,18 @@ class Visibility:
 
 def visibilities(store: Store, versions: Sequence[Version], policy: Policy) -> list[Visibility]:
     """Return the visibility of each benchmark to each chosen detector."""
+    table = pl.DataFrame(visibility_table(store, versions, policy))
+    counts = table.group_by("benchmark", "detector", "reason", maintain_order=True).len()
+    n_items: dict[tuple[str, str], Counter[str | None]] = {}
+    for benchmark, name, reason, n in counts.iter_rows():
+        n_items.setdefault((benchmark, name), Counter())[reason] = n
     visible = []
-    for benchmark, name, unmet in _unmet(store, versions, policy):
-        places = unmet.places[_deciding_records(benchmark, unmet)]
-        n_visible, *n_items = np.bincount(places, minlength=len(unmet.reasons)).tolist()
-        reasons = zip(map(str, unmet.reasons[1:]), n_items, strict=True)
-        why_not = Counter({reason: n for reason, n in reasons if n}).most_common()
-        visible.append(Visibility(benchmark.name, name, places.size, n_visible, dict(why_not)))
+    for benchmark in sorted(version.benchmark for version in versions):
+        for name in policy.detectors:
+            by_reason = n_items.get((benchmark, name), Counter())
+            why_not = {reason: n for reason, n in by_reason.most_common() if reason is not None}
+            n_all = by_reason.total()
+            visible.append(Visibility(benchmark, name, n_all, by_reason[None], why_not))
     return visible
 
 
@@ -210,14 +254,12 @@ def _unmet(
 ) -> Iterator[tuple[_Benchmark, str, Unmet]]:
     """Yield why the records of each benchmark are not visible to each chosen detector."""
     index = index_fingerprint(store, policy)
-    # The order in a scan of all.
-    ordered = sorted(versions, key=lambda version: version.benchmark)
-    parts = [open_part(store, version, index) for version in ordered]
+    parts = [open_part(store, version, index) for version in versions]
     verbatim = None
     if policy.needs_texts and parts:
         ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
-        verbatim = open_verbatim(store, ordered, ids, policy, scan=scan_fingerprint(store, policy))
-    for number, (version, part) in enumerate(zip(ordered, parts, strict=True)):
+        verbatim = open_verbatim(store, versions, ids, policy, scan=scan_fingerprint(store, policy))
+    for number, (version, part) in enumerate(zip(versions, parts, strict=True)):
         benchmark = _benchmark(store, version, part, verbatim, number)
         own_policy = policy.for_benchmark(version.benchmark)
         for name in policy.detectors:

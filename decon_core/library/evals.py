@@ -33,13 +33,12 @@ def records_of(
 
     `name` is the benchmark of rows that name none, and of all rows if there is a recipe.
     """
-    where, found = "evals", "no item"
     if isinstance(evals, str | PathLike):
         if recipe is not None:
             expected = "no recipe beside a path: a recipe file (.yaml) names its files"
             raise InputError(Problem("recipe", "a recipe and a path", expected))
-        where, found = str(evals), "no record in any file"
         tables = records_in(Path(evals))
+        require_records(str(evals), sum(table.num_rows for table in tables.values()))
     else:
         rows = _rows(evals)
         if recipe is not None:
@@ -48,9 +47,15 @@ def records_of(
             tables = {name: normalize_rows(parsed, rows, split=IN_MEMORY, origin="evals")}
         else:
             tables = _by_name(rows, name)
-    if not sum(table.num_rows for table in tables.values()):
-        raise InputError(Problem(where, found, "at least one"))
+        if not any(table.num_rows for table in tables.values()):
+            raise InputError(Problem("evals", "no item", "at least one"))
     return tables
+
+
+def require_records(where: str, n_records: int) -> None:
+    """Raise `InputError` if benchmark files have no record at all."""
+    if not n_records:
+        raise InputError(Problem(where, "no record in any file", "at least one"))
 
 
 def _rows(evals: Any) -> list[Row]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from decon_core.benchmarks.folder import saved_records
 from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.corpus.formats import known_suffixes
@@ -30,7 +31,7 @@ from decon_core.execution.local import LOCAL
 from decon_core.feature import feature_hooks
 from decon_core.library import results
 from decon_core.library.estimates import SAMPLE_FILE, write_rates
-from decon_core.library.evals import records_of
+from decon_core.library.evals import require_records
 from decon_core.library.page import PAGE_FILE, write_report, write_report_of_sample
 from decon_core.library.stored_index import OnStep, StoredIndex, index_records, no_step
 from decon_core.scan.answers import why_unbounded
@@ -141,7 +142,9 @@ def _scan_folder(
     pack, skipped = _saved_pack(request, store)
     if n_skipped := sum(not file.is_on_purpose for file in skipped):
         on_step(f"skipped: {n_skipped:,}, listed in {out / results.SKIPPED_FILE}")
-    index = index_records(store, records_of(request.evals), policy, on_step)
+    versions = saved_records(store, request.evals)
+    require_records(str(request.evals), sum(version.n_records for version in versions))
+    index = index_records(store, versions, policy, on_step)
     missing = _missing(index, pack)
     if on_work:
         on_work(missing)
@@ -159,7 +162,7 @@ def _scan_folder(
         n_common=_write_common(out, index, scanned),
         n_unseen={name: n_unseen[name] for name in policy.detectors},
         split_scripts=split_scripts(store, index.versions, policy),
-        checkable_by_others=checkable_by_others(store, index.versions, policy, index.visibility),
+        checkable_by_others=checkable_by_others(store, index.versions, policy),
         sample=request.sample,
     )
     with atomic_path(out / results.SKIPPED_FILE) as path:

@@ -102,14 +102,13 @@ class StoredIndex:
 
 
 def index_records(
-    store: Store, tables: Mapping[str, pa.Table], policy: Policy, on_step: OnStep = no_step
+    store: Store, versions: tuple[Version, ...], policy: Policy, on_step: OnStep = no_step
 ) -> StoredIndex:
-    """Index the records of benchmarks, given by name; what the store has already is not built."""
-    versions = tuple(save_records(store, name, table) for name, table in tables.items())
+    """Index the saved records of benchmarks; what the store has already is not built."""
     n_items = counted(sum(version.n_items for version in versions), "item")
     n_records = counted(sum(version.n_records for version in versions), "record")
     on_step(f"{counted(len(versions), 'benchmark')}: {n_items}, {n_records}")
-    ConfigError.raise_for(unknown_benchmarks(policy, [*tables]))
+    ConfigError.raise_for(unknown_benchmarks(policy, [version.benchmark for version in versions]))
     n_built = index_alone(store, versions, policy)
     on_step(f"index: {n_built} built, {len(versions) - n_built} reused")
     pa.default_memory_pool().release_unused()  # the memory that reading benchmarks took
@@ -144,7 +143,9 @@ def write_folder(path: Path | None, tables: Mapping[str, pa.Table], policy: Poli
 def _written(path: Path, tables: Mapping[str, pa.Table], policy: Policy) -> StoredIndex:
     with atomic_path(path) as draft:
         draft.mkdir()
-        index = index_records(Store(draft), tables, policy)
+        store = Store(draft)
+        versions = tuple(save_records(store, name, table) for name, table in tables.items())
+        index = index_records(store, versions, policy)
         index.scanner()  # writes what it will map
         manifest = {
             "layout": _LAYOUT,

@@ -89,7 +89,7 @@ def small_tables(
         "checkable_by_others": [
             {"benchmark": benchmark, "detector": name, "n_items": n}
             for benchmark, counts in sorted(
-                checkable_by_others(store, versions, reader.policy, visible).items()
+                checkable_by_others(store, versions, reader.policy).items()
             )
             for name, n in sorted(counts.items())
         ],

@@ -4,8 +4,10 @@ import json
 
 import pytest
 
-from decon_core.benchmarks.folder import records_in
+from decon_core.benchmarks import benchmark
+from decon_core.benchmarks.folder import records_in, saved_records
 from decon_core.errors import DeconError
+from decon_core.storage.store import Store
 
 
 def row(key: str, split: str, number: int, **more) -> dict:
@@ -120,6 +122,26 @@ def test_raw_rows_of_a_file_are_one_problem_that_names_the_recipe_beside_it(tmp_
         records_in(tmp_path)
     (problem,) = raised.value.problems
     assert problem.remedy.endswith(f"the recipe file itself: {tmp_path / 'evals.yaml'}")
+
+
+def test_records_of_a_recipe_are_normalized_again_only_if_it_or_a_file_changed(
+    tmp_path, monkeypatch
+):
+    store, recipes, rows = Store(tmp_path / "store"), tmp_path / "r.yaml", tmp_path / "a.jsonl"
+    recipe = "evals:\n  quiz:\n    local_path: a.jsonl\n    splits: [test]\n    prompt: {}\n"
+    recipes.write_text(recipe.format("q"))
+    write(rows, {"q": "What is the first?", "p": "What is the second?"})
+    (first,) = saved_records(store, recipes)
+    with monkeypatch.context() as patched:
+        patched.setattr(benchmark, "normalize", lambda *_, **__: pytest.fail("normalized again"))
+        assert saved_records(store, recipes) == (first,)
+    recipes.write_text(recipe.format("p"))
+    (second,) = saved_records(store, recipes)
+    write(rows, {"p": "What is the third?"})
+    (third,) = saved_records(store, recipes)
+    assert len({each.fingerprint for each in (first, second, third)}) == 3
+    store.records("quiz", third.fingerprint).unlink()
+    assert saved_records(store, recipes) == (third,)
 
 
 def test_nothing_to_read_is_no_empty_benchmark(tmp_path):

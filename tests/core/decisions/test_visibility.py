@@ -11,6 +11,7 @@ from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
 from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.policy import Policy
+from decon_core.decisions import visibility
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.visibility import (
     blind_items,
@@ -256,7 +257,26 @@ def test_a_question_is_seen_if_each_of_its_right_answers_is(bench):
     bench.index([version], freeze(bench.store, [version], bench.policy))
     table = visibility_table(bench.store, [version], bench.policy)
     assert table["is_visible"].to_pylist() == [False, True, False, False, False, True]
-    assert checkable_by_others(bench.store, [version], bench.policy, table)["b"]["exact"] == 4
+    assert checkable_by_others(bench.store, [version], bench.policy)["b"]["exact"] == 4
+
+
+def test_what_is_visible_is_computed_once_for_a_policy_and_again_when_its_file_is_damaged(
+    bench, monkeypatch
+):
+    versions = bench.prepare({"b": mixed_items(), "b2": FILLER})
+    first = visibility_table(bench.store, versions, bench.policy)
+    others = checkable_by_others(bench.store, versions, bench.policy)
+    with monkeypatch.context() as patched:
+        patched.setattr(visibility, "_unmet", lambda *_: pytest.fail("computed again"))
+        assert visibility_table(bench.store, versions[::-1], bench.policy).equals(first)
+        assert checkable_by_others(bench.store, versions, bench.policy) == others
+        stricter = replace(bench.policy, aligned_threshold=0.9)
+        for others_or_stricter in ((versions[:1], bench.policy), (versions, stricter)):
+            with pytest.raises(pytest.fail.Exception, match="computed again"):
+                visibility_table(bench.store, *others_or_stricter)
+    for path in bench.store.root.glob("search/*/visible-*"):
+        path.write_bytes(path.read_bytes()[:-9] + b"damaged??")
+    assert visibility_table(bench.store, versions, bench.policy).equals(first)
 
 
 def test_an_item_that_only_a_detector_without_proof_finds_is_blind(bench):

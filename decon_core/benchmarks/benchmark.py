@@ -1,0 +1,57 @@
+"""A benchmark: a recipe with its files, and the records that are normalized from them once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+import pyarrow as pa
+
+from decon_core.benchmarks.files import files_by_split
+from decon_core.benchmarks.normalize import normalize
+from decon_core.benchmarks.recipe import LocalSource, Recipe
+from decon_core.benchmarks.records import Version, current_version, recorded_origin, save_records
+from decon_core.storage.checksums import hash_file
+from decon_core.storage.paths import RemotePath, Stamp, stamp_of
+from decon_core.storage.store import Store
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A recipe and the folder that its local paths are relative to."""
+
+    recipe: Recipe
+    base: Path
+
+    def origin(self) -> str:
+        """Return a fingerprint of recipe and files; data on a hub is covered by the recipe only."""
+        files = files_by_split(self.recipe, base=self.base)
+        content = [[split, *map(_hash, paths)] for split, paths in files.items()]
+        return sha256(json.dumps([self.recipe.fingerprint, content]).encode()).hexdigest()[:16]
+
+    def normalized(self, *, limit: int | None = None) -> pa.Table:
+        return normalize(self.recipe, base=self.base, limit=limit)
+
+    def saved(self, store: Store) -> Version:
+        """Return the saved records, normalized again only if the recipe or a file changed.
+
+        Data on a hub may change under the same recipe, so it is normalized every time.
+        """
+        name, origin = self.recipe.name, self.origin()
+        is_known = isinstance(self.recipe.source, LocalSource)
+        if is_known and recorded_origin(store, name) == origin:
+            return current_version(store, name)
+        return save_records(store, name, self.normalized(), origin=origin)
+
+
+def _hash(path: Path) -> str:
+    """Return the hash of a file; a remote file is read again only when its stamp changes."""
+    return _hash_at(path, stamp_of(path)) if isinstance(path, RemotePath) else hash_file(path)
+
+
+@lru_cache(maxsize=10_000)
+def _hash_at(path: Path, stamp: Stamp) -> str:  # noqa: ARG001 - part of the cache key
+    return hash_file(path)
