@@ -17,7 +17,7 @@ from decon_assets.runner.interrupts import watch_interrupts
 
 NAME = "everything_missing"
 DESCRIPTION = (
-    "Make everything that is missing or outdated, from `records` to `report_page`, like "
+    "Build everything that is missing or outdated, from `records` to `report_page`, like "
     "`decon-assets run`: register benchmarks and packs, then start a run for each asset that is "
     "not up to date, upstream assets first."
 )

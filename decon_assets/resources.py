@@ -36,7 +36,7 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
         path = Path(self.config_path or os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
         if not path.is_file():
             remedy = (
-                f"start Dagster in the folder of decon.toml, or set {CONFIG_VARIABLE} to its path"
+                f"Start Dagster in the folder of decon.toml, or set {CONFIG_VARIABLE} to its path"
             )
             raise ConfigError(Problem(str(path.resolve()), "no such file", "a decon.toml", remedy))
         return path

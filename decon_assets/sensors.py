@@ -37,7 +37,7 @@ _UNFINISHED = [
 ]
 _REFUSALS = {
     dg.DagsterRunStatus.FAILURE: "`inventory` failed on these files; its last run shows why. Fix "
-    "the files, or materialize `inventory` by hand as its error says",
+    "the files, or materialize `inventory` by hand as the error message says",
     dg.DagsterRunStatus.CANCELED: "`inventory` was cancelled for these files; materialize it to "
     "continue",
 }

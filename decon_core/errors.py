@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+_ABSENCE = {"no", "not", "none", "nothing", "neither"}  # "no such file" is said without "found"
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -27,10 +29,12 @@ class Problem:
 
     def __str__(self) -> str:
         if self.expected:
-            text = f"{self.where}: found {self.found}; expected {self.expected}"
+            is_absence = self.found.partition(" ")[0] in _ABSENCE
+            found = self.found if is_absence else f"found {self.found}"
+            text = f"{self.where}: {found}; expected {self.expected}"
         else:
             text = ": ".join(part for part in (self.where, self.found) if part)
-        return f"{text}. {self.remedy}" if self.remedy else text
+        return f"{text}. {self.remedy[0].upper()}{self.remedy[1:]}" if self.remedy else text
 
 
 _MAX_LISTED = 20

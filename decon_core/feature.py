@@ -40,45 +40,45 @@ class Feature:
     name: str
     requires: tuple[str, ...] = ()  # other features, by name
     tables: Mapping[str, str] = field(default_factory=dict)
-    """Tables of decon.toml, and the model of each: a `FeatureTable`."""
+    """Tables of decon.toml, and for each its model: a `FeatureTable`."""
     products: Mapping[str, str] = field(default_factory=dict)
-    """Assets that are made if decon.toml has a table of their name, and whether each is missing or
-    outdated: a function of the plan."""
+    """Assets that are made if decon.toml has a table with their name, and for each a function of
+    the plan that tells whether it is missing or outdated."""
     jobs: tuple[str, ...] = ()
     """Jobs that make other assets, in the feature's file in `decon_assets/features`."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """The Arrow schemas of those of `products` whose columns are in the report, for lineage."""
+    """Arrow schemas of the `products` whose columns are in the report, for lineage."""
     partitions: Mapping[str, str] = field(default_factory=dict)
-    """Those of `products` that have a folder `<store>/<product>s/<partition>` for each partition,
-    and the names of the partitions: a function of the configuration."""
+    """The `products` that have a folder `<store>/<product>s/<partition>` for each partition, and
+    for each a function of the configuration that returns the names of the partitions."""
     folders: Mapping[str, str] = field(default_factory=dict)
-    """Folders in the store, and the pattern of the manifests that list their files; one that begins
-    with `manifests/` is below `<store>/manifests/<folder>`. Empty: not verified."""
+    """Folders in the store, and for each the pattern of the manifests that list its files. One that
+    begins with `manifests/` is below `<store>/manifests/<folder>`. Empty: not verified."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     """Commands by name."""
     report: str = ""
     """(plan) -> a `ReportAddition`, or None."""
     report_tables: Mapping[str, str] = field(default_factory=dict)
-    """Tables of the report, and the Arrow schema of each. report_tables.toml in the feature's
-    folder says what they contain, views.sql has views of them; overview.toml and gather.sql have
-    sections of the page."""
+    """Tables of the report, and the Arrow schema of each. In the feature's folder,
+    report_tables.toml describes them, views.sql defines views of them, and overview.toml and
+    gather.sql define sections of the page."""
     engines: Mapping[str, str] = field(default_factory=dict)
-    """Engines that run jobs elsewhere, by name, and the model of the one of `tables` that has
-    their settings: an `EngineTable`."""
+    """Engines that run jobs elsewhere, by name, and for each the model of the table with its
+    settings: an `EngineTable`."""
     files: str = ""
-    """(configuration) -> paths of files that it reads, which the sensor watches; may be missing."""
+    """(configuration) -> paths of files that it reads and the sensor watches; may be missing."""
     evidence: str = ""
     """(configuration) -> annotations and candidates of pairs: an `Evidence`."""
     nominations: Mapping[str, str] = field(default_factory=dict)
-    """What finds places beside the scan that may be an item, by the name that stands for a detector
-    and is also that of its table of decon.toml: a function of the plan that returns
-    `NominatedPlaces`, or None."""
+    """Functions that find places outside the scan that may be an item, by the name that stands for
+    a detector and for its table of decon.toml. Each takes the plan and returns `NominatedPlaces`,
+    or None."""
     why: Mapping[str, str] = field(default_factory=dict)
-    """Keys of the account of a document, and the value of each: a function of configuration,
-    builder of mixtures and place. why.txt.j2 in the feature's folder prints them."""
+    """Keys of the account of a document, and for each a function of the configuration, the mixture
+    builder and the place that returns its value. why.txt.j2 in the feature's folder prints them."""
     shard_report: str = ""
-    """(folder, shard, source, matches, records by benchmark, policy): writes what `scan --compat`
-    asks for."""
+    """(folder, shard, source, matches, records by benchmark, policy): writes the reports that
+    `scan --compat` asks for."""
     page: str = ""
     """(configuration, store) -> an `Addition` to the page of the report, or None."""
     demonstrate: str = ""

@@ -52,15 +52,15 @@ def _array(name: str, of: pa.DataType, meaning: str) -> pa.Field:
 RECORDS = pa.schema(
     [
         required("benchmark", pa.string(), "name of the benchmark"),
-        field("config", pa.string(), "part of the benchmark: a subject, a language"),
+        field("config", pa.string(), "part of the benchmark, such as a subject or language"),
         required("split", pa.string(), "train, validation, test, ..."),
-        required("instance_index", pa.int64(), "row within the split: the item that people score"),
+        required("instance_index", pa.int64(), "row within the split: the item that is scored"),
         field("sub_index", pa.int64(), "set when one row holds several questions"),
         field("choice_index", pa.int64(), "set when a question has one record per choice"),
         field("is_correct", pa.bool_(), "whether this choice is the correct one, if known"),
         field("passage", pa.string(), "text that the question is about"),
         required("question", pa.string(), "what the model is asked"),
-        field("answer", pa.string(), "what it should say, or the text of a choice"),
+        field("answer", pa.string(), "what the model should answer, or the text of a choice"),
         required("fingerprint", pa.string(), "first 16 hex digits of the texts' SHA-256"),
         field("extras", pa.string(), "further fields that the recipe keeps, as a JSON object"),
     ]
@@ -70,17 +70,17 @@ RECORDS = pa.schema(
 # ids[n - 1].
 INDEX = pa.schema(
     [
-        _array("dropped", pa.uint8(), "per record: why it is not indexed; 0: it is"),
-        _array("ids", pa.int64(), "the tokenizer's ids that occur, ascending"),
+        _array("dropped", pa.uint8(), "why each record is not indexed; 0: it is indexed"),
+        _array("ids", pa.int64(), "tokenizer ids that occur, in ascending order"),
         *(
             _array(f"{kind}.{name}", of, meaning.format(kind=kind))
             for kind in ("question", "answer", "passage")
             for name, of, meaning in (
-                ("tokens", pa.uint32(), "tokens of every different {kind}, one after the other"),
-                ("offsets", pa.int64(), "where each {kind} begins in them, and the last one ends"),
-                ("of_entry", pa.int64(), "per indexed record: its {kind}; -1: it has none"),
-                ("df", pa.uint32(), "records that hold each n-gram of each {kind}, in order"),
-                ("df_offsets", pa.int64(), "where those of each {kind} begin, and the last end"),
+                ("tokens", pa.uint32(), "tokens of each distinct {kind}, concatenated"),
+                ("offsets", pa.int64(), "start of each {kind} in the tokens, and end of the last"),
+                ("of_entry", pa.int64(), "number of each indexed record's {kind}; -1: none"),
+                ("df", pa.uint32(), "records that contain each n-gram of each {kind}, in order"),
+                ("df_offsets", pa.int64(), "start of each {kind} in df, and end of the last"),
             )
         ),
     ]
@@ -88,14 +88,14 @@ INDEX = pa.schema(
 
 FREQUENCIES = pa.schema(
     [
-        _array("ids", pa.int64(), "the tokenizer's ids that occur, ascending"),
-        _array("token_df", pa.int64(), "how many fields of records hold each id"),
+        _array("ids", pa.int64(), "tokenizer ids that occur, in ascending order"),
+        _array("token_df", pa.int64(), "number of record fields that contain each id"),
         *(
             _array(f"{kind}.{name}", of, meaning.format(kind=kind))
             for kind in ("question", "answer", "passage")
             for name, of, meaning in (
-                ("tokens", pa.uint32(), "tokens of every different {kind} n-gram"),
-                ("df", pa.int64(), "how many records hold each"),
+                ("tokens", pa.uint32(), "tokens of each distinct {kind} n-gram"),
+                ("df", pa.int64(), "number of records that contain each"),
             )
         ),
     ]
@@ -105,16 +105,16 @@ FREQUENCIES = pa.schema(
 DOCUMENTS = pa.schema(
     [
         required("row", pa.int64(), "row of the document in the shard"),
-        required("n_bytes", pa.int64(), "length of its text in UTF-8"),
-        required("n_tokens", pa.int64(), "canonical tokens: what mixtures are measured by"),
+        required("n_bytes", pa.int64(), "length of its text in UTF-8 bytes"),
+        required("n_tokens", pa.int64(), "canonical tokens, by which mixtures are measured"),
     ]
 )
 
 # One row per n-gram of a benchmark's questions that occurs in a shard.
 GRAM_COUNTS = pa.schema(
     [
-        required("shard", pa.uint32(), "which of the shards of the file, from zero"),
-        required("place", pa.uint32(), "token of the questions at which it first occurs"),
+        required("shard", pa.uint32(), "position of the shard in the file, from 0"),
+        required("place", pa.uint32(), "n-gram's first position among the question tokens"),
         required("n_documents", pa.uint32(), "documents that hold it"),
     ]
 )
@@ -124,11 +124,11 @@ COMMON = pa.schema(
     [
         required("source", pa.string(), "name of the source"),
         required("benchmark", pa.string(), "whose n-gram it is"),
-        required("place", pa.uint32(), "token of the questions at which it first occurs"),
+        required("place", pa.uint32(), "n-gram's first position among the question tokens"),
         required("text", pa.string(), "how it reads there"),
-        required("n_questions", pa.int64(), "different questions of the benchmark that hold it"),
-        required("n_documents", pa.int64(), "documents of the source that hold it"),
-        required("share", pa.float64(), "of all documents of the source"),
+        required("n_questions", pa.int64(), "distinct questions of the benchmark that contain it"),
+        required("n_documents", pa.int64(), "documents of the source that contain it"),
+        required("share", pa.float64(), "share of all documents of the source"),
     ]
 )
 
@@ -141,15 +141,15 @@ ALIKE = pa.schema(
         field(
             "first_record",
             pa.int64(),
-            "the first of the item's records that were found alike, and share this row; null: only "
-            "`record`",
+            "first of the item's records that were found alike and share this row; null: only "
+            "`record` was found",
         ),
-        field("n_alike", pa.int64(), "how many records share this row; they follow one another"),
+        field("n_alike", pa.int64(), "number of records that share this row; they are consecutive"),
         field(
             "words",
             pa.string(),
-            "if records share this row: the SHA-256 of the canonical words of the spans, by which "
-            "their matched texts have ids",
+            "if records share this row: the SHA-256 of the canonical words of the spans, from "
+            "which the ids of their matched texts are derived",
         ),
     ]
 )
@@ -161,13 +161,13 @@ _MATCH = pa.schema(
         required(
             "slot_kind",
             pa.string(),
-            "visible: in text that a model sees; hidden: in a reference answer, rubric or the like",
+            "visible: in text that a model sees; hidden: in a reference answer, rubric or similar",
         ),
         required("detector", pa.string(), "the detector that found it"),
         required(
             "detector_fingerprint",
             pa.string(),
-            "of the detector's settings and the term weights",
+            "fingerprint of the detector's settings and the term weights",
         ),
         required("benchmark", pa.string(), "name of the benchmark"),
         field("config", pa.string(), "part of the benchmark"),
@@ -178,8 +178,8 @@ _MATCH = pa.schema(
         required(
             "text_id",
             pa.string(),
-            "what was found, wherever it occurs: 16 hex digits of the SHA-256 of the record's "
-            "fingerprint and the canonical words of the spans",
+            "id of the matched text: 16 hex digits of the SHA-256 of the record's fingerprint and "
+            "the canonical words of the spans",
         ),
         field("is_correct", pa.bool_(), "whether the record holds the correct choice"),
         required(
@@ -188,15 +188,15 @@ _MATCH = pa.schema(
         field(
             "question_overlap",
             pa.float64(),
-            "share of the question found; decon: by idf; null: longest_match cannot look for it",
+            "share of the question found; decon: by idf; null: longest_match did not search for it",
         ),
-        field("answer_overlap", pa.float64(), "the same for the answer; null: it has none"),
-        field("passage_overlap", pa.float64(), "the same for the passage; null: it has none"),
+        field("answer_overlap", pa.float64(), "share of the answer found; null: it has none"),
+        field("passage_overlap", pa.float64(), "share of the passage found; null: it has none"),
         field(
             "kind",
             pa.string(),
-            "what the place is to the item: verbatim, edited, variant, …; null: its detector "
-            "only has a score",
+            "how the place relates to the item: verbatim, edited, variant, …; null: its detector "
+            "gives only a score",
         ),
         field(
             "searched_text",
@@ -206,12 +206,12 @@ _MATCH = pa.schema(
         required(
             "n_matched",
             pa.int64(),
-            "decon: different question n-grams found; exact: occurrences; others: tokens",
+            "number found: distinct question n-grams (decon), occurrences (exact), tokens (others)",
         ),
-        field("matched", pa.binary(), "decon: a bit for each of the question's n-grams, in order"),
-        required("n_grams", pa.int64(), "of how many: n-grams, or tokens of the question"),
-        required("question_tokens", pa.int64(), "length of the question"),
-        required("total_tokens", pa.int64(), "the length that the length penalty goes by"),
+        field("matched", pa.binary(), "decon: one bit per question n-gram, set if it was found"),
+        required("n_grams", pa.int64(), "question length in n-grams (decon) or tokens (others)"),
+        required("question_tokens", pa.int64(), "length of the question in tokens"),
+        required("total_tokens", pa.int64(), "length that the length penalty depends on"),
         *(
             field(
                 f"{part}{unit}_{edge}",
@@ -227,7 +227,7 @@ _MATCH = pa.schema(
             field(
                 f"{part}_part",
                 pa.string(),
-                f"path of the string of the row in which the {part} begins",
+                f"path, within the row, of the string in which the {part} begins",
             )
             for part in ("question", "answer", "passage")
         ),
@@ -250,8 +250,8 @@ ENTRIES = pa.schema(
         field(
             "holds_to",
             pa.float64(),
-            "the highest threshold of the sweep at which it would still be a leak; null: not asked "
-            "for, or none",
+            "the highest threshold of the sweep at which it would still be a leak; null: no such "
+            "threshold, or no sweep",
         ),
         field("verdict", pa.string(), "verdict of a reviewer; null: none"),
         field(
@@ -268,14 +268,14 @@ ENTRIES = pa.schema(
         required(
             "needs_review",
             pa.bool_(),
-            "whether its kind needs review by the policy (variant, part, reworded, names, near "
-            "in meaning), and nobody confirmed or cleared it",
+            "whether the policy sends its kind to review (variant, part, reworded, names, near in "
+            "meaning) and nobody has confirmed or cleared it",
         ),
         required(
             "is_no_answer",
             pa.bool_(),
-            "decon: no leak, but its question was found (or question and passage) without the "
-            "answer, and would be a leak by itself",
+            "decon: no leak, but its question (or question and passage) was found without the "
+            "answer and would be a leak on its own",
         ),
     ]
 )
@@ -286,23 +286,23 @@ REMOVED = pa.schema(
         required("shard", pa.string(), "name of the shard"),
         required("row", pa.int64(), "row in the shard"),
         field("doc_id", pa.string(), "the document's own id, if it has one"),
-        field("n_tokens", pa.int64(), "canonical tokens that went; null: it could not be read"),
+        field("n_tokens", pa.int64(), "canonical tokens removed; null: the row could not be read"),
         required("what", pa.string(), "document, turns or spans"),
         required(
             "why",
             pa.string(),
             "leak, no answer, review, license, control, no leak, unreadable, invalid_utf8",
         ),
-        field("detector", pa.string(), "leak, no answer: the detector that found it"),
-        field("benchmark", pa.string(), "leak, no answer: name of the benchmark"),
-        field("split", pa.string(), "leak, no answer: split of the item"),
-        field("instance_index", pa.int64(), "leak, no answer: row of the item in its split"),
-        field("score", pa.float64(), "leak, no answer: the score of the whole record"),
+        field("detector", pa.string(), "for a finding: the detector that found it"),
+        field("benchmark", pa.string(), "for a finding: name of the benchmark"),
+        field("split", pa.string(), "for a finding: split of the item"),
+        field("instance_index", pa.int64(), "for a finding: row of the item in its split"),
+        field("score", pa.float64(), "for a finding: score of the whole record"),
         field(
             "detail",
             pa.string(),
-            "license: the one found; unreadable, invalid_utf8: why; exact: the text looked for; "
-            "that a person decided; a remark",
+            "the license found; why the row could not be read; for a finding: its kind, the text "
+            "searched for, who called it a leak, or why it could not be cut out",
         ),
     ]
 )
@@ -310,7 +310,7 @@ REMOVED = pa.schema(
 # One row per document that a control leaves out.
 DRAWN = pa.schema(
     [
-        required("shard", pa.string(), "name of the shard: two may have the same bytes"),
+        required("shard", pa.string(), "name of the shard (two shards may have the same bytes)"),
         required("row", pa.int64(), "row in the shard"),
     ]
 )
@@ -322,10 +322,10 @@ VISIBILITY = pa.schema(
         field("config", pa.string(), "part of the benchmark"),
         required("split", pa.string(), "split of the item"),
         required("instance_index", pa.int64(), "row of the item within its split"),
-        required("detector", pa.string(), "one of the detectors that the policy chooses"),
-        required("is_visible", pa.bool_(), "whether the detector can find it"),
-        field("reason", pa.string(), "why it can find none of them; null: it can find one"),
+        required("detector", pa.string(), "a detector that the policy chooses"),
+        required("is_visible", pa.bool_(), "whether the detector can find the item"),
+        field("reason", pa.string(), "why it cannot find the item; null: it can"),
         required("n_records", pa.int64(), "records of the item"),
-        field("detail", pa.string(), "what it looks for, how short a text is, what is repeated"),
+        field("detail", pa.string(), "details of the reason, such as a length or a repeated item"),
     ]
 )

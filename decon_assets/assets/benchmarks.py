@@ -90,8 +90,8 @@ class FreezeConfig(RunConfig):
 
     refreeze: bool = Field(
         default=False,
-        description="Count again although a snapshot exists. This changes every score: all "
-        "indexes, scans, mixtures and the report have to be rebuilt.",
+        description="Count again even if a snapshot exists. This changes every score: all "
+        "indexes, scans, mixtures and the report must be rebuilt.",
     )
 
 
@@ -133,12 +133,12 @@ def term_weights(context: AssetExecutionContext, config: Config, store: Store) -
             is_same = before == frozen.fingerprint
             change = "unchanged" if is_same else f"instead of {before}"
             state = f"frozen again: {frozen.fingerprint}, {change}"
-        context.log.debug(f"{state} from {names}")
+        context.log.debug(f"{state}; counted from {names}")
     else:
         weights.current_snapshot(store, config.policy)  # raises if counted under other settings
         weights.require_frozen_from(store, config.term_weights.benchmarks)
         state = "existing snapshot kept"
-        context.log.debug("a snapshot exists and is kept (set `refreeze` to count again)")
+        context.log.debug("keeping the existing snapshot (set `refreeze` to count again)")
     outdated = weights.outdated_members(store)
     for problem in outdated:
         context.log.warning(str(problem))
@@ -181,9 +181,11 @@ def index(context: AssetExecutionContext, config: Config, store: Store) -> None:
     for version in versions:
         name = version.benchmark
         part = parts[name] = build_part(store, version, snapshot, config.policy)
-        context.log.debug(f"{name}: {part.n_indexed} of {counted(version.n_records, 'record')}")
+        context.log.debug(
+            f"{name}: {part.n_indexed} of {counted(version.n_records, 'record')} indexed"
+        )
         if not part.n_indexed:
-            context.log.warning(f"{name}: no record that can be checked; dropped: {part.dropped}")
+            context.log.warning(f"{name}: no record can be checked; dropped: {part.dropped}")
     reporter = PartitionReporter(context)
     visible = visibilities(store, versions, config.policy)  # one call for all benchmarks
     fingerprint = index_fingerprint(store, config.policy)
@@ -201,4 +203,4 @@ def index(context: AssetExecutionContext, config: Config, store: Store) -> None:
         reporter.report(version.benchmark, metadata)
     n_records = counted(sum(version.n_records for version in versions), "record")
     n_indexed = sum(part.n_indexed for part in parts.values())
-    context.log.info(f"{counted(len(versions), 'benchmark')}, {n_indexed:,} of {n_records}")
+    context.log.info(f"{counted(len(versions), 'benchmark')}, {n_indexed:,} of {n_records} indexed")

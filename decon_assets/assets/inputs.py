@@ -34,8 +34,8 @@ class InventoryConfig(dg.Config):
 
     retire: bool = Field(
         default=False,
-        description="Continue although most registered shards are gone: their packs and mixtures "
-        "are removed.",
+        description="Continue even if most registered shards are gone, and remove their packs "
+        "and mixtures.",
     )
 
 

@@ -51,8 +51,8 @@ def leak_rates(rows: Sequence[Mapping[str, Any]]) -> MetadataValue:
     left_out = len(known) - len(shown)
     height = _TOP + len(shown) * (_BAR + _GAP)
     if left_out:
-        parts.append(_text(_LEFT, height + 12, f"and {left_out} with lower rates"))
-    return _picture("leak rates by benchmark, of the items that can be found", parts, height + 20)
+        parts.append(_text(_LEFT, height + 12, f"and {left_out} more with lower rates"))
+    return _picture("leak rates by benchmark, among items that can be found", parts, height + 20)
 
 
 def scores(bins: Sequence[Mapping[str, Any]], thresholds: Mapping[str, float]) -> MetadataValue:
@@ -84,7 +84,7 @@ def _histogram(
     def x(score: float) -> float:
         return 30 + scale * (score - first)
 
-    parts = [_text(30, top - 6, f"{detector}: at most {most:,} matches in a bin")]
+    parts = [_text(30, top - 6, f"{detector}: at most {most:,} matches per bin")]
     for row in bins:
         left = x(row["score_from"])
         for count, colour in (("n_matches", _REST), ("n_contaminated", _LEAK)):

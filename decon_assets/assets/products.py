@@ -147,7 +147,7 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
                 errors.append(error)
                 continue
             n = share_of_pack.counts
-            n_kept = f"{n['n_documents_out']} of {n['n_documents_in']} documents"
+            n_kept = f"kept {n['n_documents_out']} of {n['n_documents_in']} documents"
             context.log.debug(f"{declared.name}, {pack.name}: {n_kept}, {n['n_cut']} of them cut")
             key = share(pack=pack.name, mixture=declared.name)
             removed = {
@@ -156,7 +156,7 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
             reporter.report(key, {**_share_metadata(share_of_pack), **removed, **made_from})
             built[key] = share_of_pack
     n_packs, n_mixtures = (len({*names}) for names in zip(*keys, strict=True))
-    scope = f"{counted(n_mixtures, 'mixture')} of {counted(n_packs, 'pack')}"
+    scope = f"{counted(n_mixtures, 'mixture')} from {counted(n_packs, 'pack')}"
     if errors:
         scope = f"{scope}, {len(built)} of {counted(len(keys), 'share')} built"
     total = sum((product.counts for product in built.values()), Counter[str]())
@@ -227,7 +227,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
         reporter.report(name, metadata)
     left = f"{total['n_items_left']:,} of {counted(total['n_items'], 'item')} left"
     others = (
-        f"of them {n_questions:,} without the answer, {n_review:,} to review, "
+        f"of these, {n_questions:,} found without the answer, {n_review:,} to review, "
         f"{total['n_items_not_checkable']:,} that no chosen detector can find"
     )
     context.log.info(f"{counted(len(names), 'benchmark')}, {left}, {others}")
@@ -259,10 +259,10 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
     context.log.info(
         f"{'at least ' if is_part else ''}"
         f"{summary.n_leaked:,} of {counted(summary.n_items, 'item')} leaked, "
-        f"{summary.n_no_answer:,} without the answer, "
+        f"{summary.n_no_answer:,} found without the answer, "
         f"{summary.n_review:,} to review; "
         f"{counted(summary.n_contaminated_documents, 'document')} with a leak, "
-        f"{summary.n_no_answer_documents:,} with a question alone"
+        f"{summary.n_no_answer_documents:,} with a question but not its answer"
     )
     if summary.gaps:
         reasons = [gap.reason for gap in summary.gaps]

@@ -93,11 +93,11 @@ def register(
         changes = Plan(config, store).changes
         without_pack = register_packs(changes, store, may_retire=may_retire)
     for pack in changes.retired:
-        echo(f"{pack.name}: shards are gone or changed; the pack and its mixtures are removed")
+        echo(f"{pack.name}: shards are gone or changed; removed the pack and its mixtures")
     for folder in without_pack:
-        echo(f"{folder}: of no registered pack; removed")
+        echo(f"{folder}: belongs to no registered pack; removed")
     for old, new in changes.renamed:
-        echo(f"{old}: renamed to {new}; its pack and its matches are kept")
+        echo(f"{old}: renamed to {new}; keeping its pack and matches")
     if warning := grid_warning(changes.current, len(by_name)):
         echo(f"warning: {warning}")
     align(instance, benchmarks, list(by_name))

@@ -155,7 +155,7 @@ def _scan_group(
         if n_bytes:
             rate = n_bytes / max(seconds, 1e-9)
             left = (n_bytes_total - n_bytes) / rate
-            parts.append(f"{rate / 1e6:.2f} MB/s (as stored), {left:.0f} s left")
+            parts.append(f"{rate / 1e6:.2f} MB/s (size on disk), {left:.0f} s left")
         if engine.is_remote and engine.counts.n_jobs:
             parts.append(str(engine.counts))
         if parts:
@@ -198,11 +198,11 @@ def _describe(context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary)
     n_read = counted(total.n_shards_read, "shard")
     n_written = counted(total.n_scan_results_written, "scan result")
     context.log.info(
-        f"read {n_read}, wrote {n_written}, {total.n_scan_results_present} existed already"
+        f"read {n_read}, wrote {n_written}, {total.n_scan_results_present} already existed"
     )
     if n_blocks := total.n_blocks_excluded + total.n_blocks_read:
         context.log.info(
-            f"the sketch excludes a match in {total.n_blocks_excluded} of {n_blocks} blocks"
+            f"the sketch rules out a match in {total.n_blocks_excluded} of {n_blocks} blocks"
         )
     elif config.sketch and (why := why_unbounded(config.policy)):
         context.log.info(f"the sketch was not used: {why}")

@@ -48,7 +48,7 @@ def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> N
     keys = sorted_keys(context)
     if config.sketch is None:  # "Materialize all" includes it
         for key in keys:
-            reporter.report(key, {"sketch": f"off: decon.toml has no table {_TABLE}"})
+            reporter.report(key, {"sketch": f"off: decon.toml has no {_TABLE} table"})
         return
     plan = Plan(config, store)
     chosen = packs_of(store, keys)
@@ -70,7 +70,9 @@ def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> N
             context.log.warning(f"not in the sketch: {problem}")
     for pack in todo:
         build_pack_sketch(store, plan.sketch, pack)
-    context.log.info(f"{counted(len(todo), 'pack')} sketched, {len(keys) - len(todo)} existed")
+    context.log.info(
+        f"{counted(len(todo), 'pack')} sketched, {len(keys) - len(todo)} already existed"
+    )
     for pack in chosen:
         if reporter.is_full:
             break

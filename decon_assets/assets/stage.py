@@ -199,4 +199,4 @@ def require_unblocked(
     IncompleteError.raise_for(problems)
 
 
-_REMEDY = "fix the cause, then execute the check in the UI or call `decon-assets run`"
+_REMEDY = "Fix the cause, then run the check in the UI, or `decon-assets run`"

@@ -45,7 +45,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
                 n_tokens = counted(matched.n_drawn_tokens, "token")
                 found = f"{counted(matched.n_drawn, 'document')}, {n_tokens}"
                 where = f"{name}, {matched.source}"
-                expected = f"{matched.n_documents} and {matched.n_tokens}"
+                expected = f"{matched.n_documents:,} documents, {matched.n_tokens:,} tokens"
                 problems[where] = Problem(where, found, expected)
     return result_of([*problems.values()], is_warning=True)
 

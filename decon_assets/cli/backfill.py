@@ -46,12 +46,14 @@ _ASSUMED_MB_PER_SECOND = 30.0
 
 def backfill(
     *,
-    benchmark: list[str] = repeatable("only this benchmark, or those that a pattern fits", "NAME"),
-    pack: list[str] = repeatable("only this pack, or those that a pattern fits", "NAME"),
-    missing: bool = flag("--missing", "all that is missing, of every benchmark and pack"),
+    benchmark: list[str] = repeatable("only this benchmark, or those matching a pattern", "NAME"),
+    pack: list[str] = repeatable("only this pack, or those matching a pattern", "NAME"),
+    missing: bool = flag("--missing", "everything missing, for every benchmark and pack"),
     dry_run: bool = flag("--dry-run", "print what would be read, and how long it would take"),
     partitions_per_run: int = option(
-        f"partitions per run, at most (default {MOST_PARTITIONS})", "N", default=MOST_PARTITIONS
+        f"maximum number of partitions per run (default {MOST_PARTITIONS})",
+        "N",
+        default=MOST_PARTITIONS,
     ),
     retire: Retire = False,
     verbose: Verbose = False,
@@ -79,7 +81,7 @@ def backfill(
         warn("choose what to scan: --benchmark NAME, --pack NAME, or --missing for all")
         return 2
     if partitions_per_run < 1:
-        warn(f"--partitions-per-run: {partitions_per_run} is not 1 or more")
+        warn(f"--partitions-per-run must be 1 or more, not {partitions_per_run}")
         return 2
     export_engine(engine)
     require_engine(load_config(config).tables)  # fail before a history is created
@@ -104,7 +106,7 @@ def backfill(
             warn(error)
             return 1
     say(counted(n_runs, "run") if n_runs else "nothing is missing")
-    say("`decon-assets run` updates mixtures and report")
+    say("run `decon-assets run` to update the mixtures and the report")
     return 0
 
 
@@ -191,12 +193,12 @@ def _say_cost(
     say(f"\n{counted(n_partitions, 'partition')} in {of_packs}, {counted(n_runs, 'run')}")
     n_shards, n_bytes = _to_read(chain.from_iterable(missing.values()))
     rate = known_rate or _ASSUMED_MB_PER_SECOND
-    source = "rate of the last scan" if known_rate else "assumed: nothing was scanned yet"
-    say(f"full scan: {counted(n_shards, 'shard')} to read once, {n_bytes / 1e6:.1f} MB on disk")
+    source = "rate of the last scan" if known_rate else "assumed: nothing has been scanned yet"
+    say(f"full scan: {counted(n_shards, 'shard')}, each read once, {n_bytes / 1e6:.1f} MB on disk")
     say(f"  {_duration(n_bytes / 1e6 / rate)} at {rate:.1f} MB/s ({source})")
     _say_sketch(plan, {name: shards for name, shards in missing.items() if shards}, rate)
     logging = _duration(n_partitions * PARTITION_SECONDS)
-    say(f"Dagster's events: {logging} at {PARTITION_SECONDS * 1000:.0f} ms per partition")
+    say(f"logging Dagster events: {logging} at {PARTITION_SECONDS * 1000:.0f} ms per partition")
     if new := plan.changes.new:
         say(f"not registered yet: {counted(len(new), 'new shard')}")
 
@@ -209,7 +211,7 @@ def _say_sketch(plan: Plan, missing: Mapping[str, Sequence[Shard]], mb_per_secon
     if not plan.store.current_snapshot.is_file():
         why = "there are no term weights"
     if why:
-        say(f"with the sketch: it is not used ({why})")
+        say(f"the sketch is not used: {why}")
         return
     versions = [version for version in plan.versions if version.benchmark in missing]
     not_indexed = missing.keys() - {version.benchmark for version in versions}
@@ -224,19 +226,19 @@ def _say_sketch(plan: Plan, missing: Mapping[str, Sequence[Shard]], mb_per_secon
         new={name: plan.benchmarks[name].normalized for name in not_indexed},
     )
     if cost is None:
-        say("with the sketch: none of these packs has one yet; the scan makes it")
+        say("these packs have no sketch yet; the scan builds it")
         return
     share = cost.n_possible / max(cost.n_blocks, 1)
-    sample = f"{counted(cost.n_packs, 'pack')} looked up"
+    sample = f"estimated from {counted(cost.n_packs, 'pack')}"
     least, most = map(_duration, cost.seconds_of_scan(mb_per_second * 1e6))
     of_sketch = f"{cost.n_sketch_bytes / 1e6:.1f} MB of the sketch"
     say(f"with the sketch: {share:.0%} of the text to read ({sample})")
-    say(f"  {least} for {cost.n_bytes / 1e6:.1f} MB of the shards and {of_sketch}")
+    say(f"  {least} to read {cost.n_bytes / 1e6:.1f} MB of the shards and {of_sketch}")
     if cost.n_bytes_at_most > cost.n_bytes:
         whole = f"{cost.n_bytes_at_most / 1e6:.1f} MB"
-        say(f"  up to {most} and {whole} of the shards, as some formats cannot be read in part")
+        say(f"  up to {most} for {whole} of the shards: some formats cannot be read partially")
     if cost.n_items:
-        say(f"for {counted(cost.n_items, 'item')}; those that are possible in most blocks:")
+        say(f"for {counted(cost.n_items, 'item')}; those that may be in the most blocks:")
         for benchmark, split, index, n_blocks in cost.most:
             say(f"  {benchmark} {split} {index}: {n_blocks} of {counted(cost.n_blocks, 'block')}")
 

@@ -53,7 +53,7 @@ def init(
     text = settings_text(sources, paths, folder=out.absolute().parent)
     texts = {**{file.path: file.text for file in written}, out: text}
     ConfigError.raise_for(
-        Problem(str(path), "an existing file", "a new file", "use --force to overwrite it")
+        Problem(str(path), "an existing file", "a new file", "Use --force to overwrite it")
         for path in (out, *(file.path for file in written))
         if path.exists() and not force
     )
@@ -74,7 +74,7 @@ def init(
     say(f"benchmarks: {', '.join(names) or 'none yet'}")
     config = "" if out == Path("decon.toml") else f" --config '{out}'"
     say(f"\nwrote {out}")
-    say_next(f"check {out}, then decon-assets run{config}")
+    say_next(f"check {out}, then run: decon-assets run{config}")
     is_open = any(guess.is_open for file in written for guess in file.guesses)
     is_partial = shards.left_out or shards.problems or benchmarks.problems or is_open
     return 4 if is_partial else 0
@@ -86,11 +86,11 @@ def say_draft(file: RecipeDraft) -> None:
         say(f"{file.path}: {', '.join(file.names_of_records)}: normalized records, read unchanged")
     guessed = [name for name in file.names if name not in file.names_of_records]
     if guessed:
-        say(f"{file.path}: recipes for {', '.join(guessed)}, with reasons")
+        say(f"{file.path}: recipes for {', '.join(guessed)}; comments give the reasons")
     for guess in file.guesses:
         if guess.is_open:
             named = ", ".join(guess.candidates)
-            say(f"  {guess.name}: choose its question among {named}, in {file.path}")
+            say(f"  {guess.name}: choose its question field in {file.path}: {named}")
         else:
             for doubt in guess.doubts:
                 say(f"  {guess.name}: check this: {doubt}")

@@ -28,9 +28,7 @@ _MOST_ROWS = 50
 
 
 def lookup(
-    text: str | None = argument(
-        "the text to look for, at least 12 tokens of it", "[TEXT]", default=None
-    ),
+    text: str | None = argument("the text to look for, at least 12 tokens", "[TEXT]", default=None),
     *,
     items: Path | None = optional(
         "look for these items instead: normalized records (a JSONL file or a folder), or a recipe "
@@ -82,16 +80,16 @@ def lookup(
         )
     if sum(found.dropped.values()) == found.n_items:
         reasons = ", ".join(f"{n} with {reason}" for reason, n in found.dropped.items())
-        expected = "longer texts: eval_min_token_length and eval_min_unique_word_count of [policy]"
+        expected = "longer texts (eval_min_token_length, eval_min_unique_word_count in [policy])"
         raise InputError(Problem("lookup", f"no item that can be searched: {reasons}", expected))
     if as_json:
         say(json.dumps(_as_json(found), indent=1, ensure_ascii=False))
     else:
         _say_found(found)
     if loaded.sketch and (why := why_unbounded(loaded.policy)):
-        warn(f"searched by {', '.join(bounded(loaded.policy).detectors)} only: {why}")
+        warn(f"searched with {', '.join(bounded(loaded.policy).detectors)} only: {why}")
     for pack in found.not_sketched:
-        warn(f"not searched: {pack.name} has no sketch; `decon-assets run` makes it")
+        warn(f"not searched: {pack.name} has no sketch; `decon-assets run` builds it")
     return 1 if found.not_sketched else 0
 
 
@@ -143,7 +141,7 @@ def _say_found(found: FoundItems) -> None:
     if found.n_blocks:
         say(f"{len(found.blocks)} of {counted(found.n_blocks, 'block')} may contain a match")
     for reason, n in found.dropped.items():
-        say(f"not searched: {counted(n, 'item')}, {reason}")
+        say(f"not searched: {counted(n, 'item')} ({reason})")
     rows = _rows(found)
     if not rows:
         say("no match")
@@ -161,4 +159,4 @@ def _say_found(found: FoundItems) -> None:
     ]
     say_table(heads, table)
     if len(rows) > _MOST_ROWS:
-        say(f"... and {len(rows) - _MOST_ROWS} more (--json has all)")
+        say(f"... and {len(rows) - _MOST_ROWS} more (--json prints all)")

@@ -28,7 +28,7 @@ Examples:
   decon-assets run --config my/decon.toml
   decon-assets report                       leak rates by benchmark and by source
   decon-assets status                       which packs are scanned against which benchmarks
-  decon-assets why page-17                  which detector and item removed this document
+  decon-assets why page-17                  why this document was kept, removed or cut
   decon-assets lookup --items new.jsonl     where the corpus contains new benchmark items
   decon-assets mixture verify               check mixtures against their manifests, scan them again
   decon-assets review                       judge matches one by one
@@ -42,7 +42,7 @@ Examples:
 {examples}
 Dagster's history is kept in $DAGSTER_HOME, or in .dagster beside the configuration.
 
-Exit codes: 0 done; 1 a stage failed, something is incomplete, or a run is still building it; 2 an
+Exit codes: 0 done; 1 a stage failed, something is incomplete, or a run is still in progress; 2 an
 input is wrong; 130 stopped by Ctrl-C. `decon-assets COMMAND --help` explains a command.
 """
 
@@ -55,11 +55,17 @@ _OF_THE_CORE = {
         "status": ("status:status", "show what is scanned and built; exit 1 if incomplete"),
         "register": ("pipeline:register", "register benchmarks and packs, and nothing else"),
         "dev": ("serve:dev", "start the Dagster UI on 127.0.0.1"),
-        "daemon": ("serve:daemon", "start Dagster's daemon, on a server"),
-        "backfill": ("backfill:backfill", "make missing scan results of some benchmarks and packs"),
+        "daemon": ("serve:daemon", "start the Dagster daemon on a server"),
+        "backfill": (
+            "backfill:backfill",
+            "scan packs against benchmarks where results are missing",
+        ),
     },
     "Results": {
-        "report": ("report:report", "print the report's main tables, run a query, write its page"),
+        "report": (
+            "report:report",
+            "print the report's main tables, run a query, or write its page",
+        ),
         "why": ("why:why", "explain what happened to one document, and in which runs"),
         "lookup": ("lookup:lookup", "find a text or new items in the corpus"),
         "review": ("review.command:review_group", "judge matches by hand, and measure precision"),
@@ -76,9 +82,9 @@ _OF_THE_CORE = {
     },
     "Without Dagster": {
         "scan": ("scan:scan", "scan any folder for benchmark items"),
-        "normalize": ("recipes:normalize", "try the recipes of a file, and print some records"),
+        "normalize": ("recipes:normalize", "try the recipes in a file, and print some records"),
         "catalog": ("recipes:catalog", "list the recipes that come with the package"),
-        "warm": ("warm:warm", "compile the search kernels beforehand, for images and nodes"),
+        "warm": ("warm:warm", "compile the search kernels ahead of time, for images and nodes"),
     },
     "Demonstration": {
         "demo": ("pipeline:demo", "run a project that has a truth file, and compare the results"),

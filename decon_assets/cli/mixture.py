@@ -104,7 +104,8 @@ def verify_mixtures(
     def describe(declared: Mixture, found: MixtureVerification) -> str:
         leaks = f"{counted(found.n_leaks, 'document')} with a leak"
         text = (
-            f"{leaks}, {found.n_no_answer:,} without the answer, of {_leaks_of(builder, declared)}"
+            f"{leaks}, {found.n_no_answer:,} with a question only, "
+            f"of {_leaks_of(builder, declared)}"
         )
         if declared.write == "mask":
             text += f"; {_masked(declared, found.n_masked_tokens, found.n_input_tokens)}"
@@ -149,7 +150,7 @@ def _mixture_row(
 
 def _masked(declared: Mixture, n_masked: int, n_tokens: int) -> str:
     share = percent(n_masked / n_tokens if n_tokens else None)
-    return f"{n_masked:,} of {n_tokens:,} tokens of {declared.tokenizer_name} masked ({share})"
+    return f"{n_masked:,} of {n_tokens:,} {declared.tokenizer_name} tokens masked ({share})"
 
 
 def _leaks_of(builder: Builder, declared: Mixture) -> str:

@@ -63,8 +63,8 @@ def run(
     ),
     verify: bool = flag(
         "--verify",
-        "first read every file of the store and every shard; rebuild what is damaged, and scan "
-        "shards that changed",
+        "first read every file in the store and every shard; rebuild damaged files, and scan "
+        "changed shards",
     ),
     retire: Retire = False,
     allow_skipped: AllowSkipped = False,
@@ -198,8 +198,8 @@ def demo(
     truth = truth or config.parent / "truth.jsonl"
     if not truth.is_file():
         warn(
-            f"{truth}: no such file; `decon-assets run` needs none. The sample data has one: it is "
-            "in the folder data/ of the repository, not in the installed package"
+            f"{truth}: no such file; `decon-assets run` does not need one. The sample data has "
+            "one: it is in the folder data/ of the repository, not in the installed package"
         )
         return 2
     if _build(config, workers, is_verbose=verbose) is None:
@@ -286,7 +286,7 @@ def _say_products(registered: Registration) -> None:
         if len(folders) == 1:
             say(f"{kind}: {folders[0]}")
         elif folders:
-            say(f"{kind}s: {folders[0].parent} ({len(folders)} of them: decon-assets {kind} list)")
+            say(f"{kind}s: {folders[0].parent} ({len(folders)}; decon-assets {kind} list)")
 
 
 def say_truth(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> None:

@@ -72,14 +72,14 @@ def check(
     *,
     report: ReportPath = None,
     max_rate: float | None = optional(
-        "maximum share of leaked items of each benchmark: 0.01 is one in a hundred; "
+        "maximum share of leaked items in each benchmark: 0.01 is one in a hundred; "
         "no-answer items do not count",
         "SHARE",
     ),
     benchmark: list[str] = repeatable("a different limit for this benchmark", "NAME=SHARE"),
     max_document_rate: float | None = optional("maximum share of documents with a leak", "SHARE"),
     max_no_answer_rate: float | None = optional(
-        "maximum share of no-answer items of each benchmark: not leaked, but a document "
+        "maximum share of no-answer items in each benchmark: not leaked, but a document "
         "holds the question without its answer",
         "SHARE",
     ),
@@ -89,7 +89,7 @@ def check(
         default="",
     ),
     assume_clean: list[str] = repeatable(
-        "take the items of this benchmark that no detector can find as clean; * matches anything",
+        "treat items of this benchmark that no detector can find as clean; * matches anything",
         "NAME",
     ),
     by: Literal["point", "upper"] = option(
@@ -97,7 +97,7 @@ def check(
     ),
     allow_unreadable: bool = flag("--allow-unreadable", "pass even if rows could not be read"),
     allow_unread: bool = flag(
-        "--allow-unread", "pass even if text in fields that no source reads was not searched"
+        "--allow-unread", "pass even if some text is in fields that no source reads"
     ),
     junit: Path | None = optional("write the cases as JUnit XML", "FILE"),
     json: Path | None = optional("write the cases as JSON", "FILE"),
@@ -188,8 +188,8 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
     say(said, tone="bad" if failed else "good")
     n = sum(row["n_no_answer"] for row in summary["benchmarks"])
     if n and limits.max_no_answer_rate is None:
-        items = "1 item is" if n == 1 else f"{n:,} items are"
-        say(f"{items} found without the answer, which no limit covers (--max-no-answer-rate)")
+        items = "1 item was" if n == 1 else f"{n:,} items were"
+        say(f"{items} found without the answer; no limit is set (--max-no-answer-rate)")
     if not failed:
         return 0
     unread = {*unread_lines(summary)}

@@ -68,7 +68,7 @@ def catalog(
         for name in unknown:
             containing = sorted(known for known in shipped if name.lower() in known.lower())
             close |= dict.fromkeys(containing[:3] or get_close_matches(name, [*shipped], n=3))
-        hint = f"; did you mean {', '.join(close)}" if close else ""
+        hint = f" (did you mean {', '.join(close)}?)" if close else ""
         warn(f"not in the catalog: {', '.join(unknown)}{hint}. `decon-assets catalog` lists all")
         return 2
     if names:

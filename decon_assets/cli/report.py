@@ -36,20 +36,20 @@ def report(
     *,
     query: str | None = optional("an SQL query, for example: FROM items LIMIT 5", "SQL"),
     allow_files: bool = flag(
-        "--allow-files", "let the query, and views of the database, read and write other files"
+        "--allow-files", "let the query and the database's views read and write other files"
     ),
     page: Path | None = optional("write the HTML page to this file", "FILE"),
     by: list[str] = repeatable(
-        "print leak rates by a column of the items: config, split, or a field that a recipe keeps",
+        "print leak rates by an item column: config, split, or a field that a recipe keeps",
         "COLUMN,...",
     ),
     categories: list[str] = repeatable(
-        "print leak rates by categories of a column's values: a file "
-        "(docs/studies/categories.md), or mmlu or hellaswag",
+        "print leak rates by category: a file that groups a column's values "
+        "(docs/studies/categories.md), mmlu or hellaswag",
         "FILE",
     ),
     detector: list[str] = repeatable(
-        "leak rates by category of this detector alone, not of the report's decision", "NAME"
+        "base leak rates by category on this detector alone, not on the report's decisions", "NAME"
     ),
     rates: Path | None = optional("write the leak rates by category as CSV to this file", "FILE"),
     database: ReportFile = None,
@@ -77,7 +77,7 @@ def report(
     """
     grouped = [*by, *categories]
     if (rates or detector) and not grouped:
-        warn("--rates and --detector need --by or --categories")
+        warn("--rates and --detector require --by or --categories")
         return 2
     path = database or open_store(load_config(config)).report
     if not path.is_file():

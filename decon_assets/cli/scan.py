@@ -51,7 +51,7 @@ _MOST_SKIPPED_LISTED = 3
 def scan(
     *,
     evals: Path = option(
-        "benchmarks: a recipe file (.yaml), or files of rows, for which recipes are written to "
+        "benchmarks: a recipe file (.yaml), or data files, for which recipes are written to "
         "OUT/evals.yaml",
         "PATH",
         parser=nonempty_path,
@@ -66,11 +66,11 @@ def scan(
         "published, with normalize_unicode, strip_markup and keep_no_answer off"
     ),
     verdicts: Path | None = optional(
-        "verdicts of a manual review (docs/review.md), which override scores", "FILE"
+        "verdicts from a manual review (docs/review.md), which override scores", "FILE"
     ),
     detectors: str | None = optional(
         f"detectors, comma-separated: {', '.join(registry.names())} (default: the policy's, "
-        f"{', '.join(Policy().detectors)}); docs/detectors.md helps to choose",
+        f"{', '.join(Policy().detectors)}); docs/detectors.md helps you choose",
         "NAMES",
     ),
     workers: int = option(
@@ -78,33 +78,31 @@ def scan(
     ),
     engine: EngineOption = None,
     execution: Path | None = optional(
-        "TOML file with the table [execution] (docs/configuration.md): settings of the engines",
+        "TOML file with an [execution] table of engine settings (docs/configuration.md)",
         "FILE",
     ),
     text: list[str] = repeatable(
-        "read only this field with all below it, as metadata.text or messages[].content; several "
-        "(--text prompt --text chosen) make one document (default: every text of a row)",
+        "read only this field and all below it, such as metadata.text or messages[].content; "
+        "several (--text prompt --text chosen) make one document (default: all text of a row)",
         "PATH",
     ),
     messages: str | None = optional("read only this conversation, instead of --text", "PATH"),
     layout: str | None = optional(
-        "read all rows as this layout, such as openai_chat (docs/layouts.md); by default it is "
-        "recognised row by row",
+        "read all rows in this layout, such as openai_chat (docs/layouts.md); by default, the "
+        "layout of each row is recognised",
         "NAME",
     ),
-    ignore: list[str] = repeatable("text at this path may stay unread", "PATH"),
+    ignore: list[str] = repeatable("allow text at this path to stay unread", "PATH"),
     role: list[str] = repeatable("with --messages: read only turns of this role", "ROLE"),
     id_field: str = option(
         "field with the document id (default: id)", "FIELD", "--id", default="id"
     ),
     sample: str | None = optional(
-        "scan only this share of the documents, as 1% or 0.01, and estimate the leak rates of all "
-        "(docs/studies/sampling.md)",
+        "scan only this share of the documents, such as 1% or 0.01, and estimate the leak rates "
+        "for all of them (docs/studies/sampling.md)",
         "SHARE",
     ),
-    sample_seed: int | None = optional(
-        "with --sample: a number that chooses the documents (default 0)", "N", min=0
-    ),
+    sample_seed: int | None = optional("with --sample: random seed (default 0)", "N", min=0),
     compat: bool = flag(
         "--compat",
         "also write OUT/compat/: reports in the format of AI2's decon, one file per shard",
@@ -113,24 +111,24 @@ def scan(
         "--clean-evals",
         "also write OUT/clean/: the benchmarks without their leaked items, and a manifest",
     ),
-    no_page: bool = flag("--no-page", "do not write OUT/report.html, which takes some seconds"),
+    no_page: bool = flag("--no-page", "do not write OUT/report.html, which takes a few seconds"),
     sketch: bool = flag(
         "--sketch",
-        "keep filters of all n-grams in OUT/.store, so that the next scan with other benchmarks "
+        "keep filters of all n-grams in OUT/.store: a later scan with other benchmarks then "
         "reads only what may contain a match (docs/sketch.md)",
     ),
     fail_on_leak: bool = flag(
         "--fail-on-leak", "exit with code 3 if anything leaked; no-answer items are not leaks"
     ),
     allow_unreadable: bool = flag(
-        "--allow-unreadable", "do not exit with code 4 because of single unreadable rows"
+        "--allow-unreadable", "do not exit with code 4 because of individual unreadable rows"
     ),
     allow_unread: bool = flag(
         "--allow-unread", "do not exit with code 4 because of text in fields that were not read"
     ),
     allow_skipped: AllowSkipped = False,
     max_row_bytes: str = option(
-        "refuse a file with a longer row, so that it cannot take all memory (default 1 GB)",
+        "refuse files with a longer row, to limit memory use (default 1 GB)",
         "SIZE",
         default="1 GB",
     ),
@@ -194,7 +192,7 @@ def scan(
     given = [name for name, value in readings.items() if value]
     if len(given) > 1:
         found = " and ".join(given)
-        raise InputError(Problem("scan", found, "one of them, or none: then every text is read"))
+        raise InputError(Problem("scan", found, "at most one of them (none: all text is read)"))
     _require_layout(layout)
     if role and not messages:
         raise InputError(Problem("--role", "no --messages", "--messages with --role"))
@@ -257,10 +255,10 @@ def scan(
     if outcome.unread_text:
         say(f"\n{outcome.unread_text.line('the documents')}")
         options = " ".join(f"--ignore {shlex.quote(path)}" for path, _ in outcome.unread_text.paths)
-        say(f"read it (without --text or --messages), or say that it may stay unread:\n{options}\n")
+        say(f"to read it, omit --text and --messages; to leave it unread, add:\n{options}\n")
     most = max((rate.high for rate in outcome.rates if rate.of == "documents"), default=0)
     if most and not outcome.n_leaks:
-        say(f"no leak in the sample is no proof: up to {counted(most, 'document')} may hold one")
+        say(f"no leak in the sample, but up to {counted(most, 'document')} may hold one")
     say(_format_coverage(outcome))
     say_next(*_next_commands(outcome, evals, corpus, out))
     if outcome.failed or outcome.is_incomplete:
@@ -288,7 +286,7 @@ def _with_recipes(evals: Path, out: Path) -> Path:
     write_text(draft.path, draft.text)
     say_draft(draft)
     if any(guess.is_open for guess in draft.guesses):
-        failure = "the question of a benchmark is not certain"
+        failure = "the question field of a benchmark is uncertain"
         remedy = f"Choose it in {draft.path}, then scan with --evals {draft.path}"
         raise InputError(Problem(str(evals), failure, remedy=remedy))
     return draft.path
@@ -350,9 +348,9 @@ def _say_estimates(outcome: Outcome, out: Path) -> None:
     say_rows(rows)
     together = max((rate.together or 1 for rate in outcome.rates), default=1)
     say(
-        "\nleaked items, of those that can be found: at least those of the sample; at most so "
-        "many, if no document holds more items of a benchmark than one of the sample "
-        f"({together:,})"
+        "\nleaked items, among those that can be found: the lower end counts those in the sample; "
+        "the upper end assumes that no document holds more items of a benchmark than a sampled "
+        f"one ({together:,})"
     )
     say(f"estimates: {out / SAMPLE_FILE}; what they mean: docs/studies/sampling.md")
 
@@ -371,12 +369,12 @@ def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterat
     if n := outcome.n_too_short:
         yield f"{counted(n, 'document')} too short to be checked"
     if not has_no_answer:
-        yield f"of questions without their answer {QUESTIONS_LEFT_OUT}"
+        yield f"questions without their answer: {QUESTIONS_LEFT_OUT}"
     ledger = out / results.LEDGER_FILE
     if n := outcome.n_unreadable:
         yield f"{counted(n, 'row')} could not be read: see {ledger}"
     if n := outcome.n_invalid_utf8:
-        not_utf8 = "bytes that are not UTF-8, scanned as U+FFFD"
+        not_utf8 = "invalid UTF-8 bytes, scanned as U+FFFD"
         yield f"{counted(n, 'document')} {have(n)} {not_utf8}: see {ledger}"
     if n := outcome.n_shards_unread:
         yield f"{n:,} of {counted(outcome.n_shards, 'shard')} could not be read"
@@ -461,7 +459,7 @@ def _sample(share: str | None, seed: int | None) -> Sample | None:
             raise ValueError
         given = Fraction(number.strip()) / (100 if per_cent else 1)
     except ValueError:
-        raise InputError(Problem("--sample", repr(share), "a share, as 1% or 0.01")) from None
+        raise InputError(Problem("--sample", repr(share), "a share, such as 1% or 0.01")) from None
     return Sample.of(given, seed=seed or 0)
 
 
@@ -471,6 +469,6 @@ def _verdicts(path: Path | None) -> Verdicts:
     if path is None:
         return NO_VERDICTS
     if not path.is_file():
-        expected = "a file of verdicts, as `decon-assets review` writes it"
+        expected = "a verdicts file, as written by `decon-assets review`"
         raise InputError(Problem(str(path), "no such file", expected))
     return read_verdicts(path)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def status(
     *,
     verify: bool = flag(
-        "--verify", "read every file of the store and every shard; list what is damaged or changed"
+        "--verify", "read every file in the store and every shard; list what is damaged or changed"
     ),
     allow_unread: bool = AllowUnread,
     allow_skipped: AllowSkipped = False,
@@ -75,7 +75,7 @@ def status(
     say_skipped(plan.changes.skipped)
     is_unread, is_empty = say_unread(plan) if store.current_snapshot.is_file() else (False, False)
     if is_unread and not running:
-        remedy = "mixtures of sources with unread text are refused, see above; then `run` goes on"
+        remedy = "mixtures with unread text are refused; read or ignore the text, then run again"
     if is_complete:
         say("complete", tone="good")
     else:
@@ -180,9 +180,9 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     is_scanned = not gaps_of(
         plan.store, plan.packs, plan.builder.versions, plan.scan, results=plan.scan_results
     )
-    coverage = "" if is_scanned or not is_reported else ", incomplete: shards were not scanned"
+    coverage = "" if is_scanned or not is_reported else ", incomplete: some shards were not scanned"
     say(f"  report: {'up to date' if is_reported else 'out of date'}{coverage}")
     has_page = plan.store.report_page.is_file()
     if not has_page:
-        say("  page of the report: missing")
+        say("  report page: missing")
     return not unmixed and all(is_made.values()) and is_reported and has_page

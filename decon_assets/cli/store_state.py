@@ -46,14 +46,14 @@ def say_unread(plan: Plan) -> tuple[bool, bool]:
         named = ", ".join(f"{n:,} {reason}" for reason, n in reasons.most_common())
         say(f"\n{counted(reasons.total(), 'row')} could not be read: {named}")
         if policy.unreadable == "drop":
-            say('mixtures leave them out: unreadable = "drop" in [policy]')
+            say('mixtures leave them out, as [policy] has unreadable = "drop"')
         else:
-            say('mixtures of their packs are refused, without unreadable = "drop" in [policy]')
-        say('the rows: decon-assets report --query "FROM unreadable"')
+            say('mixtures of their packs are refused unless [policy] has unreadable = "drop"')
+        say('to list them: decon-assets report --query "FROM unreadable"')
     unread = unread_texts(ledgers, plan.unread)
     for text in unread:
         say(f"\n{text.line()}")
-        say(f"if it may stay unread, add to its [[corpus.source]]:  {text.setting}")
+        say(f"to leave it unread on purpose, add to its [[corpus.source]]:  {text.setting}")
     return bool(unread) and plan.unread.is_blocking, bool(empty)
 
 
@@ -64,7 +64,7 @@ def say_skipped(skipped: Sequence[Skipped], store: Store | None = None) -> None:
         for file in named[:_MOST_SKIPPED_LISTED] if store else named:
             say(f"{what}: {file}")
         if store and len(named) > _MOST_SKIPPED_LISTED:
-            say(f"{what}: {len(named):,} files, folders and links; all are in {store.skipped}")
+            say(f"{what}: {len(named):,} files, folders and links, all listed in {store.skipped}")
 
 
 def code_of(skipped: Sequence[Skipped], *, allow_skipped: bool) -> int:
@@ -103,7 +103,7 @@ def damaged_files(store: Store, say: Say) -> list[Problem]:
     """Read every file of a store; print and return the problems of damaged files."""
     from decon_core.quality.integrity import verify_store
 
-    return _say_problems(verify_store(store), "file", "of the store read, {} damaged", say)
+    return _say_problems(verify_store(store), "file", "in the store read, {} damaged", say)
 
 
 def changed_shards_of(store: Store, say: Say) -> list[Problem]:
@@ -111,7 +111,7 @@ def changed_shards_of(store: Store, say: Say) -> list[Problem]:
     from decon_core.corpus.registration import changed_shards, list_packs
 
     found = changed_shards(list_packs(store))
-    return _say_problems(found, "shard", "of the corpus read, {} changed", say)
+    return _say_problems(found, "shard", "in the corpus read, {} changed", say)
 
 
 def _say_problems(

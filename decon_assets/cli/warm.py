@@ -21,7 +21,7 @@ def warm(
         "DIR",
     ),
     small: bool = flag(
-        "--small", "compile only what a first scan of a small folder needs, some seconds"
+        "--small", "compile only what a first scan of a small folder needs (a few seconds)"
     ),
 ) -> int:
     """Compile the search kernels of all detectors into the cache, half a minute on two cores.
@@ -56,6 +56,7 @@ def warm(
         warn(f"the cache cannot be written: choose a folder with --cache or ${_VARIABLE}")
         return 1
     seconds = time.monotonic() - started
-    say(f"{counted(done.n_new, 'kernel')} compiled in {seconds:.0f} s, {done.n_before:,} known")
+    n_new = counted(done.n_new, "kernel")
+    say(f"{n_new} compiled in {seconds:.0f} s, {done.n_before:,} already cached")
     say(f"cache: {done.folder}")
     return 0

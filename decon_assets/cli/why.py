@@ -33,7 +33,7 @@ def why(
     document: str = argument("the document's id, or SHARD:ROW", "DOC_ID"),
     *,
     shard: str | None = optional("look in this shard only", "NAME"),
-    mixture: list[str] = repeatable("show this mixture, in place of all declared mixtures", "NAME"),
+    mixture: list[str] = repeatable("show only this mixture (default: all declared ones)", "NAME"),
     everywhere: bool = flag("--everywhere", "read all rows, to find every document with this id"),
     verbose: bool = flag("--verbose", "also print the runs, versions and settings"),
     as_json: bool = flag("--json", "print everything as JSON"),
@@ -85,7 +85,7 @@ def why(
     if not accounts:
         warn(_not_found(builder, document, shard))
     for problem in unread:
-        warn(f"note: not searched completely: {problem}")
+        warn(f"note: the search is incomplete: {problem}")
     if not accounts:
         return 1
     if as_json:
@@ -99,7 +99,7 @@ def why(
             indent = len(line) - len(line.lstrip()) + 2
             say(wrapped(line, width, indent) if sys.stdout.isatty() else line)
     if plan.stale_benchmarks:
-        say("\nnote: benchmarks changed since they were normalized: see `decon-assets status`")
+        say("\nnote: some benchmarks changed since they were normalized: see `decon-assets status`")
     return 0
 
 
@@ -108,9 +108,9 @@ def _not_found(builder: Builder, document: str, shard: str | None) -> Problem:
     where = f"shard {shard!r}" if shard else f"{n_shards} registered shards"
     name, _, row = document.rpartition(":")
     known = {name for _, shard in builder.shards for name in (shard.name, shard.path)}
-    remedy = "the field `id` of its source in decon.toml holds the ids"
+    remedy = "Ids are read from the field that `id` of the source in decon.toml names"
     if name and row.isdecimal() and name not in known:
-        remedy = f"no shard is registered as {name!r}; if it was renamed, use the new name"
+        remedy = f"No shard is registered as {name!r}; if it was renamed, use the new name"
     found, expected = f"no document with this id in {where}", "the id of a document, or SHARD:ROW"
     return Problem(f"document {document!r}", found, expected, remedy)
 

@@ -36,7 +36,7 @@ def read(
     out: Path = option("the database", "FILE"),
     skip_bad: bool = flag(
         "--skip-bad",
-        "skip lines that cannot be read: they are listed, and are in the table `unreadable`",
+        "skip lines that cannot be read; print them, and store them in the table `unreadable`",
     ),
 ) -> int:
     """Convert a folder of reports to a database.
@@ -50,9 +50,9 @@ def read(
 
     done = read_reports(folder, out, may_skip=skip_bad)
     say(f"{done.n_lines - done.n_bad:,} leaks from {done.n_files:,} reports: {out}")
-    say("such reports have no items without a leak, no documents and no unreadable rows")
+    say("these reports list no items without a leak, no documents and no unreadable rows")
     if done.n_unclear:
-        say(f"{done.n_unclear:,} texts have brackets that may or may not be marks: left unchanged")
+        say(f"{done.n_unclear:,} texts left unchanged: their brackets may not be match marks")
     if done.others:
         say(f"{len(done.others):,} other files ignored: {', '.join(done.others[:3])}")
     if done.n_bad:
@@ -75,5 +75,5 @@ def write(*, out: Path = option("the output folder", "FOLDER"), config: ConfigPa
     say(f"{n_shards:,} reports: {out}")
     others = [name for name in loaded.policy.detectors if name != "decon"]
     if others:
-        say(f"only leaks of the decon detector: the format cannot hold {', '.join(others)}")
+        say(f"only leaks found by decon were written: the format cannot hold {', '.join(others)}")
     return 0

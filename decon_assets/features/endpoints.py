@@ -27,7 +27,7 @@ def require_endpoint(settings: Endpoint, config: Path, *, docs: str) -> str | No
     table, problems = settings.table, []
     for name, value in (("url", settings.url), ("model", settings.model)):
         if not value:
-            expected = "the endpoint to ask" if name == "url" else "the model to ask for"
+            expected = "the URL of the endpoint" if name == "url" else "the name of the model"
             remedy = f"{docs} shows a [{table}] table"
             problems.append(Problem(f"{config}: {table}.{name}", "nothing", expected, remedy))
     key = os.environ.get(settings.key_env or "")
@@ -51,16 +51,16 @@ def say_cost(requests: Sequence[Request], n_to_ask: int, settings: Endpoint) -> 
     from decon_core.features.endpoints.requests import answer_limit, within_limits
 
     n, limit = len(requests), answer_limit(settings)
-    most = f"at most {n * limit:,}" if limit else "an unknown number, as `parameters` set no limit,"
+    most = f"at most {n * limit:,}" if limit else "an unknown number (`parameters` sets no limit)"
     n_tokens = sum(request.n_tokens for request in requests)
     asked = f"{n_to_ask:,} to ask: {counted(n, 'request')}"
-    tokens = f"some {n_tokens:,} tokens, and {most} in answers"
+    tokens = f"about {n_tokens:,} tokens, plus {most} in answers"
     say(f"  {asked} with {tokens}" if n else f"  {asked}")
     limits = [f"max_requests = {settings.max_requests:,}"]
     limits += [f"max_tokens = {settings.max_tokens:,}"] if settings.max_tokens else []
     n_within = len(within_limits(requests, settings))
     if n_within < n:
-        say(f"  {', '.join(limits)}: enough for at least {n_within:,} of them")
+        say(f"  {', '.join(limits)}: enough for at least {counted(n_within, 'request')}")
 
 
 def ask_with_progress(

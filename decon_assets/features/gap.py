@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
 def gap(
     *,
-    results: list[Path] = option("files of results, or folders of them", "PATH..."),
+    results: list[Path] = option("result files, or folders of them", "PATH..."),
     report: Path | None = optional(
         "a report's database (default: contamination.duckdb of the configuration)", "FILE"
     ),
     task: list[str] = repeatable(
-        "the benchmark of a task whose name does not begin with the benchmark's; * in NAME "
-        "matches anything",
+        "the benchmark of a task, if the task's name does not begin with the benchmark's; * in "
+        "NAME matches anything",
         "NAME=BENCHMARK[:SPLIT]",
     ),
     by: list[str] = repeatable(
         "group items by a column: config, split, a field that the recipe keeps, or a column of the "
-        "results (default: config, where a benchmark has several)",
+        "results (default: config, if a benchmark has several)",
         "COLUMN,...",
     ),
     categories: list[str] = repeatable(
-        "group items by categories of a column's values: a file (docs/studies/categories.md), or "
-        "mmlu or hellaswag",
+        "group items by category: a file that groups a column's values "
+        "(docs/studies/categories.md), mmlu or hellaswag",
         "FILE",
     ),
     detector: list[str] = repeatable(
-        "leaked and clean by this detector alone, not by the report's decision", "NAME"
+        "call items leaked or clean by this detector alone, not by the report's decision", "NAME"
     ),
     out: Path | None = optional(
         "write gap.json, gap.csv, averages.csv, rates.csv and gap.md", "DIR"
@@ -99,9 +99,9 @@ def gap(
     if account.problems:
         warn(f"\nnot read, or not joined: {format_problems(account.problems)}")
     if account.earlier:
-        warn(f"\nignored, as repeated later: {', '.join(account.earlier)}")
+        warn(f"\nignored, because a later run repeats them: {', '.join(account.earlier)}")
     if account.others:
-        warn(f"\nignored: {len(account.others)} other files of these folders")
+        warn(f"\nignored: {len(account.others)} other files in these folders")
     if out:
         write(account, out)
         say(f"\n{out / 'gap.md'}")

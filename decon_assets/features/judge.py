@@ -56,13 +56,13 @@ judge_group = command_group()
 Benchmarks = Annotated[list[str], repeatable("only pairs of this benchmark", "NAME")]
 Detectors = Annotated[
     list[str],
-    repeatable("only pairs of this detector, or of this file of candidates", "NAME"),
+    repeatable("only pairs from this detector, or from this candidates file", "NAME"),
 ]
 Sample = Annotated[
     int | None,
-    option("only N pairs, drawn fairly over benchmarks, detectors and scores", "N", min=1),
+    option("only N pairs, spread evenly over benchmarks, detectors and scores", "N", min=1),
 ]
-Seed = Annotated[int, option("seed of the draw (default 0)", "N")]
+Seed = Annotated[int, option("random seed (default 0)", "N")]
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _require_known(option: str, names: Sequence[str], known: Collection[str]) ->
     """Raise InputError for names that no pair has."""
     if unknown := [name for name in names if name not in known]:
         raise InputError(
-            Problem(option, f"{name!r}: no pair of it", "a name that `judge status` lists")
+            Problem(option, f"{name!r}, which has no pairs", "a name that `judge status` lists")
             for name in unknown
         )
 
@@ -134,8 +134,8 @@ def judge(
     detector: Detectors,
     sample: Sample = None,
     seed: Seed = 0,
-    also_reviewed: bool = flag("--all", "also pairs with a verdict of a person"),
-    dry_run: bool = flag("--dry-run", "say what would be asked and how much that is; send nothing"),
+    also_reviewed: bool = flag("--all", "also judge pairs with a person's verdict"),
+    dry_run: bool = flag("--dry-run", "print the numbers of requests and tokens; send nothing"),
     report: ReportFile = None,
     config: ConfigPath,
 ) -> int:
@@ -209,9 +209,9 @@ def _say_plan(plan: Plan, config: Config) -> None:
     """Print what is judged already, what is left to ask, and what the limits allow."""
     say(f"{counted(plan.n_pairs, 'pair')} selected")
     if plan.n_by_people:
-        say(f"  {plan.n_by_people:,} with a verdict of a person: not asked (--all asks)")
+        say(f"  {plan.n_by_people:,} with a person's verdict: not asked (--all includes them)")
     if plan.n_answered:
-        say(f"  {plan.n_answered:,} answered before: not asked again")
+        say(f"  {plan.n_answered:,} already answered: not asked again")
     for reason, n in sorted(plan.without_text.items()):
         say(f"  {n:,} cannot be judged: {reason}")
     say_cost(plan.requests, plan.n_to_ask, judge_settings(config))
@@ -249,7 +249,7 @@ def _ask(plan: Plan, desk: Desk, prompt: Prompt, key: str | None) -> int:
     for reason, n in sorted(unjudged.items(), key=lambda item: (-item[1], item[0])):
         say(f"  {n:,}: {reason}")
     if kinds or reasons or plan.copied:
-        say(f"Saved in {file}; `decon-assets run` brings it into the report")
+        say(f"Saved in {file}; update the report with `decon-assets run`")
     return 1 if unjudged else 0
 
 
@@ -310,8 +310,8 @@ def _say_agreement(desk: Desk) -> None:
     n = Counter(both)
     say(
         f"\nthe model agrees with people or files on {n[True, True] + n[False, False]:,} of "
-        f"{counted(len(both), 'pair')}; {n[True, False]:,} it takes for others, "
-        f"{n[False, True]:,} wrongly for duplicates"
+        f"{counted(len(both), 'pair')}; duplicates missed: {n[True, False]:,}, other pairs "
+        f"called duplicates: {n[False, True]:,}"
     )
 
 
@@ -337,7 +337,9 @@ def import_annotations(
     lines = read_annotated(file)
     merged = merge_annotations(lines, read_annotations(saved))
     append_annotations(saved, merged.lines)
-    say(f"{counted(len(lines), 'line')}: {len(merged.lines):,} new, {merged.n_same:,} known")
+    say(
+        f"{counted(len(lines), 'line')}: {len(merged.lines):,} new, {merged.n_same:,} already known"
+    )
     if merged.lines:
-        say(f"Saved in {saved}; `decon-assets run` brings it into the report")
+        say(f"Saved in {saved}; update the report with `decon-assets run`")
     return 0

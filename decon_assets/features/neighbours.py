@@ -46,7 +46,7 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
 
     settings = config.table(Neighbours)
     if settings is None:  # "Materialize all" includes it; the report is made without it
-        return {"neighbours": "off: decon.toml has no table [neighbours]"}
+        return {"neighbours": "off: decon.toml has no [neighbours] table"}
     logged_at = time.monotonic()
 
     def log_progress(what: str, n_done: int, n: int) -> None:
@@ -68,7 +68,7 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
     )
     n_paragraphs = sum(stratum.n_paragraphs for stratum in built.strata)
     n_documents = sum(stratum.n_sampled for stratum in built.strata)
-    found = f"{counted(n_paragraphs, 'paragraph')} of {counted(n_documents, 'sampled document')}"
+    found = f"{counted(n_paragraphs, 'paragraph')} from {counted(n_documents, 'sampled document')}"
     context.log.info(f"{found}, {counted(built.n_neighbours, 'neighbour')}")
     return {
         "dagster/row_count": built.n_neighbours,

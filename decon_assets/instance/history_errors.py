@@ -38,7 +38,7 @@ def plain_error(error: BaseException, home: Path) -> OSError | None:
             return cause
         if _is_of_database(cause):
             text = cause_of(cause).partition(": ")[2]
-            return OSError(_number_of(cause, home), f"the history of runs: {text}", str(home))
+            return OSError(_number_of(cause, home), f"the run history: {text}", str(home))
     return None
 
 
@@ -80,5 +80,5 @@ def readable_instance(home: Path) -> Iterator[DagsterInstance | None]:
             if reason is None:
                 raise
             instance = None
-            print(f"note: runs are not named: {cause_of(reason)}", file=sys.stderr)  # noqa: T201 - for the command line
+            print(f"note: runs are not shown: {cause_of(reason)}", file=sys.stderr)  # noqa: T201 - for the command line
         yield instance

@@ -112,7 +112,7 @@ def _locked(home: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(f"another decon-assets command uses {home}; waiting for it", file=sys.stderr)  # noqa: T201 - for the command line
+            print(f"another decon-assets command is using {home}; waiting for it", file=sys.stderr)  # noqa: T201 - for the command line
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

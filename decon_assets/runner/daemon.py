@@ -43,7 +43,7 @@ def _become_sole_daemon(home: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        failure = "another daemon, or `decon-assets dev`, uses it"
+        failure = "already used by another daemon or `decon-assets dev`"
         remedy = "Stop the other one, or use another DAGSTER_HOME"
         raise InputError(Problem(str(home), failure, remedy=remedy)) from None
     os.set_inheritable(descriptor, True)
@@ -62,6 +62,6 @@ def fail_orphaned_runs(instance: DagsterInstance) -> list[str]:
         if run.status is DagsterRunStatus.CANCELING:
             instance.report_run_canceled(run)
         else:
-            died = "the daemon that started this run died, and the run too"
+            died = "the daemon that started this run died, and the run with it"
             instance.report_run_failed(run, died)
     return [run.run_id for run in orphans]

@@ -136,7 +136,7 @@ class Pipeline:
         if not checks:
             state = "up to date"
             if table := stage.not_configured(registered.config):
-                state = f"skipped: decon.toml has no {table}"
+                state = f"skipped: decon.toml has no {table} table"
             elif stage.remarks(registered.config, registered.store):
                 state = "kept, from earlier versions"
             self._lines.line(f"{stage.name}: {state}")

@@ -46,14 +46,14 @@ class OwnPagesOnly:
         """Return why a request is refused, and what to set; "" if it is not."""
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if _name(host) not in self._hosts:
-            remedy = f"if this is its name, set {HOSTS_VARIABLE}={_name(host) or 'NAME'}"
-            return f"refused: the UI does not answer to the host {host!r}; {remedy}"
+            remedy = f"to allow it, set {HOSTS_VARIABLE}={_name(host) or 'NAME'}"
+            return f"refused: the UI does not accept the host name {host!r}; {remedy}"
         if origin is not None and origin.lower().partition("://")[2] != host.lower():
-            remedy = "behind a proxy, pass on the Host that the browser sent"
-            return f"refused: the origin {origin!r} is another site than {host!r}; {remedy}"
+            remedy = "behind a proxy, forward the browser's Host header"
+            return f"refused: the origin {origin!r} does not match the host {host!r}; {remedy}"
         by_post = request.scope.get("method") == "POST"
         if not by_post and _is_mutation(request.query_params.get("query")):
-            return "refused: send mutations by POST"
+            return "refused: mutations must be sent by POST"
         return ""
 
 

@@ -17,4 +17,4 @@ def say_rates(rates: Sequence[Rate]) -> None:
     shown = [rate for rate in rates if is_short or rate.kind != CATEGORY]
     say_filled(HEADS, [*rate_lines(shown)])
     if len(shown) < len(rates):
-        say(f"\n{n_categories} rows for categories are not shown; they are in the files written")
+        say(f"\n{n_categories} category rows are not shown; the output files contain them")

@@ -62,7 +62,7 @@ def argument(about: str, metavar: str, **settings: Any) -> Any:
 def nonempty(text: str) -> str:
     """Return the text; refuse an empty one, as an unset shell variable gives."""
     if not text.strip():
-        raise typer.BadParameter("empty; write . for the current folder")
+        raise typer.BadParameter("must not be empty; use . for the current folder")
     return text
 
 
@@ -95,7 +95,7 @@ Workers = Annotated[
     int | None,
     option(
         "number of processes, or of threads for small inputs (default: $DECON_WORKERS, else the "
-        "usable cores)",
+        "number of usable cores)",
         "N",
         min=1,
     ),
@@ -113,7 +113,7 @@ def _known_engine(name: str | None) -> str | None:
 EngineOption = Annotated[
     str | None,
     option(
-        "where jobs run (docs/ten-terabytes.md); local: in processes of this machine "
+        "where jobs run (docs/ten-terabytes.md); local: in processes on this machine "
         "(default: $DECON_ENGINE, else [execution] in decon.toml, else local)",
         "|".join(engine_names()),
         callback=_known_engine,
@@ -121,7 +121,7 @@ EngineOption = Annotated[
 ]
 Verbose = Annotated[
     bool,
-    option("also print a line for each benchmark, pack of a mixture, and blend", name="--verbose"),
+    option("also print a line for each benchmark, mixture pack and blend", name="--verbose"),
 ]
 Retire = Annotated[
     bool,
@@ -140,7 +140,7 @@ AllowSkipped = Annotated[
 PolicyFile = Annotated[
     Path | None,
     option(
-        "TOML file with policy settings (docs/configuration.md), at top level or in [policy]",
+        "TOML file with policy settings (docs/configuration.md), at the top level or in [policy]",
         "FILE",
     ),
 ]
@@ -150,8 +150,8 @@ ReportFile = Annotated[
 ReportPath = Annotated[
     Path | None,
     option(
-        "a report's database, or the folder of a `decon-assets scan` (default: the report of the "
-        "configuration)",
+        "a report's database, or the output folder of `decon-assets scan` (default: the report "
+        "of the configuration)",
         "PATH",
     ),
 ]

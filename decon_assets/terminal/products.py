@@ -47,7 +47,9 @@ def _name_of(typed: str, folder: Path) -> str:
     path, folder = path.resolve(), folder.resolve()
     if path.parent != folder:
         what = folder.name.removesuffix("s")  # mixtures, blends
-        raise ConfigError(Problem(typed, f"not the folder of a {what}", f"a folder in {folder}"))
+        raise ConfigError(
+            Problem(typed, f"a path that is not a {what} folder", f"a folder in {folder}")
+        )
     return path.name
 
 
@@ -73,7 +75,7 @@ def described(leaks: Leaks, known: Sequence[str]) -> str:
         f"with the verdict {' or '.join(leaks.verdicts)}" if leaks.verdicts else "",
         ""
         if leaks.min_probability is None
-        else f"probability at least {leaks.min_probability:g}, by {leaks.min_judged:,} or more "
+        else f"probability at least {leaks.min_probability:g}, from {leaks.min_judged:,} or more "
         "judged pairs",
     ]
     return f"{listed} ({'; '.join(filter(None, limits))})"

@@ -77,7 +77,7 @@ def _unused_options(config: Config, benchmarks: Iterable[Benchmark]) -> list[Pro
         Problem(
             f"storage.{scheme}",
             "options of a file system that no path uses",
-            f"a scheme of a path: {', '.join(used)}" if used else "no options: no path is a URL",
+            f"a scheme in use: {', '.join(used)}" if used else "no options, as no path is a URL",
             did_you_mean(scheme.lower(), used),
         )
         for scheme in config.storage
@@ -90,8 +90,8 @@ def benchmark_of(config: Config, name: str) -> Benchmark:
     benchmarks = benchmarks_of(config)
     if name not in benchmarks:
         expected = f"one of {', '.join(benchmarks)}"
-        remedy = "add it to the recipes, or delete the partition"
-        found = "no recipe of that name in the configuration"
+        remedy = "Add it to the recipes, or delete the partition"
+        found = "no recipe with this name in the configuration"
         raise ConfigError(Problem(f"benchmark {name!r}", found, expected, remedy))
     return benchmarks[name]
 

@@ -27,8 +27,8 @@ from decon_core.storage.store import Store
 from decon_core.wording import counted
 
 _RECIPES = (".yaml", ".yml")
-_FIELDS = "a record: eval_key, split and question, and where there are some, answer and passage"
-_REMEDY = "for raw rows, write a recipe: docs/recipes.md"
+_FIELDS = "a record: eval_key, split, question, and answer and passage if there are any"
+_REMEDY = "For raw rows, write a recipe: docs/recipes.md"
 
 
 def records_in(path: Path) -> dict[str, pa.Table]:
@@ -69,7 +69,7 @@ def _records_in_rows(path: Path) -> dict[str, pa.Table]:
         ]
         if not beside:
             raise
-        remedy = f"for raw rows, give the recipe file itself: {', '.join(beside)}"
+        remedy = f"For raw rows, give the recipe file itself: {', '.join(beside)}"
         raise RecordError(replace(problem, remedy=remedy) for problem in error.problems) from None
     check_names(places, what=f"{path}: benchmark")
     tables = {}
@@ -113,7 +113,7 @@ def places_of_records(files: Sequence[Path]) -> Places:
             if file not in files_of_split[-1:]:
                 files_of_split.append(file)
         for field, rows in lacking.items():
-            later = f", as in {counted(len(rows) - 1, 'later row')}" if len(rows) > 1 else ""
+            later = f", also in {counted(len(rows) - 1, 'later row')}" if len(rows) > 1 else ""
             problems.append(
                 Problem(f"{file} row {rows[0]}", f"no {field}{later}", _FIELDS, _REMEDY)
             )

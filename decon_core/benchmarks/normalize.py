@@ -162,7 +162,7 @@ class _Batch:
         shown = []
         for kind, problem in self._problems.items():
             n_later = self._n_alike[kind] - 1
-            later = f", as in {counted(n_later, 'later row')}" if n_later else ""
+            later = f", also in {counted(n_later, 'later row')}" if n_later else ""
             shown.append(replace(problem, found=problem.found + later))
         n_more = self._n_problems - sum(self._n_alike[kind] for kind in self._problems)
         if n_more:
@@ -191,7 +191,7 @@ class _Batch:
                     f"{self.recipe.name!r} is for raw rows"
                 )
                 remedy = (
-                    "remove prompt, passage and answers from the recipe: records are read as they "
+                    "Remove prompt, passage and answers from the recipe: records are read as they "
                     "are (docs/recipes.md, Files of records)"
                 )
                 expected = "raw rows, or a recipe without a prompt"

@@ -53,7 +53,7 @@ def benchmark_of(row: Row) -> object:
 def read_normalized(row: Row, *, requires_split: bool = False) -> dict[str, Any]:
     """Validate a record; return its columns, and `extras` as an object. Raises `FieldError`."""
     if requires_split and is_empty(row.get("split")):
-        expected = "the split of the row, as the file contains several"
+        expected = "the split of the row, as the file contains several splits"
         raise FieldError("split", describe(row.get("split")), expected)
     question = text_of(value_at(row, "question"), "question") or ""
     passage = text_of(row.get("passage"), "passage")
@@ -79,7 +79,7 @@ def _index(row: Row, key: str) -> int | None:
     value = row.get(key)
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
-    raise FieldError(key, describe(value), "a whole number from 0 up, or null")
+    raise FieldError(key, describe(value), "a whole number, at least 0, or null")
 
 
 def _flag(row: Row, key: str) -> bool | None:

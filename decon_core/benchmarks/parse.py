@@ -44,7 +44,7 @@ def load_recipes(path: Path) -> dict[str, Recipe]:
     except FileNotFoundError:
         raise RecipeError(Problem(str(path), "no such file", "a YAML file with recipes")) from None
     except IsADirectoryError:
-        expected = "a YAML file with recipes, as evals.yaml in it"
+        expected = "a YAML file with recipes, such as evals.yaml in this folder"
         raise RecipeError(Problem(str(path), "a folder", expected)) from None
     return dict(_parse(path, content))
 
@@ -62,13 +62,13 @@ def parse_recipe(name: str, fields: Mapping[str, object], *, where: str) -> Reci
     """Return a recipe for rows in memory, from the keys of a recipe that name their fields."""
     given = [key for key in ("local_path", "hf_path", "splits") if key in fields]
     if given:
-        expected = "only keys that name fields of the rows, as prompt, answers and passage"
+        expected = "only keys that name fields of the rows, such as prompt, answers and passage"
         raise RecipeError(Problem(where, ", ".join(given), expected))
     try:
         table = {"local_path": "rows", "splits": [IN_MEMORY], **fields}
         content = yaml.safe_dump({"evals": {name: table}}, sort_keys=False).encode()
     except yaml.YAMLError as error:
-        found = f"a value that YAML has no form for ({error})"
+        found = f"a value that cannot be written as YAML ({error})"
         raise RecipeError(Problem(where, found, "texts, lists and mappings")) from None
     return _parse(Path(where), content)[name]
 
@@ -127,7 +127,7 @@ class _Parser:
                 expected = f"one of the splits {[*table.splits]}"
                 self._add((*place, "no_answer_splits"), repr(split), expected)
         if table.eval_key is not None and questions is not None:
-            found, expected = repr(table.eval_key), "no eval_key beside a prompt"
+            found, expected = repr(table.eval_key), "no eval_key with a prompt"
             self._add((*place, "eval_key"), found, expected, "Only records have one.")
         if len(self.problems) > before or source is None:
             return None
@@ -153,15 +153,15 @@ class _Parser:
             return None
         revision = table.hf_revision
         if table.columns and local is None:
-            expected = "columns beside local_path only"
+            expected = "columns only with local_path"
             self._add((*place, "columns"), describe(table.columns), expected, "Remove it.")
         if table.hf_path is not None:
             return HubSource(path=table.hf_path, configs=table.hf_config, revision=revision)
         if revision is not None:
-            expected = "no revision beside local_path"
+            expected = "no hf_revision with local_path"
             self._add((*place, "hf_revision"), repr(revision), expected, "Remove it.")
         if len(table.hf_config) > 1:
-            expected = "one name beside local_path (it is only written to the records)"
+            expected = "a single name with local_path (it is only written to the records)"
             self._add((*place, "hf_config"), describe(table.hf_config), expected)
         config = table.hf_config[0] if table.hf_config else None
         if local == ():
@@ -192,7 +192,7 @@ class _Parser:
         if forms["source/target"]:
             for key, text in (("source", table.source), ("target", table.target)):
                 if text is None:
-                    self._add(place, f"no {key!r}", "a field for each of source and target")
+                    self._add(place, f"no {key!r}", "both source and target")
             if table.source is None or table.target is None:
                 return None
             languages = self._languages(place, table, table.source, table.target)
@@ -240,7 +240,7 @@ class _Parser:
                     self._add((*place, key, number), "an array", expected)
         if given and isinstance(questions, TranslationPair):
             expected = "no answers: the target is the answer"
-            self._add(place, f"{min(given)} beside source/target", expected)
+            self._add(place, f"{min(given)} with source/target", expected)
         if {"prompt", "prompts", "source", "target"} & {*keys}:
             return
         needless = [key for key in (*given, *_ONLY_WITH_A_PROMPT) if key in keys]
@@ -314,8 +314,8 @@ class YamlSource:
             key, line = _key(key_node), key_node.start_mark.line + 1
             if key in first_lines:
                 where = f"{self._path}:{line}: {'.'.join(map(str, (*place[1:], key)))}"
-                found = f"the key a second time (first on line {first_lines[key]})"
-                remedy = "YAML would silently keep the last one: remove or rename it."
+                found = f"a repeated key (first on line {first_lines[key]})"
+                remedy = "YAML would silently keep only the last one: remove or rename one of them."
                 self.problems.append(Problem(where, found, "every key once", remedy))
             first_lines.setdefault(key, line)
         self._loader.flatten_mapping(node)  # `<<: *other`

@@ -47,7 +47,7 @@ def is_readable(path: Path) -> bool:
 
 
 def known_endings() -> str:
-    return f"{', '.join((*_READERS, *_TABLES))}, each also with {', '.join(COMPRESSIONS)}"
+    return f"{', '.join((*_READERS, *_TABLES))}, optionally followed by {', '.join(COMPRESSIONS)}"
 
 
 def _format_of(path: Path) -> str:
@@ -200,8 +200,8 @@ def read_hub_rows(
     try:
         import datasets
     except ImportError:
-        expected = f"'datasets' installed, to read {source.path} from the hub"
-        remedy = "pip install 'decon-assets[hub]', or download the files and use local_path."
+        expected = f"the package 'datasets', to read {source.path} from the hub"
+        remedy = "Run `pip install 'decon-assets[hub]'`, or download the files and use local_path."
         problem = Problem(f"{where}.hf_path", "no package 'datasets'", expected, remedy)
         raise RecipeError(problem) from None
     place = f"{where}.hf_path {source.path!r}"
@@ -215,7 +215,7 @@ def read_hub_rows(
         found = f"nothing to read on the hub ({type(error).__name__}: {error})"
         names = f"hf_path {source.path!r}, hf_config {config!r}, split {split!r}"
         expected = f"{names}, hf_revision {source.revision!r}"
-        remedy = "Look the names up on the data set's page."
+        remedy = "Look up the names on the data set's page."
         raise RecipeError(Problem(where, found, expected, remedy)) from error
     # Images and audio are never compared; decoding them would need more packages.
     with _without_retry_warnings(), naming_unreachable(place):

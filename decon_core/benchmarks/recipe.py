@@ -66,7 +66,7 @@ def _step(step: object) -> object:
         raise invalid("the name of a transform, or `name: text`")
     _known_transform(name, TRANSFORM_NAMES)
     if argument is not None and name not in ARGUMENT_TRANSFORMS:
-        raise invalid(f"{name} alone; it takes none", found=f"{name} with an argument")
+        raise invalid(f"{name} without an argument", found=f"{name} with an argument")
     return name, argument
 
 
@@ -101,7 +101,7 @@ def _unwrapped(value: Any) -> Any:
     if key is None:
         return value
     if not isinstance(value[key], Mapping):
-        raise invalid(f"an object (`key: value` lines) as {key}", found=repr(value[key]))
+        raise invalid(f"an object (`key: value` lines) for {key}", found=repr(value[key]))
     return value[key] | {name: value[name] for name in value if name != key}
 
 

@@ -56,7 +56,7 @@ def current_version(store: Store, benchmark: str) -> Version:
     """Return the current version of a benchmark. Raises `MissingError` if there is none."""
     path = store.current_records(benchmark)
     if not path.is_file():
-        remedy = "`decon-assets run`, or materialize the asset `records` for this benchmark"
+        remedy = "Run `decon-assets run`, or materialize the asset `records` for this benchmark"
         where, found = f"benchmark {benchmark!r}", "no normalized records"
         raise MissingError(Problem(where, found, str(path), remedy))
     value = read_json(path)

@@ -286,7 +286,7 @@ def _choices_in(row: Row, answer: recipe.ChoicesAnswer | recipe.PrefixAnswer) ->
     suffixes = [name for name in names if _SUFFIX.fullmatch(name)]
     suffixes.sort(key=lambda suffix: (int(suffix) if suffix.isdecimal() else -1, suffix))
     if not suffixes:
-        found = f"no field that starts with {prefix!r}, followed by a letter or a number"
+        found = f"no field named {prefix!r} plus a letter or a number"
         raise AbsentFieldError(prefix, found, f"fields such as {prefix}A or {prefix}1")
     return _Choices([text_of(row[prefix + s], prefix + s) for s in suffixes], suffixes, prefix)
 
@@ -307,7 +307,7 @@ def _naming_prefix(
     correct = f", suffix_match_field: {answer.correct_index}" if answer.correct_index else ""
     table = f"`expand_prefix: {{prefix: {choices[0][1]!r}{correct}}}`"
     shown = ", ".join(name for name, _ in choices[:3])
-    remedy = f"The choices are in {shown}, …: write {table} in place of `expand_choices`."
+    remedy = f"The choices are in {shown}, …: write {table} instead of `expand_choices`."
     return AbsentFieldError(error.field, error.found, error.expected, remedy)
 
 

@@ -85,13 +85,13 @@ CREATE TABLE item_pairs AS
 SELECT benchmark, split, instance_index,
        a.status AS status_of_first, b.status AS status_of_second,
        a.is_checkable AS is_checkable_of_first, b.is_checkable AS is_checkable_of_second,
-       CASE WHEN NOT p.is_in_first OR NOT p.is_in_second THEN 'the other did not look for the benchmark'
+       CASE WHEN NOT p.is_in_first OR NOT p.is_in_second THEN 'the other side did not look for the benchmark'
             WHEN a.fingerprints <> b.fingerprints
               AND (a.is_whole AND b.is_whole OR NOT list_has_any(a.fingerprints, b.fingerprints))
-            THEN 'the item has other texts in the other'
+            THEN 'the item has different texts on the other side'
             WHEN a.status IS NULL AND p.n_items_of_first IS NOT NULL
               OR b.status IS NULL AND p.n_items_of_second IS NOT NULL
-            THEN 'the other does not have the item' END AS why_not
+            THEN 'the other side does not have the item' END AS why_not
 FROM (
     SELECT benchmark, split, instance_index, status, is_checkable,
            nullif(fingerprints, []) AS fingerprints,
@@ -131,13 +131,13 @@ WITH joined AS (
     USING (number, row, benchmark, split, instance_index)
 ), placed AS (
     SELECT j.*, coalesce(s.source_of_first, s.source_of_second) AS source, s.shard_name,
-           CASE WHEN s.standing = 'changed' THEN 'the shard has other content, or is read otherwise'
-                WHEN s.standing <> 'in both' THEN 'the other did not scan the shard'
-                WHEN u.number IS NOT NULL THEN 'the other could not read the row'
+           CASE WHEN s.standing = 'changed' THEN 'the shard has different content or is read differently'
+                WHEN s.standing <> 'in both' THEN 'the other side did not scan the shard'
+                WHEN u.number IS NOT NULL THEN 'the other side could not read the row'
                 WHEN EXISTS (FROM in_part p WHERE (p.number, p.benchmark) = (j.number, j.benchmark)
                              AND CASE WHEN p.is_of_first THEN class_of_first IS NULL
                                       ELSE class_of_second IS NULL END)
-                THEN 'the other scanned only part of the shard, or not for the benchmark'
+                THEN 'the other side scanned only part of the shard, or not for the benchmark'
                 ELSE i.why_not END AS why_not
     FROM joined j
     JOIN shard_pairs s USING (number)

@@ -44,11 +44,11 @@ def headline(comparison: differences.Comparison) -> str:
     n_items = sum(status["n"] for status in comparison["statuses"])
     others = {kind: _n_findings(comparison, kind) for kind in differences.OTHER_KINDS}
     parts = [
-        f"{_n_findings(comparison, 'same'):,} the same",
+        f"{_n_findings(comparison, 'same'):,} leaks unchanged",
         *(f"{_n_findings(comparison, kind):,} leaks {kind}" for kind in differences.KINDS),
         f"{_n_findings(comparison, _NOT_COMPARABLE):,} {_NOT_COMPARABLE}",
         *(f"{n:,} {kind}" for kind, n in others.items() if n),
-        f"{counted(n_items, 'item')} with another status",
+        f"{counted(n_items, 'item')} with a different status",
     ]
     return "; ".join(parts)
 

@@ -57,7 +57,7 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
     plan = Plan(config, Store(config.store))
     builder, notes = _scanned(plan)
     if not builder.packs:
-        problem = Problem(str(config_path), "no pack", "a scanned corpus", "`decon-assets run`")
+        problem = Problem(str(config_path), "no pack", "a scanned corpus", "Run `decon-assets run`")
         raise MissingError(problem)
     if problems := [*unknown_benchmarks(policy, plan.benchmarks)]:
         raise ConfigError(problems)
@@ -65,11 +65,11 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
     packs = builder.packs
     gaps = gaps_of(builder.store, packs, builder.versions, builder.reader.scan)
     notes += [
-        f"left out: shard {gap.shard.name} with {', '.join(gap.lacking)}: {gap.reason}"
+        f"left out: shard {gap.shard.name} for {', '.join(gap.lacking)}: {gap.reason}"
         for gap in gaps
     ]
     if policy == config.policy:
-        notes.append(f"{other} changes no setting of the policy of {config_path}")
+        notes.append(f"{other} does not change the policy of {config_path}")
     for policy_of_side, work in zip((config.policy, policy), works, strict=True):
         reader = replace(builder, policy=policy_of_side).reader
         run = run_table(reader, _NO_TEXTS, "", gaps)
@@ -99,9 +99,9 @@ def _scanned(plan: Plan) -> tuple[Builder, list[str]]:
                 versions.append(version)
                 continue
             why = "not scanned yet"
-        notes.append(f"left out: benchmark {name}: {why}; `decon-assets run`")
+        notes.append(f"left out: benchmark {name}: {why}; run `decon-assets run`")
     if not versions:
-        found, remedy = "no scanned benchmark", "`decon-assets run`"
+        found, remedy = "no scanned benchmark", "Run `decon-assets run`"
         raise MissingError(Problem(str(config.path), found, "at least one", remedy))
     return replace(plan.builder_of(versions), evidence=NO_EVIDENCE), notes
 
@@ -121,7 +121,7 @@ def _require_same_scan(builder: Builder, policy: Policy, path: Path) -> None:
             str(path),
             f"a policy that needs another scan (changed: {', '.join(changed)})",
             "a policy that changes only thresholds or common n-grams",
-            "run `decon-assets run` with this policy in a configuration with its own store, then "
+            "Run `decon-assets run` with this policy in a configuration with its own store, then "
             "compare the two configurations",
         )
     )

@@ -22,7 +22,9 @@ from decon_core.feature import feature_nominations
 
 Setting = bool | int | float | str
 
-_BELOW_FLOOR = "matches below the floor are not kept, so a lower threshold has no effect"
+_BELOW_FLOOR = (
+    "Matches below the lowest recorded score are not kept, so a lower threshold has no effect"
+)
 
 # The order is that of scan results, tables and pages.
 BUILT_IN = (
@@ -42,10 +44,10 @@ class Reads(Enum):
 
     INDEX = "canonical tokens, with the index of idf-weighted n-grams"
     CANONICAL = "canonical tokens, with the index of texts"
-    TEXTS = "bytes of the text in the form `normalize`, with the index of texts"
-    TOKENS = "tokens of that text, with the index of texts"
+    TEXTS = "bytes of the text after `normalize`, with the index of texts"
+    TOKENS = "tokens of the text after `normalize`, with the index of texts"
     OWN = "documents as they are, with an index of its own"
-    ORIGINAL = "bytes of the unchanged text; it indexes the records itself"
+    ORIGINAL = "bytes of the unchanged text, with an index of the records of its own"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,8 +40,8 @@ def config_schema() -> dict[str, Any]:
     tables["Policy"]["properties"]["preset"] = {
         "description": "Named defaults, which the other keys override. reference: the published "
         "method, without normalize_unicode, strip_markup and keep_no_answer; matches of decon "
-        "are then those of versions without these settings, except for sums that equal a threshold "
-        "on paper. sampling is a separate setting.",
+        "then equal those of versions without these settings, except where rounding decides "
+        "whether a sum reaches a threshold. sampling is a separate setting.",
         "enum": [*PRESETS],
     }
     for key, threshold in tables["Thresholds"]["properties"].items():

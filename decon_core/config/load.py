@@ -54,14 +54,14 @@ class Evals:
     """[evals]: the benchmarks."""
 
     recipes: Names[Name]
-    """Recipe files, or globs; one that matches nothing is an error."""
+    """Recipe files or globs; an entry that matches no file is an error."""
     benchmarks: Names[Name] | None = None
     """Use only these; default: all."""
     required: Names[Name] = ()
     """Fail if a chosen detector can find too few items of these benchmarks."""
     least_checkable_share: Share = 0.5
-    """Share of the items that is enough; with fewer, a benchmark that is not required has a
-    warning."""
+    """Smallest share of checkable items; below it, a required benchmark fails, and any other has
+    a warning."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -74,30 +74,30 @@ class TermWeights:
 
 @model(frozen=True, kw_only=True, config=TABLE)
 class Review:
-    """[review]: verdicts of people on matches."""
+    """[review]: reviewers' verdicts on matches."""
 
     verdicts: Annotated[Name, expects("a local file, which need not exist")] = "verdicts.jsonl"
     """File of reviewers' verdicts, which need not exist (docs/review.md)."""
     clears: Distinct[Literal["template", "common source"]] = ("template", "common source")
-    """Verdicts that take a match out of the leaks."""
+    """Verdicts that clear a match: it is then not a leak."""
     judged: Literal["leak", "review"] = "leak"
-    """A place that a file or a model called a duplicate, where no score is a proof and no person
-    decided: a leak, or left for review."""
+    """Class of a place that a file or a model called a duplicate, if no score proves a leak and no
+    reviewer has decided."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
 class Report:
-    """[report]: how much text a report shows, and what it warns of."""
+    """[report]: how much text a report shows, and what it warns about."""
 
     snippets: Literal["on", "off"] = "on"
-    """With "off", database and pages have no corpus text."""
+    """With "off", the database and the pages contain no corpus text."""
     context: Count = 300
     """Characters shown before and after a match."""
     most_texts: Count = 50_000
-    """Matched texts that are kept with what surrounds them."""
+    """Maximum number of matched texts that are stored with their context."""
     drift: Share = 0.05
-    """The check `leak_rate_is_steady` warns if a benchmark's leak rate differs by more than this
-    from the previous report."""
+    """The check `leak_rate_is_steady` warns if a benchmark's leak rate differs from that in the
+    previous report by more than this."""
 
     @property
     def has_snippets(self) -> bool:
@@ -106,12 +106,12 @@ class Report:
 
 @model(frozen=True, kw_only=True, config=TABLE)
 class StoreTable:
-    """[store]: the place of all products."""
+    """[store]: where all products are stored."""
 
     path: Annotated[Name | None, expects("a path")] = None
     """A folder or a URL; default: .decon."""
     work: Annotated[Name | None, expects("a path")] = None
-    """With a URL: the local work folder; default: .decon."""
+    """If `path` is a URL, the local work folder; default: .decon."""
 
 
 SECTIONS: Mapping[str, Any] = {
@@ -127,9 +127,9 @@ SECTIONS: Mapping[str, Any] = {
     "storage": Annotated[
         dict[str, dict[str, Any]],
         Field(
-            description="Options of a file system of fsspec, by the scheme of its URLs: "
-            '[storage.s3] with endpoint_url = "http://127.0.0.1:9000". Never secrets '
-            "(docs/configuration.md)."
+            description="Options of an fsspec file system, by URL scheme: "
+            '[storage.s3] with endpoint_url = "http://127.0.0.1:9000". Do not '
+            "put secrets here (docs/configuration.md)."
         ),
     ],
 }
@@ -137,7 +137,7 @@ SECTIONS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """A validated decon.toml: its tables, and the places that they name."""
+    """A validated decon.toml: its tables, and the paths that they name."""
 
     path: Path  # the file itself
     evals: Evals
@@ -174,7 +174,7 @@ def load_config(path: Path) -> Config:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        remedy = "the README has a short example"
+        remedy = "see the README for a short example"
         problem = Problem(str(path), "no such file", "a decon.toml", remedy)
     except OSError as error:
         problem = Problem(str(path), error.strerror or str(error), "a readable decon.toml")
@@ -268,8 +268,8 @@ class ConfigReader(SettingsReader):
         before = len(self.problems)
         options = self.table(dict[str, dict[str, Any]], "storage", storage)
         for where in _secrets(options, "storage"):
-            remedy = "set it in the environment, where the file system reads it"
-            self.wrong(where, "a secret, by its name", "no secrets in a file", remedy)
+            remedy = "set it as an environment variable that the file system reads"
+            self.wrong(where, "a key that looks like a secret", "no secrets in a file", remedy)
         if options and len(self.problems) == before:
             use_options(options)
         return options or {}
@@ -282,10 +282,10 @@ class ConfigReader(SettingsReader):
         is_remote = isinstance(kept, RemotePath)
         folder = self.folder / work if is_remote else kept
         if section.work and not is_remote:
-            self.wrong("store.work", work, "no such key, as the store itself is a local folder")
+            self.wrong("store.work", work, "no such key, because the store is a local folder")
         if folder.exists() and not folder.is_dir():
             where = "store.work" if is_remote else "store.path"
-            self.wrong(where, f"the file {folder}", "a folder, which need not exist")
+            self.wrong(where, f"the file {folder}", "a folder, or a path that does not exist")
         return folder, kept if isinstance(kept, RemotePath) else None
 
     def _recipes(self, patterns: tuple[str, ...]) -> tuple[Path, ...]:
@@ -325,9 +325,9 @@ class ConfigReader(SettingsReader):
             for source in self.sources:
                 if mixture.write == "mask" and source.roles and mixture.has_source(source.name):
                     where = f"mixture {mixture.name!r}: write"
-                    found = f'"mask", of source {source.name!r} with roles: only these are scanned'
-                    expected = "sources of which all turns are scanned"
-                    remedy = "choose others with `sources`, or leave out the `roles` of the source"
+                    found = f'"mask" with source {source.name!r}, which scans only some roles'
+                    expected = "sources whose turns are all scanned"
+                    remedy = "select other sources with `sources`, or remove `roles` from this one"
                     self.wrong(where, found, expected, remedy)
 
     def _policy(self, section: object) -> Policy | None:

@@ -37,10 +37,10 @@ FoundButNoLeak = Literal["remove", "keep"]
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Leaks:
-    """Which of the leaks found under the policy count for a mixture; empty fields: all of them.
+    """Which leaks found under the policy count for a mixture. An empty field selects all of them.
 
     A question without its answer is not a leak, but by default it is removed like one, because a
-    model that is trained on it has seen the question of the test.
+    model that is trained on it has seen the test question.
     """
 
     detectors: Names[Annotated[Name, known("detectors")]] = ()
@@ -50,20 +50,20 @@ class Leaks:
     splits: Names[Name] = ()
     """Leaks of these splits."""
     least_score: Share | None = None
-    """Least score; what a person called a leak, or a judge a duplicate, counts with any score."""
+    """Minimum score. A "leak" verdict, or a duplicate found by a judge, counts at any score."""
 
     # Only "leak": a match with any other verdict never counts as a leak.
     verdicts: Names[Literal["leak"]] = ()
-    """Only leaks with this verdict of a person."""
+    """Only leaks with one of these reviewer verdicts."""
     min_probability: PositiveShare | None = None
-    """Of what needs review: matches with at least this probability of a leak, by the judged
-    pairs; without it only what a person or a judge called a leak."""
+    """Include matches that need review if their probability of being a leak, estimated from judged
+    pairs, is at least this. Default: only those that a person or a judge called a leak."""
     min_judged: Positive = 50
-    """Judged pairs that must be behind such a probability."""
+    """Minimum number of judged pairs behind such a probability."""
     no_answer: FoundButNoLeak = "remove"
     """What to do with questions found without their answer."""
     review: FoundButNoLeak = "keep"
-    """What to do with what needs review: matches of kinds under `review` in [policy]."""
+    """What to do with matches that need review: those of the kinds in `review` of [policy]."""
 
     def needs(self, benchmark: str) -> bool:
         return not self.benchmarks or benchmark in self.benchmarks
@@ -71,24 +71,25 @@ class Leaks:
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Licenses:
-    """The licenses of documents to take: SPDX names in any case; `*` matches any characters.
+    """Licenses of the documents to take: SPDX names in any case; `*` matches any characters.
 
-    A document's license may be an SPDX expression: of `MIT OR GPL-3.0-only` one must be allowed.
+    A document's license may be an SPDX expression: with `MIT OR GPL-3.0-only`, it is enough if one
+    of the two is allowed.
     """
 
     fields: Annotated[
         Names[Name],
         BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
-        expects("the field with the license, or several"),
+        expects("the field with the license, or a list of fields"),
         Field(alias="field"),
     ]
-    """Field of the license; of several fields, the first that has a license."""
+    """Field with the license. If there are several, the first one that has a license is used."""
     allow: Names[Name] = ()
-    """Only these, as "CC-BY-*"."""
+    """Only these licenses, such as "CC-BY-*"."""
     deny: Names[Name] = ()
-    """None of these."""
+    """None of these licenses."""
     unknown: Literal["drop", "keep"] = "drop"
-    """Rows without a license, or with "unknown"."""
+    """What to do with rows whose license is missing or "unknown"."""
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -96,36 +97,36 @@ class Mixture:
     """A filtered variant of the corpus."""
 
     name: str
-    """Name of the mixture, a folder in the store."""
+    """Name of the mixture, and of its folder in the store."""
     take: Literal["clean", "everything", "leaks", "control"] = "clean"
     """Documents to take: those without leaks, everything, those with leaks, or a control that
     loses as many documents and tokens as another mixture."""
     sources: Names[Annotated[Name, known("sources")]] = ()
     """Only these sources."""
     cut: Literal["documents", "turns", "spans"] = "documents"
-    """What to remove of a leak."""
+    """How much to remove for each leak."""
     mask: str = ""
     """Text that replaces a removed span."""
     write: Literal["shards", "attributes", "dolma", "parquet", "mask"] = "shards"
-    """The shards in their own format, Dolma attribute files for its mixer, the documents as Dolma
-    JSONL or parquet, or their tokens with a loss mask."""
+    """What to write: the shards in their own format, attribute files for Dolma's mixer, the
+    documents as Dolma JSONL or parquet, or their tokens with a loss mask."""
     tokenizer: Annotated[
         Name | None, expects("a tokenizer.json, a bundled tokenizer, or owner/model")
     ] = None
-    """With write = "mask": the trainer's tokenizer: a bundled one, the path of a tokenizer.json, or
+    """With write = "mask", the trainer's tokenizer: a bundled one, the path to a tokenizer.json, or
     a model on the Hugging Face hub."""
     add_special_tokens: Flag = False
     """With write = "mask": add the special tokens that the tokenizer puts around a text."""
     leaks: Leaks = field(default_factory=Leaks)
     """Which leaks count."""
     hidden: Literal["remove", "keep"] = "remove"
-    """Rows with a leak in a hidden field, such as a reference answer: removed whole, or kept."""
+    """Whether to remove or keep rows with a leak in a hidden field, such as a reference answer."""
     licenses: Licenses | None = None
     """Only documents under these licenses."""
     control_of: Annotated[str | None, expects("the name of a mixture")] = None
     """The mixture that a control is compared with."""
     seed: Whole = 0
-    """Seed of the random choice of a control."""
+    """Random seed of a control."""
 
     def to_json(self) -> dict[str, Any]:
         """Return all settings but the name, for fingerprints and manifests."""
@@ -224,7 +225,8 @@ class _Reader(SettingsReader):
     def _check_effects(self, where: str, mixture: Mixture) -> None:
         """Report keys without effect in a mixture of this kind, unless they have the default."""
         if mixture.write == "attributes" and mixture.cut != "documents":
-            self.wrong(f"{where}.cut", mixture.cut, "documents: attributes contain the spans")
+            expected = "documents, because attribute files contain the spans"
+            self.wrong(f"{where}.cut", mixture.cut, expected)
         if mixture.write == "mask":
             self._check_mask(where, mixture)
         for key, other, values in _EFFECTIVE_WITH:
@@ -238,13 +240,13 @@ class _Reader(SettingsReader):
     def _check_mask(self, where: str, mixture: Mixture) -> None:
         """Report settings without which nothing can be masked."""
         if mixture.take != "clean":
-            expected = '"clean" with write = "mask": the leaks are masked'
+            expected = '"clean" with write = "mask", because leaks are masked'
             self.wrong(f"{where}.take", repr(mixture.take), expected)
         elif mixture.cut == "documents":
-            found = f"{mixture.cut!r}: leaked documents are left out, so that nothing is masked"
+            found = f"{mixture.cut!r}, which leaves out leaked documents, so nothing is masked"
             self.wrong(f"{where}.cut", found, '"spans" or "turns" with write = "mask"')
         if mixture.tokenizer is None:
-            expected = 'the tokenizer of the trainer, with write = "mask"'
+            expected = 'the tokenizer of the trainer, which write = "mask" needs'
             self.wrong(f"{where}.tokenizer", None, expected)
 
     def _check_probability(self, where: str, leaks: Leaks, detectors: Sequence[str]) -> None:
@@ -252,11 +254,11 @@ class _Reader(SettingsReader):
         chosen = leaks.detectors or detectors
         if leaks.min_probability is None:
             if leaks.min_judged != Leaks.min_judged:
-                self.wrong(f"{where}.min_judged", leaks.min_judged, "min_probability, too")
+                self.wrong(f"{where}.min_judged", leaks.min_judged, "min_probability as well")
         elif all(get(name).acts(self.names["leak"]) for name in chosen):
-            found = f"{leaks.min_probability:g}, but every detector finds leaks by its score"
+            found = f"{leaks.min_probability:g}, but every chosen detector decides by its score"
             expected = "a detector whose matches need review"
-            remedy = "leave it out; least_score selects by score"
+            remedy = "leave it out, or use least_score to select by score"
             self.wrong(f"{where}.min_probability", found, expected, remedy)
 
     def _check_licenses(self, where: str, licenses: Licenses) -> None:
@@ -275,11 +277,11 @@ class _Reader(SettingsReader):
         if treatment is None:
             self.wrong(where, mixture.control_of, "the name of another mixture")
         elif treatment.take != "clean" or treatment.cut != "documents":
-            expected = 'one with take = "clean" and cut = "documents"'
+            expected = 'a mixture with take = "clean" and cut = "documents"'
             self.wrong(where, f"{treatment.name!r}", expected)
         elif mixture.licenses is not None or mixture.leaks != Leaks() or mixture.sources:
             # The two training runs of a comparison must differ in one thing only.
-            expected = f"none: a control takes these from {treatment.name!r}"
+            expected = f"none of these: a control takes them from {treatment.name!r}"
             self.wrong(where, "sources, leaks or licenses", expected)
 
 

@@ -86,7 +86,7 @@ PRESETS: dict[str, dict[str, object]] = {
 }
 
 # Shown with every count of no-answer items, which is incomplete without them.
-QUESTIONS_LEFT_OUT = "most questions of up to 43 tokens are left out, as keep_no_answer is off"
+QUESTIONS_LEFT_OUT = "most questions of up to 43 tokens are left out, because keep_no_answer is off"
 
 # Fields that select among existing matches or change none: no new scan is needed. For the tokenizer
 # its own fingerprint is used instead of its name, which may be a path.
@@ -105,13 +105,13 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
     known = registry.names()
     if names and len(names) == len({*names} & {*known}):
         return names
-    raise invalid(f"some of {', '.join(known)}, each once", found=repr([*names]))
+    raise invalid(f"one or more of {', '.join(known)}, each once", found=repr([*names]))
 
 
 Detectors = Annotated[
     tuple[Annotated[str, Field(json_schema_extra={"enum": [*registry.BUILT_IN]})], ...],
     AfterValidator(_each_once),
-    expects(f"some of {', '.join(registry.BUILT_IN)}, each once"),
+    expects(f"one or more of {', '.join(registry.BUILT_IN)}, each once"),
 ]
 
 
@@ -127,7 +127,7 @@ ShareBelowOne = Annotated[float, Field(strict=True, gt=0, lt=1), AS_WRITTEN]
 
 
 class Thresholds(TypedDict, total=False):
-    """The keys of [policy.benchmark.NAME]: what decides for one benchmark."""
+    """[policy.benchmark.NAME]: settings that decide which matches of one benchmark are leaks."""
 
     leak: Kinds
     review: Kinds
@@ -155,21 +155,21 @@ class Policy:
     tokenizer_str: str = "cl100k"
     """A bundled tokenizer, or the path of a tokenizer.json."""
     punctuation_chars: str = PUNCTUATION
-    """Characters that are removed from texts before words are split."""
+    """Characters that are removed before a text is split into words."""
     normalize_unicode: Flag = True
-    """Control and zero-width characters, full-width letters, ligatures, look-alike letters and
-    accents make no difference."""
+    """Ignore differences in control and zero-width characters, full-width letters, ligatures,
+    look-alike letters and accents."""
     strip_markup: Flag = True
-    """Remove HTML tags, entities, targets of Markdown links, LaTeX commands that format,
-    URL-encoding, escape sequences and hyphens at line ends before words are split."""
+    """Remove HTML tags, entities, Markdown link targets, LaTeX formatting commands, URL encoding,
+    escape sequences and hyphens at line ends before a text is split into words."""
 
     # what is indexed
     ngram_size: AtLeastTwo = 5
-    """Tokens of a question n-gram."""
+    """Tokens per question n-gram."""
     answer_ngram_size: Positive = 3
-    """Tokens of an answer n-gram."""
+    """Tokens per answer n-gram."""
     passage_ngram_size: Positive = 4
-    """Tokens of a passage n-gram."""
+    """Tokens per passage n-gram."""
     eval_min_token_length: Count = 12
     """Items with fewer tokens are not indexed."""
     eval_min_unique_word_count: Count = 4
@@ -181,104 +181,107 @@ class Policy:
     index_passages: Flag = True
     """Compare passages."""
     hot_ngram_records: Positive = 2000
-    """N-grams in more records than this start no cluster."""
+    """N-grams that occur in more records than this do not start a cluster."""
 
     # how clusters are found
     sampling: Sampling = "exhaustive"
-    """Look up every n-gram, or a sample as the published decon."""
+    """Look up every n-gram, or a sample, as the published decon does."""
     sample_every_m_tokens: Positive = 10
-    """Distance of looked-up n-grams with sampling = "reference"."""
+    """Distance in tokens between looked-up n-grams with sampling = "reference"."""
     question_max_consecutive_misses: Positive = 11
-    """A cluster ends at this many consecutive n-grams that do not match."""
+    """A cluster ends after this many consecutive n-grams that do not match."""
 
     # what supports a question
     short_answer_token_threshold: Positive = 3
-    """Answers of up to this many tokens are searched as a whole."""
+    """Answers of up to this many tokens are searched for as a whole."""
     short_answer_window_length: Count = 50
-    """Tokens around a question in which a short answer is searched."""
+    """Number of tokens around a question in which a short answer is searched for."""
     min_long_answer_window: Positive = 100
-    """Least tokens around a question to search for a long answer."""
+    """Minimum number of tokens around a question in which a long answer is searched for."""
     min_passage_distance: Positive = 100
-    """Least tokens before a question to search for a passage."""
+    """Minimum number of tokens before a question in which a passage is searched for."""
     passage_max_consecutive_misses: Count = 2
-    """A passage ends after more consecutive n-grams that do not match."""
+    """A passage ends after more than this many consecutive n-grams that do not match."""
 
     # length penalty
     perfect_match_decay_start: Count = 20
     """Questions of up to this many tokens need an overlap of 1."""
     perfect_match_decay_end: Positive = 50
-    """From this many tokens on, the needed overlap is lowest; linear in between."""
+    """From this many tokens on, the required overlap is lowest. In between, it falls linearly."""
     lowest_recorded_score: Number = 0.6
-    """Matches are kept down to this score, so that the threshold can change without a new
-    scan."""
+    """Matches below this score are not kept. It is below the threshold, so that the threshold can
+    change without a new scan."""
     keep_no_answer: Flag = True
-    """Also keep matches where the question alone, or question and passage, reach the floor."""
+    """Also keep matches where the question alone, or question and passage, reach the lowest
+    recorded score."""
 
     # ratcliff, longest_match, exact and ngram_any
     normalize: Normalize = "none"
-    """`ratcliff`, `longest_match` and `exact`: normalization of texts before they are compared."""
+    """`ratcliff`, `longest_match` and `exact`: how to normalize texts before comparing them."""
     shared_ngram_size: AtLeastTwo = 8
     """`ratcliff` and `longest_match` compare only texts that share this many consecutive tokens."""
     ratcliff_min_block: Positive = 5
-    """`ratcliff`: shorter runs of equal tokens do not count."""
+    """`ratcliff`: runs of equal tokens shorter than this do not count."""
     ratcliff_prompt: Literal["question", "whole"] = "question"
-    """`ratcliff`: what is searched of an item: the question, or passage, question and choices."""
+    """`ratcliff`: what to search for: the question, or passage, question and choices together."""
     ratcliff_lowest_recorded: Number = 0.3
-    """`ratcliff`: matches are kept down to this score."""
+    """`ratcliff`: matches below this score are not kept."""
     longest_match_lowest_recorded: Number = 0.4
-    """`longest_match`: matches are kept down to this score."""
+    """`longest_match`: matches below this score are not kept."""
     ngram_any_lowest_recorded: AtLeastTwo = 8
-    """`ngram_any`: matches are kept down to this length."""
+    """`ngram_any`: matches with fewer tokens than this are not kept."""
     reworded_lowest_recorded: Number = 0.2
-    """`reworded`: matches are kept down to this score."""
+    """`reworded`: matches below this score are not kept."""
     code_ngram_size: AtLeastTwo = 5
-    """`code`: tokens of a fingerprint."""
+    """`code`: tokens per fingerprint."""
     code_min_tokens: Positive = 20
-    """`code`: shorter programs are not searched."""
+    """`code`: programs with fewer tokens are not searched for."""
     code_lowest_recorded: Number = 0.3
-    """`code`: matches are kept down to this score."""
+    """`code`: matches below this score are not kept."""
     word_table_mb: Positive = 256
-    """Memory of the word cache, per thread; no verdict depends on it."""
+    """Memory of the word cache per thread, in MB. Results do not depend on it."""
 
     # decisions
     leak: Kinds = ("verbatim", "edited")
-    """Kinds of places that are leaks, of detectors that name a kind; those of `aligned` only
-    with the answer."""
+    """Kinds of places that are leaks, for detectors that report a kind. For `aligned`, the answer
+    must be found as well."""
     review: Kinds = ("variant", "part", "reworded", "names", "near in meaning")
-    """Kinds of places that need review. A list replaces the
-    default: a kind in neither list is recorded and no more."""
+    """Kinds of places that need review. A list replaces the default. Kinds that are in neither list
+    are only recorded."""
     contamination_score_threshold: PositiveShare = 0.8
     """`decon`: a leak has at least this score."""
     aligned_threshold: PositiveShare = 0.6
-    """`aligned`: a copy has at least this share of the question, and of what is only in it."""
+    """`aligned`: a copy has at least this share of the question's words, and of the words that only
+    this item has."""
     ratcliff_threshold: PositiveShare = 0.5
     """`ratcliff`: a leak has at least this score."""
     longest_match_threshold: ShareBelowOne = 0.7
     """`longest_match`: a leak has more than this score."""
     exact_threshold: PositiveShare = 0.5
-    """`exact`: least informativeness of a text, by the idf of its n-grams."""
+    """`exact`: how informative a text must be, by the idf of its n-grams."""
     ngram_any_size: Positive = 13
-    """`ngram_any`: a leak shares this many consecutive tokens."""
+    """`ngram_any`: a leak shares at least this many consecutive tokens."""
     reworded_threshold: PositiveShare = 0.27
-    """`reworded`: least score of a place that needs review, or is a leak if `leak` names its
+    """`reworded`: minimum score of a place that needs review, or that is a leak if `leak` lists its
     kind."""
     code_threshold: PositiveShare = 0.45
     """`code`: a leak has at least this score."""
     common_share: PositiveShare = 0.001
-    """N-grams in more than this share of a source's documents are common: boilerplate."""
+    """N-grams in more than this share of a source's documents are boilerplate (common)."""
     common_least_documents: Positive = 20
-    """And in at least this many documents: in a small corpus a share means little."""
+    """Common n-grams must also occur in at least this many documents, because a share means little
+    in a small corpus."""
     leave_out_common: Flag = False
     """`decon`: exclude common n-grams from the overlap and the weight."""
     unreadable: Literal["block", "drop"] = "block"
-    """Unreadable rows: refuse the mixtures of their pack, or drop the rows."""
+    """What to do with unreadable rows: refuse the mixtures of their pack, or drop the rows."""
     invalid_utf8: Literal["replace", "drop", "block"] = "replace"
-    """Rows with invalid UTF-8 in mixtures: write U+FFFD in place of the bytes, drop the rows,
-    or refuse; they are scanned and reported in any case."""
+    """What mixtures do with rows that contain invalid UTF-8: replace the bytes with U+FFFD, drop
+    the rows, or refuse. The rows are scanned and reported in any case."""
     benchmark: Annotated[Mapping[str, Thresholds], AS_WRITTEN] = field(
         default_factory=dict, hash=False
     )
-    """Thresholds of single benchmarks, instead of those above."""
+    """Settings for individual benchmarks, which replace those above."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -449,7 +452,7 @@ def unknown_benchmarks(policy: Policy, known: Collection[str]) -> Iterator[Probl
     for name in policy.benchmark:
         if name not in known:
             where = f"policy.benchmark.{name}"
-            yield Problem(where, "no benchmark of this name", expected, did_you_mean(name, known))
+            yield Problem(where, "no benchmark with this name", expected, did_you_mean(name, known))
 
 
 def without_effect(policy: Policy) -> Iterator[Problem]:
@@ -460,14 +463,14 @@ def without_effect(policy: Policy) -> Iterator[Problem]:
         changed = {*getattr(policy, name)} ^ {*getattr(default, name)}
         needed = {owner.get(kind) for kind in changed}  # None: what is found beside the scan
         if needed and needed.isdisjoint({*policy.detectors, None}):
-            found = f"without effect on {', '.join(policy.detectors)}"
+            found = f"a list without effect on {', '.join(policy.detectors)}"
             expected = f"{' or '.join(sorted(filter(None, needed)))} among the detectors"
             yield Problem(f"policy.{name}", found, expected)
     for detector in registry.declarations():
         value, usual = map(detector.configured_threshold, (policy, default))
         if detector.name not in policy.detectors and value != usual:
             where = f"policy.{detector.threshold.setting}"
-            found = f"{value}, without effect on {', '.join(policy.detectors)}"
+            found = f"{value}, which has no effect on {', '.join(policy.detectors)}"
             yield Problem(where, found, f"{detector.name} among the detectors")
 
 
@@ -493,7 +496,7 @@ def _related_problems(policy: Policy) -> Iterator[Problem]:
     for where, table in tables.items():
         leak, review = table.get("leak", policy.leak), table.get("review", policy.review)
         if both := sorted({*leak} & {*review}):
-            remedy = "a kind is a leak, or needs review"
+            remedy = "a kind either is a leak or needs review"
             yield Problem(f"{where}.review", repr(both), "kinds that are not in leak", remedy)
     if policy.short_answer_token_threshold < policy.answer_ngram_size - 1:
         expected = f"at least answer_ngram_size - 1 ({policy.answer_ngram_size - 1})"

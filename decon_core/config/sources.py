@@ -37,10 +37,10 @@ class PackLimits:
     """Limits of a pack, for all sources or for a single source."""
 
     pack_shards: Positive | None = None
-    """Maximum number of shards in a pack; default: as in [corpus], there 64 unless pack_bytes is
-    set."""
+    """Maximum number of shards in a pack. A source defaults to the value in [corpus], whose default
+    is 64 unless pack_bytes is set."""
     pack_bytes: Bytes | None = None
-    """Maximum bytes of a pack's files, as stored: a number, or "20 GB", "1.5 GiB"."""
+    """Maximum size of a pack's files as stored: a number of bytes, or "20 GB", "1.5 GiB"."""
 
     def is_full(self, n_shards: int, n_bytes: int, n_more: int) -> bool:
         """Return whether a shard of `n_more` bytes would exceed a limit of a new pack."""
@@ -54,7 +54,7 @@ _LABEL = re.compile(r"(?!source$)[a-z][a-z0-9_]*")
 def _known_as_columns(labels: dict[str, str]) -> dict[str, str]:
     for name in labels:
         if not _LABEL.fullmatch(name):
-            expected = "labels of lower-case letters, digits and _, and not 'source'"
+            expected = "names of lower-case letters, digits and _, other than 'source'"
             raise invalid(expected, found=repr(name))
     return labels
 
@@ -70,14 +70,14 @@ def _only_way(way: str | None, info: ValidationInfo) -> str | None:
     others = [name for name in ("text", "messages", "layout") if info.data.get(name)]
     if way and others:
         found = " and ".join(map(repr, [*others, info.field_name]))
-        raise invalid("one of them, or none: then every text is read", found=found)
+        raise invalid("one of them, or none, to read every text", found=found)
     return way
 
 
 def _of_messages(roles: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
     # The key is absent if its value is wrong, which is another problem.
     if roles and info.data.get("messages", "") is None:
-        raise invalid("the field whose turns have roles", found="no 'messages'")
+        raise invalid("'messages', the field whose turns have roles", found="no 'messages'")
     return roles
 
 
@@ -88,26 +88,27 @@ class SourceTable(PackLimits):
     name: str
     """Name of the source, part of the names of its packs."""
     path: Annotated[str, Field(min_length=1), expects("a path or a pattern")]
-    """A glob; `**` descends into folders. Shards are named from its first wildcard on."""
+    """A glob; `**` descends into folders. A shard is named by its path from the
+    first wildcard on."""
     text: Annotated[
         Name | Names[Name] | None, expects("the path of a field, or a list of them")
     ] = None
-    """Read only these fields, as "text", "metadata.body", ["prompt", "chosen", "rejected"] or
-    "messages[].tool_calls[].function.arguments"; each with all below it. Default: every text of a
-    row, at any depth."""
+    """Read only these fields and everything below them: "text", "metadata.body",
+    ["prompt", "chosen", "rejected"], "messages[].tool_calls[].function.arguments". Default: every
+    text of a row, at any depth."""
     messages: Annotated[Name | None, AfterValidator(_only_way), expects("the path of a field")] = (
         None
     )
-    """Instead of text: read only this conversation."""
+    """Instead of `text`: read only the conversation in this field."""
     roles: Annotated[Names[Name], AfterValidator(_of_messages)] = ()
-    """With messages: only turns of these roles; default: all."""
+    """With `messages`: read only the turns of these roles; default: all."""
     layout: Annotated[
         Annotated[Name, AfterValidator(_known_layout)] | None,
         AfterValidator(_only_way),
         expects("the name of a layout"),
     ] = None
-    """Read all rows as this published layout, as "openai_chat" (docs/layouts.md). Default: it is
-    recognised row by row."""
+    """Read all rows in this published layout, such as "openai_chat" (docs/layouts.md). Default: the
+    layout is recognised row by row."""
     ignore: Names[Name] = ()
     """Paths of text that may stay unread. Other text that is not read blocks mixtures."""
     id: Annotated[Name | None, expects("the name of a field")] = None
@@ -115,10 +116,10 @@ class SourceTable(PackLimits):
     labels: Annotated[
         dict[str, Annotated[Name, expects("a text in quotes")]],
         AfterValidator(_known_as_columns),
-        expects('a table of texts, as {language = "en"}'),
+        expects('a table of strings, such as {language = "en"}'),
     ] = field(default_factory=dict)
-    """Texts by name, as { language = "en", kind = "web" }, by which tables of a composition group
-    sources (docs/mixtures.md). No result depends on them."""
+    """Labels, such as { language = "en", kind = "web" }, by which composition tables group sources
+    (docs/mixtures.md). Results do not depend on them."""
 
 
 _AT_LEAST_ONE = "at least one [[corpus.source]]"
@@ -135,15 +136,15 @@ class Corpus(PackLimits):
     """[corpus]: the shards."""
 
     max_row_bytes: Bytes = MAX_ROW_BYTES
-    """Maximum bytes of an uncompressed row: a shard with a longer one is refused, so that it cannot
-    take all memory. A number, or "1 GB"."""
+    """Maximum size of an uncompressed row: a number of bytes, or "1 GB". A shard with a longer row
+    is refused, so that it cannot use up the memory."""
     source: Annotated[
         tuple[SourceTable, ...], AfterValidator(_at_least_one), expects(_AT_LEAST_ONE)
     ]
     """The sources."""
     unread: Literal["block", "report"] = "block"
-    """Text that a source does not read and does not ignore: mixtures of the source are refused, or
-    it is only reported."""
+    """What to do with text that a source neither reads nor ignores: refuse the mixtures of the
+    source, or only report the text."""
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:

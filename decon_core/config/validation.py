@@ -153,7 +153,7 @@ def did_you_mean(found: object, known: Collection[str], *, likeness: float = 0.6
     """Suggest the closest name and those that have this one as a part; empty if there is none."""
     names = sorted(known)
     if (renamed := _RENAMED.get(str(found))) in names:
-        return f"its name is {renamed!r} now"
+        return f"it is now called {renamed!r}"
     close = difflib.get_close_matches(str(found), names, n=1, cutoff=likeness)
     longer = [name for name in names if f"_{found}_" in f"_{name}_" and name not in close]
     if len(longer) < _MOST_SUGGESTED:
@@ -332,8 +332,8 @@ def declared(what: str, tables: Iterable[D], name: str) -> D:
     known = {table.name: table for table in tables}
     if name not in known:
         expected = f"one of {', '.join(known) or 'none'}"
-        remedy = "declare it, or delete its partition in the UI"
-        found = "not declared in decon.toml"
+        remedy = "declare it there, or delete its partition in the Dagster UI"
+        found = "no such name in decon.toml"
         raise ConfigError(Problem(f"{what} {name!r}", found, expected, remedy))
     return known[name]
 
@@ -376,7 +376,7 @@ class SettingsReader:
 
     def local_file(self, where: str, value: str) -> Path:
         """Return the path of a local file, which need not exist; report a URL or a folder."""
-        expected = "a local file, which need not exist"
+        expected = "the path of a local file"
         path = self.folder / value
         if is_url(value):
             self.wrong(where, repr(value), expected)
@@ -391,7 +391,7 @@ class SettingsReader:
         for folded in dict.fromkeys(name.casefold() for name in names):
             same = sorted({name for name in names if name.casefold() == folded})
             if len(same) > 1:
-                found = f"{' and '.join(map(repr, same))}, which differ in case only"
+                found = f"{' and '.join(map(repr, same))}, which differ only in case"
                 self.wrong(where, found, "names that differ on case-insensitive file systems")
         try:
             check_names(names, what=f"{self._file}: {what}")

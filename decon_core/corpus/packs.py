@@ -105,7 +105,7 @@ def shards_in(listing: Listing, source: Source, *, known: Mapping[str, Shard]) -
     files = _in_order(listing)
     require_names_in_utf8(path for path, _ in files)
     if not files:
-        found = f"no shard matches {source.path}{listing.instead}"
+        found = f"no shard that matches {source.path}{listing.instead}"
         expected = f"files in {known_suffixes()}"
         raise CorpusError(Problem(f"source {source.name!r}", found, expected))
     base = listing.base
@@ -124,7 +124,7 @@ def _in_order(listing: Listing) -> list[tuple[Path, Stamp]]:
 def require_names_in_utf8(paths: Iterable[Path]) -> None:
     """Raise `CorpusError` if a file name is not UTF-8: no output could contain it."""
     problems = [
-        Problem(name, "a name that is not UTF-8", "one that is", "rename the file or its folder")
+        Problem(name, "a name that is not UTF-8", "a UTF-8 name", "rename the file or its folder")
         for path in paths
         if (name := os.fsencode(path).decode("utf-8", "backslashreplace")) != str(path)
     ]

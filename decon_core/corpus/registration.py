@@ -42,9 +42,9 @@ def packs_of(store: Store, names: Iterable[str]) -> list[Pack]:
     """Return registered packs by name; raise MissingError for unknown ones, as mistyped keys."""
     registered = {pack.name: pack for pack in list_packs(store)}
     names = dict.fromkeys(names)
-    remedy = "create packs from the corpus with `decon-assets register`; do not add keys by hand"
+    remedy = "create packs with `decon-assets register`; do not add partition keys by hand"
     MissingError.raise_for(
-        Problem(f"pack {name!r}", "not registered", "a registered pack", remedy)
+        Problem(f"pack {name!r}", "no such pack", "a registered pack", remedy)
         for name in names
         if name not in registered
     )
@@ -179,7 +179,7 @@ def require_most_there(changes: PackChanges, store: Store) -> None:
     n_registered = sum(len(pack.shards) for pack in list_packs(store))
     if len(changes.gone) > max(1, n_registered // 2):
         where = f"{len(changes.gone)} of {n_registered} registered shards"
-        found = f"gone or changed, for example {changes.gone[0]}"
+        found = f"files that are gone or changed, for example {changes.gone[0]}"
         remedy = (
             "check that the corpus is mounted; to remove the packs and mixtures of these shards, "
             "use --retire"
@@ -194,7 +194,7 @@ def changed_shards(packs: Iterable[Pack]) -> Iterator[Problem | None]:
         if isinstance(path, RemotePath) or not path.is_file():
             continue  # registering compares its tag, or tells that it is gone
         is_same = hash_file(path) == shard.content
-        found, expected = "a file with other content", "the file that was registered"
+        found, expected = "different content", "the file that was registered"
         remedy = "`decon-assets run` scans it again"
         yield None if is_same else Problem(shard.path, found, expected, remedy)
 
@@ -217,15 +217,15 @@ def grid_warning(packs: Sequence[Pack], n_benchmarks: int) -> str | None:
     minutes = round(n_partitions * PARTITION_SECONDS / 60)
     per_pack = _shards_per_pack(packs, most_packs=MANY_PARTITIONS // n_benchmarks)
     remedy = (
-        f"corpus.pack_shards = {per_pack} would make them {MANY_PARTITIONS:,} or fewer"
+        f"corpus.pack_shards = {per_pack} gives {MANY_PARTITIONS:,} partitions or fewer"
         if per_pack
-        else "fewer sources would make fewer packs"
+        else "Fewer sources give fewer packs"
     )
     return (
-        f"{counted(len(packs), 'pack')} by {counted(n_benchmarks, 'benchmark')} are "
+        f"{counted(len(packs), 'pack')} × {counted(n_benchmarks, 'benchmark')} = "
         f"{counted(n_partitions, 'partition')}: Dagster needs about {minutes} minutes to write the "
         f"events of a first run to SQLite. {remedy}; existing packs do not change, so this takes "
-        "effect in a new store or for a source with a new name"
+        "effect only in a new store or for a source with a new name"
     )
 
 

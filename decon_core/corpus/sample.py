@@ -48,7 +48,7 @@ class Sample:
         """Return the sample of a share of all documents; raise `InputError` if there is none."""
         if not 0 < share < 1 or share.denominator > _MOST_ROWS:
             found, expected = f"{float(share):g}", "more than 0 and less than 1"
-            remedy = "For example 1% or 0.01, with up to six decimals; without it, all is scanned."
+            remedy = "Use for example 1% or 0.01 (up to six decimals). Omit it to scan everything."
             raise InputError(Problem("sample", found, expected, remedy))
         return cls(n_taken=share.numerator, n_of=share.denominator, seed=seed)
 

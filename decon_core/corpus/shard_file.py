@@ -41,7 +41,8 @@ def damaged(path: Path, row: int, offset: int, error: object) -> CorpusError:
     """Return the error of a shard that cannot be read beyond a row."""
     where = f"{path}: after {counted(row, 'row')}, byte {offset} of the uncompressed text"
     remedy = "replace the shard, or remove it from the corpus"
-    return CorpusError(Problem(where, f"damaged or cut off ({error})", "a whole file", remedy))
+    found = f"damaged or truncated data ({error})"
+    return CorpusError(Problem(where, found, "a complete file", remedy))
 
 
 class ShardFile(io.RawIOBase):

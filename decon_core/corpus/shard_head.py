@@ -123,7 +123,7 @@ def no_row_read(
     has_text = any(not isinstance(document_of(row, 0, everything), Unreadable) for row in rows)
     if source.paths and has_text:
         option = "--messages" if source.messages else "--text"
-        remedy = f"leave out {settings} ({option}), so that every text of a row is read{remedy}"
+        remedy = f"leave out {settings} ({option}) to read every text of a row{remedy}"
     else:
         remedy = "leave the file out of the corpus"
     return Problem(str(path), f"{found}; the file has {listed_fields(rows)}", "documents", remedy)

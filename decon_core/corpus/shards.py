@@ -47,9 +47,9 @@ def _naming_what_takes_memory(where: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        remedy = "lower max_row_bytes, use fewer workers, or more memory"
-        found = f"rows that do not fit into memory ({error})"
-        raise CorpusError(Problem(where, found, "rows that do", remedy)) from None
+        remedy = "lower max_row_bytes, use fewer workers, or provide more memory"
+        found = f"rows that do not fit in memory ({error})"
+        raise CorpusError(Problem(where, found, "rows that fit", remedy)) from None
 
 
 def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
@@ -72,7 +72,7 @@ def _batch(part: Part, source: Source, shard: Shard) -> Batch:
 
     All rows are parsed, so that unreadable ones are known and the documents are counted.
     """
-    with _naming_what_takes_memory(f"{shard.path}: rows from {part.row}"):
+    with _naming_what_takes_memory(f"{shard.path}: rows from {part.row} on"):
         batch = part.batch(source)
     return shard.sample.of_batch(shard.content, batch) if shard.sample else batch
 

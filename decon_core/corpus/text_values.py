@@ -79,7 +79,7 @@ def _object_of(members: list[tuple[str, Any]]) -> dict[str, Any]:
         before = dict[str, Any]()
         for key, member in members:
             if before.get(key) and isinstance(before[key], str | dict | list):
-                raise KeyTwiceError(f"key `{without_lone_surrogates(key)}` twice")
+                raise KeyTwiceError(f"duplicate key `{without_lone_surrogates(key)}`")
             before[key] = member
     return value
 

@@ -172,7 +172,7 @@ def current_common(store: Store, scan: str, policy: Policy) -> tuple[str, pa.Tab
     Raises MissingError if there is none, or if it was made from another scan or for another share.
     """
     remedy = (
-        "`decon-assets run`, or materialize the asset `common_ngrams`; "
+        "call `decon-assets run`, materialize the asset `common_ngrams`, "
         "or set policy.leave_out_common = false"
     )
     path = store.current_common
@@ -180,8 +180,8 @@ def current_common(store: Store, scan: str, policy: Policy) -> tuple[str, pa.Tab
         raise MissingError(Problem(str(path), "no list of common n-grams", "one", remedy))
     value: dict[str, Any] = read_json(path)
     if (value["scan"], value["share"]) != (scan, _limits(policy)):
-        found = "a list of common n-grams of another scan or share"
-        raise MissingError(Problem(str(path), found, "one of the current scan and policy", remedy))
+        found = "a list of common n-grams for another scan or share"
+        raise MissingError(Problem(str(path), found, "one for the current scan and policy", remedy))
     fingerprint = value["fingerprint"]
     return fingerprint, read_parquet(store.common(fingerprint), schema=COMMON)
 

@@ -162,11 +162,11 @@ def missing(entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any])
     if entry["is_by_score"] and may_leak:
         return
     if kind and not may_leak:
-        yield kind.lacks or f"[policy] leak does not name {name}"
+        yield kind.lacks or f"`leak` in [policy] does not list {name}"
     elif entry["question_tokens"] < finder.fewest_words:
-        yield f"the question has only {entry['question_tokens']} words"
+        yield f"the question has too few words ({entry['question_tokens']})"
     elif name is None and None not in finder.threshold.of:
-        yield "no score of it is a proof"
+        yield "its score alone is no proof"
     yield from finder.unmet_gates(entry, policy)
     needed = finder.score_threshold(policy)
     is_low = name in finder.threshold.of and not finder.reaches_threshold(entry["score"], needed)
@@ -190,7 +190,7 @@ def missing(entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any])
 def _part_missing(part: str, overlap: float | None, policy: Policy) -> Iterator[str]:
     setting = f"index_{part}s"
     if not getattr(policy, setting):
-        yield f"{part} not searched ({setting} is off)"
+        yield f"{part} not searched for ({setting} is off)"
     elif not overlap:
         yield f"{part} not found"
     elif overlap < 1:

@@ -297,7 +297,7 @@ def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]
     problems = []
     for gap in gaps:
         where = f"shard {gap.shard.name!r} of pack {gap.pack.name!r}"
-        found = f"not scanned against {', '.join(gap.lacking)}" if gap.lacking else "not scanned"
+        found = f"no scan result for {', '.join(gap.lacking)}" if gap.lacking else "no scan result"
         remedy = _SCAN_FIRST
         if gap.is_refused:
             found, remedy = f"{found} ({gap.reason})", gap.cause.remedy

@@ -42,12 +42,12 @@ def split_scripts(store: Store, versions: Sequence[Version], policy: Policy) -> 
         times = _n_tokens(load_tokenizer(name), text) / _n_tokens(load_tokenizer(_FEWEST), text)
         if times >= _MOST:
             found = (
-                f"{times:.1f} times as many tokens by {name} as by {_FEWEST}, as most of its "
-                "letters are not Latin: what it shares with text in another script is a small "
-                "share of its tokens, and may be missed"
+                f"{times:.1f} times as many tokens with {name} as with {_FEWEST}, because most of "
+                "its letters are not Latin: a match with text in another script covers few of its "
+                "tokens, and may be missed"
             )
             expected = f"less than {_MOST:g} times as many"
-            remedy = f'tokenizer_str = "{_FEWEST}" in [policy]; everything is scanned again'
+            remedy = f'set tokenizer_str = "{_FEWEST}" in [policy]; this scans everything again'
             problems.append(Problem(version.benchmark, found, expected, remedy))
     return problems
 

@@ -89,7 +89,7 @@ def sources_without_text(ledgers: Iterable[tuple[str, Mapping[str, Any]]]) -> li
         Problem(
             f"source {source!r}",
             f"{n['n_documents']:,} documents with {n['n_characters']:,} characters, all too short",
-            "text that can be searched",
+            "documents long enough to be searched",
             "check `text`, `messages` or `layout` of the source",
         )
         for source, n in counts.items()

@@ -73,7 +73,7 @@ _WHOLE_ANSWER = 0.9  # share of its n-grams
 @register
 class Aligned(Detector):
     name = "aligned"
-    summary = "words in order, with what was changed, of a question that shares n-grams"
+    summary = "words of the question in order, and what was changed in them"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold", of=(EDITED,))
     versions = (("aligned", 4),)
@@ -87,20 +87,20 @@ class Aligned(Detector):
         Kind(VERBATIM, needs_answer=True),
         Kind(EDITED, needs_answer=True),
         # A question with other numbers or names has another answer.
-        Kind(VARIANT, "numbers or names of the question were replaced by others", is_apart=True),
+        Kind(VARIANT, "numbers or names in the question were replaced", is_apart=True),
         Kind(PART, "only a part of the question was found", is_apart=True, needs_answer=True),
         Kind(
             TEMPLATE,
-            "only what other items share with the question was found",
+            "only text that the question shares with other items was found",
             is_apart=True,
             needs_answer=True,
         ),
     )
     advice = (
-        "**To find edited copies and say what was changed, `aligned`.** It finds questions with "
-        "some words replaced, left out or added, tells copies with other numbers or names and "
-        "parts of a question apart (they need review), and attributes a place to the item whose "
-        "own words occur there, not to all items that share a template."
+        "**To find edited copies and what was changed in them, use `aligned`.** It finds questions "
+        "with some words replaced, left out or added. It reports copies with other numbers or "
+        "names and parts of a question separately (they need review), and attributes a place to "
+        "the item whose own words occur there, not to all items that share a template."
     )
 
     def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:

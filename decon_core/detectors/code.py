@@ -80,17 +80,17 @@ _SIGNATURE = re.compile(r"\bdef\s+(\w+)\s*\([^)]*\)")
 @register
 class Code(Detector):
     name = "code"
-    summary = "programs in other names, comments, layout and order"
+    summary = "programs, whatever their names, comments, layout and order of statements"
     reads = Reads.ORIGINAL
     threshold = Threshold(setting="code_threshold", floor="code_lowest_recorded", of=(None, NAMES))
-    kinds = (Kind(NAMES, "only names of the program were found", is_apart=True),)
+    kinds = (Kind(NAMES, "only the names in the program were found", is_apart=True),)
     scan_settings = ("code_ngram_size", "code_min_tokens", "code_lowest_recorded")
     # The version of Python decides which programs parse.
     versions = (("code_form", 1), ("code_names", 1), ("code_python", sys.version_info.minor))
     advice = (
-        "**For benchmarks of programs, `code`.** It compares programs without their names, "
-        "comments and layout, in any order of statements, and nothing else: it cannot see items "
-        "that are not programs. Programs in another language that keep the names need review."
+        "**For benchmarks of programs, use `code`.** It compares programs regardless of names, "
+        "comments, layout and order of statements, and nothing else: it cannot find items that "
+        "are not programs. Programs in another language that keep the names need review."
     )
 
     def search(self, indexes: Indexes) -> Search:
@@ -108,7 +108,7 @@ class Code(Detector):
         requirements = {
             "no program": has_program,
             short: n_tokens >= policy.code_min_tokens,
-            "only what most programs have": is_informative,
+            "only code that most programs have": is_informative,
         }
         return first_unmet(requirements).note_tokens(n_tokens, {short: policy.code_min_tokens})
 

@@ -245,7 +245,7 @@ def detector(name: str) -> Detector:
     """Return a detector; raise InputError with the known names if there is none of this name."""
     found = registry.get(name)
     if not isinstance(found, Detector):
-        raise TypeError(f"{name} is registered, but no Detector: {type(found).__qualname__}")
+        raise TypeError(f"{name} is registered, but is not a Detector: {type(found).__qualname__}")
     return found
 
 
@@ -261,4 +261,4 @@ def firsts(keys: Integers) -> Integers:
 def of_needed(value: float, needed: float, more: str = "") -> str:
     """Format a value and the needed one, with enough decimals to differ."""
     decimals = next((n for n in (2, 3, 4) if f"{value:.{n}f}" != f"{needed:.{n}f}"), 6)
-    return f"{value:.{decimals}f} of {more}{needed:.{decimals}f} needed"
+    return f"{value:.{decimals}f} (needed: {more}{needed:.{decimals}f})"

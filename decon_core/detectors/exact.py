@@ -27,10 +27,10 @@ class Exact(Detector):
     threshold = Threshold(setting="exact_threshold")
     scan_settings = ("normalize",)
     advice = (
-        "**To count occurrences, `exact`.** One changed character hides an item, so its counts are "
-        "a lower bound, not a measure of how clean a corpus is. With "
+        "**To count occurrences, use `exact`.** One changed character hides an item, so its counts "
+        "are a lower bound, not a measure of how clean a corpus is. With "
         '`normalize = "decon"` it ignores line breaks, case and punctuation. It flagged no hard '
-        "negative: questions of common phrases stay below its threshold."
+        "negatives: questions made of common phrases stay below its threshold."
     )
 
     def search(self, indexes: Indexes) -> Search:

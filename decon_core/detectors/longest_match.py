@@ -31,11 +31,11 @@ class LongestMatch(Detector):
     versions = COMPARISON
     compares_fields = True
     advice = (
-        "**To clean a test set, `longest_match`.** Question and answer are measured separately, so "
-        "it finds questions without answers, and long answers even if their question was changed. "
-        "Edits spread over a question, a line break or another case cut the run that it measures "
-        '(`normalize = "whitespace"` fixes the line breaks, `"decon"` also the case). A passage '
-        "that a question or an answer quotes at length is flagged even without them."
+        "**To clean a test set, use `longest_match`.** It measures question and answer separately, "
+        "so it finds questions without answers, and long answers even if their question was "
+        "changed. Edits spread over a question, line breaks and changes of case break up the run "
+        'that it measures (`normalize = "whitespace"` ignores line breaks, `"decon"` also case). '
+        "A passage that a question or an answer quotes at length is flagged even without them."
     )
 
     def search(self, indexes: Indexes) -> Search:

@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 @register
 class NgramAny(Detector):
     name = "ngram_any"
-    summary = "any run of that many tokens of the benchmark"
+    summary = "any run of tokens from the benchmark that is as long as the threshold"
     reads = Reads.CANONICAL
     threshold = Threshold(
         setting="ngram_any_size", floor="ngram_any_lowest_recorded", is_length=True
     )
     scan_settings = ("ngram_any_lowest_recorded",)
     advice = (
-        "**To compare with published numbers, `ngram_any`.** One common run is enough, so it is "
-        "the only one to find some items with a quarter of the question left. At 13 tokens it "
-        "misses every shorter question, and edits of one word in five hide about half of the "
-        "others. Most copies of a question with other names and numbers share such a run, and are "
-        "flagged. At 8 it finds more than any other detector, and flags a third of the hard "
-        "negatives: phrases that many questions share."
+        "**To compare with published numbers, use `ngram_any`.** One shared run is enough, so it "
+        "is the only detector that finds some items with just a quarter of the question left. At "
+        "13 tokens it misses every shorter question, and edits of one word in five hide about half "
+        "of the others. Most copies of a question with other names and numbers share such a run "
+        "and are flagged. At 8 tokens it finds more than any other detector, and flags a third of "
+        "the hard negatives, because of phrases that many questions share."
     )
 
     def search(self, indexes: Indexes) -> Search:

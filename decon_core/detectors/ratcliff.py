@@ -34,7 +34,7 @@ _LONG_DOCUMENT = 1 << 12  # tokens; for shorter ones, finding what to skip takes
 @register
 class Ratcliff(Detector):
     name = "ratcliff"
-    summary = "similarity of strings, by Ratcliff and Obershelp"
+    summary = "string similarity by Ratcliff and Obershelp"
     reads = Reads.TOKENS
     threshold = Threshold(setting="ratcliff_threshold", floor="ratcliff_lowest_recorded")
     scan_settings = (
@@ -46,13 +46,13 @@ class Ratcliff(Detector):
     )
     versions = COMPARISON
     advice = (
-        "**To find edited items, `ratcliff`.** Of all detectors it finds the most edited items: "
-        "other words, names and numbers, shuffled sentences, and formulas in a text of another "
-        "language. It compares unchanged text, so capitals and unusual "
+        "**To find edited items, use `ratcliff`.** It finds more edited items than any other "
+        "detector: other words, names and numbers, shuffled sentences, and formulas in a text in "
+        "another language. It compares unchanged text, so capitals and unusual "
         'characters hide an item (`normalize = "decon"` fixes that, but loses some formulas). '
         "It also flags items that share their setting with another, and nearly every copy of a "
-        "question with other names and numbers, which is another item: review what only it finds "
-        "before you remove it."
+        "question with other names and numbers, which is a different item. Review what only "
+        "`ratcliff` finds before you remove it."
     )
 
     def setting_problems(self, policy: Policy) -> Iterator[Problem]:

@@ -144,7 +144,7 @@ def _without_recipe(files: Sequence[Path], survey: Survey) -> list[Path]:
     survey.recipes += recipes
     for file in files:
         if is_shard(file) and not is_readable(file):
-            found = f"rows in a format that benchmarks are not read from ({file.suffix})"
+            found = f"a format that benchmarks cannot be read from ({file.suffix})"
             remedy = "convert it, for example to parquet"
             survey.problems.append(Problem(str(file), found, known_endings(), remedy))
     rows = [file for file in files if is_readable(file) and file.name not in METADATA]
@@ -234,9 +234,9 @@ def _head(folder: Path, by_split: Mapping[str, Sequence[Path]]) -> tuple[str, ..
 
 
 _HEAD = """\
-# Benchmarks found beside this file. Which fields are question and answer was decided by the fields
-# of public benchmarks, or by names and values in the first rows. Each recipe says why; read the
-# lines with "check this" first. Then look at the result:
+# Benchmarks found next to this file. The fields for question and answer were chosen as in a public
+# benchmark with the same fields, or by names and values in the first rows. Each recipe gives the
+# reasons. Read the lines with "check this" first, then look at the result:
 #     decon-assets normalize THIS_FILE
 # All options of recipes: docs/recipes.md.
 """
@@ -289,8 +289,8 @@ def _guess(
     where = str(next(iter(by_split.values()))[0])
     columns = {file.columns for file in first}
     if len(columns) > 1:
-        found = "names of columns in some of the files that belong to it by their names"
-        raise InputError(Problem(where, found, "names in all of them, or in none"))
+        found = "column names in only some of the files that belong together by name"
+        raise InputError(Problem(where, found, "column names in all of them, or in none"))
     head = _head(folder, by_split)
     (named,) = columns
     if named:
@@ -306,11 +306,11 @@ def _guess(
 def _open_guess(name: str, head: Sequence[str], choice: OpenChoice, where: str) -> Guess:
     """Return a recipe that waits for the user's choice of a question."""
     if not choice.candidates:
-        expected = "a field with text, which may be a question"
+        expected = "a text field that may be the question"
         remedy = "write its recipe by hand (docs/recipes.md), or leave the file out"
         found = f"fields {', '.join(choice.why) or 'without values'}"
         raise InputError(Problem(where, found, expected, remedy))
-    doubt = "no field is convincing as the question: choose one, and remove the # of these lines"
+    doubt = "no field is clearly the question: choose one, and uncomment these lines"
     fields = [json.dumps(field, ensure_ascii=False) for field in choice.candidates]
     first, *others = [f"prompt: {field}" for field in fields]
     lines = (*head, first, *(f"# {other}" for other in others), _NO_ANSWER)

@@ -104,10 +104,10 @@ def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:
     or if there is no source at all.
     """
     remedy = (
-        "run it on some downloaded files, then set `path` of the [[corpus.source]] to the URL "
+        "run `init` on some downloaded files, then set `path` of the [[corpus.source]] to the URL "
         "(docs/configuration.md, URLs)"
     )
-    expected = "local files, whose first rows can be read"
+    expected = "local files, because their first rows are read"
     CorpusError.raise_for(
         Problem(place, "a URL", expected, remedy) for place in typed if is_url(place)
     )
@@ -127,7 +127,7 @@ def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:
             _add_sources(group, survey)
     if not survey.sources:
         found = f"nothing that can be read{''.join(f'; {file}' for file in survey.left_out)}"
-        nothing = Problem(", ".join(typed), found, "files with rows that hold text")
+        nothing = Problem(", ".join(typed), found, "files whose rows contain text")
         raise CorpusError([*survey.problems, *([nothing] if survey.left_out else [])])
     survey.sources = _with_names(survey.sources)
     return survey
@@ -169,7 +169,7 @@ def _add_source(group: _Group, pattern: str, survey: CorpusSurvey) -> None:
         survey.left_out += [f"{path}: {why}" for path in group.files if str(path) not in named]
         return
     where = "in" if all(path.parent == group.folder for path in group.files) else "below"
-    named_so = "so named" if group.is_part else "all"
+    named_so = "similarly named" if group.is_part else "all"
     survey.sources.append(
         SourceFinding(
             Source(name=group.name, path=pattern, id=rows.ids[0] if rows.ids else None),
@@ -187,19 +187,19 @@ def _why_no_source(rows: RowSurvey, heads: Sequence[ShardHead]) -> str:
     n_not_json = sum(head.n_unreadable for head in heads)
     if 2 * n_not_json > rows.n_rows:
         seen = counted(rows.n_rows, "row")
-        return f"{n_not_json} of {seen} of it and the files like it are no objects in JSON"
+        return f"{n_not_json} of {seen} in it and in files like it are not JSON objects"
     if not rows.rows:
-        return "no row that can be read" if rows.unreadable else "no rows"
+        return "no readable rows" if rows.unreadable else "no rows"
     return "" if rows.has_text else f"rows without text, but with {listed_fields(rows.rows)}"
 
 
 def _faults(head: ShardHead) -> Iterator[Problem]:
     where = str(head.path)
     if head.damage:
-        yield Problem(where, head.damage, "a whole file", "replace it, or move it away")
+        yield Problem(where, head.damage, "a complete file", "replace it, or move it elsewhere")
     elif head.n_unreadable and not head.rows:
         found = f"{counted(head.n_unreadable, 'row')}, none of them a JSON object"
-        yield Problem(where, found, "rows", "replace it, or move it away")
+        yield Problem(where, found, "rows", "replace it, or move it elsewhere")
 
 
 def _with_names(findings: Sequence[SourceFinding]) -> list[SourceFinding]:

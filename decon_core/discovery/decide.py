@@ -19,7 +19,7 @@ def reading_of(rows: Sequence[Row], named: Sequence[str] = ()) -> Reading | Open
     """Return how to read the rows; `named`: the names that `init` gave to columns without any."""
     reading = _as_published(rows) or read_by_evidence(rows)
     if named and isinstance(reading, Reading):
-        why = f"the file does not name its columns; they are called {', '.join(named)} here"
+        why = f"the file does not name its columns; here they are called {', '.join(named)}"
         return Reading(reading.keys, (why, *reading.why), reading.doubts)
     return reading
 
@@ -44,14 +44,14 @@ def _as_published(rows: Sequence[Row]) -> Reading | None:
     expected = _texts(best, rows)
     same = [match.name for match in matches if _texts(match, rows) == expected]
     others = [match.name for match in matches if match.name not in same]
-    doubts = [f"the fields are also those of {name}, read otherwise" for name in others[:1]]
+    doubts = [f"the fields also match {name}, which reads them differently" for name in others[:1]]
     if best.n_required < _SPECIFIC:
         unsure = [column for column in rest if column in missed or may_be_passage(column)]
-        doubts += [f"{column.name} is not read, and may belong to the item" for column in unsure]
+        doubts += [f"{column.name} is not read, but may belong to the item" for column in unsure]
     if rest and len(best.explained) == 1:
         doubts.append("only one of several fields is read")
     why = f"the fields {', '.join(sorted(best.explained))} are read as in the catalog's recipe"
-    spelling = "" if best.is_exact else ", where they are spelled otherwise"
+    spelling = "" if best.is_exact else ", where they are spelled differently"
     listed = ", ".join(same[:_MOST_NAMED])
     n_more = len(same) - _MOST_NAMED
     listed += f" and {n_more} more" if n_more > 0 else ""

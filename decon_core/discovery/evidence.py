@@ -115,7 +115,7 @@ def _translation(columns: Sequence[Column]) -> Reading | None:
     keys = {"source": source.name, "target": target.name, "both_directions": True}
     others = ", ".join(column.name for column in pair if column not in (source, target))
     doubts = (f"only two of the languages are read; there are also {others}",) if others else ()
-    return Reading(keys, (f"translation: {source} and {target} are named by languages",), doubts)
+    return Reading(keys, (f"translation: {source} and {target} are named after languages",), doubts)
 
 
 # Rows ---------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ class _Rows:
             return joined
         if _score(best) < _CONVINCING:
             return self._only_prose([column for column, _ in usable])
-        self.why.append(f"question: {best}, by its name and its texts")
+        self.why.append(f"question: {best}, chosen by its name and texts")
         close = [other for other in others if _score(best) - _score(other) < _MARGIN]
         if close:
             self.doubts.append(f"the question may also be {_listed(close)}")
@@ -206,9 +206,9 @@ class _Rows:
         only = asking if len(asking) == 1 else prose
         if len(only) != 1:
             return None
-        reason = "the only field that asks" if asking else "the only field with prose"
+        reason = "the only field with questions" if asking else "the only field with prose"
         self.why.append(f"question: {only[0]}, {reason}")
-        self.doubts.append(f"{only[0].name} has no name of a question")
+        self.doubts.append(f"{only[0].name} is not a typical name for a question")
         return _prompt(only[0])
 
     def _joined(self, best: Column) -> dict[str, object] | None:
@@ -219,7 +219,7 @@ class _Rows:
         if len(group) < 2 or not all(column.is_called(PAIRED) for column in group):
             return None
         names = [column.name for column in group]
-        self.why.append(f"question: {', '.join(names)}, which belong together by their names")
+        self.why.append(f"question: {', '.join(names)}, whose names belong together")
         self.doubts.append("these fields are read as one question")
         return {"prompt": {"fields": names}}
 
@@ -246,7 +246,7 @@ class _Rows:
                 unsure.append(choices)
         if not unsure:
             return None
-        self.why.append(f"choices: {', '.join(unsure[0].columns)}, by their names")
+        self.why.append(f"choices: {', '.join(unsure[0].columns)}, chosen by their names")
         self.doubts.append("no field says which choice is correct")
         return unsure[0].expanded(None, "correct_index", None)
 
@@ -263,7 +263,7 @@ class _Rows:
             shown = ", ".join(way or "none" for way in ways)
             self.doubts.append(f"several label_transforms fit {column.name}: {shown}")
         if not column.is_called(ANSWERS):
-            self.doubts.append(f"{column.name} has no name of an answer")
+            self.doubts.append(f"{column.name} is not a typical name for an answer")
         return choices.expanded(label_path(column), kind, transform)
 
     def _pointers(self, choices: Choices, keys: Mapping[str, object]) -> list[_Pointer]:
@@ -298,11 +298,11 @@ class _Rows:
             answer = _free_answer(column, is_marked=is_marked, prompt=keys)
             if records_of({**keys, "answers": [*answers, answer]}, self.rows):
                 answers.append(answer)
-                self.why.append(f"answer: {column}, by its name")
+                self.why.append(f"answer: {column}, chosen by its name")
                 if self._is_in_a_list(column):
-                    self.doubts.append(f"of the texts in {column.name} some may be wrong answers")
+                    self.doubts.append(f"some of the texts in {column.name} may be wrong answers")
                 if _is_class_name(column) and not column.is_prose:
-                    self.doubts.append(f"{column.name} may be a class in place of an answer")
+                    self.doubts.append(f"{column.name} may be a class label instead of an answer")
         return answers
 
     def _replies(self, keys: Mapping[str, object]) -> list[object]:
@@ -313,10 +313,10 @@ class _Rows:
         answer = {**prompt, "roles": ["assistant"]}
         if not any(record["answer"] for record in self._records(answer, keys)):
             return []
-        self.why.append(f"answer: what the assistant says in {prompt['messages']}")
+        self.why.append(f"answer: the assistant's text in {prompt['messages']}")
         named = [column for column in self.columns if {*words_of(column.name)} & ANSWERS]
-        also = f"; {_listed(named)} may be the right one" if named else ""
-        self.doubts.append(f"what the assistant says may be no right answer{also}")
+        also = f"; {_listed(named)} may be the answer instead" if named else ""
+        self.doubts.append(f"the assistant's text may not be the right answer{also}")
         return [answer]
 
     # Passage, and what is left --------------------------------------------------------------------
@@ -332,9 +332,9 @@ class _Rows:
             listed = column.kind == "list of text"
             passage = {"field": column.name, "transform": "join"} if listed else column.name
             if self._fits({**keys, "passage": passage}):
-                self.why.append(f"passage: {column}, by its name")
+                self.why.append(f"passage: {column}, chosen by its name")
                 if not column.is_called(PASSAGES):
-                    self.doubts.append(f"{column.name} may be no passage")
+                    self.doubts.append(f"{column.name} may not be a passage")
                 return {"passage": passage}
         return {}
 
@@ -349,7 +349,7 @@ class _Rows:
         if named:
             self.doubts.append(f"{_listed(named)} may belong to the question or the answer")
         if "answers" not in keys:
-            self.doubts.append("no field has name and values of an answer")
+            self.doubts.append("no field looks like an answer by name and values")
 
     def _outside(self, used: set[str]) -> list[Column]:
         """Return the fields that are not used, that contain no used one, and are in none."""

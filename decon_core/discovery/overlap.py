@@ -18,10 +18,10 @@ def overlaps(places: Sequence[tuple[str, Collection[Path]]]) -> list[Problem]:
         shared = Counter(first[path] for path in resolved if path in first)
         for other, n_shared in sorted(shared.items()):
             files_of_both = "a file" if n_shared == 1 else f"{n_shared:,} files"
-            found = f"{files_of_both} that {other} contains, too"
+            found = f"{files_of_both} that {other} also contains"
             if Path(place) == Path(other):
-                found = "the same place a second time"
-            expected = "places that share no file"
+                found = "the same path twice"
+            expected = "paths that share no files"
             problems.append(Problem(place, found, expected, "give each file once"))
         first |= dict.fromkeys(resolved - first.keys(), place)
     return problems

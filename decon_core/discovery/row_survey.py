@@ -31,7 +31,7 @@ class RowSurvey:
     def __init__(self, heads: Sequence[ShardHead]) -> None:
         n_not_json = sum(head.n_unreadable for head in heads)
         self.rows: list[Row] = []
-        reason = "no JSON object, or one with a key twice"
+        reason = "not a JSON object, or one with a duplicate key"
         self.unreadable = [reason] * n_not_json  # the reason of each row
         for row in (row for head in heads for row in head.rows):
             document = document_of(row, 0, _EVERYTHING)
@@ -113,14 +113,14 @@ class RowSurvey:
         """What a person should check."""
         doubts = []
         if self.unreadable:
-            reasons = ", ".join(f"{n} {reason}" for reason, n in Counter(self.unreadable).items())
+            reasons = ", ".join(f"{reason} ({n})" for reason, n in Counter(self.unreadable).items())
             rows = f"{len(self.unreadable)} of {counted(self.n_rows, 'row')}"
             doubts.append(f"{rows} cannot be read: {reasons}")
         doubts += filter(None, [self._without_text(), self._mixed()])
         if sum(self.hidden.values()) > sum(self.visible.values()):
             doubts.append(
                 f"there is more hidden text than visible text ({listed_paths(self.hidden)}); set "
-                "`text` or another `layout` if a model is trained on it"
+                "`text` or another `layout` if a model is trained on the hidden text"
             )
         if self.ids and len({*self.ids[1]}) != len(self.rows):
             n_different = counted(len({*self.ids[1]}), "different value")
@@ -134,7 +134,7 @@ class RowSurvey:
             return f"{n_empty} of {counted(self.n_rows, 'row')} {have(n_empty)} no text"
         slots = (slot for text in self.texts for slot in (*text.visible, *text.hidden))
         if self.texts and not any(is_text(slot.text) for slot in slots):
-            return f"no text seen has {LEAST_WORDS} words or more; very short ones match nothing"
+            return f"no text has {LEAST_WORDS} words or more; very short texts match nothing"
         return ""
 
     def _mixed(self) -> str:
@@ -151,7 +151,7 @@ class RowSurvey:
         only_short = [path for path in short if path not in prose]
         if not only_short:
             return ""
-        rows = f"{counted(n_mixed, 'row')} of no known layout"
+        rows = f"{counted(n_mixed, 'row')} in no known layout"
         values = f"texts ({listed_paths(prose)}) and short values ({listed_paths(only_short)})"
         return f"{rows} {'holds' if n_mixed == 1 else 'hold'} {values}; all are read"
 

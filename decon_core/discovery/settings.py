@@ -35,11 +35,11 @@ class Packs:
 def packs_for(n_shards: int, n_bytes: int, n_benchmarks: int) -> Packs:
     """Choose pack limits that keep the grid small, with room for more benchmarks."""
     if n_shards <= _FEW_SHARDS:
-        return Packs(1, False, "few shards: each is a pack, a row of the grid")
+        return Packs(1, False, "few shards, so each is a pack, a row of the grid")
     most = _PARTITIONS_WANTED // max(n_benchmarks, _BENCHMARKS_EXPECTED)
     shards = max(_FEW_SHARDS, -(-n_shards // max(most, 1)))
     has_bytes = n_bytes / n_shards * shards > _PACK_BYTES
-    why = f"{counted(-(-n_shards // shards), 'pack')} or a few more, so that the grid stays small"
+    why = f"{counted(-(-n_shards // shards), 'pack')} or a few more, to keep the grid small"
     return Packs(shards, has_bytes and n_bytes / _PACK_BYTES <= most, why)
 
 
@@ -68,8 +68,8 @@ def settings_text(
 
 
 _UNREADABLE = """\
-# Some of the first rows cannot be read: mixtures of their packs are refused. With this line, such
-# rows are left out.
+# Some of the first rows cannot be read, so mixtures of their packs are refused. Uncomment this line
+# to leave such rows out.
 # unreadable = "drop\""""
 
 
@@ -77,18 +77,16 @@ def _source(finding: SourceFinding, folder: Path) -> str:
     """Format a [[corpus.source]] table, with the findings as comments."""
     source, rows = finding.source, finding.rows
     if rows.ids:
-        why_id = f"`{rows.ids[0]}` has the name of one and is in every row seen"
+        why_id = f"`{rows.ids[0]}` is named like an id and is in every row that was read"
     else:
-        why_id = (
-            "no field with the name of one is in every row; documents are named by file and row"
-        )
-    seen = f"{counted(rows.n_rows, 'row')} seen, of {finding.n_files_read} of them"
+        why_id = "no field named like an id is in every row; documents are named by file and row"
+    seen = f"{counted(rows.n_rows, 'row')} read, from {finding.n_files_read} of them"
     comments = [
         f"{shards_line(finding)}; {seen}.",
         f"Path: {finding.why}.",
         f"Layouts: {rows.layouts_line}.",
         f"Visible text: {listed_paths(rows.visible) or 'none'}.",
-        f"Hidden text, searched apart: {listed_paths(rows.hidden) or 'none'}.",
+        f"Hidden text, searched separately: {listed_paths(rows.hidden) or 'none'}.",
         f"Id: {why_id}.",
         *(f"Check this: {doubt}." for doubt in rows.doubts),
     ]
@@ -113,7 +111,7 @@ def _examples(rows: RowSurvey) -> list[str]:
     """Return settings as comments: the layout of all rows, and some that read less."""
     lines = []
     if rows.layout:
-        lines.append(f"# layout = {in_toml(rows.layout)}  # of all rows; it is not recognised then")
+        lines.append(f"# layout = {in_toml(rows.layout)}  # for all rows, instead of row by row")
     lines += [_LESS, f"# text = {in_toml(rows.text_fields[:_MOST_FIELDS] or ['text'])}"]
     if rows.conversation:
         field, roles = rows.conversation
@@ -123,8 +121,8 @@ def _examples(rows: RowSurvey) -> list[str]:
 
 
 _LESS = """\
-# To read less: fields in `text`, or a conversation in `messages`. Other text then blocks mixtures,
-# unless its path is in `ignore`."""
+# To read less, name fields in `text`, or a conversation in `messages`. Other text then blocks
+# mixtures, unless its path is in `ignore`."""
 
 
 def _below(path: Path, folder: Path) -> str:

@@ -89,8 +89,8 @@ def load_engine_tables(path: Path) -> Tables:
     known = feature_tables()
     models = {name: model for name, model in known.items() if issubclass(model, EngineTable)}
     if not models:
-        failure = "these are settings of engines, but no feature has an engine"
-        remedy = "Leave --execution out: jobs then run on this machine"
+        failure = "the file configures an engine, but no feature provides one"
+        remedy = "Leave out --execution to run the jobs on this machine"
         raise ConfigError(Problem(str(path), failure, remedy=remedy))
     expected = f"the table {' or '.join(f'[{name}]' for name in models)}"
     try:

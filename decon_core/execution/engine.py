@@ -128,8 +128,8 @@ def failed(error: Exception) -> Future[Any]:
 def abandoned(name: str, deaths: Sequence[str], log: str) -> CorpusError:
     """Return the error of a job whose workers died too often; `deaths` says how each one did."""
     causes = ", ".join(dict.fromkeys(deaths)) or "cause unknown"
-    remedy = "Give workers more memory or time, run fewer at once, or take the file out"
+    remedy = "Give workers more memory or time, run fewer at once, or remove the file"
     if log:
-        remedy += f"; the log of the worker: {log}"
-    failure = f"a worker died {len(deaths)} times while it read this ({causes})"
+        remedy += f"; worker log: {log}"
+    failure = f"workers died {len(deaths)} times while reading this ({causes})"
     return CorpusError(Problem(name, failure, remedy=remedy))

@@ -91,7 +91,7 @@ def run_jobs(
         return
     is_here = runs_here(workers, engine)
     if is_here and engine.is_remote:
-        _log.info("on this machine: too little work for a cluster")
+        _log.info("running on this machine: too little work for a cluster")
     if on_advance is None:
         on_advance = ignore if is_here or not engine.is_remote else _log_of_states(engine)
     work = Work(fn=fn, jobs=jobs, on_advance=on_advance, prepare=prepare, name_of=name_of)
@@ -102,7 +102,7 @@ def run_jobs(
         yield jobs[number], future
     if n_ended != len(jobs):
         failure = f"The engine returned {n_ended} results for {len(jobs)} jobs"
-        raise EngineError(Problem("", failure, remedy="This is a fault of the engine; run again"))
+        raise EngineError(Problem("", failure, remedy="This is a bug in the engine; run it again"))
 
 
 def _log_of_states(engine: Engine) -> Advance:

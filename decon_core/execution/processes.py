@@ -229,7 +229,7 @@ def _cause_of(exit_code: int | None) -> str:
         return f"exit code {exit_code}"
     number = -exit_code
     names = {known.value: known.name for known in signal.Signals}
-    hint = ", as the system does when memory runs out" if number == signal.SIGKILL else ""
+    hint = ", which the system sends when memory runs out" if number == signal.SIGKILL else ""
     return f"killed by {names.get(number, f'signal {number}')}{hint}"
 
 

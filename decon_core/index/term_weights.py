@@ -89,8 +89,8 @@ def require_no_other(store: Store, versions: Sequence[Version], policy: Policy) 
         raise MissingError(
             Problem(
                 str(store.current_snapshot),
-                f"no such file; its folder holds {', '.join(frozen)}, counted from other "
-                "benchmark versions or with other settings",
+                "no such file, only snapshots of other benchmark versions or settings: "
+                f"{', '.join(frozen)}",
                 "the fingerprint of the current snapshot",
                 REFREEZE,
             )
@@ -120,10 +120,10 @@ def require_counted_under(store: Store, policy: Policy) -> None:
         raise StaleError(
             Problem(
                 str(store.current_snapshot),
-                "the term weights that was counted with other policy settings",
-                "one counted with the current settings",
-                "recount: `decon-assets run --new-term-weights`, or materialize `term_weights` "
-                "with `refreeze: true`; everything is then scanned again",
+                "term weights counted with other policy settings",
+                "weights counted with the current settings",
+                "recount them with `decon-assets run --new-term-weights`, or materialize "
+                "`term_weights` with `refreeze: true`; everything is then scanned again",
             )
         )
 
@@ -136,8 +136,8 @@ def require_frozen_from(store: Store, names: Sequence[str] | None) -> None:
             Problem(
                 "term_weights.benchmarks",
                 ", ".join(sorted(names)),
-                f"the benchmarks that it was frozen from: {', '.join(members)}",
-                "name those, or recount: `decon-assets run --new-term-weights`",
+                f"the benchmarks that the weights were frozen from: {', '.join(members)}",
+                "name those, or recount with `decon-assets run --new-term-weights`",
             )
         )
 
@@ -156,7 +156,7 @@ def outdated_members(store: Store) -> list[Problem]:
             current = current_version(store, name).fingerprint
             if current != frozen:
                 expected = f"version {current} ({_difference(store, name, frozen)})"
-                found = f"frozen from version {frozen}"
+                found = f"weights frozen from version {frozen}"
                 problems.append(Problem(f"term weights: {name}", found, expected, REFREEZE))
     return problems
 
@@ -195,7 +195,7 @@ def current_snapshot_fingerprint(store: Store) -> str:
 def read_current(store: Store) -> dict[str, Any]:
     path = store.current_snapshot
     if not path.is_file():
-        remedy = "`decon-assets run`, or materialize the asset `term_weights`"
+        remedy = "run `decon-assets run`, or materialize the asset `term_weights`"
         raise MissingError(Problem(str(path), "no such file", "frozen term weights", remedy))
     value: dict[str, Any] = read_json(path)
     return value

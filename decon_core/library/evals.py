@@ -35,7 +35,7 @@ def records_of(
     """
     if isinstance(evals, str | PathLike):
         if recipe is not None:
-            expected = "no recipe beside a path: a recipe file (.yaml) names its files"
+            expected = "only the path: pass a recipe file (.yaml), which names its data files"
             raise InputError(Problem("recipe", "a recipe and a path", expected))
         tables = records_in(Path(evals))
         require_records(str(evals), sum(table.num_rows for table in tables.values()))

@@ -42,21 +42,21 @@ class Finding:
     split: str
     instance_index: int
     record: int
-    """Row in the table of the benchmark's records: `Index.record` returns it."""
+    """Row in the benchmark's table of records; `Index.record` returns it."""
     slot_kind: str
-    """visible, or hidden: in a reference answer, a rubric or the like, which no model sees."""
+    """visible, or hidden: in a reference answer, a rubric or similar text that no model sees."""
     detector: str
     kind: str | None
-    """What the place is to the item: verbatim, edited, variant, ...; None: it only has a score."""
+    """How the place relates to the item: verbatim, edited, variant, ...; None: only a score."""
     searched_text: str | None
-    """By exact and ratcliff: which text of the item was searched for."""
+    """For exact and ratcliff: which text of the item was searched for."""
     score: float
     is_leak: bool
-    """Whether it is one by the policy's thresholds for this detector and benchmark."""
+    """Whether it is a leak by the policy's thresholds for this detector and benchmark."""
     is_no_answer: bool
-    """Found without its answer: not a leak, but not clean either."""
+    """The question was found without its answer: not a leak, but not clean either."""
     needs_review: bool
-    """Similar text: in other words, with other numbers, or a part."""
+    """Only similar text was found: in other words, with other numbers, or in part."""
     question_overlap: float | None
     answer_overlap: float | None
     passage_overlap: float | None
@@ -67,7 +67,7 @@ class Finding:
     answer_part: str | None
     passage_part: str | None
     text_id: str
-    """What was found, wherever it occurs: the name by which verdicts refer to it."""
+    """Id of the matched text, the same wherever it occurs; verdicts refer to it."""
 
     @property
     def item(self) -> str:
@@ -98,14 +98,14 @@ class Findings(Sequence[Finding]):
     text: str | None
     """The text, with U+FFFD for what UTF-8 cannot encode; None if nothing was found in it.
 
-    Of a row: its strings, with a blank line between them, the hidden ones last.
+    For a row: its strings, separated by blank lines, the hidden ones last.
     """
     unreadable: str | None
-    """Why the text could not be read; None: it was read."""
+    """Why the text could not be read; None if it was read."""
     has_invalid_utf8: bool
-    """Whether bytes of the text were not UTF-8. Only Arrow arrays can hold such."""
+    """Whether the text had bytes that are not UTF-8, which only Arrow arrays can have."""
     unread: Mapping[str, tuple[int, int]] = field(hash=False)
-    """Texts of the row beside the column that was read: how many, and their bytes, by path."""
+    """Texts of the row outside the column that was read, by path: their number and bytes."""
     _index: Index = field(compare=False, repr=False)
     _found: tuple[Finding, ...] = ()
     _is_removed: bool = False
@@ -192,7 +192,7 @@ class Findings(Sequence[Finding]):
         """Raise `IncompleteError` if the policy does not allow what could not be read."""
         where = f"text {self.row}"
         if self.unreadable and self._index.policy.unreadable == "block":
-            remedy = "Leave it out, or drop such texts: unreadable='drop' in the policy."
+            remedy = "Leave it out, or set unreadable='drop' in the policy to drop such texts."
             raise IncompleteError(Problem(where, self.unreadable, "a text", remedy))
         if self.has_invalid_utf8 and self._index.policy.invalid_utf8 == "block":
             remedy = "Repair it, or set invalid_utf8='replace' or 'drop' in the policy."
@@ -202,7 +202,7 @@ class Findings(Sequence[Finding]):
         """Raise `IncompleteError` if text of the row was not read, as a column was named."""
         if self.unread:
             listed = ", ".join(f"`{path}` ({n:,} bytes)" for path, (_, n) in self.unread.items())
-            remedy = f"Read it as well (`column`), or allow it: ignore={[*self.unread]}"
+            remedy = f"Read it as well (`column`), or allow it with ignore={[*self.unread]}"
             where = f"text {self.row}"
             raise IncompleteError(
                 Problem(where, f"text that was not read in {listed}", "all of it read", remedy)

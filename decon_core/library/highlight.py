@@ -26,7 +26,7 @@ def summary_of(findings: Findings) -> str:
         return f"text {findings.row} could not be read: {findings.unreadable}"
     unread = f"; not read: {', '.join(findings.unread)}" if findings.unread else ""
     if not len(findings):
-        return f"nothing in text {findings.row}{unread}"
+        return f"nothing found in text {findings.row}{unread}"
     first = findings[0]
     more = f", and {len(findings) - 1:,} more" if len(findings) > 1 else ""
     return f"text {findings.row}: {line_of(first)}{more}{unread}"

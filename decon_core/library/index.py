@@ -98,7 +98,7 @@ def _policy_of(policy: object) -> Policy | None:
         raise InputError(Problem("policy", describe(policy), expected))
     if policy and policy.leave_out_common:
         remedy = "Scan the corpus: `decon-assets scan`."
-        expected = "false: how common an n-gram is depends on a whole corpus"
+        expected = "false, because how common an n-gram is depends on the whole corpus"
         raise ConfigError(Problem("policy.leave_out_common", "true", expected, remedy))
     return policy
 
@@ -115,11 +115,11 @@ def _warn_of_invisible(stored: StoredIndex) -> None:
     if lost.num_rows == seen.num_rows:
         found = f"{counted(stored.n_items, 'item')}, none visible ({reasons})"
         expected = f"an item that a detector can find ({', '.join(stored.policy.detectors)})"
-        remedy = "docs/detectors.md has what each detector needs."
+        remedy = "docs/detectors.md lists what each detector needs."
         raise InputError(Problem("evals", found, expected, remedy))
     warnings.warn(
         f"no detector can find {lost.num_rows:,} of {counted(stored.n_items, 'item')} "
-        f"({reasons}). Nothing is known of them in any text; `invisible()` lists them.",
+        f"({reasons}). Checks say nothing about them; `invisible()` lists them.",
         stacklevel=3,
     )
 
@@ -352,7 +352,7 @@ def _require_own_threads() -> None:
         failure = "This process was forked from one in which an index found matches"
         remedy = (
             'Spawn processes: `multiprocess.set_start_method("spawn")` for data sets, '
-            '`multiprocessing.get_context("spawn")` for pools. Or check no text before the fork.'
+            '`multiprocessing.get_context("spawn")` for pools. Or check texts only after the fork.'
         )
         raise InputError(Problem("", failure, remedy=remedy))
 

@@ -72,16 +72,16 @@ class Request:
     def require_sampleable(self) -> None:
         """Raise `InputError` if an option needs all documents, and only a sample is scanned."""
         given = {
-            "clean benchmarks": (self.has_clean_evals, "an item may have leaked into the rest"),
-            "reports for AI2 decon": (self.has_compat, "their format cannot say what they are of"),
-            "a sketch": (self.sketch is not None, "it would have no n-grams of the rest"),
+            "clean benchmarks": (self.has_clean_evals, "an item may have leaked into the others"),
+            "reports for AI2 decon": (self.has_compat, "their format cannot mark a sample"),
+            "a sketch": (self.sketch is not None, "the sketch would lack n-grams of the others"),
             "policy.leave_out_common": (
                 self.policy.leave_out_common,
                 "how common an n-gram is would depend on the sample",
             ),
         }
         problems = [
-            Problem("sample", f"{name}, too", f"a scan of all documents for it: {why}")
+            Problem("sample", f"{name} as well", f"a scan of all documents, because {why}")
             for name, (is_given, why) in given.items()
             if is_given
         ]
@@ -104,7 +104,7 @@ def scan_folder(
     store = Store(request.out / results.STORE_FOLDER)
     request.require_sampleable()
     if request.out.exists() and not request.out.is_dir():
-        found, expected = "a file", "an output folder, which may be missing"
+        found, expected = "a file", "an output folder, new or existing"
         raise InputError(Problem(str(request.out), found, expected))
     sweep_beside(request.out)
     store.sweep_drafts()
@@ -141,7 +141,7 @@ def _scan_folder(
         remove(out / name)
     pack, skipped = _saved_pack(request, store)
     if n_skipped := sum(not file.is_on_purpose for file in skipped):
-        on_step(f"skipped: {n_skipped:,}, listed in {out / results.SKIPPED_FILE}")
+        on_step(f"files skipped: {n_skipped:,}, listed in {out / results.SKIPPED_FILE}")
     versions = saved_records(store, request.evals)
     require_records(str(request.evals), sum(version.n_records for version in versions))
     index = index_records(store, versions, policy, on_step)
@@ -210,7 +210,7 @@ def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[P
     require_names_in_utf8(listing.paths)
     if not listing.files:
         found = f"no shard{listing.instead or ': no such file or folder'}"
-        expected = f"files that end in {known_suffixes()}, or compressed ones"
+        expected = f"files that end in {known_suffixes()}, compressed or not"
         raise CorpusError(Problem(path, found, expected))
     start = f"{listing.base}".rstrip("/") + "/"
     skipped = [replace(file, path=file.path.removeprefix(start)) for file in listing.skipped]
@@ -337,7 +337,7 @@ def _report_writers(request: Request) -> list[Any]:
         found, expected = "no feature that writes them", "a feature with the hook `shard_report`"
         raise InputError(Problem("reports for AI2 decon", found, expected))
     if request.has_compat and "decon" not in request.policy.detectors:
-        found, expected = ", ".join(request.policy.detectors), "decon, whose format this is"
+        found, expected = ", ".join(request.policy.detectors), "decon, whose format the reports use"
         raise InputError(Problem("detectors", found, expected, "add `--detectors decon`"))
     return writers
 

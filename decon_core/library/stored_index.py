@@ -171,15 +171,15 @@ def open_folder(
         raise InputError(Problem(str(path), f"no {_MANIFEST}", "a folder that `build_index` wrote"))
     manifest: dict[str, Any] = read_json(file)
     if manifest["layout"] != _LAYOUT:
-        found = f"an index of layout {manifest['layout']}"
+        found = f"an index with layout {manifest['layout']}"
         raise StaleError(Problem(str(file), found, f"layout {_LAYOUT}", _BUILD))
     versions = tuple(Version(**version) for version in manifest["versions"])
     chosen = policy or Policy.from_mapping(manifest["policy"], where=str(file))
     ConfigError.raise_for(unknown_benchmarks(chosen, [version.benchmark for version in versions]))
     opened = _indexed(Store(path), versions, chosen)
     if (opened.index, opened.scan) != (manifest["index"], manifest["scan"]):
-        found = "an index that was built under other settings, or with another tokenizer"
-        raise StaleError(Problem(str(file), found, "one built under this policy", _BUILD))
+        found = "an index built with other settings or another tokenizer"
+        raise StaleError(Problem(str(file), found, "one built with this policy", _BUILD))
     if fingerprint not in (None, opened.fingerprint):
         found = f"an index with fingerprint {opened.fingerprint}"
         raise StaleError(Problem(str(path), found, f"{fingerprint}", _BUILD))
@@ -189,7 +189,7 @@ def open_folder(
 def _require_replaceable(path: Path) -> None:
     """Raise `InputError` if a folder holds anything but an index."""
     if not path.is_dir():
-        raise InputError(Problem(str(path), "a file", "a folder for the index, which may be new"))
+        raise InputError(Problem(str(path), "a file", "a folder for the index, new or existing"))
     if not (path / _MANIFEST).is_file() and any(path.iterdir()):
         found = "a folder with other files"
         remedy = "Name another folder: this one would be replaced."

@@ -146,7 +146,7 @@ def _line_of(text: object, number: int, source: Source) -> bytes:
         return _json_line(text, where)
     if source.paths:
         found = f"{describe(text)} and the column {', '.join(map(repr, source.paths))}"
-        raise InputError(Problem(where, found, "a column only for rows, a table or a data set"))
+        raise InputError(Problem(where, found, "a column only with rows, a table or a data set"))
     if isinstance(text, list | tuple):
         return _json_line({MESSAGES: text}, where)
     expected = "a string, a row (a dictionary), a conversation (a list of messages) or None"
@@ -166,7 +166,7 @@ def _json_line(row: Mapping[Any, Any], where: str = "") -> bytes:
         return json.dumps(row, default=_json_form).encode()
     except (TypeError, ValueError, RecursionError) as error:
         remedy = "Convert the value to dictionaries, lists and strings, or leave it out."
-        raise InputError(Problem(where, str(error), "values that JSON has", remedy)) from None
+        raise InputError(Problem(where, str(error), "values that JSON can hold", remedy)) from None
 
 
 def _json_form(value: Any) -> Any:
@@ -231,8 +231,8 @@ def _of_arrow(texts: pa.ChunkedArray, source: Source, block_bytes: int) -> Itera
     if pa.types.is_struct(texts.type):
         _require_columns([field.name for field in kind], source)
     elif source.paths:
-        found = f"a column of {kind} and the column {', '.join(map(repr, source.paths))}"
-        raise InputError(Problem("texts", found, "a column only for rows, a table or a data set"))
+        found = f"an array of type {kind} and the column {', '.join(map(repr, source.paths))}"
+        raise InputError(Problem("texts", found, "a column only with rows, a table or a data set"))
     elif not any(is_kind(kind) for is_kind in _TEXTS):
         remedy = "Cast it to strings, or name another column."
         expected = "strings, lists (conversations) or structs (rows)"

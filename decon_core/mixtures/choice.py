@@ -191,7 +191,7 @@ def drop_unlicensed(
     is_taken = {name: may_be_taken(name, licenses) for name in {*names.values(), ""}}
     for row in rows:
         if not is_taken[name := names.get(row, "")]:
-            choice.refuse(row, name.strip() or "no license that is a text")
+            choice.refuse(row, name.strip() or "no license given as text")
 
 
 def _choose_by_leaks(
@@ -220,7 +220,7 @@ def reason_of(entry: dict[str, Any]) -> Reason:
     if entry["is_judged_duplicate"]:
         details.append("a judge called it a duplicate")
     if (probability := entry.get("probability")) is not None:
-        details.append(f"probability {probability:.3f} by judged pairs")
+        details.append(f"probability {probability:.3f} from judged pairs")
     if entry["slot_kind"] == HIDDEN:
         details.append(f"in {entry['question_part'] or entry['answer_part']}, a hidden field")
     named = {name: entry[name] for name in _OF_LEAK}

@@ -47,10 +47,10 @@ _TEXTS = ("question", "answer", "passage")
 Entry = Mapping[str, Any]
 
 
-NO_TURN, NOTHING_LEFT = "what leaked is no turn of it", "nothing was left of it"
+NO_TURN, NOTHING_LEFT = "the leaked text is outside the turns", "nothing was left of it"
 NOTHING_LEFT_OF_FIELD = "nothing was left of one of its fields"
-WHOLE = "the log of an agent is kept or dropped whole"
-NOT_EXACT = "what leaked is in JSON in a string that cannot be written back as it was"
+WHOLE = "an agent log is kept or dropped as a whole"
+NOT_EXACT = "the leaked text is in JSON inside a string that cannot be written back unchanged"
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ def cut_out(
         if not pending:
             break
     for row in pending:
-        drop(row, "found again however much was cut out")
+        drop(row, "still found after repeated cuts")
     return {
         row: Cut(kept.value, *sizes[row], reasons[row], kept.masked) for row, kept in left.items()
     }

@@ -68,7 +68,7 @@ class License:
     """One license of an expression, under all names by which a pattern may mean it."""
 
     names: tuple[str, ...]
-    """`("GPL-2.0", "GPL-2.0+", "GPL-2.0+ WITH x")`: without and with what widens its terms."""
+    """`("GPL-2.0", "GPL-2.0+", "GPL-2.0+ WITH x")`: without and with wider terms."""
 
 
 @dataclass(frozen=True)

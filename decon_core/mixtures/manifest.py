@@ -185,7 +185,7 @@ def faults_without_pack(store: Store, packs: Collection[str]) -> list[Problem]:
     """Return a problem for each folder of mixtures that is of none of the registered packs."""
     remedy = "`decon-assets run` removes it, and builds the mixtures of every registered pack"
     return [
-        Problem(str(folder), "a mixture of no registered pack", "one of a registered pack", remedy)
+        Problem(str(folder), "a mixture of an unregistered pack", "a registered pack", remedy)
         for folder in store.without_pack(packs)
     ]
 

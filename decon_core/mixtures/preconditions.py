@@ -27,7 +27,7 @@ def require_readable(reader: MatchReader, pack: Pack) -> None:
     source = pack.source
     is_whole = not any(reader.ledger(shard)["n_documents"] for shard in pack.shards)
     # The other shards of the source are read as it says, so the setting is right for them.
-    where = f" (source {source.name!r})" if is_whole else ", in a [[corpus.source]] of their own"
+    where = f" (source {source.name!r})" if is_whole else " (in its own [[corpus.source]])"
     for shard in pack.shards:
         ledger = reader.ledger(shard)
         unreadable, invalid = ledger["unreadable"], ledger["invalid_utf8"]
@@ -57,8 +57,8 @@ def require_read(reader: MatchReader, pack: Pack, rule: UnreadRule) -> None:
             f"pack {pack.name!r}",
             text.line(),
             "all of it read",
-            f"read it, or, if it may stay unread, set `{text.setting}` under [[corpus.source]]; "
-            '`unread = "report"` under [corpus] allows all of it',
+            f"read it, or set `{text.setting}` under [[corpus.source]] to leave it unread; "
+            '`unread = "report"` under [corpus] allows all unread text',
         )
         for text in unread_texts(ledgers_of(reader, [pack]), rule)
     )
@@ -97,10 +97,10 @@ def require_calibrated(reader: MatchReader, mixture: Mixture, versions: Sequence
     MissingError.raise_for(problems)
 
 
-_RUN = "`decon-assets run` makes it, or says why it cannot"
+_RUN = "`decon-assets run` builds it, or says why it cannot"
 _JUDGE_MORE = (
-    "`decon-assets judge` or `decon-assets review` judges more; without min_probability the "
-    "mixture acts on verdicts only"
+    "judge more with `decon-assets judge` or `decon-assets review`; without min_probability, the "
+    "mixture acts only on verdicts"
 )
 
 # What is expected of a row, and the remedy.

@@ -119,7 +119,7 @@ class MixtureVerification(Verification):
             [(replace(builder, packs=(pack,)), mixture, pack) for pack in packs],
             workers=useful_workers(workers, sizes, engine=engine),
             engine=engine,
-            name_of=lambda job: f"masks {mixture.name!r} of pack {job[2].name!r}",
+            name_of=lambda job: f"masks of mixture {mixture.name!r}, pack {job[2].name!r}",
         )
         for _, future in done:
             with collecting(self.problems):
@@ -192,7 +192,7 @@ def _check_pack(
     if not path.is_file():
         yield Problem(str(folder), "no manifest", "a mixture", "`decon-assets run` builds it")
     elif not is_current:
-        found = "a mixture of other shards, benchmarks or settings"
+        found = "a mixture built from other shards, benchmarks or settings"
         expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
         yield Problem(str(folder), found, expected, remedy)
     else:

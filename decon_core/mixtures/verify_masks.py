@@ -94,7 +94,7 @@ class _Checker:
             if leak := next(filter(self._is_leak, of_row), None):
                 item = f"{leak['benchmark']} {leak['split']} {leak['instance_index']}"
                 where = f"{file.name}: row {row} of the shard"
-                problem = Problem(where, f"a leak of {item} beside the mask", "no leak")
+                problem = Problem(where, f"a leak of {item} outside the mask", "no leak")
                 result.problems.append(problem)
         del result.problems[_MOST_LISTED:]
         beside = [*found.values(), *(entries[row] for row in entries if row not in left)]
@@ -148,7 +148,7 @@ class _Checker:
         }
         for name, values in expected.items():
             if line[name] != values:
-                yield f"other {name}", "those of the document and its masked characters"
+                yield f"different {name}", "those of the document and its masked characters"
         if self._tokenizer.is_lossless and not _is_decoded(document.text, tokens, self._tokenizer):
             yield "tokens that decode to another text", "the text of the document"
         if leaks := [entry for entry in entries if self._is_leak(entry)]:

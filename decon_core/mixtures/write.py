@@ -56,7 +56,7 @@ class Writer:
         target = self._folder / file
         if target.exists():  # shards that differ only in their suffix
             what = "attributes" if self._mixture.write == "attributes" else "documents"
-            found = f"another shard whose {what} would have the same name"
+            found = f"another shard whose {what} would get the same file name"
             raise CorpusError(Problem(shard.path, found, "names that differ before the suffix"))
         ids, n_tokens = self._write(shard, target, outcome)
         self._removed.append(_removed_rows(shard, outcome, ids, self._mixture))

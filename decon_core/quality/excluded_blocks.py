@@ -19,7 +19,7 @@ from decon_core.storage.store import Store
 
 N_SAMPLED = 3  # blocks; one takes about as long as 14 MB of a scan
 
-_REMEDY = "report this as a fault; without the table [sketch], delete `scan_results` and run again"
+_REMEDY = "report this as a bug; remove the table [sketch], delete `scan_results` and run again"
 
 
 def matches_in_excluded_blocks(
@@ -61,5 +61,5 @@ def matches_in_excluded_blocks(
         if n:
             where = f"{pack.name}: {shard.name}, block {block}"
             found = f"{n:,} matches of {version.benchmark}"
-            problems.append(Problem(where, found, "none: the sketch excludes them", _REMEDY))
+            problems.append(Problem(where, found, "none, because the sketch excludes it", _REMEDY))
     return problems, n_sampled

@@ -14,7 +14,7 @@ from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 
 _ITEM = ("split", "instance_index")
-_BUILD_AGAIN = "delete the folder and call `decon-assets run`"
+_BUILD_AGAIN = "delete the folder, and `decon-assets run` builds it again"
 
 
 def faults_of_clean_benchmark(store: Store, benchmark: str) -> Iterator[Problem]:

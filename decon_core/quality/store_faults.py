@@ -138,7 +138,7 @@ def _faults_of_scan_results(
     """
     if digest_of_shards(folder.shards) != folder.name:
         path = folder.store.joined_shards(folder.scan, folder.name)
-        yield Problem(str(path), "a list of other shards", "those it is named after", _SCAN_AGAIN)
+        yield Problem(str(path), "other shards", "the shards it is named after", _SCAN_AGAIN)
     for version in versions:
         name = version.fingerprint
         if name not in folder.counted | folder.answered:
@@ -198,7 +198,7 @@ def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem
     if name != shard.fingerprint:
         yield Problem(str(path), f"a ledger of shard {name}", shard.fingerprint, _SCAN_AGAIN)
     if n_rows != n_documents + n_unreadable:
-        found = f"{counted(n_rows, 'row')}, of them {counted(n_documents, 'document')}"
+        found = f"{counted(n_rows, 'row')}: {counted(n_documents, 'document')}"
         found += f" and {n_unreadable} unreadable"
         yield Problem(str(path), found, "rows = documents + unreadable", _SCAN_AGAIN)
     path = store.documents(scan, shard.fingerprint)
@@ -222,7 +222,7 @@ def _faults_of_scan_result(
     yield from problems
     known = first.get(version.fingerprint, table.num_rows)
     if table.num_rows != known:
-        remedy = f"{_SCAN_AGAIN}; if the number is the same again, delete {note} as well"
+        remedy = f"{_SCAN_AGAIN}; if the number does not change, delete {note} as well"
         yield Problem(str(path), f"{table.num_rows} matches", f"{known}, as first seen", remedy)
     elif table.num_rows and not problems:  # most scan results have none: keeps the note short
         first[version.fingerprint] = table.num_rows

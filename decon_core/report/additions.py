@@ -21,7 +21,7 @@ class ReportAddition:
     key: str
     tables: Callable[[], Mapping[str, pa.Table]]
     changes: Callable[[duckdb.DuckDBPyConnection], Iterable[Problem]] = lambda _: ()
-    """Yields what changed since an outdated report was built, where that can be said."""
+    """Yields what changed since an outdated report was built, where that is known."""
 
 
 def state_changed(product: str, in_report: bool, now: bool) -> Problem:

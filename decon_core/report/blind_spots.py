@@ -16,7 +16,7 @@ def blind_spots(detectors: Iterable[str], n_unknown: int | None) -> str:
     """
     chosen = [detector for detector in map(find, detectors) if detector]
     finds_other_words = any(detector.compares_any_order for detector in chosen)
-    told = "told in quite another way" if finds_other_words else "in other words"
+    told = "worded completely differently" if finds_other_words else "in other words"
     finds_numbers = any(detector.finds_other_numbers for detector in chosen)
     others = " or in another language"
     if not finds_numbers:

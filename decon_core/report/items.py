@@ -129,7 +129,7 @@ def _require_known(
     problems = [
         Problem(
             f"--detector {name}",
-            f"no items that were looked for with it in {report}",
+            f"no items searched for with it in {report}",
             f"one of {', '.join(known)}" if known else "a report with detectors",
             did_you_mean(name, known),
         )
@@ -145,13 +145,15 @@ def about_detectors(items: ReportItems, detectors: Sequence[str]) -> list[str]:
     if not detectors:
         return []
     names = ", ".join(dict.fromkeys(detectors))
-    meaning = "items that could be found and were not, but other detectors may have found them"
-    notes = [f"Leaked and clean are by {names} alone; clean are {meaning}."]
+    meaning = "that an item could be found and was not; other detectors may have found it"
+    notes = [f"Leaked and clean are decided by {names} alone; clean means {meaning}."]
     clean = [row for row in items.rows if row.verdict == CLEAN]
     for status in (LEAKED, NO_ANSWER, REVIEW):
         n = sum(row.decision == status for row in clean)
         if n:
-            notes.append(f"{n:,} of the {len(clean):,} clean items are {status} by the report.")
+            notes.append(
+                f"The report gives {n:,} of the {len(clean):,} clean items the status {status}."
+            )
     leak: Any = items.policy.get("leak", Policy.leak)
     known = {name: find(name) for name in detectors}
     if no_proof := [name for name, found in known.items() if found and not found.acts(leak)]:

@@ -133,7 +133,7 @@ def incomplete_notice(reasons: Sequence[str | None], n_shards: int) -> str:
     if n := len(reasons) - len(samples):
         parts.append(f"{n:,} of {all_shards} {'was' if n == 1 else 'were'} not scanned")
     for why, n in sorted(Counter(samples).items()):
-        parts.append(f"{why}, of {n:,} of {all_shards} was scanned")
+        parts.append(f"{why}, was scanned in {n:,} of {all_shards}")
     return (
         f"Incomplete: {'; '.join(parts)}. All numbers cover only the scanned "
         f"{'documents' if samples else 'shards'}: more items may have leaked, and items without a "

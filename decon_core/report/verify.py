@@ -90,7 +90,7 @@ def _compare_items(builder: Builder, connection: duckdb.DuckDBPyConnection) -> I
     in_report: ByName = {
         (row["benchmark"],): f"{counted(row['n_items'], 'item')} of version {row['version']}"
         if row["n_items"] == row["n_declared"]
-        else f"{counted(row['n_items'], 'item')}, of {row['n_declared']} in table `benchmarks`"
+        else f"{counted(row['n_items'], 'item')}, but {row['n_declared']} in table `benchmarks`"
         for row in _rows(connection, "items")
     }
     in_store: ByName = {
@@ -143,7 +143,7 @@ def _compare_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -
         elif name not in in_store:
             yield Problem(where, "not built", "files for every pack", _BUILD)
         elif in_report.get(name, []) != in_store[name]:
-            found = f"{counted(len(in_report.get(name, [])), 'shard')}, or other counts"
+            found = f"{counted(len(in_report.get(name, [])), 'shard')}, or different counts"
             expected = f"{len(in_store[name])}, with the counts of its manifest"
             yield Problem(where, found, expected, REBUILD)
 

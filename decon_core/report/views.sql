@@ -40,18 +40,18 @@ LEFT JOIN (
     GROUP BY benchmark, split, instance_index
 ) f USING (benchmark, split, instance_index);
 COMMENT ON VIEW item_status IS
-    'Every benchmark item with its class: leaked (by any detector), no answer (no leak, but its question was found without the answer), review (neither, but similar text was found that nobody has reviewed), clean, cannot be checked (by no detector), or not fully scanned (no match, but shards are missing)';
+    'Every benchmark item with its class: leaked (by any detector), no answer (not leaked, but its question was found without the answer), review (neither, but similar text was found that nobody has reviewed), clean, cannot be checked (no detector can find it), or not fully scanned (no match, but shards are missing)';
 COMMENT ON COLUMN item_status.is_checkable IS
-    'whether a chosen detector can find it, whichever right answer a document holds';
+    'whether a chosen detector can find it, whichever right answer a document contains';
 COMMENT ON COLUMN item_status.n_documents IS 'number of documents in which it leaked';
 COMMENT ON COLUMN item_status.is_no_answer IS
     'whether it did not leak, but a document contains its question, verbatim or nearly so, without the answer';
 COMMENT ON COLUMN item_status.n_no_answer_documents IS
-    'number of documents with its question and without its answer; also counted for leaked items';
+    'number of documents with its question but not its answer; also counted for leaked items';
 COMMENT ON COLUMN item_status.n_review_documents IS
     'number of documents in which it needs review; also counted for other classes';
 COMMENT ON COLUMN item_status.answer_overlap IS
-    'for a leaked item, the largest share of its answer in a document in which it leaked; null if it has no answer';
+    'for a leaked item, the largest share of its answer found in a document in which it leaked; null if it has no answer';
 COMMENT ON COLUMN item_status.what_leaked IS
     'for a leaked item: with its answer (answer_overlap >= 0.5), with part of its answer, without its answer, or has no answer';
 
@@ -89,13 +89,13 @@ FROM (
 )
 ORDER BY benchmark, split;
 COMMENT ON VIEW by_benchmark IS
-    'Per benchmark and split: number of items, of those that a detector can find, and of leaked ones; leak_rate and its 95 % interval are of those that can be found; n_leaks counts findings that are leaks';
-COMMENT ON COLUMN by_benchmark.n_items IS 'null if unknown; then the shares are null, too';
+    'Per benchmark and split: number of items, of items that a detector can find, and of leaked items; leak_rate and its 95 % interval cover only items that can be found; n_leaks counts findings that are leaks';
+COMMENT ON COLUMN by_benchmark.n_items IS 'number of items; null if unknown, and then the shares are null, too';
 COMMENT ON COLUMN by_benchmark.n_checkable IS
-    'number of items that a chosen detector can find; without any, the rates are null: unknown';
+    'number of items that a chosen detector can find; if it is 0, the rates are null (unknown)';
 COMMENT ON COLUMN by_benchmark.n_leaked_checkable IS
-    'number of these that leaked; items that leaked in another form than can be found are not in it';
-COMMENT ON COLUMN by_benchmark.n_unknown IS 'number of items that cannot be found and were not';
+    'number of these that leaked; an item that leaked although a verbatim copy of it cannot be found is not counted';
+COMMENT ON COLUMN by_benchmark.n_unknown IS 'number of items that cannot be found and have no known leak';
 COMMENT ON COLUMN by_benchmark.at_least IS
     'share of all items that leaked, if no unknown one did';
 COMMENT ON COLUMN by_benchmark.at_most IS
@@ -105,7 +105,7 @@ COMMENT ON COLUMN by_benchmark.n_no_answer IS
 COMMENT ON COLUMN by_benchmark.no_answer_rate IS
     'share of no-answer items; they are not part of leak_rate';
 COMMENT ON COLUMN by_benchmark.n_review IS
-    'number of items that are neither, but need review; they are not part of leak_rate';
+    'number of items that are neither of these, but need review; they are not part of leak_rate';
 
 CREATE VIEW rates_of_report AS
 SELECT r.made_at, r.n_shards_not_scanned = 0 AS is_complete, r.scan_fingerprint,
@@ -119,7 +119,7 @@ FROM runs r, benchmarks b JOIN (
 WHERE s.n_checkable > 0
 ORDER BY b.benchmark;
 COMMENT ON VIEW rates_of_report IS
-    'Leak rates of this report by benchmark, all splits together, and its settings: what later reports keep of it in earlier_rates';
+    'Leak rates of this report by benchmark, over all splits, and its settings; later reports keep them in earlier_rates';
 
 CREATE VIEW rate_changes AS
 SELECT now.benchmark, now.n_leaked_checkable / now.n_checkable AS leak_rate,
@@ -135,7 +135,7 @@ FROM rates_of_report now JOIN earlier_rates before USING (benchmark)
 WHERE before.report = (SELECT max(report) FROM earlier_rates)
 ORDER BY now.benchmark;
 COMMENT ON VIEW rate_changes IS
-    'Per benchmark that the last earlier report also has: its leak rate now and then, and what changed since; only rates that are comparable show a change of the data';
+    'Per benchmark that is also in the previous report: its leak rate now and then, and what changed in between; only comparable rates show a change in the data';
 
 CREATE VIEW flow AS
 SELECT s.benchmark, s.split, count(*) AS n_items,
@@ -159,8 +159,8 @@ COMMENT ON COLUMN flow.n_review IS 'not counted as leaked';
 COMMENT ON COLUMN flow.n_with_answer IS
     'leaked items with at least half of the answer in a document in which they leaked';
 COMMENT ON COLUMN flow.n_with_part_of_answer IS
-    'leaked items with less than half of the answer, but some of it';
-COMMENT ON COLUMN flow.n_without_answer IS 'leaked items of whose answer nothing was found';
+    'leaked items with some of the answer, but less than half';
+COMMENT ON COLUMN flow.n_without_answer IS 'leaked items with no part of the answer found';
 COMMENT ON COLUMN flow.n_leaked_without_having_one IS 'leaked items that have no answer';
 
 CREATE VIEW top_items AS
@@ -214,9 +214,9 @@ LEFT JOIN (
 ) i USING (source)
 ORDER BY s.source;
 COMMENT ON VIEW by_source IS
-    'Per source: number of documents; number and share of documents with a leak, with a 95 % interval; number of items that leaked; number and share of no-answer documents; number of documents that are neither, but need review';
+    'Per source: number of documents; number and share of documents with a leak, with a 95 % interval; number of items that leaked; number and share of no-answer documents; number of other documents that need review';
 COMMENT ON COLUMN by_source.n_no_answer_documents IS
-    'number of documents without a leak, but with a question without its answer';
+    'number of documents that contain no leak, but a question without its answer';
 
 CREATE VIEW by_shard AS
 SELECT s.source, s.pack, s.shard_name, s.n_documents, s.n_unreadable,
@@ -250,7 +250,7 @@ ORDER BY benchmark, source;
 COMMENT ON VIEW by_benchmark_and_source IS
     'Per benchmark and source: number of leaked items and of documents with a leak; number of no-answer items and documents';
 COMMENT ON COLUMN by_benchmark_and_source.n_no_answer IS
-    'these items may also have leaked, in other documents';
+    'number of no-answer items; they may also have leaked in other documents';
 
 -- 1e-9 as in policy.py: a score of 0.7 + 0.1 equals 0.8 and belongs to the bin from 0.8 on.
 CREATE VIEW score_histogram AS
@@ -311,7 +311,7 @@ JOIN of_detector y ON x.benchmark = y.benchmark AND x.detector < y.detector
 LEFT JOIN of_both p ON (p.benchmark, p.detector, p.other) = (x.benchmark, x.detector, y.detector)
 ORDER BY x.benchmark, x.detector, y.detector;
 COMMENT ON VIEW agreement IS
-    'Per benchmark and two detectors: number of items that both call leaked and that only one does, and the Jaccard index';
+    'Per benchmark and two detectors: number of items that both call leaked, number that only one calls leaked, and the Jaccard index';
 
 CREATE VIEW by_mixture AS
 SELECT mixture, bool_and(is_current) AS is_current, count(*) AS n_shards,
@@ -338,7 +338,7 @@ SELECT source, label, coalesce(value, 'not declared')
 FROM sources CROSS JOIN labels LEFT JOIN source_labels USING (source, label)
 ORDER BY source, label <> 'source', label;
 COMMENT ON VIEW source_groups IS
-    'Per source and column of a composition: the value that the source counts under, its own name or that of a label';
+    'Per source and label: the value under which compositions count the source; for the label source, its own name';
 
 CREATE VIEW composition_by_mixture AS
 SELECT mixture, is_current, label, value, n_documents,
@@ -353,7 +353,7 @@ FROM (
 WINDOW whole AS (PARTITION BY mixture, label)
 ORDER BY mixture, label <> 'source', label, n_tokens DESC, value;
 COMMENT ON VIEW composition_by_mixture IS
-    'Per mixture, by source and by each label of the sources: documents and tokens that it holds, and their shares';
+    'Per mixture, by source and by each source label: documents and tokens that it contains, and their shares';
 
 CREATE VIEW removed_by_mixture AS
 SELECT mixture, source, what, why, benchmark,
@@ -403,7 +403,7 @@ FROM findings
 GROUP BY benchmark, kind
 ORDER BY benchmark, kind;
 COMMENT ON VIEW by_kind IS
-    'Per benchmark and kind (verbatim, edited, variant, ...): number of findings, of their items and documents, and what the policy calls them; a finding without a kind has only a score';
+    'Per benchmark and kind (verbatim, edited, variant, ...): number of findings, of their items and documents, and of findings by class; a finding without a kind has only a score';
 
 CREATE VIEW by_detector AS
 SELECT i.benchmark, i.detector,
@@ -458,7 +458,7 @@ JOIN items USING (benchmark, split, instance_index)
 GROUP BY benchmark, config, split, instance_index, source
 ORDER BY benchmark, split, instance_index, source;
 COMMENT ON VIEW exact_by_item IS
-    'exact, per leaked item and source: number of occurrences and documents, and occurrences by the text that was found';
+    'Detector exact, per leaked item and source: number of occurrences and documents, and occurrences by the text that was found';
 
 CREATE VIEW exact_by_subset AS
 SELECT i.benchmark, i.config, i.split, count(*) AS n_items,
@@ -476,7 +476,7 @@ WHERE i.detector = 'exact'
 GROUP BY i.benchmark, i.config, i.split
 ORDER BY i.benchmark, i.config, i.split;
 COMMENT ON VIEW exact_by_subset IS
-    'exact, per benchmark, subset (config) and split: number of leaked items and their share of those that exact can find, and the median number of their occurrences';
+    'Detector exact, per benchmark, subset (config) and split: number of leaked items and their share of those that exact can find, and the median number of their occurrences';
 
 CREATE VIEW exact_by_source AS
 SELECT i.benchmark, i.split, s.source, count(*) AS n_items,
@@ -491,7 +491,7 @@ WHERE i.detector = 'exact'
 GROUP BY i.benchmark, i.split, s.source
 ORDER BY i.benchmark, i.split, s.source;
 COMMENT ON VIEW exact_by_source IS
-    'exact, per benchmark, split and source: number of leaked items and their share of those that exact can find, and the median number of their occurrences';
+    'Detector exact, per benchmark, split and source: number of leaked items and their share of those that exact can find, and the median number of their occurrences';
 
 CREATE VIEW exact_too_common AS
 SELECT m.benchmark, i.config, m.split, m.instance_index, m.searched_text,
@@ -505,7 +505,7 @@ WHERE m.detector = 'exact' AND NOT m.is_contaminated
 GROUP BY ALL
 ORDER BY n_documents DESC, m.benchmark, m.split, m.instance_index, m.searched_text;
 COMMENT ON VIEW exact_too_common IS
-    'exact, per item and text that was found but is too common to be a leak: number of occurrences and documents';
+    'Detector exact, per item and text that was found but is too common to be a leak: number of occurrences and documents';
 
 CREATE VIEW longest_match_by_item AS
 SELECT i.benchmark, i.config, i.split, i.instance_index,
@@ -537,7 +537,7 @@ LEFT JOIN (
 WHERE i.detector = 'longest_match'
 ORDER BY i.benchmark, i.split, i.instance_index;
 COMMENT ON VIEW longest_match_by_item IS
-    'longest_match, per item: which field leaked, and both scores (source: question, target: answer) if there is a match';
+    'Detector longest_match, per item: which field leaked, and both scores (source: question, target: answer) if there is a match';
 
 CREATE VIEW longest_match_by_benchmark AS
 SELECT benchmark, split, count(*) AS n_items,
@@ -551,14 +551,14 @@ FROM longest_match_by_item
 GROUP BY benchmark, split
 ORDER BY benchmark, split;
 COMMENT ON VIEW longest_match_by_benchmark IS
-    'longest_match, per benchmark and split: number of items by the field that leaked';
+    'Detector longest_match, per benchmark and split: number of items by the field that leaked';
 
 -- What planted benchmarks say of the kinds of a detector: it is shown where nothing is judged.
 CREATE VIEW planted_probabilities AS
 SELECT *, n_copies / n_places AS probability
 FROM (SELECT unnest(planted_steps(), recursive := true));
 COMMENT ON VIEW planted_probabilities IS
-    'Per detector, kind and step of scores: the share of the places in planted benchmarks at which the item was planted (n_copies of n_places), with its 95 % interval; it is of that mix of copies and look-alikes, and no rate of leaks of any corpus';
+    'Per detector, kind and step (a range of scores): the share of places in planted benchmarks where the item was planted (n_copies of n_places), with its 95 % interval; it depends on that mix of copies and look-alikes, and is not the leak rate of any corpus';
 
 CREATE VIEW text_probabilities AS
 SELECT found.text_id, found.detector, found.kind_apart AS kind, found.benchmark, found.score,
@@ -597,19 +597,19 @@ ASOF JOIN planted_probabilities steps
 WHERE concat_ws(' ', found.detector, kind_apart) NOT IN (SELECT detector FROM calibration)
 ORDER BY ALL;
 COMMENT ON VIEW text_probabilities IS
-    'Per matched text, detector and benchmark: the probability by its score, with its 95 % interval and the number of judged pairs or planted places of the step (n_in_step). Basis judged here: of a semantic duplicate, by the curve of the benchmark, or of all if fewer than 50 of its matched texts are judged; variants, parts and other kinds that are no copies have a curve of their kind. Basis planted benchmarks, where there is no such curve: see planted_probabilities. Matched texts with scores below all of a curve are left out';
+    'Per matched text, detector and benchmark: the probability for its score, with its 95 % interval and the number of judged pairs or planted places in the step (n_in_step). Basis "judged here": probability of a semantic duplicate, from the curve of the benchmark, or of all benchmarks if fewer than 50 of its matched texts are judged; variants, parts and other kinds that are not copies have a curve of their own. Basis "planted benchmarks", used if there is no such curve: see planted_probabilities. Matched texts with scores below the whole curve are left out';
 
 CREATE VIEW probabilities_in_words AS
 SELECT text_id, string_agg(in_words, '; ' ORDER BY detector) AS probability
 FROM (
-    SELECT text_id, detector, arg_max(format('{} {:.0f} % ({:.0f} to {:.0f} %), {}', detector,
+    SELECT text_id, detector, arg_max(format('{}: {:.0f} % ({:.0f} to {:.0f} %) of {}', detector,
         100 * probability, 100 * low, 100 * high,
-        CASE basis WHEN 'judged here' THEN format('duplicates among {:,} judged pairs', n_in_step)
-             ELSE format('copies among {:,} places in planted benchmarks', n_in_step) END),
+        CASE basis WHEN 'judged here' THEN format('{:,} judged pairs were duplicates', n_in_step)
+             ELSE format('{:,} places in planted benchmarks were copies', n_in_step) END),
         probability) AS in_words
     FROM text_probabilities GROUP BY text_id, detector
 )
 GROUP BY text_id
 ORDER BY text_id;
 COMMENT ON VIEW probabilities_in_words IS
-    'Per matched text: its highest probability by each detector, as page and review show it';
+    'Per matched text: its highest probability by each detector, as shown on the page and in review';

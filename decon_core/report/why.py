@@ -370,7 +370,7 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
             for row in rows.drop_columns(["shard", "row", "doc_id"]).to_pylist()
         ]
     if place.shard.name not in {shard["shard"] for shard in manifest["shards"]}:
-        state["state"] = "not there when it was built"
+        state["state"] = "the shard was not there when it was built"
     elif state["reasons"]:
         is_removed = any(reason["what"] == "document" for reason in state["reasons"])
         changed = "masked" if manifest["declared"]["write"] == "mask" else "cut"

@@ -40,9 +40,9 @@ def why_unbounded(policy: Policy) -> str | None:
         name for name in in_order(policy.detectors) if not detector(name).is_bounded(policy)
     ]
     if unbounded:
-        return f"no bound on the matches of {', '.join(unbounded)}"
+        return f"the matches of {', '.join(unbounded)} cannot be bounded"
     if policy.leave_out_common:
-        return "leave_out_common needs the documents with each n-gram counted"
+        return "leave_out_common must count the documents that contain each n-gram"
     return None
 
 

@@ -324,7 +324,7 @@ def compilation_notice(level: int = logging.INFO) -> Iterator[None]:
     """Log that kernels are being compiled, if the block takes longer than loading them."""
     notice = Timer(
         _LOADING_SECONDS,
-        lambda: _log.log(level, "compiling the kernels: up to a minute, once on this machine"),
+        lambda: _log.log(level, "compiling the kernels (up to a minute, once per machine)"),
     )
     notice.start()
     try:

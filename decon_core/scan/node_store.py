@@ -139,7 +139,7 @@ def _fetch_missing(root: Path, url: RemotePath, names: Sequence[str]) -> None:
         try:
             fetch(url, root, missing())
         except FileNotFoundError as error:
-            remedy = "run the command again: it sends what nodes need"
+            remedy = "run the command again: it sends the files that nodes need"
             raise MissingError(Problem(str(url), str(error), "this file", remedy)) from None
 
 
@@ -318,7 +318,7 @@ class UrlStore:
             for step in _in_steps(names):
                 fetch(self.url, self.store.root, step)
         except FileNotFoundError as error:
-            remedy = "if another process scans the same shards, wait for it; then run this again"
+            remedy = "wait for any other process that scans the same shards, then run this again"
             expected = "what a node has sent"
             raise MissingError(Problem(str(self.url), str(error), expected, remedy)) from None
         remove(self.store.refusal(shard))

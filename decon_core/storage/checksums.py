@@ -23,8 +23,8 @@ EMPTY = (_MARK + _ZEROS).decode()
 N_BYTES = len(EMPTY)
 
 REMEDY = (
-    "`decon-assets run --verify` deletes damaged files and builds them again "
-    "(`decon-assets scan` does so by itself)"
+    "run `decon-assets run --verify`: it deletes damaged files and builds them again "
+    "(`decon-assets scan` does so without an option)"
 )
 
 # Checksums are searched for in this many bytes at the end: metadata of wide tables takes ~20 kB.

@@ -21,10 +21,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some editors write it
 _MERGE_MARKS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
 _MERGE_REMEDY = (
     "git could not merge the file: remove the conflict markers and keep the lines of both sides; "
-    "the last line about a pair counts"
+    "if a pair has several lines, the last one counts"
 )
 _CUT_OFF_REMEDY = (
-    "a program was stopped while writing: add the newline if the line is complete, else remove it"
+    "a program was stopped while writing it: add a newline if the line is complete, or delete it"
 )
 
 
@@ -71,7 +71,9 @@ def _parse(where: str, line: bytes, problems: list[Problem]) -> dict[str, Any] |
     except ValueError as error:
         mark = line[:7].decode("ascii", "replace")
         remedy = _MERGE_REMEDY if mark in _MERGE_MARKS else ""
-        found = f"a merge conflict marker ({mark})" if remedy else f"no JSON in UTF-8 ({error})"
+        found = (
+            f"a merge conflict marker ({mark})" if remedy else f"invalid JSON or UTF-8 ({error})"
+        )
         problems.append(Problem(where, found, "a JSON object", remedy))
         return None
     if not isinstance(value, dict):

@@ -140,7 +140,7 @@ def _set_aside(name: str, pattern: Sequence[str]) -> str | None:
     if name in METADATA and name not in pattern:
         return "metadata of a data set"
     if fnmatchcase(name, _CACHE) and not any(part.startswith("cache-") for part in pattern):
-        return "a cache of the library datasets"
+        return "a cache of the Hugging Face datasets library"
     return None
 
 
@@ -207,7 +207,7 @@ class _Walk:
             return
         if stat.S_ISDIR(status.st_mode):
             if not is_reached:
-                what = "a folder, which the pattern does not enter"
+                what = "a folder that the pattern does not enter"
                 self._skip(f"{path}/", what, on_purpose=not is_match)
             elif entry.is_symlink():
                 self._links.append(_Folder(path, states))

@@ -86,11 +86,11 @@ class Mirror:
                 n_files = counted(len(sides.agreed), "file")
                 found = f"{len(lost)} of {n_files} missing, such as {lost[0]}"
                 remedy = (
-                    f"if this is intended, delete {self.work}: the remaining files are fetched "
-                    f"again. If not, delete {self.work / _NOTE}: the next command sends all local "
-                    "files"
+                    f"if this is intended, delete {self.work}: the next command fetches the files "
+                    f"that are left. If not, delete {self.work / _NOTE}: the next command sends "
+                    "all local files"
                 )
-                expected = "most of the files synchronized before"
+                expected = "most of the files that were synchronized last time"
                 raise InputError(Problem(str(self.kept), found, expected, remedy))
             to_fetch = [name for name in sides.there if self._is_to_fetch(sides, name)]
             left = [name for name in sides.agreed if name in sides.here and name not in sides.there]

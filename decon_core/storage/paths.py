@@ -73,7 +73,7 @@ class RemotePath(PosixPath):
             expected = "options that the file system accepts"
             raise ConfigError(Problem(f"storage.{scheme}", str(error), expected)) from None
         except (ImportError, ValueError) as error:
-            expected = "a file system that fsspec knows, with its package installed"
+            expected = "a file system that fsspec supports, with its package installed"
             remedy = _INSTALL.get(scheme, "")
             lacks = f"a missing package ({error})" if isinstance(error, ImportError) else str(error)
             raise ConfigError(Problem(str(self), lacks, expected, remedy)) from None
@@ -128,9 +128,9 @@ class RemotePath(PosixPath):
 
 
 _INSTALL = {
-    "s3": "pip install 'decon-assets[s3]'",
-    "s3a": "pip install 'decon-assets[s3]'",
-    "hf": "pip install 'decon-assets[hub]'",
+    "s3": "run `pip install 'decon-assets[s3]'`",
+    "s3a": "run `pip install 'decon-assets[s3]'`",
+    "hf": "run `pip install 'decon-assets[hub]'`",
 }
 
 # Library errors that are not `OSError`: network failures, which may be temporary,
@@ -220,11 +220,11 @@ _REFUSED = re.compile(
 )
 _ABSENT = re.compile(r"\b404\b|not ?found|no such", re.IGNORECASE)
 _LOG_IN = (
-    "log in or request access: the hub reads HF_TOKEN, S3 reads AWS_ACCESS_KEY_ID and "
-    "AWS_SECRET_ACCESS_KEY or a profile"
+    "log in or request access: the Hugging Face hub reads HF_TOKEN; S3 reads a profile, or "
+    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 )
 _CONNECT = (
-    "check the network, the address and the proxy and run the command again, or download the "
+    "check the network, the address and the proxy, then run the command again; or download the "
     "files and use their local path"
 )
 _SYSTEM_REMEDIES = {
@@ -232,10 +232,10 @@ _SYSTEM_REMEDIES = {
     errno.EPERM: "give this user read and write permission",
     errno.ENOSPC: "free some disk space and run the command again",
     errno.EDQUOT: "free some disk space and run the command again",
-    errno.EMFILE: "raise the limit of open files (ulimit -n)",
-    errno.ENFILE: "raise the system's limit of open files (fs.file-max)",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.ENFILE: "raise the system's limit on open files (fs.file-max)",
     errno.EROFS: "use a writable folder",
-    errno.EIO: "check the disk, and that it has free space, and run the command again",
+    errno.EIO: "check the disk and its free space, then run the command again",
 }
 
 
@@ -247,7 +247,7 @@ def _number_and_remedy(error: BaseException) -> tuple[int, str]:
         return errno.EACCES, _LOG_IN
     is_no_answer = isinstance(error, ConnectionError | TimeoutError) or "Connect" in text
     if _ABSENT.search(text) and not is_no_answer:
-        return errno.ENOENT, f"correct the address; for a private one, {_LOG_IN}"
+        return errno.ENOENT, f"correct the address; if it is private, {_LOG_IN}"
     return errno.EHOSTUNREACH, _CONNECT
 
 

@@ -165,7 +165,7 @@ def _open_gz(path: Path, points: Path) -> Any | None:
         import rapidgzip
     except ImportError:
         _note_once(
-            "gz shards are read again from their beginning, as the package rapidgzip is not "
+            "gz shards are read again from the beginning because the package rapidgzip is not "
             "installed (pip install 'decon-assets[sketch]')"
         )
         return None

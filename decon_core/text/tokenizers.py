@@ -123,7 +123,7 @@ def load_tokenizer(name: str, *, where: str = "policy.tokenizer_str") -> Tokeniz
     try:
         path = Path(hf_hub_download(name, "tokenizer.json"))  # downloaded or cached
     except (OSError, ValueError) as error:  # base classes of all errors of the library
-        found = f"{name!r} could not be downloaded ({str(error).splitlines()[0]})"
+        found = f"{name!r}, which could not be downloaded ({str(error).splitlines()[0]})"
         expected = "a model on the Hugging Face hub that has a tokenizer.json"
         remedy = "check the name and the network, or give the path of a file"
         raise ConfigError(Problem(where, found, expected, remedy)) from None
@@ -134,7 +134,7 @@ def _read_file(path: Path, where: str) -> TokenizerFile:
     try:
         return TokenizerFile(path)
     except Exception as error:  # the library raises nothing narrower
-        expected = "a tokenizer.json of Hugging Face's tokenizers"
+        expected = "a tokenizer.json of the Hugging Face tokenizers library"
         raise ConfigError(Problem(where, f"{path} ({error})", expected)) from error
 
 

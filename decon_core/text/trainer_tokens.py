@@ -103,10 +103,10 @@ def load_trainer_tokenizer(name: str, *, add_special_tokens: bool, where: str) -
         before, after = tokenizer.special_tokens() if add_special_tokens else ((), ())
         return TrainerTokenizer(tokenizer.untrimmed(), tuple(before), tuple(after))
     if not isinstance(tokenizer, BytePieces):
-        expected = "a tokenizer with a vocabulary, as a model is trained with"
+        expected = "a tokenizer with a vocabulary, as used to train models"
         raise ConfigError(Problem(where, repr(name), expected))
     if add_special_tokens:
         found = f"{name!r}, a bundled vocabulary, which puts no special tokens around a text"
-        remedy = "give its tokenizer.json, or leave add_special_tokens out"
+        remedy = "give the path of its tokenizer.json, or remove add_special_tokens"
         raise ConfigError(Problem(where, found, "a tokenizer with special tokens", remedy))
     return TrainerTokenizer(tokenizer)

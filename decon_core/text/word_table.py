@@ -152,9 +152,9 @@ class WordTable:
 
 
 class _Arenas:
-    """The tokens or terms of words that have several or none.
+    """The tokens or terms of words that have none or more than one.
 
-    Those of words in the table are kept, others pass with the batch.
+    Those of words in the table are kept; all others are dropped after the batch.
     """
 
     def __init__(self) -> None:

@@ -465,7 +465,7 @@ def test_a_pack_typed_into_the_ui_is_refused(world):
     result = press(world, "mixture", "decontaminated|web-9999")
     (failure,) = result.get_step_failure_events()
     description = failure.step_failure_data.user_failure_data.description
-    assert "pack 'web-9999': found not registered" in description
+    assert "pack 'web-9999': not registered" in description
 
 
 def test_a_scan_whose_index_is_missing_fails_and_names_the_benchmark(world):

@@ -254,7 +254,7 @@ def test_a_demand_that_makes_no_sense_is_refused(world, setting, said):
 def test_reading_check_fails_on_a_broken_line_and_the_mixture_is_refused(world):
     path = world.folder / "corpus" / "s1.jsonl.gz"
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"{broken\n"))
-    with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz: line 13: found not JSON"):
+    with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz: line 13: not JSON"):
         world.start(until="mixture")
     for _ in range(2):  # told until it is mended, and the others are not read again for it
         result = run_check(every_row_was_read, world)

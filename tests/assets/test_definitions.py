@@ -182,7 +182,7 @@ def test_columns_name_in_the_ui_where_they_come_from():
     metadata = definitions.resolve_asset_graph().get(AssetKey("mixture")).metadata
     schema = metadata["dagster/column_schema"]
     (score,) = (column for column in schema.columns if column.name == "score")
-    said = "leak, no answer: the score of the whole record (`scan`: base_score)"
+    said = "for a finding: score of the whole record (`scan`: base_score)"
     assert score.description == said
     lineage = metadata["dagster/column_lineage"].deps_by_column
     assert lineage["score"][0].asset_key == AssetKey("scan")

@@ -55,9 +55,9 @@ def test_the_probability_by_score_is_drawn_and_a_judgement_is_unfolded(show, tmp
     expect(page.locator("#calibration svg.main-svg").first).to_be_visible(timeout=60_000)
     listed = show(report, "#texts")
     listed.keyboard.press("j")
-    expect(listed.get_by_text("no duplicate · related")).to_be_hidden()
+    expect(listed.get_by_text("not a duplicate · related")).to_be_hidden()
     listed.get_by_text("by a model or a file").click()
-    expect(listed.get_by_text("no duplicate · related")).to_be_visible()
+    expect(listed.get_by_text("not a duplicate · related")).to_be_visible()
     assert listed.evaluate("window.hacked") is None
     assert page.evaluate("window.hacked") is None
 

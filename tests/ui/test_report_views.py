@@ -14,7 +14,7 @@ from tests.ui.report_pages import BEST_FIRST, ask, field, found, names, rows
 
 pytestmark = pytest.mark.browser
 
-MISSING = "This link names what this page does not have: "
+MISSING = "This page does not have everything that the link names. Missing: "
 
 
 def saved(page: Page, button: str) -> tuple[str, list[dict[str, str]]]:
@@ -79,7 +79,7 @@ def test_a_text_that_does_not_pass_the_filter_of_its_link_is_told_from_one_that_
         report, "SELECT text_id, source FROM matched_texts WHERE source <> 'web' LIMIT 1"
     )[0]
     page = at(f"#texts?source=web&text={matched}")
-    expect(page.locator("#missing")).to_contain_text("does not pass the filter of this link")
+    expect(page.locator("#missing")).to_contain_text("The filter in this link hides")
     at(f"#texts?source={source}&text={matched}")
     expect(page.locator("#missing")).to_be_hidden()
     expect(page.locator("#detail")).to_have_attribute("data-text", matched)

@@ -55,15 +55,13 @@ def _strata(text: str) -> str:
     return text
 
 
-Benchmarks = Annotated[list[str], repeatable("only what was found of this benchmark", "NAME")]
-Sources = Annotated[list[str], repeatable("only what was found in this source", "NAME")]
-Documents = Annotated[
-    list[str], repeatable("only what was found in the document with this id", "ID")
-]
+Benchmarks = Annotated[list[str], repeatable("only findings of this benchmark", "NAME")]
+Sources = Annotated[list[str], repeatable("only findings in this source", "NAME")]
+Documents = Annotated[list[str], repeatable("only findings in the document with this id", "ID")]
 Detectors = Annotated[
     list[str],
     repeatable(
-        f"only what this detector found: {', '.join(registry.names())}",
+        f"only findings of this detector: {', '.join(registry.names())}",
         "NAME",
         parser=_detector,
     ),
@@ -72,15 +70,15 @@ Sample = Annotated[int | None, option("draw a random sample of N findings", "N",
 Stratify = Annotated[
     str,
     option(
-        f"with --sample: strata, comma-separated: {', '.join(_STRATA)} (default benchmark,score)",
+        f"with --sample: comma-separated strata: {', '.join(_STRATA)} (default benchmark,score)",
         "BY",
         parser=_strata,
     ),
 ]
-Seed = Annotated[int, option("with --sample: seed of the draw (default 0)", "N")]
+Seed = Annotated[int, option("with --sample: random seed (default 0)", "N")]
 Reviewer = Annotated[str | None, option("the reviewer (default: the login name)", "NAME")]
 VerdictsFile = Annotated[
-    Path | None, option("the file of verdicts (default: the file of the configuration)", "FILE")
+    Path | None, option("the verdicts file (default: the one in the configuration)", "FILE")
 ]
 
 
@@ -97,12 +95,12 @@ def review(
     seed: Seed = 0,
     order: Order | None = optional(
         "doubt: closest to the threshold first (default); score: highest first; documents: "
-        "most documents first. A sample keeps the order of its draw by default"
+        "most documents first. By default, a sample keeps the order in which it was drawn"
     ),
     unreviewed: bool = flag("--unreviewed", "only texts without a verdict (default)"),
     also_reviewed: bool = flag("--all", "also texts with a verdict"),
     list_as: Literal["table", "json"] | None = optional(
-        "print the queue instead: as a table, or as JSON lines", "[table|json]", "--list"
+        "print the queue instead, as a table or as JSON lines", "[table|json]", "--list"
     ),
     by: Reviewer = None,
     report: ReportFile = None,
@@ -113,7 +111,7 @@ def review(
 
     Use it to judge doubtful matches, and to measure precision. A verdict is a key:
       l leak            the training text contains the item, or gives its answer away
-      t template        they share only a form: instructions, boilerplate, a list of options
+      t template        they share only the form: instructions, boilerplate, a list of options
       c common source   both quote the same public text, but the text does not contain the question
       u unsure          cannot be decided from these texts
 
@@ -192,14 +190,14 @@ def status(
 
 @action(review_group, "set")
 def set_verdict(
-    text_id: str = argument("the id of a matched text, or its beginning", "ID"),
+    text_id: str = argument("the id of a matched text, or a prefix of the id", "ID"),
     verdict: str = argument(
-        f"{', '.join(VERDICTS)}; {TAKEN_BACK} withdraws it", "VERDICT", parser=_verdict_name
+        f"{', '.join(VERDICTS)}, or {TAKEN_BACK} to withdraw it", "VERDICT", parser=_verdict_name
     ),
     *,
     note: str = option("a remark, stored with the verdict", "TEXT", default=""),
     match_type: Literal["exact", "equivalent", "subset", "superset", "related", "unrelated"]
-    | None = optional("kind of match, as the judge gives it (docs/judge.md)"),
+    | None = optional("match type, in the terms of the judge (docs/judge.md)"),
     confidence: float | None = optional("how sure, from 0 to 1", "SHARE", min=0, max=1),
     by: Reviewer = None,
     report: ReportFile = None,
@@ -248,10 +246,10 @@ def import_verdicts(
         counts = f"{merged.n_new} new, {merged.n_changed} changed, {merged.n_same} unchanged"
         say(f"{len(lines)} lines: {counts}")
         if merged.n_older:
-            say(f"{merged.n_older} ignored: older than the current verdict on their text")
+            say(f"{merged.n_older} ignored: older than the current verdict on the same text")
         if merged.n_unknown:
             say(
-                f"{merged.n_unknown} for texts that are not in this report: kept, and applied when "
+                f"{merged.n_unknown} for texts that are not in this report: kept, and applied once "
                 "such a text is found"
             )
         if merged.lines:

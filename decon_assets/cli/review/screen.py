@@ -30,24 +30,22 @@ KEYS = {"l": "leak", "t": "template", "c": "common source", "u": "unsure"}
 
 HELP = """\
 l  leak            the training text contains the item, or gives its answer away
-t  template        they share only a form: instructions, boilerplate, a list of options
+t  template        they share only the form: instructions, boilerplate, a list of options
 c  common source   both quote the same public text, but the text does not contain the question
 u  unsure          cannot be decided from these texts; the score decides
 
 n  note            a remark, stored with the verdict
-m  match type      exact, equivalent, subset, superset, related, unrelated: stored, too
-j  judge           show or hide what a model or a file says of it; decide for yourself first
-s  skip            the next text, without a verdict         b  back
+m  match type      exact, equivalent, subset, superset, related, unrelated; also stored
+j  judge           show or hide the judgement of a model or a file; decide for yourself first
+s  skip            go on without a verdict                  b  back
 space, arrows      scroll a long text
-q  quit            every verdict is saved already
+q  quit            all verdicts are already saved
 
 If in doubt: would a model trained on this text answer the item better because of it?
 Press any key to continue."""
 
 _FOOT = "l leak  t template  c common source  u unsure  n note  s skip  b back  ? help  q quit"
-_UNSAVED_NOTE = (
-    "the note has no verdict yet: give one (l t c u), or press {key} again to discard it"
-)
+_UNSAVED_NOTE = "the note needs a verdict (l, t, c or u); press {key} again to discard the note"
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z]|.)?", re.DOTALL)
 _NAMED = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1b[C": "s", b"\x1b[D": "b"}
 _NAMED |= {b"\x1b[5~": "up", b"\x1b[6~": "down"}
@@ -59,7 +57,7 @@ def require_terminal() -> None:
     is_dumb = os.environ.get("TERM") == "dumb"
     found = "TERM=dumb" if is_dumb else "no terminal"
     expected = "a terminal, to show texts and to read keys"
-    remedy = "use `review --list` to print the queue, `review set ID VERDICT` to give a verdict"
+    remedy = "Use `review --list` to print the queue, or `review set ID VERDICT` to give a verdict"
     InputError.raise_for(
         Problem(name, found, expected, remedy)
         for name, stream in (("standard input", sys.stdin), ("standard output", sys.stdout))
@@ -291,7 +289,7 @@ class Review:
         shown = body[self._top : self._top + room]
         shown += [""] * (room - len(shown))
         n_below = len(body) - self._top - room
-        more = f"… {counted(n_below, 'more line')}: space" if n_below > 0 else ""
+        more = f"… {counted(n_below, 'more line')} (press space)" if n_below > 0 else ""
         foot = self.paint.of(clipped(more, width), "faint")
         has_judge = self._matched and self._matched.text_id in self.session.labels
         keys = f"{'j judge  ' if has_judge else ''}{_FOOT}"

@@ -52,7 +52,7 @@ class Session:
 
     @property
     def next_step(self) -> str:
-        return f"Saved in {self.file}; `decon-assets run` applies it"
+        return f"Saved in {self.file}; apply with `decon-assets run`"
 
     def append(
         self,
@@ -78,8 +78,8 @@ class Session:
 
         keys = self.report.ids_starting_with(start)
         if len(keys) > 1 and start not in keys:
-            expected = f"a longer prefix of one of {', '.join(keys)}"
-            raise InputError(Problem(f"id {start!r}", "the beginning of several ids", expected))
+            expected = f"a longer prefix, of only one of {', '.join(keys)}"
+            raise InputError(Problem(f"id {start!r}", "a prefix of several ids", expected))
         matched = self.report.matched_text(start if start in keys or not keys else keys[0])
         return MatchedText(**{name: matched[name] for name in MatchedText.__dataclass_fields__})
 

@@ -74,16 +74,16 @@ def _say_sample(sample: Json) -> None:
     of_drawn = ("n_leaks", "n_others", "n_unsure", "n_unseen")
     rows = [[stratum[name] for name in of_drawn] for stratum in strata]
     n_drawn, n_findings = sum(map(sum, rows)), sum(stratum["n_findings"] for stratum in strata)
-    by = " and ".join(sample["stratify"]) or "nothing"
-    say(f"{n_drawn} of {n_findings} findings drawn, by {by}, seed {sample['seed']}\n")
+    by = " and ".join(sample["stratify"]) or "none"
+    say(f"{n_drawn} of {n_findings} findings drawn, strata: {by}, seed {sample['seed']}\n")
     heads = ("stratum", "findings", "drawn", "leaks", "no leaks", "unsure", "not seen")
     names = [(stratum["stratum"], stratum["n_findings"]) for stratum in strata]
     say_table(heads, [(*name, sum(row), *row) for name, row in zip(names, rows, strict=True)])
     if found is None or found["share"] is None:
-        say("\nprecision unknown: no finding of the sample has a verdict yet")
+        say("\nprecision unknown: no finding in the sample has a verdict yet")
         return
     interval = "95 % interval {low:.3f} to {high:.3f}".format(**found)
     say(f"\nprecision {found['share']:.3f}, {interval}")
     if n := sum(stratum["n_unsure"] + stratum["n_unseen"] for stratum in strata):
         bounds = "{least:.3f} if none of them is a leak, {most:.3f} if all are".format(**found)
-        say(f"without {n} findings that are unsure or not seen: {bounds}")
+        say(f"unsure or not seen, and left out: {counted(n, 'finding')}; precision {bounds}")

@@ -72,7 +72,7 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
         size = f"{counted(n['n_documents'], 'document')}, {counted(n['n_tokens'], 'token')}"
         context.log.debug(
             f"{declared.name}: {size}, {n['n_test_texts']} test items; "
-            f"at most {most_passes:g} passes through a source"
+            f"at most {most_passes:g} passes over a source"
         )
         metadata = {
             "dagster/row_count": n["n_documents"],

@@ -138,11 +138,11 @@ def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: 
     def describe(declared: Blend, found: BlendVerification) -> str:
         benchmarks = [version.benchmark for version in blender.builder.versions]
         leaks = described(blender.mixture_of(declared).leaks, benchmarks)
-        text = f"{found.n_leaks:,} of the mixture's documents with a leak of {leaks}"
+        text = f"{found.n_leaks:,} documents from the mixture with a leak of {leaks}"
         if found.n_test_texts:
             text += f"; {found.n_found:,} of {found.n_test_texts:,} inserted texts found"
         if found.n_given_away:
-            text += f", which also contain {counted(found.n_given_away, 'held-out item')}"
+            text += f"; {counted(found.n_given_away, 'held-out item')} found in inserted texts"
         return text
 
     engine = open_engine(load_config(config).tables, blender.builder.store)
@@ -154,7 +154,7 @@ def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: 
 def reword_items(
     names: BlendNames = None,
     *,
-    dry_run: bool = flag("--dry-run", "say what would be asked and how much that is; send nothing"),
+    dry_run: bool = flag("--dry-run", "print the numbers of requests and tokens; send nothing"),
     config: ConfigPath,
 ) -> int:
     """Have a language model reword the items of blends.
@@ -186,7 +186,7 @@ def reword_items(
         found = plan_rewordings(items, prompt, settings, known, count_tokens=count_tokens)
         say(f'{counted(found.n_items, "seen item")} with form = "{REWORDED}"')
         if found.n_answered:
-            say(f"  {found.n_answered:,} answered before: not asked again")
+            say(f"  {found.n_answered:,} already answered: not asked again")
         say_cost(found.requests, len(found.requests), settings)
         return found
 
@@ -218,7 +218,7 @@ def _reword(plan: RewordingPlan, config: Config, key: str | None) -> int:
     if plan.requests:
         sent = f"{counted(spent.n_requests, 'request')}, {counted(spent.n_tokens, 'token')}"
         say(f"{sent}: {counted(spent.n_judged, 'rewording')}")
-        say(f"Saved in {path}; `decon-assets run` builds the blends with them")
+        say(f"Saved in {path}; build the blends with `decon-assets run`")
     for reason, n in sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0])):
         say(f"  {n:,} without a rewording: {reason}")
     return 1 if reasons else 0

@@ -39,7 +39,7 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
 
     settings = config.table(Haystack)
     if settings is None:  # "Materialize all" includes it
-        return {"haystack": "off: decon.toml has no table [haystack]"}
+        return {"haystack": "off: decon.toml has no [haystack] table"}
     plan = Plan(config, store)
     packs, versions = plan.packs, plan.current_versions
     key = haystack_key(packs, versions, settings)

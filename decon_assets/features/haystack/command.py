@@ -23,7 +23,7 @@ from decon_core.wording import counted
 if TYPE_CHECKING:
     from decon_core.features.haystack.run import Study
 
-_PICKLES = "sklearn: opening a pickle runs the code in it; use files that you trust"
+_PICKLES = "sklearn: opening a pickle runs the code in it; use only files that you trust"
 
 
 def haystack_command(
@@ -35,14 +35,14 @@ def haystack_command(
         "a scorer; see below (default: the three built-in ones)", "NAME"
     ),
     benchmark: list[str] = repeatable("plant items of this benchmark (default: all)", "NAME"),
-    source: list[str] = repeatable("draw documents of this source (default: all)", "NAME"),
-    documents: int | None = optional("documents of the corpus (default 10,000)", "N", min=1),
-    items: int | None = optional("items of each benchmark (default 15)", "N", min=1),
+    source: list[str] = repeatable("draw documents from this source (default: all)", "NAME"),
+    documents: int | None = optional("number of documents to draw (default 10,000)", "N", min=1),
+    items: int | None = optional("number of items per benchmark (default 15)", "N", min=1),
     cut: list[float] = repeatable(
         "share of the documents that a filter keeps (default 0.01, 0.05, 0.1, 0.25, 0.5)", "SHARE"
     ),
-    seed: int | None = optional("another seed draws other documents and items", "N"),
-    model: str | None = optional("with an endpoint: the model's name there", "NAME"),
+    seed: int | None = optional("random seed for drawing documents and items", "N"),
+    model: str | None = optional("with an endpoint: the name of its model", "NAME"),
     key_env: str | None = optional(
         "with an endpoint: the environment variable that holds its key",
         "VARIABLE",
@@ -160,6 +160,6 @@ def _say(study: Study) -> None:
             warn(f"{scored.name}: {n_documents} without a score, left out")
     n_unreadable = sum(source.n_unreadable for source in study.sources)
     if n_unreadable:
-        warn(f"\nnot read: {counted(n_unreadable, 'row')}, for example")
+        warn(f"\nnot read: {counted(n_unreadable, 'row')}, for example:")
         for place in study.unreadable:
             warn(f"  {place}")

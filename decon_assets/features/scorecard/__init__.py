@@ -32,7 +32,7 @@ class ScorecardConfig(dg.Config):
     )
     per_transformation: int = Field(
         default=8,
-        description="Number of plantings of each transformation and of each hard negative.",
+        description="Number of plantings per transformation and per hard negative.",
     )
     background: int = Field(default=100, description="Number of documents left unchanged.")
     seed: int = Field(default=0, description="Seed for the choice of items and places.")
@@ -50,7 +50,7 @@ scorecard = dg.AssetSpec(
     description="Recall and false alarms of each detector on leaks planted on purpose. Items of "
     "the registered benchmarks, transformed in some forty ways, are inserted into documents of the "
     "registered corpus, and every detector scans these documents. Nothing depends on this asset, "
-    'so "Materialize all" leaves it out: the job `scorecard` makes it.',
+    'so "Materialize all" leaves it out: run the job `scorecard` to build it.',
 )
 
 
@@ -97,7 +97,7 @@ def plant_and_scan(
         context.log_event(dg.AssetMaterialization("scorecard", metadata=metadata))
 
 
-@dg.job(name="scorecard", description="Make the asset `scorecard`.")
+@dg.job(name="scorecard", description="Build the asset `scorecard`.")
 def scorecard_job() -> None:
     plant_and_scan()
 

@@ -37,13 +37,13 @@ def scorecard_command(
         default=Path("data/evals.yaml"),
     ),
     texts: Path = option(
-        "where to plant: a .zip or .txt of texts, or shards with a field `text` or `messages`, "
-        "or a folder of them",
+        "texts to plant items in: a .zip or .txt file, or shards with a field `text` or "
+        "`messages`, or a folder of them",
         "PATH",
         show_default=True,
         default=Path("data/corpus"),
     ),
-    out: Path | None = optional("the output folder; with --pairs, it may be left out", "DIR"),
+    out: Path | None = optional("the output folder; optional with --pairs", "DIR"),
     policy: PolicyFile = None,
     detectors: str = option(
         f"detectors, comma-separated: {', '.join(registry.names())} (default: all)",
@@ -51,7 +51,7 @@ def scorecard_command(
         default="all",
     ),
     per_transformation: int = option(
-        "plantings of each transformation and hard negative (default 20; with 60, a recall of "
+        "plantings per transformation and hard negative (default 20; with 60, a recall of "
         "90 % is accurate to about 8 %)",
         "N",
         min=1,
@@ -71,10 +71,10 @@ def scorecard_command(
     ),
     embedder: list[str] = repeatable(
         "with --pairs: wordllama, minilm, a local sentence-transformers folder, or the URL of an "
-        "OpenAI-compatible endpoint (default: those of the first two that are installed)",
+        "OpenAI-compatible endpoint (default: whichever of the first two are installed)",
         "NAME",
     ),
-    model: str | None = optional("with the URL of an endpoint: the model's name there", "NAME"),
+    model: str | None = optional("with the URL of an endpoint: the name of its model", "NAME"),
     key_env: str | None = optional(
         "with the URL of an endpoint: the environment variable that holds its key",
         "VARIABLE",
@@ -126,7 +126,7 @@ def scorecard_command(
             pairs, embedders=embedder, model=model, key_env=key_env, seed=seed, out=out
         )
     if out is None:
-        raise typer.BadParameter("--out is missing: the folder that the scorecard is written to")
+        raise typer.BadParameter("--out is required: the folder to write the scorecard to")
     from decon_core.benchmarks.folder import records_in
     from decon_core.config.policy_file import load_policy
     from decon_core.features.scorecard.corpora import hosts_below

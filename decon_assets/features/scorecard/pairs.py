@@ -63,8 +63,8 @@ def _embedders(names: Sequence[str], model: str | None, key_env: str | None) -> 
 def _say_card(card: PairCard) -> None:
     counts = card.counts()
     say(
-        f"{counted(counts['n_duplicates'], 'duplicate')} and {counts['n_others']:,} other pairs "
-        f"of {counted(counts['n_originals'], 'original')}\n"
+        f"{counted(counts['n_duplicates'], 'duplicate')} and {counts['n_others']:,} other pairs, "
+        f"from {counted(counts['n_originals'], 'original')}\n"
     )
     rows = [
         (
@@ -78,7 +78,7 @@ def _say_card(card: PairCard) -> None:
     ]
     say_table(_HEADS, rows)
     if card.kinds:
-        say("\nAUC of the pairs of each kind against all pairs of the other label\n")
+        say("\nAUC of each kind of pair against all pairs with the other label\n")
         kinds = [
             (
                 kind["kind"],

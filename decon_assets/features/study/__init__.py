@@ -32,7 +32,7 @@ def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
 
     inputs = study_inputs(config, store)
     if inputs is None:  # "Materialize all" includes it
-        return {"study": "off: decon.toml has no table [study]"}
+        return {"study": "off: decon.toml has no [study] table"}
     found = build_study(inputs)
     compared = [*found.comparison.averages, *found.comparison.benchmarks]
     n_benchmarks = len({row.benchmark for row in found.comparison.benchmarks})
@@ -43,7 +43,7 @@ def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     )
     if found.problems:
         n_problems = counted(len(found.problems), "problem")
-        context.log.warning(f"{n_problems} of results, listed in {study_folder(store) / PAGE}")
+        context.log.warning(f"{n_problems} with results, listed in {study_folder(store) / PAGE}")
     rows = [{name: getattr(row, name) for name in _SHOWN} for row in compared]
     return {
         "dagster/row_count": len(compared),

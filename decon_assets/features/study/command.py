@@ -56,7 +56,7 @@ def study_command(
     loaded = load_config(config)
     settings = loaded.table(Study)
     if settings is None:
-        warn(f"{config}: no table [study]; `decon-assets study --help` has an example")
+        warn(f"{config}: no [study] table; `decon-assets study --help` has an example")
         return 2
     with writable_store(loaded) as store:
         inputs = study_inputs(loaded, store)
@@ -73,7 +73,7 @@ def study_command(
         say()
         say_filled(*shown["effects"])
     elif not store.report.is_file():
-        say("\nno effects by exposure: there is no report yet, `decon-assets run` makes it")
+        say("\nno effects by exposure: there is no report yet; `decon-assets run` builds it")
     say(f"\n{(out or study_folder(store)) / PAGE}")
     if found.problems:
         warn(f"\nnot read, or not joined: {format_problems(found.problems)}")

@@ -60,9 +60,9 @@ def _require_no_selection(path: Path) -> None:
     except (OSError, ValueError):
         return
     if isinstance(state, dict) and state.get("_indices_files"):
-        found = "rows that state.json selects by _indices_files"
+        found = "a selection of rows in state.json (_indices_files)"
         remedy = "save the data set again: dataset.flatten_indices().save_to_disk(...)"
-        raise CorpusError(Problem(str(path), found, "all rows in the data files", remedy))
+        raise CorpusError(Problem(str(path), found, "all rows of the data files", remedy))
 
 
 def _open(

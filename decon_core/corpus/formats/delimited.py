@@ -58,7 +58,7 @@ class Delimited(RecordFormat):
                 expected = counted(len(names or ()), "cell")
                 fault = f"not {expected}", counted(len(cells), "cell")
             if cells and any("\0" in cell for cell in cells):
-                fault = "not text", "zero bytes: is it UTF-16?"
+                fault = "not text", "NUL bytes: is the file in UTF-16?"
             value = None if fault or not cells else dict(zip(names or (), cells, strict=True))
             yield Record(gap=gap, raw=raw, offset=offset, value=value, fault=fault)
             gap = b""

@@ -155,7 +155,7 @@ def _text_in(members: Value) -> str:
     try:
         members = _as_utf8(members)
     except RecursionError:
-        return "nested too deeply to be looked at"
+        return "nested too deeply to be read"
     read = text_of_row(members, FieldTree(Source(name="", path="")))
     text = " ".join(slot.text for slot in (*read.visible, *read.hidden))
     return text if is_text(text) else ""
@@ -248,9 +248,9 @@ class _Document:
             self._step_over(",")
             name = self._key()
             if text := _text_in({name: self._value()}):
-                where = f"{self._path}: key {name!r}, beside the rows under {key!r}"
+                where = f"{self._path}: key {name!r}, next to the rows under {key!r}"
                 remedy = f"write one row per line, for example with `jq -c '.{key}[]'`"
-                raise CorpusError(Problem(where, f"text ({text[:40]!r})", "rows alone", remedy))
+                raise CorpusError(Problem(where, f"text ({text[:40]!r})", "only rows", remedy))
         self._at += 1
 
     def _key(self) -> str:

@@ -158,7 +158,7 @@ def _invalid_in_line(line: bytes, row: int, offset: int) -> InvalidUtf8 | None:
     except UnicodeDecodeError as error:
         n_places = with_replacements(line).count("\N{REPLACEMENT CHARACTER}")
         n_places -= line.count("\N{REPLACEMENT CHARACTER}".encode())
-        others = f" and in {n_places - 1} more places" if n_places > 1 else ""
+        others = f" (and {n_places - 1} more)" if n_places > 1 else ""
         detail = f"0x{line[error.start]:02X} at byte {error.start} of the line{others}"
         return InvalidUtf8(row, offset + error.start, detail)
     return None

@@ -104,5 +104,5 @@ def _misnamed(path: Path, kind: str, suffix: str) -> Problem:
     else:
         remedy = "unpack it"
     suffixes = "".join(path.suffixes[-2:] if compression_of(path) else path.suffixes[-1:])
-    found, expected = f"{kind} by its first bytes", f"{suffixes}, as its name says"
+    found, expected = f"{kind}, judging by its first bytes", f"{suffixes}, judging by its name"
     return Problem(str(path), found, expected, f"{remedy}, and {REGISTER}")

@@ -147,9 +147,9 @@ class TableFormat(ShardFormat):
         except (pa.ArrowException, EOFError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # an error of the disk, not of the file
-            found = f"not a readable {suffix_of(path)[1:]} file ({error})"
+            found = f"an unreadable {suffix_of(path)[1:]} file ({error})"
             remedy = "replace the shard, or remove it from the corpus"
-            raise CorpusError(Problem(str(path), found, "a whole file", remedy)) from None
+            raise CorpusError(Problem(str(path), found, "a complete file", remedy)) from None
 
     def parts_at(
         self, path: Path, source: Source, places: Sequence[Place], *, points: Path | None = None
@@ -306,5 +306,5 @@ def raising_corpus_errors(path: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, ValueError, OverflowError) as error:
         found = f"columns that cannot be written row by row ({error})"
-        remedy = 'use cut = "documents", which does this for fewer rows, or convert the table'
+        remedy = 'use cut = "documents", which rewrites fewer rows, or convert the table'
         raise CorpusError(Problem(str(path), found, "columns of other types", remedy)) from None

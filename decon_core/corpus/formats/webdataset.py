@@ -79,11 +79,11 @@ def _end(kept: _KeptBytes, max_bytes: int) -> bytes:
     """Return the blocks of zeros that end an archive; `tarfile` would take anything for its end."""
     while kept.read(_STEP):
         if kept.n_bytes > max_bytes:
-            raise DamagedStreamError(f"{counted(kept.n_bytes, 'byte')} behind the last member")
+            raise DamagedStreamError(f"{counted(kept.n_bytes, 'byte')} after the last member")
     stop = kept.stop
     end = kept.taken(stop)
     if len(end) < _BLOCK or end.strip(b"\0"):
-        raise DamagedStreamError(f"no header and no end of an archive before byte {stop}")
+        raise DamagedStreamError(f"neither a header nor the end of the archive before byte {stop}")
     return end
 
 

@@ -48,7 +48,7 @@ class Reworded(Detector):
         of=(REWORDED, OTHER_NUMBERS),
     )
     kinds = (
-        Kind(REWORDED, "its words stand there in any order, which is no proof"),
+        Kind(REWORDED, "its words occur, but in any order, which is no proof"),
         Kind(
             OTHER_NUMBERS, "the same template with other numbers, not the same item", is_apart=True
         ),
@@ -58,10 +58,11 @@ class Reworded(Detector):
     own_columns = ("question", "answer", *ITEM, "choice_index")
     compares_any_order = True
     advice = (
-        "**To find items in other words, `reworded`.** It finds questions that a person or a model "
-        "reworded, as long as the numbers and some of the rarer words are kept, and tells copies "
-        "with other numbers apart. It also flags items that share their setting with another, and "
-        "passages without their question. Its matches need review: a score removes nothing."
+        "**To find items in other words, use `reworded`.** It finds questions that a person or a "
+        "model reworded, as long as the numbers and some of the rarer words are kept, and reports "
+        "copies with other numbers separately. It also flags items that share their setting with "
+        "another, and passages without their question. Its matches need review: nothing is removed "
+        "because of a score alone."
     )
 
     def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:
@@ -85,7 +86,7 @@ class Reworded(Detector):
             (few := "too few words and numbers"): counts >= LEAST_COUNT,
             "only words that many items have": with_choices > 0,
             "too little evidence": self.reaches_threshold(with_choices, threshold),
-            "only together with its choices": self.reaches_threshold(records, threshold),
+            "found only together with its choices": self.reaches_threshold(records, threshold),
         }
         unmet = first_unmet(reasons)
         for at in np.flatnonzero(unmet.places == unmet.reasons.index(few)).tolist():

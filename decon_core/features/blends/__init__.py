@@ -22,7 +22,7 @@ FEATURE = Feature(
         "blend": Command(
             function="command:blend_group",
             group="Corpora",
-            about="list weighted streams of documents, plan or verify them",
+            about="list, plan or verify weighted streams of documents",
             examples=(
                 "blend plan garlic            how many passes over each source a blend needs",
             ),

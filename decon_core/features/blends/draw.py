@@ -53,13 +53,15 @@ def draw_stream(materials: Sequence[Material], phases: Sequence[Phase], seed: in
     """Draw all phases of a blend, one after the other."""
     known = {material.source.name: material.all_tokens for material in materials}
     problems = [
-        Problem(f"source {name!r}", "no token in the mixture", "at least one, as it has a weight")
+        Problem(
+            f"source {name!r}", "no tokens in the mixture", "one or more, because it has a weight"
+        )
         for phase in phases
         for name, _ in phase.weights
         if not known.get(name)
     ]
     if not any(known.values()):
-        problems.append(Problem("the mixture", "no token", "at least one to draw from"))
+        problems.append(Problem("the mixture", "no tokens", "at least one to draw from"))
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     chances = [_chances(materials, phase) for phase in phases]

@@ -126,9 +126,9 @@ def _no_room(capacities: Integers, n: int, contamination: Contamination) -> Prob
     return Problem(
         f"contamination with {', '.join(contamination.benchmarks)}",
         f"room for {room:,} {what}: there are {capacities.size:,} batches between {low:.0%} and "
-        f"{high:.0%} of the tokens, and of each {each:,} documents may be replaced",
+        f"{high:.0%} of the tokens, and in each, {each:,} documents may be replaced",
         f"room for {n:,}, which is {n - room:,} more",
-        "fewer copies or items, a larger most_per_batch, or a longer blend",
+        "use fewer copies or items, a larger most_per_batch, or a longer blend",
     )
 
 
@@ -173,7 +173,7 @@ def _by_ratio(
     if not place:
         where = f"contamination with {', '.join(contamination.benchmarks)}"
         found = f"{n_removed:,} tokens of documents to replace for a ratio of {ratio:g}"
-        remedy = "a larger ratio, or a longer blend"
+        remedy = "use a larger ratio, or a longer blend"
         raise ConfigError(Problem(where, found, f"room for an item of {sizes.min():,}", remedy))
     places, items = np.array([place, order[: len(place)]], np.int64)
     copies = np.arange(len(place)) // n_items
@@ -200,7 +200,7 @@ def _documents_by_ratio(
     if not replaced or n_removed + largest / 2 < wanted:
         found = f"{n_removed:,} tokens of documents that may be replaced"
         where = f"contamination with {', '.join(contamination.benchmarks)}"
-        remedy = "a longer blend, or more sources in `into`"
+        remedy = "use a longer blend, or more sources in `into`"
         raise ConfigError(Problem(where, found, f"{wanted:,.0f}", remedy))
     return np.array(sorted(replaced), np.int64)
 

@@ -125,9 +125,9 @@ def choose_items(
         seen = reworded
     if not seen and not problems:
         found = f"none of {counted(len(unseen), 'item')} selected by seen = {contamination.seen:g}"
-        problems.append(Problem(named, found, "one or more", "a larger `seen`, or another seed"))
+        problems.append(Problem(named, found, "one or more", "use a larger `seen` or another seed"))
     if contamination.shuffle_answers and not any(item.choices for item in (*seen, *unseen)):
-        expected = "at least one, as shuffle_answers = true"
+        expected = "at least one, because shuffle_answers = true"
         problems.append(Problem(named, "no question with choices", expected))
     if problems:
         raise ConfigError(problems)
@@ -138,8 +138,8 @@ def _no_items(
     benchmark: str, contamination: Contamination, n_items: int, n_answered: int
 ) -> Problem:
     if n_answered:
-        found = f"{counted(n_answered, 'item')}, in none of which there is anything to change"
-        expected = f"items for the form {contamination.form!r}"
+        found = f"{counted(n_answered, 'item')}, none with anything to change"
+        expected = f"items that the form {contamination.form!r} can change"
         return Problem(
             f"benchmark {benchmark!r}", found, expected, "docs/blends.md lists the forms"
         )
@@ -151,13 +151,13 @@ def _no_items(
             'use form = "source", which needs no answers',
         )
     splits = ", ".join(contamination.splits) or "any split that is not for training"
-    return Problem(f"benchmark {benchmark!r}", "no item in the splits", f"items in {splits}")
+    return Problem(f"benchmark {benchmark!r}", "no items in the splits", f"items in {splits}")
 
 
 def _not_reworded(benchmarks: str, n_seen: int) -> Problem:
-    found = f"{counted(n_seen, 'seen item')}, none in other words"
-    expected = "rewordings, as form = 'reworded'"
-    remedy = "`decon-assets blend reword` asks the endpoint of [rewording]"
+    found = f"{counted(n_seen, 'seen item')}, none of them reworded"
+    expected = "rewordings, because form = 'reworded'"
+    remedy = "call `decon-assets blend reword`, which asks the endpoint of [rewording]"
     return Problem(f"contamination with {benchmarks}", found, expected, remedy)
 
 

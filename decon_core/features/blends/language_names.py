@@ -45,6 +45,6 @@ def no_languages(benchmark: str, contamination: Contamination, n_items: int) -> 
     template = contamination.template_of(benchmark) or ""
     if any(name in LANGUAGE_KEYS for _, name, _, _ in string.Formatter().parse(template)):
         found = f"{counted(n_items, 'item')} without languages"
-        expected = f"items with both, as the template has {_PLACEHOLDERS}"
-        remedy = f"Name {' and '.join(LANGUAGE_KEYS)} in the recipe."
+        expected = f"items with both, because the template has {_PLACEHOLDERS}"
+        remedy = f"Set {' and '.join(LANGUAGE_KEYS)} in the recipe."
         yield Problem(f"benchmark {benchmark!r}", found, expected, remedy)

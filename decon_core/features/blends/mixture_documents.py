@@ -56,7 +56,7 @@ def material_of(builder: Builder, mixture: Mixture) -> tuple[Material, ...]:
     problems = [
         Problem(
             f"mixture {mixture.name!r} of pack {pack.name!r}",
-            "not built, or of other shards, benchmarks or settings",
+            "no mixture, or one made from other shards, benchmarks or settings",
             "one made from the current inputs",
             "materialize `mixture` for it first, or use `decon-assets run`",
         )

@@ -33,7 +33,7 @@ _SIGN = "\ue000item\ue001"  # shows whether a template includes the question
 
 def load_rewording_prompt(path: Path | None) -> Prompt:
     """Read a template, the built-in one for None; raise InputError if it cannot be used."""
-    file, expected = path or _BUILT_IN, "a jinja2 template that shows {{ question }}"
+    file, expected = path or _BUILT_IN, "a jinja2 template that uses {{ question }}"
     where = f"rewording.prompt: {file}"
     try:
         prompt = Prompt(file.read_text(encoding="utf-8"), str(file), "rewording.prompt")
@@ -118,11 +118,11 @@ def plan_rewordings(
 def faults_of(item: ItemWords, value: Line, others: Iterable[ItemWords] = ()) -> list[str]:
     """Return why an answer is no rewording of an item that differs from `others`."""
     if not all(isinstance(value[name], str) for name in FIELDS):
-        return ["a field that is no text"]
+        return ["a field that is not text"]
     made = ItemWords(value["passage"].strip(), value["question"].strip())
     faults = []
     if not made.question or bool(made.passage) != bool(item.passage.strip()):
-        faults.append("a passage or question too few or too many")
+        faults.append("a passage or question that is missing or was added")
     if _is_near_copy(made, item):
         faults.append("too similar to the item")
     if any(_is_near_copy(made, other) for other in others):

@@ -16,18 +16,18 @@ from decon_core.features.endpoints.settings import Endpoint
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Rewording(Endpoint):
-    """[rewording]: items in other words, by an OpenAI-compatible endpoint."""
+    """[rewording]: rewordings of items by an OpenAI-compatible endpoint."""
 
     table: ClassVar[str] = "rewording"
 
-    file: Annotated[Name, expects("a local file, which need not exist")] = "rewordings.jsonl"
-    """File of rewordings, which need not exist: every answer is appended to it."""
+    file: Annotated[Name, expects("the path of a local file")] = "rewordings.jsonl"
+    """File of rewordings, to which every answer is appended. It need not exist yet."""
     variants: Positive = 1
-    """Rewordings of each item; the copies of a blend take turns."""
+    """Rewordings per item. The copies of an item in a blend use them in turn."""
     parameters: Annotated[Mapping[str, Any], AS_WRITTEN] = field(
         default_factory=lambda: {"temperature": 1, "max_tokens": 4096}, hash=False
     )
-    """Further fields of a request, sent as they are."""
+    """Additional fields of a request, sent unchanged."""
 
     def checked(self, reader: SettingsReader) -> Self:
         reader.local_file("rewording.file", self.file)

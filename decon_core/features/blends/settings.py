@@ -111,7 +111,7 @@ def _ascending(window: tuple[float, float]) -> tuple[float, float]:
     return window
 
 
-_WINDOW = "two numbers from 0 to 1, ascending"
+_WINDOW = "two numbers from 0 to 1, in ascending order"
 _TEMPLATE = "a string with {question} or {answer}; placeholders: " + ", ".join(
     f"{{{name}}}" for name in PLACEHOLDERS
 )
@@ -130,9 +130,9 @@ class Phase:
     """A weighted mix of sources with a budget of tokens or documents."""
 
     tokens: Positive | None = None
-    """Length of the phase."""
+    """Length of the phase in tokens."""
     documents: Positive | None = None
-    """Or its length in documents."""
+    """Length of the phase in documents, instead of tokens."""
     weights: Annotated[Pairs, AsPairs(Weights)] = ()
     """Sources and their shares of the tokens; default: as in the mixture."""
 
@@ -144,24 +144,25 @@ class Phase:
 
 @model(frozen=True, kw_only=True, config=TABLE)
 class Contamination:
-    """Items of benchmarks that replace documents."""
+    """Benchmark items that replace documents."""
 
     benchmarks: Names[Name]
-    """Benchmarks to insert items of."""
+    """Benchmarks whose items are inserted."""
     splits: Names[Name] = ()
-    """Their splits; default: all that are not for training."""
+    """Splits to insert items from; default: all that are not for training."""
     seen: PositiveShare = 1.0
     """Share of the items to insert; the others stay unseen."""
     form: Form = "full"
-    """What to insert of an item, and where."""
+    """What an item becomes in the blend (docs/blends.md)."""
     template: Annotated[str | Pairs | None, AsPairs(Template | dict[str, Template] | None)] = None
-    """Text of an item with question and answer: one for all, or by benchmark."""
+    """Template for question and answer: one for all benchmarks, or one per benchmark."""
     shuffle_answers: Flag = False
     """Shuffle the choices anew in every copy."""
     schedule: Literal["early", "middle", "late", "uniform"] = "uniform"
-    """As soon as possible after 30, 60 or 90 % of the tokens; or anywhere from 30 to 90 %."""
+    """When to insert items: as soon as possible after 30, 60 or 90 % of the tokens, or anywhere
+    from 30 to 90 %."""
     window: Window | None = None
-    """Instead of a schedule: anywhere in this share of the tokens."""
+    """Instead of `schedule`: insert items anywhere in this range of the tokens."""
     copies: Positive | None = None
     """Number of copies of each item."""
     swap: Positive | None = None
@@ -203,7 +204,7 @@ class Blend:
     """A stream of documents, in numbered parts."""
 
     name: str
-    """Name of the blend, a folder in the store."""
+    """Name of the blend, and of its folder in the store."""
     of: Annotated[str, known("mixtures")]
     """Mixture to draw documents from."""
     seed: Whole = 0
@@ -211,7 +212,7 @@ class Blend:
     write: Write = "dolma"
     """Format of the parts."""
     part_tokens: Positive = 50_000_000
-    """Start a new part after so many tokens."""
+    """Start a new part after this many tokens."""
     phases: Annotated[tuple[Phase, ...], Field(alias="phase")] = field(
         default_factory=lambda: (Phase(),)
     )
@@ -219,7 +220,7 @@ class Blend:
     contamination: Annotated[
         tuple[Contamination, ...], expects("tables: [[blend.contamination]]")
     ] = ()
-    """Items of benchmarks that replace documents."""
+    """Benchmark items that replace documents."""
 
     def to_json(self) -> dict[str, Any]:
         """Return all settings but the name, for fingerprints and manifests."""
@@ -236,7 +237,7 @@ LISTABLE = ("form", "schedule", "copies")  # a list makes several blends
 
 @dataclass(frozen=True)
 class Blends(FeatureTable):
-    """[[blend]]: streams of documents of a mixture, with test items if asked for."""
+    """[[blend]]: streams of documents from a mixture, optionally with test items."""
 
     blends: tuple[Blend, ...] = ()
 
@@ -361,9 +362,9 @@ class BlendReader(SettingsReader):
         for number, phase in enumerate(blend.phases):
             place = f"{where}.phase[{number}]"
             if phase.tokens is not None and phase.documents is not None:
-                self.wrong(place, "both 'tokens' and 'documents'", "one of them: the length")
+                self.wrong(place, "both 'tokens' and 'documents'", "one of them, as the length")
             if phase.weights and phase.is_everything:
-                expected = "'tokens' or 'documents' as well: the length of the phase"
+                expected = "'tokens' or 'documents' as well, as the length of the phase"
                 self.wrong(place, "weights alone", expected)
         for number, table in enumerate(entry.get("contamination", ())):
             place = f"{where}.contamination[{number}]"
@@ -379,7 +380,9 @@ class BlendReader(SettingsReader):
             self.wrong(where, found, f"one of {', '.join(_AMOUNTS)}")
         is_apart = table.get("form", "full").startswith("apart")
         if is_apart and table.get("swap", 0) % 2:
-            self.wrong(f"{where}.swap", table["swap"], "an even number: two documents per item")
+            self.wrong(
+                f"{where}.swap", table["swap"], "an even number: an item needs two documents"
+            )
         for name in into:
             if not self._sources.get(name, True):
                 found = f"{name!r}, whose documents have several fields"
@@ -390,7 +393,7 @@ class BlendReader(SettingsReader):
         if "ratio" in table and is_apart:
             self.wrong(f"{where}.form", table["form"], "source, target or full with 'ratio'")
         if "ratio" in table and "most_per_batch" in table:
-            self.wrong(where, "both 'most_per_batch' and 'ratio'", "one: a ratio is a share")
+            self.wrong(where, "both 'most_per_batch' and 'ratio'", "only one of them")
 
     def _check_texts(self, where: str, table: Mapping[str, Any]) -> None:
         template, shuffle = table.get("template"), table.get("shuffle_answers", False)
@@ -398,12 +401,12 @@ class BlendReader(SettingsReader):
             return
         if table.get("form") in _PARTIAL:
             key = "template" if template is not None else "shuffle_answers"
-            self.wrong(f"{where}.{key}", f"form = {table['form']!r}", 'form = "full" with it')
+            self.wrong(f"{where}.{key}", f"form = {table['form']!r}", 'form = "full" with this key')
         if template == {}:
             self.wrong(f"{where}.template", "an empty table", "a string, or one per benchmark")
         if shuffle and isinstance(template, str) and not _SHUFFLED.search(template):
             found = "a template without {choices} and {letter}"
-            self.wrong(f"{where}.shuffle_answers", found, "one with them")
+            self.wrong(f"{where}.shuffle_answers", found, "a template with them")
         for name in template if isinstance(template, dict) else ():
             if name not in table["benchmarks"]:
                 expected = "one of the benchmarks of this contamination"

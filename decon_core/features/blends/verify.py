@@ -75,7 +75,7 @@ def verify_blend(
         return BlendVerification([Problem(str(folder), "no manifest", "a blend", remedy)])
     manifest = read_manifest(path)
     if manifest is None or manifest.get("fingerprint") != blender.fingerprint(blend):
-        found = "a manifest of another mixture, benchmarks or settings, or a damaged one"
+        found = "a damaged manifest, or one for another mixture, benchmarks or settings"
         expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
         return BlendVerification([Problem(str(folder), found, expected, remedy)])
     faults = blend_faults(path, folder) or [*_check_plan(blender, blend, path, folder)]
@@ -108,7 +108,7 @@ def _check_plan(blender: Blender, blend: Blend, path: Path, folder: Path) -> Ite
     if not blender.has_card(folder, manifest):
         remedy = "`decon-assets run` writes it again"
         expected = "the card rendered from the manifest"
-        yield Problem(str(folder / CARD), "another text", expected, remedy)
+        yield Problem(str(folder / CARD), "different text", expected, remedy)
 
 
 def _check_scan(blender: Blender, blend: Blend, pack: Pack, result: BlendVerification) -> None:

@@ -22,4 +22,4 @@ FROM (
 WINDOW whole AS (PARTITION BY blend, phase, label)
 ORDER BY blend, phase NULLS LAST, label <> 'source', label, n_tokens DESC, value;
 COMMENT ON VIEW composition_by_blend IS
-    'Per blend and phase (null: all phases), by source and by each label of the sources: documents and tokens that it holds, those of items of benchmarks in a row of their own, and their shares';
+    'Documents and tokens per blend and phase (null: all phases), by source and by each label of the sources, with their shares; benchmark items have a row of their own';

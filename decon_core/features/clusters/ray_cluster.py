@@ -143,7 +143,7 @@ class _Run:
             raise _bad_environment(error) from error
         except errors.RayError as error:
             name = self._follower.name_of(number)
-            remedy = "All nodes need this version of decon-assets, and Python as here"
+            remedy = "All nodes need the same versions of decon-assets and Python as this machine"
             failure = f"{type(error).__name__}: {error}"
             problem = Problem(f"Ray task of {name}", failure, remedy=remedy)
             raise EngineError(problem) from error
@@ -188,8 +188,8 @@ def _warn_if_no_node_fits(ray: ModuleType, settings: Ray) -> None:
         f"{name} {size(int(n)) if name == 'memory' else f'{n:g}'}" for name, n in needs.items() if n
     )
     ENGINE_LOG.warning(
-        f"no node of the Ray cluster has what a task asks for ({listed}): jobs are queued until "
-        "one joins; the settings are in [execution.ray]"
+        f"no node of the Ray cluster has the resources that a task requests ({listed}): jobs wait "
+        "until one joins; the settings are in [execution.ray]"
     )
 
 
@@ -248,7 +248,7 @@ def _failures_at(address: str, *, has_environment: bool = False) -> Iterator[Non
     try:
         yield
     except (OSError, ValueError, RuntimeError) as error:
-        remedy = "`ray start --head` starts one; its address goes into [execution.ray]"
+        remedy = "start one with `ray start --head`, and set its address in [execution.ray]"
         if has_environment:
             remedy += "; or correct runtime_env there"
         reason = str(error).strip().partition("\n")[0]

@@ -24,7 +24,7 @@ _Amount = Annotated[float, Field(ge=0)]
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Slurm:
-    """[execution.slurm]: what the tasks of an array job ask for."""
+    """[execution.slurm]: what the tasks of an array job request."""
 
     partition: Name | None = None
     """Partition; default: that of the cluster, or $SBATCH_PARTITION."""
@@ -33,34 +33,34 @@ class Slurm:
     qos: Name | None = None
     """Quality of service."""
     time: Name | None = None
-    """Time limit of a task as sbatch takes it: "90" minutes, "4:00:00". A task that runs into it
-    keeps what it finished; the rest is submitted again."""
+    """Time limit of a task in sbatch's format: "90" (minutes) or "4:00:00". A task that reaches it
+    keeps what it has finished; the rest is submitted again."""
     memory: Name | None = None
-    """Memory of a task as sbatch takes it: "16G". A process takes the index and some 430 MB."""
+    """Memory of a task in sbatch's format: "16G". A process needs the index plus about 430 MB."""
     cpus_per_task: Positive = 1
     """Processes of a task, each with one CPU."""
     array_size: Positive = 100
-    """Tasks that may run at once."""
+    """Maximum number of tasks that run at once."""
     jobs_per_task: Positive | None = None
-    """Shards of a task; default: as many as make `array_size` tasks."""
+    """Shards per task; default: the number that gives `array_size` tasks."""
     setup: Lines = ()
-    """Lines of shell that a task runs first, such as "module load gcc"."""
+    """Shell commands that a task runs first, such as "module load gcc"."""
     python: Name | None = None
-    """Python on the nodes; default: the one that submits."""
+    """Python interpreter on the nodes; default: the one that submits the job."""
     options: Lines = ()
-    """More options of sbatch, such as "--constraint=rome"."""
+    """Additional sbatch options, such as "--constraint=rome"."""
     logs: Annotated[Name | None, expects("a folder that all nodes see")] = None
     """Folder for the logs of tasks that fail; default: `logs` in the store."""
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Ray:
-    """[execution.ray]: the cluster, and what each task asks for."""
+    """[execution.ray]: the cluster, and what each task requests."""
 
     address: Name | None = None
     """Address of the cluster; default: $RAY_ADDRESS, else a cluster on this machine."""
     cpus: _Amount = 1
-    """CPUs of a task, which scans one shard at a time."""
+    """CPUs per task. A task scans one shard at a time."""
     memory: Bytes | None = None
     """Memory that a task reserves: a number, or "4 GB"."""
     resources: dict[str, _Amount] = Field(default_factory=dict)
@@ -74,11 +74,11 @@ class Execution(EngineTable):
     """[execution]: where shards are scanned and products are made."""
 
     engine: Literal["local", "slurm", "ray"] = "local"
-    """Local: processes of this machine. --engine and $DECON_ENGINE override it
-    (docs/ten-terabytes.md)."""
+    """Where jobs run; "local": in processes on this machine. --engine and $DECON_ENGINE override
+    this (docs/ten-terabytes.md)."""
     shared_store: bool = True
-    """Whether nodes see the folder of the store. If not, they read and write its URL: only with Ray
-    and a store at a URL (docs/ten-terabytes.md)."""
+    """Whether nodes can access the folder of the store. If not, they read and write its URL, which
+    requires Ray and a store at a URL (docs/ten-terabytes.md)."""
     slurm: Slurm = Field(default_factory=Slurm)
     """Settings of Slurm."""
     ray: Ray = Field(default_factory=Ray)
@@ -92,11 +92,12 @@ class Execution(EngineTable):
         if not self.shared_store:
             problem = _NEEDS_FOLDER
             if not isinstance(reader, ConfigReader):  # a command whose store is in its output
-                reader.wrong(problem.where, "false", "true: the nodes must see the output folder")
+                expected = "true, because the nodes must see the output folder"
+                reader.wrong(problem.where, "false", expected)
             elif self.engine == "slurm":
                 reader.wrong(problem.where, problem.found, problem.expected, problem.remedy)
             elif not reader.has_store_url:
-                found, expected = "false, and a store that is a folder", "true, or a store at a URL"
+                found, expected = "false, with a local store", "true, or a store at a URL"
                 remedy = 'set `path = "s3://..."` in [store]'
                 reader.wrong(problem.where, found, expected, remedy)
         if self.slurm.logs is None:
@@ -139,5 +140,5 @@ _NEEDS_FOLDER = Problem(
     "execution.shared_store",
     'false with the engine "slurm"',
     'true, or the engine "ray"',
-    "tasks of Slurm get their jobs by files in a folder that all nodes see",
+    "Slurm tasks read their jobs from files in a folder that all nodes see",
 )

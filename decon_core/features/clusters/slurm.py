@@ -148,7 +148,7 @@ class _Run:
             size = max(-(-n_jobs // settings.array_size), settings.cpus_per_task)
         least = -(-n_jobs // _MOST_TASKS)
         if least > size:
-            most = f"an array job has {_MOST_TASKS:,} tasks at most"
+            most = f"an array job can have at most {_MOST_TASKS:,} tasks"
             ENGINE_LOG.info(f"{least} shards per task, not {size}: {most}")
             size = least
         for start in range(0, n_jobs, size):
@@ -226,7 +226,7 @@ class _Run:
         except EngineError as error:
             if self._refused_at is None:
                 self._refused_at = now
-                refusal = "Slurm refuses what is left of ended tasks; trying again"
+                refusal = "Slurm refuses the remaining jobs of ended tasks; trying again"
                 ENGINE_LOG.warning(f"{refusal}: {error}")
             if not self._tasks and now - self._refused_at > _SECONDS_TO_SUBMIT_AGAIN:
                 raise

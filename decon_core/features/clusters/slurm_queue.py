@@ -117,5 +117,5 @@ def _call(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess
             timeout=_SECONDS_TO_ANSWER,
         )
     except subprocess.TimeoutExpired:
-        what = f"no answer in {_SECONDS_TO_ANSWER:.0f} s"
+        what = f"no answer within {_SECONDS_TO_ANSWER:.0f} s"
         return subprocess.CompletedProcess(command, 1, stdout="", stderr=what)

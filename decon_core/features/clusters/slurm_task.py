@@ -47,7 +47,7 @@ def main(folder: str, array: str) -> int:
                     looked_at = time.monotonic()
                     path.touch()
                     if files.is_abandoned(path):
-                        sys.stderr.write(f"the reader of the results in {folder} has ended\n")
+                        sys.stderr.write(f"the process reading the results in {folder} has ended\n")
                         return 1
     return 0
 

@@ -34,7 +34,7 @@ from decon_core.report.open import queries_in, rows_of
 from decon_core.report.tables import TABLES, table_of
 from decon_core.storage.files import read_json
 
-MADE_BY = "reference implementation: only what leaked is known"
+MADE_BY = "reference implementation, which reports only leaks"
 
 _NAME = re.compile(r"(?P<shard>.+)-[a-z_]+-(?P<threshold>\d+(?:\.\d+)?)\.jsonl")
 _BATCH_ROWS = 50_000  # matches held in memory at a time
@@ -93,7 +93,7 @@ def read_reports(folder: Path, database: Path, *, may_skip: bool = False) -> Rea
             problems = [*read.bad]
             if n_more := read.n_bad - len(read.bad):
                 problems.append(Problem(f"{n_more:,} more lines", "bad lines", "lines of a report"))
-            remedy = "--skip-bad leaves such lines out and counts them"
+            remedy = "use --skip-bad to leave such lines out and count them"
             found = f"{read.n_bad:,} bad lines"
             problems.append(Problem("reference read", found, "none", remedy))
             raise InputError(problems)
@@ -163,8 +163,8 @@ def _require_one_each(files: Sequence[ReportFile]) -> None:
     for file in files:
         other = first.setdefault((file.source, file.shard), file)
         if other is not file:
-            found = f"a second report of {file.shard}, beside {other.path}"
-            problems.append(Problem(str(file.path), found, "one report of each shard"))
+            found = f"a second report of {file.shard}, in addition to {other.path}"
+            problems.append(Problem(str(file.path), found, "one report per shard"))
     thresholds = {file.threshold for file in files}
     if len(thresholds) > 1:
         found = "thresholds " + ", ".join(sorted(map(str, thresholds)))

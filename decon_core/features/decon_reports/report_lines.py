@@ -131,7 +131,7 @@ def matched_text_of(line: Line, marked: Marked) -> dict[str, Any]:
         "passage": line.get("eval_passage_text"),
         "text": marked.text or None,
         "text_marks": [{**vars(mark)} for mark in marked.marks],
-        "why_no_text": None if marked.text else "the report has no text of it",
+        "why_no_text": None if marked.text else "the report does not contain the text",
     }
 
 

@@ -21,12 +21,13 @@ def write_reports(builder: Builder, out: Path) -> int:
     """Write one report per shard, empty if it has no leaks; return the number of shards."""
     is_free = not out.exists() or (out.is_dir() and not any(out.iterdir()))
     if not is_free and not (out / MANIFEST).is_file():  # an earlier result is replaced
-        expected = "no such folder, an empty one, or one that this command wrote"
+        expected = "a new or empty folder, or one that this command wrote"
         raise InputError(Problem(str(out), "other files", expected))
     if "decon" not in builder.policy.detectors:
         found = ", ".join(builder.policy.detectors)
         remedy = 'set detectors = ["decon"], or preset = "reference", and run again'
-        raise ConfigError(Problem("policy.detectors", found, "decon, whose format this is", remedy))
+        expected = "decon, because the reports have its format"
+        raise ConfigError(Problem("policy.detectors", found, expected, remedy))
     if not builder.packs:
         problem = Problem("corpus", "no registered pack", "at least one", "`decon-assets run`")
         raise MissingError(problem)

@@ -40,10 +40,10 @@ _OK, _BAD_REQUEST, _TOO_MANY = 200, 400, 429
 _ABOUT_KEYS = (401, 403)
 # What is wrong with all requests, not only with this request.
 _REFUSED = {
-    401: "the endpoint does not accept the key: {table}.key_env names the variable it is read from",
-    403: "the endpoint does not allow this: check the key and {table}.model",
-    404: "check {table}.url, which ends before /chat/completions, and {table}.model",
-    405: "check {table}.url, which ends before /chat/completions",
+    401: "the endpoint does not accept the key: check the variable that {table}.key_env names",
+    403: "the endpoint denies access: check the key and {table}.model",
+    404: "check {table}.url (without /chat/completions) and {table}.model",
+    405: "check {table}.url (without /chat/completions)",
 }
 
 
@@ -235,7 +235,7 @@ class _Asker:
             # Some servers repeat the key that they do not accept.
             found = f"HTTP {status}" if status in _ABOUT_KEYS else f"HTTP {status} ({detail})"
             where = endpoint_address(self.settings)
-            remedy = _REFUSED.get(status, "set {table}.url to the address that it forwards to")
+            remedy = _REFUSED.get(status, "set {table}.url to the address that it redirects to")
             remedy = remedy.format(table=self.settings.table)
             raise InputError(Problem(where, found, "an answer", remedy))
         raise _GiveUpError(f"HTTP {status} ({detail})")
@@ -252,7 +252,7 @@ def _read(content: bytes, *, default_tokens: int) -> tuple[str, int]:
         value = json.loads(content)
         text = value["choices"][0]["message"]["content"]
     except (ValueError, LookupError, TypeError, RecursionError):
-        raise UnusableAnswerError("not an answer of a chat endpoint") from None
+        raise UnusableAnswerError("not a response from a chat endpoint") from None
     used = default_tokens
     with suppress(LookupError, TypeError, ValueError):
         used = int(value["usage"]["total_tokens"])

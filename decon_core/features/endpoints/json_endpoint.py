@@ -98,7 +98,9 @@ class JsonEndpoint:
             return None
         key = os.environ.get(self.key_env)
         if not key:
-            remedy = f"export {self.key_env}=…, or leave key_env out if the endpoint needs no key"
+            remedy = (
+                f"run `export {self.key_env}=…`, or leave key_env out if the endpoint needs no key"
+            )
             problem = Problem(f"${self.key_env}", "nothing", f"the key of {self.url}", remedy)
             raise ConfigError(problem)
         return key

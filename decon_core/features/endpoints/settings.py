@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 from decon_core.config.feature_table import FeatureTable
 from decon_core.config.validation import AS_WRITTEN, TABLE, Count, Name, Positive, expects, invalid
 
-_URL = "an address such as https://api.example.org/v1, without a name or password in it"
+_URL = "an address such as https://api.example.org/v1, without user name and password"
 _VARIABLE = "the name of an environment variable, such as API_KEY; never the key itself"
 
 
@@ -48,11 +48,11 @@ class Endpoint(FeatureTable):
     table: ClassVar[str]  # table of decon.toml, for messages
 
     url: Annotated[str, AfterValidator(_address), expects(_URL)] | None = None
-    """Address of an OpenAI-compatible endpoint, up to `/chat/completions`."""
+    """Address of an OpenAI-compatible endpoint, without `/chat/completions`."""
     model: Name | None = None
     """Name of the model, as the endpoint knows it."""
     key_env: KeyVariable | None = None
-    """Name of the environment variable with the key of the endpoint; never the key."""
+    """Name of the environment variable that contains the key; never the key itself."""
     prompt: Name | None = None
     """Jinja2 template that replaces the built-in prompt."""
     response_format: Literal["json_schema", "json_object", "text"] = "json_schema"
@@ -60,19 +60,19 @@ class Endpoint(FeatureTable):
     parameters: Annotated[Mapping[str, Any], AS_WRITTEN] = field(
         default_factory=lambda: {"temperature": 0, "max_tokens": 1024}, hash=False
     )
-    """Further fields of a request, sent as they are."""
+    """Additional fields of a request, sent unchanged."""
     concurrency: Positive = 4
-    """Requests at the same time."""
+    """Maximum number of concurrent requests."""
     max_requests: Positive = 1000
-    """Most requests of one command, retries included."""
+    """Maximum number of requests per command, including retries."""
     max_tokens: Positive | None = None
-    """Most tokens of one command: prompts and answers."""
+    """Maximum number of tokens per command, in prompts and answers."""
     timeout: Seconds = 120.0
     """Seconds to wait for an answer."""
     retries: Count = 4
-    """Further tries of a request that failed or was answered without the fields asked for."""
+    """Retries of a request that failed or whose answer lacks required fields."""
     first_wait: Seconds = 1.0
-    """Seconds before the first retry; twice as many before each further retry."""
+    """Seconds before the first retry. Each further retry waits twice as long."""
 
     @classmethod
     def amend_schema(cls, definitions: dict[str, Any]) -> None:

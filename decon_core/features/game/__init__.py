@@ -9,7 +9,7 @@ FEATURE = Feature(
         "game": Command(
             function="game",
             group="Studies",
-            about="solve the contamination game: which level pays, and what deters",
+            about="solve the contamination game: which level pays, which penalty deters",
         )
     },
     demonstrate="decon_core.features.game.page:demonstrate",

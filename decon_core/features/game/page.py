@@ -19,9 +19,9 @@ PICTURE = "game.svg"
 HEADS = ("best level", "case", "detected", "advantage", "payoff if all do", "deterring penalty")
 
 CASES = {
-    "no net gain": "the net gain is not positive, so no contamination is best at any penalty",
+    "no net gain": "the net gain is not positive, so the best level is 0 at any penalty",
     "kept out by costs": "the best level above 0 costs more than it gains",
-    "inner level": "one more unit of contamination would cost what it gains",
+    "inner level": "one more unit of contamination would cost as much as it gains",
     "everything": "detection does not outweigh the net gain at any level",
 }
 

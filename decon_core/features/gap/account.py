@@ -153,7 +153,7 @@ class _Gathered:
                     self.scores[name].append((categories, (item.verdict, score)))
                 elif sample.place not in twice:
                     again = f"{item.benchmark} {item.split} {item.instance_index} again"
-                    found, remedy = f"{again}, first in {first}", "Only the first one counts."
+                    found, remedy = f"{again} (first: {first})", "Only the first one counts."
                     expected = "each item once per model, task, filter and metric"
                     twice[sample.place] = Problem(sample.place, found, expected, remedy)
         self._problems += twice.values()
@@ -191,7 +191,7 @@ class _Gathered:
         if first != value:
             found = f"the value {value!r} of {column!r}; another row of the item has {first!r}"
             remedy = "The first one counts."
-            self._problems.append(Problem(sample.place, found, "one value for an item", remedy))
+            self._problems.append(Problem(sample.place, found, "one value per item", remedy))
         return first
 
 

@@ -59,12 +59,12 @@ def average_of(
     # What a macro average is without, and why it has no interval: a category has none.
     remarks = []
     if lacking := [category for category in sides if category not in with_both]:
-        remarks.append(f"macro gap without {_listed(lacking)}: no leaked or no clean items")
+        remarks.append(f"macro gap excludes {_listed(lacking)}: no leaked or no clean items")
     if unsure := [key for key, scores in all_scores.items() if not _has_interval(scores)]:
-        reason = f"too few or equal scores in {_listed(unsure)}"
-        remarks.append(f"no interval of the macro score: {reason}")
+        reason = f"too few scores, or only equal ones, in {_listed(unsure)}"
+        remarks.append(f"no interval for the macro score: {reason}")
     if unsure_gaps := [category for category, pair in with_both.items() if remark_on(*pair)]:
-        remarks.append(f"no interval of the macro gap: none in {_listed(unsure_gaps)}")
+        remarks.append(f"no interval for the macro gap: none in {_listed(unsure_gaps)}")
     return Average(
         name=name,
         by=by,

@@ -12,7 +12,7 @@ FEATURE = Feature(
         "haystack": Command(
             function="command:haystack_command",
             group="Studies",
-            about="rank test items among documents by quality scorers",
+            about="rank test items among documents with quality scorers",
             examples=(
                 "haystack --out study         where quality filters rank planted test items",
             ),

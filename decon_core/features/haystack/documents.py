@@ -119,7 +119,7 @@ def draw_documents(
     haystack = [place for place in rest if jobs[place[0]].source.name in chosen]
     haystack = haystack[: settings.documents]
     if not haystack:
-        raise MissingError(Problem("the corpus", "no document", "documents to plant items among"))
+        raise MissingError(Problem("the corpus", "no documents", "documents to plant items among"))
     columns = dict.fromkeys(
         scorer.target.partition("=")[0]
         for scorer in settings.scorer_names

@@ -65,9 +65,9 @@ def require_package(module: str, install: str, name: ScorerName) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        found = f"the package {module!r} cannot be imported ({error})"
-        expected = "the package that it needs"
-        problem = Problem(f"scorer {name}", found, expected, f"pip install {install}")
+        found = f"a package {module!r} that cannot be imported ({error})"
+        expected = "the package that this scorer needs"
+        problem = Problem(f"scorer {name}", found, expected, f"run `pip install {install}`")
         raise InputError(problem) from None
 
 
@@ -124,13 +124,13 @@ def _sklearn(name: ScorerName, file: ModelFile) -> Score:
     try:
         model = joblib.load(file.path)
     except (ValueError, EOFError, ImportError, AttributeError, KeyError, IndexError) as error:
-        raise _unreadable(name, error, "a pickled pipeline of scikit-learn") from None
+        raise _unreadable(name, error, "a pickled scikit-learn pipeline") from None
     if hasattr(model, "predict_proba"):
         at = _position_of(file.label, model.classes_, name)
         return _checked(name, lambda texts: model.predict_proba([*texts])[:, at])
     if act := getattr(model, "decision_function", None) or getattr(model, "predict", None):
         return _checked(name, lambda texts: act([*texts]))
-    expected = "a classifier or regressor of texts, such as a pipeline with a vectorizer"
+    expected = "a text classifier or regressor, such as a pipeline with a vectorizer"
     raise InputError(Problem(f"scorer {name}", type(model).__name__, expected))
 
 
@@ -159,7 +159,7 @@ def _onnx(name: ScorerName, file: ModelFile) -> Score:
     if names <= _TOKEN_INPUTS and tokenizer.is_file():
         return _checked(name, _onnx_of_tokens(session, tokenizer, file, name), errors)
     inputs = ", ".join(f"{given.name}: {given.type}" for given in session.get_inputs())
-    expected = "one input of strings; or input_ids and attention_mask, and tokenizer.json beside"
+    expected = "one string input, or input_ids and attention_mask with tokenizer.json next to it"
     raise InputError(Problem(f"scorer {name}", f"the inputs {inputs}", expected))
 
 
@@ -221,7 +221,7 @@ def _checked(
         except errors as error:
             raise _unreadable(name, error, "a classifier that takes a list of texts") from None
         if found.shape != (len(texts),):
-            expected = f"a number for each of {len(texts)} texts"
+            expected = f"one number for each of the {len(texts)} texts"
             raise InputError(Problem(f"scorer {name}", f"the shape {found.shape}", expected))
         return found
 

@@ -26,9 +26,9 @@ FILES = ("planted.jsonl", "haystack.csv", "amplification.csv", PICTURE, PAGE, RE
 HEADS = ("scorer", "benchmark", "planted", "median percentile", "lowest", "highest")
 CUT_HEADS = ("scorer", "top", "documents kept", "planted kept", "amplification", "95 % interval")
 NOTE = (
-    "Amplification is the share of the planted items that a filter keeps over the share of the "
-    "documents that it keeps: 1 for a filter that does not favour test items. The 95 % interval "
-    "(Wilson) is for the draw of the items alone."
+    "Amplification is the share of planted items that a filter keeps, divided by the share of "
+    "documents that it keeps: 1 for a filter that does not favour test items. The 95 % Wilson "
+    "interval covers only the random choice of the items."
 )
 
 _ITEM = ("benchmark", "split", "instance_index", "sub_index", "item")

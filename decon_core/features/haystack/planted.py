@@ -75,7 +75,7 @@ def choose_items(store: Store, versions: Sequence[Version], settings: Haystack) 
         n_without = len(tested) - len(answered)
         counts.append(BenchmarkCount(version.benchmark, len(tested), n_without, len(drawn)))
         if not drawn:
-            found = f"{counted(len(tested), 'item')} of test splits, none with an answer"
+            found = f"{counted(len(tested), 'item')} in test splits, none with an answer"
             expected = "items with an answer to plant"
             problems.append(Problem(f"benchmark {version.benchmark!r}", found, expected))
     if problems:

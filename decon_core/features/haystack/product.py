@@ -49,5 +49,5 @@ def faults_of_haystack(folder: Path) -> Iterator[Problem]:
         ranked = pl.read_csv(places, infer_schema=False).group_by("scorer").len()
         for scorer, n in sorted(ranked.rows()):
             if n > result["n_planted"]:
-                expected = f"at most the {result['n_planted']:,} that are planted"
+                expected = f"at most the {result['n_planted']:,} planted items"
                 yield Problem(str(places), f"{n:,} items with {scorer}", expected)

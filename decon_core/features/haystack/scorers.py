@@ -69,7 +69,7 @@ class ScoringEndpoint(JsonEndpoint):
         except (ValueError, TypeError, LookupError, AttributeError):
             is_good = False
         if not is_good:
-            expected = f"JSON with `scores`: a number for each of {len(texts)} texts"
+            expected = f"JSON with `scores`: one number for each of the {len(texts)} texts"
             raise self.wrong(repr(answer[:MOST_SHOWN].decode(errors="replace")), expected)
         return scores
 
@@ -177,8 +177,8 @@ def _trained(name: ScorerName, _: Haystack, training: Training) -> Scorer:
     documents = training.without_planted
     web = [document.text for document in documents if not document.is_conversation]
     if not web:
-        found = "no document of a source with `text` among those set aside"
-        expected = "documents that are no conversations to compare with"
+        found = "no document with plain text among those set aside for training"
+        expected = "documents that are not conversations, as negative examples"
         raise InputError(Problem(f"scorer {name}", found, expected, "use a larger corpus"))
     if name.kind == "educational":
         positive = {"built-in teaching text": teaching_texts()}
@@ -189,7 +189,7 @@ def _trained(name: ScorerName, _: Haystack, training: Training) -> Scorer:
             "training item": [*training.planting.training],
         }
     parts = [counted(len(texts), noun) for noun, texts in positive.items() if texts]
-    about = f"trained on {', '.join(parts)} against {counted(len(web), 'document')} of the corpus"
+    about = f"trained on {', '.join(parts)} against {counted(len(web), 'document')} from the corpus"
     texts = [text for kind in positive.values() for text in kind]
     return _of_texts(name, about, train(texts, web))
 
@@ -199,7 +199,7 @@ def _plain(text: str) -> str:
 
 
 def _short(name: ScorerName, *_: object) -> Scorer:
-    about = "a control: the fewer characters, the higher"
+    about = "a control: shorter texts score higher"
     return _of_texts(name, about, lambda texts: np.array([-float(len(text)) for text in texts]))
 
 
@@ -223,11 +223,11 @@ def _column(name: ScorerName, _: Haystack, training: Training) -> Scorer:
     def of_documents(documents: Sequence[HaystackDocument]) -> Floats:
         values = np.array([document.values.get(column) for document in documents], np.float64)
         if np.isnan(values).all():
-            found = f"no number in the field {column!r} of any document drawn"
+            found = f"no number in the field {column!r} of any drawn document"
             raise InputError(Problem(f"scorer {name}", found, "a field with numbers"))
         return values
 
-    about = f"field {column} of the corpus; planted items by {path.name}"
+    about = f"field {column} of the corpus; {path.name} for planted items"
     return Scorer(
         str(name),
         about,
@@ -240,8 +240,8 @@ def _scores_file(name: ScorerName) -> Path:
     path = Path(name.target.partition("=")[2])
     if not path.is_file():
         remedy = (
-            "planted items are no rows of the corpus: write them with `decon-assets haystack "
-            "--planted FILE`, score them with the classifier that filled the field, and give a "
+            "planted items are not rows of the corpus: write them with `decon-assets haystack "
+            "--planted FILE`, score them with the classifier that filled the field, and pass a "
             'file with lines {"item": …, "score": …}'
         )
         where = f"scorer {name}"
@@ -271,9 +271,9 @@ def read_planted_scores(path: Path, items: Sequence[str]) -> Mapping[str, float]
             problems.append(Problem(f"{path}: line {number}", repr(line[:100]), expected))
     missing = [item for item in items if item not in scores]
     if missing and not problems:
-        found = f"no score of {counted(len(missing), 'planted item')}, for example {missing[0]}"
+        found = f"no score for {counted(len(missing), 'planted item')}, for example {missing[0]}"
         remedy = "`decon-assets haystack --planted FILE` writes their texts"
-        problems.append(Problem(str(path), found, "a score of each planted item", remedy))
+        problems.append(Problem(str(path), found, "a score for each planted item", remedy))
     if problems:
         raise InputError(problems)
     return scores

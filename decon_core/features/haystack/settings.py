@@ -40,7 +40,7 @@ SCORERS = (*BUILT_IN, *_WITH_TARGET.values())
 
 
 class ScorerName(NamedTuple):
-    """A scorer as it is written: its kind, and what follows the colon."""
+    """A scorer as written in the settings: its kind, and what follows the colon."""
 
     kind: str
     target: str
@@ -60,7 +60,7 @@ def parse_scorer(text: str) -> ScorerName:
     if kind == "endpoint" and not target.startswith(("http://", "https://")):
         raise invalid(_WITH_TARGET[kind])
     if kind == "column" and not all(target.partition("=")):
-        remedy = "planted items are no rows of the corpus: FILE has their scores"
+        remedy = "planted items are not rows of the corpus, so FILE must have their scores"
         raise invalid(_WITH_TARGET[kind], remedy)
     return ScorerName(kind, target)
 
@@ -70,7 +70,7 @@ Scorer = Annotated[Name, AfterValidator(lambda text: str(parse_scorer(text)))]
 
 def _ascending(cuts: tuple[float, ...]) -> tuple[float, ...]:
     if not cuts or list(cuts) != sorted(set(cuts)):
-        raise invalid("shares above 0 and up to 1, ascending")
+        raise invalid("shares above 0 and up to 1, in ascending order")
     return cuts
 
 
@@ -83,21 +83,21 @@ class Haystack(FeatureTable):
     sources: Names[Annotated[Name, known("sources")]] = ()
     """Sources whose documents are the haystack; default: all."""
     documents: Positive = 10_000
-    """Documents of the corpus, drawn by the seed; fewer if the corpus has fewer."""
+    """Number of documents drawn from the corpus with `seed`; fewer if it has fewer."""
     items: Positive = 15
-    """Items of each benchmark, drawn by the seed from the splits that are not for training."""
+    """Number of items drawn with `seed` from each benchmark, except from training splits."""
     scorers: Names[Scorer] = field(default=BUILT_IN)
-    """Quality scorers: built-in ones, files of models, an endpoint, a column of the corpus."""
+    """Quality scorers: built-in ones, model files, an endpoint, or a column of the corpus."""
     cuts: Annotated[
         tuple[PositiveShare, ...], AfterValidator(_ascending), expects("a list of shares")
     ] = (0.01, 0.05, 0.1, 0.25, 0.5)
     """Shares of the documents that a filter would keep."""
     seed: Whole = 0
-    """Another seed draws other documents and items."""
+    """A different seed draws different documents and items."""
     model: Name | None = None
-    """With an endpoint: name of the model, as the endpoint knows it."""
+    """For an endpoint: name of the model at the endpoint."""
     key_env: KeyVariable | None = None
-    """With an endpoint: name of the environment variable with its key."""
+    """For an endpoint: name of the environment variable with its key."""
 
     @property
     def scorer_names(self) -> tuple[ScorerName, ...]:

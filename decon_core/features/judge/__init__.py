@@ -11,9 +11,7 @@ FEATURE = Feature(
             function="judge_group",
             group="Results",
             about="have a model judge matches, or import annotations",
-            examples=(
-                "judge --dry-run              what a language model would be asked about them",
-            ),
+            examples=("judge --dry-run              what a language model would be asked",),
             reads_store=True,
         )
     },

@@ -20,9 +20,9 @@ class Judge(Endpoint):
     table: ClassVar[str] = "judge"
 
     annotations: Annotated[Name, expects("a local file, which need not exist")] = ANNOTATIONS_FILE
-    """File of annotations, which need not exist: every answer is appended to it."""
+    """Annotations file, which need not exist yet: every answer is appended to it."""
     detectors: Names[Annotated[Name, known("detectors")]] = ()
-    """Judge matches of these detectors, and "neighbours"; default: all."""
+    """Judge only matches of these detectors; "neighbours" is allowed, too. Default: all."""
     candidates: Names[Name] = ()
     """Files with further pairs to judge, one JSON object per line."""
 

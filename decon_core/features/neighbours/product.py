@@ -24,7 +24,7 @@ from decon_core.report.additions import ReportAddition
 from decon_core.storage.store import Store
 
 _ITEM = ("split", "instance_index")
-_BUILD_AGAIN = "delete the folder and call `decon-assets run`"
+_BUILD_AGAIN = "delete the folder, and `decon-assets run` builds it again"
 _ROUNDING = 1e-6
 
 

@@ -12,9 +12,9 @@ NEIGHBOURS = pa.schema(
         required("benchmark", pa.string(), "name of the benchmark"),
         required("split", pa.string(), "split of the item"),
         required("instance_index", pa.int64(), "row of the item within its split"),
-        required("rank", pa.int64(), "1: the nearest paragraph of the sample"),
-        required("similarity", pa.float64(), "cosine of the embeddings of item and paragraph"),
-        required("pair", pa.string(), "key of item and paragraph: its `text_id` in `matches`"),
+        required("rank", pa.int64(), "rank by similarity; 1: the nearest in the sample"),
+        required("similarity", pa.float64(), "cosine similarity of item and paragraph"),
+        required("pair", pa.string(), "key of the item and paragraph; `text_id` in `matches`"),
         required("source", pa.string(), "name of the source"),
         required("shard_name", pa.string(), "name of the shard within its source"),
         required("shard", pa.string(), "fingerprint of the shard"),
@@ -23,8 +23,8 @@ NEIGHBOURS = pa.schema(
         required("start", pa.int64(), "first character of the paragraph in the document"),
         required("stop", pa.int64(), "character after its last"),
         field("text", pa.string(), "the paragraph; null if the report has no corpus text"),
-        required("weight", pa.float64(), "documents of the source that a sampled one stands for"),
-        required("stands_for", pa.float64(), "near paragraphs that a drawn one stands for; else 1"),
+        required("weight", pa.float64(), "source documents that each sampled one represents"),
+        required("stands_for", pa.float64(), "near paragraphs it represents if drawn; 1 otherwise"),
     ]
 )
 
@@ -33,13 +33,13 @@ SIMILARITY = pa.schema(
     [
         required("benchmark", pa.string(), "name of the benchmark"),
         required("source", pa.string(), "name of the source"),
-        required("similarity", pa.float64(), "the edge; the bin is 0.05 wide"),
+        required("similarity", pa.float64(), "lower edge of the bin, which is 0.05 wide"),
         required("n_items", pa.int64(), "items whose best similarity is in the bin"),
-        required("n_documents", pa.int64(), "sampled documents at or above the edge to any item"),
+        required("n_documents", pa.int64(), "sampled documents at least this similar to any item"),
         required("share", pa.float64(), "of the sampled documents"),
-        required("low", pa.float64(), "lower end of Wilson's 95 % interval of the share"),
+        required("low", pa.float64(), "lower end of the share's 95 % Wilson interval"),
         required("high", pa.float64(), "its upper end"),
-        required("n_estimated", pa.float64(), "the share, of all documents of the source"),
+        required("n_estimated", pa.float64(), "the share times all documents of the source"),
     ]
 )
 
@@ -50,9 +50,9 @@ STRATA = pa.schema(
         required("n_documents", pa.int64(), "documents of the source"),
         required("n_sampled", pa.int64(), "documents in the sample"),
         required("n_paragraphs", pa.int64(), "their paragraphs"),
-        required("n_without_paragraph", pa.int64(), "sampled documents too short for one"),
-        required("n_unreadable", pa.int64(), "rows of the source that are no documents"),
-        required("weight", pa.float64(), "documents that a sampled one stands for"),
+        required("n_without_paragraph", pa.int64(), "sampled documents too short to have any"),
+        required("n_unreadable", pa.int64(), "rows of the source that could not be read"),
+        required("weight", pa.float64(), "documents that each sampled one represents"),
     ]
 )
 

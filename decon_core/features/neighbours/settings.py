@@ -30,37 +30,37 @@ class Sample:
     """How many documents of a source are sampled: a number, or a share of all."""
 
     size: Positive | None = None
-    """Documents sampled from each source; default: 1000, unless there is a share."""
+    """Documents sampled from each source; default: 1000, unless `share` is set."""
     share: PositiveShare | None = None
-    """Instead: the share of each source's documents."""
+    """Instead of `size`: the share of each source's documents to sample."""
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Neighbours(Sample, FeatureTable):
-    """[neighbours]: the paragraphs of a sample of the corpus that are nearest to each item."""
+    """[neighbours]: the paragraphs in a sample of the corpus that are nearest to each item."""
 
     embedder: Name = "wordllama"
     """`wordllama`, `minilm`, a sentence-transformers folder, or the URL of an endpoint."""
     model: Name | None = None
-    """With a URL: name of the model, as the endpoint knows it."""
+    """For a URL: name of the model at the endpoint."""
     key_env: KeyVariable | None = None
-    """With a URL: name of the environment variable with the key of the endpoint."""
+    """For a URL: name of the environment variable with the endpoint's key."""
     source: Mapping[str, Sample] = field(default_factory=dict, hash=False)
-    """Size or share of single sources, by name."""
+    """Size or share for individual sources, by name."""
     seed: Whole = 0
-    """Another seed draws another sample."""
+    """A different seed draws a different sample."""
     min_tokens: Positive = 50
     """Shorter paragraphs are joined with the next."""
     max_tokens: Positive = 512
     """Longer paragraphs are divided."""
     item: Literal["question", "answer", "both"] = "question"
-    """What is embedded of an item: its question, its answer, or both joined."""
+    """The text of an item to embed: its question, its answer, or both joined."""
     top: Positive = 10
-    """Neighbours that are kept of each item."""
+    """Number of neighbours kept for each item."""
     draw_from: PositiveShare | None = None
-    """Instead of the nearest `top` paragraphs, so many at random of this nearest share of all."""
+    """Draw `top` paragraphs at random from this nearest share, not just the nearest `top`."""
     review_from: PositiveShare | None = None
-    """Neighbours of at least this cosine need review until they are judged."""
+    """Neighbours with at least this cosine similarity need review until they are judged."""
 
     def of_source(self, name: str) -> Sample:
         own = self.source.get(name, Sample())

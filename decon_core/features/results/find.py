@@ -101,7 +101,7 @@ def _format_of(file: Path) -> ModuleType | Problem:
 
 
 def _no_results(file: Path, what: str) -> Problem:
-    expected = f"per-item results: {_KNOWN}; in files that end in {known_endings()}"
+    expected = f"per-item results ({_KNOWN}) in files that end in {known_endings()}"
     return Problem(str(file), what, expected, "docs/score-gap.md shows an example of each.")
 
 

@@ -24,7 +24,7 @@ BY_INDEX = "index"
 # be trusted. Harnesses rewrite questions, but keep their words.
 _LEAST_SHARED = 0.5
 
-_LEFT_OUT = "The row counts as not joined."
+_LEFT_OUT = "The row is counted as not joined."
 
 
 @dataclass
@@ -174,7 +174,7 @@ class _Search:
         """Set the items by index, or why indexes cannot be used."""
         if self._split is None:
             split = f"the split {results.split!r}" if results.split else "no split"
-            remedy = f"set it by --task {results.task}=BENCHMARK:SPLIT"
+            remedy = f"set it with --task {results.task}=BENCHMARK:SPLIT"
             has = f"the report has {', '.join(self._items.splits)}; {remedy}"
             self._why_no_index = f"{split} in the file ({has})"
             return

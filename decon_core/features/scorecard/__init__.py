@@ -17,7 +17,7 @@ FEATURE = Feature(
         "scorecard": Command(
             function="command:scorecard_command",
             group="Without Dagster",
-            about="measure what each detector finds of planted leaks",
+            about="measure how many planted leaks each detector finds",
             examples=("scorecard --out card         recall of each detector on planted leaks",),
         )
     },

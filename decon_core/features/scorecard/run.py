@@ -130,7 +130,7 @@ def run_scorecard(
 
 def _require_replaceable(out: Path) -> None:
     """Raise `InputError` if `out` is not an earlier scorecard and would be replaced."""
-    expected = "a new folder, or that of an earlier scorecard"
+    expected = "a new folder, or one with an earlier scorecard"
     if out.is_dir():
         others = sorted(path.name for path in out.iterdir() if path.name not in _FILES)
         if others:

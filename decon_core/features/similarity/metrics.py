@@ -154,10 +154,10 @@ def pair_metrics(
     """
     columns = {}
     for name, metric in LEXICAL.items():
-        on_step(f"{name} of {len(texts):,} pairs")
+        on_step(f"{name}: {len(texts):,} pairs")
         values = [metric(text, other) for text, other in zip(texts, others, strict=True)]
         columns[name] = np.array(values, np.float64)  # None becomes nan
     for embedder in embedders:
-        on_step(f"cosine by {embedder.name} of {len(texts):,} pairs")
+        on_step(f"cosine similarity by {embedder.name}: {len(texts):,} pairs")
         columns[f"cosine {embedder.name}"] = embedder.cosines(texts, others)
     return {name: column.round(_DECIMALS) for name, column in columns.items()}

@@ -132,7 +132,7 @@ def _effects(
         if blend := blends.get(training_run.settings.of or ""):
             if not inputs.is_built(blend):
                 where = f"study.training_run {training_run.settings.name!r}"
-                found = f"the blend {blend.name!r}, which is not built, or of other inputs"
+                found = f"the blend {blend.name!r}, not built or built from other inputs"
                 expected = "a blend that says which items were planted"
                 raise StaleError(Problem(where, found, expected, "`decon-assets run` builds it"))
             planted = planted_labels(blend, blend_manifest(inputs.store, blend.name).parent)

@@ -20,13 +20,13 @@ from decon_core.text_tables import interval, number, p_value, signed
 from decon_core.wording import counted
 
 _TRAINING_RUNS = (
-    "Models that were trained on variants of the data, compared with the model of the training run "
-    "“{baseline}”. An average counts each benchmark the same. "
+    "Models trained on variants of the data are compared with the model of the training run "
+    "“{baseline}”. Averages weight all benchmarks equally. "
     "docs/studies/training-runs.md explains the numbers."
 )
 _EFFECTS = (
-    "Effects are on the same items: planted in the training run's blend (seen) or held back, "
-    "leaked into the corpus or clean."
+    "An effect compares both models on the same items: items planted in the training run's blend "
+    "(seen) or held back, and items leaked into the corpus or clean."
 )
 _MOST_ROWS = 200
 
@@ -61,7 +61,7 @@ def section_of(database: Path) -> Section:
     words = [_TRAINING_RUNS.format(baseline=baseline["training_run"])]
     if without:
         n_scores = counted(len(without), "score")
-        words.append(f"Without a score of the baseline: {n_scores}, listed in study.md.")
+        words.append(f"No comparison with the baseline for {n_scores}, listed in study.md.")
     if problems:
         n_problems = counted(len(problems), "problem")
         words.append(

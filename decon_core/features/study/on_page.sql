@@ -1,4 +1,4 @@
--- Rows of the tables on the report's page. "95 % interval" has the ends, and what stands for them.
+-- Rows of the tables on the report's page. "95 % interval" has both ends, and the text shown if there are none.
 
 -- name: differences
 -- Averages first.

@@ -9,7 +9,7 @@ TRAINING_RUNS = pa.schema(
     [
         required("training_run", pa.string(), "name of the training run"),
         field("of", pa.string(), "the mixture or blend that its model was trained on"),
-        required("is_baseline", pa.bool_(), "whether the others are compared with it"),
+        required("is_baseline", pa.bool_(), "whether the other training runs are compared with it"),
     ]
 )
 
@@ -17,7 +17,7 @@ _COMPARED = (
     required("training_run", pa.string(), "name of the training run"),
     required("benchmark", pa.string(), "name of the task, or of a group of them"),
     required("metric", pa.string(), "name of the metric; empty: an average over several"),
-    required("filter", pa.string(), "how answers were extracted; empty: in no special way"),
+    required("filter", pa.string(), "filter that extracted the answers; empty: none"),
 )
 _INTERVAL = (
     field("low", pa.float64(), "lower end of the 95 % interval of the difference"),
@@ -29,20 +29,20 @@ _INTERVAL = (
 DIFFERENCES = pa.schema(
     [
         *_COMPARED,
-        field("n_benchmarks", pa.int64(), "of an average: its benchmarks"),
+        field("n_benchmarks", pa.int64(), "for an average: number of its benchmarks"),
         field(
             "n",
             pa.int64(),
-            "items that are compared; of the baseline and of two groups, the training run's own",
+            "items compared; for the baseline and different item sets, the training run's own",
         ),
         required("score", pa.float64(), "score of the training run on them"),
         field("baseline", pa.float64(), "score of the baseline"),
-        field("difference", pa.float64(), "score less baseline; null: the baseline itself"),
+        field("difference", pa.float64(), "score minus baseline; null for the baseline itself"),
         *_INTERVAL,
         field("stderr", pa.float64(), "standard error of the difference"),
         field("relative", pa.float64(), "difference as a share of the baseline"),
-        required("basis", pa.string(), "what the interval rests on; empty: there is none"),
-        required("remark", pa.string(), "why there is none, or on which items it rests"),
+        required("basis", pa.string(), "what the interval is based on; empty: no interval"),
+        required("remark", pa.string(), "why there is no interval, or which items it is based on"),
     ]
 )
 
@@ -50,14 +50,14 @@ DIFFERENCES = pa.schema(
 EFFECTS = pa.schema(
     [
         *_COMPARED,
-        required("exposure", pa.string(), "seen, held back, not planted, leaked, clean, or two"),
-        required("form", pa.string(), "of seen items: as what they were planted"),
-        required("copies", pa.string(), "of seen items: how often"),
-        required("when", pa.string(), "of seen items: in which part of the blend"),
+        required("exposure", pa.string(), "seen, held back, not planted, leaked, clean, or a pair"),
+        required("form", pa.string(), "for seen items: the form in which they were planted"),
+        required("copies", pa.string(), "for seen items: how many times they were planted"),
+        required("when", pa.string(), "for seen items: the part of the blend they are in"),
         required("n", pa.int64(), "items that both training runs answered"),
         field("score", pa.float64(), "score of the training run on them"),
         field("baseline", pa.float64(), "score of the baseline on them"),
-        field("difference", pa.float64(), "score less baseline, or the difference of two effects"),
+        field("difference", pa.float64(), "score minus baseline, or the difference of two effects"),
         *_INTERVAL,
         required("remark", pa.string(), "why there is no interval"),
     ]
@@ -69,6 +69,6 @@ PROBLEMS = pa.schema(
         required("where", pa.string(), "file and row"),
         required("found", pa.string(), "what was found there"),
         required("expected", pa.string(), "what was expected"),
-        field("remedy", pa.string(), "what to do, or what follows"),
+        field("remedy", pa.string(), "what to do, or the consequence"),
     ]
 )

@@ -21,8 +21,8 @@ from decon_core.config.validation import (
     expects,
 )
 
-_Benchmarks = Annotated[Names[Name], expects("names of tasks, or patterns")]
-_Results = Annotated[Names[Name], expects("files of results, folders of them, or patterns")]
+_Benchmarks = Annotated[Names[Name], expects("task names or patterns")]
+_Results = Annotated[Names[Name], expects("result files, folders of them, or patterns")]
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -30,7 +30,7 @@ class TrainingRun:
     """[[study.training_run]]: a model."""
 
     name: Name
-    """Name of the training run, as tables show it."""
+    """Name of the training run, as shown in tables."""
     results: _Results
     """Files with the scores of its model, folders of them, or globs."""
     of: Name | None = None
@@ -45,14 +45,14 @@ TokenizerName = Literal[
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Translation:
-    """[study.translation]: scores of whole test sets of translations, by sacrebleu."""
+    """[study.translation]: sacrebleu scores of whole translation test sets."""
 
     benchmarks: _Benchmarks
     """Tasks whose results hold translations and references; * in a name matches anything."""
     metrics: Distinct[CorpusMetricName] = ("bleu", "chrf")
     """What is computed."""
     tokenize: Mapping[Name, TokenizerName] = field(default_factory=dict, hash=False)
-    """How BLEU divides texts into words, by task: "*_zh" = "zh". Default: 13a."""
+    """Tokenizer for BLEU, by task, for example "*_zh" = "zh"; default: 13a."""
 
     def tokenizer(self, task: str) -> TokenizerName:
         """Return the tokenizer of a task: that of the first pattern that fits."""
@@ -73,11 +73,11 @@ class Study(FeatureTable):
     training_run: tuple[TrainingRun, ...] = ()
     """The training runs."""
     groups: Mapping[str, Names[Name]] = field(default_factory=dict, hash=False)
-    """Benchmarks that are averaged together, by name of the group; * in a name matches anything."""
+    """Benchmarks to average together, by group name; * in a name matches anything."""
     metrics: Names[Name] = ()
     """Use only these metrics; default: all."""
     tasks: Names[Name] = ()
-    """Benchmarks of tasks whose names do not begin with theirs: "NAME=BENCHMARK:SPLIT"."""
+    """For tasks not named after their benchmark, that benchmark: "NAME=BENCHMARK:SPLIT"."""
     translation: Translation | None = None
     """BLEU and chrF of translations."""
 
@@ -85,12 +85,12 @@ class Study(FeatureTable):
         names = [training_run.name for training_run in self.training_run]
         if len(names) < 2:
             reader.wrong(
-                "study.training_run", f"{len(names)} of them", "at least two [[study.training_run]]"
+                "study.training_run", f"{len(names)}", "at least two [[study.training_run]] tables"
             )
         for name, n in Counter(names).items():
             if n > 1:
                 reader.wrong(
-                    "study.training_run.name", f"{name!r} {n} times", "a name for each training run"
+                    "study.training_run.name", f"{name!r} {n} times", "a different name for each"
                 )
         if names and self.baseline not in names:
             expected, remedy = f"one of {', '.join(names)}", did_you_mean(self.baseline, names)

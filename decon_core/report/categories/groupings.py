@@ -115,17 +115,17 @@ class Uncategorized:
         problems = []
         remedy = "The benchmark has no averages."
         if has_others:
-            remedy = f"They are counted as {NO_CATEGORY!r}, and are in no average."
+            remedy = f"They are counted as {NO_CATEGORY!r} and left out of averages."
         if self.n_without_value:
             n = counted(self.n_without_value, "item")
-            found = f"{n} without a value of {grouping.column!r}"
+            found = f"{n} without a value for {grouping.column!r}"
             problems.append(Problem(where, found, "a text, a number or a boolean", remedy))
         if self.by_value:
             n = counted(self.by_value.total(), "item")
             most = sorted(self.by_value.items(), key=lambda value: (-value[1], value[0]))
             names = ", ".join(f"{value!r} ({times:,})" for value, times in most[:_MOST_LISTED])
             rest = f" and {len(most) - _MOST_LISTED} more" if len(most) > _MOST_LISTED else ""
-            found = f"{n} with values of no category: {names}{rest}"
-            expected = f"values in the categories {grouping.name!r}"
+            found = f"{n} with values in no category: {names}{rest}"
+            expected = f"values that {grouping.name!r} assigns to a category"
             problems.append(Problem(where, found, expected, remedy))
         return problems

@@ -119,7 +119,7 @@ def _declared(name: str, where: str, value: object) -> Categories:
         elif isinstance(entry, str | int | float):
             pairs.append((str(key), str(entry)))
         else:
-            expected = "a category, or the list of the values of a category"
+            expected = "a category, or a list of its values"
             problems.append(Problem(f"{where}: {key}", describe(entry), expected))
     rules = [
         Rule(member, category, str(benchmark))
@@ -140,14 +140,14 @@ def _from_table(path: Path) -> Categories:
         cells = {str(name).strip().lower(): str(cell or "").strip() for name, cell in row.items()}
         if not (cells.get("value") and cells.get("category")):
             missing = [name for name in ("value", "category") if not cells.get(name)]
-            found = f"no {' and no '.join(missing)} (the columns {', '.join(cells)})"
+            found = f"no {' and no '.join(missing)} (the columns are {', '.join(cells)})"
             problems.append(Problem(f"{path} row {number}", found, _TABLE))
             continue
         rules.append(Rule(cells["value"], cells["category"], cells.get("benchmark") or "*"))
         columns |= {cells["column"]} if cells.get("column") else set()
     if len(columns) > 1:
         found = f"values of several columns: {', '.join(sorted(columns))}"
-        problems.append(Problem(str(path), found, "one column", "Write a file for each column."))
+        problems.append(Problem(str(path), found, "one column", "Write one file for each column."))
     column = min(columns) if columns else None
     return _checked(path.stem, str(path), column, rules, problems)
 

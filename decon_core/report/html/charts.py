@@ -69,21 +69,21 @@ def rates(benchmarks: Rows) -> Chart:
     chosen = [(at, row) for at, row in enumerate(rows) if row["n_no_answer"]]
     questions = {
         **_dots(chosen, "no_answer_rate", _no_answer_text),
-        "name": "question found, no answer, of all items",
+        "name": "question found, no answer (of all items)",
         "marker": {"color": "--c-question", "size": 10, "symbol": "diamond-open"},
     }
     tops = [100 * max(row["high"], row["no_answer_rate"]) for row in rows]
     top = max(tops, default=1.0)
     layout = lines([*map(wrapped, _split_names(rows))])
     layout["xaxis"] |= {
-        "title": {"text": "leaked of the items that can be checked, in %"},
+        "title": {"text": "leaked items, in % of those that can be checked"},
         "range": [-top / 50, top * 1.04],
     }
     if chosen:
         layout |= LAYOUTS["legend"]
         layout["height"] += _LEGEND_PIXELS
     data = [leaked, questions] if chosen else [leaked]
-    title, opens = "Share of leaked items, of those that can be found", ("benchmark", "split")
+    title, opens = "Share of checkable items that leaked", ("benchmark", "split")
     return Chart(title, data, layout, descriptions.rates(rows), opens)
 
 
@@ -106,11 +106,11 @@ def _dots(
 def _rate_text(row: Row) -> str:
     rate, low, high = (share(row[name], 1) for name in ("leak_rate", "low", "high"))
     n_leaked, n_checkable = count(row["n_leaked_checkable"]), count(row["n_checkable"])
-    return f"{n_leaked} of {n_checkable} that can be found: {rate} ({low} to {high})"
+    return f"{n_leaked} of {n_checkable} checkable items leaked: {rate} ({low} to {high})"
 
 
 def _no_answer_text(row: Row) -> str:
-    return f"{count(row['n_no_answer'])} of {count(row['n_items'])} without the answer"
+    return f"{count(row['n_no_answer'])} of {count(row['n_items'])} found without the answer"
 
 
 def _split_names(rows: Rows) -> list[str]:
@@ -133,7 +133,7 @@ def parts(benchmarks: Rows) -> Chart:
         for key, name, colour, pattern in _FIXED["parts"]
         if any(row[key] for row in rows)
     ]
-    title = "What was found of the items"
+    title = "Items found, by benchmark and split"
     return _stacked(title, bars, _split_names(rows), "items", opens=("benchmark", "split"))
 
 
@@ -169,7 +169,7 @@ def flow(rows: Rows) -> Chart:
     description = descriptions.flow(
         dict(zip(names, sizes, strict=True)), [(names[a], names[b]) for a, b in links]
     )
-    return Chart("From all items to what was found of them", [sankey], frame(320), description)
+    return Chart("All items by outcome", [sankey], frame(320), description)
 
 
 def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
@@ -199,7 +199,7 @@ def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
     def hover_text(name: str, source: str, n: int) -> str:
         return (
             f"{whole_label(name)} in {whole_label(source)}<br>"
-            f"{count(n)} items, at least {share(n, n_items[name])} of the benchmark"
+            f"{counted(n, 'item')}, at least {share(n, n_items[name])} of the benchmark"
         )
 
     trace = TRACES["heat"] | {
@@ -283,7 +283,7 @@ def calibration(rows: Rows) -> Chart:
         return [100 * row[key] for row in rows for _ in range(2)]
 
     texts = [
-        f"{100 * row['probability']:.0f} %, {100 * row['low']:.0f} to {100 * row['high']:.0f} %: "
+        f"{100 * row['probability']:.0f} % ({100 * row['low']:.0f} to {100 * row['high']:.0f} %): "
         f"{count(row['n_sd'])} of {count(row['n_judged'])} judged pairs with a score of "
         f"{row['score_from']:.3f} to {row['score_to']:.3f}"
         for row in rows
@@ -354,7 +354,7 @@ def removed(rows: Rows, mixtures: Rows) -> Chart:
         )
     layout = lines([*map(wrapped, names)]) | LAYOUTS["legend"]
     layout["height"] += _LEGEND_PIXELS
-    title = "left out or cut, in % (logarithmic)"
+    title = "documents left out or cut, in % (logarithmic)"
     lowest = min(x for dot in dots for x in dot["x"])
     layout["xaxis"] |= {"title": {"text": title}, "type": "log", "exponentformat": "none"}
     layout["xaxis"] |= {"range": [log10(lowest) - 0.2, 2.1], "dtick": 1}

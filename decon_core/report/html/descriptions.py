@@ -129,13 +129,13 @@ def positions(n_with_leak: Mapping[str, int], most: int, source: str, ends: rang
     """Describe a strip of squares per source: its documents, and the square with the most."""
     sums = "; ".join(f"{shown(name)}: {count(n)}" for name, n in n_with_leak.items())
     where = f"{ends.start} % to {ends.stop} % of {shown(source)}"
-    return f"Documents with a leak by source: {sums}. Most: {count(most)} from {where}."
+    return f"Documents with a leak by source: {sums}. Most: {count(most)}, at {where}."
 
 
 def documents_per_item(bars: Mapping[str, int]) -> str:
     """Describe bars: the leaked items by their number of documents."""
     parts = [f"{_items(n)} in {documents}" for documents, n in bars.items() if n]
-    return f"Number of documents of an item: {'; '.join(parts)}."
+    return f"Documents per leaked item: {'; '.join(parts)}."
 
 
 def concentration(n_documents: int, n_all_documents: int, n_items: int) -> str:

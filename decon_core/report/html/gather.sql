@@ -177,11 +177,11 @@ SELECT benchmark, detector, holds_to, count(*) AS n_items FROM item_detectors
 WHERE holds_to IS NOT NULL GROUP BY ALL ORDER BY benchmark, detector, holds_to
 
 -- name: calibration
-SELECT * REPLACE (coalesce(benchmark, 'all together') AS benchmark), benchmark IS NULL AS is_all
+SELECT * REPLACE (coalesce(benchmark, 'all benchmarks') AS benchmark), benchmark IS NULL AS is_all
 FROM calibration ORDER BY detector, is_all DESC, benchmark, step
 
 -- name: calibration_fit
-SELECT * REPLACE (coalesce(benchmark, 'all together') AS benchmark)
+SELECT * REPLACE (coalesce(benchmark, 'all benchmarks') AS benchmark)
 FROM calibration_fit ORDER BY detector, calibration_fit.benchmark NULLS FIRST
 
 -- name: agreement
@@ -196,7 +196,7 @@ SELECT detector, sum(n_leaked)::BIGINT AS n_leaked, sum(n_review)::BIGINT AS n_r
 FROM by_detector GROUP BY detector ORDER BY detector
 
 -- name: kinds
-SELECT * EXCLUDE (kind), coalesce(kind, 'no kind: only a score') AS kind_name, kind
+SELECT * EXCLUDE (kind), coalesce(kind, 'none (only a score)') AS kind_name, kind
 FROM by_kind ORDER BY benchmark, kind NULLS LAST
 
 -- name: mixtures
@@ -238,14 +238,14 @@ ORDER BY n_leaked_items DESC, source, shard_name, row LIMIT 50
 -- name: unread_text
 WITH unread AS (
     SELECT source, path, sum(n_values)::BIGINT AS n_values, sum(n_bytes)::BIGINT AS n_bytes,
-           CASE WHEN bool_and(is_ignored) THEN 'ignored' ELSE 'no' END AS allowed
+           CASE WHEN bool_and(is_ignored) THEN 'yes' ELSE 'no' END AS ignored
     FROM unread_text GROUP BY source, path
 ), read AS (
     SELECT source, sum(n_bytes)::BIGINT AS n_bytes FROM shards GROUP BY source
 )
 SELECT u.*, u.n_bytes / (r.n_bytes + sum(u.n_bytes) OVER (PARTITION BY source)) AS share
 FROM unread u JOIN read r USING (source)
-ORDER BY u.allowed DESC, u.n_bytes DESC, source, path
+ORDER BY u.ignored, u.n_bytes DESC, source, path
 
 -- name: unreadable
 SELECT source, shard_name, row, reason, detail FROM unreadable
@@ -267,7 +267,7 @@ GROUP BY source, reason ORDER BY n_rows DESC, source, reason
 SELECT what, value FROM (
     SELECT unnest([
         {what: 'made by', value: made_by}, {what: 'made at', value: made_at},
-        {what: 'report', value: state}, {what: 'scan', value: scan_fingerprint},
+        {what: 'report digest', value: state}, {what: 'scan digest', value: scan_fingerprint},
         {what: 'term weights', value: term_weights}
     ], recursive := true) FROM (FROM runs LIMIT 1)
 ) WHERE value <> ''
@@ -279,9 +279,9 @@ SELECT t.* REPLACE (coalesce(t.verdict, v.verdict) AS verdict),
 FROM matched_texts t LEFT JOIN verdicts v USING (text_id)
 LEFT JOIN (
     SELECT pair AS text_id, any_value(concat_ws(' · ',
-        CASE WHEN is_sd THEN 'duplicate' WHEN NOT is_sd THEN 'no duplicate'
+        CASE WHEN is_sd THEN 'duplicate' WHEN NOT is_sd THEN 'not a duplicate'
              ELSE concat('unjudged: ', unjudged) END,
-        match_type, 'sure ' || format('{:.2f}', confidence), judged_by, 'prompt ' || prompt,
+        match_type, 'confidence ' || format('{:.2f}', confidence), judged_by, 'prompt ' || prompt,
         reasoning)) AS judgement
     FROM judged_pairs WHERE judge <> 'person' GROUP BY pair
 ) j USING (text_id)

@@ -12,7 +12,7 @@ from decon_core.report.html.gather import Facts
 from decon_core.report.html.labels import count, share, shown
 from decon_core.wording import counted
 
-_CHECK = "Fail a build above a leak rate of 1 %"
+_CHECK = "Fail a build if the leak rate exceeds 1 %"
 _MOST_RANKED = 12  # benchmarks; the section of leak rates has all
 
 
@@ -117,7 +117,7 @@ def _leaked(facts: Facts) -> str:
     leaked = f"{count(n)} of {_items(facts)} leaked ({share(n, n_checkable)})."
     # A person or a judge may call an item leaked that no chosen detector can find.
     n_others = n_leaked - n
-    return f"{leaked} {counted(n_others, 'other item')} did, too." if n_others else leaked
+    return f"{leaked} {counted(n_others, 'other item')} also leaked." if n_others else leaked
 
 
 def _items(facts: Facts) -> str:
@@ -158,7 +158,7 @@ def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
     """Yield what to do: a sentence, and the command for it."""
     if facts.notice:
         text = "Scan what is missing"
-        text += ", which builds the clean data, too" if facts["mixtures"] else ""
+        text += ", which also builds the clean data" if facts["mixtures"] else ""
         yield {"text": text, "command": "decon-assets run"}
     if n := facts.totals["n_review_texts"]:
         text = f"Review {counted(n, 'doubtful finding')}"
@@ -180,7 +180,7 @@ def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
 def _after_scan(facts: Facts, scanned: Scanned) -> Iterator[dict[str, Any]]:
     folder, database = (shlex.quote(str(path)) for path in (scanned.folder, scanned.database))
     if facts.notice:
-        yield {"text": "Scan what is missing", "command": "repeat the command of the scan"}
+        yield {"text": "Scan what is missing", "command": "repeat the scan command"}
     if n := facts.totals["n_review_texts"]:
         text = f"Review {counted(n, 'doubtful finding')}"
         command = f"decon-assets review --report {database} --verdicts verdicts.jsonl"

@@ -45,14 +45,14 @@ def over_time(rows: Rows, ranked: Rows) -> Chart:
     step = -(-len(at) // _MOST_TICKS)
     ticks = sorted(dates)[::-step][::-1]
     layout["xaxis"] = {
-        "title": {"text": "report, by the time at which it was made"},
+        "title": {"text": "report, by creation time"},
         "tickvals": [at[report] for report in ticks],
         "ticktext": [dates[report] for report in ticks],
         "zeroline": False,
     }
     layout["yaxis"] = {"title": {"text": "leak rate, in %"}, "rangemode": "tozero"}
     description = descriptions.over_time({name: by_benchmark[name] for name in drawn}, len(at))
-    return Chart("Leak rates of this report and of earlier ones", data, layout, description)
+    return Chart("Leak rates in this and earlier reports", data, layout, description)
 
 
 def _line(rows: Rows, at: dict[int, int], colour: str, symbol: str) -> Mapping[str, Any]:

@@ -195,22 +195,22 @@ def _leak_rates(built: Section, facts: Facts) -> Section:
     words = []
     if rows:
         words.append(
-            "Each dot is the share of the checkable items of a benchmark and split that leaked, "
-            "the line its 95 % Wilson interval. Neither says anything about other items."
+            "Each dot is the share of the checkable items in a benchmark split that leaked; "
+            "the line is its 95 % Wilson interval. Neither says anything about other items."
         )
     if facts.n_unknown:
         words.append(
-            "Items that cannot be checked may have leaked or not: the last two columns of the "
-            "table are the shares of all items if none or all of them did."
+            "Items that cannot be checked may or may not have leaked: the last two columns of the "
+            "table give the share of all items that leaked if none or all of them did."
         )
     if len(rows) < len(facts["benchmarks"]):
-        words.append("There is no share where the number of checkable items is unknown.")
+        words.append("No share is given where the number of checkable items is unknown.")
     if (n := len(rows)) > charts.MOST_LINES:
-        words.append(f"The figure shows the highest {charts.MOST_LINES} of {n}; the table all.")
+        words.append(f"The figure shows the highest {charts.MOST_LINES} of {n}; the table has all.")
     figures = [charts.rates(rows)] if rows else []
     if history := facts["rates_by_report"]:
         words.append(
-            "Open points: other settings, another version of the benchmark, or fewer shards."
+            "Open points: reports with other settings, another benchmark version, or fewer shards."
         )
         figures.append(over_time(history, facts["ranked"]))
     return replace(built, words=words, choices=[Choice(ALL, figures)] if figures else [])

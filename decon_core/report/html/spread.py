@@ -65,7 +65,7 @@ def _positions(rows: Rows) -> Iterator[Chart]:
     (source, part), most = max(n.items(), key=lambda square: square[1])
     ends = range(step * part, step * (part + 1))
     description = descriptions.positions(of_source, most, source, ends)
-    yield Chart("Where documents with a leak are", [trace], layout, description, ("source",))
+    yield Chart("Positions of documents with a leak", [trace], layout, description, ("source",))
 
 
 def _documents_per_item(rows: Rows) -> Iterator[Chart]:
@@ -87,7 +87,7 @@ def _documents_per_item(rows: Rows) -> Iterator[Chart]:
         "hovertemplate": "documents: %{x}<br>items: %{y:,}<extra></extra>",
     }
     layout = frame(260)
-    layout["xaxis"] = {"title": {"text": "documents that hold the item"}, "type": "category"}
+    layout["xaxis"] = {"title": {"text": "documents that contain the item"}, "type": "category"}
     layout["yaxis"] = counts("leaked items", max(bars.values()))
     description = descriptions.documents_per_item(bars)
     yield Chart("Documents per leaked item", [trace], layout, description)
@@ -121,6 +121,4 @@ def _concentration(rows: Rows) -> Chart:
     layout["yaxis"] = {"title": {"text": "leaked items, in %"}, "range": [0, 104]}
     half = next(row["n_documents"] for row in rows if 2 * row["n_items"] >= n_all)
     description = descriptions.concentration(half, n_documents, n_all)
-    return Chart(
-        "Leaked items by the documents with the most of them", [trace], layout, description
-    )
+    return Chart("Concentration of leaked items in documents", [trace], layout, description)

@@ -12,7 +12,7 @@ from decon_core.report.open import Row, opened, rows_of
 from decon_core.wording import percent
 
 _CHANGES = {
-    "is_incomplete": "which shards are scanned: one of the two reports is incomplete",
+    "is_incomplete": "the scanned shards (one of the two reports is incomplete)",
     "is_other_scan": "the scan's settings or the term weights",
     "is_other_policy": "the policy",
     "is_other_verdicts": "the verdicts",
@@ -46,6 +46,6 @@ def _moved(rows: Sequence[Row], most: float) -> Iterator[Problem]:
         why = [text for column, text in _CHANGES.items() if row[column]]
         remedy = f"changed since: {', '.join(why)}" if why else _UNEXPLAINED
         rate, before = percent(row["leak_rate"]), percent(row["rate_before"])
-        found = f"{rate} of {row['n_checkable']} items that can be found leaked"
+        found = f"{rate} of {row['n_checkable']} checkable items leaked"
         expected = f"{before} ± {percent(most)}"
         yield Problem(row["benchmark"], found, expected, remedy)

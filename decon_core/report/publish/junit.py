@@ -46,7 +46,7 @@ def _counts(case: Case) -> str:
         leaked += f"; {case.n_leaked_checkable:,} of the {case.n_checkable:,} that can be found"
     rows = [(leaked, case.rate, case.limit)]
     if case.n_no_answer is not None:
-        questions = f"{case.n_no_answer:,} of {whole} without the answer"
+        questions = f"{case.n_no_answer:,} of {whole} found without the answer"
         rows.append((questions, case.no_answer_rate, case.no_answer_limit))
     return "\n".join(
         f"{words}: {percent(rate)}; limit: {'none' if limit is None else percent(limit)}"

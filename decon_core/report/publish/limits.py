@@ -178,10 +178,10 @@ def _undecided(benchmark: Summary, limits: Limits, rates: Sequence[_Rate]) -> It
     if not n_items:
         return
     of_items = f"of {counted(n_items, 'item')}"
-    remedy = f"pass with --assume-clean {name}"
+    remedy = f"use --assume-clean {name} to pass"
     if others := benchmark["checkable_by_others"]:  # the detector that finds most comes first
         detector, n = others[0]["detector"], others[0]["n_items"]
-        remedy = f"with the detector {detector} {n:,} more can be found, or {remedy}"
+        remedy = f"add the detector {detector} to find {n:,} more, or {remedy}"
     for rate in rates:
         if rate.n is None or rate.limit is None:
             continue
@@ -275,13 +275,13 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
     names = [row["benchmark"] for row in summary["benchmarks"]]
     corpus = summary["corpus"]
     if not names:
-        yield "no benchmark is in the report"
+        yield "the report has no benchmarks"
     for limited in dict.fromkeys((*limits.required, *limits.of_benchmark)):
         patterns = [limited] if limited in limits.required else []
         if limited not in names and not any(_is_named(name, patterns) for name in names):
             yield f"{limited} is not in the report"
     if not corpus["n_shards"]:
-        yield "no shard is in the report"
+        yield "the report has no shards"
     elif corpus["n_documents"] == 0:
         yield "no document was scanned"
     if limits.max_no_answer_rate is not None and not keeps_no_answer(summary["policy"]):
@@ -292,7 +292,7 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
         reason = row["reason"] or "reason unknown"
         yield f"{row['shard']} was not scanned against {against}: {reason}{remedy}"
     if not is_todays:
-        yield "corpus, benchmarks, policy or verdicts changed since the report was built"
+        yield "the corpus, benchmarks, policy or verdicts changed since the report was built"
     if not limits.may_be_unreadable:
         yield from _unreadable(summary)
     if not limits.may_be_unread:
@@ -303,7 +303,7 @@ def unread_lines(summary: Summary) -> Iterator[str]:
     """Yield a line for each path of text that was not read."""
     for row in summary["unread_text"]:
         place = f"`{row['path']}` of source `{row['source']}`"
-        yield f"{size(row['n_bytes'])} of text were not read: {place} (pass with --allow-unread)"
+        yield f"{size(row['n_bytes'])} of text was not read: {place} (use --allow-unread to pass)"
 
 
 def _unreadable(summary: Summary) -> Iterator[str]:
@@ -311,6 +311,6 @@ def _unreadable(summary: Summary) -> Iterator[str]:
     n_listed = sum(entry["n_rows"] for entry in summary["unreadable"])
     n_counted = summary["corpus"]["n_unreadable"]
     if n := max(n_listed, n_counted or 0):
-        yield f"{counted(n, 'row')} could not be read (pass with --allow-unreadable)"
+        yield f"{counted(n, 'row')} could not be read (use --allow-unreadable to pass)"
     elif n_counted is None and summary["corpus"]["n_shards"]:
-        yield "number of unreadable rows unknown (pass with --allow-unreadable)"
+        yield "the number of unreadable rows is unknown (use --allow-unreadable to pass)"

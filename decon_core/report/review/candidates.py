@@ -52,5 +52,5 @@ def _filled(candidate: Candidate, row: Mapping[str, Any]) -> Candidate:
         candidate,
         item_text="\n\n".join(filter(None, parts)),
         text=row["text"],
-        why_no_text=row["why_no_text"] or "the report keeps no text of it",
+        why_no_text=row["why_no_text"] or "the report has no text for it",
     )

@@ -66,7 +66,7 @@ class MatchedText:
         if self.needs_review:
             return "review"
         is_found = self.needs_review is not None and self.is_by_score and not self.verdict
-        return "found by other words, too" if is_found else "near miss"
+        return "item found by another match" if is_found else "near miss"
 
     @property
     def item(self) -> str:
@@ -140,7 +140,7 @@ class Report:
         joined = "matched_texts LEFT JOIN probabilities_in_words USING (text_id)"
         rows = rows_of(self.connection, f"FROM {joined} WHERE text_id = ?", [text_id])
         if not rows:
-            expected = "the id of a matched text of this report; `decon-assets review --list`"
+            expected = "the id of a matched text; list them with `decon-assets review --list`"
             raise MissingError(Problem(f"id {text_id!r}", f"not in {self._path}", expected))
         return {**rows[0], "documents": self.documents(text_id)}
 

@@ -97,7 +97,7 @@ def judgement_line(label: Label) -> str:
         return f"{label.by or label.kind}: unjudged ({label.unjudged})"
     sure = f" ({label.confidence:.2f})" if label.confidence is not None else ""
     prompt = f", prompt {label.prompt}" if label.prompt else ""
-    said = f"{'duplicate' if label.is_sd else 'no duplicate'}{sure}, {label.match_type}"
+    said = f"{'duplicate' if label.is_sd else 'not a duplicate'}{sure}, {label.match_type}"
     return f"{label.by or label.kind}{prompt}: {said}. {label.reasoning}"
 
 

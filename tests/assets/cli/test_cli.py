@@ -163,7 +163,7 @@ def test_what_lies_beside_the_shards_is_named_and_changes_the_exit_code(reported
         said = capsys.readouterr().out
         assert f"on purpose: {corpus}/notes.docx: not matched by the pattern" in said
         assert f"on purpose: {corpus}/README.md: metadata of a data set" in said
-        assert f"on purpose: {corpus}/more/: a folder, which the pattern does not enter" in said
+        assert f"on purpose: {corpus}/more/: a folder that the pattern does not enter" in said
     names = [f"gone-{n}.jsonl.gz" for n in range(7)]
     for name in names:
         (corpus / name).symlink_to("nowhere")
@@ -195,7 +195,7 @@ def test_what_cannot_be_read_ends_with_1_and_a_benchmark_too_short_to_look_for_d
     cut_off.write_bytes(whole[:-50])
     assert main(["run"]) == 1
     said = capsys.readouterr()
-    assert "line 13: found not JSON" in said.err
+    assert "line 13: not JSON" in said.err
     assert "damaged or cut off" in said.err
     assert "Stack Trace" not in said.out + said.err
     assert main(["report", "--query", "SELECT reason FROM unreadable"]) == 1  # s1 is missing

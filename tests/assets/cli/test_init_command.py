@@ -183,7 +183,7 @@ def test_what_cannot_be_read_or_decided_is_a_line_and_ends_with_exit_code_4(bare
     assert main(["init", "--corpus", "shards", "--evals", "good", "odd", "cut", "neither"]) == 4
     said = capsys.readouterr().out
     assert "riddles: choose its question among alpha, beta" in said
-    assert "left out: neither: found no such file or folder" in said
+    assert "left out: neither: no such file or folder" in said
     assert f"left out: {bare / 'cut' / 'quiz.jsonl.gz'}: found a file that ends too early" in said
     assert "benchmarks: quiz\n" in said
     found = load_config(Path("decon.toml"))
@@ -268,7 +268,7 @@ def test_a_corpus_that_is_partly_unreadable_is_a_line_and_ends_with_exit_code_4(
         assert f"left out: {bare}/shards/notes-{number}.docx: no format of shards" in said
     odd = f"left out: {bare}/odd/a.jsonl"
     assert f"{odd}: rows without text, but with the fields n (number)" in said
-    assert "not read: nowhere: found no shard" in said
+    assert "not read: nowhere: no shard" in said
     (source,) = load_config(Path("decon.toml")).corpus.sources
     assert source.path == "shards/*.jsonl"
 

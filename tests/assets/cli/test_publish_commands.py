@@ -91,7 +91,7 @@ def test_check_says_which_items_had_no_limit_where_only_questions_were_found(tmp
 
 def test_check_ends_with_2_when_it_cannot_be_done(report, tmp_path, capsys):
     assert check(report) == 2
-    assert "check: found no limit" in capsys.readouterr().err
+    assert "check: no limit" in capsys.readouterr().err
     assert check(report, "--benchmark", "quiz") == 2
     assert "NAME=SHARE" in capsys.readouterr().err
     assert check(report, "--max-rate", "5") == 2

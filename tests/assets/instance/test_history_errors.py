@@ -71,7 +71,7 @@ def test_too_few_open_files_end_a_run_in_one_line(at_home):
     )
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.endswith("raise the limit of open files (ulimit -n)\n")
+    assert done.stderr.endswith("raise the limit on open files (ulimit -n)\n")
 
 
 def test_the_first_error_of_a_chain_is_the_reason_and_bugs_are_not_hidden(tmp_path):

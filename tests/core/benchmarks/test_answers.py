@@ -295,7 +295,7 @@ def test_a_split_without_answers_shows_its_choices_and_reads_no_answer_field(
 @pytest.mark.parametrize(
     ("lines", "row", "message"),
     [
-        ("answers: [a]", {"b": "x"}, "field 'a': found no 'a' among 'q', 'b'; expected the field"),
+        ("answers: [a]", {"b": "x"}, "field 'a': no 'a' among 'q', 'b'; expected the field"),
         ("answers: [answer]", {"anwser": "x"}, "did you mean 'anwser'?"),
         ("answers: [a]", {"a": {"text": "x"}}, "found an object with 'text'; expected text"),
         ("answers: [a]", {"a": [["x"]]}, "found a list of 1; expected text, a number"),
@@ -344,7 +344,7 @@ def test_a_split_without_answers_shows_its_choices_and_reads_no_answer_field(
         (
             "answers: [{indexed: {prefix: o, key_field: k}}]",
             {"o1": "x", "k": 2},
-            "field 'o2': found no 'o2'",
+            "field 'o2': no 'o2'",
         ),
         (
             "answers:\n- indexed: {prefix: o, key_field: k, label_transform: add_one}",

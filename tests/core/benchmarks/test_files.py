@@ -139,5 +139,5 @@ def test_all_missing_splits_are_reported_together(tmp_path: Path, recipe_of: Rec
 def test_an_empty_split_is_refused(tmp_path: Path, recipe_of: RecipeOf) -> None:
     (tmp_path / "x.jsonl").touch()
     recipe = recipe_of("prompt: q", source="local_path: x.jsonl")
-    with pytest.raises(RecordError, match="bench split 'test': found no rows; expected at least"):
+    with pytest.raises(RecordError, match="bench split 'test': no rows; expected at least"):
         normalize(recipe, base=tmp_path)

@@ -170,5 +170,5 @@ def test_a_row_that_is_no_record_is_refused(
 def test_a_row_without_a_question_is_refused(tmp_path: Path, recipe_of: RecipeOf) -> None:
     write_lines(tmp_path / "x.jsonl", [{"text": "a"}])
     recipe = recipe_of("", source="local_path: x.jsonl")
-    with pytest.raises(RecordError, match="field 'question': found no 'question' among 'text'"):
+    with pytest.raises(RecordError, match="field 'question': no 'question' among 'text'"):
         normalize(recipe, base=tmp_path)

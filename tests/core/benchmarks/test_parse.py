@@ -199,7 +199,7 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
         ),
         (BASE + "  promt: q", "did you mean 'prompt'?"),
         (BASE + "  local_path: y", "a: found both hf_path and local_path; expected exactly one"),
-        ("a: {splits: [t], prompt: q}", "a: found neither hf_path nor local_path"),
+        ("a: {splits: [t], prompt: q}", "a: neither hf_path nor local_path"),
         ("a: {hf_path: x, prompt: q}", "a.splits: found nothing; expected a list of splits"),
         ("a: {hf_path: x, splits: [], prompt: q}", "a.splits: found a list of 0; expected a list"),
         ("a: {hf_path: x, splits: [t, 5], prompt: q}", "a.splits.1: found the number 5; expected"),
@@ -212,7 +212,7 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
             "a.splits: found 't' more than once; expec",
         ),
         ("a: {hf_path: 5, splits: [t], prompt: q}", "a.hf_path: found the number 5; expected te"),
-        ("a: {hf_path: , splits: [t], prompt: q}", "a: found neither hf_path nor local_path"),
+        ("a: {hf_path: , splits: [t], prompt: q}", "a: neither hf_path nor local_path"),
         ("a: {hf_path: x, splits: [t]}", "found hf_path without a prompt; expected the field"),
         (BASE + "  prompts: [q]", "a: found prompt and prompts; expected one of prompt, prompts,"),
         (BASE + "  source: s\n  target: t", "found prompt and source/target; expected one of"),
@@ -236,14 +236,14 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
         (BASE + "  answers: [x]\n  answer: x", "a: found answers and answer; expected one of"),
         (BASE + "  answers: [{array: x}]", "a.answers.0: found an array; expected `prompts:"),
         (BASE + "  answers: [{expand_choices: x}]", "a.answers.0: found 'x'; expected an object"),
-        (BASE + "  answers: [{expand_choices: {field: x}}]", "found none of correct_index, corr"),
+        (BASE + "  answers: [{expand_choices: {field: x}}]", "none of correct_index, corr"),
         (
             BASE + "  answers: [{expand_choices: {field: x, correct_index: k, correct_text: k}}]",
             "found correct_index and correct_text; expected exactly one of them",
         ),
         (
             BASE + "  answers: [{expand_choices: {correct_index: null}}]",
-            "found none of field, fields; expected exactly one of them",
+            "none of field, fields; expected exactly one of them",
         ),
         (
             BASE + "  answers: [{expand_choices: {field: x, correct_idx: k}}]",
@@ -257,7 +257,7 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
             BASE + "  answers: [{expand_prefix: {}}]",
             "expand_prefix.prefix: found nothing; exp",
         ),
-        (BASE + "  answers: [{indexed: {key_field: k}}]", "found none of prefix, field"),
+        (BASE + "  answers: [{indexed: {key_field: k}}]", "none of prefix, field"),
         (BASE + "  answers: [{indexed: {field: x}}]", "indexed.key_field: found nothing; exp"),
         (
             "a: {hf_path: x, splits: [t], source: s, target: t, source_language: English}",
@@ -267,7 +267,7 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
             "a: {hf_path: x, splits: [t], prompt: s, target_language: English}",
             "a.target_language: found 'English'; expected source and target, too. Remove it.",
         ),
-        ("a: {hf_path: x, splits: [t], source: s}", "a: found no 'target'; expected a field for"),
+        ("a: {hf_path: x, splits: [t], source: s}", "a: no 'target'; expected a field for"),
         (
             "a: {hf_path: x, splits: [t], source: s, target: t, answers: [x]}",
             "a: found answers beside source/target; expected no answers: the target is the answer",
@@ -283,7 +283,7 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
         ("a: {local_path: [], splits: [t], prompt: q}", "a.local_path: found a list of 0; expect"),
         (
             "a: {local_path: {train: x}, splits: [t], prompt: q}",
-            "a.local_path: found no files for the split 't'; expected t: file",
+            "a.local_path: no files for the split 't'; expected t: file",
         ),
         (
             "a: {local_path: {t: x, s: y}, splits: [t], prompt: q}",
@@ -339,7 +339,7 @@ def test_all_problems_of_a_file_are_reported_together_with_their_lines(load: Loa
         ("evals: [", "found text that is not YAML"),
         ("", "found null; expected an object"),
         ("- a", "found a list of 1; expected an object"),
-        ("eval: {}", "found no recipes; expected a top-level `evals:`"),
+        ("eval: {}", "no recipes; expected a top-level `evals:`"),
         ("evals: [a]", "found a list of 1; expected an object"),
         ("evals: {a: !!python/object:os.system x}", "found text that is not YAML"),
     ],
@@ -355,7 +355,7 @@ def test_a_file_that_holds_no_recipes_is_refused(
 
 
 def test_a_file_that_is_absent_or_not_utf8_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=r"no\.yaml: found no such file"):
+    with pytest.raises(RecipeError, match=r"no\.yaml: no such file"):
         load_recipes(tmp_path / "no.yaml")
     path = tmp_path / "latin.yaml"
     path.write_bytes("evals: {ä: 1}".encode("latin-1"))

@@ -244,12 +244,12 @@ def test_a_hidden_binary_label_is_no_answer(records_of: Records) -> None:
 @pytest.mark.parametrize(
     ("lines", "row", "message"),
     [
-        ("prompt: q", {"p": "P"}, "field 'q': found no 'q' among 'p'; expected the field 'q'"),
-        ("prompt: q", {}, "found no 'q' among no fields at all"),
+        ("prompt: q", {"p": "P"}, "field 'q': no 'q' among 'p'; expected the field 'q'"),
+        ("prompt: q", {}, "no 'q' among no fields at all"),
         ("prompt: q", {"q": ["x"]}, r"found a list of 1; .* Name one element \(q.0\)"),
         ("prompt: q", {"q": {"text": "x"}}, r"Name a field inside it \(q.text\)"),
         ("prompt: q", {"q": b"x"}, "found a value of type bytes; expected text"),
-        ("prompt: q\npassage: p", {"q": "x"}, "field 'p': found no 'p' among 'q'"),
+        ("prompt: q\npassage: p", {"q": "x"}, "field 'p': no 'p' among 'q'"),
         ("prompts: {array: q}", {"q": "x"}, "found 'x'; expected a list of questions"),
         ("prompt: {messages: q}", {"q": "x"}, "found 'x'; expected a list of messages"),
         ("prompt: {messages: q}", {"q": ["x"]}, "field 'q.0': found 'x'; expected a message"),
@@ -259,9 +259,9 @@ def test_a_hidden_binary_label_is_no_answer(records_of: Records) -> None:
             {"q": [{"content": "x"}]},
             "expected a message with a role",
         ),
-        ("source: s\ntarget: t", {"s": "x"}, "field 't': found no 't'"),
-        ("prompt: q\ndataset_name_field: n", {"q": "x"}, "field 'n': found no 'n'"),
-        ("prompt: q\ndataset_name_field: {field: n}", {"q": "x"}, "field 'n': found no 'n'"),
+        ("source: s\ntarget: t", {"s": "x"}, "field 't': no 't'"),
+        ("prompt: q\ndataset_name_field: n", {"q": "x"}, "field 'n': no 'n'"),
+        ("prompt: q\ndataset_name_field: {field: n}", {"q": "x"}, "field 'n': no 'n'"),
         ("prompt: q\nextra_fields: [e]", {"q": "x", "e": b"x"}, "a value that JSON supports"),
         ("prompt: {field: q, transform: join}", {"q": "x"}, "found 'x'; expected a list to join"),
         ("prompt: {field: q, transform: first}", {"q": "x"}, "found 'x'; expected a list"),
@@ -279,7 +279,7 @@ def test_a_row_that_does_not_fit_is_refused_with_its_place(
 
 
 def test_an_extra_field_that_no_row_has_is_refused(records_of: Records) -> None:
-    with pytest.raises(RecordError, match="extra field 'subjct': found no row that has it"):
+    with pytest.raises(RecordError, match="extra field 'subjct': no row that has it"):
         records_of("prompt: q\nextra_fields: [subjct]", {"q": "x"}, {"q": "y"})
 
 

@@ -113,7 +113,7 @@ def test_a_question_without_its_answer_is_compared_beside_leaks(compared):
     assert all(one["is_comparable"] for one in found["items"])
     (quiz,) = found["benchmarks"]
     assert (quiz["n_no_answer_of_first"], quiz["n_no_answer_of_second"]) == (1, 2)
-    assert "Without the answer, and to review" in [one.title for one in sections(found, most=5)]
+    assert "No answer, or needs review" in [one.title for one in sections(found, most=5)]
 
 
 def test_candidates_are_compared_beside_leaks(compared):
@@ -168,11 +168,11 @@ def test_a_leak_in_a_shard_that_the_other_did_not_scan_is_told_apart(compared):
     second = tables([match(1)], shards=[{"source": "web", "shard_name": "a", "shard": "a"}])
     found = compared(first, second)
     assert found["n_findings"] == {"not comparable": 1, "same": 1}
-    assert lost(found) == {"the other did not scan the shard": (1, 0)}
+    assert lost(found) == {"the other side did not scan the shard": (1, 0)}
     assert found["n_shards"] == {"in both": 1, "only in first": 1}
     assert not found["is_same"]
     other_way = compared(second, first)
-    assert lost(other_way) == {"the other did not scan the shard": (0, 1)}
+    assert lost(other_way) == {"the other side did not scan the shard": (0, 1)}
 
 
 def test_a_shard_of_other_content_is_compared_by_nobody(compared):
@@ -181,14 +181,14 @@ def test_a_shard_of_other_content_is_compared_by_nobody(compared):
     assert found["n_findings"] == {
         "not comparable": 2
     }  # one of them in both, whatever stands there
-    assert lost(found) == {"the shard has other content, or is read otherwise": (1, 2)}
+    assert lost(found) == {"the shard has different content or is read differently": (1, 2)}
 
 
 def test_a_row_that_the_other_could_not_read_is_told_apart(compared):
     unread = [{"source": "web", "shard_name": "a", "row": 1, "reason": "not JSON"}]
     found = compared(tables([match(1), match(2)]), tables([match(2)], unreadable=unread))
     assert found["n_findings"] == {"not comparable": 1, "same": 1}
-    assert lost(found) == {"the other could not read the row": (1, 0)}
+    assert lost(found) == {"the other side could not read the row": (1, 0)}
 
 
 def test_items_and_benchmarks_that_only_one_side_has_are_told_apart(compared):
@@ -207,9 +207,9 @@ def test_items_and_benchmarks_that_only_one_side_has_are_told_apart(compared):
     found = compared(first, second)
     assert found["n_findings"] == {"not comparable": 3, "same": 1}
     assert lost(found) == {
-        "the item has other texts in the other": (1, 1),
-        "the other did not look for the benchmark": (1, 0),
-        "the other does not have the item": (1, 0),
+        "the item has different texts on the other side": (1, 1),
+        "the other side did not look for the benchmark": (1, 0),
+        "the other side does not have the item": (1, 0),
     }
     versions = {
         one["benchmark"]: (one["version_of_first"], one["version_of_second"])
@@ -243,7 +243,7 @@ def test_of_second_shards_of_first_name_nobody_knows_which_it_is(compared):
     second = tables([match(1, source="corpus")], shards=bare)
     found = compared(tables([match(1)], shards=twice), second)
     assert found["n_shards"] == {"only in first": 2, "only in second": 1}
-    assert lost(found) == {"the other did not scan the shard": (1, 1)}
+    assert lost(found) == {"the other side did not scan the shard": (1, 1)}
 
 
 def test_an_item_changes_its_status_by_calls_or_by_what_only_one_side_saw(compared):

@@ -267,7 +267,7 @@ def test_fields_and_roles_are_taken_from_decon_toml(tmp_path):
             r"source\[0\]\.text: found .*; expected the path of a field",
         ),
         ("text = 5", r"source\[0\]\.text: found 5; expected the path of a field, or a list"),
-        ('text = "a"\nroles = ["user"]', r"roles: found no 'messages'"),
+        ('text = "a"\nroles = ["user"]', r"roles: no 'messages'"),
         ('messages = "m"\nroles = "user"', r"roles: found 'user'; expected a list of one or more"),
         ('messages = "m"\nroles = []', r"roles: found \[\]; expected a list of one or more"),
         ('messages = ["m"]', r"messages: found \['m'\]; expected the path of a field"),

@@ -335,7 +335,7 @@ def test_rows_that_are_no_documents_are_passed_over_unless_they_are_asked_for(tm
     (tmp_path / "web" / "s.jsonl").write_bytes(lines)
     (shard,) = find_shards(WEB, folder=tmp_path, known={})
     assert [(row.number, row.line) for row in rows_of(shard, WEB)] == [(4, b'{"text": "t"}')]
-    with pytest.raises(CorpusError, match=r"row 3: found no JSON object"):
+    with pytest.raises(CorpusError, match=r"row 3: no JSON object"):
         [*rows_of(shard, WEB, [3])]
     (row,) = rows_of(shard, replace(WEB, text="t"), [1])
     with (

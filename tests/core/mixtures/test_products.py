@@ -92,7 +92,7 @@ def test_a_report_lists_what_was_not_scanned(leaky, make_words):
 
 def test_rows_that_could_not_be_read_block_the_mixture_with_place_and_reason(leaky):
     bench, versions, pack = scanned(leaky, b"{broken")
-    with pytest.raises(IncompleteError, match=r"a\.jsonl: line 4: found not JSON"):
+    with pytest.raises(IncompleteError, match=r"a\.jsonl: line 4: not JSON"):
         build(bench, pack, versions)
     assert not bench.store.mixture("decontaminated", pack.name).exists()
 
@@ -291,7 +291,7 @@ def test_an_item_that_repeats_part_of_another_shares_its_leak(bench):
 def test_a_report_whose_index_is_gone_is_refused_in_words(leaky):
     bench, versions, pack = scanned(leaky)
     shutil.rmtree(bench.store.root / "index")
-    with pytest.raises(MissingError, match="benchmark 'b': found no index"):
+    with pytest.raises(MissingError, match="benchmark 'b': no index"):
         report_of(bench.store, [pack], versions, bench.policy)
 
 

@@ -135,7 +135,7 @@ def test_a_value_precedes_a_pattern(tmp_path):
         ("a.yaml", "[1]", "a list of 1"),
         ("a.json", "{", "text that is not JSON"),
         ("a.json", "{}", "no values"),
-        ("a.csv", "value,category\na,\n", "row 1: found no category"),
+        ("a.csv", "value,category\na,\n", "row 1: no category"),
         ("a.csv", "value,category,column\na,x,b\nc,x,d\n", "values of several columns: b, d"),
         ("a.txt", "a", "another kind of file"),
     ],

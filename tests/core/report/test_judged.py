@@ -253,7 +253,7 @@ def test_page_and_review_say_where_a_probability_comes_from(tmp_path):
     )
     write_page(report, tmp_path / "r.html")
     n = planted_steps()[0]["n_places"]
-    expected = f"aligned 98 % (97 to 98 %), copies among {n:,} places in planted benchmarks"
+    expected = f"aligned: 98 % (97 to 98 %) of {n:,} places in planted benchmarks were copies"
     assert data_of(tmp_path / "r.html", "columns")["names"]["probability"]["values"] == [expected]
     with open_report(report) as opened:
         lines = page(opened.matched_text(key(0)), width=99, paint=Paint(has_colour=False))
@@ -306,14 +306,14 @@ def test_the_page_has_the_curve_the_counts_and_what_a_model_says(matches, tmp_pa
     assert line["y"] == sorted(line["y"])
     assert all(a <= b <= c for a, b, c in zip(low["y"], line["y"], high["y"], strict=True))
     counts, steps = section["tables"]
-    assert counts["rows"][0][:4] == ["decon", "all together", N + 3, N]
+    assert counts["rows"][0][:4] == ["decon", "all benchmarks", N + 3, N]
     assert len(steps["rows"]) == len(tables["calibration"])
     (judgement,) = data_of(tmp_path / "r.html", "columns")["plain"]["judgement"]
-    assert judgement == "duplicate · equivalent · sure 0.90 · m · why"
+    assert judgement == "duplicate · equivalent · confidence 0.90 · m · why"
 
 
 def test_a_page_without_judgements_says_what_makes_them(tmp_path):
     write_page(write_report(tmp_path / "r.duckdb", runs=[RUN]), tmp_path / "r.html")
     sections = data_of(tmp_path / "r.html", "overview")["empty"]
     (section,) = [one for one in sections if one["key"] == "calibration"]
-    assert "decon-assets judge and decon-assets review do that" in section["words"][0]
+    assert "run decon-assets judge or decon-assets review" in section["words"][0]

@@ -288,7 +288,7 @@ def test_a_summary_says_nothing_of_somebodys_disk_and_is_the_same_every_time(rep
 
 
 def test_a_file_that_is_no_report_is_named(tmp_path):
-    with pytest.raises(MissingError, match=r"nowhere\.duckdb: found no such file"):
+    with pytest.raises(MissingError, match=r"nowhere\.duckdb: no such file"):
         summary_of(tmp_path / "nowhere.duckdb")
     other = tmp_path / "other.duckdb"
     other.write_bytes(b"not a database at all, however it ends")

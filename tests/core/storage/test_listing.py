@@ -81,7 +81,7 @@ def test_names_that_are_set_aside(folder):
         ".git/": (hidden, True),
         "README.md": (metadata, True),
         "state.json": (metadata, True),
-        "cache-1f.arrow": ("a cache of the library datasets", True),
+        "cache-1f.arrow": ("a cache of the Hugging Face datasets library", True),
     }
     assert names_of(list_pattern(folder, ("_*",))) == ["_SUCCESS"]
     assert names_of(list_pattern(folder, ("state.json",))) == ["state.json"]
@@ -96,9 +96,9 @@ def test_beside_a_pattern_lies_what_it_does_not_match(folder):
     assert names_of(listing) == ["a.jsonl"]
     assert skipped_in(listing) == {
         "b.csv": ("not matched by the pattern", True),
-        "deep/": ("a folder, which the pattern does not enter", True),
+        "deep/": ("a folder that the pattern does not enter", True),
         "lost": ("a link that leads nowhere", True),
-        "x.jsonl/": ("a folder, which the pattern does not enter", False),
+        "x.jsonl/": ("a folder that the pattern does not enter", False),
     }
     listing = list_pattern(folder, ("**", "*.jsonl"))
     assert names_of(listing) == ["a.jsonl", "deep/c.jsonl"]

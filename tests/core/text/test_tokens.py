@@ -68,4 +68,4 @@ def test_a_name_on_the_hub_is_found_where_it_was_fetched_to(path, tmp_path):
         [sys.executable, "-c", HUB], env=environment, capture_output=True, text=True, check=True
     ).stdout
     assert str(load_tokenizer(path).encode([" one two"])) in said
-    assert "'owner/absent' could not be downloaded" in said
+    assert "'owner/absent', which could not be downloaded" in said

@@ -29,7 +29,7 @@ def test_bad_lines_end_it_with_2_or_are_skipped_and_told(tmp_path, capsys):
     report.write_text('{"training_file": "a.jsonl"}\n')
     out = tmp_path / "r.duckdb"
     assert main(["reference", "read", str(report), "--out", str(out)]) == 2
-    assert f"{report} line 1: found no 'training_line'" in capsys.readouterr().err
+    assert f"{report} line 1: no 'training_line'" in capsys.readouterr().err
     assert not out.exists()
     assert main(["reference", "read", str(report), "--out", str(out), "--skip-bad"]) == 0
     said = capsys.readouterr()

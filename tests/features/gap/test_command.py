@@ -37,7 +37,7 @@ def test_gap_ends_with_1_when_nothing_is_joined_and_2_when_an_input_is_wrong(rep
     path = reported.folder / "scores.csv"
     path.write_text("benchmark,question,score\nharbor,nobody asked this,1\n")
     assert main(["gap", "--results", str(path)]) == 1
-    assert "row 1: found no item with this text" in capsys.readouterr().err
+    assert "row 1: no item with this text" in capsys.readouterr().err
     assert main(["gap", "--results", "nowhere"]) == 2
     assert "no such file" in capsys.readouterr().err
     assert main(["gap", "--results", str(path), "--report", "nowhere.duckdb"]) == 2

@@ -199,8 +199,8 @@ def test_what_is_no_number_is_told_and_no_score(report, tmp_path):
     account = score_gap([harness_file(tmp_path, rows)], report, tasks=["quiz=quiz:test"])
     assert only(account, subset=None).all.n == 11
     told = [str(problem) for problem in account.problems]
-    assert any("row 5: found no score" in line for line in told)
-    assert any("metric 'bleu': found no number in 12 rows" in line for line in told)
+    assert any("row 5: no score" in line for line in told)
+    assert any("metric 'bleu': no number in 12 rows" in line for line in told)
 
 
 def test_an_item_that_stands_twice_counts_once(report, tmp_path):
@@ -498,7 +498,7 @@ def test_rows_that_say_nothing_are_told(report, tmp_path):
         "row 2: found the score 'good'",
         "row 3: found the index 'x'",
         "no such index",
-        "row 5: found no benchmark",
+        "row 5: no benchmark",
         "3 cells",
         "and no index",
         "row 8: found the score 'nan'",

@@ -186,7 +186,7 @@ def _difference(
         return _of_items(result, own, other, text)
     ours, theirs = _error_of(own), _error_of(other)
     if ours is None or theirs is None:
-        return replace(result, remark="no interval: a score without items or standard error")
+        return replace(result, remark="no interval: a score has neither items nor a standard error")
     return _normal(replace(result, stderr=math.hypot(ours, theirs), basis="standard errors"))
 
 
@@ -224,13 +224,13 @@ def _of_items(result: Difference, own: Scores, other: Scores, text: str) -> Diff
 
 
 def _only_on(both: Sequence[object]) -> str:
-    return f"only on the {counted(len(both), 'item')} that both training runs have"
+    return f"based only on the {counted(len(both), 'item')} that both training runs have"
 
 
 def _of_segments(result: Difference, own: Scores, other: Scores, text: str) -> Difference:
     """Compare scores of the test set of the segments that both training runs translated."""
     if own.segments is None or other.segments is None:
-        return replace(result, difference=None, remark="not of translations in both training runs")
+        return replace(result, difference=None, remark="only one training run has translations")
     metric = own.segments.metric
     # Sorted: draws depend on the order, which must not be that of the rows.
     both = sorted(own.segments.counts.keys() & other.segments.counts.keys())
@@ -307,7 +307,7 @@ def _average(
         basis = bases.pop() if len(bases) == 1 else "standard errors"
         return _normal(replace(result, stderr=error, basis=basis))
     if len(parts) < _LEAST_BENCHMARKS:
-        return replace(result, remark="no interval: scores without items or standard errors")
+        return replace(result, remark="no interval: some scores have no items or standard errors")
     text = f"study | {first.training_run} | {baseline} | {name}"
     low, high = interval_of_few(differences)
     p = paired_p_value(np.sort(differences), text)

@@ -106,7 +106,7 @@ def _other_references(
                     f"study.training_run {training_run.settings.name!r}",
                     "those of the baseline",
                 )
-                found = f"other references in {counted(n, 'segment')} of {measure.benchmark}"
+                found = f"different references in {counted(n, 'segment')} of {measure.benchmark}"
                 yield Problem(where, f"{found} ({measure.metric})", expected)
 
 
@@ -142,7 +142,7 @@ def _read_training_run(
     for row in aggregates:
         measure = Measure(row.task, row.metric, row.filter)
         if measure in scores:
-            again = f"a second score of {row.task} ({row.metric}): {row.score:g}"
+            again = f"a second score for {row.task} ({row.metric}): {row.score:g}"
             remedy = "Only the first one counts."
             problems.append(Problem(row.place, again, "one for each benchmark", remedy))
         scores.setdefault(measure, Scores(aggregate=row))
@@ -172,7 +172,7 @@ def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measur
             for metric, score in sample.scores.items():
                 scores = by_measure[Measure(result.task, metric, sample.filter)]
                 if key in scores:
-                    again = f"a second score of an item ({metric})"
+                    again = f"a second score for an item ({metric})"
                     remedy = "Only the first one counts."
                     problems.append(Problem(sample.place, again, "one for each item", remedy))
                 scores.setdefault(key, score)

@@ -122,7 +122,7 @@ def corpus_metric(name: CorpusMetricName, tokenize: TokenizerName) -> CorpusMetr
     if find_spec("sacrebleu") is None:
         found, remedy = (
             "no package 'sacrebleu' installed",
-            "pip install 'decon-assets[translation]'",
+            "run `pip install 'decon-assets[translation]'`",
         )
         raise InputError(Problem(where, found, "that package", remedy))
     if name == "chrf":

@@ -44,7 +44,7 @@ async function showDocuments(params) {
   const linked = params.get("document") ?? "";
   const number = linked ? linkedDocument(linked, params.get("of")) : -1;
   if (linked && number < 0) {
-    const first = papers.n < papers.n_all ? ` (it has the first ${counted(papers.n)} of ${counted(papers.n_all)} documents)` : "";
+    const first = papers.n < papers.n_all ? ` (this page has only the first ${counted(papers.n)} of ${counted(papers.n_all)} documents)` : "";
     missing.push(quoted("document", linked) + first);
   }
   if (number >= 0) unfolded.add(number);
@@ -53,7 +53,7 @@ async function showDocuments(params) {
   const line = lines.findIndex(([own]) => own === number);
   if (line >= 0) chooseLine(line);
   else element("to-documents").href = location.hash;
-  tellMissing(missing, number >= 0 && line < 0 ? "The document of this link does not pass the filter of this link." : "");
+  tellMissing(missing, number >= 0 && line < 0 ? "The filter in this link hides its document." : "");
 }
 
 // A row of a shard that has changed may be another document: the fingerprint tells. A shard with the
@@ -113,7 +113,7 @@ function filterDocuments() {
   const all = Array.from({ length: papers.n }, (_, number) => number).filter(documentPasses(filter));
   const by = DOCUMENT_ORDERS[filter.sort];
   documentsShown = by ? all.sort((a, b) => by(a, b) || a - b) : all;
-  const rest = papers.n < papers.n_all ? `; the report has ${counted(papers.n_all)}, this page the first ${counted(papers.n)}` : "";
+  const rest = papers.n < papers.n_all ? `; the report has ${counted(papers.n_all)}, this page only the first ${counted(papers.n)}` : "";
   element("d-found").textContent = `${counted(documentsShown.length)} of ${counted(papers.n)} documents${rest}`;
   drawDocuments();
 }
@@ -132,7 +132,7 @@ function drawDocuments() {
   chosenLine = chosenDocument === undefined ? -1 : find(what) >= 0 ? find(what) : find(DOCUMENT);
   element("grid").setAttribute("aria-rowcount", lines.length + 1);
   documentList.reset(lines.length);
-  element("no-document").textContent = papers.n ? "No document matches." : "No document with a match is in the report.";
+  element("no-document").textContent = papers.n ? "No document matches." : "The report has no document with a match.";
   element("no-document").hidden = lines.length > 0;
   documentList.mark(chosenLine);
 }

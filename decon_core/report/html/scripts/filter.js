@@ -19,7 +19,7 @@ function outcomeOf(number) {
   if (columns.needs_review[number]) return "review";
   return columns.is_by_score[number] && !columns.plain.verdict[number] ? "also" : "near";
 }
-const OUTCOMES = { leak: "leak", "no-answer": "no answer", review: "needs review", also: "found by other words, too", near: "near miss" };
+const OUTCOMES = { leak: "leak", "no-answer": "no answer", review: "needs review", also: "item found by another match", near: "near miss" };
 
 // Filter -------------------------------------------------------------------------------------------
 
@@ -104,12 +104,12 @@ function applyFilter() {
 }
 
 function tellFound(filter) {
-  const rest = columns.n < columns.n_all ? `; the report has ${counted(columns.n_all)}, this page the first ${counted(columns.n)}` : "";
+  const rest = columns.n < columns.n_all ? `; the report has ${counted(columns.n_all)}, this page only the first ${counted(columns.n)}` : "";
   element("n-found").textContent = `${counted(order.length)} of ${counted(columns.n)} texts${rest}`;
   const chip = element("item-chip");
   chip.hidden = !filter[ITEM];
   chip.textContent = `row ${plain(filter[ITEM])} ✕`;
-  chip.setAttribute("aria-label", `Stop showing only row ${plain(filter[ITEM])}`);
+  chip.setAttribute("aria-label", `Remove the filter on row ${plain(filter[ITEM])}`);
 }
 
 // Search -------------------------------------------------------------------------------------------

@@ -13,13 +13,13 @@ const SHORTCUTS = [
     ],
   },
   {
-    title: "Figures, once Tab is at one",
+    title: "Figures (press Tab to reach one)",
     isHere: () => false, // points.js listens in the figure itself
     keys: [
       [["ArrowRight", "ArrowDown"], "next point"],
       [["ArrowLeft", "ArrowUp"], "previous point"],
-      [["Home", "End"], "first and last point"],
-      [["Enter"], "the matched texts of the point"],
+      [["Home", "End"], "first or last point"],
+      [["Enter"], "show the matched texts of the point"],
     ],
   },
   {
@@ -45,7 +45,7 @@ const SHORTCUTS = [
       [["End"], "last row", () => chooseLine(lines.length)],
       [["ArrowRight"], "unfold the document", goRight],
       [["ArrowLeft"], "fold it", goLeft],
-      [["Enter"], "unfold or fold; read the text", openLine],
+      [["Enter"], "unfold or fold the document; read the text", openLine],
       [["e"], "save the documents shown as CSV", () => element("d-csv").click()],
     ],
   },

@@ -39,7 +39,7 @@ function placesOf(number, texts) {
 
 function showNothing() {
   showing = -1;
-  const words = order.length ? "Choose a text: click it, or press j and k." : "No text to show.";
+  const words = order.length ? "Choose a text: click it, or press j or k." : "No text to show.";
   element("detail").replaceChildren(made("p", { class: "empty", text: words }));
   delete element("detail").dataset.text;
 }
@@ -113,7 +113,7 @@ function facts(number) {
     if (share !== null) put(`${part} found`, meter(share, part), ` ${percent(share)}`);
   }
   if (outcome === "no-answer") put("no answer", "the question was found without its answer: neither a leak nor clean");
-  if (outcome === "review") put("review", "similar text, unconfirmed: it counts as a leak only by a verdict");
+  if (outcome === "review") put("review", "similar text that nobody has reviewed: only a verdict makes it a leak");
   put("probability", plain(named("probability", number)));
   // Folded: a reviewer should decide before looking.
   if (own.judgement[number]) put("judged", made("details", {}, made("summary", { text: "by a model or a file" }), made("span", { text: plain(own.judgement[number]) })));
@@ -169,7 +169,7 @@ function itemSide(texts) {
     if (textOf(texts, name) === null) continue;
     side.append(made("h4", { text: name }), markedText(textOf(texts, name), marksOf(texts, name)));
   }
-  if (!side.querySelector(".text")) side.append(made("p", { class: "empty", text: "Its text is not in this report." }));
+  if (!side.querySelector(".text")) side.append(made("p", { class: "empty", text: "The text of the item is not in this report." }));
   return side;
 }
 
@@ -186,7 +186,7 @@ function documentSide(number, texts) {
 }
 
 function whyNoText(number) {
-  if (!columns.has_snippets) return "Snippets are off: no text of the training data is in this file. See shard and row.";
+  if (!columns.has_snippets) return "Snippets are off: this file contains no training data. Look up the document by shard and row.";
   const why = named("why_no_text", number);
-  return why ? `No text: ${plain(why)}.` : "Its text was not kept. See shard and row.";
+  return why ? `No text: ${plain(why)}.` : "The text was not kept. Look up the document by shard and row.";
 }

@@ -17,7 +17,7 @@ function showTexts(params) {
   const missing = [...unknownSettings(params, [...FILTERS, ITEM, "text"]), ...textFilter.put(params)];
   itemFilter = params.get(ITEM) ?? "";
   const text = params.get("text") ?? "";
-  if (text && !textPlaces().has(text)) missing.push(quoted("text", text) + (columns.n < columns.n_all ? ` (it has the first ${counted(columns.n)} of ${counted(columns.n_all)} texts)` : ""));
+  if (text && !textPlaces().has(text)) missing.push(quoted("text", text) + (columns.n < columns.n_all ? ` (this page has only the first ${counted(columns.n)} of ${counted(columns.n_all)} texts)` : ""));
   const words = element("q").value.trim();
   tellMissing(missing);
   const open = () => openLinked(text, missing);
@@ -38,7 +38,7 @@ function openLinked(text, missing) {
     if (!text && order.length) showDetail(order[0]).catch(tellTrouble);
   }
   document.body.classList.toggle("is-open", place >= 0);
-  tellMissing(missing, number >= 0 && place < 0 ? "The text of this link does not pass the filter of this link." : "");
+  tellMissing(missing, number >= 0 && place < 0 ? "The filter in this link hides its text." : "");
 }
 
 function refresh() {

@@ -83,7 +83,7 @@ function listen() {
 }
 
 async function start() {
-  if (!window.DecompressionStream) throw new Error("this browser cannot decompress the file: use a version of 2023 or later");
+  if (!window.DecompressionStream) throw new Error("this browser cannot decompress the file: use a browser version from 2023 or later");
   putTheme(kept("decon-theme"));
   const [run, overview, own] = await Promise.all(["run", "overview", "columns"].map(dataOf));
   columns = own;

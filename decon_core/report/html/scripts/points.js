@@ -52,7 +52,7 @@ function pointList(points, holder, chart, id) {
     class: "point-list unseen",
     role: "listbox",
     tabindex: "0",
-    "aria-label": opens ? `${name}: arrows choose one, Enter shows its texts` : `${name}: arrows choose one`,
+    "aria-label": opens ? `${name}: arrow keys choose a point, Enter shows its texts` : `${name}: arrow keys choose a point`,
   });
   let current = 0;
   const put = () => {

@@ -3,9 +3,9 @@
 const VERDICTS = { l: "leak", t: "template", c: "common source", u: "unsure" };
 const MEANINGS = {
   leak: "The training text contains the item, or gives its answer away.",
-  template: "They share only a form: instructions, boilerplate, a list of options.",
-  "common source": "Both quote the same public text, but the text does not contain the question.",
-  unsure: "It cannot be decided from these texts.",
+  template: "The two texts share only a form: instructions, boilerplate, a list of options.",
+  "common source": "Both quote the same public text, but the training text does not contain the question.",
+  unsure: "These texts are not enough to decide.",
 };
 const TAKEN_BACK = "none";
 
@@ -125,7 +125,7 @@ function verdictLine([number, verdict, note, at], by) {
 function openSaving() {
   const lines = exportable();
   element("saving-told").textContent = lines.length
-    ? `${counted(lines.length)} ${lines.length === 1 ? "text has" : "texts have"} a verdict of yours.`
+    ? `You gave verdicts on ${counted(lines.length)} ${lines.length === 1 ? "text" : "texts"}.`
     : "No verdicts yet: open a text and choose one.";
   element("save").disabled = element("forget").disabled = !lines.length;
   element("saving").showModal();
