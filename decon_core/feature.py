@@ -134,6 +134,7 @@ def feature_hooks(name: str) -> Iterator[Any]:
             yield resolve_name(place)
 
 
+@cache
 def feature_nominations() -> Mapping[str, str]:
     """Return what finds places beside the scan, by the name that stands for a detector."""
     return _merged(feature.nominations for feature in all_features())

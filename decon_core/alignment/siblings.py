@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import Bools, Integers, Words64
+from decon_core.kernels.arrays import Bools, Integers, Words64, distinct
 
 _RUN = 3
 _PRIMES = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
@@ -53,7 +53,7 @@ def items_with_runs(keys: Words64, lengths: Integers, n_items: Sequence[int]) ->
         digests ^= digests >> np.uint64(29)
     _, kinds = np.unique(digests, return_inverse=True)
     # A run that an item repeats counts once.
-    pairs = np.unique(kinds * lengths.size + item_of[runs])
+    pairs = distinct(kinds * lengths.size + item_of[runs])
     weights = asked[pairs % lengths.size]
     n_items_with = np.bincount(pairs // lengths.size, weights=weights).astype(np.int64)[kinds]
     most = np.repeat(asked, lengths)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable
+from decon_core.kernels.arrays import distinct
 
 Reread = Callable[[int], Document | Unreadable | None]
 
@@ -65,7 +66,7 @@ class Batch:
 
     @property
     def n_documents(self) -> int:
-        return int(np.unique(self.rows).size)
+        return int(distinct(self.rows).size)
 
     def per_document(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the sum of a number of each text for each document."""

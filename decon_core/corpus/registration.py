@@ -217,7 +217,7 @@ def grid_warning(packs: Sequence[Pack], n_benchmarks: int) -> str | None:
     minutes = round(n_partitions * PARTITION_SECONDS / 60)
     per_pack = _shards_per_pack(packs, most_packs=MANY_PARTITIONS // n_benchmarks)
     remedy = (
-        f"corpus.pack_shards = {per_pack} gives {MANY_PARTITIONS:,} partitions or fewer"
+        f"Set corpus.pack_shards = {per_pack} for {MANY_PARTITIONS:,} partitions or fewer"
         if per_pack
         else "Fewer sources give fewer packs"
     )

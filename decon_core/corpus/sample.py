@@ -23,6 +23,7 @@ import numpy.typing as npt
 from decon_core.config import seeding
 from decon_core.corpus.batches import Batch
 from decon_core.errors import InputError, Problem
+from decon_core.kernels.arrays import distinct
 
 if TYPE_CHECKING:
     from decon_core.corpus.packs import Pack, Shard
@@ -71,7 +72,7 @@ class Sample:
         n_runs = max(1, _ROWS_AT_ONCE // self.n_of)
         parts, first = rows // (n_runs * self.n_of), 0
         is_taken = np.empty(rows.size, np.bool_)
-        for part in np.unique(parts).tolist():
+        for part in distinct(parts).tolist():
             stop = int(np.searchsorted(parts, part, "right"))
             drawn = _drawn(self, content, part, n_runs)
             is_taken[first:stop] = drawn[rows[first:stop] - part * n_runs * self.n_of]
@@ -98,7 +99,7 @@ class Sample:
             # All bytes of UTF-8 but 10xxxxxx begin a character.
             n_characters=int(np.count_nonzero((text & 0xC0) != 0x80)),
             invalid=[invalid for invalid in batch.invalid if invalid.row in taken],
-            n_left_out=np.unique(batch.rows).size - np.unique(rows).size,
+            n_left_out=distinct(batch.rows).size - distinct(rows).size,
         )
 
 

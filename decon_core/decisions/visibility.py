@@ -34,6 +34,7 @@ from decon_core.index.joined_index import mark_used, search_name
 from decon_core.index.parts import Part, has_part, index_fingerprint, open_part
 from decon_core.index.record_texts import NAMES
 from decon_core.index.text_index import Verbatim, open_verbatim, verbatim_of_records
+from decon_core.kernels.arrays import distinct
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.schemas import VISIBILITY
 from decon_core.storage.store import Store
@@ -118,7 +119,7 @@ def _by_others(store: Store, versions: Sequence[Version], policy: Policy) -> pa.
         items = _values(load_records(store, version, columns=[*_ITEM]), _ITEM)
         names = blind[version.benchmark]
         blind_records[version] = [at for at, item in enumerate(items) if item in names]
-    ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
+    ids = distinct(np.concatenate([part.entries.ids for part in parts]))
     verbatim = verbatim_of_records(store, blind_records, ids, wide)
     counts = []
     for number, (version, part) in enumerate(zip(ordered, parts, strict=True)):
@@ -257,7 +258,7 @@ def _unmet(
     parts = [open_part(store, version, index) for version in versions]
     verbatim = None
     if policy.needs_texts and parts:
-        ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
+        ids = distinct(np.concatenate([part.entries.ids for part in parts]))
         verbatim = open_verbatim(store, versions, ids, policy, scan=scan_fingerprint(store, policy))
     for number, (version, part) in enumerate(zip(versions, parts, strict=True)):
         benchmark = _benchmark(store, version, part, verbatim, number)

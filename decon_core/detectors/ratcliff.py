@@ -22,7 +22,7 @@ from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_
 from decon_core.errors import Problem
 from decon_core.index.record_texts import NAMES, PROMPT, QUESTION
 from decon_core.kernels import grams, token_runs
-from decon_core.kernels.arrays import Numbers
+from decon_core.kernels.arrays import Numbers, distinct
 
 if TYPE_CHECKING:
     from decon_core.index.ngram_counts import GramTable
@@ -191,7 +191,7 @@ class _BlockMatcher:
     def _positions(self, prompt: Numbers) -> Integers:
         """Return the sorted positions of the prompt's n-grams in the document."""
         table, offsets, positions = self._grams
-        numbers = np.unique(table.find(sliding_window_view(prompt, self._min_block).ravel()))
+        numbers = distinct(table.find(sliding_window_view(prompt, self._min_block).ravel()))
         numbers = numbers[numbers != grams.NONE]
         return np.sort(
             np.concatenate([positions[offsets[n] : offsets[n + 1]] for n in numbers.tolist()])

@@ -7,7 +7,7 @@ tokenized and stored once. Reference: `index_records` in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from decon_core.index.ngram_counts import (
     gram_sizes,
     grams_of,
 )
-from decon_core.kernels.arrays import Bytes, Integers
+from decon_core.kernels.arrays import Bytes, Integers, distinct
 from decon_core.text.canonical import canonical
 from decon_core.text.tokenizers import Tokenizer
 from decon_core.text.word_cache import Encoder, GrowingVocabulary, Ragged, keeps_words_apart
@@ -109,7 +109,7 @@ class _Column:
         """Return the texts of the kept records. A text without tokens counts as absent."""
         of_entry = self.of_record[kept]
         has_text = self.count(self.tokens.lengths)[kept] > 0
-        used = np.unique(of_entry[has_text])
+        used = distinct(of_entry[has_text])
         number = np.full(len(self.tokens) + 1, NOTHING)
         number[used] = np.arange(used.size)
         return self.tokens.take(used), np.where(has_text, number[of_entry], NOTHING)
@@ -122,15 +122,16 @@ def _why_dropped(
     policy: Policy,
     tokenizer: Tokenizer,
 ) -> Bytes:
+    form = policy.form
+    questions = [canonical(text, form) for text in columns["question"].texts()]
     n_tokens = _visible_tokens(columns, ids, policy, tokenizer)
     dropped = np.zeros(table.num_rows, np.uint8)
-    dropped[_has_few_words(columns, policy)] = _TOO_FEW_WORDS
+    dropped[_has_few_words(columns, questions, policy)] = _TOO_FEW_WORDS
     dropped[n_tokens < policy.eval_min_token_length] = _TOO_FEW_TOKENS
     if policy.eval_dedup:
         dropped[_repeats(table["fingerprint"], np.flatnonzero(dropped == 0))] = _REPEAT
-    questions = columns["question"]
-    is_blank = [not canonical(text, policy.form) for text in questions.texts()]
-    dropped[(dropped == 0) & questions.count(np.array(is_blank, np.int64)).astype(bool)] = _EMPTY
+    is_blank = np.array([not text for text in questions], np.int64)
+    dropped[(dropped == 0) & columns["question"].count(is_blank).astype(bool)] = _EMPTY
     return dropped
 
 
@@ -152,12 +153,13 @@ def _visible_tokens(
     return counted
 
 
-def _has_few_words(columns: Mapping[str, _Column], policy: Policy) -> Integers:
+def _has_few_words(
+    columns: Mapping[str, _Column], questions: Sequence[str], policy: Policy
+) -> Integers:
     """Return the records with too few distinct words. Most questions alone have enough."""
     minimum = policy.eval_min_unique_word_count
-    questions = columns["question"]
-    n_words = [len(set(canonical(text, policy.form).split(" "))) for text in questions.texts()]
-    candidates = np.flatnonzero(questions.count(np.array(n_words, np.int64)) < minimum)
+    n_words = np.array([len(set(text.split(" "))) for text in questions], np.int64)
+    candidates = np.flatnonzero(columns["question"].count(n_words) < minimum)
     joined = _joined(columns, policy, candidates)
     is_few = [len(set(text.split(" "))) < minimum for text in joined]
     return candidates[np.array(is_few, np.bool_)]

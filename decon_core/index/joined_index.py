@@ -27,7 +27,16 @@ from decon_core.index.entries import NOTHING
 from decon_core.index.ngram_counts import KINDS, Grams, grams_of, pair_filter, renumbered
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels import grams as kernels
-from decon_core.kernels.arrays import Bytes, Flags, Floats, Int32s, Integers, Numbers, read_only
+from decon_core.kernels.arrays import (
+    Bytes,
+    Flags,
+    Floats,
+    Int32s,
+    Integers,
+    Numbers,
+    distinct,
+    read_only,
+)
 from decon_core.kernels.question_index import Index, bound_grams, fill_table
 from decon_core.kernels.scores import Thresholds
 from decon_core.storage.store import Store
@@ -218,7 +227,7 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
 
 def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     """Build all arrays of a `Search`."""
-    ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
+    ids = distinct(np.concatenate([part.entries.ids for part in parts]))
     texts = {kind: _all_texts(parts, kind, ids) for kind in KINDS}
     weights, is_hot, is_template, weight_of = _weights(parts, policy)
     questions = texts["question"]
@@ -341,23 +350,23 @@ def _weights(
     distinct_of_n: dict[int, tuple[Integers, int]] = {}
     for n_records in sorted({part.n_records for part in parts}):
         dfs = [
-            np.unique(part.df[kind].values)
+            distinct(part.df[kind].values)
             for part in parts
             if part.n_records == n_records
             for kind in KINDS
         ]
-        distinct = np.unique(np.concatenate(dfs)).astype(np.int64)
-        distinct_of_n[n_records] = (distinct, len(weights))
+        all_dfs = distinct(np.concatenate(dfs)).astype(np.int64)
+        distinct_of_n[n_records] = (all_dfs, len(weights))
         limit = most_records_of_search(policy, n_records)
-        weights += [math.log(n_records / df) for df in distinct.tolist()]
-        is_hot += [df > limit for df in distinct.tolist()]
+        weights += [math.log(n_records / df) for df in all_dfs.tolist()]
+        is_hot += [df > limit for df in all_dfs.tolist()]
         most = most_records_of_own(n_records)
-        is_template += [df > most for df in distinct.tolist()]
+        is_template += [df > most for df in all_dfs.tolist()]
     position_type = _narrowest(len(weights))
 
     def places(part: Part, kind: str) -> Ragged:
-        distinct, first = distinct_of_n[part.n_records]
-        place = np.searchsorted(distinct, part.df[kind].values) + first
+        all_dfs, first = distinct_of_n[part.n_records]
+        place = np.searchsorted(all_dfs, part.df[kind].values) + first
         return Ragged(place.astype(position_type), part.df[kind].offsets)
 
     return (

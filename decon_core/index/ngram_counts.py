@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from decon_core.config.policy import Policy
 from decon_core.kernels import grams as kernels
-from decon_core.kernels.arrays import Integers, Numbers, Words64
+from decon_core.kernels.arrays import Integers, Numbers, Words64, distinct
 from decon_core.text.word_cache import FixedVocabulary, Ragged
 
 KINDS = ("question", "answer", "passage")
@@ -156,7 +156,7 @@ def no_counts(policy: Policy) -> Counts:
 
 def total(counts: Sequence[Counts]) -> Counts:
     """Add up the counts of several sets of records."""
-    ids = np.unique(np.concatenate([count.ids for count in counts]))
+    ids = distinct(np.concatenate([count.ids for count in counts]))
     token_df = np.zeros(ids.size, np.int64)
     for count in counts:
         token_df[np.searchsorted(ids, count.ids)] += count.token_df

@@ -51,6 +51,7 @@ from decon_core.kernels.arrays import (
     Integers,
     Numbers,
     Words64,
+    distinct,
     read_only,
 )
 from decon_core.kernels.grams import enter_runs
@@ -285,12 +286,13 @@ def _forms(
     searched in any form. Texts that are only searched for as a whole have no tokens.
     """
     texts = pool.texts
-    compared = np.unique(uses[np.isin(uses[:, 3], COMPARED), 0]).tolist()
+    compared = distinct(uses[np.isin(uses[:, 3], COMPARED), 0]).tolist()
     pieces = [_NO_PIECES] * len(texts)
     text_of = [*range(len(texts))]
+    compares_tokens = policy.compares_tokens
     for text in compared:
         bare = pieces[text] = tokenizer.pieces(texts[text])
-        is_searched = policy.compares_tokens and bare.ids.size >= policy.shared_ngram_size
+        is_searched = compares_tokens and bare.ids.size >= policy.shared_ngram_size
         if not is_searched or texts[text][0].isspace():
             continue
         spaced = tokenizer.pieces(" " + texts[text])
@@ -309,7 +311,7 @@ def _tokens(pieces: Sequence[Pieces], offsets: Integers) -> dict[str, Any]:
     starts = np.concatenate([piece.starts for piece in pieces] or [_NONE]) + base
     stops = np.concatenate([piece.stops for piece in pieces] or [_NONE]) + base
     token_ids = np.concatenate([piece.ids for piece in pieces] or [_NONE])
-    ids = np.unique(token_ids)
+    ids = distinct(token_ids)
     # A tokenizer with character offsets assigns a character that several tokens share to each of
     # them. A token is only certain to cover the bytes that it does not share with its neighbours.
     first, last = starts.copy(), stops.copy()

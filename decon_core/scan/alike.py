@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from decon_core.config import detector_registry as registry
 from decon_core.detectors.detector import ABSENT
-from decon_core.kernels.arrays import Bools, Floats, Integers, Words64
+from decon_core.kernels.arrays import Bools, Floats, Integers, Words64, distinct
 from decon_core.kernels.hashing import MIX
 from decon_core.scan.matches import Columns
 
@@ -46,7 +46,7 @@ def without_alike(columns: Columns, items_of_part: Callable[[int], Items]) -> Co
         alone = np.full(record.size, ABSENT)
         return columns | {"first_record": alone, "n_alike": alone}
     item, is_correct = np.empty(record.size, np.int64), np.empty(record.size, np.bool_)
-    for part in np.unique(columns["part"]).tolist():
+    for part in distinct(columns["part"]).tolist():
         rows = np.flatnonzero(columns["part"] == part)
         of_part = items_of_part(part)
         item[rows], is_correct[rows] = (of_record[record[rows]] for of_record in of_part)

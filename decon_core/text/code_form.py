@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from decon_core.kernels.arrays import distinct
 from decon_core.kernels.code.lexer import CALLED, digest_of_bytes, enter_names
 from decon_core.kernels.code.windows import grams_of
 
@@ -135,7 +136,7 @@ def fingerprints(text: str, size: int) -> tuple[Digests, int]:
     content = np.frombuffer(text.encode(), np.uint8)
     room = np.empty(max(content.size, 1), np.uint64)
     n, n_tokens = grams_of(content, 0, content.size, size, names_table(), room)
-    return np.unique(room[:n]), int(n_tokens)
+    return distinct(room[:n]), int(n_tokens)
 
 
 # Functions in documents ---------------------------------------------------------------------------

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.errors import ConfigError, Problem
+from decon_core.kernels.arrays import distinct
 from decon_core.text.canonical import WHITE_SPACE
 
 Integers = npt.NDArray[np.int64]
@@ -201,7 +202,7 @@ class BytePieces(Tokenizer):
         is_new = n_bytes == _UNKNOWN
         if not is_new.any():
             return n_bytes
-        for token in np.unique(ids[is_new]).tolist():
+        for token in distinct(ids[is_new]).tolist():
             self._n_bytes[token] = len(self._inner.decode_token_bytes(token))
         return self._n_bytes[ids]
 

@@ -25,6 +25,7 @@ from decon_core.corpus.sketch.shard_sketch import (
     remove_filters,
 )
 from decon_core.errors import DamagedError
+from decon_core.kernels.arrays import distinct
 from decon_core.kernels.ngram_filters import CHECK_BYTES, Rows, write_rows
 from decon_core.storage.checksums import EMPTY, N_BYTES, damaged, seal
 from decon_core.storage.files import atomic_path
@@ -230,7 +231,7 @@ class PackSketch:
             layout, units = self.layouts[number], np.flatnonzero(flags)
             first = (layout.offset + units * layout.unit_bytes) // _PAGE_BYTES
             last = (layout.offset + (units + 1) * layout.unit_bytes - 1) // _PAGE_BYTES
-            n_pages += np.unique(np.concatenate([first, last])).size
+            n_pages += distinct(np.concatenate([first, last])).size
         return n_pages * _PAGE_BYTES
 
     def blocks_of(self, shard: str, possible: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], int]:

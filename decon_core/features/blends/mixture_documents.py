@@ -13,6 +13,7 @@ from decon_core.config.mixtures import Mixture
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard, shard_at
 from decon_core.errors import MissingError, Problem
+from decon_core.kernels.arrays import distinct
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.choice import Sizes
 from decon_core.schemas import REMOVED
@@ -107,7 +108,7 @@ def _of_shard(
     """Return shard number, row, corpus row and tokens of the remaining documents of a shard."""
     sizes = Sizes.of(builder.store, shard, builder.reader.scan)
     is_whole = pl.col("what") == "document"
-    gone = np.unique(removed.filter(is_whole)["row"].to_numpy())
+    gone = distinct(removed.filter(is_whole)["row"].to_numpy())
     n_tokens = sizes.n_tokens.copy()
     cut = removed.filter(~is_whole).unique("row", keep="first")  # there is one row per reason
     n_tokens[np.searchsorted(sizes.rows, cut["row"].to_numpy())] -= cut["n_tokens"].to_numpy()

@@ -44,6 +44,7 @@ from decon_core.features.neighbours.vectors import (
     embedder_of,
     stored_vectors,
 )
+from decon_core.kernels.arrays import distinct
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.files import atomic_path, write_json
 from decon_core.storage.store import Store
@@ -260,7 +261,7 @@ def _found(
             found, stand_for = drawn(found, settings.top, name)
         chosen.append((found, stand_for))
     no_place = np.zeros(0, np.int64)
-    places = np.unique(np.concatenate([no_place, *(found.places for found, _ in chosen)]))
+    places = distinct(np.concatenate([no_place, *(found.places for found, _ in chosen)]))
     paragraphs = _paragraphs_at(places, sampled, strata)
     for benchmark, (found, stand_for) in zip(items, chosen, strict=True):
         of_item = benchmark.table.select(*ITEM, "question")[found.items].with_columns(
