@@ -27,8 +27,8 @@ COLUMNS = ("question", "passage", "split", "instance_index", "is_correct")
 def sizes_of(questions: Sequence[str], form: Form) -> tuple[Integers, Integers]:
     """Return the number of units of each question, and their weight."""
     number_of = {question: number for number, question in enumerate(dict.fromkeys(questions))}
-    units, spelled = spelled_units([*number_of], form)
-    sums = _sums([*map(weight_of_word, spelled)], units)
+    units, spelled, kind = spelled_units([*number_of], form)
+    sums = _sums(np.array([*map(weight_of_word, spelled)], np.uint32)[kind], units)
     numbers = [number_of[question] for question in questions]
     return units.lengths[numbers], sums[numbers]
 
@@ -63,14 +63,14 @@ def index_of(records: Sequence[Rows], form: Form) -> dict[str, Array]:
 
 def _columns_of(passages: Mapping[str, set[str]], form: Form) -> dict[str, Array]:
     """Return the questions of one benchmark as arrays."""
-    units, spelled = spelled_units([*passages], form)
+    units, spelled, kind = spelled_units([*passages], form)
     n_items = [max(1, len(about - {""})) for about in passages.values()]
-    weights = np.array([*map(weight_of_word, spelled)], np.uint32)
+    weights = np.array([*map(weight_of_word, spelled)], np.uint32)[kind]
     n_items_with = items_with_runs(units.keys, units.lengths, n_items)
     own = [own_of(of) for of in np.split(n_items_with, units.edges[1:-1])]
     is_own = np.concatenate([np.empty(0, np.bool_), *(of.is_own for of in own)])
     own_weights = weights * is_own
-    is_worth = np.array([*map(is_content, spelled)], np.bool_) | (units.is_number == 1)
+    is_worth = np.array([*map(is_content, spelled)], np.bool_)[kind] | (units.is_number == 1)
     return {
         "keys": units.keys,
         "is_number": units.is_number,

@@ -54,16 +54,21 @@ def units_of(texts: Sequence[str], form: Form) -> Units:
     return units
 
 
-def spelled_units(texts: Sequence[str], form: Form) -> tuple[Units, list[str]]:
-    """Return the units of texts, with places in them without mark-up, and how each is spelled."""
+def spelled_units(texts: Sequence[str], form: Form) -> tuple[Units, list[str], Integers]:
+    """Return the units of texts, how each different one is spelled, and which one each unit is.
+
+    The units have places in the texts without mark-up.
+    """
     _, plain = _without_markup(texts, form)
     units, other = _read(plain, form)
-    text_of = np.repeat(np.arange(len(texts)), units.lengths).tolist()
-    places = zip(text_of, units.starts.tolist(), units.stops.tolist(), strict=True)
-    return units, [
+    _, first, kind = np.unique(units.keys, return_index=True, return_inverse=True)
+    text_of = np.repeat(np.arange(len(texts)), units.lengths)
+    places = (values[first].tolist() for values in (text_of, units.starts, units.stops))
+    spelled = [
         other[at] if at in other else plain[text][start:stop].lower()
-        for at, (text, start, stop) in enumerate(places)
+        for at, text, start, stop in zip(first.tolist(), *places, strict=True)
     ]
+    return units, spelled, kind
 
 
 def _without_markup(

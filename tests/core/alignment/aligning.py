@@ -65,7 +65,8 @@ def read(*texts):
 
 def spelled(text):
     """Return the units of a text as they are spelled."""
-    return spelled_units([text], FORM)[1]
+    _, spelled, kind = spelled_units([text], FORM)
+    return [spelled[at] for at in kind]
 
 
 def questions_of(*texts):
