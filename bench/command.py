@@ -85,19 +85,19 @@ _PEERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ),
 )
 _MIXTURES = """\
-Made by `python -m bench --mixtures`. MB are millions of bytes of text in UTF-8, on one core. A
-plain copy unpacks and packs the same shards with the same calls that write a mixture. The copy and
-the mixtures take turns in one process, {rounds} times after one uncounted turn; seconds are
-medians, and so are the ratios, each computed within one turn."""
+Made by `python -m bench --mixtures` on one core. An MB is a million bytes of UTF-8 text. A plain
+copy decompresses and compresses the same shards with the calls that write a mixture. The copy and
+the mixtures run in turn in one process, in {rounds} rounds after one round that is not counted.
+Seconds and ratios are medians; each ratio is computed within one round."""
 _LARGE = {"n_matches": 1_000_000, "n_items": 100_000, "n_shards": 10_000}
 _REPORT = """\
-Made by `python -m bench --report`. Measured from scan results, ledgers and records to the whole
-database, without texts, as there is no corpus; then all rows of every view. Peak memory is that of
-the process; workers that read results have ended when it is reached. The page has made-up texts of
-150 words next to 50,000 matched texts; it is opened in Chromium until the verdict, or the first
-matched text, is shown."""
+Made by `python -m bench --report`. The first row is the time to build the whole database from scan
+results, ledgers and records, without texts, because there is no corpus. The time of a view is the
+time to read all its rows. Peak memory is that of the main process, and is reached after the workers
+that read results have ended. The page has made-up texts of 150 words next to 50,000 matched texts.
+The time to open it ends when Chromium shows the summary or the first matched text."""
 _DETECTORS = ("decon", "ratcliff", "longest_match", "exact")
-_CONTROL = "two processes that share nothing over one: what this machine gives"
+_CONTROL = "speed of two independent processes, relative to one (the limit of this machine)"
 _JOINABLE = (".jsonl.zst", ".jsonl.gz", ".jsonl.bz2", ".jsonl.xz", ".jsonl")
 _LARGE_SHARD_BYTES = 1_000_000_000  # of text
 _INSTALL = "not installed: pip install -e '.[peers]'"
@@ -222,7 +222,7 @@ class _Work:
         read = self._median("read", job, "seconds")
         n_bytes = read["n_text_bytes"]
         default = ", ".join(Policy().detectors)
-        data = f"{_data(read, index, made)} Detector: `{default}`, unless stated otherwise."
+        data = f"{_data(read, index, made)} The detector is `{default}` unless stated otherwise."
         page = Page(data, _command())
         page.ours.append(_line("read shards", n_bytes, read))
         stages = self._median("stages", job, None)
@@ -231,12 +231,21 @@ class _Work:
             page.ours.append(Line(name=what, mb_per_second=rate, seconds=stages["seconds"][name]))
         one = self._scan(page, job, 1, n_bytes)
         ahead = self._scan(page, job, 1, n_bytes, cores=2)
-        page.ratios.append(("one worker with a second core to read on, over one core", ahead / one))
+        page.ratios.append(
+            (
+                "speed of one worker with a second core for reading, relative to one core",
+                ahead / one,
+            )
+        )
         all_detectors = self._scan(page, {**job, "detectors": _DETECTORS}, 1, n_bytes)
         page.ratios.append(
-            (f"time with {', '.join(_DETECTORS)} over {default} alone", one / all_detectors)
+            (
+                f"time with {', '.join(_DETECTORS)}, relative to {default} alone",
+                one / all_detectors,
+            )
         )
-        page.ratios.append(("two workers over one", self._scan(page, job, 2, n_bytes) / one))
+        two = self._scan(page, job, 2, n_bytes)
+        page.ratios.append(("speed of two workers, relative to one", two / one))
         page.ratios.append((_CONTROL, self._two_alone(job, sum(stages["seconds"].values()))))
         page.ours += self._one_shard_lines(job, corpus, n_bytes)
         page.index += self._index_lines(index, stages)
@@ -258,7 +267,7 @@ class _Work:
         lines, ratio = measure_rates(_run_ours, jobs, read["n_text_bytes"], rounds)
         introduction = INTRODUCTION.format(rounds=rounds)
         page = Page(data, _command(), "A worker", introduction, detectors=lines)
-        page.ratios.append((f"time with {', '.join(detectors)} over decon alone", ratio))
+        page.ratios.append((f"time with {', '.join(detectors)}, relative to decon alone", ratio))
         return page
 
     def measure_mixtures(self) -> Page:
@@ -282,7 +291,7 @@ class _Work:
         page.mixtures.append(_timed("a plain copy", n_bytes, found["copy_seconds"]))
         for name, one in found["variants"].items():
             page.mixtures.append(_timed(name, n_bytes, one["seconds"]))
-            page.ratios.append((f"{name}, over a plain copy", one["ratio"]))
+            page.ratios.append((f"{name}, relative to a plain copy", one["ratio"]))
         return page
 
     def measure_report(self) -> Page:
@@ -291,10 +300,11 @@ class _Work:
         self.say("making up scan results …")
         _run_ours({**job, "job": "large store"})
         found = self._median("report", job, "seconds", cores=usable_cores())
-        sizes = ", ".join(f"{n:,} {name[2:]}" for name, n in _LARGE.items())
+        sizes = [f"{n:,} {name[2:]}" for name, n in _LARGE.items()]
         page = Page(
-            f"{sizes}, made up; {found['n_leaked']:,} items leaked, "
-            f"{found['n_findings']:,} findings, {found['n_texts']:,} matched texts.",
+            f"{', '.join(sizes[:-1])} and {sizes[-1]}, all made up. The report has "
+            f"{found['n_leaked']:,} leaked items, {found['n_findings']:,} findings and "
+            f"{found['n_texts']:,} matched texts.",
             _command(),
             title="A report of a large scan",
             introduction=_REPORT,
@@ -332,8 +342,8 @@ class _Work:
         made = make_corpus(
             corpus, texts=options.texts, evals=options.evals, mb=options.mb, n_shards=n_shards
         )
-        told = f"in {n_shards} shards, put together from the texts in `{options.texts.name}`"
-        return corpus, f" {told}, {made.n_hidden:,} benchmark items hidden in it"
+        told = f"in {n_shards} shards, made from the texts in `{options.texts.name}`"
+        return corpus, f" {told} with {made.n_hidden:,} hidden benchmark items"
 
     def _scan(
         self,
@@ -443,7 +453,8 @@ class _Work:
                 )
             )
             versions[str(settings["peer"])] = found["version"]
-            page.ratios.append((f"our whole scan, 1 worker at work, over {name}", ours / rate))
+            told = f"speed of our whole scan with 1 worker at work, relative to {name}"
+            page.ratios.append((told, ours / rate))
         page.versions = versions
 
     def _write_for_peers(self, job: dict[str, Any]) -> tuple[Path, Path]:
@@ -487,8 +498,9 @@ class _Work:
 
 def _data(read: dict[str, Any], index: dict[str, Any], made: str) -> str:
     return (
-        f"{read['n_documents']:,} documents, {read['n_text_bytes'] / 1e6:.0f} MB of text{made}; "
-        f"{len(index['benchmarks'])} benchmarks, {index['n_records']:,} records."
+        f"{read['n_documents']:,} documents with "
+        f"{read['n_text_bytes'] / 1e6:.0f} MB of text{made}; "
+        f"{len(index['benchmarks'])} benchmarks with {index['n_records']:,} records."
     )
 
 

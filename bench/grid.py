@@ -25,11 +25,12 @@ POSTGRES_VARIABLE = "DECON_BENCH_POSTGRES"
 _BATCH = "DAGSTER_EVENT_BATCH_SIZE"
 
 _INTRODUCTION = """\
-Made by `python -m bench --grid`. Each step is one command in a separate process, including
-start-up. *Processor* is the time that all its processes used. *Work* is the time inside assets and
-checks: reading, scanning, writing. *Dagster* is the remaining time of a run, nearly all of it for
-events: planned, started, materialized. *Rest* is start-up, registration and planning. Texts are
-made up and as small as possible, so Dagster's share is as large as possible."""
+`python -m bench --grid` made this page. Each step is one command in a separate process; its time
+includes start-up. *Processor* is the time that all processes of a step used. *Work* is the time
+inside assets and checks: reading, scanning, writing. *Dagster* is the remaining time of a run,
+which is spent almost entirely on events: planned, started, materialized. *Rest* is start-up,
+registration and planning. The texts are synthetic and as small as possible, so Dagster's share is
+as large as possible."""
 _PACK_SECONDS = 30.0
 _POLICY_CORPUS = (100, 10_000)  # benchmarks and shards, to project to
 _POLICY_PACKS = (1, 8, 64, 256)
@@ -188,14 +189,14 @@ def _world(grid: Grid) -> str:
     return (
         f"{sizes.n_benchmarks} benchmarks x {sizes.n_packs:,} packs x {sizes.n_shards} shards: "
         f"{sizes.n_partitions:,} partitions, {sizes.n_shards_in_all:,} shards, "
-        f"{_corpus_mb(grid):.0f} MB. History in {_storage(grid)}."
+        f"{_corpus_mb(grid):.0f} MB. The history is in {_storage(grid)}."
     )
 
 
 def _storage(grid: Grid) -> str:
     name = "Postgres" if grid.postgres else "SQLite"
     at_once = int(os.environ.get(_BATCH) or 0)
-    return f"{name}, events written {f'{at_once:,} at once' if at_once else 'one by one'}"
+    return f"{name}, and events are written {f'{at_once:,} at a time' if at_once else 'one by one'}"
 
 
 def _corpus_mb(grid: Grid) -> float:
@@ -281,19 +282,19 @@ def _projection(grid: Grid) -> list[str]:
     whole = benchmarks * seconds / (_PACK_SECONDS + benchmarks * seconds)
     alone = _ms_per_partition(later) / 1e3
     told = (
-        f"Where scanning a pack takes {_PACK_SECONDS:.0f} s, its {benchmarks} partitions cost "
-        f"{benchmarks * seconds:.2f} s on top, {whole:.1%} of the time; the one partition of a "
-        f"benchmark that is added later costs {alone:.2f} s, "
-        f"{alone / (_PACK_SECONDS + alone):.1%}. "
-        f"Dagster stays below a tenth as long as a pack takes {9 * benchmarks * seconds:.1f} s "
-        "or more."
+        f"If scanning a pack takes {_PACK_SECONDS:.0f} s, Dagster adds "
+        f"{benchmarks * seconds:.2f} s for its {benchmarks} partitions, {whole:.1%} of the time. "
+        f"For a benchmark that is added later, Dagster adds {alone:.2f} s for one partition, "
+        f"{alone / (_PACK_SECONDS + alone):.1%}. Dagster takes less than a tenth of the time if a "
+        f"pack takes {9 * benchmarks * seconds:.1f} s or more."
     )
     n_benchmarks, n_shards = _POLICY_CORPUS
     rows = []
     for pack_shards in _POLICY_PACKS:
         partitions = n_benchmarks * -(-n_shards // pack_shards)
         rows.append((f"{pack_shards}", f"{partitions:,}", f"{partitions * seconds / 60:.1f}"))
-    scaled = f"For {n_benchmarks} benchmarks and {n_shards:,} shards, by the size of packs:"
+    sizes = f"{n_benchmarks} benchmarks and {n_shards:,} shards, by the size of packs"
+    scaled = f"The next table shows the time in Dagster for {sizes}:"
     return [told, scaled, _table(("`pack_shards`", "partitions", "minutes in Dagster"), rows)]
 
 

@@ -26,10 +26,10 @@ from decon_core.storage.drafts import remove
 from decon_core.storage.store import Store
 
 VARIANTS = {
-    "documents that leaked left out": Mixture(name="clean"),
-    "a control of that": Mixture(name="control", take="control", control_of="clean"),
+    "without documents that leaked": Mixture(name="clean"),
+    "a control of that mixture": Mixture(name="control", take="control", control_of="clean"),
     "spans cut out": Mixture(name="cut", cut="spans"),
-    "a license looked at in every row": Mixture(
+    "license of every row checked": Mixture(
         name="licensed", licenses=Licenses(fields=("metadata.license",), deny=("GPL-*",))
     ),
 }

@@ -167,7 +167,9 @@ def tables(cards: Iterable[PairCard]) -> str:
             f"{counts['n_originals']:,} originals."
         )
         if card.problems:
-            line += f" {counted(len(card.problems), 'pair')} without a second text left out."
+            verb = "was" if len(card.problems) == 1 else "were"
+            pairs = counted(len(card.problems), "pair")
+            line += f" {pairs} without a second text {verb} left out."
         parts.append(f"\n### {card.name.removesuffix('.jsonl')}\n\n{line}\n\n{card.tables()}")
     return "".join(parts)
 

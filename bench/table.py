@@ -13,9 +13,9 @@ from pathlib import Path
 from decon_core.execution.jobs import usable_cores
 
 _INTRODUCTION = """\
-Made by `python -m bench` (`make bench`). MB are millions of bytes of text in UTF-8, on one core
-unless stated otherwise. Each round of each measurement is a separate process, bound to as many
-cores as it has workers or as its name states; numbers are those of the median round."""
+Made by `python -m bench` (`make bench`). An MB is a million bytes of UTF-8 text. Each round of each
+measurement is a separate process, bound to one core unless its name states more workers or
+cores. All numbers are those of the median round."""
 _PACKAGES = (
     "decon-assets",
     "dagster",

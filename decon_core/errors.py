@@ -34,7 +34,12 @@ class Problem:
             text = f"{self.where}: {found}; expected {self.expected}"
         else:
             text = ": ".join(part for part in (self.where, self.found) if part)
-        return f"{text}. {self.remedy[0].upper()}{self.remedy[1:]}" if self.remedy else text
+        return f"{text}. {sentence(self.remedy)}" if self.remedy else text
+
+
+def sentence(text: str) -> str:
+    """Return the text with its first letter in upper case, to follow a full stop."""
+    return text[:1].upper() + text[1:]
 
 
 _MAX_LISTED = 20

@@ -230,7 +230,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
         f"of these, {n_questions:,} found without the answer, {n_review:,} to review, "
         f"{total['n_items_not_checkable']:,} that no chosen detector can find"
     )
-    context.log.info(f"{counted(len(names), 'benchmark')}, {left}, {others}")
+    context.log.info(f"{counted(len(names), 'benchmark')}, {left}; {others}")
 
 
 @stage(

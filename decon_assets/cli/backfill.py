@@ -194,7 +194,7 @@ def _say_cost(
     n_shards, n_bytes = _to_read(chain.from_iterable(missing.values()))
     rate = known_rate or _ASSUMED_MB_PER_SECOND
     source = "rate of the last scan" if known_rate else "assumed: nothing has been scanned yet"
-    say(f"full scan: {counted(n_shards, 'shard')}, each read once, {n_bytes / 1e6:.1f} MB on disk")
+    say(f"full scan: {counted(n_shards, 'shard')}, read once, {n_bytes / 1e6:.1f} MB on disk")
     say(f"  {_duration(n_bytes / 1e6 / rate)} at {rate:.1f} MB/s ({source})")
     _say_sketch(plan, {name: shards for name, shards in missing.items() if shards}, rate)
     logging = _duration(n_partitions * PARTITION_SECONDS)

@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from decon_assets.terminal.options import PlainCommand, PlainGroup
 from decon_assets.terminal.output import say, silence_stdout, warn
-from decon_core.errors import DeconError, EngineError, MissingError, StaleError
+from decon_core.errors import DeconError, EngineError, MissingError, StaleError, sentence
 from decon_core.feature import all_features
 from decon_core.storage.paths import cause_of, library_errors, remedy_for
 
@@ -199,7 +199,7 @@ def _report_failure(error: Exception) -> int:
     # Kept, as Python does at its end: a half-made object of its frames would complain when freed.
     sys.last_value = error
     remedy = remedy_for(error)
-    warn(f"{cause_of(error)}{f'. {remedy}' if remedy else ''}")
+    warn(f"{cause_of(error)}{f'. {sentence(remedy)}' if remedy else ''}")
     return 1
 
 

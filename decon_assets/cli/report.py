@@ -20,7 +20,7 @@ from decon_assets.terminal.options import (
 from decon_assets.terminal.output import say, say_rows, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
-from decon_core.errors import format_problems
+from decon_core.errors import format_problems, sentence
 from decon_core.report.open import Coverage, connect, coverage_of, rows_of
 from decon_core.wording import bounds, of_checkable, percent
 
@@ -176,7 +176,7 @@ def _say_main_tables(path: Path, coverage: Coverage) -> int:
     if not coverage.is_complete:
         say(coverage.notice)
         for row in coverage.not_scanned[:_MOST_LISTED]:
-            remedy = f". {row['remedy']}" if row["remedy"] else ""
+            remedy = f". {sentence(row['remedy'])}" if row["remedy"] else ""
             say(f"  {row['path']} (pack {row['pack']}): {row['reason']}{remedy}")
         if (more := len(coverage.not_scanned) - _MOST_LISTED) > 0:
             say(f'  … and {more} more: decon-assets report --query "FROM not_scanned"')

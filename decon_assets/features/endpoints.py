@@ -28,12 +28,12 @@ def require_endpoint(settings: Endpoint, config: Path, *, docs: str) -> str | No
     for name, value in (("url", settings.url), ("model", settings.model)):
         if not value:
             expected = "the URL of the endpoint" if name == "url" else "the name of the model"
-            remedy = f"{docs} shows a [{table}] table"
+            remedy = f"the page {docs} shows a [{table}] table"
             problems.append(Problem(f"{config}: {table}.{name}", "nothing", expected, remedy))
     key = os.environ.get(settings.key_env or "")
     if settings.key_env and not key:
         where, expected = f"environment: {settings.key_env}", "the key of the endpoint"
-        remedy = f"{table}.key_env names this variable"
+        remedy = f"the setting {table}.key_env names this variable"
         problems.append(Problem(where, "nothing", expected, remedy))
     InputError.raise_for(problems)
     return key

@@ -44,7 +44,7 @@ def headline(comparison: differences.Comparison) -> str:
     n_items = sum(status["n"] for status in comparison["statuses"])
     others = {kind: _n_findings(comparison, kind) for kind in differences.OTHER_KINDS}
     parts = [
-        f"{_n_findings(comparison, 'same'):,} leaks unchanged",
+        f"{counted(_n_findings(comparison, 'same'), 'leak')} unchanged",
         *(f"{_n_findings(comparison, kind):,} leaks {kind}" for kind in differences.KINDS),
         f"{_n_findings(comparison, _NOT_COMPARABLE):,} {_NOT_COMPARABLE}",
         *(f"{n:,} {kind}" for kind, n in others.items() if n),

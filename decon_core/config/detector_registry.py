@@ -177,7 +177,7 @@ def get(name: str) -> Declaration:
         importlib.import_module(f"decon_core.detectors.{name}")
     if name not in _registered:
         close = difflib.get_close_matches(name, names(), n=1)
-        remedy = f"Did you mean {close[0]!r}?" if close else "docs/detectors.md describes them"
+        remedy = f"Did you mean {close[0]!r}?" if close else "see docs/detectors.md"
         expected = f"one of {', '.join(names())}"
         raise InputError(Problem("detector", repr(name), expected, remedy))
     return _registered[name]

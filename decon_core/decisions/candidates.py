@@ -159,7 +159,7 @@ def _has_texts(line: Line) -> bool:
 def _problems_of(where: str, line: Line) -> Iterator[Problem]:
     if not _has_texts(line):
         expected = "`benchmark`, `item` (or `test_text`) and `text` (or `corpus_text`)"
-        yield Problem(where, "missing texts", expected)
+        yield Problem(where, "not all texts", expected)
     yield from key_problems(where, {name: line[name] for name in KEYS if line.get(name)})
     score = _score(line)
     is_number = isinstance(score, int | float) and not isinstance(score, bool)

@@ -88,9 +88,10 @@ class Code(Detector):
     # The version of Python decides which programs parse.
     versions = (("code_form", 1), ("code_names", 1), ("code_python", sys.version_info.minor))
     advice = (
-        "**For benchmarks of programs, use `code`.** It compares programs regardless of names, "
-        "comments, layout and order of statements, and nothing else: it cannot find items that "
-        "are not programs. Programs in another language that keep the names need review."
+        "**For benchmarks of programs, use `code`.** It compares programs regardless of "
+        "names, comments, layout and order of statements. It cannot find items that are not "
+        "programs. Translations into another programming language that keep the names need "
+        "review."
     )
 
     def search(self, indexes: Indexes) -> Search:

@@ -36,12 +36,13 @@ class NgramAny(Detector):
     )
     scan_settings = ("ngram_any_lowest_recorded",)
     advice = (
-        "**To compare with published numbers, use `ngram_any`.** One shared run is enough, so it "
-        "is the only detector that finds some items with just a quarter of the question left. At "
-        "13 tokens it misses every shorter question, and edits of one word in five hide about half "
-        "of the others. Most copies of a question with other names and numbers share such a run "
-        "and are flagged. At 8 tokens it finds more than any other detector, and flags a third of "
-        "the hard negatives, because of phrases that many questions share."
+        "**To compare with published numbers, use `ngram_any`.** One shared run is enough, so "
+        "it is the only detector to find some of the items that were cut to a quarter of "
+        "their question. With runs of 13 tokens it misses every shorter question, and edits "
+        "of one word in five hide about half of the others. Most copies of a question with "
+        "other names and numbers share a run with it and are flagged. With runs of 8 tokens "
+        "it finds more items than any other detector, but also flags a third of the hard "
+        "negatives, because many questions share short phrases."
     )
 
     def search(self, indexes: Indexes) -> Search:

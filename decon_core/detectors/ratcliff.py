@@ -47,12 +47,12 @@ class Ratcliff(Detector):
     versions = COMPARISON
     advice = (
         "**To find edited items, use `ratcliff`.** It finds more edited items than any other "
-        "detector: other words, names and numbers, shuffled sentences, and formulas in a text in "
-        "another language. It compares unchanged text, so capitals and unusual "
-        'characters hide an item (`normalize = "decon"` fixes that, but loses some formulas). '
-        "It also flags items that share their setting with another, and nearly every copy of a "
-        "question with other names and numbers, which is a different item. Review what only "
-        "`ratcliff` finds before you remove it."
+        "detector: other words, names and numbers, shuffled sentences, and formulas in a text "
+        "in another language. It compares unchanged text, so capitals and unusual characters "
+        'hide an item (`normalize = "decon"` fixes that, but loses some formulas). It also '
+        "flags other items with a similar setting, and nearly every copy of a question with "
+        "other names and numbers, which is a different item. Review what only `ratcliff` "
+        "finds before you remove it."
     )
 
     def setting_problems(self, policy: Policy) -> Iterator[Problem]:

@@ -115,7 +115,7 @@ def _warn_of_invisible(stored: StoredIndex) -> None:
     if lost.num_rows == seen.num_rows:
         found = f"{counted(stored.n_items, 'item')}, none visible ({reasons})"
         expected = f"an item that a detector can find ({', '.join(stored.policy.detectors)})"
-        remedy = "docs/detectors.md lists what each detector needs."
+        remedy = "see docs/detectors.md for what each detector needs."
         raise InputError(Problem("evals", found, expected, remedy))
     warnings.warn(
         f"no detector can find {lost.num_rows:,} of {counted(stored.n_items, 'item')} "

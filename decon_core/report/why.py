@@ -30,7 +30,7 @@ from decon_core.corpus.sketch.shard_sketch import has_blocks, open_blocks
 from decon_core.decisions.annotations import labels_of
 from decon_core.decisions.calibration import LEAST_JUDGED, planted_step
 from decon_core.decisions.judging import missing
-from decon_core.errors import CorpusError, InputError, Problem
+from decon_core.errors import CorpusError, InputError, Problem, sentence
 from decon_core.feature import all_features
 from decon_core.index.term_weights import current_snapshot_fingerprint
 from decon_core.mixtures.builder import Builder
@@ -195,7 +195,7 @@ def account(
     documents = documents_of(builder, [entry["text_id"] for entry in found])
     of_shard = replace(place.pack, shards=(place.shard,))
     gaps = gaps_of(builder.store, [of_shard], builder.versions, builder.reader.scan)
-    why = (gaps[0].reason, gaps[0].cause.remedy) if gaps else ()
+    why = (gaps[0].reason, sentence(gaps[0].cause.remedy)) if gaps else ()
     return {
         "schema": SCHEMA,
         "document": _document(builder, place, row),

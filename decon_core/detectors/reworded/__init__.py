@@ -58,11 +58,11 @@ class Reworded(Detector):
     own_columns = ("question", "answer", *ITEM, "choice_index")
     compares_any_order = True
     advice = (
-        "**To find items in other words, use `reworded`.** It finds questions that a person or a "
-        "model reworded, as long as the numbers and some of the rarer words are kept, and reports "
-        "copies with other numbers separately. It also flags items that share their setting with "
-        "another, and passages without their question. Its matches need review: nothing is removed "
-        "because of a score alone."
+        "**To find items in other words, use `reworded`.** It finds questions that a person "
+        "or a model reworded, as long as the numbers and some of the rarer words are kept, "
+        "and reports copies with other numbers separately. It also flags other items with a "
+        "similar setting, and passages without their question. Its matches need review: a "
+        "score alone removes nothing."
     )
 
     def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:

@@ -141,7 +141,7 @@ def _no_items(
         found = f"{counted(n_answered, 'item')}, none with anything to change"
         expected = f"items that the form {contamination.form!r} can change"
         return Problem(
-            f"benchmark {benchmark!r}", found, expected, "docs/blends.md lists the forms"
+            f"benchmark {benchmark!r}", found, expected, "the forms are listed in docs/blends.md"
         )
     if n_items:
         return Problem(

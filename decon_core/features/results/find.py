@@ -102,7 +102,7 @@ def _format_of(file: Path) -> ModuleType | Problem:
 
 def _no_results(file: Path, what: str) -> Problem:
     expected = f"per-item results ({_KNOWN}) in files that end in {known_endings()}"
-    return Problem(str(file), what, expected, "docs/score-gap.md shows an example of each.")
+    return Problem(str(file), what, expected, "see docs/score-gap.md for an example of each.")
 
 
 def _keep_latest(read: ResultFiles) -> None:

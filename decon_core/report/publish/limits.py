@@ -181,7 +181,7 @@ def _undecided(benchmark: Summary, limits: Limits, rates: Sequence[_Rate]) -> It
     remedy = f"use --assume-clean {name} to pass"
     if others := benchmark["checkable_by_others"]:  # the detector that finds most comes first
         detector, n = others[0]["detector"], others[0]["n_items"]
-        remedy = f"add the detector {detector} to find {n:,} more, or {remedy}"
+        remedy = f"add the detector {detector}, which can find {n:,} more, or {remedy}"
     for rate in rates:
         if rate.n is None or rate.limit is None:
             continue
