@@ -296,7 +296,7 @@ def test_a_split_without_answers_shows_its_choices_and_reads_no_answer_field(
     ("lines", "row", "message"),
     [
         ("answers: [a]", {"b": "x"}, "field 'a': no 'a' among 'q', 'b'; expected the field"),
-        ("answers: [answer]", {"anwser": "x"}, "did you mean 'anwser'?"),
+        ("answers: [answer]", {"anwser": "x"}, "Did you mean 'anwser'?"),
         ("answers: [a]", {"a": {"text": "x"}}, "found an object with 'text'; expected text"),
         ("answers: [a]", {"a": [["x"]]}, "found a list of 1; expected text, a number"),
         ("answers: [a.b]", {"a": "x"}, "found 'x'; expected an object or a list with 'b'"),
@@ -340,7 +340,11 @@ def test_a_split_without_answers_shows_its_choices_and_reads_no_answer_field(
             {"c": ["x"], "k": [0, 1]},
             "found a list of 2; expected a list of 1 flags",
         ),
-        ("answers: [{expand_prefix: {prefix: o}}]", {"x": 1}, "no field that starts with 'o'"),
+        (
+            "answers: [{expand_prefix: {prefix: o}}]",
+            {"x": 1},
+            "no field named 'o' plus a letter or a number",
+        ),
         (
             "answers: [{indexed: {prefix: o, key_field: k}}]",
             {"o1": "x", "k": 2},
@@ -413,7 +417,7 @@ def test_choices_in_numbered_fields_are_named_with_the_key_that_reads_them(
     with pytest.raises(RecordError) as error:
         normalize_rows(recipe_of(lines), [row] * 1_140, split="test", origin="x")
     (problem,) = error.value.problems
-    assert problem.found.endswith("as in 1,139 later rows")
+    assert problem.found.endswith("also in 1,139 later rows")
     assert "`expand_prefix: {prefix: 'choice', suffix_match_field: label}`" in problem.remedy
 
 

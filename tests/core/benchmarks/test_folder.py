@@ -114,7 +114,7 @@ def test_raw_rows_of_a_file_are_one_problem_that_names_the_recipe_beside_it(tmp_
     with pytest.raises(DeconError) as raised:
         records_in(tmp_path)
     (problem,) = raised.value.problems
-    assert "row 1: no 'eval_key', as in 2 later rows" in str(problem)
+    assert "row 1: no 'eval_key', also in 2 later rows" in str(problem)
     assert "write a recipe" in problem.remedy
     (tmp_path / "evals.yaml").write_text("evals: {}\n")
     (tmp_path / "other.yaml").write_text("key: value\n")

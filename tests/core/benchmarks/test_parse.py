@@ -197,10 +197,10 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
             BASE + "  promt: q",
             "a.promt: found unknown key 'promt'; expected one of answer",
         ),
-        (BASE + "  promt: q", "did you mean 'prompt'?"),
+        (BASE + "  promt: q", "Did you mean 'prompt'?"),
         (BASE + "  local_path: y", "a: found both hf_path and local_path; expected exactly one"),
         ("a: {splits: [t], prompt: q}", "a: neither hf_path nor local_path"),
-        ("a: {hf_path: x, prompt: q}", "a.splits: found nothing; expected a list of splits"),
+        ("a: {hf_path: x, prompt: q}", "a.splits: nothing; expected a list of splits"),
         ("a: {hf_path: x, splits: [], prompt: q}", "a.splits: found a list of 0; expected a list"),
         ("a: {hf_path: x, splits: [t, 5], prompt: q}", "a.splits.1: found the number 5; expected"),
         (
@@ -227,7 +227,7 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
         (BASE + "  passage: {fields: []}", "a.passage.fields: found a list of 0; expected a list"),
         (BASE + "  passage: {fields: [x], separator: 5}", "separator: found the number 5"),
         (BASE + "  passage: {field: x, transform: stripp}", "found the unknown transform 'stripp'"),
-        (BASE + "  passage: {field: x, transform: stripp}", "did you mean 'strip'?"),
+        (BASE + "  passage: {field: x, transform: stripp}", "Did you mean 'strip'?"),
         (BASE + "  passage: {field: x, transform: 5}", "the name of a transform, or `name: text`"),
         (BASE + "  passage: {field: x, transform: {strip: y}}", "found strip with an argument"),
         (BASE + "  passage: {field: x, transform: {join: 5}}", "expected text after `join:`"),
@@ -255,10 +255,10 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
         ),
         (
             BASE + "  answers: [{expand_prefix: {}}]",
-            "expand_prefix.prefix: found nothing; exp",
+            "expand_prefix.prefix: nothing; exp",
         ),
         (BASE + "  answers: [{indexed: {key_field: k}}]", "none of prefix, field"),
-        (BASE + "  answers: [{indexed: {field: x}}]", "indexed.key_field: found nothing; exp"),
+        (BASE + "  answers: [{indexed: {field: x}}]", "indexed.key_field: nothing; exp"),
         (
             "a: {hf_path: x, splits: [t], source: s, target: t, source_language: English}",
             "a: found one of source_language and target_language; expected both or none",
@@ -267,18 +267,21 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
             "a: {hf_path: x, splits: [t], prompt: s, target_language: English}",
             "a.target_language: found 'English'; expected source and target, too. Remove it.",
         ),
-        ("a: {hf_path: x, splits: [t], source: s}", "a: no 'target'; expected a field for"),
+        (
+            "a: {hf_path: x, splits: [t], source: s}",
+            "a: no 'target'; expected both source and target",
+        ),
         (
             "a: {hf_path: x, splits: [t], source: s, target: t, answers: [x]}",
-            "a: found answers beside source/target; expected no answers: the target is the answer",
+            "a: found answers with source/target; expected no answers: the target is the answer",
         ),
         (
             "a: {local_path: x, splits: [t], prompt: q, hf_revision: main}",
-            "a.hf_revision: found 'main'; expected no revision beside local_path. Remove it.",
+            "a.hf_revision: found 'main'; expected no hf_revision with local_path. Remove it.",
         ),
         (
             "a: {local_path: x, splits: [t], prompt: q, hf_config: [m, n]}",
-            "a.hf_config: found a list of 2; expected one name beside local_path",
+            "a.hf_config: found a list of 2; expected a single name with local_path",
         ),
         ("a: {local_path: [], splits: [t], prompt: q}", "a.local_path: found a list of 0; expect"),
         (
@@ -330,7 +333,7 @@ def test_all_problems_of_a_file_are_reported_together_with_their_lines(load: Loa
         "6: first.promt",
         "18: third.answers.0.transform",
     ]
-    assert "found the key a second time (first on line 10)" in str(error.value)
+    assert "found a repeated key (first on line 10)" in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def test_what_is_wrong_in_the_same_way_in_every_row_is_one_problem(tmp_path: Pat
     with pytest.raises(RecordError) as error:
         read(path)
     (problem,) = error.value.problems
-    assert problem.found == "no 'a' among 'q', as in 999 later rows"
+    assert problem.found == "no 'a' among 'q', also in 999 later rows"
 
 
 def test_an_error_of_the_disk_is_left_to_whoever_may_try_again(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_matches_of_another_version_are_refused(scanned, tmp_path):
     query = f"COPY (SELECT * EXCLUDE text_id FROM '{path}') TO '{folder / 'm.parquet'}'"
     duckdb.connect().execute(query)
     (folder / "m.parquet").replace(path)
-    with pytest.raises(StaleError, match="scan again"):
+    with pytest.raises(StaleError, match="Scan again"):
         database_of(folder, tmp_path / "w.duckdb")
 
 

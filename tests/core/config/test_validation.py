@@ -67,13 +67,13 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
         config(tmp_path, text)
     said = "\n".join(problems(error))
     for expected in (
-        "did you mean 'recipes'",
-        "evals.recipes: found nothing",
+        "Did you mean 'recipes'",
+        "evals.recipes: nothing; expected",
         "corpus.pack_shards",
         "found 'text' and 'messages'",
-        "did you mean 'ngram_size'",
+        "Did you mean 'ngram_size'",
         "policy.sampling: found 'some'; expected one of exhaustive, reference",
-        "did you mean 'store'",
+        "Did you mean 'store'",
     ):
         assert expected in said
 
@@ -145,7 +145,7 @@ def test_a_setting_under_its_old_name_is_refused_with_the_new_one(tmp_path, befo
     with pytest.raises(ConfigError) as refused:
         config(tmp_path, f"{GOOD}{mixture}{text}")
     assert f"unknown key {before!r}" in str(refused.value)
-    assert f"its name is {now!r} now" in str(refused.value)
+    assert f"It is now called {now!r}" in str(refused.value)
 
 
 def test_a_name_given_twice_is_refused(tmp_path):
@@ -285,7 +285,7 @@ def test_recipes_may_be_globs_and_one_that_matches_nothing_is_a_problem(tmp_path
         (
             "[evals]",
             '[review]\nverdicts = "s3://x/v.jsonl"\n[evals]',
-            r"review\.verdicts: found 's3://x/v\.jsonl'; expected a local file",
+            r"review\.verdicts: found 's3://x/v\.jsonl'; expected the path of a local file",
         ),
         (
             "[evals]",
@@ -307,7 +307,7 @@ def test_a_value_that_could_mean_nothing_is_refused(tmp_path, before, after, sai
     ("path", "local_path", "table", "said"),
     [
         ("shards/*.jsonl", "rows.jsonl", "s3", r"storage\.s3: found options .* no path is a URL"),
-        ("memory://x/*.jsonl", "rows.jsonl", "Memory", "did you mean 'memory'"),
+        ("memory://x/*.jsonl", "rows.jsonl", "Memory", "Did you mean 'memory'"),
         ("memory://x/*.jsonl", "rows.jsonl", "memory", None),
         ("shards/*.jsonl", "memory://x/rows.jsonl", "memory", None),
         ("s3a://x/*.jsonl", "rows.jsonl", "s3", None),

@@ -101,7 +101,7 @@ def test_a_shard_that_breaks_off_gives_the_same_rows_and_the_same_error(
             file.write(BODY + b"%d" % number)
     path.write_bytes(path.read_bytes()[:-25])
     _, problems = require_same(path, block_bytes=block_bytes)
-    assert "damaged or cut off" in problems[0].found
+    assert "damaged or truncated data" in problems[0].found
 
 
 def test_a_line_longer_than_a_block_makes_a_longer_block(tmp_path):
@@ -312,7 +312,7 @@ def test_offsets_that_point_outside_an_arrow_file_are_damage(tmp_path):
         path.write_bytes(content.replace(offsets, np.array(wrong, np.int32).tobytes()))
         rows, problems = require_same(path)
         assert not rows
-        assert "not a readable arrow file" in problems[0].found
+        assert "an unreadable arrow file" in problems[0].found
 
 
 def test_the_arrays_of_a_batch_can_be_written_to(tmp_path):

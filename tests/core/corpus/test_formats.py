@@ -125,7 +125,7 @@ def test_its_rows_are_read_in_blocks_of_any_size(leaky, tab):
 def test_a_file_of_another_format_under_its_suffix_is_refused(tmp_path, tab):
     pq.write_table(pa.table({"text": ["x"]}), tmp_path / "a.tab")
     (shard,) = found_in(tmp_path)
-    with pytest.raises(CorpusError, match=r"a parquet file .* rename it to a\.parquet"):
+    with pytest.raises(CorpusError, match=r"a parquet file, .* Rename it to a\.parquet"):
         list(read_shard(shard, SOURCE))
 
 

@@ -57,7 +57,7 @@ def test_a_ledger_has_every_row_that_is_not_utf8_with_line_and_byte(place, make_
     content = (place.bench.folder / "web" / "s.jsonl").read_bytes()
     assert [row["row"] for row in ledger["invalid_utf8"]] == [1, 2, 3]
     assert [content[row["offset"]] for row in ledger["invalid_utf8"]] == [0xE9, 0xFF, 0xC3]
-    assert ledger["invalid_utf8"][0]["detail"].endswith("of the line and in 1 more places")
+    assert ledger["invalid_utf8"][0]["detail"].endswith("of the line (and 1 more)")
     assert ledger["n_documents"] == 5
     assert [row["row"] for row in ledger["unreadable"]] == [5]
 

@@ -49,9 +49,9 @@ def test_rows_keep_their_number_their_id_and_their_bytes(tmp_path):
         ('{"text": null}\n', "field is null", "text"),
         ('{"text": 5}\n', "field is not text", "text is int"),
         ('{"text": true, "other": ["a"]}\n', "field is not text", "text is bool"),
-        ('{"text": "a", "text": "b"}\n', "a key twice", "key `text` twice"),
-        ('{"text": "a", "n": [{"b": ["c"], "b": null}]}\n', "a key twice", "key `b` twice"),
-        ('{"te\\u0078t": "a", "text": ""}\n', "a key twice", "key `text` twice"),
+        ('{"text": "a", "text": "b"}\n', "a key twice", "duplicate key `text`"),
+        ('{"text": "a", "n": [{"b": ["c"], "b": null}]}\n', "a key twice", "duplicate key `b`"),
+        ('{"te\\u0078t": "a", "text": ""}\n', "a key twice", "duplicate key `text`"),
     ],
 )
 def test_a_row_that_is_no_document_is_kept_apart_with_place_and_reason(
@@ -337,7 +337,7 @@ def test_what_stands_before_the_damage_is_read_and_the_damage_says_where_it_is(t
         Source(name="web", path=path.name, text="text"), folder=tmp_path, known={}
     )
     rows = []
-    with pytest.raises(CorpusError, match=r"after 200 rows, byte 2800 .*damaged or cut off"):
+    with pytest.raises(CorpusError, match=r"after 200 rows, byte 2800 .*damaged or truncated data"):
         rows.extend(read_shard(shard, TEXT))
     assert len(rows) == 200
 
@@ -348,7 +348,7 @@ def test_what_stands_behind_the_end_of_a_compressed_shard_is_damage(tmp_path, co
     with create(path, compression) as file:
         file.write(b'{"text": "x"}\n')
     path.write_bytes(path.read_bytes() + b'{"text": "y"}\n')
-    with pytest.raises(CorpusError, match=r"after 1 row, byte 14 .*damaged or cut off"):
+    with pytest.raises(CorpusError, match=r"after 1 row, byte 14 .*damaged or truncated data"):
         rows_of(path)
 
 
@@ -406,19 +406,19 @@ def test_arrow_fields_that_are_always_null_do_not_cost_the_file(tmp_path):
 
 
 MISNAMED = [
-    ("a.jsonl", "gz", "a gzip file", r"\.jsonl", r"rename it to a\.jsonl\.gz"),
-    ("a.jsonl", "zst", "a zstd file", r"\.jsonl", r"rename it to a\.jsonl\.zst"),
-    ("a.jsonl", "bz2", "a bzip2 file", r"\.jsonl", r"rename it to a\.jsonl\.bz2"),
-    ("a.jsonl", "xz", "an xz file", r"\.jsonl", r"rename it to a\.jsonl\.xz"),
-    ("a.jsonl", "parquet", "a parquet file", r"\.jsonl", r"rename it to a\.parquet"),
-    ("a.jsonl", "arrow", "an Arrow file", r"\.jsonl", r"rename it to a\.arrow"),
-    ("a.jsonl.gz", "", "plain text", r"\.jsonl\.gz", r"rename it to a\.jsonl, if"),
-    ("a.jsonl.gz", "zst", "a zstd file", r"\.jsonl\.gz", r"rename it to a\.jsonl\.zst"),
-    ("a.jsonl.zst", "parquet", "a parquet file", r"\.jsonl\.zst", r"rename it to a\.parquet"),
-    ("a.parquet", "", "plain text", r"\.parquet", r"rename it to a\.jsonl, if"),
-    ("a.parquet", "gz", "a gzip file", r"\.parquet", r"rename it to a\.jsonl\.gz"),
-    ("a.parquet", "arrow", "an Arrow file", r"\.parquet", r"rename it to a\.arrow"),
-    ("a.feather", "parquet", "a parquet file", r"\.feather", r"rename it to a\.parquet"),
+    ("a.jsonl", "gz", "a gzip file", r"\.jsonl", r"Rename it to a\.jsonl\.gz"),
+    ("a.jsonl", "zst", "a zstd file", r"\.jsonl", r"Rename it to a\.jsonl\.zst"),
+    ("a.jsonl", "bz2", "a bzip2 file", r"\.jsonl", r"Rename it to a\.jsonl\.bz2"),
+    ("a.jsonl", "xz", "an xz file", r"\.jsonl", r"Rename it to a\.jsonl\.xz"),
+    ("a.jsonl", "parquet", "a parquet file", r"\.jsonl", r"Rename it to a\.parquet"),
+    ("a.jsonl", "arrow", "an Arrow file", r"\.jsonl", r"Rename it to a\.arrow"),
+    ("a.jsonl.gz", "", "plain text", r"\.jsonl\.gz", r"Rename it to a\.jsonl, if"),
+    ("a.jsonl.gz", "zst", "a zstd file", r"\.jsonl\.gz", r"Rename it to a\.jsonl\.zst"),
+    ("a.jsonl.zst", "parquet", "a parquet file", r"\.jsonl\.zst", r"Rename it to a\.parquet"),
+    ("a.parquet", "", "plain text", r"\.parquet", r"Rename it to a\.jsonl, if"),
+    ("a.parquet", "gz", "a gzip file", r"\.parquet", r"Rename it to a\.jsonl\.gz"),
+    ("a.parquet", "arrow", "an Arrow file", r"\.parquet", r"Rename it to a\.arrow"),
+    ("a.feather", "parquet", "a parquet file", r"\.feather", r"Rename it to a\.parquet"),
 ]
 
 
@@ -436,7 +436,8 @@ def test_a_file_that_is_not_what_its_name_says_is_refused(
         case _:
             with create(path, f".{made_as}") as file:
                 file.write(b'{"text": "x"}\n' * 9)
-    problem = rf"found {found} by its first bytes; expected {expected}, as its name says\. {remedy}"
+    by_bytes = f"found {found}, judging by its first bytes"
+    problem = rf"{by_bytes}; expected {expected}, judging by its name\. {remedy}"
     with pytest.raises(CorpusError, match=f"{name}: {problem}"):
         rows_of(path)
 
@@ -444,7 +445,7 @@ def test_a_file_that_is_not_what_its_name_says_is_refused(
 def test_what_was_compressed_must_be_text_too(tmp_path):
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(gzip.compress(b'{"text": "x"}\n')))
-    with pytest.raises(CorpusError, match=r"a gzip file by its first bytes"):
+    with pytest.raises(CorpusError, match=r"a gzip file, judging by its first bytes"):
         rows_of(path)
 
 
@@ -470,7 +471,7 @@ def test_json_in_a_string_that_has_a_key_twice_is_read_as_it_is(tmp_path):
     ("line", "reason", "detail"),
     [
         ('{"type": "user", "sess', "not JSON", "line 2: Unterminated"),
-        ('{"a": "x", "a": "y"}', "a key twice", "line 2: key `a` twice"),
+        ('{"a": "x", "a": "y"}', "a key twice", "line 2: duplicate key `a`"),
     ],
 )
 def test_a_log_of_an_agent_that_cannot_be_read_is_named(tmp_path, line, reason, detail):

@@ -274,7 +274,7 @@ def test_a_broken_array_is_refused_behind_its_good_rows(tmp_path, content):
 def test_texts_beside_the_rows_are_no_silent_loss(tmp_path):
     prose = "one two three four five six seven eight nine"
     after = json.dumps({"data": [{"text": "a"}], "about": prose}, indent=1).encode()
-    with pytest.raises(CorpusError, match="key 'about', beside the rows under 'data'"):
+    with pytest.raises(CorpusError, match="key 'about', next to the rows under 'data'"):
         rows_in(tmp_path, "a.json", after)
     before = json.dumps({"text": prose, "data": [{"text": "a"}]}, indent=1).encode()
     assert [row.text for row in rows_in(tmp_path, "b.json", before)] == [prose]  # one row
@@ -293,7 +293,7 @@ def test_what_a_row_would_have_as_text_is_text_beside_the_rows(tmp_path, beside,
     def document(value):
         return json.dumps(value, indent=indent, ensure_ascii=is_ascii).encode()
 
-    with pytest.raises(CorpusError, match="key 'more', beside the rows under 'data'"):
+    with pytest.raises(CorpusError, match="key 'more', next to the rows under 'data'"):
         rows_in(
             tmp_path, "a.json", document([]) + document({"data": [{"text": "a"}], "more": beside})
         )

@@ -35,12 +35,12 @@ def test_a_grid_that_is_too_large_is_told_with_the_pack_size_that_makes_it_small
     if per_pack is None:
         assert said is None
         return
-    assert f"{n_packs} packs by 100 benchmarks are {n_packs * 100:,} partitions" in said
-    assert f"corpus.pack_shards = {per_pack} would make them" in said
+    assert f"{n_packs} packs × 100 benchmarks = {n_packs * 100:,} partitions" in said
+    assert f"Set corpus.pack_shards = {per_pack} for 10,000 partitions or fewer;" in said
     assert -(-n_packs * n_shards // per_pack) * 100 <= 10_000
     assert -(-n_packs * n_shards // (per_pack - 1)) * 100 > 10_000
 
 
 def test_of_more_sources_than_packs_can_be_no_pack_size_is_proposed():
     said = grid_warning([pack_of(name, 0, 1) for name in ("a", "b", "c")], 5_000)
-    assert "fewer sources would make fewer packs" in said
+    assert "Fewer sources give fewer packs" in said

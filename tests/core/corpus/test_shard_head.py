@@ -43,10 +43,7 @@ def test_an_unread_file_is_described_with_what_would_read_it(tmp_path):
     problem = no_row_read(path, BODY, 2, "the first: field missing (body)", remedy=" here")
     assert '2 rows, none readable with text = "body" (the first: field missing' in problem.found
     assert "the file has the fields text (text, 5 characters), n (number)" in problem.found
-    assert (
-        problem.remedy
-        == 'leave out text = "body" (--text), so that every text of a row is read here'
-    )
+    assert problem.remedy == 'leave out text = "body" (--text) to read every text of a row here'
     path.write_text("no json\n")
     assert no_row_read(path, BODY, 1, "not JSON").remedy == "leave the file out of the corpus"
 

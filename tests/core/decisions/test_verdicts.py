@@ -98,10 +98,10 @@ def test_everything_that_is_wrong_with_a_file_is_said_at_once(tmp_path):
     said = "\n".join(problems(error))
     for number, part in (
         (1, "a merge conflict marker"),
-        (3, "git could not merge"),
-        (4, "did you mean 'template'"),
+        (3, "Git could not merge"),
+        (4, "Did you mean 'template'"),
         (5, "keep the lines of both sides"),
-        (6, "found nothing; expected one of leak, template"),
+        (6, "verdict: nothing; expected one of leak, template"),
         (6, "expected 16 hex digits"),
         (7, "a JSON object"),
         (8, "no newline at its end"),
@@ -131,7 +131,7 @@ def test_nothing_is_put_behind_a_line_that_is_cut_off(tmp_path):
     path = tmp_path / "verdicts.jsonl"
     path.write_text(json.dumps(line(0)))
     before = path.read_bytes()
-    with pytest.raises(InputError, match="add the newline if the line is complete"):
+    with pytest.raises(InputError, match="add a newline if the line is complete"):
         append_verdicts(path, [line(1)])
     assert path.read_bytes() == before
 

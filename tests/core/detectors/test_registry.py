@@ -102,7 +102,7 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(pl
     ]
     near_miss = {"detector": "first_sentence", "kind": None, "is_by_score": False}
     near_miss |= {"score": 8 / len(SHORT), "base_score": 8 / len(SHORT), "question_tokens": 60}
-    assert [*missing(near_miss, policy, {})] == ["score 0.03 of 0.40 needed"]
+    assert [*missing(near_miss, policy, {})] == ["score 0.03 (needed: 0.40)"]
     card = card_from(summary_of(place / "report.duckdb"))
     assert f"| `first_sentence` | {FirstSentence.summary} | 0.4 |" in card
     write_page(place / "report.duckdb", place / "report.html")

@@ -53,7 +53,7 @@ def test_a_letter_is_no_answer_without_its_choices():
     rows = [{"question": f"Is {n} a lamp?", "answer": letter} for n, letter in enumerate("ABCD")]
     reading = reading_of(rows)
     assert "answers" not in reading.keys
-    assert "no field has name and values of an answer" in reading.doubts
+    assert "no field looks like an answer by name and values" in reading.doubts
 
 
 def test_rows_that_hold_conversations_ask_and_answer_in_turn():

@@ -95,7 +95,7 @@ def test_layouts_are_named_with_their_rows_and_with_what_is_visible_or_hidden_in
     told = " ".join(text.replace("\n#", "").split())
     assert "Layouts: openai_chat (3 rows), unknown (1 row, all text is read)." in told
     assert "Visible text: `messages[].content`, `nobody.knows[]`." in told
-    assert "Hidden text, searched apart: `ground_truth`." in told
+    assert "Hidden text, searched separately: `ground_truth`." in told
     assert "# layout" not in text
 
 
@@ -125,14 +125,14 @@ def test_text_that_a_row_repeats_is_named_at_each_of_its_places(tmp_path):
     [
         (
             [{"q": {"body": LONG}, "grade": "B", "tags": ["mill"]}] * 2,
-            "2 rows of no known layout hold texts (`q.body`) and short values (`grade`, `tags[]`)",
+            "2 rows in no known layout hold texts (`q.body`) and short values (`grade`, `tags[]`)",
         ),
         ([{"messages": [{"role": "user", "content": "hi"}], "gold": LONG}], "more hidden text"),
-        ([{"text": "some text"}], "no text seen has 8 words"),
+        ([{"text": "some text"}], "no text has 8 words"),
         ([{"text": LONG}, {"id": "x", "text": None}], "1 of 2 rows has no text"),
         (
             [{"text": LONG}, {"text": LONG}, "no row"],
-            "1 of 3 rows cannot be read: 1 no JSON object",
+            "1 of 3 rows cannot be read: not a JSON object, or one with a duplicate key (1)",
         ),
         ([{"id": "x", "text": LONG}] * 3, "1 different value of the id `id` in 3 rows"),
     ],
@@ -234,9 +234,9 @@ def test_a_place_that_is_no_source_is_a_line_and_ends_none_of_the_others(tmp_pat
         "cut/a.jsonl.gz: found .*(too early|truncated|end-of-stream)",
         r"odd/a.jsonl: rows without text, but with the fields n \(number\)",
         r"odd/b.jsonl: rows without text, but with the fields n \(number\)",
-        "lines/a.jsonl: 2 of 3 rows of it and the files like it are no objects in JSON",
-        "none: found",
-        "nowhere: found",
+        "lines/a.jsonl: 2 of 3 rows in it and in files like it are not JSON objects",
+        "none: no shard",
+        "nowhere: no shard: no such file",
     ):
         assert re.search(expected, told), expected
 
@@ -247,7 +247,7 @@ def test_without_any_source_all_reasons_are_an_error(tmp_path):
         survey(tmp_path / "odd", tmp_path / "nowhere")
     told = " ".join(map(str, error.value.problems))
     assert "odd/a.jsonl: rows without text" in told
-    assert "nowhere: found" in told
+    assert "nowhere: no shard: no such file" in told
 
 
 def test_a_damaged_file_among_whole_ones_is_named_and_stays_in_the_source(tmp_path):
@@ -280,19 +280,19 @@ def test_init_does_not_decide_that_unreadable_rows_are_left_out(tmp_path):
     write(tmp_path / "a.jsonl", [*texts(20), *(["no row"] * 15)])
     text, _ = written(tmp_path)
     assert '\n# unreadable = "drop"' in text
-    reason = "15 no JSON object, or one with a key twice"
+    reason = "not a JSON object, or one with a duplicate key (15)"
     assert f"# Check this: 15 of 35 rows cannot be read: {reason}." in text
 
 
 def test_a_place_that_is_given_twice_or_lies_in_another_is_said(tmp_path):
     write(tmp_path / "web" / "deep" / "a.jsonl", texts())
     web, deep = str(tmp_path / "web"), str(tmp_path / "web" / "deep")
-    with pytest.raises(CorpusError, match=f"{web}: found the same place a second time"):
+    with pytest.raises(CorpusError, match=f"{web}: found the same path twice"):
         survey_corpus([web, web])
-    with pytest.raises(CorpusError, match=f"{deep}: found a file that {web} contains, too"):
+    with pytest.raises(CorpusError, match=f"{deep}: found a file that {web} also contains"):
         survey_corpus([web, deep])
     write(tmp_path / "web" / "quiz.jsonl", [{"question": "How far?", "answer": "7"}])
-    with pytest.raises(InputError, match="found the same place a second time"):
+    with pytest.raises(InputError, match="found the same path twice"):
         survey_benchmarks([tmp_path / "web", tmp_path / "web"])
 
 
@@ -356,8 +356,10 @@ def test_a_benchmark_without_an_answer_is_named(tmp_path):
     (written,) = survey_benchmarks([tmp_path]).drafts
     doubts = {one.name: one.doubts for one in written.guesses}
     assert doubts["quiz"] == ()
-    assert "no field has name and values of an answer" in doubts["riddle"]
-    assert "# check this: no field has name and values" in entry(written.text, "riddle")
+    assert "no field looks like an answer by name and values" in doubts["riddle"]
+    assert "# check this: no field looks like an answer by name and values" in entry(
+        written.text, "riddle"
+    )
     assert '# answers: ["..."]' in entry(written.text, "riddle")
     assert "# answers" not in entry(written.text, "quiz")
 
@@ -423,7 +425,9 @@ def test_two_recipes_that_read_the_same_fields_otherwise_are_a_doubt(tmp_path):
     row = {"question": "우산은 언제 쓰나?", "A": "밤", "B": "비", "C": "잠", "D": "밥"}
     write(tmp_path / "law.jsonl", [row | {"answer": 2, "Category": "Law"}] * 3)
     (written,) = survey_benchmarks([tmp_path]).drafts
-    assert "the fields are also those of kmmlu_law, read otherwise" in written.guesses[0].doubts
+    assert (
+        "the fields also match kmmlu_law, which reads them differently" in written.guesses[0].doubts
+    )
 
 
 # The file -----------------------------------------------------------------------------------------

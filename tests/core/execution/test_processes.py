@@ -47,7 +47,7 @@ def test_a_job_that_kills_its_worker_three_times_is_named_and_others_go_on(tmp_p
     error = found.pop(2)
     assert found == {number: 2 * number for number in (0, 1, 3, 4, 5)}
     assert isinstance(error, CorpusError)
-    assert "shard-2: a worker died 3 times" in str(error)
+    assert "shard-2: workers died 3 times" in str(error)
     assert ("SIGKILL" if death == "be killed" else "exit code 9") in str(error)
     assert len(jobs[2].began.read_text().splitlines()) == 3
     assert (engine.counts.n_done, engine.counts.n_failed, engine.counts.n_requeued) == (5, 1, 2)

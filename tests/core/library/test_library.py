@@ -57,7 +57,7 @@ def test_a_question_without_its_answer_is_no_leak_and_not_kept(index):
     assert not findings.is_kept
     clean = index.check(CLEAN)
     assert (len(clean), clean.is_leaked, clean.is_kept, clean.text) == (0, False, True, None)
-    assert repr(clean) == "<Findings: nothing in text 0>"
+    assert repr(clean) == "<Findings: nothing found in text 0>"
     assert clean.to_arrow() == FINDINGS.empty_table()
     assert [*map(index.keep, TEXTS[:3])] == index.keep_all(TEXTS[:3]) == [False, True, False]
 
@@ -151,7 +151,7 @@ def test_columns_of_tables_and_data_sets_are_read_as_lists_are(index):
         ([CLEAN, 7], None, "text 1: found the number 7; .*or None"),
         (pa.array([1]), None, "a column of int64; expected strings, lists"),
         (pa.table({"a": [CLEAN]}), "b", "no column 'b'"),
-        ([CLEAN], "a", "a column only for rows, a table or a data set"),
+        ([CLEAN], "a", "a column only with rows, a table or a data set"),
     ],
 )
 def test_other_inputs_are_refused_with_what_is_expected(index, texts, column, message):
@@ -191,7 +191,7 @@ def test_a_page_marks_what_was_found_and_escapes_the_rest(index):
     assert marked == MATH["question"].rstrip("?")
     assert html.count('title="answer"') == 2  # in the text, and in the item beside it
     assert "color: inherit" in html
-    assert "nothing in text 0" in index.check(CLEAN)._repr_html_()
+    assert "nothing found in text 0" in index.check(CLEAN)._repr_html_()
     rows = [{**MATH, "benchmark": f"copy_{number:02}"} for number in range(12)]
     many = dc.build_index([*rows, HARBOUR]).check(VERBATIM)
     assert len(many) == 12
@@ -247,16 +247,16 @@ def test_a_single_item_is_found():
         (5, {}, InputError, "found the number 5"),
         ([MATH, "text"], {}, RecordError, "evals row 2"),
         ([{"answer": "x"}], {}, RecordError, "evals row 1, field 'question'"),
-        ([{"question": "x", "anwser": "y"}], {}, RecordError, "'anwser'.* did you mean 'answer'"),
+        ([{"question": "x", "anwser": "y"}], {}, RecordError, "'anwser'.* Did you mean 'answer'"),
         (ITEMS, {"name": "no such/name"}, InputError, "no such/name"),
         (ITEMS, {"recipe": {"promt": "question"}}, InputError, "promt"),
         (ITEMS, {"recipe": {"splits": ["a"], "prompt": "question"}}, InputError, "splits"),
-        (ITEMS, {"recipe": {"prompt": {1, 2}.__class__}}, InputError, "YAML has no form"),
-        ("evals.yaml", {"recipe": {"prompt": "question"}}, InputError, "no recipe beside a path"),
+        (ITEMS, {"recipe": {"prompt": {1, 2}.__class__}}, InputError, "cannot be written as YAML"),
+        ("evals.yaml", {"recipe": {"prompt": "question"}}, InputError, "expected only the path"),
         ("no such file", {}, InputError, "no such file"),
         (ITEMS, {"policy": {"detectors": ["dacon"]}}, ConfigError, "detectors"),
         (ITEMS, {"policy": 3}, InputError, "a Policy, or a dictionary"),
-        (ITEMS, {"policy": {"leave_out_common": True}}, ConfigError, "depends on a whole corpus"),
+        (ITEMS, {"policy": {"leave_out_common": True}}, ConfigError, "depends on the whole corpus"),
         ([{"question": "Too short?"}], {}, InputError, "none visible .too few tokens: 1"),
     ],
 )
@@ -292,7 +292,7 @@ def test_a_folder_is_kept_opened_and_built_anew_for_other_items(tmp_path, monkey
     assert [*dc.open_index(folder).check(VERBATIM)] == [*index.check(VERBATIM)]
     strict = dc.open_index(folder, policy={"perfect_match_decay_end": 50, "benchmark": {}})
     assert strict.policy == dc.Policy()
-    with pytest.raises(StaleError, match="build it again"):
+    with pytest.raises(StaleError, match="Build it again"):
         dc.open_index(folder, policy={"ngram_size": 6})
     pickled = pickle.dumps(index)
     assert pickle.loads(pickled).check(VERBATIM).is_leaked

@@ -186,7 +186,7 @@ def test_text_beside_the_column_is_named_and_not_clean(index, form):
         {"meta.title": (1, size), "meta.note": (1, size)},
         {},
     ]
-    assert repr(found[0]) == "<Findings: nothing in text 0; not read: meta.title>"
+    assert repr(found[0]) == "<Findings: nothing found in text 0; not read: meta.title>"
     for ask in (
         lambda: found[0].is_kept,
         lambda: found[0].is_leaked,
@@ -237,8 +237,8 @@ def test_values_without_text_are_passed_over_and_unknown_ones_refused(index):
         (ROWS[0], {}, "one text or row, call `check`"),
         (pa.table({"a": [CLEAN]}), {"column": "b"}, "no column 'b'; expected one of a"),
         (pa.table([[CLEAN], [VERBATIM]], ["a", "a"]), {}, "two columns 'a'"),
-        (pa.array([LEAK]), {"column": "a"}, "a column only for rows"),
-        ([LEAK], {"column": "a"}, "text 0: .*a column only for rows"),
+        (pa.array([LEAK]), {"column": "a"}, "a column only with rows"),
+        ([LEAK], {"column": "a"}, "text 0: .*a column only with rows"),
         ([ROWS[0]], {"column": 3}, "column: found"),
         ([ROWS[0]], {"ignore": [""]}, "ignore: found ''"),
     ],

@@ -235,7 +235,7 @@ def test_as_a_report_a_sample_is_incomplete_and_no_item_is_clean(request_of, ful
     )
     coverage = coverage_of(database)
     assert not coverage.is_complete
-    assert "only a sample of 10 %, seed 0, of 3 of 3 shards was scanned" in coverage.notice
+    assert "only a sample of 10 %, seed 0, was scanned in 3 of 3 shards" in coverage.notice
     with duckdb.connect(str(database), read_only=True) as connection:
         statuses = connection.execute("SELECT DISTINCT status FROM item_status").fetchall()
         ((made_by,),) = connection.execute("SELECT made_by FROM runs").fetchall()

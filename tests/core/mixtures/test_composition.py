@@ -79,11 +79,11 @@ def test_a_source_that_a_phase_does_not_draw_from_has_a_row_with_nothing():
     ("labels", "told"),
     [
         ({"language": "en", "kind_2": "books"}, None),
-        ({"Language": "en"}, "found 'Language'; expected labels of lower-case letters"),
+        ({"Language": "en"}, "found 'Language'; expected names of lower-case letters"),
         ({"source": "en"}, "found 'source'"),
         ({"language": 3}, "expected a text in quotes"),
         ({"language": ""}, "expected a text in quotes"),
-        ("en", "expected a table of texts"),
+        ("en", "expected a table of strings"),
     ],
 )
 def test_labels_are_texts_under_names_that_columns_can_have(tmp_path, labels, told):

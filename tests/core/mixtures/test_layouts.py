@@ -665,8 +665,8 @@ def test_a_document_that_was_tampered_with_is_found_out(place, mixture):
 @pytest.mark.parametrize(
     ("names", "path", "mixture", "told"),
     [
-        (["s.jsonl", "s.jsonl.zst"], WEB.path, DOLMA, "documents would have the same name"),
-        (["s.jsonl", "s.jsonl.zst"], WEB.path, PARQUETS, "documents would have the same name"),
+        (["s.jsonl", "s.jsonl.zst"], WEB.path, DOLMA, "documents would get the same file name"),
+        (["s.jsonl", "s.jsonl.zst"], WEB.path, PARQUETS, "documents would get the same file name"),
     ],
 )
 def test_names_that_would_be_one_name_are_refused(place, names, path, mixture, told):

@@ -298,10 +298,10 @@ def _rename(row):
 @pytest.mark.parametrize(
     ("damage", "found"),
     [
-        (_unmask, "other loss_mask"),
+        (_unmask, "different loss_mask"),
         (_unmask_all, "characters of a leak of quiz that are not masked"),
-        (_mask_one_more, "other labels"),
-        (_change_token, "other input_ids"),
+        (_mask_one_more, "different labels"),
+        (_change_token, "different input_ids"),
         (_rename, "another id"),
         (None, "1"),  # a row less than the manifest says
     ],

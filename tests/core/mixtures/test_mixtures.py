@@ -535,7 +535,7 @@ def test_attributes_of_two_shards_never_share_a_name(leaky, make_words):
     rows = [clean_text(make_words, 0)]
     place.put({"s.jsonl": rows, "s.jsonl.zst": rows})
     place.scan()
-    with pytest.raises(CorpusError, match="attributes would have the same name"):
+    with pytest.raises(CorpusError, match="attributes would get the same file name"):
         place.build(Mixture(name="tags", write="attributes"))
 
 
@@ -591,7 +591,7 @@ def test_a_control_waits_for_every_pack_of_its_source_and_a_treatment_for_its_ow
     second = place.put({"s.jsonl": [clean_text(make_words, 1)]}, name="more")
     object.__setattr__(second, "source", replace(second.source, name="web"))
     assert place.build(CLEAN, first).counts["n_documents_out"] == 1
-    with pytest.raises(MissingError, match=r"more-0001.*not scanned against a, b"):
+    with pytest.raises(MissingError, match=r"more-0001.*no scan result for a, b"):
         place.build(CONTROL, first)
     with pytest.raises(MissingError, match="not scanned"):
         place.build(Mixture(name="everything", take="everything"), second)
@@ -632,7 +632,7 @@ def test_a_control_looks_at_all_of_its_source_once_however_many_packs_that_has(
     of_gone = bench.scan, gone.shards[0].fingerprint, place.versions[0].fingerprint
     scan_result_path(bench.store, *of_gone).unlink()
     remove(bench.store.mixture(CONTROL.name, asked.name))
-    with pytest.raises(MissingError, match=r"web0-0000.*not scanned against a"):
+    with pytest.raises(MissingError, match=r"web0-0000.*no scan result for a"):
         place.build(CONTROL, asked)
 
 

@@ -153,7 +153,7 @@ def test_what_is_probable_enough_by_judged_pairs_is_removed(place):
     assert place.bench.store.calibration(manifest["calibration"]).is_file()
     rows = removed_in(place.bench.store.mixture("probable", "web-0000"))
     details = {*rows["detail"].to_pylist()}
-    assert all("; probability " in one and " by judged pairs" in one for one in details)
+    assert all("; probability " in one and " from judged pairs" in one for one in details)
 
 
 def judging(place, is_sd, judged_is="leak"):
@@ -359,9 +359,9 @@ def test_a_mixture_may_name_a_detector_whose_score_is_no_proof():
 @pytest.mark.usefixtures("unproven")
 def test_settings_without_effect_are_refused():
     (problem,) = problems_of(detectors=["decon"], min_probability=0.9)
-    assert "every detector finds leaks by its score" in problem
+    assert "every chosen detector decides by its score" in problem
     (problem,) = problems_of(min_judged=10)
-    assert "mixture[0].leaks.min_judged: found 10; expected min_probability, too" in problem
+    assert "mixture[0].leaks.min_judged: found 10; expected min_probability as well" in problem
     assert len(problems_of(min_probability=1.5)) == 1
 
 

@@ -76,7 +76,7 @@ def test_untouched_documents_keep_their_bytes_and_the_manifest_accounts_for_all(
 def test_a_mixture_is_not_built_while_a_scan_result_is_missing(leaky, make_words):
     bench, versions, pack = scanned(leaky)
     late = bench.save("late", [(make_words("r", 30), None, None)])
-    with pytest.raises(MissingError, match=r"a\.jsonl.*not scanned against late"):
+    with pytest.raises(MissingError, match=r"a\.jsonl.*no scan result for late"):
         build(bench, pack, [*versions, late])
     with pytest.raises(MissingError, match="no benchmark"):
         build(bench, pack, [])

@@ -262,10 +262,10 @@ def test_everything_that_is_wrong_with_review_settings_is_said_at_once(tmp_path)
         config(tmp_path, text)
     said = "\n".join(map(str, error.value.problems))
     for part in (
-        "did you mean 'verdicts'",
+        "Did you mean 'verdicts'",
         "review.verdicts: found 3; expected a local file",
-        "did you mean 'template'",
-        "did you mean 'leak'",
+        "Did you mean 'template'",
+        "Did you mean 'leak'",
         "mixture[0].leaks.verdicts[1]: found 'template'; expected 'leak'",
     ):
         assert part in said

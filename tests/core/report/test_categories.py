@@ -130,7 +130,7 @@ def test_a_value_precedes_a_pattern(tmp_path):
     [
         ("a.yaml", "x: [a]\ny: [a]\n", "'a' in the categories 'x' and 'y'"),
         ("a.yaml", "categories: {x: [a]}\ncolum: b\n", "unknown key 'colum'"),
-        ("a.yaml", "x: [a]\nx: [b]\n", "the key a second time"),
+        ("a.yaml", "x: [a]\nx: [b]\n", "a repeated key"),
         ("a.yaml", "x: {a: b}\n", "an object with 'a'"),
         ("a.yaml", "[1]", "a list of 1"),
         ("a.json", "{", "text that is not JSON"),
@@ -160,7 +160,7 @@ def test_built_in_categories_are_found_by_name():
     }
     assert mmlu.category_of("global_mmlu_fr", "anatomy") == "other"
     assert load_categories("hellaswag").category_of("hellaswag", "wikihow~1") == "WikiHow"
-    with pytest.raises(InputError, match="did you mean 'mmlu'"):
+    with pytest.raises(InputError, match="Did you mean 'mmlu'"):
         load_categories("mmul")
 
 
@@ -198,9 +198,9 @@ def test_gaps_of_categories_and_their_averages_by_hand(report, groups, tmp_path)
     assert one.micro_gap.value == pytest.approx(1 - 1 / 4)
     assert one.macro_gap.value == pytest.approx((1 + 0.5) / 2)
     assert one.macro_gap.low is None
-    assert "no interval of the macro gap: none in science, humanities" in one.remark
+    assert "no interval for the macro gap: none in science, humanities" in one.remark
     (problem,) = account.problems
-    assert "1 item with values of no category: 'dance' (1)" in problem.found
+    assert "1 item with values in no category: 'dance' (1)" in problem.found
 
 
 def test_a_category_without_leaks_is_not_in_the_macro_gap(report, tmp_path):
@@ -209,7 +209,7 @@ def test_a_category_without_leaks_is_not_in_the_macro_gap(report, tmp_path):
     (one,) = account.averages
     assert (one.n_categories, one.n_in_macro_gap) == (5, 2)
     assert one.macro_gap.value == 1.0  # of algebra and history
-    assert "macro gap without dance, law, physics: no leaked or no clean items" in one.remark
+    assert "macro gap excludes dance, law, physics: no leaked or no clean items" in one.remark
 
 
 def test_an_average_over_one_category_is_the_category_s():
@@ -275,7 +275,7 @@ def test_lists_and_objects_are_no_categories(tmp_path):
     path.write_text("\n".join(map(json.dumps, rows)))
     account = score_gap([path], report, groupings=parse_groupings(["kind"], []))
     assert {gap.subset: gap.all.n for gap in account.gaps} == {None: 8, "a": 1, "(no category)": 7}
-    assert "7 items without a value of 'kind'" in account.problems[0].found
+    assert "7 items without a value for 'kind'" in account.problems[0].found
 
 
 def test_results_without_a_split_are_rated_in_all_splits(tmp_path):
@@ -335,9 +335,9 @@ def test_leaked_and_clean_can_be_those_of_one_detector(report, tmp_path):
 
 def test_what_clean_means_is_said(report):
     notes = about_detectors(load_report_items(report, ["ratcliff"]), ["ratcliff"])
-    assert "other detectors may have found them" in notes[0]
-    assert notes[1:] == ["2 of the 6 clean items are leaked by the report."]
-    with pytest.raises(InputError, match=r"one of exact, ratcliff.*did you mean 'exact'"):
+    assert "other detectors may have found it" in notes[0]
+    assert notes[1:] == ["The report gives 2 of the 6 clean items the status leaked."]
+    with pytest.raises(InputError, match=r"one of exact, ratcliff.*Did you mean 'exact'"):
         load_report_items(report, ["exakt"])
 
 
@@ -400,7 +400,7 @@ def test_without_the_number_of_items_there_is_no_rate(tmp_path):
 
 def test_an_unknown_column_or_benchmark_is_an_error(report):
     items = load_report_items(report)
-    with pytest.raises(InputError, match=r"config, split, subject.*did you mean 'subject'"):
+    with pytest.raises(InputError, match=r"config, split, subject.*Did you mean 'subject'"):
         require_groupings(items, parse_groupings(["subjekt"], []))
     with pytest.raises(InputError, match="a benchmark of the report: quiz"):
         require_groupings(items, parse_groupings([], ["mmlu"]))

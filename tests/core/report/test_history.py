@@ -50,7 +50,7 @@ def test_the_first_report_has_no_history(replace):
     assert rates_in(facts) == []
     assert opening(facts)["since"] == ""
     assert [chart.title for chart in section("rates", facts).choices[0].charts] == [
-        "Share of leaked items, of those that can be found"
+        "Share of checkable items that leaked"
     ]
 
 
@@ -94,7 +94,7 @@ def test_a_change_between_a_complete_and_an_incomplete_report_names_that_as_the_
     replace(1, 3)
     replace(2, 5, n_gaps=1)
     (problem,) = drift_of(tmp_path / "r.duckdb", 0.1).problems
-    assert problem.remedy.endswith("one of the two reports is incomplete")
+    assert problem.remedy.endswith("(one of the two reports is incomplete)")
 
 
 def test_a_report_of_another_version_or_none_starts_anew(tmp_path):

@@ -137,7 +137,7 @@ def test_more_texts_than_are_wanted_have_no_texts_and_say_so(scanned):
     )
     assert len(found) == 2
     assert found[0][0] is not None
-    assert found[1] == (None, "it is beyond `report.most_texts`")
+    assert found[1] == (None, "the limit `report.most_texts` was reached")
 
 
 def test_of_many_items_at_one_place_the_best_have_texts_and_the_others_say_so(bench, make_words):
@@ -151,7 +151,7 @@ def test_of_many_items_at_one_place_the_best_have_texts_and_the_others_say_so(be
     found = ask(
         shown, "SELECT text IS NOT NULL, why_no_text, count(*) FROM matched_texts GROUP BY ALL"
     )
-    why = "the text is shown with the 8 best items that are found at this place"
+    why = "the text is shown only with the 8 best items found at this place"
     assert sorted(found, key=str) == [(False, why, 3), (True, None, 8)]
 
 

@@ -77,7 +77,7 @@ ONE = {"n_leaked": 1, "n_leaked_checkable": 1}
         (
             {"n_leaked": 4, "n_leaked_checkable": 3, "ranked": RANKED[:1]},
             "leaked",
-            FROM_WEB.replace("They", "1 other item did, too. They"),
+            FROM_WEB.replace("They", "1 other item also leaked. They"),
         ),
         ({"n_leaked": 1, "ranked": RANKED[1:]}, "leaked", "1 item leaked."),
         (
@@ -169,11 +169,11 @@ def test_clean_data_says_how_many_documents_lost_spans():
 
 
 def test_next_are_what_is_missing_the_review_the_clean_data_and_the_check():
-    check = "Fail a build above a leak rate of 1 %"
+    check = "Fail a build if the leak rate exceeds 1 %"
     assert steps() == [check]
     assert steps(**LEAKED) == ["Remove the leaks: add a [[mixture]] to decon.toml", check]
     assert steps(notice="1 shard is missing", n_review_texts=1, mixtures=[MIXTURE], **LEAKED) == [
-        "Scan what is missing, which builds the clean data, too",
+        "Scan what is missing, which also builds the clean data",
         "Review 1 doubtful finding",
         check,
     ]

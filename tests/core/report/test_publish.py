@@ -193,7 +193,7 @@ def test_no_answer_has_a_limit_of_its_own_and_leaks_have_theirs(report):
     (failed, _) = cases_of(summary, Limits(max_no_answer_rate=0.4, by="upper"))
     assert "which may be more than 40.0 %" in failed.wrong[0]
     told = junit_of(cases_of(summary, Limits(max_no_answer_rate=0.2)))
-    assert "3 of 10 without the answer: 30.0 %; limit: 20.0 %" in told
+    assert "3 of 10 found without the answer: 30.0 %; limit: 20.0 %" in told
     with pytest.raises(InputError, match="max-no-answer-rate"):
         Limits(max_no_answer_rate=1.5)
 
@@ -456,8 +456,8 @@ def test_items_that_no_detector_can_find_do_not_pass_for_clean(report):
     (wrong,) = undecided.wrong
     assert wrong == (
         "cannot tell: 2 of 10 items were not found, and no chosen detector can find them: 20.0 % "
-        "to 40.0 % leaked, the limit is 39.0 %; with the detector exact 2 more can be found, or "
-        "pass with --assume-clean quiz"
+        "to 40.0 % leaked, the limit is 39.0 %; add the detector exact, which can find 2 more, "
+        "or use --assume-clean quiz to pass"
     )
     kind = ET.fromstring(junit_of([undecided]).encode()).find(".//failure").get("type")
     assert kind == "incomplete"
@@ -523,7 +523,7 @@ def test_what_is_not_known_fails(report):
     unknown = failures(summary, max_rate=1.0, max_document_rate=1.0)
     assert set(unknown) == {"quiz", DOCUMENTS, COVERAGE}
     assert "their number is unknown" in unknown["quiz"][0]
-    assert "unreadable rows unknown" in unknown[COVERAGE][0]
+    assert "the number of unreadable rows is unknown" in unknown[COVERAGE][0]
     assert failures(summary, required=("quiz",), may_be_unreadable=True) == {
         "quiz": ("no items, or their number is unknown",)
     }
@@ -533,8 +533,8 @@ def test_an_empty_report_fails_whatever_is_asked(tmp_path):
     summary = summary_of(write_report(tmp_path / "empty.duckdb"))
     for limits in ({"max_rate": 1.0}, {"max_document_rate": 1.0}, {"required": ("*",)}):
         told = failures(summary, may_be_unreadable=True, **limits)[COVERAGE]
-        assert "no benchmark is in the report" in told
-        assert "no shard is in the report" in told
+        assert "the report has no benchmarks" in told
+        assert "the report has no shards" in told
 
 
 def test_a_corpus_without_a_document_fails(report):
