@@ -46,9 +46,9 @@ _ASSUMED_MB_PER_SECOND = 30.0
 
 def backfill(
     *,
-    benchmark: list[str] = repeatable("only this benchmark, or those matching a pattern", "NAME"),
-    pack: list[str] = repeatable("only this pack, or those matching a pattern", "NAME"),
-    missing: bool = flag("--missing", "everything missing, for every benchmark and pack"),
+    benchmark: list[str] = repeatable("only this benchmark, or those that match a pattern", "NAME"),
+    pack: list[str] = repeatable("only this pack, or those that match a pattern", "NAME"),
+    missing: bool = flag("--missing", "scan everything missing, for every benchmark and pack"),
     dry_run: bool = flag("--dry-run", "print what would be read, and how long it would take"),
     partitions_per_run: int = option(
         f"maximum number of partitions per run (default {MOST_PARTITIONS})",
@@ -61,13 +61,13 @@ def backfill(
     engine: EngineOption = None,
     config: ConfigPath,
 ) -> int:
-    """Scan packs against benchmarks where there is no scan result yet.
+    """Scan packs against benchmarks for which they have no scan results yet.
 
     Use it to scan a new benchmark or pack step by step, in partitions of one pack and one benchmark
-    each. Benchmarks and packs are registered first, and missing records and indexes are built. Each
-    shard is read once for all benchmarks that it was not scanned for. Existing scan results are
-    kept, so a backfill that was stopped continues where it was. `decon-assets run` then updates
-    mixtures and the report.
+    each. The command first registers benchmarks and packs, and builds missing records and indexes.
+    It reads each shard once for all the benchmarks still missing for that shard. Existing scan
+    results are kept, so a stopped backfill resumes where it left off. Afterwards, use `decon-assets
+    run` to update the mixtures and the report.
 
     Examples:
       decon-assets backfill --missing --dry-run          what is missing, and how long it would take
@@ -75,7 +75,8 @@ def backfill(
       decon-assets backfill --benchmark 'mmlu*' --pack 'web-*'
       decon-assets backfill --missing --partitions-per-run 200
 
-    The same in the UI: asset `scan`, "Materialize", "missing partitions only".
+    To do the same in the UI, open the asset `scan` and choose "Materialize", then "missing
+    partitions only".
     """
     if not (benchmark or pack or missing):
         warn("choose what to scan: --benchmark NAME, --pack NAME, or --missing for all")

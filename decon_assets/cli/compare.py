@@ -34,15 +34,15 @@ def compare(
 ) -> int:
     """Compare two reports, or one scan under two policies.
 
-    It shows leaks (a document and an item) that only one of them has, or both with
-    different scores; items whose status changed; leak rates side by side; differences in settings
-    and inputs. Leaks in what the other report did not scan (another shard, another benchmark, an
-    unreadable row) are counted separately.
+    The output lists leaks (each a document and an item) that only one report has or that have
+    different scores, items whose status changed, leak rates side by side, and differences in
+    settings and inputs. Leaks that the other report could not have found are counted separately,
+    because it did not scan the shard or benchmark, or could not read the row.
 
-    Each of the two is a report's database (contamination.duckdb), a decon.toml (its report), or a
-    folder that `decon-assets scan` wrote. With --policy, the scan of one decon.toml is evaluated
-    with its own policy and with another one; nothing is scanned again, and what was not scanned is
-    listed.
+    FIRST and SECOND are each a report's database (contamination.duckdb), a decon.toml (for its
+    report), or a folder written by `decon-assets scan`. With --policy, FIRST is a decon.toml, and
+    its scan is evaluated under the policy in that file and under the given one. Nothing is scanned
+    again; inputs that were not scanned are listed.
 
     Examples:
       decon-assets compare old/contamination.duckdb .decon/report/contamination.duckdb
@@ -50,9 +50,9 @@ def compare(
       decon-assets compare found-a found-b --json compared.json --exit-code
       decon-assets compare decon.toml --policy stricter.toml    a file of other policy settings
 
-    Exit codes: 0 done (with --exit-code: no difference), 1 the reports differ (with --exit-code), 2
-    an input is wrong. Different settings that change no leak, item, shard or benchmark do not
-    count.
+    Exit codes: 0 done (with --exit-code: no difference); 1 the reports differ (with --exit-code); 2
+    invalid input. Settings that differ without changing any leak, item, shard or benchmark do not
+    count as a difference.
     """
     from decon_core.compare.page import as_html, headline, sections
 

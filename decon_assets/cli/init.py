@@ -36,11 +36,12 @@ def init(
 ) -> int:
     """Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them.
 
-    Use it to start a project. The file lists the sources with the layouts of their rows (all of
-    their text is read), the shards per pack, and every other setting as a comment. Benchmark files
-    without a recipe get one, in an evals.yaml beside them, with the reason for every choice; check
-    those marked "check this". If it is not certain which field is the question, the benchmark gets
-    a comment to complete. What cannot be read is named and left out; the exit code is then 4.
+    Use it to start a project. decon.toml lists each source with the layouts of its rows (all text
+    is read), the shards per pack, and every other setting as a comment. For benchmark files without
+    a recipe, the command writes one to an evals.yaml in the same folder, with a reason for every
+    choice; check the choices marked "check this". If it cannot tell which field is the question, it
+    leaves a comment for you to complete. Inputs that cannot be read are listed and left out; the
+    exit code is then 4.
 
     Examples:
       decon-assets init --corpus shards/ --evals benchmarks/

@@ -28,10 +28,10 @@ _MOST_ROWS = 50
 
 
 def lookup(
-    text: str | None = argument("the text to look for, at least 12 tokens", "[TEXT]", default=None),
+    text: str | None = argument("the text to look up, at least 12 tokens", "[TEXT]", default=None),
     *,
     items: Path | None = optional(
-        "look for these items instead: normalized records (a JSONL file or a folder), or a recipe "
+        "look up these items instead: normalized records (a JSONL file or a folder), or a recipe "
         "file (.yaml)",
         "PATH",
     ),
@@ -41,20 +41,22 @@ def lookup(
 ) -> int:
     """Find a text or new benchmark items in the corpus.
 
-    With a table [sketch] in decon.toml (docs/sketch.md), the sketch tells which blocks of documents
-    may contain a match. Only these are read and scanned, with the detectors of the policy that have
-    a bound; a match is what a scan of the whole corpus would find. Without it, all shards are
-    scanned, which takes as long as a scan. Nothing is registered or kept.
+    If decon.toml has a [sketch] table (docs/sketch.md), the command reads and scans only the blocks
+    of documents that may contain a match. It uses those detectors of the policy that work with the
+    sketch, and their matches are the same as in a scan of the whole corpus. Without a sketch, all
+    shards are scanned, which takes as long as a full scan. The command registers and stores
+    nothing.
 
-    TEXT is looked for as a question without an answer. A record of --items has the fields eval_key,
-    split, question and, if the item has them, answer and passage.
+    TEXT is treated as a question without an answer. Records for --items have the fields eval_key,
+    split and question, and also answer and passage if the item has them.
 
     Examples:
       decon-assets lookup "Natalia sold clips to 48 of her friends in April, and then she sold ..."
       decon-assets lookup --items new.jsonl
       decon-assets lookup --items new.jsonl --json
 
-    Exit codes: 0 searched; 1 some packs have no sketch and were not searched; 2 an input is wrong.
+    Exit codes: 0 everything was searched; 1 some packs have no sketch and were not searched; 2
+    invalid input.
     """
     from decon_core.corpus.registration import list_packs
     from decon_core.decisions.lookup import bounded, look_up

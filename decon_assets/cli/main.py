@@ -40,10 +40,10 @@ Examples:
   decon-assets scan --evals evals.yaml --corpus shards/ --out found
                                             scan a folder without Dagster
 {examples}
-Dagster's history is kept in $DAGSTER_HOME, or in .dagster beside the configuration.
+Dagster's history is stored in $DAGSTER_HOME, or in .dagster next to the configuration.
 
-Exit codes: 0 done; 1 a stage failed, something is incomplete, or a run is still in progress; 2 an
-input is wrong; 130 stopped by Ctrl-C. `decon-assets COMMAND --help` explains a command.
+Exit codes: 0 done; 1 a stage failed, a result is incomplete, or a run is still in progress; 2
+invalid input; 130 stopped by Ctrl-C. `decon-assets COMMAND --help` describes a command.
 """
 
 # By group, the name of each command: its function or Typer below `decon_assets.cli`, and a summary.
@@ -53,7 +53,7 @@ _OF_THE_CORE = {
         "init": ("init:init", "inspect a corpus and benchmarks, and write a decon.toml for them"),
         "run": ("pipeline:run", "register benchmarks and packs, and build everything missing"),
         "status": ("status:status", "show what is scanned and built; exit 1 if incomplete"),
-        "register": ("pipeline:register", "register benchmarks and packs, and nothing else"),
+        "register": ("pipeline:register", "only register benchmarks and packs"),
         "dev": ("serve:dev", "start the Dagster UI on 127.0.0.1"),
         "daemon": ("serve:daemon", "start the Dagster daemon on a server"),
         "backfill": (
@@ -87,7 +87,7 @@ _OF_THE_CORE = {
         "warm": ("warm:warm", "compile the search kernels ahead of time, for images and nodes"),
     },
     "Demonstration": {
-        "demo": ("pipeline:demo", "run a project that has a truth file, and compare the results"),
+        "demo": ("pipeline:demo", "run a project, and compare the results with its truth file"),
     },
 }
 # Commands of the core that read what a run builds, and take --config.

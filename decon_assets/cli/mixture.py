@@ -32,7 +32,7 @@ from decon_core.wording import counted, percent
 
 MixtureNames = Annotated[
     list[str] | None,
-    argument("the name of a mixture, or its folder (default: all declared ones)", "MIXTURE"),
+    argument("name or folder of a mixture (default: all declared mixtures)", "MIXTURE"),
 ]
 
 mixture_group = command_group()
@@ -42,8 +42,9 @@ mixture_group = command_group()
 def mixture(*, workers: Workers = None, config: ConfigPath) -> None:
     """List or verify mixtures: filtered variants of the corpus.
 
-    decon.toml declares them with [[mixture]]; `decon-assets run` builds them. Both actions print
-    the benchmarks whose leaks a mixture removes; leaks of other benchmarks may remain.
+    Declare mixtures with [[mixture]] in decon.toml, and build them with `decon-assets run`. Both
+    actions print the benchmarks whose leaks a mixture removes; leaks of other benchmarks may
+    remain.
 
     Examples:
       decon-assets mixture list
@@ -51,7 +52,7 @@ def mixture(*, workers: Workers = None, config: ConfigPath) -> None:
       decon-assets mixture verify decontaminated
       decon-assets mixture verify .decon/mixtures/decontaminated
 
-    Exit codes: 0 everything matches its manifest, 1 something does not, 2 an input is wrong.
+    Exit codes: 0 all mixtures match their manifests; 1 a mixture does not; 2 invalid input.
     """
 
 
@@ -92,8 +93,9 @@ def verify_mixtures(
 ) -> int:
     """Check mixtures against their manifests, and scan them again.
 
-    The manifest holds checksums, counts and the list of removals. A clean mixture must hold no leak
-    of the benchmarks that it removes, a mixture of leaks nothing else.
+    The manifest contains checksums, counts and the list of removals. A clean mixture must not
+    contain leaks of the benchmarks whose leaks it removes; a mixture of leaks must contain only
+    leaks.
 
     Examples:
       decon-assets mixture verify

@@ -63,8 +63,8 @@ def run(
     ),
     verify: bool = flag(
         "--verify",
-        "first read every file in the store and every shard; rebuild damaged files, and scan "
-        "changed shards",
+        "first read every file in the store and every shard, to rebuild damaged files and scan "
+        "changed shards again",
     ),
     retire: Retire = False,
     allow_skipped: AllowSkipped = False,
@@ -76,26 +76,30 @@ def run(
 ) -> int:
     """Register benchmarks and packs, and build everything that is missing or out of date.
 
-    This is records, term weights, indexes, missing scan results, mixtures, blends, the
-    report and its page. Run it again after any change of the corpus, the benchmarks or decon.toml:
-    a second run builds only what is missing or out of date, and continues a stopped one.
+    It builds records, term weights, indexes, missing scan results, mixtures, blends, the report and
+    its page. Run it again after any change to the corpus, the benchmarks or decon.toml: it then
+    builds only what is missing or out of date. It also resumes a run that was stopped.
 
-    An unreadable shard blocks only what depends on it: mixtures of its pack, controls of its
-    source, and blends. The report covers all other shards, and is marked as incomplete.
+    An unreadable shard blocks only the outputs that depend on it: mixtures of its pack, controls of
+    its source, and blends. The report covers all other shards and is marked as incomplete.
 
     Examples:
       decon-assets run
       decon-assets run --config my/decon.toml --workers 8
       decon-assets run --verify                 also rebuild damaged files
 
-    Files beside the shards that no source reads are listed in .decon/skipped.json and named in the
-    last lines.
+    Files next to the shards that no source reads are listed in .decon/skipped.json and in the last
+    lines of the output.
 
-    Exit codes: 0 everything is built, 1 a stage failed or the report is incomplete, 2 an input is
-    wrong, 4 all shards are scanned, but something was not read, and the last lines name it: text
-    in fields that a source does not read (its mixtures are refused; --allow-unread), or, where all
-    else is built, what a source's pattern matches and is no shard (a file of another format, a link
-    that leads nowhere, a fifo, a folder; --allow-skipped).
+    Exit codes: 0 everything is built; 1 a stage failed or the report is incomplete; 2 invalid
+    input; 4 all shards are scanned, but some input was not read (see the last lines). Code 4 means
+    one of two things:
+
+      - a source does not read some fields with text, so its mixtures are refused
+        (--allow-unread suppresses the code);
+      - everything else is built, but a source's pattern matches something that is
+        not a shard, such as a file of another format, a broken link, a fifo or a
+        folder (--allow-skipped suppresses the code).
     """
     export_engine(engine)
     registered = _build(
@@ -150,10 +154,10 @@ def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:
 def register(
     *, retire: Retire = False, allow_skipped: AllowSkipped = False, config: ConfigPath
 ) -> int:
-    """Register benchmarks and packs with Dagster, and build nothing.
+    """Register benchmarks and packs with Dagster without building anything.
 
-    The UI then shows new benchmarks and packs as missing partitions. `run` and `backfill` register
-    by themselves. Files beside the shards are listed; exit code 4 is as for `run`.
+    The UI then shows new benchmarks and packs as missing partitions. `run` and `backfill` also
+    register them. Files next to the shards are listed; exit code 4 means the same as for `run`.
 
     Examples:
       decon-assets register && decon-assets dev
@@ -173,17 +177,17 @@ def register(
 def demo(
     *,
     truth: Path | None = optional(
-        "the truth file (default: truth.jsonl beside the configuration)", "FILE"
+        "the truth file (default: truth.jsonl next to the configuration)", "FILE"
     ),
     verbose: Verbose = False,
     workers: Workers = None,
     config: ConfigPath,
 ) -> int:
-    """Run a project that has a truth file, and compare the result with it.
+    """Run a project that has a truth file, and compare the results with that file.
 
-    The truth file lists leaks that were planted into the corpus, as for the sample data. The
-    command fails if a planted leak was not found, or if there is a false alarm. It also prints leak
-    rates by split, and solves and draws the contamination game with its default parameters.
+    The truth file lists the leaks planted in the corpus; the sample data has one. The command fails
+    if it misses a planted leak or raises a false alarm. It also prints leak rates by split, and
+    solves and draws the contamination game with its default parameters.
 
     Examples:
       decon-assets demo --config data/decon.toml

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 def card(
     *,
     report: ReportPath = None,
-    out: Path | None = optional("write card.md and summary.json", "DIR"),
+    out: Path | None = optional("write card.md and summary.json to this folder", "DIR"),
     config: ConfigPath,
 ) -> int:
     """Write a report as a section for a dataset card.
 
-    It names the benchmarks, detectors and thresholds, the leaks per benchmark and source, what was
-    removed, what could not be detected, and how to repeat the scan. It contains no text of the
-    corpus or of a benchmark.
+    The section lists the benchmarks, detectors and thresholds, the leaks per benchmark and source,
+    what was removed, what could not be checked, and how to repeat the scan. It contains no text
+    from the corpus or the benchmarks.
 
     Examples:
       decon-assets card                              print it, to paste into a README.md
@@ -49,8 +49,8 @@ def card(
 
     docs/publishing.md lists the fields of summary.json.
 
-    Exit codes: 0 done, 1 the report is incomplete (shards were not scanned) or a run is still
-    building it, 2 an input is wrong.
+    Exit codes: 0 done; 1 the report is incomplete (some shards were not scanned) or a run is still
+    building it; 2 invalid input.
     """
     from decon_core.report.publish.card import CARD, SUMMARY, card_from, notice_of, write_published
 
@@ -79,8 +79,8 @@ def check(
     benchmark: list[str] = repeatable("a different limit for this benchmark", "NAME=SHARE"),
     max_document_rate: float | None = optional("maximum share of documents with a leak", "SHARE"),
     max_no_answer_rate: float | None = optional(
-        "maximum share of no-answer items in each benchmark: not leaked, but a document "
-        "holds the question without its answer",
+        "maximum share of no-answer items in each benchmark: items that have not leaked, but "
+        "whose question is in a document without its answer",
         "SHARE",
     ),
     require: str = option(
@@ -89,7 +89,7 @@ def check(
         default="",
     ),
     assume_clean: list[str] = repeatable(
-        "treat items of this benchmark that no detector can find as clean; * matches anything",
+        "count items of this benchmark that no detector can find as clean; * matches anything",
         "NAME",
     ),
     by: Literal["point", "upper"] = option(
@@ -103,16 +103,16 @@ def check(
     json: Path | None = optional("write the cases as JSON", "FILE"),
     config: ConfigPath,
 ) -> int:
-    """Fail when a report exceeds a limit, so that a CI build stops when too much leaked.
+    """Fail when a report exceeds a limit, to stop a CI build if too much has leaked.
 
-    The check also fails if the answer is not known: a required benchmark is not in the report, rows
-    or text were not read, the report is empty, or out of date with the corpus, benchmarks or policy
-    (not checked with --report). If shards were not scanned, a limit that holds for the others is
-    "unknown", and the exit code is 1.
+    The check also fails if the answer is unknown: a required benchmark is not in the report, rows
+    or text were not read, the report is empty, or it does not match the current corpus, benchmarks
+    and policy (not checked with --report). If some shards were not scanned and the others meet a
+    limit, the result is "unknown" and the exit code is 1.
 
-    Items that no chosen detector can find may have leaked or not. If a limit holds only without
-    them, the check cannot tell, and the exit code is 6: choose detectors that find more of them, or
-    say with --assume-clean that they count as clean.
+    Items that no chosen detector can find may or may not have leaked. If a limit is met only
+    without these items, the result is "cannot tell" and the exit code is 6. Choose detectors that
+    can find more of them, or count them as clean with --assume-clean.
 
     Examples:
       decon-assets check --max-rate 0.01 --require mmlu,gsm8k
@@ -122,9 +122,9 @@ def check(
       decon-assets check --max-rate 0.01 --max-no-answer-rate 0.02
       decon-assets check --max-rate 0.05 --assume-clean truthfulqa
 
-    Exit codes: 0 all limits hold, 1 a limit does not hold or is unknown, 2 an input is wrong, 4 the
-    limits hold, but text was not read, 6 the limits hold for the items that can be found, but
-    perhaps not for all.
+    Exit codes: 0 all limits are met; 1 a limit is exceeded, or the result is unknown; 2 invalid
+    input; 4 the limits are met, but some text was not read; 6 the limits are met for the items that
+    can be found, but perhaps not for all items.
     """
     from decon_core.report.publish.junit import junit_of
     from decon_core.report.publish.limits import Limits, cases_of

@@ -15,14 +15,14 @@ _ITEM = ("split", "instance_index")
 def normalize(
     recipes: Path = argument("a recipe file (evals.yaml)", "RECIPES"),
     *,
-    benchmark: list[str] = repeatable("only this one", "NAME"),
+    benchmark: list[str] = repeatable("try only this benchmark", "NAME"),
     limit: int | None = optional("read at most this many rows of each split", "N"),
-    show: int = option("records to print (default 1)", "N", default=1),
+    show: int = option("records to print per benchmark (default 1)", "N", default=1),
 ) -> int:
-    """Try the recipes of a file, and print some records.
+    """Try the recipes in a file, and print some of the records.
 
-    Use it while writing a recipe: a row without a field that the recipe names is refused with its
-    place. Nothing is stored.
+    Use it while you write a recipe: if a row lacks a field that the recipe names, the command fails
+    and prints where the row is. It stores nothing.
 
     Examples:
       decon-assets normalize evals.yaml
@@ -51,7 +51,7 @@ def catalog(
 ) -> int:
     """List the recipes that come with the package, or print some as YAML.
 
-    Use it to start a recipe file. These recipes read the Hugging Face hub.
+    Use it to start a recipe file. These recipes read benchmarks from the Hugging Face Hub.
 
     Examples:
       decon-assets catalog

@@ -34,7 +34,7 @@ _BY_BENCHMARK = """SELECT *, leak_rate AS rate FROM by_benchmark
 
 def report(
     *,
-    query: str | None = optional("an SQL query, for example: FROM items LIMIT 5", "SQL"),
+    query: str | None = optional("run an SQL query, for example: FROM items LIMIT 5", "SQL"),
     allow_files: bool = flag(
         "--allow-files", "let the query and the database's views read and write other files"
     ),
@@ -44,21 +44,22 @@ def report(
         "COLUMN,...",
     ),
     categories: list[str] = repeatable(
-        "print leak rates by category: a file that groups a column's values "
-        "(docs/studies/categories.md), mmlu or hellaswag",
+        "print leak rates by category, as defined by a file that groups a column's values "
+        "(docs/studies/categories.md), or by the built-in groups mmlu or hellaswag",
         "FILE",
     ),
     detector: list[str] = repeatable(
         "base leak rates by category on this detector alone, not on the report's decisions", "NAME"
     ),
-    rates: Path | None = optional("write the leak rates by category as CSV to this file", "FILE"),
+    rates: Path | None = optional("write the leak rates by category to this CSV file", "FILE"),
     database: ReportFile = None,
     config: ConfigPath,
 ) -> int:
     """Print leak rates by benchmark and by source, run a query, or write the report's page.
 
-    Use it after `decon-assets run`, which also writes the page of the current report beside the
-    database. The database opens in plain `duckdb`, too; every table and view has a comment.
+    Use it after `decon-assets run`, which also writes the page of the current report to the
+    database's folder. You can also open the database with `duckdb`; every table and view has a
+    comment.
 
     Examples:
       decon-assets report
@@ -67,13 +68,13 @@ def report(
       decon-assets report --query "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"
       decon-assets report --database other.duckdb --page other.html
 
-    A query reaches nothing but the database, unless --allow-files is given; a database of somebody
-    else may have views that read your files.
+    Without --allow-files, a query can access only the database. With it, views in someone else's
+    database could read your files.
 
-    docs/report.md describes the tables, and examples/queries.sql has twelve queries.
+    docs/report.md describes the tables, and examples/queries.sql contains twelve example queries.
 
-    Exit codes: 0 done; 1 there is no report, or it is incomplete: some shards were not scanned (the
-    table `not_scanned` lists them); 2 an input is wrong.
+    Exit codes: 0 done; 1 the report is missing, or incomplete because some shards were not scanned
+    (the table `not_scanned` lists them); 2 invalid input.
     """
     grouped = [*by, *categories]
     if (rates or detector) and not grouped:

@@ -51,7 +51,7 @@ _MOST_SKIPPED_LISTED = 3
 def scan(
     *,
     evals: Path = option(
-        "benchmarks: a recipe file (.yaml), or data files, for which recipes are written to "
+        "benchmarks: a recipe file (.yaml), or data files; recipes for data files are written to "
         "OUT/evals.yaml",
         "PATH",
         parser=nonempty_path,
@@ -62,7 +62,7 @@ def scan(
     out: Path = option("the output folder", "DIR", parser=nonempty_path),
     policy: PolicyFile = None,
     preset: Literal["reference"] | None = optional(
-        "a named set of defaults, which --policy overrides; reference: AI2 decon as "
+        "a named set of defaults, which --policy overrides; reference: AI2's decon as "
         "published, with normalize_unicode, strip_markup and keep_no_answer off"
     ),
     verdicts: Path | None = optional(
@@ -74,7 +74,7 @@ def scan(
         "NAMES",
     ),
     workers: int = option(
-        "number of processes, or of threads for small inputs (default 1)", "N", min=1, default=1
+        "number of processes, or threads for small inputs (default 1)", "N", min=1, default=1
     ),
     engine: EngineOption = None,
     execution: Path | None = optional(
@@ -83,7 +83,7 @@ def scan(
     ),
     text: list[str] = repeatable(
         "read only this field and all below it, such as metadata.text or messages[].content; "
-        "several (--text prompt --text chosen) make one document (default: all text of a row)",
+        "several (--text prompt --text chosen) form one document (default: all text of a row)",
         "PATH",
     ),
     messages: str | None = optional("read only this conversation, instead of --text", "PATH"),
@@ -114,37 +114,41 @@ def scan(
     no_page: bool = flag("--no-page", "do not write OUT/report.html, which takes a few seconds"),
     sketch: bool = flag(
         "--sketch",
-        "keep filters of all n-grams in OUT/.store: a later scan with other benchmarks then "
-        "reads only what may contain a match (docs/sketch.md)",
+        "keep filters of all n-grams in OUT/.store; a later scan with other benchmarks then "
+        "reads only text that may contain a match (docs/sketch.md)",
     ),
     fail_on_leak: bool = flag(
         "--fail-on-leak", "exit with code 3 if anything leaked; no-answer items are not leaks"
     ),
     allow_unreadable: bool = flag(
-        "--allow-unreadable", "do not exit with code 4 because of individual unreadable rows"
+        "--allow-unreadable", "do not exit with code 4 because individual rows are unreadable"
     ),
     allow_unread: bool = flag(
-        "--allow-unread", "do not exit with code 4 because of text in fields that were not read"
+        "--allow-unread", "do not exit with code 4 because some fields with text were not read"
     ),
     allow_skipped: AllowSkipped = False,
     max_row_bytes: str = option(
-        "refuse files with a longer row, to limit memory use (default 1 GB)",
+        "refuse files that contain a longer row, to limit memory use (default 1 GB)",
         "SIZE",
         default="1 GB",
     ),
 ) -> int:
     """Search a folder of training data for benchmark items, without Dagster or a configuration.
 
-    The command writes OUT/report.html (a page to open in a browser: which benchmarks leaked, from
-    where, and both texts of every finding), OUT/matches.parquet (every match at or above the lowest
-    recorded score, with its score and whether it is a leak), OUT/ledger.jsonl (the rows read of
-    each shard, and unreadable ones), OUT/visibility.parquet (which items each detector can find,
-    and why not the others), OUT/common.parquet (n-grams too common in the corpus to be evidence)
-    and OUT/summary.json.
+    The command writes these files to OUT:
+      report.html         a page: which benchmarks leaked, where, and both texts
+                          of every finding
+      matches.parquet     every match at or above the lowest recorded score, with
+                          its score and whether it is a leak
+      ledger.jsonl        the rows read in each shard, and unreadable rows
+      visibility.parquet  which items each detector can find, and why it cannot
+                          find the others
+      common.parquet      n-grams that are too common in the corpus to be evidence
+      summary.json        the totals
 
-    A second scan does only what is missing: new shards, or the rest after a stopped run. Other
-    benchmarks change the idf weights, so everything is scanned again; with --sketch both times,
-    only what may contain a match is read again. Finished work is in OUT/.store.
+    A second scan reads only what is missing: new shards, or the rest after a stopped run. Other
+    benchmarks change the term weights, so everything is scanned again; if both scans use --sketch,
+    only text that may contain a match is read again. Finished work is kept in OUT/.store.
 
     Examples:
       decon-assets scan --evals evals.yaml --corpus shards/ --out found
@@ -156,33 +160,36 @@ def scan(
       decon-assets scan ... --sample 1%               estimates from one document in a hundred
       duckdb -c "FROM 'found/matches.parquet' WHERE is_contaminated"
 
-    Without --text, --messages and --layout, every text of a row is read, at any depth. In published
-    layouts, reference answers and the like are hidden from a model; matches there have slot_kind
-    "hidden". With these options, other text of at least 8 words is counted by path as not read.
+    Without --text, --messages and --layout, all text of a row is read, at any depth. Published
+    layouts hide some text from a model, such as reference answers; matches in hidden text have the
+    slot_kind "hidden". With these options, other text of at least 8 words is counted as not read,
+    by path.
 
-    Links to folders are followed. What is not a shard is listed in OUT/skipped.jsonl with the
-    reason: files of other formats, links that lead nowhere, fifos, folders that cannot be opened.
-    Ignored on purpose, without effect on the exit code: names that begin with _ or a dot, metadata
-    of data sets (README.md, LICENSE, dataset_info.json, state.json), caches (cache-*.arrow), and
-    files beside those that a glob names.
+    Links to folders are followed. Everything that is not a shard is listed in OUT/skipped.jsonl
+    with the reason: files of other formats, broken links, fifos, and folders that cannot be opened.
+    Some files are ignored on purpose and do not affect the exit code: names that begin with _ or a
+    dot, dataset metadata (README.md, LICENSE, dataset_info.json, state.json), caches
+    (cache-*.arrow), and files that a given glob does not match.
 
-    With --sample every row is read, but only the documents of the sample are searched, so that a
-    scan takes a fraction of the time. OUT/sample.csv has the estimates for the whole corpus, with
-    95 % intervals. Commands that read OUT take it for an incomplete scan: an item that was not
-    found is not called clean. A later scan without --sample searches every document.
+    With --sample, every row is read but only the documents of the sample are searched, which takes
+    a fraction of the time. OUT/sample.csv contains estimates for the whole corpus, with 95 %
+    intervals. Other commands treat OUT as an incomplete scan: they never call an item clean just
+    because it was not found. A later scan without --sample searches every document.
 
     Exit codes (the first that applies):
-      2  an input is wrong; nothing was scanned
-      1  a file was not scanned: it, or every row of it, could not be read (all others were scanned;
-         the message names the fields that it has); or no document is long enough to be searched
-      3  something leaked, with --fail-on-leak
-      6  no item can be found by the chosen detectors, so nothing is known of any
-      4  not every row was read, or not every text of the rows, or a file, folder or link was
-         skipped; --allow-unreadable, --allow-unread and --allow-skipped let these pass
-      0  every row (with --sample: of the sample) was scanned, whether or not something leaked
+      2  invalid input; nothing was scanned
+      1  a file, or every row in it, could not be read (all other files were
+         scanned; the message lists the fields that the file has); or no document
+         is long enough to be searched
+      3  something leaked (only with --fail-on-leak)
+      6  the chosen detectors can find no item, so nothing is known about any item
+      4  some rows or some text of the rows were not read, or files, folders or
+         links were skipped; --allow-unreadable, --allow-unread and
+         --allow-skipped accept this
+      0  every row (with --sample: of the sample) was scanned, leaks or not
 
-    The line before the next steps says how much was not scanned, in files, bytes, rows and paths;
-    OUT/ledger.jsonl lists it by file, and OUT/skipped.jsonl has what was skipped.
+    The line before the next steps shows how much was not scanned, in files, bytes, rows and paths.
+    OUT/ledger.jsonl has the details by file, and OUT/skipped.jsonl lists what was skipped.
     """
     from decon_core.execution.choice import load_engine_tables, open_engine, require_engine
     from decon_core.library.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER

@@ -27,8 +27,8 @@ def dev(
 ) -> int:
     """Start the Dagster UI on 127.0.0.1, with a daemon for its runs and sensors.
 
-    The UI shows the runs of the command line, and can start its own. It has no login. Stop it with
-    Ctrl-C.
+    The UI shows runs that were started on the command line, and can start runs itself. It has no
+    login. Stop it with Ctrl-C.
 
     Examples:
       decon-assets dev
@@ -50,11 +50,11 @@ def dev(
 
 
 def daemon(*, workers: Workers = None, config: ConfigPath) -> int:
-    """Start Dagster's daemon for this configuration: queued runs, backfills, sensors.
+    """Start the Dagster daemon, which handles queued runs, backfills and sensors.
 
-    This is for servers (docs/deployment.md); `decon-assets dev` starts a daemon of its own. Runs
-    left over from a daemon that was killed are marked as failed first, so that Dagster retries them
-    if the settings say so.
+    Use it on a server (docs/deployment.md); `decon-assets dev` already includes a daemon. Runs left
+    over from a killed daemon are first marked as failed; Dagster then retries them if it is
+    configured to.
 
     Examples:
       decon-assets daemon --config /srv/corpus/decon.toml

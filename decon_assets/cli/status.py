@@ -33,21 +33,24 @@ if TYPE_CHECKING:
 def status(
     *,
     verify: bool = flag(
-        "--verify", "read every file in the store and every shard; list what is damaged or changed"
+        "--verify", "read every file in the store and every shard; list damaged and changed ones"
     ),
     allow_unread: bool = AllowUnread,
     allow_skipped: AllowSkipped = False,
     config: ConfigPath,
 ) -> int:
-    """Show what is scanned and built, and what changed on disk since.
+    """Show what is scanned and built, and what has changed on disk since then.
 
-    It changes nothing. `decon-assets run` builds what is missing. Everything beside the shards that
-    no source reads is listed.
+    The command changes nothing; `decon-assets run` builds what is missing. It also lists everything
+    next to the shards that no source reads.
 
-    Exit codes: 0 complete, 1 incomplete, 2 an input is wrong, 4 all shards are scanned, but
-    something was not read: text in fields that a source does not read (its mixtures are refused;
-    --allow-unread), or, where all else is complete, what a source's pattern matches and is no shard
-    (--allow-skipped).
+    Exit codes: 0 complete; 1 incomplete; 2 invalid input; 4 all shards are scanned, but some input
+    was not read. Code 4 means one of two things:
+
+      - a source does not read some fields with text, so its mixtures are refused
+        (--allow-unread suppresses the code);
+      - everything else is complete, but a source's pattern matches something that
+        is not a shard (--allow-skipped suppresses the code).
 
     Examples:
       decon-assets status

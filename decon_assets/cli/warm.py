@@ -16,34 +16,36 @@ _VARIABLE = "NUMBA_CACHE_DIR"
 def warm(
     *,
     cache: Path | None = optional(
-        f"folder for the machine code (default: ${_VARIABLE}, else beside the installed package, "
-        "else the user's cache folder)",
+        f"folder for the machine code (default: ${_VARIABLE}, otherwise next to the installed "
+        "package, otherwise the user's cache folder)",
         "DIR",
     ),
     small: bool = flag(
         "--small", "compile only what a first scan of a small folder needs (a few seconds)"
     ),
 ) -> int:
-    """Compile the search kernels of all detectors into the cache, half a minute on two cores.
+    """Compile the search kernels of all detectors and cache them (half a minute on two cores).
 
-    Later commands load them. Without this, a scan of a small folder compiles what it needs (some
-    5 s) and a large one compiles everything before it starts. A wheel from `make wheel` has the
-    machine code already. Otherwise do it once when you build an image or set up a node:
+    Later commands load the compiled kernels. Without them, a scan of a small folder compiles what
+    it needs (about 5 s), and a scan of a large folder compiles everything before it starts. A wheel
+    built by `make wheel` already contains the machine code. Otherwise, run this command once when
+    you build an image or set up a node:
 
       RUN NUMBA_CACHE_DIR=/opt/kernels decon-assets warm
       ENV NUMBA_CACHE_DIR=/opt/kernels
 
-    Machine code is for the installed sources, Python, Numba and, on x86, all processors with AVX2
-    (x86-64-v3). Elsewhere, and after an update, kernels are compiled again. The folder may be
-    read-only when the commands run: they copy it to the first folder that they can write. Only
-    trusted users may write to it: its code runs with the rights of the commands.
+    The machine code works with the installed sources, Python and Numba, and on x86 with all
+    processors that have AVX2 (x86-64-v3). On other machines, and after an update, the kernels are
+    compiled again. The folder may be read-only for the other commands: they copy it to the first
+    folder that they can write to. Let only trusted users write to the folder, because its code runs
+    with the permissions of the commands.
 
     Examples:
       decon-assets warm
       decon-assets warm --small
       decon-assets warm --cache /opt/kernels
 
-    Exit codes: 0 done; 1 no folder can be written.
+    Exit codes: 0 done; 1 no folder is writable.
     """
     from decon_core.library.warm import warm as compile_all
 

@@ -32,23 +32,24 @@ _CLOCK_SECONDS = 0.05  # The clocks of files and of events may differ so much.
 def why(
     document: str = argument("the document's id, or SHARD:ROW", "DOC_ID"),
     *,
-    shard: str | None = optional("look in this shard only", "NAME"),
+    shard: str | None = optional("search only this shard", "NAME"),
     mixture: list[str] = repeatable("show only this mixture (default: all declared ones)", "NAME"),
-    everywhere: bool = flag("--everywhere", "read all rows, to find every document with this id"),
+    everywhere: bool = flag("--everywhere", "read all rows to find every document with this id"),
     verbose: bool = flag("--verbose", "also print the runs, versions and settings"),
     as_json: bool = flag("--json", "print everything as JSON"),
     config: ConfigPath,
 ) -> int:
     """Explain what happened to one document, and in which runs.
 
-    It shows the matches in the document, with both texts (words that differ are in brackets), and
-    for each mixture whether the document was kept, removed or cut: by which detector, for which
-    item, with which score. Every match has the command to overrule it; a near miss shows what it
-    lacks to be a leak. With --verbose, it adds the benchmark version, shard, settings, term weights
-    and the Dagster runs that made the scan result and the mixture.
+    The command prints the matches in the document, with both texts (words that differ are in
+    brackets). For each mixture, it prints whether the document was kept, removed or cut, with the
+    detector, item and score that decided it. For each match, it prints the command that overrules
+    it, and for a near miss why it is not a leak. --verbose adds the benchmark version, shard,
+    settings, term weights and the Dagster runs that made the scan result and the mixture.
 
-    The command reads scan results, lists of removals and manifests; it needs no report. An id is
-    looked up among documents with matches, then in all rows of all shards, or of one (--shard).
+    The command reads scan results, lists of removals and manifests, and does not need a report. It
+    looks up an id among the documents with matches first, then in all rows of all shards (or of
+    one, with --shard).
 
     Examples:
       decon-assets why page-17
@@ -56,7 +57,7 @@ def why(
       decon-assets why page-17 --mixture decontaminated --json
       decon-assets why page-17 --everywhere             all rows with this id
 
-    Exit codes: 0 found, 1 there is no such document, 2 an input is wrong.
+    Exit codes: 0 done; 1 there is no such document; 2 invalid input.
     """
     from decon_core.feature import feature_accounts
     from decon_core.planner import Plan

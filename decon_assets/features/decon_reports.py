@@ -25,7 +25,8 @@ def reference() -> None:
       decon-assets compare reference.duckdb decon.toml
       decon-assets reference write --out reports/
 
-    Exit codes: 0 done, 2 an input is wrong (without --skip-bad, also a line that cannot be read).
+    Exit codes: 0 done; 2 invalid input (without --skip-bad, this includes lines that cannot be
+    read).
     """
 
 
@@ -33,7 +34,7 @@ def reference() -> None:
 def read(
     folder: Path = argument("a folder of reports, or a single file", "FOLDER"),
     *,
-    out: Path = option("the database", "FILE"),
+    out: Path = option("the database to write", "FILE"),
     skip_bad: bool = flag(
         "--skip-bad",
         "skip lines that cannot be read; print them, and store them in the table `unreadable`",
@@ -41,7 +42,8 @@ def read(
 ) -> int:
     """Convert a folder of reports to a database.
 
-    `report --query`, `compare`, `check` and the other commands that read a report take it.
+    The database works with `report --query`, `compare`, `check` and all other commands that read a
+    report.
 
     Examples:
       decon-assets reference read results/ --out reference.duckdb
@@ -62,7 +64,7 @@ def read(
 
 @action(reference_group, "write")
 def write(*, out: Path = option("the output folder", "FOLDER"), config: ConfigPath) -> int:
-    """Export the leaks that the pipeline found as such reports, one file per shard.
+    """Export the leaks that the pipeline found, in decon's format, one file per shard.
 
     Examples:
       decon-assets reference write --out reports/

@@ -11,32 +11,33 @@ from decon_assets.terminal.output import say, say_table
 def game(
     *,
     settings: list[str] = repeatable(
-        "a parameter: gain, cost, entry_cost, penalty or steepness", "NAME=NUMBER", name="--set"
+        "set a parameter: gain, cost, entry_cost, penalty or steepness", "NAME=NUMBER", name="--set"
     ),
-    out: Path | None = optional("write game.json, game.csv and game.svg", "DIR"),
+    out: Path | None = optional("write game.json, game.csv and game.svg to this folder", "DIR"),
 ) -> int:
-    """Compute how much benchmark data a model developer would train on, if only payoff counted.
+    """Compute how much benchmark data a model developer would train on if only payoff mattered.
 
-    The payoff of the contamination level c, from 0 to 1, over that of no contamination is
+    Compared with no contamination, the payoff of a contamination level c between 0 and 1 is
 
       gain * c  -  cost * c  -  penalty * c^steepness  -  entry_cost
 
-    where c^steepness is the probability of detection. What the others do shifts the payoff of every
-    level alike, so all developers choose the same level. docs/studies/game.md explains the model.
+    where c^steepness is the probability of detection. The choices of other developers shift the
+    payoff of every level equally, so all developers choose the same level. docs/studies/game.md
+    explains the model.
 
-    It prints the best level and the reason, the probability of its detection, the gain of a
-    developer who contaminates alone, how much of it remains when all do, and the smallest penalty
-    that deters everybody. The picture in OUT shows the payoff by level, and the best level by
-    penalty and gain.
+    The command prints the best level and why it is the best, the probability of detection at that
+    level, the gain of a developer who contaminates alone, the payoff that remains if all developers
+    do, and the smallest penalty that deters everybody. The picture in OUT shows the payoff by
+    level, and the best level by penalty and gain.
 
-    Parameters: gain 1, cost 0.3, entry_cost 0.05, penalty 1, steepness 2 unless they are set.
+    Default parameters: gain 1, cost 0.3, entry_cost 0.05, penalty 1, steepness 2.
 
     Examples:
       decon-assets game
       decon-assets game --set penalty=3 --set steepness=4 --out game
       decon-assets game --set gain=0.2                  does not pay at any penalty
 
-    Exit codes: 0 done, 2 an input is wrong.
+    Exit codes: 0 done; 2 invalid input.
     """
     from decon_core.features.game import page
     from decon_core.features.game.model import game_from, solve

@@ -24,8 +24,8 @@ def gap(
         "a report's database (default: contamination.duckdb of the configuration)", "FILE"
     ),
     task: list[str] = repeatable(
-        "the benchmark of a task, if the task's name does not begin with the benchmark's; * in "
-        "NAME matches anything",
+        "the benchmark of a task whose name does not begin with the benchmark's name; * in NAME "
+        "matches anything",
         "NAME=BENCHMARK[:SPLIT]",
     ),
     by: list[str] = repeatable(
@@ -34,33 +34,38 @@ def gap(
         "COLUMN,...",
     ),
     categories: list[str] = repeatable(
-        "group items by category: a file that groups a column's values "
-        "(docs/studies/categories.md), mmlu or hellaswag",
+        "group items by category, as defined by a file that groups a column's values "
+        "(docs/studies/categories.md), or by the built-in groups mmlu or hellaswag",
         "FILE",
     ),
     detector: list[str] = repeatable(
-        "call items leaked or clean by this detector alone, not by the report's decision", "NAME"
+        "classify items as leaked or clean by this detector alone, not by the report's decision",
+        "NAME",
     ),
     out: Path | None = optional(
-        "write gap.json, gap.csv, averages.csv, rates.csv and gap.md", "DIR"
+        "write gap.json, gap.csv, averages.csv, rates.csv and gap.md to this folder", "DIR"
     ),
     config: ConfigPath,
 ) -> int:
     """Compare the scores of models on leaked items with their scores on the other items.
 
     Results are files with one row per item, or folders of such files:
-      lm-evaluation-harness   samples_*.jsonl, from --log_samples
-      OLMES                   task-*-predictions.jsonl, with ...-requests.jsonl in the same folder
-      lighteval               details_*.parquet, from --save-details
-      a table                 .csv, .tsv or .jsonl with columns named `benchmark` or `task`; `index`
-                              (instance_index in the split), `id` (fingerprint of a record) or
-                              `question`; `score`; optionally model, filter, metric, split
+      lm-evaluation-harness  samples_*.jsonl, written with --log_samples
+      OLMES                  task-*-predictions.jsonl, with ...-requests.jsonl
+                             in the same folder
+      lighteval              details_*.parquet, written with --save-details
+      a table                .csv, .tsv or .jsonl with these columns:
+                             - `benchmark` or `task`
+                             - `index` (instance_index in the split), `id`
+                               (fingerprint of a record) or `question`
+                             - `score`
+                             - optionally model, filter, metric, split
 
     Rows are joined to items by their texts, or by index if no text contradicts it and the results
     cover the whole split. Rows that could not be read or joined are counted and listed.
 
-    With categories, micro averages count every item the same and macro averages every category;
-    leak rates are shown by the same categories.
+    With categories, micro averages weight all items equally, and macro averages weight all
+    categories equally. Leak rates are shown for the same categories.
 
     Examples:
       decon-assets gap --results lm_eval_out/ --out gap
@@ -69,10 +74,10 @@ def gap(
       decon-assets gap --results out/ --categories mmlu --out gap
       decon-assets gap --results out/ --by language,source_id --detector exact
 
-    A gap is a correlation: leaked items may be easier, or better known.
+    A gap is only a correlation: leaked items may be easier or better known than the others.
 
-    Exit codes: 0 done, 1 no row could be joined with the report or the report is incomplete, 2 an
-    input is wrong.
+    Exit codes: 0 done; 1 no row could be joined with the report, or the report is incomplete; 2
+    invalid input.
     """
     from decon_core.benchmarks.parse import catalog, load_recipes
     from decon_core.features.gap.account import score_gap

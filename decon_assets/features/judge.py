@@ -60,7 +60,7 @@ Detectors = Annotated[
 ]
 Sample = Annotated[
     int | None,
-    option("only N pairs, spread evenly over benchmarks, detectors and scores", "N", min=1),
+    option("judge only N pairs, spread evenly over benchmarks, detectors and scores", "N", min=1),
 ]
 Seed = Annotated[int, option("random seed (default 0)", "N")]
 
@@ -134,27 +134,28 @@ def judge(
     detector: Detectors,
     sample: Sample = None,
     seed: Seed = 0,
-    also_reviewed: bool = flag("--all", "also judge pairs with a person's verdict"),
-    dry_run: bool = flag("--dry-run", "print the numbers of requests and tokens; send nothing"),
+    also_reviewed: bool = flag("--all", "also judge pairs that have a person's verdict"),
+    dry_run: bool = flag("--dry-run", "print the number of requests and tokens, and send nothing"),
     report: ReportFile = None,
     config: ConfigPath,
 ) -> int:
-    """Have pairs of a benchmark item and a training text judged by a language model.
+    """Have a language model judge pairs of a benchmark item and a training text.
 
-    Each pair is annotated: whether the text states the item's task (`is_sd`), how sure that is, the
-    kind of match (exact, equivalent, subset, superset, related, unrelated) and why. The endpoint,
-    the model and the limits are in [judge] of decon.toml; any OpenAI-compatible server will do.
+    An annotation records whether the text states the item's task (`is_sd`), the model's confidence,
+    the kind of match (exact, equivalent, subset, superset, related, unrelated) and the reason. Set
+    the endpoint, the model and the limits under [judge] in decon.toml; any OpenAI-compatible server
+    works.
 
-    An annotation removes nothing: a person's verdict always counts instead of it. It is shown in
-    the report and in `decon-assets review`, and it is what the probability of a leak by score is
-    estimated from. docs/judge.md explains both.
+    An annotation decides only where the score is no proof, and a person's verdict always overrides
+    it. Annotations are shown in the report and in `decon-assets review`, and are used to estimate
+    the probability of a leak by score. docs/judge.md explains both uses.
 
-    Every answer is saved in annotations.jsonl immediately, with what was asked: nothing is asked
-    twice, even after the command was killed. A failed request is tried again, then its pair is
-    counted as unjudged; run the command again for these.
+    Every answer is saved in annotations.jsonl immediately, with a digest of the request, so nothing
+    is asked twice, even if the command is killed. A failed request is retried; if it keeps failing,
+    its pair counts as unjudged. Run the command again to judge these pairs.
 
-    The text around a match is sent to the endpoint. With `snippets = "off"` under [report] the
-    report has none, and only pairs of `candidates` can be judged.
+    The text around a match is sent to the endpoint. With `snippets = "off"` under [report], the
+    report contains no text, and only pairs from `candidates` can be judged.
 
     Examples:
       decon-assets judge --dry-run              requests and tokens, before anything is sent
@@ -163,8 +164,8 @@ def judge(
       decon-assets judge status                 what is judged by whom, and whether they agree
       decon-assets judge import judged.jsonl    annotations that someone else made
 
-    Exit codes: 0 everything selected is judged, 1 something is not, 2 an input is wrong or the
-    endpoint refuses all requests.
+    Exit codes: 0 all selected pairs are judged; 1 some are not; 2 invalid input, or the endpoint
+    refuses all requests.
     """
     if context.invoked_subcommand:
         return 0
@@ -321,10 +322,10 @@ def import_annotations(
     *,
     config: ConfigPath,
 ) -> int:
-    """Add annotations that someone else made: another machine, a crowd, another program.
+    """Add annotations made elsewhere: on another machine, by crowd workers, or by another program.
 
-    A line has `is_sd` and `match_type`, and `pair` and `fingerprint` as in the report or both texts
-    (docs/judge.md). Importing a file again changes nothing.
+    Each line has `is_sd` and `match_type`, and either `pair` and `fingerprint` from the report or
+    both texts (docs/judge.md). Importing a file again changes nothing.
 
     Examples:
       decon-assets judge import judged.jsonl

@@ -86,7 +86,7 @@ def _default_config() -> Path:
 ConfigPath = Annotated[
     Path,
     option(
-        "the configuration file (default: $DECON_CONFIG, else ./decon.toml)",
+        "the configuration file (default: $DECON_CONFIG, otherwise ./decon.toml)",
         "FILE",
         default_factory=_default_config,
     ),
@@ -94,7 +94,7 @@ ConfigPath = Annotated[
 Workers = Annotated[
     int | None,
     option(
-        "number of processes, or of threads for small inputs (default: $DECON_WORKERS, else the "
+        "number of processes, or threads for small inputs (default: $DECON_WORKERS, otherwise the "
         "number of usable cores)",
         "N",
         min=1,
@@ -113,15 +113,15 @@ def _known_engine(name: str | None) -> str | None:
 EngineOption = Annotated[
     str | None,
     option(
-        "where jobs run (docs/ten-terabytes.md); local: in processes on this machine "
-        "(default: $DECON_ENGINE, else [execution] in decon.toml, else local)",
+        "where to run jobs (docs/ten-terabytes.md); local: in processes on this machine "
+        "(default: $DECON_ENGINE, otherwise [execution] in decon.toml, otherwise local)",
         "|".join(engine_names()),
         callback=_known_engine,
     ),
 ]
 Verbose = Annotated[
     bool,
-    option("also print a line for each benchmark, mixture pack and blend", name="--verbose"),
+    option("also print a line for each benchmark, pack of a mixture, and blend", name="--verbose"),
 ]
 Retire = Annotated[
     bool,
@@ -133,7 +133,7 @@ Retire = Annotated[
 AllowSkipped = Annotated[
     bool,
     option(
-        "do not exit with code 4 because of files, folders and links that were skipped",
+        "do not exit with code 4 because files, folders or links were skipped",
         name="--allow-skipped",
     ),
 ]
@@ -243,7 +243,7 @@ def _write_paragraphs(formatter: Any, text: str) -> None:
         if any(line.startswith(" ") for line in lines):
             lines = [part for line in lines for part in _fitted(line, formatter.width)]
         else:
-            lines = textwrap.wrap(" ".join(lines), formatter.width)
+            lines = textwrap.wrap(" ".join(lines), formatter.width, break_on_hyphens=False)
         formatter.write("".join(f"{line}\n" for line in lines))
 
 
@@ -261,7 +261,11 @@ def _fitted(line: str, width: int) -> Iterator[str]:
         yield from _fitted(" " * indent + command, width)
         space = " " * (indent + 6)
         yield from textwrap.wrap(
-            remark.strip(), width, initial_indent=space, subsequent_indent=space
+            remark.strip(),
+            width,
+            initial_indent=space,
+            subsequent_indent=space,
+            break_on_hyphens=False,
         )
         return
     is_command = command.startswith("decon-assets ")

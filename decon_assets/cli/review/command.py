@@ -76,7 +76,7 @@ Stratify = Annotated[
     ),
 ]
 Seed = Annotated[int, option("with --sample: random seed (default 0)", "N")]
-Reviewer = Annotated[str | None, option("the reviewer (default: the login name)", "NAME")]
+Reviewer = Annotated[str | None, option("name of the reviewer (default: your login name)", "NAME")]
 VerdictsFile = Annotated[
     Path | None, option("the verdicts file (default: the one in the configuration)", "FILE")
 ]
@@ -97,30 +97,34 @@ def review(
         "doubt: closest to the threshold first (default); score: highest first; documents: "
         "most documents first. By default, a sample keeps the order in which it was drawn"
     ),
-    unreviewed: bool = flag("--unreviewed", "only texts without a verdict (default)"),
-    also_reviewed: bool = flag("--all", "also texts with a verdict"),
+    unreviewed: bool = flag("--unreviewed", "show only texts without a verdict (default)"),
+    also_reviewed: bool = flag("--all", "include texts that have a verdict"),
     list_as: Literal["table", "json"] | None = optional(
-        "print the queue instead, as a table or as JSON lines", "[table|json]", "--list"
+        "print the queue as a table or as JSON lines, and exit", "[table|json]", "--list"
     ),
     by: Reviewer = None,
     report: ReportFile = None,
     verdicts: VerdictsFile = None,
     config: ConfigPath,
 ) -> int:
-    """Show what was found one text at a time, beside the benchmark item, and record verdicts.
+    """Show matched texts one at a time, next to their benchmark items, and record verdicts.
 
-    Use it to judge doubtful matches, and to measure precision. A verdict is a key:
-      l leak            the training text contains the item, or gives its answer away
-      t template        they share only the form: instructions, boilerplate, a list of options
-      c common source   both quote the same public text, but the text does not contain the question
-      u unsure          cannot be decided from these texts
+    Use it to judge doubtful matches and to measure precision. Press a key to give a verdict:
 
-    Each verdict is appended to verdicts.jsonl beside decon.toml at once. It applies to the item and
-    the matched words, so to every document with the same words, and after the next scan. `leak`
-    makes the text a leak whatever its score; `template` and `common source` clear it (`clears` in
-    [review]); `unsure` leaves the decision to the score. `decon-assets run` then rebuilds what a
-    verdict changes. Verdicts from the report's page go to the same file. docs/review.md explains
-    which one to choose.
+      l leak            the training text contains the item or gives away
+                        its answer
+      t template        both texts share only their form: instructions,
+                        boilerplate, a list of options
+      c common source   both quote the same public text, but the training text
+                        does not contain the question
+      u unsure          these texts are not enough to decide
+
+    Each verdict is immediately appended to verdicts.jsonl next to decon.toml. It applies to the
+    item and the matched words, so it covers every document with the same words, also after the next
+    scan. `leak` makes the text a leak regardless of its score; `template` and `common source` clear
+    it (see `clears` in [review]); `unsure` leaves the decision to the score. `decon-assets run`
+    then rebuilds everything that a verdict changes. Verdicts from the report's page go into the
+    same file. docs/review.md explains which verdict to choose.
 
     Examples:
       decon-assets review                           closest to the threshold first
@@ -133,10 +137,10 @@ def review(
       decon-assets review set 4f0c93a1 none         withdraw a verdict
       decon-assets review import ~/Downloads/verdicts.jsonl
 
-    A sample is drawn from the findings that are leaks by score. The same number, strata and seed
-    draw the same findings again.
+    A sample is drawn from the findings that are leaks by score. The same sample size, strata and
+    seed draw the same findings again.
 
-    Exit codes: 0 done, 2 an input is wrong.
+    Exit codes: 0 done; 2 invalid input.
     """
     if unreviewed and also_reviewed:
         raise InputError(Problem("--all", "also --unreviewed", "one of the two"))
@@ -167,7 +171,7 @@ def status(
     sample: Sample = None,
     stratify: Stratify = "benchmark,score",
     seed: Seed = 0,
-    as_json: bool = flag("--json", "print JSON, for a script"),
+    as_json: bool = flag("--json", "print JSON, for scripts"),
     report: ReportFile = None,
     verdicts: VerdictsFile = None,
     config: ConfigPath,
@@ -192,19 +196,21 @@ def status(
 def set_verdict(
     text_id: str = argument("the id of a matched text, or a prefix of the id", "ID"),
     verdict: str = argument(
-        f"{', '.join(VERDICTS)}, or {TAKEN_BACK} to withdraw it", "VERDICT", parser=_verdict_name
+        f"{', '.join(VERDICTS)}, or {TAKEN_BACK} to withdraw a verdict",
+        "VERDICT",
+        parser=_verdict_name,
     ),
     *,
-    note: str = option("a remark, stored with the verdict", "TEXT", default=""),
+    note: str = option("a note to store with the verdict", "TEXT", default=""),
     match_type: Literal["exact", "equivalent", "subset", "superset", "related", "unrelated"]
-    | None = optional("match type, in the terms of the judge (docs/judge.md)"),
-    confidence: float | None = optional("how sure, from 0 to 1", "SHARE", min=0, max=1),
+    | None = optional("match type, as defined for `judge` (docs/judge.md)"),
+    confidence: float | None = optional("your confidence, from 0 to 1", "SHARE", min=0, max=1),
     by: Reviewer = None,
     report: ReportFile = None,
     verdicts: VerdictsFile = None,
     config: ConfigPath,
 ) -> int:
-    """Record a verdict without a terminal.
+    """Record a verdict without the interactive screen.
 
     Examples:
       decon-assets review set 4f0c93a1 template --note "a form letter"
@@ -226,7 +232,7 @@ def import_verdicts(
     verdicts: VerdictsFile = None,
     config: ConfigPath,
 ) -> int:
-    """Add verdicts from a file, for example from the report's page.
+    """Add verdicts from a file, such as one saved from the report's page.
 
     Examples:
       decon-assets review import ~/Downloads/verdicts.jsonl

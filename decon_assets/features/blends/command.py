@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 BlendNames = Annotated[
     list[str] | None,
-    argument("the name of a blend, or its folder (default: all declared ones)", "BLEND"),
+    argument("name or folder of a blend (default: all declared blends)", "BLEND"),
 ]
 
 blend_group = command_group()
@@ -66,8 +66,9 @@ blend_group = command_group()
 def blend(*, workers: Workers = None, config: ConfigPath) -> None:
     """List, plan or verify blends: ordered streams of documents.
 
-    decon.toml declares them with [[blend]]: a mixture, drawn from its sources by weight, with test
-    items in place of some documents if a study wants them. `decon-assets run` builds them.
+    Declare blends with [[blend]] in decon.toml, and build them with `decon-assets run`. A blend
+    draws documents from the sources of a mixture by weight. For a study, test items can replace
+    some of the documents.
 
     Examples:
       decon-assets blend list
@@ -76,7 +77,7 @@ def blend(*, workers: Workers = None, config: ConfigPath) -> None:
       decon-assets blend verify .decon/blends/garlic
       decon-assets blend reword --dry-run           items in other words, by an endpoint
 
-    Exit codes: 0 everything matches its manifest, 1 something does not, 2 an input is wrong.
+    Exit codes: 0 all blends match their manifests; 1 a blend does not; 2 invalid input.
     """
 
 
@@ -97,7 +98,7 @@ def list_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
 def plan_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
     """Show what a blend would contain, and how many passes over each source it takes.
 
-    Nothing is written. A plan that has no room for its test items is refused.
+    The command writes nothing. It refuses a blend that has no room for its test items.
 
     Examples:
       decon-assets blend plan garlic
@@ -126,8 +127,8 @@ def plan_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
 def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: ConfigPath) -> int:
     """Check blends against their manifests, and scan them again.
 
-    In a blend of a clean mixture no document may hold a leak, and every inserted item must be
-    found.
+    In a blend of a clean mixture, no document from the mixture may contain a leak, and the scan
+    must find every inserted item.
 
     Examples:
       decon-assets blend verify
@@ -154,23 +155,24 @@ def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: 
 def reword_items(
     names: BlendNames = None,
     *,
-    dry_run: bool = flag("--dry-run", "print the numbers of requests and tokens; send nothing"),
+    dry_run: bool = flag("--dry-run", "print the number of requests and tokens, and send nothing"),
     config: ConfigPath,
 ) -> int:
     """Have a language model reword the items of blends.
 
-    For contaminations with form = "reworded". [rewording] of decon.toml has the endpoint, the model
-    and the limits, as [judge] has for judging. Only the items that are inserted (seen) are sent,
-    each once: every answer is saved in rewordings.jsonl immediately, so a killed command loses
-    none. An answer with other numbers, or that is mostly a copy of the item or of another variant,
-    is asked for again, then counted as failed; the blend leaves such items out.
+    Use it for contaminations with form = "reworded". Set the endpoint, the model and the limits
+    under [rewording] in decon.toml, as under [judge] for judging. Only the items to insert (seen)
+    are sent, each once. Every answer is saved in rewordings.jsonl immediately, so a killed command
+    loses none. If an answer has other numbers, or is mostly a copy of the item or of another
+    variant, it is requested again; if that fails, it counts as failed. The blend leaves such items
+    out.
 
     Examples:
       decon-assets blend reword --dry-run       requests and tokens, before anything is sent
       decon-assets blend reword garlic
 
-    Exit codes: 0 every seen item has its rewordings, 1 some have not, 2 an input is wrong or the
-    endpoint refuses all requests.
+    Exit codes: 0 every seen item has its rewordings; 1 some items have none; 2 invalid input, or
+    the endpoint refuses all requests.
     """
     from decon_core.features.blends.rewording_requests import load_rewording_prompt, plan_rewordings
     from decon_core.features.blends.rewordings import read_rewordings

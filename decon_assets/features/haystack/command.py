@@ -32,7 +32,7 @@ def haystack_command(
         "write haystack.json, .csv, .svg and .md, amplification.csv and planted.jsonl", "DIR"
     ),
     scorer: list[str] = repeatable(
-        "a scorer; see below (default: the three built-in ones)", "NAME"
+        "a scorer from the list above (default: the first three)", "NAME"
     ),
     benchmark: list[str] = repeatable("plant items of this benchmark (default: all)", "NAME"),
     source: list[str] = repeatable("draw documents from this source (default: all)", "NAME"),
@@ -54,29 +54,36 @@ def haystack_command(
     workers: Workers = None,
     config: ConfigPath,
 ) -> int:
-    """Plant test items among documents of the corpus, and rank them by quality scorers.
+    """Plant test items among documents of the corpus, and rank them with quality scorers.
 
     A filter that keeps the documents with the highest scores keeps some kinds of text more often
     than others. If it favours text that looks like a benchmark, leaked test items become more
-    frequent in what is left. The command draws documents of the registered corpus and items of the
-    benchmarks, writes each item as a document with question, choices and answer, scores all, and
-    prints for each scorer the percentile of the items and the amplification at each cut: the share
-    of the items that is kept over the share of the documents that is kept.
+    frequent in the filtered corpus. The command draws documents from the registered corpus and
+    items from the benchmarks. It writes each item as a document with question, choices and answer,
+    and scores all documents. For each scorer, it prints the percentile of the items and the
+    amplification at each cut: the share of the items that is kept divided by the share of the
+    documents that is kept.
 
     Scorers:
-      instruction_like         trained on the spot: instructions, conversations and training items
-                               against documents of the corpus
-      educational              trained on the spot: teaching texts against documents of the corpus
-      short                    the fewer characters, the higher: how much length alone explains
-      fasttext:FILE:LABEL      a fastText classifier (pip install fasttext-wheel)
-      sklearn:FILE[:LABEL]     a pickled pipeline (pip install scikit-learn); pickles run code
-      onnx:FILE[:LABEL]        a model that takes strings; or tokens, with tokenizer.json beside it
-                               (pip install onnxruntime)
-      endpoint:URL             POST {"input": [text, ...]}; answers {"scores": [number, ...]}
-      column:NAME=FILE         a number in the rows of the corpus, such as metadata.quality; FILE
-                               has the scores of the planted items
+      instruction_like      trained on the spot to separate instructions,
+                            conversations and training items from the corpus
+      educational           trained on the spot to separate teaching texts from
+                            the corpus
+      short                 scores shorter texts higher, to show how much length
+                            alone explains
+      fasttext:FILE:LABEL   a fastText classifier (pip install fasttext-wheel)
+      sklearn:FILE[:LABEL]  a pickled pipeline (pip install scikit-learn);
+                            a pickle can run any code
+      onnx:FILE[:LABEL]     a model that takes strings, or tokens if
+                            tokenizer.json is in the same folder
+                            (pip install onnxruntime)
+      endpoint:URL          receives POST {"input": [text, ...]} and answers
+                            {"scores": [number, ...]}
+      column:NAME=FILE      a number in the rows of the corpus, such as
+                            metadata.quality; FILE contains the scores of the
+                            planted items
 
-    Settings are those of [haystack] in the configuration; options override them.
+    Settings come from [haystack] in the configuration; options override them.
 
     Examples:
       decon-assets haystack
@@ -84,7 +91,7 @@ def haystack_command(
       decon-assets haystack --benchmark gsm8k --items 10 --cut 0.05
       decon-assets haystack --planted planted.jsonl
 
-    Exit codes: 0 done, 1 an endpoint does not answer, 2 an input is wrong.
+    Exit codes: 0 done; 1 an endpoint does not answer; 2 invalid input.
     """
     from decon_core.features.haystack.page import PAGE, planted_lines, write
     from decon_core.features.haystack.planted import choose_items

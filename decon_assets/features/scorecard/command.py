@@ -81,32 +81,33 @@ def scorecard_command(
         name="--key-env",
     ),
 ) -> int:
-    """Plant benchmark items into texts, scan them with every detector, and report what each
+    """Plant benchmark items in texts, scan them with every detector, and report what each one
     finds.
 
-    Use it to choose a detector or its settings on your own texts. The texts are not changed, and
-    need not be scanned before.
+    Use it to choose a detector or its settings for your own texts. The command does not change your
+    files, and you need not scan them first.
 
-    The items are planted unchanged and in some forty transformations: other case and line breaks,
-    mark-up, words replaced, deleted and inserted, truncated, without the answer, choices in another
-    order, other numbers and names, over two chat turns. Hard negatives look like leaks and are
-    none: the same template with other content, a passage without its question, items that are not
-    in the index, text generated to resemble the benchmark. The seed determines everything.
+    The items are planted unchanged and with about forty transformations: changed case, line breaks
+    and markup; replaced, deleted and inserted words; truncated items and items without the answer;
+    reordered choices; other numbers and names; and items split over two chat turns. Hard negatives
+    look like leaks but are not: the same template with other content, a passage without its
+    question, items that are not in the index, and text generated to resemble the benchmark. The
+    seed determines all random choices.
 
-    The command writes into the folder OUT: scorecard.md and scorecard.svg to read, a CSV for each
-    table, findings.parquet (every document and item that a detector found) and planted/ (the
-    shards, and their truth). OUT is written completely or not at all, and replaces an earlier
-    scorecard.
+    The command writes to the folder OUT: scorecard.md and scorecard.svg, a CSV file for each table,
+    findings.parquet (every pair of document and item that a detector found) and planted/ (the
+    shards, and what was planted in them). OUT is written completely or not at all, and replaces an
+    earlier scorecard.
 
-    Of the policy, `detectors` and `leave_out_common` are ignored, the latter because items are
-    planted many times.
+    The policy settings `detectors` and `leave_out_common` are ignored (`leave_out_common` because
+    items are planted many times).
 
-    With --pairs, nothing is planted. For each pair of the file the command computes how alike the
-    texts are: Jaccard of word n-grams (2 and 3), ROUGE-L, difflib, containment of content words,
-    agreement of numbers, and cosines. It prints how well each tells duplicates from other pairs:
-    AUC, and the recall at 1 % false positives, with 95 % intervals. OUT gets pairs.md, pairs.json
-    and pairs.csv (the metrics of each pair). docs/pair-metrics.md explains the columns. Of the
-    other options, only --seed has an effect.
+    With --pairs, nothing is planted. For each pair in the file, the command computes how similar
+    the texts are: Jaccard of word n-grams (2 and 3), ROUGE-L, difflib, containment of content
+    words, agreement of numbers, and cosines. For each metric, it prints how well the metric
+    separates duplicates from other pairs: AUC, and recall at 1 % false positives, with 95 %
+    intervals. It writes pairs.md, pairs.json and pairs.csv (the metrics of each pair) to OUT.
+    docs/pair-metrics.md explains the columns. Of the planting options, only --seed has an effect.
 
     Examples:
       decon-assets scorecard --out card                  on the sample data
@@ -119,7 +120,7 @@ def scorecard_command(
       decon-assets scorecard --pairs pairs.jsonl --out card
       decon-assets scorecard --pairs pairs.jsonl --embedder http://localhost:8000/v1 --model e5
 
-    Exit codes: 0 done, 2 an input is wrong, 4 rows of the pairs are left out.
+    Exit codes: 0 done; 2 invalid input; 4 some rows of the pairs file were left out.
     """
     if pairs:
         return score_labelled_pairs(

@@ -18,37 +18,37 @@ def study_command(
     out: Path | None = optional("also copy the study's files to this folder", "DIR"),
     config: ConfigPath,
 ) -> int:
-    """Compare the scores of models that were trained on variants of the data with a baseline.
+    """Compare the scores of models trained on variants of the data with those of a baseline.
 
-    decon.toml declares the training runs, each with the files of its results, and the baseline:
+    Declare the baseline, and the training runs with their result files, in decon.toml:
 
       [study]
       baseline = "clean"
 
       [[study.training_run]]
       name = "clean"
-      of = "decontaminated"                  the mixture or blend that it was trained on
+      of = "decontaminated"         the mixture or blend that it was trained on
       results = ["results/clean/"]
 
-    Results are by item, in the formats of `decon-assets gap`, or scores of whole benchmarks:
-    results*.json of lm-evaluation-harness and lighteval, task-*-metrics.json of OLMES, or a table
-    with `benchmark`, `score`, and optionally `metric`, `stderr` and `n`.
+    Results are either scores by item, in the formats that `decon-assets gap` reads, or scores of
+    whole benchmarks: results*.json from lm-evaluation-harness and lighteval, task-*-metrics.json
+    from OLMES, or a table with `benchmark`, `score`, and optionally `metric`, `stderr` and `n`.
 
-    [study.translation] asks for BLEU and chrF of whole test sets, for results that hold outputs and
-    references (docs/studies/translation.md).
+    The table [study.translation] adds BLEU and chrF of whole test sets, for results that contain
+    outputs and references (docs/studies/translation.md).
 
-    The first table has the scores of all training runs. The second has the differences from the
-    baseline: on the same items if both training runs have them; else of two groups of items, from
-    standard errors, or none. The third, for results by item, has the differences by exposure of the
-    items: planted in the training run's blend (seen) or held back, leaked into the corpus or clean.
-    `run` builds the same as the asset `study`; docs/studies/training-runs.md explains the numbers.
+    The first output table shows the scores of all training runs. The second shows the differences
+    from the baseline: on the same items if both training runs have them, otherwise between two
+    groups of items or from standard errors, if available. The third, for results by item, shows the
+    differences by exposure of the items: planted in the training run's blend (seen) or held back,
+    leaked into the corpus or clean. `decon-assets run` builds the same tables as the asset `study`.
+    docs/studies/training-runs.md explains the numbers.
 
     Examples:
       decon-assets study --config data/decon.toml
       decon-assets study --out tables
 
-    Exit codes: 0 done, 1 some results could not be read or joined with an item, 2 an input is
-    wrong.
+    Exit codes: 0 done; 1 some results could not be read or joined with an item; 2 invalid input.
     """
     from decon_core.features.study.build import PAGE, build_study, copy_study
     from decon_core.features.study.page import tables

@@ -9,7 +9,7 @@ FEATURE = Feature(
         "game": Command(
             function="game",
             group="Studies",
-            about="solve the contamination game: which level pays, which penalty deters",
+            about="solve the contamination game: the best level and the deterring penalty",
         )
     },
     demonstrate="decon_core.features.game.page:demonstrate",
