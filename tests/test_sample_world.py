@@ -188,7 +188,7 @@ def test_the_page_on_loss_masks_shows_what_its_program_prints(config, monkeypatc
         sum(one[name] for one in totals)
         for name in ("n_masked_tokens", "n_input_tokens", "n_tokens_out")
     )
-    assert f"{n_masked:,} of {n_tokens:,} tokens of tokenizer.json masked" in page
+    assert f"{n_masked:,} of {n_tokens:,} tokenizer.json tokens masked" in page
     assert f"1,290 documents, {n_left:,} tokens" in page
 
 

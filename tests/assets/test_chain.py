@@ -91,11 +91,11 @@ def test_running_again_materializes_nothing_and_changes_no_byte(world):
     assert world.scan_results() == before
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == stamps
     states = {stage.name: "up to date" for stage in GRAPH.stages}
-    states["blend"] = "skipped: decon.toml has no [[blend]]"
-    states["haystack"] = "skipped: decon.toml has no [haystack]"
-    states["neighbours"] = "skipped: decon.toml has no [neighbours]"
-    states["sketch"] = "skipped: decon.toml has no [sketch]"
-    states["study"] = "skipped: decon.toml has no [study]"
+    states["blend"] = "skipped: decon.toml has no [[blend]] table"
+    states["haystack"] = "skipped: decon.toml has no [haystack] table"
+    states["neighbours"] = "skipped: decon.toml has no [neighbours] table"
+    states["sketch"] = "skipped: decon.toml has no [sketch] table"
+    states["study"] = "skipped: decon.toml has no [study] table"
     assert [line for line in world.said if not line.startswith(" ")] == [
         f"{asset}: {state}" for asset, state in states.items()
     ]
@@ -237,7 +237,7 @@ def test_verify_finds_a_shard_that_changed_behind_its_stamp(world, monkeypatch):
     assert Plan(config, world.store).changes.new == []
     said = []
     remove_damaged_files(config, said.append)
-    assert f"  {path}: a file with other content" in said
+    assert f"  {path}: different content" in said
     assert Plan(config, world.store).changes.new == [str(path)]
 
 
@@ -260,7 +260,7 @@ def test_a_renamed_shard_is_not_scanned_again_and_stands_in_mixtures_under_its_n
     new = old.with_name("t1.jsonl.gz")
     old.rename(new)
     world.run(until="report")
-    assert f"{old}: renamed to {new}; its pack and its matches are kept" in world.said
+    assert f"{old}: renamed to {new}; keeping its pack and matches" in world.said
     assert world.scan_results() == before
     assert shards_read(world) == 0
     assert [pack.name for pack in list_packs(world.store)] == ["web-0000", "web-0001", "web-0002"]
@@ -299,7 +299,7 @@ def test_a_benchmark_is_left_without_what_leaked_and_waits_for_every_shard(world
     register(world.config_path, world.instance)
     result = press(world, "clean_benchmark", "harbor")
     (failure,) = result.get_step_failure_events()
-    assert "not scanned against harbor" in failure.step_failure_data.user_failure_data.description
+    assert "no scan result for harbor" in failure.step_failure_data.user_failure_data.description
     world.run(until="clean_benchmark")
     manifest = json.loads((world.store.clean_benchmark("harbor") / "manifest.json").read_text())
     assert 4 in {item["instance_index"] for item in manifest["removed"]}
@@ -442,7 +442,7 @@ def test_refreezing_idf_asks_for_a_whole_new_scan(world):
     world.start()
     world.add_benchmark("orchard")
     world.snapshot = ["harbor", "ledger", "orchard"]
-    with pytest.raises(StaleError, match=r"recount: `decon-assets run --new-term-weights`"):
+    with pytest.raises(StaleError, match=r"or recount with `decon-assets run --new-term-weights`"):
         world.run()
     world.run(until="scan", refreeze=True)
     assert shards_read(world) == 3
@@ -465,7 +465,7 @@ def test_a_pack_typed_into_the_ui_is_refused(world):
     result = press(world, "mixture", "decontaminated|web-9999")
     (failure,) = result.get_step_failure_events()
     description = failure.step_failure_data.user_failure_data.description
-    assert "pack 'web-9999': not registered" in description
+    assert "pack 'web-9999': no such pack; expected a registered pack" in description
 
 
 def test_a_scan_whose_index_is_missing_fails_and_names_the_benchmark(world):
@@ -488,7 +488,7 @@ def test_a_benchmark_name_that_dagster_would_lose_is_refused(world, name):
     (world.folder / "evals.yaml").write_text(json.dumps(recipes))
     world.snapshot = None
     world.write_config()
-    with pytest.raises(InputError, match="rename it") as error:
+    with pytest.raises(InputError, match="Rename it") as error:
         register(world.config_path, world.instance)
     assert repr(name) in str(error.value)
     assert world.instance.get_dynamic_partitions("benchmark") == []
@@ -517,7 +517,7 @@ def test_a_bad_benchmark_is_refused_before_it_is_registered(world):
 def test_a_cut_off_shard_fails_its_own_partitions_and_no_others(world):
     path = world.folder / "corpus" / "s1.jsonl.gz"
     path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz.*damaged or cut off"):
+    with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz.*damaged or truncated"):
         world.start(until="scan")
     shards = {path.split("/")[1] for path in world.scan_results()}
     assert len(shards - {"joined"}) == 2
@@ -528,5 +528,5 @@ def test_a_shard_that_changed_after_it_was_registered_is_refused(world):
     registered = register(world.config_path, world.instance)
     world.add_shard("s1", n_documents=20)
     shard = registered.packs[1].shards[0]
-    with pytest.raises(CorpusError, match=r"different content.*register the corpus again"):
+    with pytest.raises(CorpusError, match=r"different content.*Register the corpus again"):
         list(read_shard(shard, registered.packs[1].source))

@@ -197,7 +197,7 @@ def test_a_script_that_the_tokenizer_splits_is_a_warning_and_run_says_it_too(at_
     for shard in at_home.folder.glob("corpus/*"):  # so that the run ends with the scan
         shard.write_bytes(shard.read_bytes()[:100])
     assert main(["run"]) == 1
-    assert re.search(r"urdu: found 3\.\d times as many tokens by cl100k", capsys.readouterr().err)
+    assert re.search(r"urdu: found 3\.\d times as many tokens with cl100k", capsys.readouterr().err)
     result = run_check(no_script_is_split, at_home)
     assert (result.passed, result.severity.value) == (False, "WARN")
     assert "| urdu | 3." in result.metadata["problems"].value
@@ -210,8 +210,8 @@ def test_a_script_that_the_tokenizer_splits_is_a_warning_and_run_says_it_too(at_
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ('required = ["habor"]', r"evals\.required: found 'habor'.*did you mean 'harbor'"),
-        ('benchmarks = ["harbor", "legder"]', r"evals\.benchmarks: .*did you mean 'ledger'"),
+        ('required = ["habor"]', r"evals\.required: found 'habor'.*Did you mean 'harbor'"),
+        ('benchmarks = ["harbor", "legder"]', r"evals\.benchmarks: .*Did you mean 'ledger'"),
         (
             'benchmarks = ["ledger"]\nrequired = ["harbor"]',
             r"evals\.required: found 'harbor'; expected one of ledger",
@@ -241,7 +241,7 @@ def test_visibility_check_says_nothing_of_what_is_not_indexed_yet(world):
             "evals.least_checkable_share: found 1.5; expected a number",
         ),
         ("least_checkable_share = true", "evals.least_checkable_share: found True"),
-        ("requires = []", "did you mean 'required'"),
+        ("requires = []", "Did you mean 'required'"),
     ],
 )
 def test_a_demand_that_makes_no_sense_is_refused(world, setting, said):
@@ -286,8 +286,9 @@ def test_utf8_check_names_the_row_and_blocks_only_where_the_policy_does(world):
 
 def unioned(world):
     """The search file that a scan of everything maps to memory."""
-    # Not the questions of `aligned`, which lie beside it.
-    (path,) = (world.store.root / "search").rglob("*[!d].arrow")
+    # Not the questions of `aligned` and the tables of visible items, which lie beside it.
+    files = (world.store.root / "search").rglob("*.arrow")
+    (path,) = (file for file in files if "-" not in file.stem)
     return path
 
 
@@ -363,7 +364,7 @@ def scanned(world, number=0):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda ledger: {**ledger, "n_documents": 11}, "of them 11 documents and 0 unreadable"),
+        (lambda ledger: {**ledger, "n_documents": 11}, "12 rows: 11 documents and 0 unreadable"),
         (
             lambda ledger: {**ledger, "n_documents": 11, "n_rows": 11},
             "12 documents | 11, as in the ledger",
@@ -425,7 +426,7 @@ def overwrite_json(path, value):
         (lambda path, *_: path.write_bytes(b"x" * path.stat().st_size), "a damaged file"),
         (
             lambda *paths: overwrite_json(paths[2], read_json(paths[2]) | {"n_rows": 17}),
-            "17 rows, of them 12 documents",
+            "17 rows: 12 documents",
         ),
     ],
 )
@@ -589,11 +590,11 @@ def test_coverage_check_fails_when_a_shard_was_not_scanned(world):
         ("UPDATE matches SET is_contaminated = false", "harbor | 3 matches, 3 findings, 0 leaks"),
         ("DELETE FROM findings", "documents | 6 findings, 6 leaks | 0 findings, 0 leaks"),
         ("DELETE FROM documents", "documents | 0 findings, 0 leaks | 6 findings, 6 leaks"),
-        ("DELETE FROM items", "items: harbor | 0 items, of 5"),
-        ("DELETE FROM items WHERE instance_index = 4", "items: ledger | 4 items, of 5"),
+        ("DELETE FROM items", "items: harbor | 0 items, but 5 in table `benchmarks`"),
+        ("DELETE FROM items WHERE instance_index = 4", "items: ledger | 4 items, but 5 in table `benchmarks`"),
         ("DELETE FROM removed", "removed: decontaminated, web | none | 6 rows"),
         ("DELETE FROM shards WHERE shard_name LIKE 's0%'", "s0.jsonl.gz | none | shard "),
-        ("DELETE FROM mixtures WHERE shard_name LIKE 's0%'", "0 shards, or other counts"),
+        ("DELETE FROM mixtures WHERE shard_name LIKE 's0%'", "0 shards, or different counts"),
         ("UPDATE mixtures SET n_documents_out = 0", "with the counts of its manifest"),
         ("DROP TABLE benchmarks CASCADE", "cannot be queried"),
     ],
@@ -670,7 +671,7 @@ def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(worl
     for _ in range(2):  # asked again, it says the same
         result = run_check(leak_rate_is_steady, world)
         assert (result.passed, result.severity.value) == (False, "WARN")
-        told = "| harbor | 100.0 % of 5 items that can be found leaked | 60.0 % ± 5.0 %"
+        told = "| harbor | 100.0 % of 5 checkable items leaked | 60.0 % ± 5.0 %"
         assert told in said(result)
         assert "check the shards" in said(result)
         assert result.metadata["benchmarks_compared"].value == 2

@@ -155,7 +155,7 @@ def test_a_corpus_that_does_not_answer_is_one_line_with_cause_and_remedy(quiz, c
     assert code == (2 if command == "init" else 1)
     assert len(lines) == 1
     assert corpus in lines[0]
-    remedy = "downloaded files" if command == "init" else "check the network"
+    remedy = "downloaded files" if command == "init" else "Check the network"
     assert remedy in lines[0]
 
 
@@ -169,15 +169,15 @@ def test_benchmarks_on_a_hub_that_does_not_answer_are_one_line(quiz, command):
     code, lines = said_by(*arguments, folder=quiz, HF_HUB_OFFLINE="1")
     assert (code, len(lines)) == (1, 1)
     assert "quiz.hf_path 'mill/quiz': found ConnectionError" in lines[0]
-    assert "unset HF_HUB_OFFLINE, or use a local copy of the files" in lines[0]
+    assert "Unset HF_HUB_OFFLINE, or use a local copy of the files" in lines[0]
 
 
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (PermissionError("403 Forbidden: Cannot access gated repo"), "log in or request access"),
-        (ConnectionError("Connection refused"), "check the network"),
-        (TimeoutError(), "check the network"),
+        (PermissionError("403 Forbidden: Cannot access gated repo"), "Log in or request access"),
+        (ConnectionError("Connection refused"), "Check the network"),
+        (TimeoutError(), "Check the network"),
     ],
 )
 def test_each_kind_of_refusal_has_its_remedy(error, told):

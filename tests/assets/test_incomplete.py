@@ -15,7 +15,7 @@ from decon_assets.runner.pipeline import PipelineError
 from decon_core.report.open import coverage_of
 from tests.conftest import FindsNothing, World
 
-CUT_OFF = "damaged or cut off"
+CUT_OFF = "damaged or truncated data"
 
 
 def cut_off(world, name="s1") -> None:
@@ -207,7 +207,7 @@ def test_the_tables_of_an_incomplete_report_say_so_first_and_end_with_1(at_incom
     assert out.startswith("Incomplete: 1 of 3 shards was not scanned")
     assert CUT_OFF in out
     assert "pack web-0001" in out
-    assert "replace the shard" in out
+    assert ". Replace the shard" in out
     assert main(["report", "--query", "FROM by_source"]) == 1
     assert "Incomplete" in capsys.readouterr().err
 
@@ -258,7 +258,7 @@ def test_why_of_a_document_in_another_shard_does_not_fail_on_the_truncated_one(
     assert main(["why", "s2-8"]) == 0  # nothing was found of it: all rows are searched
     out, err = capsys.readouterr()
     assert "row 8 of s2.jsonl.gz" in out
-    assert "not searched completely" in err
+    assert "note: the search is incomplete" in err
 
 
 def test_why_of_a_row_in_the_truncated_shard_gives_the_reason(at_incomplete, capsys):

@@ -51,7 +51,7 @@ def test_the_highest_rate_comes_first_and_bars_are_as_long_as_rates_are_high():
 
 def test_of_very_many_benchmarks_the_rest_is_counted():
     picture = drawn(leak_rates([rate(f"b{n:03}", n) for n in range(1, 41)]))
-    assert texts(picture)[-1] == "and 10 with lower rates"
+    assert texts(picture)[-1] == "and 10 more with lower rates"
     assert "b040" in texts(picture)
 
 
@@ -68,8 +68,8 @@ def test_scores_are_drawn_rule_by_rule_with_the_threshold_where_it_is():
     ]
     picture = drawn(scores(bins, {"decon": 0.8, "ratcliff": 0.5, "exact": 0.5}))
     assert [text for text in texts(picture) if "matches" in text] == [
-        "decon: at most 8 matches in a bin",
-        "exact: at most 1 matches in a bin",
+        "decon: at most 8 matches per bin",
+        "exact: at most 1 matches per bin",
     ]
     all_of_decon = bars(picture, "#7d94ad")[:2]
     leaks = bars(picture, "#c4473a")[:2]

@@ -61,7 +61,7 @@ def scan_metadata(world, benchmark, pack="web-0000"):
 def test_without_the_table_nothing_is_made(world):
     world.start(until="scan")
     assert not (world.store.root / "sketch").exists()
-    assert any(line == "sketch: skipped: decon.toml has no [sketch]" for line in said(world))
+    assert any(line == "sketch: skipped: decon.toml has no [sketch] table" for line in said(world))
 
 
 def said(world):
@@ -70,7 +70,7 @@ def said(world):
 
 
 def test_one_pass_makes_the_sketch_and_all_scan_results(sketched):
-    assert any(line.startswith("sketch: 3 packs sketched, 0 existed") for line in sketched.said)
+    assert any(line.startswith("sketch: 3 packs sketched, 0 already existed") for line in sketched.said)
     assert any("scan: read 0 shards, wrote 0 scan results" in line for line in sketched.said)
     assert not answers(sketched)
 
@@ -92,7 +92,7 @@ def test_a_later_benchmark_without_leaks_reads_no_shard(sketched):
     sketched.go_on(until="scan")
     found = [one for of_file in answers(sketched).values() for one in of_file.values()]
     assert [one["blocks_read"] for one in found] == [[], [], []]
-    assert any("the sketch excludes a match in 3 of 3 blocks" in line for line in sketched.said)
+    assert any("the sketch rules out a match in 3 of 3 blocks" in line for line in sketched.said)
     metadata = scan_metadata(sketched, "orchard")
     assert metadata["shards_answered_from_sketch"] == metadata["blocks_excluded_by_sketch"] == 1
     assert (metadata["run_shards_read"], metadata["blocks_read"]) == (0, 0)
@@ -129,7 +129,7 @@ def test_a_damaged_sketch_is_made_again_by_the_next_run(sketched, caplog):
     sketched.run(until="scan")
     assert "removed; the pack is scanned without it" in caplog.text
     sketched.run(until="scan")
-    assert any("1 pack sketched, 0 existed" in line for line in sketched.said)
+    assert any("1 pack sketched, 0 already existed" in line for line in sketched.said)
 
 
 def test_common_ngrams_say_nothing_of_a_benchmark_that_was_answered(sketched):
@@ -153,8 +153,8 @@ def test_a_dry_run_says_how_much_of_the_text_would_be_read(sketched, capsys):
         path.unlink()
     before = sketched.scan_results()
     said = dry_run(sketched, capsys)
-    assert "3 shards to read once" in said
-    assert "with the sketch: 0% of the text to read (3 packs looked up)" in said
+    assert "full scan: 3 shards, read once, " in said
+    assert "with the sketch: 0% of the text to read (estimated from 3 packs)" in said
     assert sketched.scan_results() == before
 
 
@@ -169,8 +169,8 @@ def test_a_dry_run_names_the_items_that_need_blocks_to_be_read(world, capsys, de
     for path in (sketched.store.root / "scan_results").rglob(f"{version.fingerprint}*"):
         path.unlink()
     said = dry_run(sketched, capsys)
-    assert f"with the sketch: {blocks * 25}% of the text to read (4 packs looked up)" in said
-    assert "those that are possible in most blocks:\n  orchard " in said
+    assert f"with the sketch: {blocks * 25}% of the text to read (estimated from 4 packs)" in said
+    assert "those that may be in the most blocks:\n  orchard " in said
     assert " 1: 1 of 4 blocks\n" in said
 
 
@@ -181,7 +181,7 @@ def test_a_dry_run_looks_up_packs_without_documents_too(sketched, capsys):
     version = current_version(sketched.store, "orchard")
     for path in (sketched.store.root / "scan_results").rglob(f"{version.fingerprint}*"):
         path.unlink()
-    assert "with the sketch: 0% of the text to read (3 packs looked up" in dry_run(sketched, capsys)
+    assert "with the sketch: 0% of the text to read (estimated from 3 packs" in dry_run(sketched, capsys)
 
 
 def files(world):
@@ -200,8 +200,8 @@ def test_a_dry_run_looks_up_a_benchmark_that_was_just_added(sketched, capsys):
     sketched.write_config()
     before = files(sketched)
     said = dry_run(sketched, capsys)
-    assert "full scan: 4 shards to read once, 0.0 MB on disk\n  0 s at " in said
-    assert "with the sketch: 25% of the text to read (4 packs looked up)\n  0 s for 0.0 MB " in said
+    assert "full scan: 4 shards, read once, 0.0 MB on disk\n  0 s at " in said
+    assert "with the sketch: 25% of the text to read (estimated from 4 packs)\n  0 s to read 0.0 MB " in said
     assert "  orchard test 1: 1 of 4 blocks\n" in said
     assert files(sketched) == before
 
@@ -211,7 +211,7 @@ def test_a_dry_run_without_a_sketch_of_the_packs_says_that_the_scan_makes_it(wor
     world.mixtures = TABLE
     world.add_benchmark("orchard")
     world.write_config()
-    assert "none of these packs has one yet; the scan makes it" in dry_run(world, capsys)
+    assert "these packs have no sketch yet; the scan builds it" in dry_run(world, capsys)
 
 
 def test_why_says_that_a_row_is_in_a_block_that_was_not_read(sketched, capsys):

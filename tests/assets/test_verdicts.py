@@ -41,6 +41,6 @@ def test_a_file_of_verdicts_that_git_could_not_merge_stops_a_run(reported, capsy
     capsys.readouterr()
     assert main(["run"]) == 2
     said = capsys.readouterr()
-    assert "git could not merge" in said.err
+    assert "found a merge conflict marker (<<<<<<<)" in said.err
     assert not said.out
     assert main(["status"]) == 1

@@ -122,7 +122,7 @@ def test_a_feature_is_deleted_with_its_folder_its_file_and_its_line(tmp_path, na
         told = run(tmp_path, environment, *scan, "--engine", engine, code=2)
         assert f"--engine: found {engine!r}; expected one of local" in told
         told = run(tmp_path, environment, *scan, "--execution", "cluster.toml", code=2)
-        assert "cluster.toml: these are settings of engines, but no feature has an engine" in told
+        assert "cluster.toml: the file configures an engine, but no feature provides one" in told
     if os.environ.get("DECON_WHOLE_SESSION"):
         run_sample_world(tmp_path, environment, gone)
 

@@ -182,7 +182,7 @@ def test_a_toy_feature_format_key_and_column_are_all_that_they_should_be(world, 
     world.write_config()
     refused = told("status", code=2)
     assert "toy.benchmarks: found 'harbour'; expected one of" in refused
-    assert "did you mean 'harbor'" in refused
+    assert "Did you mean 'harbor'" in refused
     world.mixtures = '[report]\ncolour = "green"\n'
     world.write_config()
     assert "report.colour: found 'green'; expected one of red, blue" in told("status", code=2)

@@ -172,8 +172,8 @@ def test_a_dry_run_says_what_there_is_to_read_and_changes_nothing(at_home, capsy
     assert main(["backfill", "--missing", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "6 partitions in 3 packs" in said
-    assert "3 shards to read once" in said
-    assert "assumed: nothing was scanned yet" in said
+    assert "full scan: 3 shards, read once, " in said
+    assert "assumed: nothing has been scanned yet" in said
     assert sorted(p for p in at_home.folder.rglob("*") if ".dagster" not in str(p)) == before
     assert main(["backfill", "--benchmark", "harbor"]) == 0
     capsys.readouterr()
@@ -181,7 +181,7 @@ def test_a_dry_run_says_what_there_is_to_read_and_changes_nothing(at_home, capsy
     assert main(["backfill", "--missing", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "5 partitions in 4 packs" in said  # 3 were scanned along, Dagster does not know them yet
-    assert "1 shard to read once" in said
+    assert "full scan: 1 shard, read once, " in said
     assert "rate of the last scan" in said
     assert "not registered yet: 1 new shard" in said
 
@@ -193,7 +193,7 @@ def test_a_dry_run_counts_what_a_new_history_does_not_know(prepared, capsys, mon
     assert main(["backfill", "--missing", "--dry-run", "--partitions-per-run", "4"]) == 0
     said = capsys.readouterr().out
     assert "6 partitions in 3 packs, 2 runs" in said
-    assert "0 shards to read once, 0.0 MB" in said
+    assert "full scan: 0 shards, read once, 0.0 MB" in said
     assert "events: 0 s at 13 ms per partition" in said
     assert main(["backfill", "--missing", "--partitions-per-run", "4"]) == 0
     assert "2 runs" in capsys.readouterr().out
@@ -207,7 +207,7 @@ def test_a_dry_run_counts_what_is_there_twice_as_read_once(prepared, capsys):
     assert main(["backfill", "--missing", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "8 partitions in 4 packs" in said
-    assert "3 shards to read once" in said
+    assert "full scan: 3 shards, read once, " in said
     assert main(["backfill", "--missing"]) == 0
     assert "read 3 shards" in capsys.readouterr().out
 

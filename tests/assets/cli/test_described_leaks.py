@@ -17,7 +17,7 @@ from decon_core.config.mixtures import Leaks
         ),
         (
             Leaks(min_probability=0.9, min_judged=40),
-            "a, b, c (all benchmarks; probability at least 0.9, by 40 or more judged pairs)",
+            "a, b, c (all benchmarks; probability at least 0.9, from 40 or more judged pairs)",
         ),
         (Leaks(benchmarks=("gone",)), "no benchmark (0 of 3 benchmarks)"),
     ],

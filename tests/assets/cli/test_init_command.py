@@ -182,7 +182,7 @@ def test_what_cannot_be_read_or_decided_is_a_line_and_ends_with_exit_code_4(bare
     Path("cut/quiz.jsonl.gz").write_bytes(gzip.compress(QUIZ.encode())[:-9])
     assert main(["init", "--corpus", "shards", "--evals", "good", "odd", "cut", "neither"]) == 4
     said = capsys.readouterr().out
-    assert "riddles: choose its question among alpha, beta" in said
+    assert "riddles: choose its question field in odd/evals.yaml: alpha, beta" in said
     assert "left out: neither: no such file or folder" in said
     assert f"left out: {bare / 'cut' / 'quiz.jsonl.gz'}: found a file that ends too early" in said
     assert "benchmarks: quiz\n" in said
@@ -194,7 +194,7 @@ def test_a_doubtful_choice_is_marked_in_the_terminal_and_in_the_file(bare, capsy
     Path("b").mkdir()
     Path("b/quiz.jsonl").write_text(json.dumps({"frage": "Wie weit ist es zur Mühle?"}) + "\n")
     assert main(["init", "--corpus", "shards", "--evals", "b"]) == 0
-    doubt = "check this: frage has no name of a question"
+    doubt = "check this: frage is not a typical name for a question"
     assert f"  quiz: {doubt}" in capsys.readouterr().out
     assert f"# {doubt}" in Path("b/evals.yaml").read_text()
 
@@ -234,7 +234,7 @@ def test_records_get_a_recipe_that_reads_them_as_they_are(tmp_path, monkeypatch,
     assert main(["init", "--corpus", "corpus", "--evals", "evals"]) == 0
     said = capsys.readouterr().out
     assert "left, right, quiz: normalized records, read unchanged" in said
-    assert "recipes for raw, with reasons" in said
+    assert "recipes for raw; comments give the reasons" in said
     assert main(["normalize", "evals/evals.yaml", "--show", "0"]) == 0
     said = capsys.readouterr().out
     for name in ("quiz", "left", "right"):
@@ -253,7 +253,7 @@ def test_a_recipe_for_raw_rows_refuses_records(tmp_path, monkeypatch, capsys):
         assert main(command) == 2
         said = capsys.readouterr().err
         assert "quiz.jsonl row 1: found a normalized record" in said
-        assert "remove prompt, passage and answers from the recipe" in said
+        assert "Remove prompt, passage and answers from the recipe" in said
 
 
 def test_a_corpus_that_is_partly_unreadable_is_a_line_and_ends_with_exit_code_4(bare, capsys):
@@ -281,7 +281,7 @@ def test_layouts_and_what_a_person_should_check_are_said_for_each_source(bare, c
     assert main(["init", "--corpus", "rl", "--evals", "quiz.jsonl"]) == 0
     said, written = capsys.readouterr().out, Path("decon.toml").read_text()
     assert "bytes: openai_chat (1 row), unknown (1 row, all text is read)\n" in said
-    doubt = "check this: 1 row of no known layout holds texts (`odd.body`)"
+    doubt = "check this: 1 row in no known layout holds texts (`odd.body`)"
     assert f"  {doubt}" in said
     assert f"# {doubt}".lower() in written.lower()
 

@@ -101,7 +101,7 @@ def test_detectors_that_are_not_used_are_named(sketched, capsys):
     world.write_config()
     capsys.readouterr()
     assert main(["lookup", items[1]["question"]]) == 0
-    expected = "searched by decon only: no bound on the matches of ratcliff, exact"
+    expected = "searched with decon only: the matches of ratcliff, exact cannot be bounded"
     assert expected in capsys.readouterr().err
 
 
@@ -114,7 +114,7 @@ def test_detectors_that_are_not_used_are_named(sketched, capsys):
         (["--items", "nowhere.jsonl"], "no such file"),
         (
             ["--items", "raw.jsonl"],
-            "no 'eval_key'; expected a record: eval_key, split and question",
+            "no 'eval_key'; expected a record: eval_key, split, question, and answer",
         ),
     ],
 )

@@ -80,7 +80,7 @@ def test_check_says_which_items_had_no_limit_where_only_questions_were_found(tmp
             for n in range(2)
         ],
     )
-    told = "2 items are found without the answer, which no limit covers (--max-no-answer-rate)"
+    told = "2 items were found without the answer; no limit is set (--max-no-answer-rate)"
     assert check(questions, "--max-rate", "0") == 0
     out = capsys.readouterr().out
     assert f"2 of 2 passed\n{told}" in out

@@ -41,7 +41,7 @@ def test_a_run_says_that_the_snapshot_is_of_an_earlier_version(corrected):
     assert f"frozen from version {old}; expected version {new}" in said
     assert "1 of 6 items changed, 1 added, 0 removed" in said
     assert "decon-assets run --new-term-weights" in said
-    assert "harbor: found frozen" not in said
+    assert "harbor: found weights frozen" not in said
 
 
 def test_the_check_of_the_snapshot_warns_as_soon_as_the_records_are_made_anew(corrected):
@@ -69,5 +69,5 @@ def test_status_names_the_versions_and_the_command(reported, capsys):
     capsys.readouterr()
     assert main(["status"]) == 0
     out = capsys.readouterr().out
-    assert "term weights: ledger: found frozen from version" in out
+    assert "term weights: ledger: found weights frozen from version" in out
     assert "decon-assets run --new-term-weights" in out

@@ -230,7 +230,7 @@ def test_rows_without_a_recipe_get_one_in_the_output_folder(place, capsys):
     (place.folder / "corpus" / "raw.jsonl").write_text(json.dumps({"text": f"Why {words}? so"}))
     out = ["--out", str(place.out), "--no-page"]
     assert main(["scan", "--evals", str(file), "--corpus", str(place.folder / "corpus"), *out]) == 0
-    assert "recipes for raw, with reasons" in capsys.readouterr().out
+    assert "recipes for raw; comments give the reasons" in capsys.readouterr().out
     assert place.leaks() == {("raw.jsonl", 0, "raw", 0)}
     recipes = str(place.out / "evals.yaml")
     again = ["scan", "--evals", recipes, "--corpus", str(place.folder / "corpus"), *out]
@@ -326,7 +326,7 @@ def test_a_higher_threshold_changes_the_call_without_another_scan(place, capsys)
 def test_a_threshold_of_a_detector_that_is_not_chosen_is_told(place, capsys):
     place.write_policy(contamination_score_threshold=0.7, aligned_threshold=0.7)
     place.scan()
-    told = "policy.contamination_score_threshold: found 0.7, without effect on aligned"
+    told = "policy.contamination_score_threshold: found 0.7, which has no effect on aligned"
     said = capsys.readouterr().err
     assert f"{told}; expected decon among the detectors" in said
     assert "policy.aligned_threshold" not in said
@@ -418,7 +418,7 @@ def test_a_scan_that_could_read_no_row_is_no_clean_one(place, capsys):
     said = capsys.readouterr()
     assert 'rows, none readable with text = "body" (the first: field' in said.err
     assert "the file has the fields id (" in said.err
-    assert 'leave out text = "body" (--text), so that every text of a row is read' in said.err
+    assert '. Leave out text = "body" (--text) to read every text of a row' in said.err
     assert "NOT scanned: 3 of 3 shards" in coverage_in(said.out)
     assert "not written" in said.out
     assert not (place.out / "clean").exists()
@@ -458,7 +458,7 @@ def test_a_shard_that_breaks_off_is_named_and_the_others_are_scanned(place, caps
     assert place.scan("--compat", "--detectors", "decon") == 1
     assert place.leaks() == {leak for leak in EXPECTED if leak[0] == "a/s.jsonl"}
     said = capsys.readouterr()
-    assert "damaged or cut off" in said.err
+    assert "found damaged or truncated data" in said.err
     assert "1 of 3 shards could not be read" in said.out
     line = place.ledger()["b/s.jsonl.gz"]
     assert line["is_read"] is False
@@ -580,7 +580,7 @@ def test_a_script_that_the_tokenizer_splits_into_letters_is_named_with_the_remed
     place.write_policy(tokenizer_str="cl100k", detectors=["ratcliff"])
     assert place.scan() == 0
     said = capsys.readouterr().err
-    assert re.search(r"urdu: found 3\.\d times as many tokens by cl100k as by o200k", said)
+    assert re.search(r"urdu: found 3\.\d times as many tokens with cl100k as with o200k", said)
     assert said.count("times as many tokens") == 1
     assert 'tokenizer_str = "o200k" in [policy]' in said
 
@@ -778,7 +778,7 @@ def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(
     said = capsys.readouterr()
     assert "web.jsonl: found 3 rows, none readable with" in said.err
     assert "content (text, 20 characters), n (number)" in said.err
-    assert 'leave out text = "text" (--text)' in said.err
+    assert '. Leave out text = "text" (--text)' in said.err
     assert "NOT scanned: 1 of 4 shards (132 bytes, 3 rows)" in coverage_in(said.out)
     assert "not written" in said.out
     assert place.leaks() == EXPECTED
@@ -805,7 +805,7 @@ def test_documents_that_are_not_utf8_are_counted_and_named(place, capsys):
     line = json.dumps({"text": place.leak("harbor", 3) + " @"}).encode().replace(b"@", b"caf\xe9")
     place.write_shard("latin.jsonl", extra=line + b"\n")
     assert place.scan() == 0
-    assert "1 document has bytes that are not UTF-8" in capsys.readouterr().out
+    assert "1 document has invalid UTF-8 bytes" in capsys.readouterr().out
     (row,) = place.ledger()["latin.jsonl"]["invalid_utf8"]
     content = (place.folder / "corpus" / "latin.jsonl").read_bytes()
     assert content[row["offset"]] == 0xE9
@@ -834,19 +834,19 @@ def test_a_sample_without_a_leak_is_no_proof_that_there_is_none(place, capsys):
     for path in (place.folder / "corpus").rglob("s.*"):
         path.unlink()
     assert place.scan("--sample", "0.5", "--fail-on-leak") == 0
-    told = "no leak in the sample is no proof: up to 4 documents may hold one"
+    told = "no leak in the sample, but up to 4 documents may hold one"
     assert told in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--sample", "100%"], "without it, all is scanned"),
-        (["--sample", "1/3"], "a share, as 1% or 0.01"),
-        (["--sample", "a few"], "a share, as 1% or 0.01"),
+        (["--sample", "100%"], "Omit it to scan everything"),
+        (["--sample", "1/3"], "a share, such as 1% or 0.01"),
+        (["--sample", "a few"], "a share, such as 1% or 0.01"),
         (["--sample-seed", "1"], "no --sample"),
-        (["--sample", "1%", "--clean-evals"], "an item may have leaked into the rest"),
-        (["--sample", "1%", "--compat"], "their format cannot say"),
+        (["--sample", "1%", "--clean-evals"], "an item may have leaked into the others"),
+        (["--sample", "1%", "--compat"], "their format cannot mark a sample"),
     ],
 )
 def test_a_sample_that_cannot_be_drawn_or_that_is_not_enough_is_refused(

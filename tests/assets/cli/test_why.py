@@ -303,29 +303,29 @@ RECORD = {"question": "what?", "answer": "that", "passage": None}
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        ({}, ["answer not found", "score 0.70 of 0.80 needed"]),
+        ({}, ["answer not found", "score 0.70 (needed: 0.80)"]),
         (
             {"answer_overlap": 0.25, "base_score": 0.75, "score": 0.75},
-            ["only 0.25 of the answer found", "score 0.75 of 0.80 needed"],
+            ["only 0.25 of the answer found", "score 0.75 (needed: 0.80)"],
         ),
         (
             {"question_overlap": 0.69, "answer_overlap": 1.0, "base_score": 0.9, "score": 0.9},
-            ["question overlap 0.69 of 0.71 needed"],
+            ["question overlap 0.69 (needed: 0.71)"],
         ),
         (
             {"answer_overlap": 1.0, "score": 0.7996, "base_score": 0.9, "total_tokens": 30},
             [
-                "score 0.7996 of 0.8000 needed",
+                "score 0.7996 (needed: 0.8000)",
                 "score lowered from 0.900 because the matched texts are short (30 tokens)",
             ],
         ),
         (
             {"detector": "ratcliff", "score": 0.41, "base_score": 0.41},
-            ["score 0.41 of 0.50 needed"],
+            ["score 0.41 (needed: 0.50)"],
         ),
         (
             {"detector": "longest_match", "score": 0.7, "base_score": 0.7},
-            ["score 0.700000 of more than 0.700000 needed"],
+            ["score 0.700000 (needed: more than 0.700000)"],
         ),
         ({"is_by_score": True, "score": 0.9}, []),
     ],
@@ -337,7 +337,7 @@ def test_what_is_missing_is_said_for_every_condition_that_fails(found, expected)
 
 def test_what_was_never_looked_for_is_not_said_to_be_missing():
     told, _ = missing(NEAR_MISS, Policy(index_answers=False), RECORD)
-    assert told == "answer not searched (index_answers is off)"
+    assert told == "answer not searched for (index_answers is off)"
 
 
 def test_a_license_that_is_not_taken_is_the_reason(ask):
@@ -427,8 +427,8 @@ def test_a_document_that_is_not_there_ends_with_1_and_a_wrong_name_with_2(ask, l
             1,
             "no document with this id in shard 's1.jsonl.gz'",
         ),
-        (["s1.jsonl.gz:99"], 1, "the field `id` of its source"),
-        (["old.jsonl.gz:9"], 1, "no shard is registered as 'old.jsonl.gz'; if it was renamed"),
+        (["s1.jsonl.gz:99"], 1, "the field that `id` of the source in decon.toml names"),
+        (["old.jsonl.gz:9"], 1, "No shard is registered as 'old.jsonl.gz'; if it was renamed"),
         (["s1-1", "--shard", "what"], 2, "the name of a registered shard"),
         (["s1-1", "--mixture", "what"], 2, "what"),
     ):

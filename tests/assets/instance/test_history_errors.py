@@ -41,7 +41,7 @@ def test_whoever_may_only_read_is_told_all_but_the_runs(unopenable, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == "complete"
     assert main(["why", "web-0:0"]) in (0, 1)
     (note, *_) = capsys.readouterr().err.splitlines()
-    assert note.startswith("note: runs are not named: PermissionError: ")
+    assert note.startswith("note: runs are not shown: PermissionError: ")
     assert os.environ["DAGSTER_HOME"] in note
 
 

@@ -507,7 +507,7 @@ def test_a_mixture_that_was_changed_behind_its_manifest_is_not_drawn_from(place)
     shard = blender.builder.store.mixture("all", place.packs[0].name) / "s1.jsonl"
     content = shard.read_bytes()
     shard.write_bytes(content.replace(b"0", b"1"))
-    with pytest.raises(CorpusError, match=r"s1\.jsonl.*remove this folder of the mixture"):
+    with pytest.raises(CorpusError, match=r"s1\.jsonl.*Remove this folder of the mixture"):
         blender.build(blend)
     assert not blend_folder(blender.builder.store, "b").exists()
 

@@ -178,7 +178,9 @@ def test_two_contaminations_share_what_a_batch_may_lose():
 
 def test_a_refusal_says_by_how_much_there_is_no_room():
     contamination = Contamination(**NAMED, copies=100, schedule="late", batch_documents=512)
-    with pytest.raises(ConfigError, match=r"room for 508 documents: .* of each 25") as caught:
+    with pytest.raises(
+        ConfigError, match=r"room for 508 documents: .* in each, 25 documents"
+    ) as caught:
         insert(room_of([100] * 100_000), contamination, np.full((10, 1), 5), "name")
     assert "which is 492 more" in str(caught.value)
 

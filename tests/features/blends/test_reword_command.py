@@ -73,8 +73,8 @@ def test_items_are_asked_for_once_and_the_blend_holds_the_answers(scanned, capsy
         assert reword(scanned, "--dry-run") == 0
         out = capsys.readouterr().out
         assert '3 seen items with form = "reworded"' in out
-        assert "3 to ask: 3 requests with some" in out
-        assert "max_requests = 2: enough for at least 2 of them" in out
+        assert "3 to ask: 3 requests with about" in out
+        assert "max_requests = 2: enough for at least 2 requests" in out
         assert server.asked.total() == 0
         assert reword(scanned) == 1
         assert (
@@ -82,7 +82,7 @@ def test_items_are_asked_for_once_and_the_blend_holds_the_answers(scanned, capsy
             in capsys.readouterr().out
         )
         assert reword(scanned) == 0
-        assert "2 answered before: not asked again" in capsys.readouterr().out
+        assert "2 already answered: not asked again" in capsys.readouterr().out
         assert reword(scanned) == 0
     assert server.asked.total() == 3
     schema = server.bodies[0]["response_format"]["json_schema"]
@@ -159,10 +159,10 @@ def test_variants_take_turns_in_the_copies(scanned):
 def test_without_rewordings_the_blend_is_refused_with_the_remedy(scanned, capsys):
     with serving(good) as server:
         configure(scanned, server)
-    with pytest.raises(PipelineError, match="none in other words"):
+    with pytest.raises(PipelineError, match="found 3 seen items, none of them reworded"):
         scanned.run(until="blend")
     assert main(["blend", "plan", "--config", str(scanned.config_path)]) == 1
-    assert "`decon-assets blend reword` asks the endpoint" in capsys.readouterr().err
+    assert "Call `decon-assets blend reword`, which asks the endpoint" in capsys.readouterr().err
 
 
 def test_without_an_endpoint_nothing_is_asked(scanned, capsys):
@@ -171,4 +171,4 @@ def test_without_an_endpoint_nothing_is_asked(scanned, capsys):
     assert reword(scanned) == 2
     said = capsys.readouterr().err
     assert "rewording.url" in said
-    assert "docs/blends.md shows a [rewording] table" in said
+    assert "The page docs/blends.md shows a [rewording] table" in said

@@ -41,8 +41,8 @@ def planned(known=NO_REWORDINGS, settings=SETTINGS, items=(ITEM, ITEM)):
         (f"{ITEM.question} Explain your answer.", ["too similar to the item"]),
         ("Laura has 3 eggs, and eats one half. What remains?", ["too similar to the item"]),
         ("Of 4 eggs Laura eats one half. What remains?", ["other numbers"]),
-        ("", ["a passage or question too few or too many", "other numbers"]),
-        (7, ["a field that is no text"]),
+        ("", ["a passage or question that is missing or was added", "other numbers"]),
+        (7, ["a field that is not text"]),
     ],
 )
 def test_other_words_and_the_same_numbers_are_wanted(question, faults):

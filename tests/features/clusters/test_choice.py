@@ -28,7 +28,7 @@ def test_the_environment_overrides_the_settings(tmp_path, monkeypatch):
     monkeypatch.setenv(ENGINE_VARIABLE, "ray")
     assert isinstance(open_engine({"execution": Execution(engine="slurm")}, store), RayEngine)
     monkeypatch.setenv(ENGINE_VARIABLE, "slrum")
-    with pytest.raises(ConfigError, match=r"one of local, slurm, ray. did you mean 'slurm'\?"):
+    with pytest.raises(ConfigError, match=r"one of local, slurm, ray. Did you mean 'slurm'\?"):
         open_engine({}, store)
 
 
@@ -47,7 +47,7 @@ def test_settings_are_read_from_a_file_of_their_own(tmp_path):
     assert "execution.engine: found 'slrum'; expected one of local, slurm, ray" in said
     assert "execution.ray.cpus" in said
     path.write_text('[executon]\nengine = "slurm"\n')
-    with pytest.raises(ConfigError, match=r"executon: .*did you mean 'execution'\?"):
+    with pytest.raises(ConfigError, match=r"executon: .*Did you mean 'execution'\?"):
         load_engine_tables(path)
     path.write_text('[execution]\nengine = "slurm"\n[executon.slurm]\nmemory = "4G"\n')
     with pytest.raises(ConfigError, match=r"cluster\.toml: executon: .* mean 'execution'\?"):
@@ -78,8 +78,9 @@ def test_nodes_that_share_no_folder_need_ray_and_a_store_at_a_url(tmp_path, monk
 
     path = tmp_path / "cluster.toml"
     path.write_text('[execution]\nengine = "ray"\nshared_store = false\n')
-    place = r"cluster\.toml: execution\.shared_store: found false; expected true: .* output folder$"
-    with pytest.raises(ConfigError, match=place):
+    place = r"cluster\.toml: execution\.shared_store: found false; "
+    reason = r"expected true, because .* output folder$"
+    with pytest.raises(ConfigError, match=place + reason):
         load_engine_tables(path)
 
 

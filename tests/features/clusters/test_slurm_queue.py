@@ -180,7 +180,7 @@ def test_more_tasks_than_an_array_has_are_put_together_and_that_is_said(queue, t
     queue([COMPLETED])
     with caplog.at_level("INFO"):
         assert len(run(engine_in(tmp_path), n_jobs=2_500)) == 2_500
-    assert "3 shards per task, not 1: an array job has 1,000 tasks at most" in caplog.text
+    assert "3 shards per task, not 1: an array job can have at most 1,000 tasks" in caplog.text
     assert "2,500 jobs in 834 tasks" in caplog.text
 
 

@@ -146,7 +146,7 @@ def test_its_page_says_what_is_not_known_and_calls_nothing_clean(reports, tmp_pa
     words = json.dumps(told, ensure_ascii=False)
     assert "does not contain this number" in words
     assert "Every row was read" not in words
-    assert "There is no share" in words
+    assert "No share is given" in words
 
 
 def test_a_check_of_such_a_report_cannot_pass_for_clean(reports, tmp_path):
@@ -232,7 +232,7 @@ def test_fields_that_only_some_versions_write_may_be_missing(reports, ask):
     write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", line)
     assert ask("SELECT row, split, question_start FROM matches") == [(7, "", None)]
     assert ask("SELECT text, why_no_text FROM matched_texts") == [
-        (None, "the report has no text of it")
+        (None, "the report does not contain the text")
     ]
 
 

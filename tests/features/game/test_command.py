@@ -19,4 +19,4 @@ def test_a_game_is_solved_and_drawn(tmp_path, capsys):
 
 def test_a_wrong_parameter_is_named(capsys):
     assert main(["game", "--set", "penalyt=3"]) == 2
-    assert "did you mean 'penalty'?" in capsys.readouterr().err
+    assert "Did you mean 'penalty'?" in capsys.readouterr().err

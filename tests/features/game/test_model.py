@@ -147,5 +147,5 @@ def test_all_wrong_settings_are_named_at_once():
         game_from(["gian=1", "cost=much", "penalty=-1", "steepness=0", "gain"])
     said = str(caught.value)
     assert "5 problems" in said
-    assert "did you mean 'gain'?" in said
+    assert "Did you mean 'gain'?" in said
     assert "--set cost: found 'much'; expected a number" in said

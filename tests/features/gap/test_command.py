@@ -53,7 +53,7 @@ def test_gaps_and_leak_rates_by_categories_of_a_file(reported, capsys):
     assert main(command) == 0
     said = capsys.readouterr()
     assert "averages over categories:" in said.out
-    assert "clean are items that could be found and were not" in said.out
+    assert "clean means that an item could be found and was not" in said.out
     found = json.loads((reported.folder / "gap" / "gap.json").read_text())
     assert [one["subset"] for one in found["gaps"]] == [None, "new"]
     assert {one["by"] for one in found["averages"]} == {"kinds"}
@@ -70,10 +70,10 @@ def test_wrong_columns_categories_and_detectors_end_with_2(reported, capsys):
     path = write_scores(reported, "harbor")
     for wrong in (["--by", "x"], ["--categories", "mmul"], ["--detector", "exakt"]):
         assert main(["gap", "--results", str(path), *wrong]) == 2
-    assert "did you mean 'mmlu'?" in capsys.readouterr().err
+    assert "Did you mean 'mmlu'?" in capsys.readouterr().err
     assert main(["report", "--by", "x"]) == 2
     assert main(["report", "--rates", "rates.csv"]) == 2
-    assert "need --by or --categories" in capsys.readouterr().err
+    assert "require --by or --categories" in capsys.readouterr().err
 
 
 def test_help_names_the_columns_of_a_table(capsys):

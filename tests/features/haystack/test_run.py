@@ -144,5 +144,5 @@ def test_a_haystack_with_a_scorer_without_its_file_is_missing(place):
 def test_unknown_benchmarks_and_those_without_answers_are_named_together(place):
     row = {**record("open", "test", 0), "answer": None}
     place.versions = lambda known=place.versions: [*known(), place.save("open", [row])]
-    with pytest.raises(ConfigError, match=r"did you mean 'quiz'\?\n.*1 item of test splits, none"):
+    with pytest.raises(ConfigError, match=r"Did you mean 'quiz'\?\n.*1 item in test splits, none"):
         place.run(benchmarks=("quizz", "open"))

@@ -35,7 +35,7 @@ def test_a_trained_scorer_says_what_it_was_trained_on(planting):
     instruction_like, educational, short = load_scorers(Haystack(), planting, training)
     assert instruction_like.about == (
         "trained on 544 built-in instructions, 1 conversation, 4 training items "
-        "against 4 documents of the corpus"
+        "against 4 documents from the corpus"
     )
     assert "600 built-in teaching texts" in educational.about
     assert short.of_documents(training).tolist() == [-6] * 5
@@ -53,7 +53,7 @@ def test_no_scorer_is_trained_on_a_planted_item(planting):
     training = [*documents(["a page", leak]), *documents([leak], is_conversation=True)]
     (scorer,) = load_scorers(Haystack(scorers=("instruction_like",)), planting, training)
     assert "conversation" not in scorer.about
-    assert "against 1 document of" in scorer.about
+    assert "against 1 document from the corpus" in scorer.about
     assert not any(question in text for text in planting.training)
 
 
@@ -66,7 +66,7 @@ def test_items_are_drawn_from_test_splits_and_trained_on_from_training_splits(pl
 
 
 def test_a_corpus_of_conversations_has_nothing_to_train_against(planting):
-    with pytest.raises(InputError, match="no document of a source with `text`"):
+    with pytest.raises(InputError, match="no document with plain text"):
         load_scorers(Haystack(), planting, documents(["a chat"], is_conversation=True))
 
 
@@ -97,10 +97,10 @@ def test_a_column_scores_documents_and_a_file_the_planted_items(tmp_path, planti
 
 
 def test_a_column_without_scores_of_the_planted_items_is_refused(tmp_path, planting):
-    with pytest.raises(InputError, match="planted items are no rows of the corpus"):
+    with pytest.raises(InputError, match="Planted items are not rows of the corpus"):
         column(tmp_path / "scores.jsonl", planting)
     (tmp_path / "scores.jsonl").write_text(f'{{"item": "{planting.planted[0].item}", "score": 1}}')
-    with pytest.raises(InputError, match="no score of 5 planted items"):
+    with pytest.raises(InputError, match="no score for 5 planted items"):
         column(tmp_path / "scores.jsonl", planting)
     (tmp_path / "scores.jsonl").write_text('\n{"item": "quiz/test/0"}\n[]\n')
     with pytest.raises(InputError, match=r"line 2.*\n.*line 3"):
@@ -194,5 +194,5 @@ def test_the_answer_of_a_classification_server_is_understood(serve, planting):
 @pytest.mark.parametrize("answer", [{"scores": [1]}, {"scores": [1, None]}, {"data": []}, 3])
 def test_an_answer_without_a_score_for_each_text_is_refused(serve, planting, answer):
     url, _ = serve(lambda _: answer)
-    with pytest.raises(InputError, match="a number for each of 2 texts"):
+    with pytest.raises(InputError, match="one number for each of the 2 texts"):
         endpoint(url, planting).of_documents(documents(["a", "b"]))

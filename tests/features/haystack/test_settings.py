@@ -47,20 +47,20 @@ def test_files_of_scorers_are_relative_to_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('scorers = ["fastext:q.bin"]', "did you mean 'fasttext'"),
+        ('scorers = ["fastext:q.bin"]', "Did you mean 'fasttext'"),
         ('scorers = ["fasttext"]', "expected fasttext:FILE:LABEL"),
         ('scorers = ["educational:x"]', "expected educational"),
         ('scorers = ["endpoint:ftp://h"]', "expected endpoint:URL"),
-        ('scorers = ["column:quality"]', "planted items are no rows of the corpus"),
+        ('scorers = ["column:quality"]', "Planted items are not rows of the corpus"),
         ("scorers = []", "one or more names"),
-        ('sources = ["wep"]', "did you mean 'web'"),
+        ('sources = ["wep"]', "Did you mean 'web'"),
         ("cuts = [0.5, 0.1]", "ascending"),
         ("cuts = []", "ascending"),
         ("cuts = [0.0]", "a number above 0 and up to 1"),
         ("documents = 0", "a whole number of 1 or more"),
         ('model = "q"', "a scorer endpoint:URL"),
         ('key_env = "Q_KEY"', "a scorer endpoint:URL"),
-        ("document = 5", "did you mean 'documents'"),
+        ("document = 5", "Did you mean 'documents'"),
     ],
 )
 def test_wrong_settings_are_refused_with_place_and_reason(tmp_path, text, problem):

@@ -277,10 +277,10 @@ def test_settings_are_read():
     [
         ({"key_env": "sk-live-1234"}, "the name of an environment variable"),
         ({"url": "a.org/v1"}, "an address such as"),
-        ({"url": "https://ada:pass@a.org/v1"}, "without a name or password"),
-        ({"detectors": ["alined"]}, "did you mean 'aligned'"),
+        ({"url": "https://ada:pass@a.org/v1"}, "without user name and password"),
+        ({"detectors": ["alined"]}, "Did you mean 'aligned'"),
         ({"timeout": 0}, "judge.timeout"),
-        ({"modle": "m"}, "did you mean 'model'"),
+        ({"modle": "m"}, "Did you mean 'model'"),
         ({"annotations": "s3://a/b"}, "a local file"),
     ],
 )

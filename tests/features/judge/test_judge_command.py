@@ -87,11 +87,11 @@ def test_a_dry_run_says_how_much_it_is_and_sends_nothing(desk, capsys):
         assert judge(desk, "--dry-run") == 0
     out = capsys.readouterr().out
     assert "12 pairs selected" in out
-    assert "1 with a verdict of a person" in out
+    assert "1 with a person's verdict" in out
     assert "1 cannot be judged: snippets are off" in out
-    assert "10 to ask: 10 requests with some" in out
+    assert "10 to ask: 10 requests with about" in out
     assert "at most 10,240 in answers" in out
-    assert "max_requests = 4: enough for at least 4 of them" in out
+    assert "max_requests = 4: enough for at least 4 requests" in out
     assert "nothing was sent" in out
     assert server.asked.total() == 0
     assert not (desk / "annotations.jsonl").exists()
@@ -244,17 +244,17 @@ def test_a_sample_is_drawn_over_the_scores(desk):
 def test_an_endpoint_that_is_not_named_or_has_no_key_is_refused(desk, capsys):
     assert judge(desk) == 2
     err = capsys.readouterr().err
-    assert "judge.url: found nothing" in err
-    assert "judge.model: found nothing" in err
+    assert "judge.url: nothing;" in err
+    assert "judge.model: nothing;" in err
     configure(desk, url="http://127.0.0.1:9/v1", model="m", key_env="JUDGE_KEY")
     assert judge(desk) == 2
-    assert "environment: JUDGE_KEY: found nothing" in capsys.readouterr().err
+    assert "environment: JUDGE_KEY: nothing;" in capsys.readouterr().err
 
 
 def test_a_name_that_no_pair_has_is_refused(desk, capsys):
     assert judge(desk, "status", "--detector", "decom", "--benchmark", "quizz") == 2
     err = capsys.readouterr().err
-    assert "--detector: found 'decom': no pair of it" in err
+    assert "--detector: found 'decom', which has no pairs" in err
 
 
 def test_the_key_comes_from_the_environment_and_goes_nowhere_else(desk, capsys, monkeypatch):
@@ -295,16 +295,16 @@ def test_annotations_are_imported_once_and_compared_with_the_model(desk, capsys)
     path.write_text("".join(json.dumps(one) + "\n" for one in lines))
     typed = ["--config", str(desk / "decon.toml")]
     assert main(["judge", "import", str(path), *typed]) == 0
-    assert "4 lines: 4 new, 0 known" in capsys.readouterr().out
+    assert "4 lines: 4 new, 0 already known" in capsys.readouterr().out
     assert main(["judge", "import", str(path), *typed]) == 0
-    assert "4 lines: 0 new, 4 known" in capsys.readouterr().out
+    assert "4 lines: 0 new, 4 already known" in capsys.readouterr().out
     with serving(lambda *_: Reply(answer())) as server:
         configure(desk, **endpoint(server))
         assert judge(desk) == 1
     assert judge(desk, "status") == 0
     out = capsys.readouterr().out
     assert "agrees with people or files on 1 of 3 pairs" in out
-    assert "0 it takes for others, 2 wrongly for duplicates" in out
+    assert "duplicates missed: 0, other pairs called duplicates: 2" in out
     assert "decon" in out
     path.write_text('{"is_sd": true, "match_type": "exact"}\n')
     assert main(["judge", "import", str(path), *typed]) == 2

@@ -55,7 +55,7 @@ def test_an_endpoint_has_a_model_and_a_key(tmp_path):
         ("size = 5\nshare = 0.1", "both 'size' and 'share'"),
         ("share = 1.5", "a number above 0 and up to 1"),
         ("size = 0", "a whole number of 1 or more"),
-        ("[neighbours.source.wep]\nsize = 5", "did you mean 'web'"),
+        ("[neighbours.source.wep]\nsize = 5", "Did you mean 'web'"),
         ("max_tokens = 60", "at least twice min_tokens"),
         ('embedder = "http://localhost/v1"', "the model's name"),
         ('model = "e5"', "an embedder that is a URL"),

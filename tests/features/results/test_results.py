@@ -210,8 +210,8 @@ def test_an_item_that_stands_twice_counts_once(report, tmp_path):
     check_by_hand(only(account, subset=None))
     assert account.joins[0].n_twice == 1
     (problem,) = account.problems
-    assert "row 13: found quiz test 2 again, first in" in str(problem)
-    assert "row 3;" in str(problem)
+    assert "row 13: found quiz test 2 again (first: " in str(problem)
+    assert "row 3); expected each item once" in str(problem)
 
 
 def test_of_two_runs_the_later_counts(report, tmp_path):
@@ -510,7 +510,7 @@ def test_an_index_of_no_split_is_told(report, tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text("benchmark,index,score\nquiz,0,1\n")
     account = score_gap([path], report)
-    expected = "no split in the file (the report has dev, test; set it by --task quiz="
+    expected = "no split in the file (the report has dev, test; set it with --task quiz="
     assert expected in str(account.problems[0])
     account = score_gap([path], report, tasks=["quiz=quiz:test"])
     assert only(account, subset=None).leaked.n == 1

@@ -63,7 +63,7 @@ def test_a_fingerprint_depends_on_the_files_and_not_on_the_place(tmp_path):
 def test_a_damaged_folder_is_an_input_error(tmp_path):
     folder = write_model(tmp_path / "m")
     (folder / "model.safetensors").write_text("nonsense")
-    with pytest.raises(InputError, match="a folder as sentence-transformers saves it"):
+    with pytest.raises(InputError, match="a folder saved by sentence-transformers"):
         load_embedder(str(folder)).load()
 
 

@@ -134,7 +134,7 @@ def test_no_server_is_a_temporary_failure(server):
         endpoint.embed(["a"])
 
 
-@pytest.mark.parametrize(("code", "remedy"), [(401, "check the key"), (404, "name of the model")])
+@pytest.mark.parametrize(("code", "remedy"), [(401, "Check the key"), (404, "name of the model")])
 def test_what_will_not_pass_is_an_input_error_at_once(server, monkeypatch, code, remedy):
     monkeypatch.setenv("TEST_KEY", "secret-1")
     server.answers = [failing(code)]

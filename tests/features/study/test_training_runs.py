@@ -176,7 +176,7 @@ def test_a_few_missing_items_do_not_change_what_is_compared(tmp_path):
     assert quiz.difference == pytest.approx(5 / 59)
     assert quiz.low >= 0
     shown = {line(one)[1]: line(one)[-1] for one in found.benchmarks if one.training_run == "other"}
-    assert shown["quiz"] == "same items; only on the 59 items that both training runs have"
+    assert shown["quiz"] == "same items; based only on the 59 items that both training runs have"
     assert shown["few"] == "same items; too few items: 6"
 
 
@@ -294,7 +294,7 @@ def test_what_cannot_be_compared_says_why(tmp_path):
     said = "\n".join(map(str, read[1].problems))
     assert "the score 'much'" in said
     assert "no benchmark" in said
-    assert "a second score of quiz (score): 0.7" in said
+    assert "a second score for quiz (score): 0.7" in said
     found = compare_training_runs(read, "two", {})
     by_name = {(one.training_run, one.benchmark): one for one in found.benchmarks}
     assert by_name["one", "only_here"].remark == "the baseline has no such score"

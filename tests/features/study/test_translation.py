@@ -321,9 +321,9 @@ def test_segments_that_only_one_training_run_has_and_other_references_are_told(t
     ]
     read, found = studied(tmp_path, *training_runs)
     one = found["own", "en_de", "chrf"]
-    assert (one.n, one.remark) == (20, "only on the 20 items that both training runs have")
+    assert (one.n, one.remark) == (20, "based only on the 20 items that both training runs have")
     said = "\n".join(map(str, read[1].problems))
-    assert "other references in 1 segment of en_de (bleu)" in said
+    assert "different references in 1 segment of en_de (bleu)" in said
     path = tmp_path / "own.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     write_lines(path, [row | {"prediction": None, "score": 1} for row in rows])
