@@ -514,7 +514,7 @@ def test_without_snippets_the_page_says_where_instead_of_what(show, tmp_path):
     expect(rows(page).first).to_be_visible()
     page.keyboard.press("j")
     training = page.get_by_role("region", name="Training document")
-    expect(training).to_contain_text("no text of the training data is in this file")
+    expect(training).to_contain_text("this file contains no training data")
     assert training.locator("mark").count() == 0
 
 
