@@ -375,7 +375,7 @@ class _Work:
         rate = n_bytes * float(found["running_share"]) / 1e6 / float(found["running_seconds"])
         page.ours.append(
             Line(
-                name=f"the same, {plural} at work",
+                name=f"the same after warm-up, {plural}",
                 mb_per_second=rate,
                 seconds=found["running_seconds"],
                 note="after each has finished a shard",
@@ -453,7 +453,7 @@ class _Work:
                 )
             )
             versions[str(settings["peer"])] = found["version"]
-            told = f"speed of our whole scan with 1 worker at work, relative to {name}"
+            told = f"speed of our whole scan after warm-up, with 1 worker, relative to {name}"
             page.ratios.append((told, ours / rate))
         page.versions = versions
 

@@ -49,7 +49,8 @@ def report(
         "FILE",
     ),
     detector: list[str] = repeatable(
-        "base leak rates by category on this detector alone, not on the report's decisions", "NAME"
+        "compute leak rates by category from this detector's matches, not from the decisions",
+        "NAME",
     ),
     rates: Path | None = optional("write the leak rates by category to this CSV file", "FILE"),
     database: ReportFile = None,

@@ -39,7 +39,7 @@ def status(
     allow_skipped: AllowSkipped = False,
     config: ConfigPath,
 ) -> int:
-    """Show what is scanned and built, and what has changed on disk since then.
+    """Show what has been scanned and built, and what has changed on disk since.
 
     The command changes nothing; `decon-assets run` builds what is missing. It also lists everything
     next to the shards that no source reads.

@@ -130,8 +130,10 @@ def _say_tables(account: ScoreGaps, *, has_categories: bool) -> None:
     say()
     say_filled(page.HEADS, [page.line(gap) for gap in shown])
     if len(shown) < len(account.gaps):
-        printed = "" if has_categories else ", and printed with --by config"
-        say(f"\n{n_subsets} rows for parts of benchmarks are in gap.csv (--out){printed}")
+        how = (
+            "--out writes them" if has_categories else "--by config prints them, --out writes them"
+        )
+        say(f"\n{n_subsets} rows for parts of benchmarks are not shown: {how} to gap.csv")
     if not has_categories:
         return
     if account.averages:

@@ -463,7 +463,7 @@ def without_effect(policy: Policy) -> Iterator[Problem]:
         changed = {*getattr(policy, name)} ^ {*getattr(default, name)}
         needed = {owner.get(kind) for kind in changed}  # None: what is found beside the scan
         if needed and needed.isdisjoint({*policy.detectors, None}):
-            found = f"a list without effect on {', '.join(policy.detectors)}"
+            found = f"a list that has no effect on {', '.join(policy.detectors)}"
             expected = f"{' or '.join(sorted(filter(None, needed)))} among the detectors"
             yield Problem(f"policy.{name}", found, expected)
     for detector in registry.declarations():

@@ -169,7 +169,7 @@ def _files(path: Path) -> list[Path]:
         if file.is_file() and not is_hidden(file.relative_to(path).parts)
     ]
     if not any(is_readable(file) or file.suffix.lower() in _RECIPES for file in files):
-        what = "no recipe and no benchmark file" if path.exists() else "no such file or folder"
+        what = "no recipe or benchmark file" if path.exists() else "no such file or folder"
         raise InputError(Problem(str(path), what, "recipes (.yaml), or rows (.jsonl, .parquet, …)"))
     return files
 

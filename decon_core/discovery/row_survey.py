@@ -151,9 +151,14 @@ class RowSurvey:
         only_short = [path for path in short if path not in prose]
         if not only_short:
             return ""
-        rows = f"{counted(n_mixed, 'row')} in no known layout"
+        rows = counted(n_mixed, "row")
         values = f"texts ({listed_paths(prose)}) and short values ({listed_paths(only_short)})"
-        return f"{rows} {'holds' if n_mixed == 1 else 'hold'} {values}; all are read"
+        verb = (
+            "matches no known layout and holds"
+            if n_mixed == 1
+            else "match no known layout and hold"
+        )
+        return f"{rows} {verb} {values}; all are read"
 
 
 def listed_paths(paths: Iterable[str]) -> str:

@@ -244,7 +244,7 @@ class Encoder:
             return Places(*_places_of_canonical(plain), word, word)
         data = np.frombuffer(text.encode(), np.uint8)
         if word_stream.word_places(data, *self._classes, edges) != 2 * n:
-            raise ValueError(f"expected a text of the latest batch, with {n} words")
+            raise ValueError(f"this text is not from the latest batch, where it has {n} words")
         return Places(edges[:-1:2], edges[1::2], word, word)
 
     def _places_in_whole(self, text: str) -> Places:

@@ -591,7 +591,10 @@ def test_coverage_check_fails_when_a_shard_was_not_scanned(world):
         ("DELETE FROM findings", "documents | 6 findings, 6 leaks | 0 findings, 0 leaks"),
         ("DELETE FROM documents", "documents | 0 findings, 0 leaks | 6 findings, 6 leaks"),
         ("DELETE FROM items", "items: harbor | 0 items, but 5 in table `benchmarks`"),
-        ("DELETE FROM items WHERE instance_index = 4", "items: ledger | 4 items, but 5 in table `benchmarks`"),
+        (
+            "DELETE FROM items WHERE instance_index = 4",
+            "items: ledger | 4 items, but 5 in table `benchmarks`",
+        ),
         ("DELETE FROM removed", "removed: decontaminated, web | none | 6 rows"),
         ("DELETE FROM shards WHERE shard_name LIKE 's0%'", "s0.jsonl.gz | none | shard "),
         ("DELETE FROM mixtures WHERE shard_name LIKE 's0%'", "0 shards, or different counts"),

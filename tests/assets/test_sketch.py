@@ -70,7 +70,9 @@ def said(world):
 
 
 def test_one_pass_makes_the_sketch_and_all_scan_results(sketched):
-    assert any(line.startswith("sketch: 3 packs sketched, 0 already existed") for line in sketched.said)
+    assert any(
+        line.startswith("sketch: 3 packs sketched, 0 already existed") for line in sketched.said
+    )
     assert any("scan: read 0 shards, wrote 0 scan results" in line for line in sketched.said)
     assert not answers(sketched)
 
@@ -181,7 +183,9 @@ def test_a_dry_run_looks_up_packs_without_documents_too(sketched, capsys):
     version = current_version(sketched.store, "orchard")
     for path in (sketched.store.root / "scan_results").rglob(f"{version.fingerprint}*"):
         path.unlink()
-    assert "with the sketch: 0% of the text to read (estimated from 3 packs" in dry_run(sketched, capsys)
+    assert "with the sketch: 0% of the text to read (estimated from 3 packs" in dry_run(
+        sketched, capsys
+    )
 
 
 def files(world):
@@ -201,7 +205,10 @@ def test_a_dry_run_looks_up_a_benchmark_that_was_just_added(sketched, capsys):
     before = files(sketched)
     said = dry_run(sketched, capsys)
     assert "full scan: 4 shards, read once, 0.0 MB on disk\n  0 s at " in said
-    assert "with the sketch: 25% of the text to read (estimated from 4 packs)\n  0 s to read 0.0 MB " in said
+    assert (
+        "with the sketch: 25% of the text to read (estimated from 4 packs)\n  0 s to read 0.0 MB "
+        in said
+    )
     assert "  orchard test 1: 1 of 4 blocks\n" in said
     assert files(sketched) == before
 

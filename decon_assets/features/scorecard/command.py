@@ -89,9 +89,9 @@ def scorecard_command(
 
     The items are planted unchanged and with about forty transformations: changed case, line breaks
     and markup; replaced, deleted and inserted words; truncated items and items without the answer;
-    reordered choices; other numbers and names; and items split over two chat turns. Hard negatives
-    look like leaks but are not: the same template with other content, a passage without its
-    question, items that are not in the index, and text generated to resemble the benchmark. The
+    reordered choices; changed numbers and names; and items split across two chat turns. Hard
+    negatives look like leaks but are not: the same template with other content, a passage without
+    its question, items that are not in the index, and text generated to resemble the benchmark. The
     seed determines all random choices.
 
     The command writes to the folder OUT: scorecard.md and scorecard.svg, a CSV file for each table,

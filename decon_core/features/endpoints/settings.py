@@ -56,7 +56,7 @@ class Endpoint(FeatureTable):
     prompt: Name | None = None
     """Jinja2 template that replaces the built-in prompt."""
     response_format: Literal["json_schema", "json_object", "text"] = "json_schema"
-    """How a request asks for JSON: with a JSON schema, in JSON mode, or only by the prompt."""
+    """How a request asks for JSON: with a JSON schema, with JSON mode, or only in the prompt."""
     parameters: Annotated[Mapping[str, Any], AS_WRITTEN] = field(
         default_factory=lambda: {"temperature": 0, "max_tokens": 1024}, hash=False
     )

@@ -119,10 +119,10 @@ def calibration(rows: Rows) -> str:
 def removed(numbers: Mapping[tuple[str, str], int], n_in: Mapping[str, int]) -> str:
     """Describe what each mixture left out or cut, by reason."""
     parts = [
-        f"{shown(name)}, {shown(why)}: {share(n, n_in[name])} ({count(n)})"
-        for (why, name), n in sorted(numbers.items())
+        f"{shown(name)}: {share(n, n_in[name])} ({count(n)}) for the reason {shown(why)}"
+        for (why, name), n in sorted(numbers.items(), key=lambda part: part[0][::-1])
     ]
-    return f"{counted(len(n_in), 'mixture')}. {'; '.join(parts)}."
+    return f"Share of the documents of {counted(len(n_in), 'mixture')}. {'; '.join(parts)}."
 
 
 def positions(n_with_leak: Mapping[str, int], most: int, source: str, ends: range) -> str:

@@ -56,8 +56,8 @@ def test_a_run_prints_one_line_for_each_asset_with_counts_and_details_on_request
     monkeypatch.setenv("DECON_ENGINE", "slurm")
     assert main(["run", "--verbose", "--workers", "1"]) == 0
     said = capsys.readouterr().out
-    assert "  decontaminated, web-0003: 12 of 12 documents" in said
-    assert "scan: on this machine: too little work for a cluster; read 1 shard" in said
+    assert "  decontaminated, web-0003: kept 12 of 12 documents" in said
+    assert "scan: running on this machine: too little work for a cluster; read 1 shard" in said
     assert main(["report"]) == 0
     assert "changed after this report was built" not in capsys.readouterr().err
 
@@ -208,7 +208,7 @@ def test_what_cannot_be_read_ends_with_1_and_a_benchmark_too_short_to_look_for_d
     assert main(["run"]) == 0
     out = capsys.readouterr().out
     assert "1 row could not be read" in out
-    assert "short: no record that can be checked; dropped: {'too few tokens': 1}" in out
+    assert "short: no record can be checked; dropped: {'too few tokens': 1}" in out
     query = "SELECT n_not_checkable FROM by_benchmark WHERE benchmark = 'short'"
     assert main(["report", "--query", query]) == 0
     assert "1" in capsys.readouterr().out
@@ -415,12 +415,14 @@ def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     assert masked in said
     # A number of leaks is one of the benchmarks that the mixture looks for, so they are named.
     assert (
-        "0 documents with a leak, 0 without the answer, of harbor, ledger (all benchmarks)" in said
+        "0 documents with a leak, 0 with a question only, of harbor, ledger (all benchmarks)"
+        in said
     )
     assert (
-        "6 documents with a leak, 0 without the answer, of harbor, ledger (all benchmarks)" in said
+        "6 documents with a leak, 0 with a question only, of harbor, ledger (all benchmarks)"
+        in said
     )
-    assert "0 documents with a leak, 0 without the answer, of harbor (1 of 2 benchmarks)" in said
+    assert "0 documents with a leak, 0 with a question only, of harbor (1 of 2 benchmarks)" in said
     folder = at_home.store.mixtures("clean")
     shard = next(folder.glob("*/s0.jsonl.gz"))
     content = bytearray(shard.read_bytes())

@@ -19,7 +19,7 @@ const SHORTCUTS = [
       [["ArrowRight", "ArrowDown"], "next point"],
       [["ArrowLeft", "ArrowUp"], "previous point"],
       [["Home", "End"], "first or last point"],
-      [["Enter"], "show the matched texts of the point"],
+      [["Enter"], "show the matched texts for the selected point"],
     ],
   },
   {
