@@ -125,8 +125,10 @@ def test_text_that_a_row_repeats_is_named_at_each_of_its_places(tmp_path):
     [
         (
             [{"q": {"body": LONG}, "grade": "B", "tags": ["mill"]}] * 2,
-            "2 rows match no known layout and hold texts (`q.body`) and short values "
-            "(`grade`, `tags[]`)",
+            (
+                "2 rows match no known layout and hold texts (`q.body`) and short values "
+                "(`grade`, `tags[]`)"
+            ),
         ),
         ([{"messages": [{"role": "user", "content": "hi"}], "gold": LONG}], "more hidden text"),
         ([{"text": "some text"}], "no text has 8 words"),
