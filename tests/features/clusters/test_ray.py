@@ -128,8 +128,11 @@ def test_tasks_that_no_node_can_run_are_announced(ray_nodes, caplog):
     settings = Ray(address=ray_nodes.address, cpus=8, memory=10**15, resources={"scan": 1})
     with pytest.raises(SeenError):
         results_of(run([Job(0)], RayEngine(settings), on_advance=stop))
-    assert "no node of the Ray cluster has what a task asks for (CPU 8, memory 1" in caplog.text
-    assert ", scan 1): jobs are queued until one joins" in caplog.text
+    assert (
+        "no node of the Ray cluster has the resources that a task requests (CPU 8, memory 1"
+        in caplog.text
+    )
+    assert ", scan 1): jobs wait until one joins" in caplog.text
 
 
 @pytest.mark.parametrize("death", ["die", "be killed"])
@@ -140,7 +143,7 @@ def test_a_job_that_kills_its_worker_is_named_and_others_go_on(engine, tmp_path,
     error = found.pop(1)
     assert found == {number: 2 * number for number in (0, *range(2, 6))}
     assert isinstance(error, CorpusError)
-    assert "shard-1: a worker died 3 times" in str(error)
+    assert "shard-1: workers died 3 times" in str(error)
     assert "/logs/worker-" in str(error)
     assert len(jobs[1].began.read_text().splitlines()) == 3
     assert (engine.counts.n_done, engine.counts.n_failed) == (5, 1)

@@ -90,8 +90,8 @@ def test_a_job_that_kills_its_worker_or_its_task_is_named_and_others_go_on(slurm
     error = found.pop(1)
     assert found == {number: 2 * number for number in (0, *range(2, 8))}
     assert isinstance(error, CorpusError)
-    assert "shard-1: a worker died 3 times" in str(error)
-    log = Path(re.search(r"the log of the worker: (\S+)", str(error))[1])
+    assert "shard-1: workers died 3 times" in str(error)
+    log = Path(re.search(r"worker log: (\S+)", str(error))[1])
     assert log.parent == tmp_path / "logs"
     assert log.is_file()
     assert len(jobs[1].began.read_text().splitlines()) == 3
