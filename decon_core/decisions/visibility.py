@@ -9,9 +9,10 @@ them. None of this depends on the documents or on the other benchmarks of a scan
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -90,13 +91,26 @@ def _kept(
     digest = sha256(settings).hexdigest()[:16]
     file = f"{name}-{search_name(ordered)}-{digest}"
     path = store.search(scan_fingerprint(store, policy), file)
-    with suppress(FileNotFoundError, DamagedError):
+    try:
         table = read_arrow(path)
-        mark_used(path)
+    except (FileNotFoundError, DamagedError):
+        table = compute(store, ordered, policy)
+        with _allowed_to_read_only():
+            write_arrow(path, table)
         return table
-    table = compute(store, ordered, policy)
-    write_arrow(path, table)
+    with _allowed_to_read_only():
+        mark_used(path)
     return table
+
+
+@contextmanager
+def _allowed_to_read_only() -> Iterator[None]:
+    """Ignore that a file cannot be written: a reader of somebody else's store computes again."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
 
 
 def _visible(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:

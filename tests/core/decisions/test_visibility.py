@@ -1,5 +1,6 @@
 """An item is visible to a detector if and only if it is found in a document that holds it."""
 
+import errno
 import random
 from dataclasses import replace
 
@@ -276,6 +277,19 @@ def test_what_is_visible_is_computed_once_for_a_policy_and_again_when_its_file_i
                 visibility_table(bench.store, *others_or_stricter)
     for path in bench.store.root.glob("search/*/visible-*"):
         path.write_bytes(path.read_bytes()[:-9] + b"damaged??")
+    assert visibility_table(bench.store, versions, bench.policy).equals(first)
+
+
+def test_visibility_is_computed_in_a_store_that_may_only_be_read(bench, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EROFS, "read-only file system")
+
+    versions = bench.prepare({"b": mixed_items(), "b2": FILLER})
+    with monkeypatch.context() as patched:
+        patched.setattr(visibility, "write_arrow", refuse)
+        first = visibility_table(bench.store, versions, bench.policy)
+    assert visibility_table(bench.store, versions, bench.policy).equals(first)
+    monkeypatch.setattr(visibility, "mark_used", refuse)
     assert visibility_table(bench.store, versions, bench.policy).equals(first)
 
 
