@@ -312,7 +312,7 @@ def _table(rows: pl.DataFrame, length: str) -> Iterator[str]:
 def _by_group(rows: pl.DataFrame) -> Iterator[str]:
     """Yield the share that is not called clean, per group and form."""
     groups = rows["group"].unique().sort().to_list()
-    yield "\n### Called a leak, no answer or review: 12 words and more, by group\n"
+    yield "\n### Called a leak, no answer or review: 12 words or more, by group\n"
     yield "| form | " + " | ".join(groups) + " |"
     yield "|---|" + "---:|" * len(groups)
     long = rows.filter(pl.col("length") == _LENGTHS[0][1])
@@ -330,7 +330,7 @@ def _by_kind(rows: pl.DataFrame) -> Iterator[str]:
     if not rows["kind"].is_in(KINDS).any():
         return
     kinds = (*KINDS, _NOT_FOUND)
-    yield "\n### Plants of each form by the kind that they were called: 12 words and more\n"
+    yield "\n### Plants of each form by the kind that they were called: 12 words or more\n"
     yield "| planted | " + " | ".join(kinds) + " |"
     yield "|---|" + "---:|" * len(kinds)
     long = rows.filter(pl.col("length") == _LENGTHS[0][1])
