@@ -1,12 +1,13 @@
 """Check results made from problems, and results reported outside of a check's own run."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from decon_assets.assets.metadata import preview
-from decon_core.errors import DeconError, Problem
+from decon_core.errors import DeconError, Problem, sentence
 
 if TYPE_CHECKING:
     from decon_core.config.load import Config
@@ -23,8 +24,7 @@ def result_of(
     **metadata: dg.MetadataValue | int | str,
 ) -> dg.AssetCheckResult:
     """Return a check result that passes if there are no problems and lists them otherwise."""
-    columns = ("where", "found", "expected", "remedy")
-    rows = [{name: getattr(problem, name) for name in columns} for problem in problems]
+    rows = [{**asdict(problem), "remedy": sentence(problem.remedy)} for problem in problems]
     return dg.AssetCheckResult(
         passed=not problems,
         severity=dg.AssetCheckSeverity.WARN if is_warning else dg.AssetCheckSeverity.ERROR,

@@ -52,7 +52,7 @@ Build = Callable[[Sequence[Rows]], Mapping[str, Array]]
 _FILTER_BITS = 12
 # Increase when the arrays change; otherwise old files would be read as new ones.
 _LAYOUT = "7"
-_MAX_UNIONS = 16
+_MAX_FILES = 24  # of unions: each has its texts and the items that detectors can find beside it
 _LEVELS = 256
 # An n-gram in more records than these, and than one in so many, is of a template. A question may
 # have a record for each of its choices, and a benchmark copies in other ones.
@@ -112,12 +112,12 @@ def build_search(
         return
     parts = [open_part(store, version, index) for version in versions]
     write_arrays(path, join(parts, policy))
-    # All but the latest unions are deleted. A process that has one mapped can still read it.
+    # All but the latest files are deleted. A process that has one mapped can still read it.
     unions = []
     for union in path.parent.glob("*.arrow"):
         with suppress(FileNotFoundError):  # another process may delete it first
             unions.append((union.stat().st_mtime_ns, union))
-    for _, union in sorted(unions)[:-_MAX_UNIONS]:
+    for _, union in sorted(unions)[:-_MAX_FILES]:
         union.unlink(missing_ok=True)
 
 

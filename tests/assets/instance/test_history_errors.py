@@ -58,7 +58,7 @@ def test_a_history_on_a_full_disk_ends_a_run_in_one_line(at_home, capsys, n_page
     last = capsys.readouterr().err.splitlines()[-1]
     assert "database or disk is full" in last
     assert os.environ["DAGSTER_HOME"] in last
-    assert last.endswith("free some disk space and run the command again")
+    assert last.endswith(". Free some disk space and run the command again")
 
 
 def test_too_few_open_files_end_a_run_in_one_line(at_home):
@@ -71,7 +71,7 @@ def test_too_few_open_files_end_a_run_in_one_line(at_home):
     )
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.endswith("raise the limit on open files (ulimit -n)\n")
+    assert done.stderr.endswith(". Raise the limit on open files (ulimit -n)\n")
 
 
 def test_the_first_error_of_a_chain_is_the_reason_and_bugs_are_not_hidden(tmp_path):

@@ -211,7 +211,7 @@ def test_the_size_of_the_word_table_is_no_reason_to_scan_again(crowded):
 
 
 def test_more_unions_than_are_kept_are_made_again(bench, make_words, monkeypatch):
-    monkeypatch.setattr("decon_core.index.joined_index._MAX_UNIONS", 1)
+    monkeypatch.setattr("decon_core.index.joined_index._MAX_FILES", 1)
     items = {f"b{n}": [(make_words((n, k), 30), None, None) for k in range(2)] for n in range(3)}
     versions = bench.prepare(items)
     pack = bench.pack({f"s{n}.jsonl": [items[f"b{n}"][0][0]] for n in range(3)})
