@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +49,9 @@ if TYPE_CHECKING:
 _ITEM = ("split", "instance_index")
 _READING_TEXTS = (Reads.TEXTS, Reads.TOKENS, Reads.CANONICAL)
 _ABSENT = -1
-_LAYOUT = 1  # increased when what is kept changes
+# What is kept is used by the same release only, and in development until this is increased: as soon
+# as a detector can find other items than before.
+_KEPT_BY = [version_of("decon-assets"), 1]
 _BY_OTHERS = pa.schema(
     [("benchmark", pa.string()), ("detector", pa.string()), ("n_items", pa.int64())]
 )
@@ -87,7 +90,7 @@ def _kept(
     """Return a table of these benchmarks; it is kept, as it takes as long as building the index."""
     # The order in a scan of all.
     ordered = sorted(versions, key=lambda version: version.benchmark)
-    settings = orjson.dumps([_LAYOUT, asdict(policy)], option=orjson.OPT_SORT_KEYS)
+    settings = orjson.dumps([_KEPT_BY, asdict(policy)], option=orjson.OPT_SORT_KEYS)
     digest = sha256(settings).hexdigest()[:16]
     file = f"{name}-{search_name(ordered)}-{digest}"
     path = store.search(scan_fingerprint(store, policy), file)
