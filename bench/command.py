@@ -378,7 +378,7 @@ class _Work:
                 name=f"the same after warm-up, {plural}",
                 mb_per_second=rate,
                 seconds=found["running_seconds"],
-                note="after each has finished a shard",
+                note="measured once each worker has finished a shard",
             )
         )
         return rate

@@ -98,17 +98,17 @@ def _kept(
         table = read_arrow(path)
     except (FileNotFoundError, DamagedError):
         table = compute(store, ordered, policy)
-        with _allowed_to_read_only():
+        with _unless_read_only():
             write_arrow(path, table)
         return table
-    with _allowed_to_read_only():
+    with _unless_read_only():
         mark_used(path)
     return table
 
 
 @contextmanager
-def _allowed_to_read_only() -> Iterator[None]:
-    """Ignore that a file cannot be written: a reader of somebody else's store computes again."""
+def _unless_read_only() -> Iterator[None]:
+    """Go on if a file may not be written: whoever may only read a store computes again."""
     try:
         yield
     except OSError as error:
