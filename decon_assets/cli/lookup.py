@@ -42,8 +42,8 @@ def lookup(
     """Find a text or new benchmark items in the corpus.
 
     If decon.toml has a [sketch] table (docs/sketch.md), the command reads and scans only the blocks
-    of documents that may contain a match. It uses those detectors of the policy that work with the
-    sketch, and their matches are the same as in a scan of the whole corpus. Without a sketch, all
+    of documents that may contain a match. It runs only the policy's detectors that work with the
+    sketch; they find the same matches as in a scan of the whole corpus. Without a sketch, all
     shards are scanned, which takes as long as a full scan. The command registers and stores
     nothing.
 

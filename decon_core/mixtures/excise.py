@@ -48,7 +48,7 @@ Entry = Mapping[str, Any]
 
 
 NO_TURN, NOTHING_LEFT = "the leaked text is outside the turns", "nothing was left of it"
-NOTHING_LEFT_OF_FIELD = "nothing was left of one of its fields"
+NOTHING_LEFT_OF_FIELD = "one of its fields would be empty"
 WHOLE = "an agent log is kept or dropped as a whole"
 NOT_EXACT = "the leaked text is in JSON inside a string that cannot be written back unchanged"
 

@@ -60,9 +60,9 @@ def haystack_command(
     than others. If it favours text that looks like a benchmark, leaked test items become more
     frequent in the filtered corpus. The command draws documents from the registered corpus and
     items from the benchmarks. It writes each item as a document with question, choices and answer,
-    and scores all documents. For each scorer, it prints the percentile of the items and the
-    amplification at each cut: the share of the items that is kept divided by the share of the
-    documents that is kept.
+    and scores all documents. For each scorer, it prints the median percentile of the items
+    and the amplification at each cut: the share of items kept divided by the share of documents
+    kept.
 
     Scorers:
       instruction_like      trained on the spot to separate instructions,

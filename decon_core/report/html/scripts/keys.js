@@ -32,7 +32,7 @@ const SHORTCUTS = [
       [["Escape"], "back to the list", closeDetail],
       ...Object.entries(VERDICTS).map(([key, verdict]) => [[key], `verdict: ${verdict}`, () => judgeShown(verdict)]),
       [["n"], "write a note", () => element("note")?.focus()],
-      [["e"], "save the texts shown as CSV", () => element("csv").click()],
+      [["e"], "save the list of texts as CSV", () => element("csv").click()],
     ],
   },
   {
