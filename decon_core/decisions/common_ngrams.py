@@ -133,7 +133,7 @@ def _with_texts(
     n_questions = np.zeros(0, np.int64)
     if places.size:
         grams, part = _grams(store.root, version, index, policy.ngram_size)
-        numbers = np.searchsorted(grams.first, places)
+        numbers = np.searchsorted(grams.table.first, places)
         n_questions = np.bincount(grams.rows.values, minlength=len(grams))[numbers]
         field = part.entries.fields["question"]
         questions = np.searchsorted(field.texts.offsets, places, "right") - 1
@@ -227,7 +227,7 @@ def _rescored(
     """Return question overlap and base score without the n-grams at these places."""
     grams, part = _grams(store.root, version, index, policy.ngram_size)
     is_common = np.zeros(len(grams), np.bool_)
-    is_common[np.searchsorted(grams.first, places)] = True
+    is_common[np.searchsorted(grams.table.first, places)] = True
     fields = part.entries.fields
     entries = np.searchsorted(part.entries.records, matches["record"].to_numpy())
     questions = fields["question"].of_entry[entries]

@@ -200,11 +200,13 @@ class _BlockMatcher:
     @cached_property
     def _grams(self) -> tuple[GramTable, Integers, Integers]:
         """The document's n-grams: table, offsets per n-gram, positions."""
-        from decon_core.index.ngram_counts import GramTable
+        from decon_core.index.ngram_counts import number_grams
+        from decon_core.text.word_cache import Ragged
 
-        table = GramTable(self._tokens, np.array([0, self._tokens.size]), self._min_block)
-        numbers = table.numbers[: self._tokens.size - self._min_block + 1]
-        counts = np.bincount(numbers, minlength=table.first.size)
+        whole = Ragged(self._tokens, np.array([0, self._tokens.size]))
+        table, numbers = number_grams(whole, self._min_block)
+        numbers = numbers[: self._tokens.size - self._min_block + 1]
+        counts = np.bincount(numbers, minlength=len(table))
         offsets = np.append(0, np.cumsum(counts))
         return table, offsets, np.argsort(numbers, kind="stable")
 

@@ -23,11 +23,18 @@ from decon_core.index.ngram_counts import (
     frequency,
     gram_sizes,
     grams_of,
+    renumbered,
 )
 from decon_core.kernels.arrays import Bytes, Integers, distinct
 from decon_core.text.canonical import canonical
 from decon_core.text.tokenizers import Tokenizer
-from decon_core.text.word_cache import Encoder, GrowingVocabulary, Ragged, keeps_words_apart
+from decon_core.text.word_cache import (
+    Encoder,
+    GrowingVocabulary,
+    Ragged,
+    edges_of,
+    keeps_words_apart,
+)
 
 NOTHING = -1
 
@@ -35,6 +42,8 @@ NOTHING = -1
 EXACT_REPEAT = "exact repeat"
 REASONS = (None, "too few tokens", "too few different words", EXACT_REPEAT, "empty question")
 _TOO_FEW_TOKENS, _TOO_FEW_WORDS, _REPEAT, _EMPTY = range(1, len(REASONS))
+
+COLUMNS = (*KINDS, "fingerprint")  # of the records that are indexed
 
 # Size of the word table; records are few compared with documents.
 _TABLE_MB = 256
@@ -62,24 +71,68 @@ class Entries:
         return np.flatnonzero(self.dropped == 0)
 
 
-def entries_of(table: pa.Table, policy: Policy, tokenizer: Tokenizer) -> Entries:
-    """Tokenize the records of a benchmark and drop those that cannot be indexed."""
-    vocabulary = GrowingVocabulary()
-    encoder = Encoder(tokenizer, vocabulary, form=policy.form, table_mb=_TABLE_MB)
-    columns = {kind: _Column(table[kind], encoder) for kind in KINDS}
-    dropped = _why_dropped(table, columns, vocabulary.ids, policy, tokenizer)
-    indexed = {"question": True, "answer": policy.index_answers, "passage": policy.index_passages}
-    kept = np.flatnonzero(dropped == 0)
-    ids, rank = vocabulary.ranked()
-    fields = {}
-    for kind, column in columns.items():
-        if indexed[kind]:
-            texts, of_entry = column.of_records(kept)
-            fields[kind] = Field(Ragged(rank[texts.values], texts.offsets), of_entry)
-        else:
-            no_texts = Ragged(np.zeros(0, np.uint32), np.zeros(1, np.int64))
-            fields[kind] = Field(no_texts, np.full(kept.size, NOTHING))
-    return Entries(dropped, ids, fields)
+class RecordTokenizer:
+    """Tokenizes the records of benchmarks. Each word is tokenized once, however many have it."""
+
+    def __init__(self, policy: Policy, tokenizer: Tokenizer) -> None:
+        self._policy, self._tokenizer = policy, tokenizer
+        self._vocabulary = GrowingVocabulary()
+        self._encoder = Encoder(tokenizer, self._vocabulary, form=policy.form, table_mb=_TABLE_MB)
+        self._is_visible = np.zeros(1, np.bool_)  # per number of a token: it is not white space
+
+    def entries_of(self, table: pa.Table) -> Entries:
+        """Tokenize the records of a benchmark and drop those that cannot be indexed.
+
+        `table` has at least `COLUMNS`.
+        """
+        policy = self._policy
+        columns = {kind: _Column(table[kind], self._encoder) for kind in KINDS}
+        dropped = self._why_dropped(table, columns)
+        indexed = {
+            "question": True,
+            "answer": policy.index_answers,
+            "passage": policy.index_passages,
+        }
+        kept = np.flatnonzero(dropped == 0)
+        ids, rank = self._vocabulary.ranked(*(column.tokens.values for column in columns.values()))
+        fields = {}
+        for kind, column in columns.items():
+            if indexed[kind]:
+                texts, of_entry = column.of_records(kept)
+                fields[kind] = Field(Ragged(rank[texts.values], texts.offsets), of_entry)
+            else:
+                no_texts = Ragged(np.zeros(0, np.uint32), np.zeros(1, np.int64))
+                fields[kind] = Field(no_texts, np.full(kept.size, NOTHING))
+        return Entries(dropped, ids, fields)
+
+    def _why_dropped(self, table: pa.Table, columns: Mapping[str, _Column]) -> Bytes:
+        policy = self._policy
+        questions = [canonical(text, policy.form) for text in columns["question"].texts()]
+        dropped = np.zeros(table.num_rows, np.uint8)
+        dropped[_has_few_words(columns, questions, policy)] = _TOO_FEW_WORDS
+        dropped[self._visible_tokens(columns) < policy.eval_min_token_length] = _TOO_FEW_TOKENS
+        if policy.eval_dedup:
+            dropped[_repeats(table["fingerprint"], np.flatnonzero(dropped == 0))] = _REPEAT
+        is_blank = np.array([not text for text in questions], np.int64)
+        dropped[(dropped == 0) & columns["question"].count(is_blank).astype(bool)] = _EMPTY
+        return dropped
+
+    def _visible_tokens(self, columns: Mapping[str, _Column]) -> Integers:
+        """Count, per record, the tokens of all its texts that are not white space."""
+        is_white_space = self._tokenizer.is_white_space
+        if not keeps_words_apart(self._tokenizer):
+            joined = _joined(columns, self._policy)
+            encoded = self._tokenizer.encode([f" {text}" for text in joined])
+            n_tokens = [sum(not is_white_space(token) for token in tokens) for tokens in encoded]
+            return np.array(n_tokens, np.int64)
+        new = self._vocabulary.ids[self._is_visible.size - 1 :]
+        is_visible = [not is_white_space(token) for token in new]
+        self._is_visible = np.append(self._is_visible, np.array(is_visible, np.bool_))
+        counted = np.zeros(next(iter(columns.values())).of_record.size, np.int64)
+        for column in columns.values():
+            before = np.cumsum(np.append(0, self._is_visible[column.tokens.values]))
+            counted += column.count(np.diff(before[column.tokens.offsets]))
+        return counted
 
 
 class _Column:
@@ -113,44 +166,6 @@ class _Column:
         number = np.full(len(self.tokens) + 1, NOTHING)
         number[used] = np.arange(used.size)
         return self.tokens.take(used), np.where(has_text, number[of_entry], NOTHING)
-
-
-def _why_dropped(
-    table: pa.Table,
-    columns: Mapping[str, _Column],
-    ids: Integers,
-    policy: Policy,
-    tokenizer: Tokenizer,
-) -> Bytes:
-    form = policy.form
-    questions = [canonical(text, form) for text in columns["question"].texts()]
-    n_tokens = _visible_tokens(columns, ids, policy, tokenizer)
-    dropped = np.zeros(table.num_rows, np.uint8)
-    dropped[_has_few_words(columns, questions, policy)] = _TOO_FEW_WORDS
-    dropped[n_tokens < policy.eval_min_token_length] = _TOO_FEW_TOKENS
-    if policy.eval_dedup:
-        dropped[_repeats(table["fingerprint"], np.flatnonzero(dropped == 0))] = _REPEAT
-    is_blank = np.array([not text for text in questions], np.int64)
-    dropped[(dropped == 0) & columns["question"].count(is_blank).astype(bool)] = _EMPTY
-    return dropped
-
-
-def _visible_tokens(
-    columns: Mapping[str, _Column], ids: Integers, policy: Policy, tokenizer: Tokenizer
-) -> Integers:
-    """Count, per record, the tokens of all its texts that are not white space."""
-    if not keeps_words_apart(tokenizer):
-        encoded = tokenizer.encode([f" {text}" for text in _joined(columns, policy)])
-        n_tokens = [
-            sum(not tokenizer.is_white_space(token) for token in tokens) for tokens in encoded
-        ]
-        return np.array(n_tokens, np.int64)
-    is_visible = [False, *(not tokenizer.is_white_space(token) for token in ids.tolist())]
-    counted = np.zeros(next(iter(columns.values())).of_record.size, np.int64)
-    for column in columns.values():
-        before = np.cumsum(np.append(0, np.array(is_visible)[column.tokens.values]))
-        counted += column.count(np.diff(before[column.tokens.offsets]))
-    return counted
 
 
 def _has_few_words(
@@ -189,6 +204,26 @@ def _repeats(fingerprints: pa.ChunkedArray, records: Integers) -> Integers:
     return np.delete(records, first)
 
 
+def joined(entries: Sequence[Entries]) -> Entries:
+    """Return the entries of several benchmarks as those of one."""
+    ids = distinct(np.concatenate([np.zeros(0, np.int64), *(each.ids for each in entries)]))
+    fields = {}
+    for kind in KINDS:
+        values, lengths, of_entry = [np.zeros(0, np.uint32)], [], []
+        n_texts = 0
+        for each in entries:
+            field = each.fields[kind]
+            values.append(renumbered(field.texts.values, each.ids, ids))
+            lengths.append(field.texts.lengths)
+            of_entry.append(np.where(field.of_entry >= 0, field.of_entry + n_texts, NOTHING))
+            n_texts += len(field.texts)
+        none = np.zeros(0, np.int64)
+        texts = Ragged(np.concatenate(values), edges_of(np.concatenate([none, *lengths])))
+        fields[kind] = Field(texts, np.concatenate([none, *of_entry]))
+    dropped = np.concatenate([np.zeros(0, np.uint8), *(each.dropped for each in entries)])
+    return Entries(dropped, ids, fields)
+
+
 # Frequencies --------------------------------------------------------------------------------------
 
 
@@ -211,7 +246,7 @@ def count_entries(entries: Entries, policy: Policy) -> Counts:
             field.of_entry[field.of_entry >= 0], minlength=len(field.texts)
         )
         df = frequency(grams[kind], n_entries_of_text)
-        kinds[kind] = Counted(grams[kind].size, grams[kind].tokens, df)
+        kinds[kind] = Counted(grams[kind].table, df)
         tokens = grams_of(field.texts, 1)
-        token_df[tokens.tokens] += frequency(tokens, n_entries_of_text)
+        token_df[tokens.table.tokens] += frequency(tokens, n_entries_of_text)
     return Counts(n_entries, entries.ids, token_df[1:], kinds)

@@ -23,8 +23,8 @@ from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import TOLERANCE
 from decon_core.errors import DamagedError, InputError, Problem
-from decon_core.index.entries import NOTHING
-from decon_core.index.ngram_counts import KINDS, Grams, grams_of, pair_filter, renumbered
+from decon_core.index.entries import joined
+from decon_core.index.ngram_counts import KINDS, Grams, grams_of, pair_filter
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels import grams as kernels
 from decon_core.kernels.arrays import (
@@ -227,8 +227,8 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
 
 def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     """Build all arrays of a `Search`."""
-    ids = distinct(np.concatenate([part.entries.ids for part in parts]))
-    texts = {kind: _all_texts(parts, kind, ids) for kind in KINDS}
+    whole = joined([part.entries for part in parts])
+    texts = {kind: field.texts for kind, field in whole.fields.items()}
     weights, is_hot, is_template, weight_of = _weights(parts, policy)
     questions = texts["question"]
     _require_32_bit_positions(questions)
@@ -238,14 +238,14 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     overlap = policy.least_question_overlap
     gates = np.maximum(policy.decay(questions.lengths, overlap), overlap)
     need = total * np.maximum(gates - TOLERANCE, 0.0)
-    of_entry = {kind: _entry_texts(parts, kind) for kind in KINDS}
+    of_entry = {kind: field.of_entry for kind, field in whole.fields.items()}
     question_of_entry = of_entry["question"].astype(np.uint32)  # every entry has a question
     entry_offsets, entries = _inverted(
         Ragged(question_of_entry, np.arange(question_of_entry.size + 1)), len(questions)
     )
     posting_offsets, postings = _inverted(grams.rows, len(grams))
     arrays: dict[str, Array] = {
-        "ids": ids,
+        "ids": whole.ids,
         "entry_part": np.repeat(
             np.arange(len(parts), dtype=np.int32), [part.entries.records.size for part in parts]
         ),
@@ -273,7 +273,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     }
     for kind, rows in texts.items():
         # uint16 halves the memory for all but the largest vocabularies; the kernels accept both.
-        arrays[f"{kind}_tokens"] = rows.values.astype(_narrowest(ids.size + 1))
+        arrays[f"{kind}_tokens"] = rows.values.astype(_narrowest(whole.ids.size + 1))
         arrays[f"{kind}_offsets"] = rows.offsets
         if kind != "question":
             arrays[f"{kind}_weights"] = weight_of[kind].values
@@ -312,30 +312,9 @@ def _require_32_bit_positions(questions: Ragged) -> None:
         raise InputError(Problem("benchmarks of one scan", found, expected, remedy))
 
 
-def _all_texts(parts: Sequence[Part], kind: str, ids: Integers) -> Ragged:
-    """Return the texts of all parts, with their tokens numbered as in `ids`."""
-    numbered = []
-    for part in parts:
-        texts = part.entries.fields[kind].texts
-        tokens = renumbered(texts.values, part.entries.ids, ids)
-        numbered.append(Ragged(tokens, texts.offsets))
-    return _stacked(numbered)
-
-
 def _stacked(parts: Sequence[Ragged]) -> Ragged:
     values = np.concatenate([part.values for part in parts])
     return Ragged(values, edges_of(np.concatenate([part.lengths for part in parts])))
-
-
-def _entry_texts(parts: Sequence[Part], kind: str) -> Integers:
-    """Return the text of each entry, numbered through all parts."""
-    numbered = []
-    n_before = 0
-    for part in parts:
-        field = part.entries.fields[kind]
-        numbered.append(np.where(field.of_entry >= 0, field.of_entry + n_before, NOTHING))
-        n_before += len(field.texts)
-    return np.concatenate(numbered)
 
 
 def _weights(
@@ -396,12 +375,12 @@ def _table(grams: Grams) -> dict[str, Array]:
     in_filter = np.zeros(len(grams) * _FILTER_BITS // 64 + 1, np.uint64)
     pairs = pair_filter(len(grams))
     slots = np.zeros(len(grams) * 3 // 2 + 2, np.uint32)
-    fill_table(grams.source, grams.first, grams.size, pairs, in_filter, slots)
+    fill_table(grams.table.source, grams.table.first, grams.table.size, pairs, in_filter, slots)
     return {
         "pairs": pairs,
         "filter": in_filter,
         "slots": slots,
-        "gram_at": grams.first.astype(np.uint32),
+        "gram_at": grams.table.first.astype(np.uint32),
     }
 
 

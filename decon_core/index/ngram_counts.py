@@ -7,7 +7,7 @@ tokens itself, so two sets are joined by the tokenizer's ids. Reference implemen
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from decon_core.config.policy import Policy
 from decon_core.kernels import grams as kernels
-from decon_core.kernels.arrays import Integers, Numbers, Words64, distinct
+from decon_core.kernels.arrays import Integers, Numbers, Words64
 from decon_core.text.word_cache import FixedVocabulary, Ragged
 
 KINDS = ("question", "answer", "passage")
@@ -37,58 +37,83 @@ def gram_sizes(policy: Policy) -> dict[str, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Grams:
-    """Distinct n-grams, numbered in order of first occurrence, and the n-grams of each row."""
+class GramTable:
+    """Distinct n-grams, numbered in order of first occurrence, and a table to look them up in."""
 
     size: int
-    first: Integers  # position of the first occurrence in `source`
-    source: Numbers
-    rows: Ragged  # distinct n-grams of each row, in order of first occurrence
+    source: Numbers  # tokens
+    first: Integers  # position of the first occurrence of each n-gram in `source`
+    filled: Numbers | None = None  # the slots of the table; None: filled when first needed
 
     def __len__(self) -> int:
         return self.first.size
 
+    @staticmethod
+    def of_distinct(tokens: Numbers, size: int) -> GramTable:
+        """Return the table of distinct n-grams that follow one another."""
+        return GramTable(size, tokens, np.arange(0, tokens.size, size))
+
     @property
     def tokens(self) -> Numbers:
         """The tokens of all n-grams, `size` for each."""
-        return _tokens_at(self.source, self.first, self.size)
+        if not self.first.size:
+            return np.zeros(0, np.uint32)
+        return sliding_window_view(self.source, self.size)[self.first].ravel()
 
-
-def _tokens_at(tokens: Numbers, first: Integers, size: int) -> Numbers:
-    if not first.size:
-        return np.zeros(0, np.uint32)
-    return sliding_window_view(tokens, size)[first].ravel()
-
-
-def grams_of(rows: Ragged, size: int) -> Grams:
-    """Return the n-grams of rows of tokens."""
-    table = GramTable(rows.values, rows.offsets, size)
-    unique = np.empty(int(np.maximum(rows.lengths - size + 1, 0).sum()), np.uint32)
-    offsets = np.zeros_like(rows.offsets)
-    last_row = np.full(table.first.size, -1, np.int64)
-    kernels.unique_in_rows(table.numbers, rows.offsets, size, last_row, unique, offsets)
-    different = Ragged(unique[: offsets[-1]].copy(), offsets)
-    return Grams(size, table.first, rows.values, different)
-
-
-class GramTable:
-    """A lookup table of the n-grams of rows of tokens."""
-
-    def __init__(self, tokens: Numbers, offsets: Integers, size: int) -> None:
-        max_grams = int(np.maximum(np.diff(offsets) - size + 1, 0).sum())
-        self.size, self.tokens = size, tokens
-        self.numbers = np.empty(tokens.size, np.uint32)
-        first = np.empty(max_grams, np.int64)
-        self._slots = np.zeros(max(2 * max_grams, 2), np.uint32)
-        n = kernels.number_grams(tokens, offsets, size, self._slots, self.numbers, first)
-        self.first = first[:n].copy()
+    @cached_property
+    def _slots(self) -> Numbers:
+        if self.filled is not None:
+            return self.filled
+        # Only the n-grams of `of_distinct` are not in the table yet.
+        rows = Ragged(self.source, np.append(self.first, self.source.size))
+        slots, _, _ = _numbered(rows, self.size)
+        return slots
 
     def find(self, tokens: Numbers) -> Numbers:
         """Return the number of each n-gram, `kernels.NONE` if it is unknown."""
         starts = np.arange(0, tokens.size, self.size)
         numbers = np.empty(starts.size, np.uint32)
-        kernels.find_grams(self.tokens, self.first, self._slots, tokens, starts, self.size, numbers)
+        kernels.find_grams(self.source, self.first, self._slots, tokens, starts, self.size, numbers)
         return numbers
+
+
+def number_grams(rows: Ragged, size: int) -> tuple[GramTable, Numbers]:
+    """Return the n-grams of rows of tokens, and per token the number of the one that begins there.
+
+    It is `kernels.NONE` where none begins.
+    """
+    slots, first, numbers = _numbered(rows, size)
+    return GramTable(size, rows.values, first, slots), numbers
+
+
+def _numbered(rows: Ragged, size: int) -> tuple[Numbers, Integers, Numbers]:
+    max_grams = int(np.maximum(rows.lengths - size + 1, 0).sum())
+    numbers = np.empty(rows.values.size, np.uint32)
+    first = np.empty(max_grams, np.int64)
+    slots = np.zeros(max(2 * max_grams, 2), np.uint32)
+    n = kernels.number_grams(rows.values, rows.offsets, size, slots, numbers, first)
+    return slots, first[:n].copy(), numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Grams:
+    """The distinct n-grams of rows of tokens, and those of each row."""
+
+    table: GramTable
+    rows: Ragged  # distinct n-grams of each row, in order of first occurrence
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+def grams_of(rows: Ragged, size: int) -> Grams:
+    """Return the n-grams of rows of tokens."""
+    table, numbers = number_grams(rows, size)
+    unique = np.empty(int(np.maximum(rows.lengths - size + 1, 0).sum()), np.uint32)
+    offsets = np.zeros_like(rows.offsets)
+    last_row = np.full(len(table), -1, np.int64)
+    kernels.unique_in_rows(numbers, rows.offsets, size, last_row, unique, offsets)
+    return Grams(table, Ragged(unique[: offsets[-1]].copy(), offsets))
 
 
 def pair_filter(n_grams: int) -> Words64:
@@ -110,13 +135,8 @@ def frequency(grams: Grams, multiplicity: Integers) -> Integers:
 class Counted:
     """n-grams of one kind of text, and how many records contain each."""
 
-    size: int
-    tokens: Numbers  # `size` per n-gram; token n is ids[n - 1]
+    grams: GramTable  # token n is ids[n - 1]
     df: Integers
-
-    @cached_property
-    def table(self) -> GramTable:
-        return GramTable(self.tokens, np.arange(0, self.tokens.size + 1, self.size), self.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +155,7 @@ class Counts:
     def gram_frequency(self, kind: str, tokens: Numbers, ids: Integers) -> Integers:
         """Return the frequency of each n-gram; 0 if it is unknown. Token n is ids[n - 1]."""
         counted = self.kinds[kind]
-        numbers = counted.table.find(renumbered(tokens, ids, self.ids))
+        numbers = counted.grams.find(renumbered(tokens, ids, self.ids))
         return np.append(counted.df, 0)[np.minimum(numbers, counted.df.size)]
 
 
@@ -143,32 +163,3 @@ def renumbered(tokens: Numbers, ids: Integers, other: Integers) -> Numbers:
     """Renumber tokens of `ids` as tokens of `other`, which is sorted."""
     numbers = FixedVocabulary(other).numbers(ids)
     return np.concatenate([np.zeros(1, np.uint32), numbers])[tokens]
-
-
-def no_counts(policy: Policy) -> Counts:
-    none = np.zeros(0, np.int64)
-    kinds = {
-        kind: Counted(size, np.zeros(0, np.uint32), none)
-        for kind, size in gram_sizes(policy).items()
-    }
-    return Counts(0, none, none, kinds)
-
-
-def total(counts: Sequence[Counts]) -> Counts:
-    """Add up the counts of several sets of records."""
-    ids = distinct(np.concatenate([count.ids for count in counts]))
-    token_df = np.zeros(ids.size, np.int64)
-    for count in counts:
-        token_df[np.searchsorted(ids, count.ids)] += count.token_df
-    kinds = {}
-    for kind in KINDS:
-        size = counts[0].kinds[kind].size
-        tokens = np.concatenate(
-            [renumbered(count.kinds[kind].tokens, count.ids, ids) for count in counts]
-        )
-        joined = Counted(size, tokens, np.concatenate([count.kinds[kind].df for count in counts]))
-        table = joined.table
-        df = np.zeros(table.first.size, np.int64)
-        np.add.at(df, table.numbers[::size], joined.df)
-        kinds[kind] = Counted(size, _tokens_at(tokens, table.first, size), df)
-    return Counts(sum(count.n_records for count in counts), ids, token_df, kinds)

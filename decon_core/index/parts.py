@@ -8,7 +8,7 @@ every machine. `joined_index.py` joins parts into the index that a scan searches
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +26,6 @@ from decon_core.index.entries import (
     Entries,
     Field,
     count_entries,
-    entries_of,
     grams_of_fields,
 )
 from decon_core.index.ngram_counts import KINDS, Counts, Grams, grams_of
@@ -35,6 +34,7 @@ from decon_core.index.term_weights import (
     current_snapshot,
     current_snapshot_fingerprint,
     freeze,
+    stored_entries,
 )
 from decon_core.schemas import INDEX
 from decon_core.storage.store import Store
@@ -77,10 +77,16 @@ def index_fingerprint(store: Store, policy: Policy) -> str:
     )
 
 
-def build_part(store: Store, version: Version, snapshot: Snapshot, policy: Policy) -> IndexSummary:
-    """Index a benchmark version and save the part."""
+def build_part(
+    store: Store,
+    version: Version,
+    snapshot: Snapshot,
+    policy: Policy,
+    entries_of: Callable[[Version], Entries] | None = None,
+) -> IndexSummary:
+    """Index a benchmark version and save the part. `entries_of`: see `freeze`."""
     tokenizer = load_tokenizer(policy.tokenizer_str)
-    entries = entries_of(load_records(store, version), policy, tokenizer)
+    entries = (entries_of or stored_entries(store, policy))(version)
     part = weigh(entries, snapshot.counts, policy, is_counted=snapshot.has(version))
     name = policy.index_fingerprint(tokenizer=tokenizer.fingerprint, snapshot=snapshot.fingerprint)
     path = store.index_part(name, version.benchmark, version.fingerprint)
@@ -105,12 +111,13 @@ def index_alone(store: Store, versions: Sequence[Version], policy: Policy) -> in
         }
     except (MissingError, StaleError):
         is_current = False
+    entries_of = lru_cache(maxsize=None)(stored_entries(store, policy))
     if not is_current:
-        snapshot = freeze(store, versions, policy)
+        snapshot = freeze(store, versions, policy, entries_of)
     index = index_fingerprint(store, policy)
     missing = [version for version in versions if not has_part(store, version, index)]
     for version in missing:
-        build_part(store, version, snapshot, policy)
+        build_part(store, version, snapshot, policy, entries_of)
     return len(missing)
 
 
@@ -123,7 +130,7 @@ def weigh(entries: Entries, counts: Counts, policy: Policy, *, is_counted: bool)
     grams = grams_of_fields(entries, policy)
     n_records = counts.n_records
     gram_df = {
-        kind: counts.gram_frequency(kind, of_kind.tokens, entries.ids)
+        kind: counts.gram_frequency(kind, of_kind.table.tokens, entries.ids)
         for kind, of_kind in grams.items()
     }
     token_df = counts.token_frequency(entries.ids)
@@ -137,7 +144,7 @@ def weigh(entries: Entries, counts: Counts, policy: Policy, *, is_counted: bool)
     df = {kind: _per_row(of_kind, gram_df[kind]) for kind, of_kind in grams.items()}
     answers = entries.fields["answer"].texts
     short_grams = grams_of(answers.only(answers.lengths <= policy.short_answer_token_threshold), 1)
-    of_tokens = token_df[short_grams.tokens.astype(np.int64) - 1]
+    of_tokens = token_df[short_grams.table.tokens.astype(np.int64) - 1]
     df["answer"] = _interleaved(df["answer"], _per_row(short_grams, of_tokens))
     return Part(n_records, entries, df)
 

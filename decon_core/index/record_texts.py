@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from decon_core.config.policy import Policy
-from decon_core.index.ngram_counts import GramTable
+from decon_core.index.ngram_counts import number_grams
 from decon_core.kernels import grams, token_runs
 from decon_core.kernels.arrays import Integers
 from decon_core.text.canonical import formed
@@ -138,11 +138,11 @@ def last_sentence(question: str) -> str | None:
 
 def texts_of(rows: Ragged, size: int) -> token_runs.Texts:
     """Return token rows with an inverted index of the positions of all their n-grams."""
-    table = GramTable(rows.values, rows.offsets, size)
-    is_gram = table.numbers != grams.NONE
-    positions, numbers = np.flatnonzero(is_gram), table.numbers[is_gram]
+    table, numbers = number_grams(rows, size)
+    is_gram = numbers != grams.NONE
+    positions, numbers = np.flatnonzero(is_gram), numbers[is_gram]
     order = np.argsort(numbers, kind="stable")
-    counts = np.bincount(numbers, minlength=table.first.size)
+    counts = np.bincount(numbers, minlength=len(table))
     row_of = np.repeat(np.arange(len(rows), dtype=np.uint32), rows.lengths)
     gram_at = table.first.astype(np.uint32)
     slots = np.zeros(4 * gram_at.size + 2, np.uint32)

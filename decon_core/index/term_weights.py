@@ -9,7 +9,7 @@ by one, in any order, equals scanning all at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -19,8 +19,8 @@ import orjson
 from decon_core.benchmarks.records import Version, current_version, load_records
 from decon_core.config.policy import Policy
 from decon_core.errors import MissingError, Problem, StaleError
-from decon_core.index.entries import count_entries, entries_of
-from decon_core.index.ngram_counts import KINDS, Counted, Counts, gram_sizes, no_counts, total
+from decon_core.index.entries import COLUMNS, Entries, RecordTokenizer, count_entries, joined
+from decon_core.index.ngram_counts import KINDS, Counted, Counts, GramTable, gram_sizes
 from decon_core.schemas import FREQUENCIES
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.store import Store
@@ -42,18 +42,23 @@ class Snapshot:
         return self.members.get(version.benchmark) == version.fingerprint
 
 
-def freeze(store: Store, versions: Sequence[Version], policy: Policy) -> Snapshot:
-    """Count over these benchmark versions, save the snapshot and make it the current snapshot."""
-    tokenizer = load_tokenizer(policy.tokenizer_str)
+def freeze(
+    store: Store,
+    versions: Sequence[Version],
+    policy: Policy,
+    entries_of: Callable[[Version], Entries] | None = None,
+) -> Snapshot:
+    """Count over these benchmark versions, save the snapshot and make it the current snapshot.
+
+    `entries_of`: what tokenizes their records, if not this.
+    """
+    entries_of = entries_of or stored_entries(store, policy)
     fingerprint, members = _identity(versions, policy)
-    counted = [
-        count_entries(entries_of(load_records(store, version), policy, tokenizer), policy)
-        for version in sorted(versions, key=lambda version: version.benchmark)
-    ]
-    counts = total(counted) if counted else no_counts(policy)
+    in_order = sorted(versions, key=lambda version: version.benchmark)
+    counts = count_entries(joined([*map(entries_of, in_order)]), policy)
     arrays: dict[str, Array] = {"ids": counts.ids, "token_df": counts.token_df}
-    for kind, grams in counts.kinds.items():
-        arrays |= {f"{kind}.tokens": grams.tokens, f"{kind}.df": grams.df}
+    for kind, of_kind in counts.kinds.items():
+        arrays |= {f"{kind}.tokens": of_kind.grams.tokens, f"{kind}.df": of_kind.df}
     write_arrays(store.snapshot(fingerprint), arrays, schema=FREQUENCIES)
     write_json(
         store.current_snapshot,
@@ -65,6 +70,12 @@ def freeze(store: Store, versions: Sequence[Version], policy: Policy) -> Snapsho
         },
     )
     return Snapshot(fingerprint, members, counts)
+
+
+def stored_entries(store: Store, policy: Policy) -> Callable[[Version], Entries]:
+    """Return what tokenizes the saved records of a benchmark version."""
+    tokenizer = RecordTokenizer(policy, load_tokenizer(policy.tokenizer_str))
+    return lambda version: tokenizer.entries_of(load_records(store, version, columns=COLUMNS))
 
 
 def _counting(policy: Policy) -> str:
@@ -108,7 +119,10 @@ def current_snapshot(store: Store, policy: Policy) -> Snapshot:
     arrays, _ = map_arrays(path)
     sizes = gram_sizes(policy)
     kinds = {
-        kind: Counted(sizes[kind], arrays[f"{kind}.tokens"], arrays[f"{kind}.df"]) for kind in KINDS
+        kind: Counted(
+            GramTable.of_distinct(arrays[f"{kind}.tokens"], sizes[kind]), arrays[f"{kind}.df"]
+        )
+        for kind in KINDS
     }
     counts = Counts(value["n_records"], arrays["ids"], arrays["token_df"], kinds)
     return Snapshot(value["fingerprint"], value["members"], counts)

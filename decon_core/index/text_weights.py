@@ -45,7 +45,7 @@ def weights_of(
     grams, ids = _grams(texts, tokenizer, policy)
     snapshot = current_snapshot(store, policy)
     index = policy.index_fingerprint(tokenizer=tokenizer.fingerprint, snapshot=snapshot.fingerprint)
-    counted = snapshot.counts.gram_frequency("question", grams.tokens, ids)
+    counted = snapshot.counts.gram_frequency("question", grams.table.tokens, ids)
     weights = np.zeros(len(uses))
     for part, version in enumerate(versions):
         rows_of_part = np.flatnonzero(is_weighed & (uses[:, 1] == part))
@@ -56,7 +56,7 @@ def weights_of(
         if not snapshot.has(version):
             counts = count_entries(entries, policy)
             distinct, gram_of = np.unique(rows.values, return_inverse=True)
-            tokens = grams.tokens.reshape(-1, grams.size)[distinct].ravel()
+            tokens = grams.table.tokens.reshape(-1, grams.table.size)[distinct].ravel()
             df = df + counts.gram_frequency("question", tokens, ids)[gram_of]
             n_records += counts.n_records
         short = _too_short(load_records(store, version, columns=["fingerprint"]), entries)
@@ -89,7 +89,7 @@ def _grams(texts: Sequence[str], tokenizer: Tokenizer, policy: Policy) -> tuple[
     """Return the n-grams of texts, and the token ids: token n is ids[n - 1]."""
     vocabulary = GrowingVocabulary()
     rows = encode_texts(texts, vocabulary, tokenizer, policy)
-    ids, rank = vocabulary.ranked()
+    ids, rank = vocabulary.ranked(rows.values)
     return grams_of(Ragged(rank[rows.values], rows.offsets), policy.ngram_size), ids
 
 

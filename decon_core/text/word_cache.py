@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 from typing import Protocol
 
 import numpy as np
@@ -80,23 +80,26 @@ class GrowingVocabulary:
     """Number ids in order of first occurrence, to build an index."""
 
     def __init__(self) -> None:
+        self.ids: list[int] = []  # id n - 1 has number n
         self._numbers: dict[int, int] = {}
 
     def numbers(self, ids: Integers) -> Tokens:
         known = self._numbers
         numbered = [known.setdefault(token, len(known) + 1) for token in ids.tolist()]
+        self.ids += islice(known, len(self.ids), None)
         return np.array(numbered, np.uint32)
 
-    @property
-    def ids(self) -> Integers:
-        return np.fromiter(self._numbers, np.int64, len(self._numbers))
-
-    def ranked(self) -> tuple[Integers, Tokens]:
-        """Return the ids in ascending order, and for each number the new one, in that order."""
-        order = np.argsort(self.ids)
-        rank = np.zeros(order.size + 1, np.uint32)
-        rank[order + 1] = np.arange(1, order.size + 1)
-        return self.ids[order], rank
+    def ranked(self, *numbered: Tokens) -> tuple[Integers, Tokens]:
+        """Return the ids that occur, ascending, and for each number its place among them from 1."""
+        occurs = np.zeros(len(self.ids) + 1, np.bool_)
+        for numbers in numbered:
+            occurs[numbers] = True
+        used = np.flatnonzero(occurs)
+        ids = np.array([self.ids[number - 1] for number in used.tolist()], np.int64)
+        order = np.argsort(ids)
+        rank = np.zeros(occurs.size, np.uint32)
+        rank[used[order]] = np.arange(1, used.size + 1)
+        return ids[order], rank
 
 
 def edges_of(lengths: Sequence[int] | Integers) -> Integers:

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from decon_core.config.policy import Policy
 from decon_core.detectors.decon import ClusterSearch
-from decon_core.index.entries import count_entries
+from decon_core.index.entries import count_entries, joined
 from decon_core.index.joined_index import join, search_from_arrays
-from decon_core.index.ngram_counts import total
 from decon_core.index.parts import weigh
 from decon_core.kernels import clusters
 from tests.core.detectors import engine
@@ -49,7 +48,7 @@ def test_several_benchmarks_in_one_pass_are_each_by_itself(
     names = sorted({one.record.benchmark for one in known})
     groups = [[one for one in known if one.record.benchmark == name] for name in names]
     frequencies = count(known, policy)
-    counts = total([count_entries(engine.entries_of(group), policy) for group in groups])
+    counts = count_entries(joined([engine.entries_of(group) for group in groups]), policy)
     parts = [weigh(engine.entries_of(group), counts, policy, is_counted=True) for group in groups]
     search = search_from_arrays(join(parts, policy), [])
     (found,) = engine.detect_all([document], search, policy)
@@ -75,16 +74,16 @@ def named(tokens: np.ndarray, ids: np.ndarray, df: np.ndarray, size: int) -> dic
 @given(entries(), policies())
 def test_counts_are_those_of_the_oracle(known: list[Entry], policy: Policy) -> None:
     cut = len(known) // 2
-    counts = total(
-        [count_entries(engine.entries_of(half), policy) for half in (known[:cut], known[cut:])]
-    )
+    halves = [engine.entries_of(half) for half in (known[:cut], known[cut:])]
+    counts = count_entries(joined(halves), policy)
     expected: Frequencies = count(known, policy)
     assert counts.n_records == expected.n_records
     assert dict(zip(counts.ids.tolist(), counts.token_df.tolist(), strict=True)) == expected.token
     for kind, counted in counts.kinds.items():
         # A question shorter than an n-gram counts as one for the oracle; no document can hold it.
-        whole = {g: n for g, n in getattr(expected, kind).items() if len(g) == counted.size}
-        assert named(counted.tokens, counts.ids, counted.df, counted.size) == whole
+        whole = {g: n for g, n in getattr(expected, kind).items() if len(g) == counted.grams.size}
+        grams = counted.grams
+        assert named(grams.tokens, counts.ids, counted.df, grams.size) == whole
 
 
 @LESS
