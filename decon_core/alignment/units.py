@@ -6,19 +6,20 @@ Words are those of canonical text. Scripts without spaces have single characters
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from string import ascii_letters
 
 import numpy as np
 
 from decon_core.kernels import word_alignment
-from decon_core.kernels.arrays import Bools, Bytes, Flags, Integers, Words64
+from decon_core.kernels.arrays import Bools, Bytes, Flags, Integers, Numbers, Words64, distinct
 from decon_core.text.canonical import UNSPACED, WHITE_SPACE, normalized_words
 from decon_core.text.characters import Form
 from decon_core.text.markup import Stripped, may_have_markup, stripped_with_offsets
-from decon_core.text.numbers import Number, numbers_in
+from decon_core.text.numbers import FIRST_WORDS, Number, numbers_in
 from decon_core.text.segments import OPENS_SENTENCE, begins_sentence
 
 _MOST_CHARACTERS = 1 << 20  # characters of texts that are read together
@@ -122,8 +123,8 @@ def _read_together(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, s
     is_kept[[at for at, word in other.items() if not word]] = False
     numbers = [
         Number(number.value, line + number.start, line + number.stop)
-        for text, line in zip(texts, line_edges.tolist(), strict=False)
-        for number in numbers_in(text)
+        for at, line in _with_numbers(characters, starts, keys, line_edges, form.punctuation)
+        for number in numbers_in(texts[at])
     ]
     if numbers:
         _read_numbers(units, numbers, is_kept, other)
@@ -142,6 +143,36 @@ def _read_together(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, s
         np.bincount(line_of[is_kept], minlength=len(texts)),
     )
     return left, {place[at]: word for at, word in other.items() if is_kept[at]}
+
+
+def _with_numbers(
+    characters: Numbers, starts: Integers, keys: Words64, line_edges: Integers, punctuation: str
+) -> Iterator[tuple[int, int]]:
+    """Yield the number of each text that may contain a number, and where the text begins.
+
+    The others are words of ASCII letters, and none of these words begins a number.
+    """
+    is_plain, first_words = _without_numbers(punctuation)
+    places = [
+        np.flatnonzero(~is_plain[np.minimum(characters, is_plain.size - 1)]),
+        starts[np.isin(keys, first_words)],
+    ]
+    at = distinct(np.searchsorted(line_edges, np.concatenate(places), side="right") - 1)
+    return zip(at.tolist(), line_edges[at].tolist(), strict=True)
+
+
+@lru_cache(maxsize=8)
+def _without_numbers(punctuation: str) -> tuple[Bools, Words64]:
+    """Return which characters occur in texts without numbers, and the first words of numbers.
+
+    The last element stands for all characters outside ASCII.
+    """
+    is_plain = np.zeros(129, np.bool_)
+    separators = filter(str.isascii, WHITE_SPACE + punctuation)
+    is_plain[[*map(ord, ascii_letters)]] = True
+    for character in separators:
+        is_plain[ord(character)] = not character.isalnum()
+    return is_plain, np.array([*map(_key_of, sorted(FIRST_WORDS))], np.uint64)
 
 
 def _read_numbers(

@@ -156,7 +156,10 @@ class Counts:
         """Return the frequency of each n-gram; 0 if it is unknown. Token n is ids[n - 1]."""
         counted = self.kinds[kind]
         numbers = counted.grams.find(renumbered(tokens, ids, self.ids))
-        return np.append(counted.df, 0)[np.minimum(numbers, counted.df.size)]
+        is_known = numbers != kernels.NONE
+        df = np.zeros(numbers.size, np.int64)
+        df[is_known] = counted.df[numbers[is_known]]
+        return df
 
 
 def renumbered(tokens: Numbers, ids: Integers, other: Integers) -> Numbers:

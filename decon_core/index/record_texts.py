@@ -6,7 +6,7 @@ And their tokens as arrays, as the kernels of `token_runs` search for them.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
@@ -48,15 +48,14 @@ _MAX_PAIR_WORDS = 1 << 17
 
 
 class Pool:
-    """Distinct texts and their uses, by all records or by chosen ones of each benchmark."""
+    """Distinct texts and their uses by records."""
 
-    def __init__(self, chosen: Sequence[Collection[int]] | None = None) -> None:
-        self._chosen = None if chosen is None else [{*records} for records in chosen]
+    def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
         self.uses: list[tuple[int, int, int, int]] = []  # text, part, record, kind
 
     def add(self, text: str, part: int, record: int, kind: int) -> None:
-        if text and (self._chosen is None or record in self._chosen[part]):
+        if text:
             number = self.numbers.setdefault(text, len(self.numbers))
             self.uses.append((number, part, record, kind))
 
@@ -70,9 +69,10 @@ class Pool:
         return uses[np.lexsort(uses.T[::-1])]
 
 
-def gather(pool: Pool, part: int, records: Sequence[Mapping[str, Any]], policy: Policy) -> None:
+def gather(pool: Pool, part: int, records: Mapping[int, Mapping[str, Any]], policy: Policy) -> None:
+    """Add the texts of records, given by their rows in the record table."""
     form = policy.normalize, policy.form
-    for row, record in enumerate(records):
+    for row, record in records.items():
         question, answer = record["question"], record["answer"]
         pool.add(formed(question, *form), part, row, QUESTION)
         # A wrong choice is not an answer: having seen it does not give away the right choice.
@@ -86,7 +86,7 @@ def gather(pool: Pool, part: int, records: Sequence[Mapping[str, Any]], policy: 
         if last:
             pool.add(formed(followed(last, answer), *form), part, row, CONTINUATION)
     if policy.searches_prompts:
-        for row, prompt in enumerate(whole_prompts(records)):
+        for row, prompt in zip(records, whole_prompts([*records.values()]), strict=True):
             pool.add(formed(prompt, *form), part, row, PROMPT)
 
 

@@ -176,27 +176,34 @@ def build_verbatim(
     """Build and save the text index of these versions, unless it exists."""
     path = _path(store, versions, scan)
     if not mark_used(path):
-        arrays, about = _built(Pool(), store, versions, ids, policy)
+        arrays, about = _built(store, dict.fromkeys(versions), ids, policy)
         write_arrays(path, arrays, about=about)
 
 
 def verbatim_of_records(
-    store: Store, records: Mapping[Version, Collection[int]], ids: Integers, policy: Policy
+    store: Store, records: Mapping[Version, Sequence[int]], ids: Integers, policy: Policy
 ) -> Verbatim:
-    """Return the text index of some records of each version, in memory."""
+    """Return the text index of some items, given by the rows of their records, in memory."""
     versions = tuple(records)
-    arrays, about = _built(Pool([*records.values()]), store, versions, ids, policy)
+    arrays, about = _built(store, records, ids, policy)
     arrays = {name: read_only(array) for name, array in arrays.items()}
     return _of_arrays(arrays, about, versions)
 
 
 def _built(
-    pool: Pool, store: Store, versions: Sequence[Version], ids: Integers, policy: Policy
+    store: Store,
+    rows_of: Mapping[Version, Sequence[int] | None],
+    ids: Integers,
+    policy: Policy,
 ) -> tuple[dict[str, Array], dict[str, str]]:
-    tokenizer = load_tokenizer(policy.tokenizer_str)
+    """Return the text index of these rows of each record table; None: of all."""
+    pool, versions, tokenizer = Pool(), tuple(rows_of), load_tokenizer(policy.tokenizer_str)
     columns = [*COLUMNS, *(PROMPT_COLUMNS if policy.searches_prompts else ())]
-    for part, version in enumerate(versions):
-        gather(pool, part, load_records(store, version, columns=columns).to_pylist(), policy)
+    for part, (version, chosen) in enumerate(rows_of.items()):
+        records = load_records(store, version, columns=columns)
+        rows = np.arange(records.num_rows) if chosen is None else np.array(chosen, np.int64)
+        in_rows = zip(rows.tolist(), records.take(rows).to_pylist(), strict=True)
+        gather(pool, part, dict(in_rows), policy)
     arrays = _arrays(pool, ids, versions, tokenizer, policy)
     arrays["use_weight"] = weights_of(pool, store, versions, tokenizer, policy)
     return arrays, {"is_screened": "yes" if tokenizer.is_lossless() else "no"}

@@ -66,7 +66,7 @@ _WORD = re.compile(_COUNTED)
 _POINT_OR_DIGITS = re.compile(r"[.\d]\d*")
 _SIGN = re.compile(f"[{''.join(_SIGNS)}]")
 _LETTERS = re.compile("[a-z]+")
-_FIRST_WORDS = frozenset((*_ADDED, *_SCALES, *_FACTORS, *_ALONE))
+FIRST_WORDS = frozenset((*_ADDED, *_SCALES, *_FACTORS, *_ALONE))
 # What may follow a number and belongs to it.
 _AND_PART = re.compile(rf"\s+and\s+(?:a|one)[\s-]+(half|quarter|third)\b|\s?([{''.join(_SIGNS)}])")
 _OF_PARTS = re.compile(rf"[\s-]+({_PART})")
@@ -120,7 +120,7 @@ def _beginnings(text: str) -> list[int]:
     places = [digits.start() for digits in _POINT_OR_DIGITS.finditer(text) if digits[0] != "."]
     if not text.isascii():
         places += [sign.start() for sign in _SIGN.finditer(text)]
-    for word in _FIRST_WORDS.intersection(_LETTERS.findall(text)):
+    for word in FIRST_WORDS.intersection(_LETTERS.findall(text)):
         at = text.find(word)
         while at >= 0:
             places.append(at)

@@ -6,7 +6,7 @@ from decon_core.benchmarks.records import save_records
 from decon_core.config.policy import Policy
 from decon_core.index import ngram_counts
 from decon_core.index.parts import build_part
-from decon_core.index.term_weights import freeze
+from decon_core.index.term_weights import current_snapshot, freeze
 from decon_core.schemas import RECORDS
 from decon_core.storage.store import Store
 
@@ -20,16 +20,17 @@ def test_further_benchmarks_build_no_further_table_of_all_ngrams(tmp_path, make_
         row = {"benchmark": name, "split": "test", "instance_index": 0, "question": question}
         row |= {"answer": answer, "fingerprint": f"{number:016x}"}
         versions.append(save_records(store, name, pa.Table.from_pylist([row], schema=RECORDS)))
-    snapshot = freeze(store, versions, policy)
-    whole = {id(counted.tokens) for counted in snapshot.counts.kinds.values()}
-    tables = []
+    freeze(store, versions, policy)
+    snapshot = current_snapshot(store, policy)
+    whole = {id(counted.grams.source) for counted in snapshot.counts.kinds.values()}
+    numbered = []
 
-    class Counting(ngram_counts.GramTable):
-        def __init__(self, tokens, *rest):
-            super().__init__(tokens, *rest)
-            tables.append(id(tokens) in whole)
+    def number_grams(rows, size):
+        numbered.append(id(rows.values) in whole)
+        return fill(rows, size)
 
-    monkeypatch.setattr(ngram_counts, "GramTable", Counting)
+    fill = ngram_counts._numbered
+    monkeypatch.setattr(ngram_counts, "_numbered", number_grams)
     for version in versions:
         build_part(store, version, snapshot, policy)
-    assert sum(tables) == len(whole)
+    assert sum(numbered) == len(whole)

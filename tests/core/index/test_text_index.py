@@ -32,7 +32,7 @@ TEXTS = st.lists(st.sampled_from(SIGNS), max_size=20).map("".join)
 
 def looked_for(record, policy=POLICY):
     pool = Pool()
-    gather(pool, 0, [{"is_correct": None, **record}], policy)
+    gather(pool, 0, {0: {"is_correct": None, **record}}, policy)
     texts = pool.texts
     return {NAMES[kind]: texts[number] for number, _, _, kind in pool.uses}
 
@@ -87,7 +87,7 @@ def prompts(*records):
     blank = {"split": "test", "instance_index": 0, "sub_index": None, "choice_index": None}
     blank |= {"passage": None, "question": "Who?", "answer": None, "is_correct": None}
     pool = Pool()
-    gather(pool, 0, [{**blank, **record} for record in records], WHOLE)
+    gather(pool, 0, dict(enumerate({**blank, **record} for record in records)), WHOLE)
     texts = pool.texts
     return [texts[text] for text, _, _, kind in sorted(pool.uses, key=itemgetter(2)) if kind == 4]
 
