@@ -177,6 +177,7 @@ class BytePieces(Tokenizer):
 
         self._inner = splintr.Tokenizer.from_pretrained(name)
         self._n_bytes = np.full(self._inner.vocab_size, _UNKNOWN)  # bytes of tokens that were used
+        self._begin_special = {token[:2] for token in self._inner.special_tokens()}
         self.fingerprint = f"{name}-{version('splintr-rs')}"
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -185,12 +186,18 @@ class BytePieces(Tokenizer):
     # It joins no words: splintr splits them before the vocabulary lookup (verified by trying).
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
         # A call takes 2 us, so all words are encoded in one call and split at token ends.
-        ids = np.array(self._inner.encode_ordinary(text.decode()), np.int64)
+        ids = self._ids_of(text.decode())
         ends = np.cumsum(self._bytes_of(ids))
         last = np.searchsorted(ends, edges[1:])
         if ids.size and np.array_equal(ends[np.minimum(last, ids.size - 1)], edges[1:]):
             return ids, np.diff(last, prepend=-1)
         return super().encode_words(text, edges)  # a token spans two words
+
+    def _ids_of(self, text: str) -> Integers:
+        # A buffer takes less time than a list, but special tokens would not be plain text in it.
+        if any(begin in text for begin in self._begin_special):
+            return np.array(self._inner.encode_ordinary(text), np.int64)
+        return np.frombuffer(self._inner.encode_flat(text), "<u4").astype(np.int64)
 
     def _bytes_of(self, ids: Integers) -> Integers:
         """Return the number of bytes of each token.
@@ -221,7 +228,7 @@ class BytePieces(Tokenizer):
         return b"".join(map(self._inner.decode_token_bytes, ids)).decode(errors="replace")
 
     def pieces(self, text: str) -> Pieces:
-        ids = np.array(self._inner.encode_ordinary(text), np.int64)
+        ids = self._ids_of(text)
         n_bytes = self._bytes_of(ids)
         stops = np.cumsum(n_bytes)
         return Pieces(ids, stops - n_bytes, stops)
