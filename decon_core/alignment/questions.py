@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,31 +33,38 @@ def sizes_of(questions: Sequence[str], form: Form) -> tuple[Integers, Integers]:
     return units.lengths[numbers], sums[numbers]
 
 
-def index_of(records: Sequence[Rows], form: Form) -> dict[str, Array]:
+def index_of(records: Iterable[Rows], form: Form) -> dict[str, Array]:
     """Return the units of the questions of each benchmark, and the question of each record."""
     n_questions = n_items = 0
-    question_of: list[int] = []
-    item_of: list[int] = []
-    columns = [_columns_of({}, form)]  # without a benchmark they are empty
+    n_records: list[int] = []
+    columns = [_columns_of({}, form) | _records_of([], {}, {})]  # without a benchmark: empty
     for rows in records:
         passages: dict[str, set[str]] = {}
         items: dict[tuple[str, int], int] = {}
         for row in rows:
             passages.setdefault(row["question"], set()).add(row["passage"] or "")
-            item = row["split"], row["instance_index"]
-            item_of.append(n_items + items.setdefault(item, len(items)))
+            items.setdefault((row["split"], row["instance_index"]), n_items + len(items))
         number_of = {question: n_questions + at for at, question in enumerate(passages)}
         n_questions, n_items = n_questions + len(passages), n_items + len(items)
-        question_of += [number_of[row["question"]] for row in rows]
-        columns.append(_columns_of(passages, form))
-    joined = {name: np.concatenate([of[name] for of in columns]) for name in columns[0]}
-    is_wrong = [row["is_correct"] is False for rows in records for row in rows]
+        n_records.append(len(rows))
+        columns.append(_columns_of(passages, form) | _records_of(rows, number_of, items))
+    # Column by column, so that the parts of a column are freed before the next one is joined.
+    joined = {name: np.concatenate([of.pop(name) for of in columns]) for name in [*columns[0]]}
     return joined | {
         "unit_edges": edges_of(joined.pop("n_units")),
-        "question_of": np.array(question_of, np.int64),
+        "record_edges": edges_of(n_records),
+    }
+
+
+def _records_of(
+    rows: Rows, number_of: Mapping[str, int], items: Mapping[tuple[str, int], int]
+) -> dict[str, Array]:
+    """Return the question and the item of each record, by number, and whether it is wrong."""
+    item_of = [items[row["split"], row["instance_index"]] for row in rows]
+    return {
+        "question_of": np.array([number_of[row["question"]] for row in rows], np.int64),
         "item_of": np.array(item_of, np.int64),
-        "is_wrong": np.array(is_wrong, np.uint8),
-        "record_edges": edges_of([len(rows) for rows in records]),
+        "is_wrong": np.array([row["is_correct"] is False for row in rows], np.uint8),
     }
 
 

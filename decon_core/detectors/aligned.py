@@ -103,7 +103,7 @@ class Aligned(Detector):
         "the item whose own words occur there, not to all items that share a template."
     )
 
-    def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:
+    def own_index(self, records: Iterable[Rows], policy: Policy) -> Mapping[str, Array]:
         return index_of(records, policy.form)
 
     def search(self, indexes: Indexes) -> Search:

@@ -193,7 +193,7 @@ class Detector(Declaration):
         """Return a search for use in one thread."""
         raise NotImplementedError
 
-    def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:
+    def own_index(self, records: Iterable[Rows], policy: Policy) -> Mapping[str, Array]:
         """Return the arrays of the detector's index over the records of each benchmark.
 
         Called if it reads `Reads.OWN`. The arrays are stored, and are in `Indexes.own` of a search.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -45,7 +45,7 @@ from decon_core.text.word_cache import Ragged, edges_of
 
 Rows = list[dict[str, Any]]  # rows of a table of records
 # Makes the arrays of a detector from the records of each benchmark.
-Build = Callable[[Sequence[Rows]], Mapping[str, Array]]
+Build = Callable[[Iterable[Rows]], Mapping[str, Array]]
 
 
 # A filter with 12 bits per n-gram and two probes has about 2 % false positives.
@@ -163,8 +163,8 @@ def open_own_index(
     path = store.search(scan, f"{search_name(versions)}-{detector}")
 
     def write() -> None:
-        rows = [load_records(store, version, columns=columns).to_pylist() for version in versions]
-        write_arrays(path, build(rows))
+        records = (load_records(store, version, columns=columns) for version in versions)
+        write_arrays(path, build(table.to_pylist() for table in records))
 
     arrays, _ = map_or_build(path, write)
     mark_used(path)

@@ -9,7 +9,7 @@ template, not the same item. `tests/oracle/reworded.py` has the arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,7 +65,7 @@ class Reworded(Detector):
         "score alone removes nothing."
     )
 
-    def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:
+    def own_index(self, records: Iterable[Rows], policy: Policy) -> Mapping[str, Array]:
         return index_of(records, policy.form)
 
     def search(self, indexes: Indexes) -> Search:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -127,7 +127,7 @@ def numbers_of(text: str, form: Form) -> list[float]:
     return [number.value for number in found]
 
 
-def index_of(records: Sequence[Rows], form: Form) -> dict[str, Array]:
+def index_of(records: Iterable[Rows], form: Form) -> dict[str, Array]:
     """Return the texts of all benchmarks as arrays, each distinct one of a benchmark once."""
     return arrays_of(
         [text for part, rows in enumerate(records) for text in texts_sought(rows, part, form)]
