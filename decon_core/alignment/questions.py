@@ -33,6 +33,13 @@ def sizes_of(questions: Sequence[str], form: Form) -> tuple[Integers, Integers]:
     return units.lengths[numbers], sums[numbers]
 
 
+def sizes_in(index: Mapping[str, Any], number: int) -> tuple[Integers, Integers]:
+    """Return the same for the records of a benchmark, given by its number in an index."""
+    records = slice(*index["record_edges"][number : number + 2].tolist())
+    questions, edges = index["question_of"][records], index["unit_edges"]
+    return edges[questions + 1] - edges[questions], index["weight"][questions]
+
+
 def index_of(records: Iterable[Rows], form: Form) -> dict[str, Array]:
     """Return the units of the questions of each benchmark, and the question of each record."""
     n_questions = n_items = 0

@@ -22,6 +22,7 @@ import numpy as np
 import orjson
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import StoredRecords, Version, current_version, load_records
 from decon_core.config import detector_registry as registry
@@ -30,9 +31,9 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.decisions.judging import may_prove
 from decon_core.detectors.detector import detector
-from decon_core.detectors.visibility import Flags, Integers, RecordTexts, TextUse, Unmet
+from decon_core.detectors.visibility import Flags, Integers, OwnIndex, RecordTexts, TextUse, Unmet
 from decon_core.errors import DamagedError, Problem
-from decon_core.index.joined_index import mark_used, search_name
+from decon_core.index.joined_index import built_own_indexes, mark_used, search_name
 from decon_core.index.parts import Part, has_part, index_fingerprint, open_part
 from decon_core.index.record_texts import NAMES
 from decon_core.index.text_index import Verbatim, open_verbatim, verbatim_of_records
@@ -140,7 +141,7 @@ def _by_others(store: Store, versions: Sequence[Version], policy: Policy) -> pa.
     verbatim = verbatim_of_records(store, blind_records, ids, wide)
     counts = []
     for number, (version, part) in enumerate(zip(ordered, parts, strict=True)):
-        benchmark = _benchmark(store, version, part, verbatim, number)
+        benchmark = _benchmark(store, version, part, verbatim, number, {})
         own_policy = wide.for_benchmark(version.benchmark)
         for name in others:
             if not detector(name).acts(own_policy.leak):
@@ -273,31 +274,44 @@ def _unmet(
     """Yield why the records of each benchmark are not visible to each chosen detector."""
     index = index_fingerprint(store, policy)
     parts = [open_part(store, version, index) for version in versions]
+    scan = scan_fingerprint(store, policy)
     verbatim = None
     if policy.needs_texts and parts:
         ids = distinct(np.concatenate([part.entries.ids for part in parts]))
-        verbatim = open_verbatim(store, versions, ids, policy, scan=scan_fingerprint(store, policy))
+        verbatim = open_verbatim(store, versions, ids, policy, scan=scan)
+    own = built_own_indexes(store, versions, policy.detectors, scan=scan)
     for number, (version, part) in enumerate(zip(versions, parts, strict=True)):
-        benchmark = _benchmark(store, version, part, verbatim, number)
+        benchmark = _benchmark(store, version, part, verbatim, number, own)
         own_policy = policy.for_benchmark(version.benchmark)
         for name in policy.detectors:
             yield benchmark, name, detector(name).visibility(benchmark.texts, own_policy)
 
 
 def _benchmark(
-    store: Store, version: Version, part: Part, verbatim: Verbatim | None, number: int
+    store: Store,
+    version: Version,
+    part: Part,
+    verbatim: Verbatim | None,
+    number: int,
+    own: Mapping[str, Mapping[str, Any]],
 ) -> _Benchmark:
-    """Return a benchmark as it is indexed; `number` is its place in the text index."""
+    """Return a benchmark as it is indexed; `number` is its place in all indexes.
+
+    `own`: the indexes of these benchmarks that detectors have of their own, if they are built.
+    """
     columns = ["config", "fingerprint", "question"]
     records = load_records(store, version, columns=[*_ITEM, *columns, "sub_index", "is_correct"])
     uses = _texts_of(verbatim, number, records.num_rows) if verbatim else {}
     texts = RecordTexts(
-        records.select([*_ITEM, *columns]), part, uses, StoredRecords(store, version)
+        records.select([*_ITEM, *columns]),
+        part,
+        uses,
+        StoredRecords(store, version),
+        own={name: OwnIndex(arrays, number) for name, arrays in own.items()},
     )
-    item_of = _numbered(_values(records, _ITEM))
-    question_of = _numbered([*zip(item_of.tolist(), records["sub_index"].to_pylist(), strict=True)])
-    is_correct = records["is_correct"].to_pylist()
-    may_be_right = np.array([value is not False for value in is_correct], np.bool_)
+    item_of = _numbered(records, _ITEM)
+    question_of = _numbered(records, (*_ITEM, "sub_index"))
+    may_be_right = np.asarray(records["is_correct"].fill_null(True).to_numpy())
     has_right = np.bincount(question_of, may_be_right) > 0
     is_counted = may_be_right | ~has_right[question_of]
     return _Benchmark(version.benchmark, item_of, question_of, is_counted, texts)
@@ -307,10 +321,18 @@ def _values(records: pa.Table, names: Sequence[str]) -> list[tuple[Any, ...]]:
     return [*zip(*(records[name].to_pylist() for name in names), strict=True)]
 
 
-def _numbered(values: Iterable[tuple[Any, ...]]) -> Integers:
-    """Number values in order of first occurrence."""
-    numbers: dict[tuple[Any, ...], int] = {}
-    return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
+def _numbered(records: pa.Table, columns: Sequence[str]) -> Integers:
+    """Number the different values of some columns in order of first occurrence."""
+    numbers = np.zeros(records.num_rows, np.int64)
+    for name in columns:
+        codes = _codes(records[name].combine_chunks())
+        numbers = _codes(pa.array(numbers * (codes.max(initial=0) + 1) + codes))
+    return numbers
+
+
+def _codes(values: pa.Array) -> Integers:
+    coded = pc.dictionary_encode(values, null_encoding="encode")
+    return np.asarray(coded.indices.to_numpy(), np.int64)
 
 
 def _deciding_records(benchmark: _Benchmark, unmet: Unmet) -> Integers:

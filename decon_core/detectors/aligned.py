@@ -28,7 +28,7 @@ from decon_core.alignment.kinds import (
     VERBATIM,
     kind_of,
 )
-from decon_core.alignment.questions import COLUMNS, index_of, sizes_of
+from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
 from decon_core.alignment.units import units_of
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
@@ -130,7 +130,10 @@ class Aligned(Detector):
         entries, alike = texts.part.entries, texts.records["fingerprint"].to_pylist()
         answered = entries.records[entries.fields["answer"].of_entry >= 0]
         with_answer = {alike[record] for record in answered.tolist()}
-        n_units, weights = sizes_of(texts.records["question"].to_pylist(), policy.form)
+        if own := texts.own.get(self.name):
+            n_units, weights = sizes_in(own.arrays, own.number)
+        else:
+            n_units, weights = sizes_of(texts.records["question"].to_pylist(), policy.form)
         has_answer = np.array([fingerprint in with_answer for fingerprint in alike], np.bool_)
         says_little = ((weights < LEAST_WEIGHT) | (n_units < FEWEST_UNITS)) & ~has_answer
         places = np.where(unmet.places > 0, unmet.places + 1, says_little)

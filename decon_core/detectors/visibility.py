@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,14 @@ class TextUse:
 
 
 @dataclass(frozen=True, eq=False)
+class OwnIndex:
+    """The index that a detector has of its own, and the place of the benchmark in it."""
+
+    arrays: Mapping[str, Any]
+    number: int
+
+
+@dataclass(frozen=True, eq=False)
 class RecordTexts:
     """The records of a benchmark, as they are indexed."""
 
@@ -41,6 +49,7 @@ class RecordTexts:
     part: Part
     uses: Mapping[int, TextUse]  # keyed by kind of text; empty if no chosen detector reads texts
     stored: StoredRecords  # used by detectors that index the records themselves
+    own: Mapping[str, OwnIndex] = field(default_factory=dict)  # by detector, those that are built
 
 
 @dataclass(frozen=True, eq=False)

@@ -171,6 +171,18 @@ def open_own_index(
     return arrays
 
 
+def built_own_indexes(
+    store: Store, versions: Sequence[Version], detectors: Sequence[str], *, scan: str
+) -> dict[str, dict[str, Any]]:
+    """Memory-map the indexes of detectors that exist; a damaged one counts as absent."""
+    built = {}
+    for detector in detectors:
+        with suppress(FileNotFoundError, DamagedError):
+            path = store.search(scan, f"{search_name(versions)}-{detector}")
+            built[detector] = map_arrays(path)[0]
+    return built
+
+
 def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:
     values = {name: read_only(array) for name, array in arrays.items()}
     index = Index(**{name: values[name] for name in Index._fields})

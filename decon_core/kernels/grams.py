@@ -25,9 +25,11 @@ from decon_core.kernels.hashing import (
     shift_for,
     slot_of_known,
 )
-from decon_core.kernels.jit import entry, kernel
+from decon_core.kernels.instructions import prefetch
+from decon_core.kernels.jit import entry, inlined, kernel
 
 NONE = 0xFFFFFFFF
+_GROUP = 32  # grams whose slots are fetched together: a large table is not in the CPU's cache
 
 
 @kernel
@@ -41,9 +43,17 @@ def number_grams(
     """
     n = 0
     numbers[:] = np.uint32(NONE)
+    ahead = np.zeros(_GROUP, np.int64)  # the slots of the next grams, on their way to the cache
     for row in range(offsets.size - 1):
-        for at in range(offsets[row], offsets[row + 1] - size + 1):
-            slot = scaled(digest_of(tokens, at, size), slots.size)
+        start, stop = offsets[row], offsets[row + 1] - size + 1
+        for at in range(start, stop):
+            if (at - start) % _GROUP == 0:
+                n_ahead = min(_GROUP, stop - at)
+                for step in range(n_ahead):
+                    ahead[step] = scaled(digest_of(tokens, at + step, size), slots.size)
+                    prefetch(slots, np.uint64(ahead[step]))
+                _prefetch_first(ahead[:n_ahead], slots, first)
+            slot = ahead[(at - start) % _GROUP]
             # The loop of `slot_of_known`, written out: three times as fast, ten times for tokens.
             while slots[slot]:
                 known = first[np.int64(slots[slot]) - 1]
@@ -58,6 +68,14 @@ def number_grams(
     return n
 
 
+@inlined
+def _prefetch_first(ahead: Integers, slots: Numbers, first: Integers) -> None:
+    """Prefetch where the grams in these slots first occur."""
+    for slot in ahead:
+        if slots[slot]:
+            prefetch(first, np.uint64(slots[slot]) - np.uint64(1))
+
+
 @kernel
 def find_grams(
     tokens: Numbers,
@@ -69,8 +87,15 @@ def find_grams(
     numbers: Numbers,
 ) -> None:
     """Look up grams in a table filled by `number_grams`; `NONE` for unknown ones."""
+    ahead = np.zeros(_GROUP, np.int64)
     for at in range(starts.size):
-        slot = scaled(digest_of(wanted, starts[at], size), slots.size)
+        if at % _GROUP == 0:
+            n_ahead = min(_GROUP, starts.size - at)
+            for step in range(n_ahead):
+                ahead[step] = scaled(digest_of(wanted, starts[at + step], size), slots.size)
+                prefetch(slots, np.uint64(ahead[step]))
+            _prefetch_first(ahead[:n_ahead], slots, first)
+        slot = ahead[at % _GROUP]
         slot = slot_of_known(wanted, starts[at], size, slot, tokens, first, slots)
         numbers[at] = np.uint32(np.int64(slots[slot]) - 1 if slots[slot] else NONE)
 
