@@ -22,19 +22,27 @@ _NEAREST = 10  # one in so many of a family
 
 
 class Own(NamedTuple):
-    """What tells an item from others."""
+    """What tells items from others."""
 
     is_own: Bools  # one flag per unit
-    n_family: int  # items that share two fifths of it
+    n_family: Integers  # per item: items that share two fifths of it
 
 
-def own_of(n_items_with: Integers) -> Own:
-    """Return which units are an item's own, by how many items have the runs that hold each."""
-    if not n_items_with.size:
-        return Own(np.zeros(0, np.bool_), 1)
-    at = int((1 - _TEMPLATE_SHARE) * (n_items_with.size - 1))
-    n_family = int(np.partition(n_items_with, at)[at])
-    return Own(n_items_with <= max(1, n_family // _NEAREST), n_family)
+def own_of(n_items_with: Integers, lengths: Integers) -> Own:
+    """Return which units are an item's own, by how many items have the runs that hold each.
+
+    `lengths`: the number of units of each item.
+    """
+    edges = np.append(0, np.cumsum(lengths))
+    n_alone = np.diff(np.append(0, np.cumsum(n_items_with == 1))[edges])
+    at = ((1 - _TEMPLATE_SHARE) * (lengths - 1)).astype(np.int64)
+    n_family = np.ones(lengths.size, np.int64)
+    # Of the others the unit at this place, in order of sharing, is in no other item.
+    for item in np.flatnonzero((n_alone <= at) & (lengths > 0)).tolist():
+        of_item = n_items_with[edges[item] : edges[item + 1]]
+        n_family[item] = np.partition(of_item, at[item])[at[item]]
+    most = np.maximum(1, n_family // _NEAREST)
+    return Own(n_items_with <= np.repeat(most, lengths), n_family)
 
 
 def items_with_runs(keys: Words64, lengths: Integers, n_items: Sequence[int]) -> Integers:

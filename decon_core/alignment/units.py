@@ -153,9 +153,10 @@ def _with_numbers(
     The others are words of ASCII letters, and none of these words begins a number.
     """
     is_plain, first_words = _without_numbers(punctuation)
+    nearest = np.minimum(np.searchsorted(first_words, keys), first_words.size - 1)
     places = [
         np.flatnonzero(~is_plain[np.minimum(characters, is_plain.size - 1)]),
-        starts[np.isin(keys, first_words)],
+        starts[first_words[nearest] == keys],
     ]
     at = distinct(np.searchsorted(line_edges, np.concatenate(places), side="right") - 1)
     return zip(at.tolist(), line_edges[at].tolist(), strict=True)
@@ -172,7 +173,7 @@ def _without_numbers(punctuation: str) -> tuple[Bools, Words64]:
     is_plain[[*map(ord, ascii_letters)]] = True
     for character in separators:
         is_plain[ord(character)] = not character.isalnum()
-    return is_plain, np.array([*map(_key_of, sorted(FIRST_WORDS))], np.uint64)
+    return is_plain, np.sort(np.array([*map(_key_of, FIRST_WORDS)], np.uint64))
 
 
 def _read_numbers(

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -54,6 +54,7 @@ _FILTER_BITS = 12
 _LAYOUT = "7"
 _MAX_FILES = 24  # of unions: each has its texts and the items that detectors can find beside it
 _LEVELS = 256
+_GRAMS_TOGETHER = 1 << 20
 # An n-gram in more records than these, and than one in so many, is of a template. A question may
 # have a record for each of its choices, and a benchmark copies in other ones.
 _FEWEST_OF_TEMPLATE, _SHARE_OF_TEMPLATE = 100, 50
@@ -245,6 +246,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     questions = texts["question"]
     _require_32_bit_positions(questions)
     grams = grams_of(questions, policy.ngram_size)
+    grams = replace(grams, table=grams.table.without_slots())
     total = _totals(grams, weight_of["question"], weights)
     # The share of its weight that a question of that length needs.
     overlap = policy.least_question_overlap
@@ -404,13 +406,17 @@ def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> B
     bound_grams(rows.values, weight_of.values, rows.offsets, weights, need, largest, minimum)
     weight_levels = np.linspace(0.0, largest.max(initial=0.0), _LEVELS)
     # Needs differ by factors, as lengths do. A question without weight needs 0.
-    positive = minimum[(minimum > 0) & (minimum < np.inf)]
     need_levels = np.zeros(_LEVELS)
     need_levels[1:] = np.geomspace(
-        positive.min(initial=1.0), positive.max(initial=1.0), _LEVELS - 1
+        minimum.min(where=minimum > 0, initial=1.0),
+        minimum.max(where=minimum < np.inf, initial=1.0),
+        _LEVELS - 1,
     )
-    gram_weight = np.searchsorted(weight_levels, largest).astype(np.uint8)
-    gram_need = (np.searchsorted(need_levels, minimum, side="right") - 1).astype(np.uint8)
+    gram_weight, gram_need = np.empty((2, len(grams)), np.uint8)
+    for start in range(0, len(grams), _GRAMS_TOGETHER):  # places in levels take 8 bytes each
+        some = slice(start, start + _GRAMS_TOGETHER)
+        gram_weight[some] = np.searchsorted(weight_levels, largest[some])
+        gram_need[some] = np.searchsorted(need_levels, minimum[some], side="right") - 1
     return Bounds(gram_weight, gram_need, weight_levels, need_levels)
 
 

@@ -8,7 +8,7 @@ tokens itself, so two sets are joined by the tokenizer's ids. Reference implemen
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -52,6 +52,10 @@ class GramTable:
     def of_distinct(tokens: Numbers, size: int) -> GramTable:
         """Return the table of distinct n-grams that follow one another."""
         return GramTable(size, tokens, np.arange(0, tokens.size, size))
+
+    def without_slots(self) -> GramTable:
+        """Return the n-grams alone, which take less memory."""
+        return replace(self, filled=None)
 
     @property
     def tokens(self) -> Numbers:
@@ -124,7 +128,7 @@ def pair_filter(n_grams: int) -> Words64:
 
 def frequency(grams: Grams, multiplicity: Integers) -> Integers:
     """Count the records with each n-gram; row i counts `multiplicity[i]` times."""
-    times = np.repeat(multiplicity, grams.rows.lengths)
+    times = np.repeat(multiplicity.astype(np.float64), grams.rows.lengths)
     return np.bincount(grams.rows.values, times, minlength=len(grams)).astype(np.int64)
 
 

@@ -18,13 +18,17 @@ LONE = "a baker sells muffins to every visitor of the puppet theatre"
 def own_of_each(questions, n_items=None):
     units = read(*questions)
     shared = items_with_runs(units.keys, units.lengths, n_items or [1] * len(questions))
-    return [own_of(of) for of in np.split(shared, units.edges[1:-1])][: len(questions)]
+    own = own_of(shared, units.lengths)
+    of_each = np.split(own.is_own, units.edges[1:-1])
+    return [*zip(of_each, own.n_family.tolist(), strict=False)]
 
 
 def own_words(questions, n_items=None):
     return [
-        ([*compress(spelled(question), of.is_own.tolist())], of.n_family)
-        for question, of in zip(questions, own_of_each(questions, n_items), strict=True)
+        ([*compress(spelled(question), is_own.tolist())], n_family)
+        for question, (is_own, n_family) in zip(
+            questions, own_of_each(questions, n_items), strict=True
+        )
     ]
 
 
@@ -82,4 +86,4 @@ def test_own_units_are_those_of_the_oracle(items):
     n_items = [n for _, n in items]
     expected = oracle.own_units([words for words, _ in items], n_items)
     found = own_of_each([" ".join(words) for words, _ in items], n_items)
-    assert [(one.is_own.tolist(), one.n_family) for one in found] == expected
+    assert [(is_own.tolist(), n_family) for is_own, n_family in found] == expected
