@@ -68,9 +68,8 @@ class GramTable:
     def _slots(self) -> Numbers:
         if self.filled is not None:
             return self.filled
-        # Only the n-grams of `of_distinct` are not in the table yet.
-        rows = Ragged(self.source, np.append(self.first, self.source.size))
-        slots, _, _ = _numbered(rows, self.size)
+        slots = np.zeros(max(2 * len(self), 2), np.uint32)
+        kernels.enter_grams(self.source, self.first, self.size, slots)
         return slots
 
     def find(self, tokens: Numbers) -> Numbers:
@@ -86,17 +85,12 @@ def number_grams(rows: Ragged, size: int) -> tuple[GramTable, Numbers]:
 
     It is `kernels.NONE` where none begins.
     """
-    slots, first, numbers = _numbered(rows, size)
-    return GramTable(size, rows.values, first, slots), numbers
-
-
-def _numbered(rows: Ragged, size: int) -> tuple[Numbers, Integers, Numbers]:
     max_grams = int(np.maximum(rows.lengths - size + 1, 0).sum())
     numbers = np.empty(rows.values.size, np.uint32)
     first = np.empty(max_grams, np.int64)
     slots = np.zeros(max(2 * max_grams, 2), np.uint32)
     n = kernels.number_grams(rows.values, rows.offsets, size, slots, numbers, first)
-    return slots, first[:n].copy(), numbers
+    return GramTable(size, rows.values, first[:n].copy(), slots), numbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,6 +77,16 @@ def _prefetch_first(ahead: Integers, slots: Numbers, first: Integers) -> None:
 
 
 @kernel
+def enter_grams(tokens: Numbers, first: Integers, size: int, slots: Numbers) -> None:
+    """Enter distinct grams, given by their positions, into a table as `number_grams` does."""
+    for number in range(first.size):
+        slot = scaled(digest_of(tokens, first[number], size), slots.size)
+        while slots[slot]:
+            slot = next_slot(slot, slots.size)
+        slots[slot] = np.uint32(number + 1)
+
+
+@kernel
 def find_grams(
     tokens: Numbers,
     first: Integers,

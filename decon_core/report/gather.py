@@ -133,11 +133,9 @@ def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[Row]:
 
 def _items(reader: MatchReader, visible: pa.Table) -> pa.Table:
     columns = [*_ITEM, "config", "question", "answer", "fingerprint", "extras"]
-    records = pa.concat_tables(
-        [load_records(reader.store, version, columns=columns) for version in reader.versions]
-    )
-    items = (
-        pl.DataFrame(records)
+    items = pl.concat(
+        # One benchmark at a time: a question is repeated in each record of its item.
+        pl.DataFrame(load_records(reader.store, version, columns=columns))
         .group_by(_ITEM, maintain_order=True)
         .agg(
             pl.col("config", "question").first(),
@@ -146,8 +144,8 @@ def _items(reader: MatchReader, visible: pa.Table) -> pa.Table:
             pl.len().cast(pl.Int64).alias("n_records"),
             pl.col("extras").first(),
         )
-        .with_columns(pl.col("extras").map_elements(_short_extras, return_dtype=pl.String))
-    )
+        for version in reader.versions
+    ).with_columns(pl.col("extras").map_elements(_short_extras, return_dtype=pl.String))
     # The reason is that of the first detector in the policy's order.
     proves = may_prove(reader.policy)
     reason = pl.col("reason").drop_nulls().first().fill_null(ONLY_REVIEW)
