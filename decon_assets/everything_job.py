@@ -11,6 +11,7 @@ from typing import TypeVar
 import dagster as dg
 
 from decon_assets.failures import dagster_failures
+from decon_assets.graph import GRAPH, Graph
 from decon_assets.instance.home import COMMAND_LINE_TAGS, locked_instance, show_in_timeline
 from decon_assets.resources import Decon
 from decon_assets.runner.interrupts import watch_interrupts
@@ -22,30 +23,41 @@ DESCRIPTION = (
     "not up to date, upstream assets first."
 )
 
+_LOCATION_TAG = ".dagster/repository"  # of a run that Dagster started: repository@location
+
 Result = TypeVar("Result")
 
 
-def everything_job(act: Callable[[dg.OpExecutionContext, Decon], None]) -> dg.JobDefinition:
+def everything_job(
+    act: Callable[[dg.OpExecutionContext, Decon], None], graph: Graph = GRAPH
+) -> dg.JobDefinition:
     """Build the job; its op calls `act`."""
 
-    @dg.op(name="make_what_is_missing", description=DESCRIPTION)
-    def make_what_is_missing(context: dg.OpExecutionContext, decon: Decon) -> None:
-        act(context, decon)
+    @dg.op(
+        name=graph.identifier("make_what_is_missing"),
+        description=DESCRIPTION,
+        required_resource_keys={graph.resource},
+    )
+    def make_what_is_missing(context: dg.OpExecutionContext) -> None:
+        act(context, getattr(context.resources, graph.resource))
 
-    @dg.job(name=NAME, description=DESCRIPTION, logger_defs={"console": _silent})
+    @dg.job(name=graph.identifier(NAME), description=DESCRIPTION, logger_defs={"console": _silent})
     def everything_missing() -> None:
         make_what_is_missing()
 
     return everything_missing
 
 
-def _run_pipeline(context: dg.OpExecutionContext, decon: Decon) -> None:
+def run_pipeline(context: dg.OpExecutionContext, decon: Decon, graph: Graph = GRAPH) -> None:
     """Run the pipeline in a process that the UI or Dagster's daemon started."""
     # Imported late: it loads half of the core, and a code location must load within a second.
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
     with dagster_failures(), locked_instance(context.instance):
-        pipeline = Pipeline(decon.path(), context.instance, context.log.info)
+        location = (context.get_tag(_LOCATION_TAG) or "").partition("@")[2]
+        pipeline = Pipeline(
+            decon.path(), context.instance, context.log.info, graph=graph, location=location
+        )
         try:
             pipeline.run()
         except PipelineError as error:
@@ -84,4 +96,4 @@ def _silent(_: dg.InitLoggerContext) -> logging.Logger:
     return silent
 
 
-EVERYTHING_MISSING = everything_job(_run_pipeline)
+EVERYTHING_MISSING = everything_job(run_pipeline)

@@ -18,10 +18,16 @@ from decon_core.feature import all_features
 
 @dataclass(frozen=True)
 class Graph:
-    """Assets and their checks."""
+    """Assets and their checks.
+
+    The graph of a component has a prefix on all its asset keys, and on the names of its partitions,
+    jobs and resources. Stages and what follows from their dependencies are named without it.
+    """
 
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
     checks: Sequence[dg.AssetChecksDefinition]
+    key_prefix: Sequence[str] = ()
+    resource: str = "decon"  # key of the resource with the configuration
 
     def extended(self, *modules: ModuleType) -> Graph:
         """Return the graph with the assets and checks of more modules."""
@@ -32,6 +38,16 @@ class Graph:
             [*self.checks, *dg.load_asset_checks_from_modules(modules)],
         )
 
+    def key(self, name: str) -> dg.AssetKey:
+        return dg.AssetKey([*self.key_prefix, name])
+
+    def identifier(self, name: str) -> str:
+        """Return the name of a job, an op, a sensor or a resource of this graph."""
+        return self.key(name).to_python_identifier()
+
+    def _name(self, key: dg.AssetKey) -> str:
+        return "/".join(key.path[len(self.key_prefix) :])
+
     @cached_property
     def upstream(self) -> Mapping[str, tuple[str, ...]]:
         """For each asset, in an order in which they can be made, all assets that it depends on.
@@ -39,7 +55,7 @@ class Graph:
         Stages come in the order in which they are declared, as far as dependencies allow.
         """
         specs = {
-            spec.key.to_user_string(): spec
+            self._name(spec.key): spec
             for asset in self.assets
             for spec in ([asset] if isinstance(asset, dg.AssetSpec) else asset.specs)
         }
@@ -47,7 +63,7 @@ class Graph:
 
         def visit(name: str) -> tuple[str, ...]:
             if name not in found:
-                parents = [dep.asset_key.to_user_string() for dep in specs[name].deps]
+                parents = [self._name(dep.asset_key) for dep in specs[name].deps]
                 before = [asset for parent in parents for asset in (*visit(parent), parent)]
                 found[name] = tuple(dict.fromkeys(before))
             return found[name]
@@ -67,13 +83,13 @@ class Graph:
         found: dict[str, list[str]] = {name: [] for name in self.upstream}
         for spec in (spec for check in self.checks for spec in check.check_specs):
             if spec.blocking:
-                asset = spec.asset_key.to_user_string()
-                found[asset].append(f"{asset}:{spec.name}")
+                gate = f"{spec.asset_key.to_user_string()}:{spec.name}"
+                found[self._name(spec.asset_key)].append(gate)
         return found
 
     def checks_of(self, asset: str) -> list[dg.AssetCheckKey]:
         specs = (spec for check in self.checks for spec in check.check_specs)
-        return [spec.key for spec in specs if spec.asset_key.to_user_string() == asset]
+        return [spec.key for spec in specs if spec.asset_key == self.key(asset)]
 
     @cached_property
     def gates(self) -> Mapping[str, list[str]]:
@@ -88,7 +104,10 @@ class Graph:
 
         The gates are one of their own: Dagster would copy and check a setting several times a run.
         """
-        return {"decon": Decon(config_path=config_path), "gates": self.gates}
+        return {
+            self.resource: Decon(config_path=config_path),
+            self.identifier("gates"): self.gates,
+        }
 
 
 def _known(loaded: Iterable[object]) -> list[dg.AssetsDefinition | dg.AssetSpec]:
