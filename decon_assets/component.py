@@ -6,7 +6,7 @@ finds the class by the entry point in pyproject.toml.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial, wraps
+from functools import partial
 from inspect import signature
 from pkgutil import resolve_name
 from typing import Annotated, Any
@@ -135,16 +135,17 @@ def _asset(
         return _spec(graph, group, asset)
     (spec,) = asset.specs
     function = _function(graph, asset.op)
-    has_config = "config" in signature(function).parameters  # it brings its schema
+    # None for a function with the parameter `config`, whose type says it.
+    schema = getattr(asset.op.config_schema.config_type, "fields", None)
+    if "config" in signature(function).parameters:
+        schema = None
     return dg.multi_asset(
         specs=[_spec(graph, group, spec)],
         name=graph.identifier(asset.op.name),
         description=asset.op.description,
         backfill_policy=asset.backfill_policy,
         pool=asset.op.pool,
-        config_schema=None
-        if has_config
-        else getattr(asset.op.config_schema.config_type, "fields", None),
+        config_schema=schema,
     )(function)
 
 
@@ -176,14 +177,16 @@ def _spec(graph: Graph, group: str | None, spec: dg.AssetSpec) -> dg.AssetSpec:
 def _check(graph: Graph, check: dg.AssetChecksDefinition) -> dg.AssetChecksDefinition:
     """Return a check under the names of a graph."""
     (spec,) = check.check_specs
-    partitions = getattr(spec, "partitions_def", None)  # new in Dagster 1.13
+    partitions: dict[str, Any] = {}  # checks have some in the later releases of Dagster 1.13
+    if definition := getattr(spec, "partitions_def", None):
+        partitions["partitions_def"] = under(graph.key_prefix, definition)
     return dg.asset_check(
         asset=graph.key(spec.asset_key.to_user_string()),
         name=spec.name,
         description=spec.description,
         blocking=spec.blocking,
         metadata=spec.metadata,
-        **({"partitions_def": under(graph.key_prefix, partitions)} if partitions else {}),
+        **partitions,
     )(_function(graph, check.op))
 
 
@@ -198,36 +201,22 @@ def _jobs(graph: Graph) -> list[dg.JobDefinition]:
 
 def _job(graph: Graph, job: dg.JobDefinition) -> dg.JobDefinition:
     (op,) = job.graph.node_defs
-    make = dg.op(name=graph.identifier(op.name), description=op.description)(_function(graph, op))
+    function = _function(graph, op)
+    make = dg.op(name=graph.identifier(op.name), description=op.description)(function)
     tags = {KEY_PREFIX_TAG: "/".join(graph.key_prefix)}
 
-    @dg.job(name=graph.identifier(job.name), description=job.description, tags=tags)
+    @dg.job(
+        name=graph.identifier(job.name),
+        description=job.description,
+        tags=tags,
+        executor_def=dg.in_process_executor,
+    )
     def copy() -> None:
         make()
 
     return copy
 
 
-def _function(graph: Graph, op: dg.OpDefinition) -> Callable[..., Any]:
-    """Return the function of an op with the resources of a graph.
-
-    A parameter with the type of a resource has its key as name, so they are called otherwise here.
-    """
-    function = op.compute_fn.decorated_fn
-    keys = {"decon": graph.resource, "gates": graph.identifier("gates")}
-    names = {key: name for name, key in keys.items()}
-
-    @wraps(function)
-    def call(*args: object, **kwargs: object) -> object:
-        return function(*args, **{names.get(key, key): value for key, value in kwargs.items()})
-
-    declared = signature(function)
-    call.__signature__ = declared.replace(
-        parameters=[
-            one.replace(name=keys.get(one.name, one.name)) for one in declared.parameters.values()
-        ]
-    )
-    call.__annotations__ = {
-        keys.get(name, name): kind for name, kind in function.__annotations__.items()
-    }
-    return call
+def _function(graph: Graph, op: Any) -> Callable[..., Any]:
+    """Return the function of an op with the resources of a graph."""
+    return graph.bound(op.compute_fn.decorated_fn)

@@ -12,7 +12,12 @@ import dagster as dg
 
 from decon_assets.failures import dagster_failures
 from decon_assets.graph import GRAPH, Graph
-from decon_assets.instance.home import COMMAND_LINE_TAGS, locked_instance, show_in_timeline
+from decon_assets.instance.home import (
+    COMMAND_LINE_TAGS,
+    LOCATION,
+    locked_instance,
+    show_in_timeline,
+)
 from decon_assets.resources import Decon
 from decon_assets.runner.interrupts import watch_interrupts
 
@@ -33,17 +38,20 @@ def everything_job(
 ) -> dg.JobDefinition:
     """Build the job; its op calls `act`."""
 
-    @dg.op(
-        name=graph.identifier("make_what_is_missing"),
-        description=DESCRIPTION,
-        required_resource_keys={graph.resource},
-    )
-    def make_what_is_missing(context: dg.OpExecutionContext) -> None:
-        act(context, getattr(context.resources, graph.resource))
+    def make_what_is_missing(context: dg.OpExecutionContext, decon: Decon) -> None:
+        act(context, decon)
 
-    @dg.job(name=graph.identifier(NAME), description=DESCRIPTION, logger_defs={"console": _silent})
+    name = graph.identifier("make_what_is_missing")
+    op = dg.op(name=name, description=DESCRIPTION)(graph.bound(make_what_is_missing))
+
+    @dg.job(
+        name=graph.identifier(NAME),
+        description=DESCRIPTION,
+        logger_defs={"console": _silent},
+        executor_def=dg.in_process_executor,
+    )
     def everything_missing() -> None:
-        make_what_is_missing()
+        op()
 
     return everything_missing
 
@@ -55,6 +63,8 @@ def run_pipeline(context: dg.OpExecutionContext, decon: Decon, graph: Graph = GR
 
     with dagster_failures(), locked_instance(context.instance):
         location = (context.get_tag(_LOCATION_TAG) or "").partition("@")[2]
+        if not location and graph is GRAPH:
+            location = LOCATION
         pipeline = Pipeline(
             decon.path(), context.instance, context.log.info, graph=graph, location=location
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from importlib import import_module
+from inspect import signature
 from types import ModuleType
+from typing import Any
 
 import dagster as dg
 
@@ -44,6 +46,27 @@ class Graph:
     def identifier(self, name: str) -> str:
         """Return the name of a job, an op, a sensor or a resource of this graph."""
         return self.key(name).to_python_identifier()
+
+    def bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with the resources of this graph.
+
+        The name of a parameter is the key of its resource, so `decon` and `gates` are renamed.
+        """
+        keys = {"decon": self.resource, "gates": self.identifier("gates")}
+        names = {key: name for name, key in keys.items()}
+
+        @wraps(function)
+        def call(*args: object, **resources: object) -> object:
+            return function(*args, **{names.get(key, key): one for key, one in resources.items()})
+
+        declared = signature(function)
+        parameters = [
+            one.replace(name=keys.get(one.name, one.name)) for one in declared.parameters.values()
+        ]
+        call.__signature__ = declared.replace(parameters=parameters)  # type: ignore[attr-defined]
+        annotations = function.__annotations__.items()
+        call.__annotations__ = {keys.get(name, name): kind for name, kind in annotations}
+        return call
 
     def _name(self, key: dg.AssetKey) -> str:
         return "/".join(key.path[len(self.key_prefix) :])

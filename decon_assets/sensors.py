@@ -126,19 +126,18 @@ def build_sensor(graph: Graph = GRAPH) -> dg.Definitions:
         for asset in ("inventory", *(stage.name for stage in graph.stages))
     ]
 
-    @dg.sensor(
+    def keep_up(context: dg.SensorEvaluationContext, decon: Decon) -> dg.SensorResult:
+        return tick(context, decon, graph)
+
+    sensor = dg.sensor(
         name=graph.identifier(NAME),
         jobs=jobs,
         minimum_interval_seconds=_SECONDS_BETWEEN_TICKS,
         description="Keeps everything up to date: when benchmark files, shards, decon.toml or the "
         "verdicts file are new or changed, it requests a run of `inventory`, then runs for "
         "whatever is missing, one asset after the other. Off until it is switched on.",
-        required_resource_keys={graph.resource},
-    )
-    def keep_up(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        return tick(context, getattr(context.resources, graph.resource), graph)
-
-    return dg.Definitions(jobs=jobs, sensors=[keep_up])
+    )(graph.bound(keep_up))
+    return dg.Definitions(jobs=jobs, sensors=[sensor])
 
 
 def tick(context: dg.SensorEvaluationContext, decon: Decon, graph: Graph) -> dg.SensorResult:

@@ -42,7 +42,7 @@ class Pipeline:
         *,
         lines: StageLines | None = None,
         graph: Graph = GRAPH,
-        location: str = "",
+        location: str = LOCATION,
     ) -> None:
         write_quickly()  # thousands of events are written before a run begins
         self._config_path = config_path
@@ -248,8 +248,8 @@ def _console_logger(
 
     @dg.logger(config_schema={})
     def plain(context: dg.InitLoggerContext) -> logging.Logger:
-        if context.run_id:  # the first hook after a run is created in this process
-            show_in_timeline(instance, context.run_id, location or LOCATION)
+        if context.run_id and location:  # the first hook after a run is created in this process
+            show_in_timeline(instance, context.run_id, location)
         run_logger = logging.Logger("decon_assets", level=logging.DEBUG)  # noqa: LOG001 - of this run only
         run_logger.addHandler(Handler())
         return run_logger
