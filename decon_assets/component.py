@@ -68,7 +68,7 @@ class DeconComponent(dg.Component, dg.Model, dg.Resolvable):
             "needs another prefix.",
             examples=[["decon", "web"], "decon/web"],
         ),
-    ] = ()
+    ] = ""
     group_name: Annotated[
         str | None,
         dg.Resolver.default(
@@ -117,7 +117,7 @@ class DeconComponent(dg.Component, dg.Model, dg.Resolvable):
     def _graph(self) -> Graph:
         prefix = self.key_prefix
         if isinstance(prefix, str):
-            prefix = dg.AssetKey.from_user_string(prefix).path
+            prefix = prefix.split("/") if prefix else []
         graph = Graph([], [], prefix)
         graph = replace(graph, resource=self.resource or graph.identifier("decon"))
         return replace(

@@ -28,8 +28,6 @@ DESCRIPTION = (
     "not up to date, upstream assets first."
 )
 
-_LOCATION_TAG = ".dagster/repository"  # of a run that Dagster started: repository@location
-
 Result = TypeVar("Result")
 
 
@@ -62,9 +60,12 @@ def run_pipeline(context: dg.OpExecutionContext, decon: Decon, graph: Graph = GR
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
     with dagster_failures(), locked_instance(context.instance):
-        location = (context.get_tag(_LOCATION_TAG) or "").partition("@")[2]
-        if not location and graph is GRAPH:
-            location = LOCATION
+        # The runs of the stages belong to the code location of this one.
+        run = context.instance.get_run_by_id(context.run_id)
+        origin = run.remote_job_origin if run else None
+        location = LOCATION if graph is GRAPH else ""
+        if origin:
+            location = origin.location_name
         pipeline = Pipeline(
             decon.path(), context.instance, context.log.info, graph=graph, location=location
         )
