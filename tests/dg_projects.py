@@ -36,19 +36,10 @@ def defs():
     return load_from_defs_folder(path_within_project=Path(__file__).parent)
 """
 
-# The ten lines of docs/pipeline.md.
-_COMPONENT = """
-type: decon_assets.component.DeconComponent
-attributes:
-  config: {config}
-  key_prefix: [decon, {name}]
-  group_name: {name}
-post_processing:
-  assets:
-    - target: "*"
-      attributes:
-        tags: {{corpus: {name}}}
-"""
+# The lines that docs/pipeline.md shows.
+_PAGE = (Path(__file__).parents[1] / "docs/pipeline.md").read_text()
+_COMPONENT = _PAGE.split("```yaml\ntype: decon")[1].split("```")[0]
+_CONFIG = '"{{ context.project_root }}/web/decon.toml"'
 
 
 def write_project(folder: Path, configs: Mapping[str, Path | str]) -> Path:
@@ -61,7 +52,11 @@ def write_project(folder: Path, configs: Mapping[str, Path | str]) -> Path:
     (defs.parent / "definitions.py").write_text(_DEFINITIONS)
     for name, config in configs.items():
         (defs / name).mkdir()
-        (defs / name / "defs.yaml").write_text(_COMPONENT.format(config=config, name=name))
+        assert _CONFIG in _COMPONENT
+        lines = f'config: "{config}"'.join(
+            part.replace("web", name) for part in _COMPONENT.split(f"config: {_CONFIG}")
+        )
+        (defs / name / "defs.yaml").write_text(f"type: decon{lines}")
     return defs
 
 

@@ -285,8 +285,7 @@ def test_a_project_with_two_components_builds_both_reports(
         done(programs / "decon-assets", *init, cwd=tmp_path / name, env=environment)
     folder, home = tmp_path / "project", tmp_path / "dagster_home"
     home.mkdir()
-    # Relative to the folder of the component.
-    write_project(folder, {name: f"../../../../{name}/decon.toml" for name in names})
+    write_project(folder, {n: f"{{{{ context.project_root }}}}/../{n}/decon.toml" for n in names})
     here = {"cwd": folder, "env": environment | {"DAGSTER_HOME": str(home)}}
     assert "All definitions loaded" in done(programs / "dg", "check", "defs", **here)
     listed = json.loads(done(programs / "dg", "list", "defs", "--json", **here))
@@ -314,7 +313,7 @@ def test_a_project_with_two_components_builds_both_reports(
         for one in repository["assetNodes"]
         if one["assetKey"]["path"][-1] == "scan"
     }
-    assert grids == {name: ["quiz|shards-0000"] for name in names}
+    assert grids == {name: ["quiz|web-0000"] for name in names}
     runs = shown[-1]["runsOrError"]["results"]
     assert {run["status"] for run in runs} == {"SUCCESS"}
     assert {run["repositoryOrigin"]["repositoryLocationName"] for run in runs} == {"somebody"}
