@@ -62,7 +62,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python deploy/lock_audit.py requirements.lock
-	env -u DAGSTER_HOME VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/dg check defs
+	env -u DAGSTER_HOME $(BIN)/dagster definitions validate
 
 dev: setup
 	$(BIN)/decon-assets dev --config $(CONFIG)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+from decon_assets.instance.home import ensure_home
 from tests.waiting import wait_until
 
 PACKAGE = "somebody"
@@ -69,7 +70,7 @@ def dg_dev(
 ) -> Iterator[Ask]:
     """Start `dg dev` in a project, and yield what asks its GraphQL; stop it after the block."""
     command = [str(dg), "dev", "--port", str(port), "--live-data-poll-rate", "60000"]
-    log = home / "dg_dev.log"
+    log = ensure_home(home) / "dg_dev.log"
     with log.open("w") as file:
         process = subprocess.Popen(
             command,

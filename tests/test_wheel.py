@@ -21,6 +21,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from decon_assets.instance.home import ensure_home
 from decon_core.kernels import machine_code
 from tests.conftest import invented_words
 from tests.dg_projects import dg_dev, write_project
@@ -283,8 +284,7 @@ def test_a_project_with_two_components_builds_both_reports(
         (tmp_path / name / "decon.toml").unlink(missing_ok=True)  # of another test
         init = ["init", "--corpus", "shards", "--evals", "evals.yaml"]
         done(programs / "decon-assets", *init, cwd=tmp_path / name, env=environment)
-    folder, home = tmp_path / "project", tmp_path / "dagster_home"
-    home.mkdir()
+    folder, home = tmp_path / "project", ensure_home(tmp_path / "dagster_home")
     write_project(folder, {n: f"{{{{ context.project_root }}}}/../{n}/decon.toml" for n in names})
     here = {"cwd": folder, "env": environment | {"DAGSTER_HOME": str(home)}}
     assert "All definitions loaded" in done(programs / "dg", "check", "defs", **here)

@@ -15,6 +15,7 @@ from decon_assets.assets.gates import failed_checks
 from decon_assets.component import DeconComponent
 from decon_assets.definitions import definitions
 from decon_assets.graph import GRAPH
+from decon_assets.instance.home import ensure_home
 from decon_assets.resources import Decon
 from tests.conftest import World
 from tests.dg_projects import PACKAGE, dg_dev, write_project
@@ -301,23 +302,28 @@ def test_two_components_with_one_prefix_are_refused(project, worlds):
 # dg -----------------------------------------------------------------------------------------------
 
 
-def ask_dg(folder, *command, home=None, code=0):
+DG = Path(sys.executable).with_name("dg")
+
+
+@pytest.fixture
+def ask_dg(tmp_path):
     """What `dg` prints in a folder."""
-    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix, "DAGSTER_HOME": str(home or folder)}
-    program = Path(sys.executable).with_name("dg")
-    done = subprocess.run(
-        [program, *command],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
+    home = ensure_home(tmp_path / "dagster_home")  # its settings send no usage data
+    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix, "DAGSTER_HOME": str(home)}
+
+    def ask(folder, *command, code=0):
+        done = subprocess.run(
+            [DG, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    return ask
 
 
-def test_dg_checks_lists_and_scaffolds_in_a_project_with_two_components(project, worlds, tmp_path):
+def test_dg_checks_lists_and_scaffolds_in_a_project_with_two_components(
+    project, worlds, tmp_path, ask_dg
+):
     folder = tmp_path / "project"
     assert "All definitions loaded" in ask_dg(folder, "check", "defs")
     listed = json.loads(ask_dg(folder, "list", "defs", "--json"))
@@ -336,7 +342,7 @@ def test_dg_checks_lists_and_scaffolds_in_a_project_with_two_components(project,
     assert "groupname" in ask_dg(folder, "check", "yaml", f"{PACKAGE}/defs/third", code=1)
 
 
-def test_an_editor_gets_a_schema_that_describes_each_attribute(project, tmp_path):
+def test_an_editor_gets_a_schema_that_describes_each_attribute(project, tmp_path, ask_dg):
     said = ask_dg(
         tmp_path / "project", "utils", "inspect-component", TYPE, "--defs-yaml-json-schema"
     )
@@ -348,19 +354,18 @@ def test_an_editor_gets_a_schema_that_describes_each_attribute(project, tmp_path
         assert field.description in said
 
 
-def test_dg_checks_and_lists_the_definitions_of_this_project(tmp_path):
-    assert "All definitions loaded" in ask_dg(ROOT, "check", "defs", home=tmp_path)
-    listed = json.loads(ask_dg(ROOT, "list", "defs", "--json", home=tmp_path))
+def test_dg_checks_and_lists_the_definitions_of_this_project(ask_dg):
+    assert "All definitions loaded" in ask_dg(ROOT, "check", "defs")
+    listed = json.loads(ask_dg(ROOT, "list", "defs", "--json"))
     assert {one["asset_key"] for one in listed["assets"]} == {*GRAPH.upstream}
     assert [one["name"] for one in listed["sensors"]] == ["keep_up"]
-    assert TYPE in ask_dg(ROOT, "list", "components", "--json", home=tmp_path)
+    assert TYPE in ask_dg(ROOT, "list", "components", "--json")
 
 
 @pytest.mark.release
 def test_dg_dev_serves_this_project(tmp_path, unused_port):
     locations = "repositoriesOrError {... on RepositoryConnection {nodes {location {name}}}}"
-    program, environment = Path(sys.executable).with_name("dg"), {**os.environ}
-    with dg_dev(program, ROOT, tmp_path, unused_port, environment) as ask:
+    with dg_dev(DG, ROOT, tmp_path / "home", unused_port, os.environ) as ask:
         said = ask(f"{{assetNodes {{assetKey {{path}}}} {locations}}}")
     assert {one["assetKey"]["path"][0] for one in said["assetNodes"]} == {*GRAPH.upstream}
     (repository,) = said["repositoriesOrError"]["nodes"]
