@@ -219,7 +219,7 @@ def test_the_scorecard_of_a_component_is_under_its_prefix(project, instance):
 # The sensor ---------------------------------------------------------------------------------------
 
 
-def tick(both, instance, name, cursor):
+def tick(both, instance, name, cursor, end=None):
     repository = both.get_repository_def()
     key = f"decon__{name}__decon"
     context = dg.build_sensor_context(
@@ -229,7 +229,10 @@ def tick(both, instance, name, cursor):
         result = repository.get_sensor_def(f"decon__{name}__keep_up")(context)
     for request in result.run_requests or ():
         job = repository.get_job(request.job_name)
-        assert job.execute_in_process(instance=instance, tags=request.tags).success
+        if end:
+            end(instance.create_run_for_job(job, tags=request.tags))
+        else:
+            assert job.execute_in_process(instance=instance, tags=request.tags).success
     reason = result.skip_reason.skip_message if result.skip_reason else ""
     return reason or [request.job_name for request in result.run_requests], result.cursor
 
@@ -253,6 +256,18 @@ def test_the_sensor_of_a_component_makes_its_report_and_waits_only_for_its_own_r
     assert tick(both, instance, "code", cursor)[0] == "waiting for 1 unfinished run"
     instance.report_run_failed(run, "over")
     assert tick(both, instance, "code", cursor)[0] == ["decon__code__keep_up_inventory"]
+
+
+def test_the_sensor_waits_for_an_inventory_of_its_component_that_was_cancelled(project, instance):
+    both, cursor = project.load(), None
+    for _ in range(2):
+        _, cursor = tick(both, instance, "web", cursor, end=instance.report_run_canceled)
+    said, cursor = tick(both, instance, "web", cursor)
+    assert "`inventory` was cancelled" in said
+    assert materialize(both, instance, "code", "inventory").success
+    assert tick(both, instance, "web", cursor)[0] == said
+    assert materialize(both, instance, "web", "inventory").success
+    assert tick(both, instance, "web", cursor)[0] == ["decon__web__keep_up_records"]
 
 
 # What a project sets ------------------------------------------------------------------------------
