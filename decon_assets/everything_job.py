@@ -11,7 +11,13 @@ from typing import TypeVar
 import dagster as dg
 
 from decon_assets.failures import dagster_failures
-from decon_assets.instance.home import COMMAND_LINE_TAGS, locked_instance, show_in_timeline
+from decon_assets.graph import GRAPH, Graph
+from decon_assets.instance.home import (
+    COMMAND_LINE_TAGS,
+    LOCATION,
+    locked_instance,
+    show_in_timeline,
+)
 from decon_assets.resources import Decon
 from decon_assets.runner.interrupts import watch_interrupts
 
@@ -25,27 +31,44 @@ DESCRIPTION = (
 Result = TypeVar("Result")
 
 
-def everything_job(act: Callable[[dg.OpExecutionContext, Decon], None]) -> dg.JobDefinition:
+def everything_job(
+    act: Callable[[dg.OpExecutionContext, Decon], None], graph: Graph = GRAPH
+) -> dg.JobDefinition:
     """Build the job; its op calls `act`."""
 
-    @dg.op(name="make_what_is_missing", description=DESCRIPTION)
     def make_what_is_missing(context: dg.OpExecutionContext, decon: Decon) -> None:
         act(context, decon)
 
-    @dg.job(name=NAME, description=DESCRIPTION, logger_defs={"console": _silent})
+    name = graph.identifier("make_what_is_missing")
+    op = dg.op(name=name, description=DESCRIPTION)(graph.bound(make_what_is_missing))
+
+    @dg.job(
+        name=graph.identifier(NAME),
+        description=DESCRIPTION,
+        logger_defs={"console": _silent},
+        executor_def=dg.in_process_executor,
+    )
     def everything_missing() -> None:
-        make_what_is_missing()
+        op()
 
     return everything_missing
 
 
-def _run_pipeline(context: dg.OpExecutionContext, decon: Decon) -> None:
+def run_pipeline(context: dg.OpExecutionContext, decon: Decon, graph: Graph = GRAPH) -> None:
     """Run the pipeline in a process that the UI or Dagster's daemon started."""
     # Imported late: it loads half of the core, and a code location must load within a second.
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
     with dagster_failures(), locked_instance(context.instance):
-        pipeline = Pipeline(decon.path(), context.instance, context.log.info)
+        # The runs of the stages belong to the code location of this one.
+        run = context.instance.get_run_by_id(context.run_id)
+        origin = run.remote_job_origin if run else None
+        location = LOCATION if graph is GRAPH else ""
+        if origin:
+            location = origin.location_name
+        pipeline = Pipeline(
+            decon.path(), context.instance, context.log.info, graph=graph, location=location
+        )
         try:
             pipeline.run()
         except PipelineError as error:
@@ -84,4 +107,4 @@ def _silent(_: dg.InitLoggerContext) -> logging.Logger:
     return silent
 
 
-EVERYTHING_MISSING = everything_job(_run_pipeline)
+EVERYTHING_MISSING = everything_job(run_pipeline)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from importlib import import_module
+from inspect import signature
 from types import ModuleType
+from typing import Any
 
 import dagster as dg
 
@@ -18,10 +20,16 @@ from decon_core.feature import all_features
 
 @dataclass(frozen=True)
 class Graph:
-    """Assets and their checks."""
+    """Assets and their checks.
+
+    The graph of a component has a prefix on all its asset keys, and on the names of its partitions,
+    jobs and resources. Stages and what follows from their dependencies are named without it.
+    """
 
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
     checks: Sequence[dg.AssetChecksDefinition]
+    key_prefix: Sequence[str] = ()
+    resource: str = "decon"  # key of the resource with the configuration
 
     def extended(self, *modules: ModuleType) -> Graph:
         """Return the graph with the assets and checks of more modules."""
@@ -32,6 +40,37 @@ class Graph:
             [*self.checks, *dg.load_asset_checks_from_modules(modules)],
         )
 
+    def key(self, name: str) -> dg.AssetKey:
+        return dg.AssetKey([*self.key_prefix, name])
+
+    def identifier(self, name: str) -> str:
+        """Return the name of a job, an op, a sensor or a resource of this graph."""
+        return self.key(name).to_python_identifier()
+
+    def bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with the resources of this graph.
+
+        The name of a parameter is the key of its resource, so `decon` and `gates` are renamed.
+        """
+        keys = {"decon": self.resource, "gates": self.identifier("gates")}
+        names = {key: name for name, key in keys.items()}
+
+        @wraps(function)
+        def call(*args: object, **resources: object) -> object:
+            return function(*args, **{names.get(key, key): one for key, one in resources.items()})
+
+        declared = signature(function)
+        parameters = [
+            one.replace(name=keys.get(one.name, one.name)) for one in declared.parameters.values()
+        ]
+        call.__signature__ = declared.replace(parameters=parameters)  # type: ignore[attr-defined]
+        annotations = function.__annotations__.items()
+        call.__annotations__ = {keys.get(name, name): kind for name, kind in annotations}
+        return call
+
+    def _name(self, key: dg.AssetKey) -> str:
+        return "/".join(key.path[len(self.key_prefix) :])
+
     @cached_property
     def upstream(self) -> Mapping[str, tuple[str, ...]]:
         """For each asset, in an order in which they can be made, all assets that it depends on.
@@ -39,7 +78,7 @@ class Graph:
         Stages come in the order in which they are declared, as far as dependencies allow.
         """
         specs = {
-            spec.key.to_user_string(): spec
+            self._name(spec.key): spec
             for asset in self.assets
             for spec in ([asset] if isinstance(asset, dg.AssetSpec) else asset.specs)
         }
@@ -47,7 +86,7 @@ class Graph:
 
         def visit(name: str) -> tuple[str, ...]:
             if name not in found:
-                parents = [dep.asset_key.to_user_string() for dep in specs[name].deps]
+                parents = [self._name(dep.asset_key) for dep in specs[name].deps]
                 before = [asset for parent in parents for asset in (*visit(parent), parent)]
                 found[name] = tuple(dict.fromkeys(before))
             return found[name]
@@ -67,13 +106,13 @@ class Graph:
         found: dict[str, list[str]] = {name: [] for name in self.upstream}
         for spec in (spec for check in self.checks for spec in check.check_specs):
             if spec.blocking:
-                asset = spec.asset_key.to_user_string()
-                found[asset].append(f"{asset}:{spec.name}")
+                gate = f"{spec.asset_key.to_user_string()}:{spec.name}"
+                found[self._name(spec.asset_key)].append(gate)
         return found
 
     def checks_of(self, asset: str) -> list[dg.AssetCheckKey]:
         specs = (spec for check in self.checks for spec in check.check_specs)
-        return [spec.key for spec in specs if spec.asset_key.to_user_string() == asset]
+        return [spec.key for spec in specs if spec.asset_key == self.key(asset)]
 
     @cached_property
     def gates(self) -> Mapping[str, list[str]]:
@@ -88,7 +127,10 @@ class Graph:
 
         The gates are one of their own: Dagster would copy and check a setting several times a run.
         """
-        return {"decon": Decon(config_path=config_path), "gates": self.gates}
+        return {
+            self.resource: Decon(config_path=config_path),
+            self.identifier("gates"): self.gates,
+        }
 
 
 def _known(loaded: Iterable[object]) -> list[dg.AssetsDefinition | dg.AssetSpec]:

@@ -104,6 +104,28 @@ def pack_and_other(grid: dg.MultiPartitionsDefinition, key: str) -> tuple[str, s
     return pack, other
 
 
+def under(
+    key_prefix: Sequence[str], definition: dg.PartitionsDefinition[Any]
+) -> dg.PartitionsDefinition[Any]:
+    """Return the partitions of assets with a key prefix.
+
+    Keys of dynamic partitions belong to a name in the whole Dagster instance, so the name has the
+    prefix as well.
+    """
+    if isinstance(definition, dg.MultiPartitionsDefinition):
+        dimensions = definition.partitions_defs
+        return Grid({one.name: under(key_prefix, one.partitions_def) for one in dimensions})
+    if isinstance(definition, dg.DynamicPartitionsDefinition):
+        name = registered_as(key_prefix, definition.name or "")
+        return dg.DynamicPartitionsDefinition(name=name)
+    return definition
+
+
+def registered_as(key_prefix: Sequence[str], dimension: str) -> str:
+    """Return the name under which the keys of a dimension are registered."""
+    return "/".join([*key_prefix, dimension])
+
+
 def align(
     instance: dg.DagsterInstance, definition: dg.DynamicPartitionsDefinition, keys: Sequence[str]
 ) -> None:

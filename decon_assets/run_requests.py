@@ -11,12 +11,19 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from dagster import AssetKey, DagsterInstance, MultiPartitionKey
+from dagster import DagsterInstance, MultiPartitionKey
 
 from decon_assets.assets.gates import failed_checks
 from decon_assets.assets.stage import STAGES, Stage
 from decon_assets.graph import GRAPH, Graph
-from decon_assets.partitions import MOST_PARTITIONS, PACK, Rectangle, contiguous_runs, rectangles
+from decon_assets.partitions import (
+    MOST_PARTITIONS,
+    PACK,
+    Rectangle,
+    contiguous_runs,
+    rectangles,
+    registered_as,
+)
 
 if TYPE_CHECKING:
     from decon_core.planner import Plan
@@ -56,10 +63,11 @@ class Materialized:
 
     def order(self, dimension: str) -> Sequence[str]:
         """Return the keys of a dimension in the order of their registration."""
-        return self.instance.get_dynamic_partitions(dimension)
+        name = registered_as(self.graph.key_prefix, dimension)
+        return self.instance.get_dynamic_partitions(name)
 
     def materialized(self, asset: str) -> Collection[str]:
-        return self.instance.get_materialized_partitions(AssetKey(asset))
+        return self.instance.get_materialized_partitions(self.graph.key(asset))
 
     def failed(self, asset: str) -> list[str]:
         """Return the failed checks of an asset that block downstream assets."""

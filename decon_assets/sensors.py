@@ -75,22 +75,20 @@ class Step(NamedTuple):
     skip_reason: str = ""
 
 
-def step(
-    cursor: Cursor, files: str, instance: dg.DagsterInstance, load_state: Callable[[], State]
-) -> Step:
+def step(cursor: Cursor, files: str, known: Materialized, load_state: Callable[[], State]) -> Step:
     """Decide what to do next; `load_state` is called only if the store has to be read."""
     if files != cursor.seen:
         # Files may still be being copied: wait until they are unchanged for a tick.
         reason = "files changed; waiting one tick in case more changes follow"
         return Step(replace(cursor, seen=files), skip_reason=reason)
-    if n_unfinished := instance.get_runs_count(dg.RunsFilter(statuses=_UNFINISHED)):
+    if n_unfinished := _unfinished_runs(known):
         waiting = f"waiting for {counted(n_unfinished, 'unfinished run')}"
         return Step(cursor, skip_reason=waiting)
     if files != cursor.registered:
         return Step(Cursor(seen=files, registered=files), (Request("inventory"),))
-    if refusal := _refusal(instance, files):
+    if refusal := _refusal(known, files):
         return Step(cursor, skip_reason=refusal)
-    instance_state = _state_of_instance(instance)
+    instance_state = _state_of_instance(known)
     if instance_state == cursor.settled:
         return Step(cursor, skip_reason=_settled_reason(cursor))
     requests, asked = next_requests(load_state(), cursor.asked)
@@ -120,25 +118,26 @@ def build_sensor(graph: Graph = GRAPH) -> dg.Definitions:
     """Build the sensor for the stages of a graph, and the jobs that it requests."""
     jobs = [
         dg.define_asset_job(
-            job_name(asset),
-            dg.AssetSelection.assets(asset),
+            graph.identifier(job_name(asset)),
+            dg.AssetSelection.assets(graph.key(asset)),
             description=f"Materialize `{asset}`. Requested by the sensor `{NAME}`.",
+            executor_def=dg.in_process_executor,
         )
         for asset in ("inventory", *(stage.name for stage in graph.stages))
     ]
 
-    @dg.sensor(
-        name=NAME,
+    def keep_up(context: dg.SensorEvaluationContext, decon: Decon) -> dg.SensorResult:
+        return tick(context, decon, graph)
+
+    sensor = dg.sensor(
+        name=graph.identifier(NAME),
         jobs=jobs,
         minimum_interval_seconds=_SECONDS_BETWEEN_TICKS,
         description="Keeps everything up to date: when benchmark files, shards, decon.toml or the "
         "verdicts file are new or changed, it requests a run of `inventory`, then runs for "
         "whatever is missing, one asset after the other. Off until it is switched on.",
-    )
-    def keep_up(context: dg.SensorEvaluationContext, decon: Decon) -> dg.SensorResult:
-        return tick(context, decon, graph)
-
-    return dg.Definitions(jobs=jobs, sensors=[keep_up])
+    )(graph.bound(keep_up))
+    return dg.Definitions(jobs=jobs, sensors=[sensor])
 
 
 def tick(context: dg.SensorEvaluationContext, decon: Decon, graph: Graph) -> dg.SensorResult:
@@ -148,18 +147,21 @@ def tick(context: dg.SensorEvaluationContext, decon: Decon, graph: Graph) -> dg.
     ended. A failed run is requested again when files or upstream assets change, or when the cursor
     is reset.
     """
-    cursor, instance = Cursor.from_json(context.cursor), context.instance
+    cursor = Cursor.from_json(context.cursor)
     files = ""
     try:
         config = decon.config()
         files = state_of_files(config)
-        known = Materialized(instance, graph)
-        result = step(cursor, files, instance, lambda: _load_state(config, known))
+        known = Materialized(context.instance, graph)
+        result = step(cursor, files, known, lambda: _load_state(config, known))
     except DeconError as error:  # a problem of the inputs is no failure of the tick
         result = Step(cursor, skip_reason=format_problems(error.problems))
     return dg.SensorResult(
         run_requests=[
-            dg.RunRequest(job_name=job_name(request.asset), tags={**request.tags, FILES_TAG: files})
+            dg.RunRequest(
+                job_name=graph.identifier(job_name(request.asset)),
+                tags={**request.tags, FILES_TAG: files},
+            )
             for request in result.requests
         ],
         skip_reason=dg.SkipReason(result.skip_reason) if result.skip_reason else None,
@@ -177,28 +179,43 @@ def state_of_files(config: "Config") -> str:
     return digest.hexdigest()[:16]
 
 
-def _state_of_instance(instance: dg.DagsterInstance) -> str:
+def _unfinished_runs(known: Materialized) -> int:
+    """Count the runs to wait for; in a project with other assets, those of this graph."""
+    waiting, graph = dg.RunsFilter(statuses=_UNFINISHED), known.graph
+    if not graph.key_prefix:
+        return known.instance.get_runs_count(waiting)
+    keys, jobs = {graph.key(name) for name in graph.upstream}, graph.identifier("")
+    return sum(
+        run.job_name == f"{jobs}{run.job_name.rpartition('__')[2]}"
+        or not keys.isdisjoint(run.asset_selection or ())
+        for run in known.instance.get_runs(waiting)
+    )
+
+
+def _state_of_instance(known: Materialized) -> str:
     """Return a text that changes when a run ends or partitions are registered."""
-    ended = instance.get_run_records(
+    ended = known.instance.get_run_records(
         dg.RunsFilter(statuses=_ENDED), limit=1, order_by="update_timestamp"
     )
     last = [f"{run.dagster_run.run_id} {run.update_timestamp.timestamp()}" for run in ended]
-    return " ".join([*last, str(_registered_at(instance))])
+    return " ".join([*last, str(_registered_at(known))])
 
 
-def _refusal(instance: dg.DagsterInstance, files: str) -> str:
+def _refusal(known: Materialized, files: str) -> str:
     """Return why the requested `inventory` of these files did not succeed; empty if it did."""
-    runs = instance.get_run_records(
-        dg.RunsFilter(job_name=job_name("inventory"), tags={FILES_TAG: files}), limit=1
+    job = known.graph.identifier(job_name("inventory"))
+    runs = known.instance.get_run_records(
+        dg.RunsFilter(job_name=job, tags={FILES_TAG: files}), limit=1
     )
-    if not runs or _registered_at(instance) > (runs[0].end_time or 0.0):
+    if not runs or _registered_at(known) > (runs[0].end_time or 0.0):
         return ""
     return _REFUSALS.get(runs[0].dagster_run.status, "")
 
 
-def _registered_at(instance: dg.DagsterInstance) -> float:
+def _registered_at(known: Materialized) -> float:
     """Return the time of the last materialization of `inventory`; 0 if there was none."""
-    event = instance.get_latest_materialization_event(dg.AssetKey("inventory"))
+    inventory = known.graph.key("inventory")
+    event = known.instance.get_latest_materialization_event(inventory)
     return event.timestamp if event else 0.0
 
 

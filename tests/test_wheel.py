@@ -21,8 +21,10 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from decon_assets.instance.home import ensure_home
 from decon_core.kernels import machine_code
 from tests.conftest import invented_words
+from tests.dg_projects import dg_dev, write_project
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.release
@@ -77,15 +79,19 @@ def programs(wheel, tmp_path_factory):
 
     uv has the packages in its cache after `make setup`. The index is asked only if they are not.
     """
-    folder = tmp_path_factory.mktemp("installed") / "venv"
-    done(*UV, "venv", "--offline", "--python", sys.executable, folder)
-    command = [*UV, "pip", "install", "--python", folder / "bin/python"]
-    command += ["--constraint", ROOT / "requirements.lock", wheel]
+    return _environment(tmp_path_factory.mktemp("installed"), wheel)
+
+
+def _environment(folder, *packages):
+    """The folder of the programs of a new environment."""
+    done(*UV, "venv", "--offline", "--python", sys.executable, folder / "venv")
+    command = [*UV, "pip", "install", "--python", folder / "venv/bin/python"]
+    command += ["--constraint", ROOT / "requirements.lock", *packages]
     try:
         done(*command, "--offline")
     except AssertionError:
         done(*command)
-    return folder / "bin"
+    return folder / "venv/bin"
 
 
 @pytest.fixture(scope="module")
@@ -247,3 +253,71 @@ def _ask(port):
     with suppress(OSError), urlopen(request) as answer:
         return json.load(answer)["data"]
     return None
+
+
+_BOTH = """{
+    repositoriesOrError { ... on RepositoryConnection { nodes {
+        assetNodes { assetKey { path } groupName partitionKeys }
+        jobs { name }
+        sensors { name }
+    } } }
+    runsOrError { ... on Runs { results {
+        jobName status assetSelection { path } repositoryOrigin { repositoryLocationName }
+    } } }
+}"""
+_LAUNCH = """mutation($job: String!) { launchRun(executionParams: {
+    mode: "default", runConfigData: "{}", selector: {
+        jobName: $job, repositoryName: "__repository__", repositoryLocationName: "somebody"
+    }
+}) { __typename } }"""
+
+
+def test_a_project_with_two_components_builds_both_reports(
+    place, wheel, tmp_path, tmp_path_factory, unused_port
+):
+    """With the wheel and `dg` in an environment of somebody else, and a corpus in two folders."""
+    programs = _environment(tmp_path_factory.mktemp("of_somebody"), wheel, "dagster-dg-cli")
+    environment = place["env"] | {"PATH": f"{programs}:/usr/bin:/bin"}
+    names = ("web", "code")
+    for name in names:
+        shutil.copytree(place["cwd"], tmp_path / name, ignore=shutil.ignore_patterns(".*", "found"))
+        (tmp_path / name / "decon.toml").unlink(missing_ok=True)  # of another test
+        init = ["init", "--corpus", "shards", "--evals", "evals.yaml"]
+        done(programs / "decon-assets", *init, cwd=tmp_path / name, env=environment)
+    folder, home = tmp_path / "project", ensure_home(tmp_path / "dagster_home")
+    write_project(folder, {n: f"{{{{ context.project_root }}}}/../{n}/decon.toml" for n in names})
+    here = {"cwd": folder, "env": environment | {"DAGSTER_HOME": str(home)}}
+    assert "All definitions loaded" in done(programs / "dg", "check", "defs", **here)
+    listed = json.loads(done(programs / "dg", "list", "defs", "--json", **here))
+    assert {f"decon/{name}/scan" for name in names} < {one["asset_key"] for one in listed["assets"]}
+
+    with dg_dev(programs / "dg", folder, home, unused_port, environment) as ask:
+        for name in names:
+            said = ask(_LAUNCH, job=f"decon__{name}__everything_missing")
+            assert said == {"launchRun": {"__typename": "LaunchRunSuccess"}}
+        shown = []
+
+        def is_over():
+            shown.append(ask(_BOTH))
+            runs = shown[-1]["runsOrError"]["results"] if shown[-1] else []
+            jobs = [run for run in runs if run["jobName"].endswith("everything_missing")]
+            return len(jobs) == len(names) and all(
+                run["status"] in {"SUCCESS", "FAILURE"} for run in jobs
+            )
+
+        assert wait_until(is_over, pause=0.5)
+    (repository,) = shown[-1]["repositoriesOrError"]["nodes"]
+    assert {one["name"] for one in repository["sensors"]} == {f"decon__{n}__keep_up" for n in names}
+    grids = {
+        one["groupName"]: one["partitionKeys"]
+        for one in repository["assetNodes"]
+        if one["assetKey"]["path"][-1] == "scan"
+    }
+    assert grids == {name: ["quiz|web-0000"] for name in names}
+    runs = shown[-1]["runsOrError"]["results"]
+    assert {run["status"] for run in runs} == {"SUCCESS"}
+    assert {run["repositoryOrigin"]["repositoryLocationName"] for run in runs} == {"somebody"}
+    made = {tuple(key["path"]) for run in runs for key in run["assetSelection"] or ()}
+    for name in names:
+        assert ("decon", name, "report") in made
+        assert (tmp_path / name / ".decon/report/report.html").is_file()

@@ -67,7 +67,7 @@ def records(context: AssetExecutionContext, config: Config, store: Store) -> Non
     if store.current_snapshot.is_file():
         # A changed benchmark does not rematerialize the snapshot, so its check would not run.
         result = result_of(weights.outdated_members(store), is_warning=True)
-        asset = AssetKey("term_weights")
+        asset = AssetKey([*context.asset_key.path[:-1], "term_weights"])
         report_for_other_asset(context, asset, "snapshot_is_of_todays_versions", result)
     n_benchmarks = counted(len(context.partition_keys), "benchmark")
     context.log.info(f"{n_benchmarks}, {counted(n_items, 'item')}")

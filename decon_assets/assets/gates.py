@@ -37,7 +37,7 @@ def unfinished_checks(
 
 def check_of(gate: str) -> dg.AssetCheckKey:
     asset, _, check = gate.partition(":")
-    return dg.AssetCheckKey(dg.AssetKey(asset), check)
+    return dg.AssetCheckKey(dg.AssetKey.from_user_string(asset), check)
 
 
 def last_evaluation(

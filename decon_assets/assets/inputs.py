@@ -58,6 +58,10 @@ def inventory(context: dg.AssetExecutionContext, decon: Decon, config: Inventory
 
     with dagster_failures():
         registered = register(
-            decon.path(), context.instance, may_retire=config.retire, echo=context.log.info
+            decon.path(),
+            context.instance,
+            may_retire=config.retire,
+            echo=context.log.info,
+            key_prefix=context.asset_key.path[:-1],
         )
         context.add_asset_metadata(registered.metadata)

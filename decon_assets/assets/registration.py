@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dagster import AssetMaterialization, DagsterInstance, DynamicPartitionsDefinition
+from dagster import AssetKey, AssetMaterialization, DagsterInstance, DynamicPartitionsDefinition
 
 from decon_assets.assets.metadata import preview
-from decon_assets.partitions import align, benchmarks, mixtures, packs
+from decon_assets.partitions import BENCHMARK, MIXTURE, PACK, align, registered_as
 from decon_core.errors import Problem, RecordError, collecting
 from decon_core.feature import feature_partitions
 
@@ -55,18 +55,31 @@ class Registration:
 
 
 def register_outside(
-    config_path: Path, instance: DagsterInstance, *, may_retire: bool = False, echo: Echo = print
+    config_path: Path,
+    instance: DagsterInstance,
+    *,
+    may_retire: bool = False,
+    echo: Echo = print,
+    key_prefix: Sequence[str] = (),
 ) -> Registration:
     """Register without a run, and record a materialization of `inventory` for the UI."""
-    registered = register(config_path, instance, may_retire=may_retire, echo=echo)
+    registered = register(
+        config_path, instance, may_retire=may_retire, echo=echo, key_prefix=key_prefix
+    )
     # Recorded even without changes: the sensor waits for it after its own `inventory` failed.
-    event = AssetMaterialization("inventory", metadata=registered.metadata)
+    key = AssetKey([*key_prefix, "inventory"])
+    event = AssetMaterialization(key, metadata=registered.metadata)
     instance.report_runless_asset_event(event)
     return registered
 
 
 def register(
-    config_path: Path, instance: DagsterInstance, *, may_retire: bool = False, echo: Echo = print
+    config_path: Path,
+    instance: DagsterInstance,
+    *,
+    may_retire: bool = False,
+    echo: Echo = print,
+    key_prefix: Sequence[str] = (),
 ) -> Registration:
     """Bring Dagster's partitions and the packs in the store in line with the configuration.
 
@@ -100,10 +113,14 @@ def register(
         echo(f"{old}: renamed to {new}; keeping its pack and matches")
     if warning := grid_warning(changes.current, len(by_name)):
         echo(f"warning: {warning}")
-    align(instance, benchmarks, list(by_name))
-    align(instance, packs, [pack.name for pack in changes.current])
-    align(instance, mixtures, [mixture.name for mixture in config.mixtures])
-    for product, names in feature_partitions().items():
-        align(instance, DynamicPartitionsDefinition(name=product), names(config))
+    partitions = {
+        BENCHMARK: list(by_name),
+        PACK: [pack.name for pack in changes.current],
+        MIXTURE: [mixture.name for mixture in config.mixtures],
+        **{product: names(config) for product, names in feature_partitions().items()},
+    }
+    for dimension, keys in partitions.items():
+        name = registered_as(key_prefix, dimension)
+        align(instance, DynamicPartitionsDefinition(name=name), keys)
     skipped = tuple(changes.skipped)
     return Registration(config, store, tuple(by_name), tuple(changes.current), skipped)

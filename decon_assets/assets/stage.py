@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import dagster as dg
 import pyarrow as pa
 
-from decon_assets.assets.gates import failed_checks
+from decon_assets.assets.gates import check_of, failed_checks
 from decon_assets.assets.metadata import OWNERS, Column, Metadata, columns
 from decon_assets.failures import dagster_failures
 from decon_assets.partitions import MOST_PARTITIONS, PACK
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 Missing = bool | Collection[str] | Mapping[str, Collection[str]]
 Partitions = dg.DynamicPartitionsDefinition | dg.MultiPartitionsDefinition
 Gates = Mapping[str, Sequence[str]]  # the blocking checks upstream of each asset
+KEY_PREFIX_TAG = "decon/key_prefix"  # of the assets of a component, on runs of jobs that name none
 Body: TypeAlias = "Callable[[dg.AssetExecutionContext, Config, Store], Metadata | None]"
 
 
@@ -194,7 +195,7 @@ def require_unblocked(
         Problem(f"{check.asset_key.to_user_string()}: {check.name}", "failed", "passed", _REMEDY)
         for check in failed_checks(instance, gates)
     ]
-    for asset_name in dict.fromkeys(gate.partition(":")[0] for gate in gates):
+    for asset_name in dict.fromkeys(check_of(gate).asset_key.path[-1] for gate in gates):
         problems += STAGES[asset_name].unmet(config, store)
     IncompleteError.raise_for(problems)
 

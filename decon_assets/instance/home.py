@@ -145,7 +145,7 @@ def locked_instance(instance: DagsterInstance) -> Iterator[None]:
         yield
 
 
-def show_in_timeline(instance: DagsterInstance, run_id: str) -> None:
+def show_in_timeline(instance: DagsterInstance, run_id: str, name: str = LOCATION) -> None:
     """Set a run's code location, without which the UI's overview does not show it.
 
     A run that is executed in the calling process has no origin. Dagster's class for origins is
@@ -154,7 +154,7 @@ def show_in_timeline(instance: DagsterInstance, run_id: str) -> None:
     run = instance.get_run_by_id(run_id)
     if run is None or run.remote_job_origin is not None:
         return
-    location = {"__class__": "RegisteredRepositoryLocationOrigin", "location_name": LOCATION}
+    location = {"__class__": "RegisteredRepositoryLocationOrigin", "location_name": name}
     repository = {
         "__class__": "ExternalRepositoryOrigin",
         "repository_location_origin": location,
@@ -165,7 +165,7 @@ def show_in_timeline(instance: DagsterInstance, run_id: str) -> None:
         "external_repository_origin": repository,
         "pipeline_name": run.job_name,
     }
-    label = {".dagster/repository": f"{_REPOSITORY}@{LOCATION}", "dagster/code_location": LOCATION}
+    label = {".dagster/repository": f"{_REPOSITORY}@{name}", "dagster/code_location": name}
     instance.add_run_tags(run_id, label)
     origin_of_run: Any = deserialize_value(json.dumps(origin))
     labelled = run.with_tags({**run.tags, **label})

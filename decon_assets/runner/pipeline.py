@@ -17,7 +17,7 @@ from decon_assets.assets.gates import check_of, failed_checks, unfinished_checks
 from decon_assets.assets.registration import Echo, Registration, register_outside
 from decon_assets.assets.stage import Stage
 from decon_assets.graph import GRAPH, Graph, build_graph
-from decon_assets.instance.home import COMMAND_LINE_TAGS, show_in_timeline
+from decon_assets.instance.home import COMMAND_LINE_TAGS, LOCATION, show_in_timeline
 from decon_assets.instance.sqlite_history import write_quickly
 from decon_assets.run_requests import Materialized, Request, State, grid_requests, requests
 from decon_assets.runner.interrupts import stop_if_asked, watch_interrupts
@@ -42,6 +42,7 @@ class Pipeline:
         *,
         lines: StageLines | None = None,
         graph: Graph = GRAPH,
+        location: str = LOCATION,
     ) -> None:
         write_quickly()  # thousands of events are written before a run begins
         self._config_path = config_path
@@ -50,7 +51,7 @@ class Pipeline:
         self._graph = graph
         definitions = build_graph(
             config_path=str(config_path.resolve()),
-            loggers={"console": _console_logger(self._lines, instance)},
+            loggers={"console": _console_logger(self._lines, instance, location)},
             graph=graph,
         )
         self._job = definitions.resolve_implicit_global_asset_job_def()
@@ -86,7 +87,11 @@ class Pipeline:
 
     def _register(self, *, may_retire: bool = False) -> Registration:
         return register_outside(
-            self._config_path, self._instance, may_retire=may_retire, echo=self._lines.line
+            self._config_path,
+            self._instance,
+            may_retire=may_retire,
+            echo=self._lines.line,
+            key_prefix=self._graph.key_prefix,
         )
 
     def _state(self, registered: Registration) -> State:
@@ -169,10 +174,10 @@ class Pipeline:
     ) -> None:
         """Run a request; raise PipelineError if it fails."""
         asset = request.asset
-        keys = [dg.AssetKey(asset)]
+        keys = [self._graph.key(asset)]
         # Dagster would record what belongs to the whole graph with every run of a stage.
         job = self._job.get_subset(asset_selection=frozenset(keys))
-        ops = {"ops": {asset: {"config": config}}} if config else {}
+        ops = {"ops": {self._graph.identifier(asset): {"config": config}}} if config else {}
         with self._lines.stage(name, n_parts=request.n_partitions), watch_interrupts():
             try:
                 result = job.execute_in_process(
@@ -220,7 +225,9 @@ def _failed_checks(result: dg.ExecuteInProcessResult) -> list[str]:
     ]
 
 
-def _console_logger(lines: StageLines, instance: dg.DagsterInstance) -> dg.LoggerDefinition:
+def _console_logger(
+    lines: StageLines, instance: dg.DagsterInstance, location: str
+) -> dg.LoggerDefinition:
     """Return a logger that prints the messages of assets, and drops Dagster's own."""
 
     class Handler(logging.Handler):
@@ -241,8 +248,8 @@ def _console_logger(lines: StageLines, instance: dg.DagsterInstance) -> dg.Logge
 
     @dg.logger(config_schema={})
     def plain(context: dg.InitLoggerContext) -> logging.Logger:
-        if context.run_id:  # the first hook after a run is created in this process
-            show_in_timeline(instance, context.run_id)
+        if context.run_id and location:  # the first hook after a run is created in this process
+            show_in_timeline(instance, context.run_id, location)
         run_logger = logging.Logger("decon_assets", level=logging.DEBUG)  # noqa: LOG001 - of this run only
         run_logger.addHandler(Handler())
         return run_logger

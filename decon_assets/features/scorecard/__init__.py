@@ -10,7 +10,7 @@ from decon_assets.assets.benchmarks import records
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import OWNERS, Metadata, picture, preview
 from decon_assets.assets.products import GROUP
-from decon_assets.assets.stage import Gates, require_unblocked
+from decon_assets.assets.stage import KEY_PREFIX_TAG, Gates, require_unblocked
 from decon_assets.failures import dagster_failures
 from decon_assets.partitions import all_of
 from decon_assets.resources import Decon
@@ -94,7 +94,9 @@ def plant_and_scan(
             "background": card.corpus.n_background,
             "folder": dg.MetadataValue.path(folder),
         }
-        context.log_event(dg.AssetMaterialization("scorecard", metadata=metadata))
+        path = filter(None, [context.get_tag(KEY_PREFIX_TAG), "scorecard"])
+        key = dg.AssetKey.from_user_string("/".join(path))
+        context.log_event(dg.AssetMaterialization(key, metadata=metadata))
 
 
 @dg.job(name="scorecard", description="Build the asset `scorecard`.")
