@@ -336,22 +336,22 @@ def ask_dg(tmp_path):
     return ask
 
 
-def test_dg_checks_lists_and_scaffolds_in_a_project_with_two_components(
-    project, worlds, tmp_path, ask_dg
-):
+def test_dg_lists_and_scaffolds_in_a_project_with_two_components(project, worlds, tmp_path, ask_dg):
+    """`tests/test_wheel.py` asks `dg check defs` and `dg dev` of such a project."""
     folder = tmp_path / "project"
-    assert "All definitions loaded" in ask_dg(folder, "check", "defs")
-    listed = json.loads(ask_dg(folder, "list", "defs", "--json"))
-    keys = {one["asset_key"] for one in listed["assets"]}
-    assert keys == {f"decon/{name}/{asset}" for name in NAMES for asset in GRAPH.upstream}
-    assert {one["name"] for one in listed["sensors"]} == {f"decon__{n}__keep_up" for n in NAMES}
     # From the folder of the new file to that of the corpus.
     config = os.path.relpath(worlds["web"].config_path, project.defs / "third")
     ask_dg(folder, "scaffold", "defs", TYPE, "third", "--config", config)
     assert "successfully" in ask_dg(folder, "check", "yaml", f"{PACKAGE}/defs/third")
     listed = json.loads(ask_dg(folder, "list", "defs", "--json"))
-    keys = {one["asset_key"]: one["group_name"] for one in listed["assets"]}
-    assert keys["third/scan"] == "third"
+    groups = {one["asset_key"]: one["group_name"] for one in listed["assets"]}
+    prefixes = {f"decon/{name}": name for name in NAMES} | {"third": "third"}
+    assert groups == {
+        f"{prefix}/{asset}": group for prefix, group in prefixes.items() for asset in GRAPH.upstream
+    }
+    assert {one["name"] for one in listed["sensors"]} == {
+        f"{prefix.replace('/', '__')}__keep_up" for prefix in prefixes
+    }
     file = project.defs / "third" / "defs.yaml"
     file.write_text(file.read_text().replace("group_name", "groupname"))
     assert "groupname" in ask_dg(folder, "check", "yaml", f"{PACKAGE}/defs/third", code=1)
