@@ -199,15 +199,19 @@ def twins_of(root: Path, version: Version, index: str) -> Mapping[int, list[dict
     A match of the first record is a match of all its repeats, in whichever split they are.
     """
     store = Store(root)
-    dropped = open_part(store, version, index).why_dropped
+    entries = open_part(store, version, index).entries
+    rows = np.flatnonzero(entries.dropped == REASONS.index(EXACT_REPEAT))
+    if not rows.size:
+        return {}
+    names = ["config", "split", "instance_index", "is_correct"]
+    records = load_records(store, version, columns=[*names, "fingerprint"])
+    fingerprints = records["fingerprint"].to_pylist()
     first: dict[str, int] = {}
+    for row in entries.records.tolist():
+        first.setdefault(fingerprints[row], row)
     repeats: dict[int, list[dict[str, Any]]] = {}
-    records = load_records(store, version).to_pylist()
-    for row, (record, reason) in enumerate(zip(records, dropped, strict=True)):
-        if reason is None:
-            first.setdefault(record["fingerprint"], row)
-        elif reason == EXACT_REPEAT and record["fingerprint"] in first:
-            names = ("config", "split", "instance_index", "is_correct")
-            repeat = {"record": row, **{name: record[name] for name in names}}
-            repeats.setdefault(first[record["fingerprint"]], []).append(repeat)
+    repeated = records.select(names).take(rows).to_pylist()
+    for row, record in zip(rows.tolist(), repeated, strict=True):
+        if (of := first.get(fingerprints[row])) is not None and of < row:
+            repeats.setdefault(of, []).append({"record": row, **record})
     return repeats
