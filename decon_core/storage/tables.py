@@ -58,14 +58,15 @@ def read_parquet(
     filters: pc.Expression | None = None,
 ) -> pa.Table:
     """Read a Parquet file, or some columns and rows of it, after verifying its checksum."""
-    content = map_verified(path)
+    content, names = map_verified(path), None if columns is None else [*columns]
     try:
-        table = pq.read_table(
-            pa.BufferReader(content),
-            schema=schema,
-            columns=None if columns is None else [*columns],
-            filters=filters,
-        )
+        file = pq.ParquetFile(pa.BufferReader(content))
+        if filters is None and schema in (None, file.schema_arrow.remove_metadata()):
+            table = file.read(columns=names)  # half a millisecond faster
+        else:
+            table = pq.read_table(
+                pa.BufferReader(content), schema=schema, columns=names, filters=filters
+            )
     except pa.ArrowInvalid as error:
         raise DamagedError(damaged(path, str(error))) from None
     return table.replace_schema_metadata(without_checksum(table.schema.metadata))
