@@ -20,7 +20,10 @@ from decon_core.decisions.visibility import (
     visibilities,
     visibility_table,
 )
+from decon_core.index.parts import index_fingerprint
 from decon_core.index.term_weights import freeze
+from decon_core.scan.coverage import scan_fingerprint
+from decon_core.scan.plan import build_search_files, sort_versions
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS, VISIBILITY
 from tests.core.places import report_of
@@ -278,6 +281,18 @@ def test_what_is_visible_is_computed_once_for_a_policy_and_again_when_its_file_i
     for path in bench.store.root.glob("search/*/visible-*"):
         path.write_bytes(path.read_bytes()[:-9] + b"damaged??")
     assert visibility_table(bench.store, versions, bench.policy).equals(first)
+
+
+def test_visibility_is_the_same_before_and_after_the_indexes_of_a_scan_are_built(bench):
+    bench.policy = Policy(tokenizer_str="words", detectors=("aligned",), hot_ngram_records=10)
+    versions = bench.prepare({"b": mixed_items(), "b2": FILLER})
+    before = visibility_table(bench.store, versions, bench.policy)
+    index, scan = (of(bench.store, bench.policy) for of in (index_fingerprint, scan_fingerprint))
+    build_search_files(bench.store, sort_versions(versions), bench.policy, index=index, scan=scan)
+    (kept,) = bench.store.root.rglob("visible-*")
+    kept.unlink()
+    assert visibility_table(bench.store, versions, bench.policy).equals(before)
+    assert {*before["is_visible"].to_pylist()} == {True, False}
 
 
 def test_visibility_is_computed_in_a_store_that_may_only_be_read(bench, monkeypatch):
