@@ -143,6 +143,29 @@ def test_the_page_on_the_score_gap_shows_what_comes_out(four_report):
         assert " ".join(" ".join(line(gap)).split()) in page
 
 
+def test_a_line_of_the_score_gap_is_not_of_two_scales(four_report, tmp_path, capsys):
+    head, *rows = (DATA / "scores.csv").read_text().splitlines()
+    rescaled = [re.sub(",1$", ",100", row) for row in rows]
+    second = next(at for at, row in enumerate(rows) if row.startswith("heron,strait_mt"))
+
+    def write_two_files(at):
+        for name, part in (("one.csv", rows[:at]), ("two.csv", rescaled[at:])):
+            (tmp_path / name).write_text("\n".join([head, *part]))
+
+    command = ["gap", "--results", str(tmp_path), "--report", str(four_report)]
+    write_two_files(second)  # models and benchmarks are lines of their own, each on its scale
+    assert main(command) == 0
+    capsys.readouterr()
+    write_two_files(second + 30)
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert (
+        "gap, score of strait_mt by heron: found a scale beyond 1 (score of strait_mt" in said
+    )
+    assert "name their tasks with --beyond-one" in said
+    assert main([*command, "--beyond-one", "strait_*"]) == 0
+
+
 def test_the_page_on_categories_shows_what_comes_out(four_report):
     account = score_gap(
         [DATA / "scores.csv"], four_report, groupings=parse_groupings(["split"], [])

@@ -42,6 +42,10 @@ def gap(
         "classify items as leaked or clean by this detector alone, not by the report's decision",
         "NAME",
     ),
+    beyond_one: list[str] = repeatable(
+        "a task whose scores are not of 0 to 1 even where none is above 1; * matches anything",
+        "TASK",
+    ),
     out: Path | None = optional(
         "write gap.json, gap.csv, averages.csv, rates.csv and gap.md to this folder", "DIR"
     ),
@@ -97,6 +101,7 @@ def gap(
         recipes=recipes,
         groupings=groupings,
         detectors=[name for text in detector for name in names_in(text)],
+        beyond_one=beyond_one,
     )
     _say_tables(account, has_categories=bool(columns or categories))
     for note in account.notes:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from decon_core.benchmarks.recipe import Recipe
-from decon_core.errors import Problem
+from decon_core.errors import InputError, Problem
 from decon_core.features.gap.averages import Average, average_of
 from decon_core.features.gap.gaps import Gap, Name, Scores, gap_of
 from decon_core.features.results.find import find_results
 from decon_core.features.results.items import NOT_JOINED, Item, indexed_items
 from decon_core.features.results.join import Joined, join
 from decon_core.features.results.per_item import Results, Sample
+from decon_core.features.results.scales import Part, mix_of_scales
 from decon_core.features.results.tasks import Task, parse_task_mappings, task_of
 from decon_core.report.categories.groupings import (
     ITEM_COLUMNS,
@@ -59,7 +60,14 @@ class ScoreGaps:
     notes: list[str] = field(default_factory=list)  # notes on the chosen detectors
 
 
+_REMEDY = (
+    "Divide scores of 0 to 100 by 100 in the results, or name results on one scale only with "
+    "--results. If scores of 1 or less are low ones on the scale of the others, name their tasks "
+    "with --beyond-one."
+)
+
 _Row = tuple[str, float]  # verdict and score
+_TaskFile = tuple[str, str]
 
 
 def score_gap(
@@ -70,11 +78,13 @@ def score_gap(
     recipes: Mapping[str, Recipe] | None = None,
     groupings: Sequence[Grouping] = (PARTS,),
     detectors: Sequence[str] = (),
+    beyond_one: Sequence[str] = (),
 ) -> ScoreGaps:
     """Read results, find their items in a report, and compare scores by verdict.
 
     `groupings`: what categories items have. `detectors`: whose verdicts count, instead of the
-    report's decision.
+    report's decision. `beyond_one`: tasks whose scores are not of 0 to 1, though some are not above
+    1. Raises `InputError` if scores on different scales would be averaged.
     """
     items = load_report_items(report, detectors)
     benchmarks = indexed_items(items, groupings)
@@ -95,6 +105,7 @@ def score_gap(
             n_twice = gathered.add(results, task, joined)
         if task is not None or results.samples:
             account.joins.append(_count(results, task, joined, n_twice))
+    gathered.require_one_scale(beyond_one)
     _add_rates(account, items, gathered)
     for name, rows in sorted(gathered.scores.items()):
         account.gaps.append(gap_of(name, Scores(row for _, row in rows)))
@@ -133,6 +144,8 @@ class _Gathered:
         self.columns: set[str] = set()  # columns of the rows
         self._problems = problems
         self._seen: dict[tuple[Name, int], str] = {}
+        # The highest score of each name, by task and file.
+        self._highest: dict[Name, dict[_TaskFile, float]] = defaultdict(dict)
 
     def add(self, results: Results, task: Task, joined: Joined) -> int:
         """Add the scores of a file; a second score of an item under one name is not counted.
@@ -140,17 +153,18 @@ class _Gathered:
         Returns the number of rows that were not counted for that reason.
         """
         twice: dict[str, Problem] = {}
+        of = results.task, str(results.path)
         for sample, item in joined.pairs:
             categories = self._categories(sample, item, task, joined.split)
             for metric, score in sample.scores.items():
                 run = (results.model, task.benchmark, joined.split or "", task.setting)
                 name = Name(*run, sample.filter, metric)
                 if item is None:
-                    self.scores[name].append((categories, (NOT_JOINED, score)))
+                    self._count(name, of, categories, (NOT_JOINED, score))
                     continue
                 first = self._seen.setdefault((name, id(item)), sample.place)
                 if first == sample.place:
-                    self.scores[name].append((categories, (item.verdict, score)))
+                    self._count(name, of, categories, (item.verdict, score))
                 elif sample.place not in twice:
                     again = f"{item.benchmark} {item.split} {item.instance_index} again"
                     found, remedy = f"{again} (first: {first})", "Only the first one counts."
@@ -158,6 +172,24 @@ class _Gathered:
                     twice[sample.place] = Problem(sample.place, found, expected, remedy)
         self._problems += twice.values()
         return len(twice)
+
+    def _count(
+        self, name: Name, of: _TaskFile, categories: tuple[str | None, ...], row: _Row
+    ) -> None:
+        self.scores[name].append((categories, row))
+        self._highest[name][of] = max(row[1], self._highest[name].get(of, row[1]))
+
+    def require_one_scale(self, beyond_one: Sequence[str]) -> None:
+        """Raise InputError if a line would average scores on different scales."""
+        mixes = []
+        for name, highest in self._highest.items():
+            where = f"gap, {name.metric} of {name.benchmark} by {name.model}"
+            parts = (
+                Part(task=task, metric=name.metric, place=place, highest=score)
+                for (task, place), score in highest.items()
+            )
+            mixes.append(mix_of_scales(where, parts, beyond_one, _REMEDY))
+        InputError.raise_for(filter(None, mixes))
 
     def _categories(
         self, sample: Sample, item: Item | None, task: Task, split: str | None

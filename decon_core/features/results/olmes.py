@@ -18,7 +18,7 @@ NAME = "OLMES predictions"
 
 _FILE = re.compile(r"task-\d+-(?P<task>.+)-predictions")
 # Numbers under `metrics` that are not scores.
-_NO_SCORES = re.compile(r"predicted_index.*|correct_choice|num_.*|.*_count")
+NO_SCORES = re.compile(r"predicted_index.*|correct_choice|num_.*|.*_count")
 
 
 def fits(row: Row) -> bool:
@@ -79,5 +79,5 @@ def _docs(path: Path, start: str, problems: list[Problem]) -> dict[int | None, R
 def _scores(row: Row) -> Iterator[tuple[str, float]]:
     for name, value in per_item.mapping_in(row, "metrics").items():
         score = per_item.number_of(value)
-        if score is not None and not _NO_SCORES.fullmatch(name):
+        if score is not None and not NO_SCORES.fullmatch(name):
             yield name, score

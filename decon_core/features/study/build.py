@@ -21,10 +21,11 @@ import duckdb
 import pyarrow as pa
 
 from decon_core.corpus.packs import FILES
-from decon_core.errors import Problem, StaleError
+from decon_core.errors import InputError, Problem, StaleError
 from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.results.items import Items, indexed_items
 from decon_core.features.results.join import join
+from decon_core.features.results.scales import Part, mix_of_scales
 from decon_core.features.results.tasks import parse_task_mappings, task_of
 from decon_core.features.study import page, schemas
 from decon_core.features.study.exposure.effects import Effect, corpus_effects, effects
@@ -38,6 +39,7 @@ from decon_core.features.study.exposure.labels import (
 from decon_core.features.study.product import SUMMARY, Inputs, fingerprint_of, study_folder
 from decon_core.features.study.settings import Study
 from decon_core.features.study.training_runs.differences import Comparison, compare_training_runs
+from decon_core.features.study.training_runs.scales import REMEDY
 from decon_core.features.study.training_runs.scores import TrainingRunScores, read_training_runs
 from decon_core.features.study.translation.metrics import CorpusMetric, Counts
 from decon_core.report.items import load_report_items
@@ -70,7 +72,10 @@ def build_study(inputs: Inputs) -> Found:
     """Read all results, and write the study. Raises InputError if a training run has none."""
     key = fingerprint_of(inputs)
     training_runs = read_training_runs(inputs.study, inputs.folder)
-    comparison = compare_training_runs(training_runs, inputs.study.baseline, inputs.study.groups)
+    study = inputs.study
+    comparison = compare_training_runs(
+        training_runs, study.baseline, study.groups, study.beyond_one
+    )
     by_exposure, not_joined = _effects(inputs, training_runs)
     problems = [
         problem for training_run in training_runs for problem in training_run.problems
@@ -105,6 +110,7 @@ class _Joined:
     scores: Mapping[_Key, dict[ItemId, float]]
     counts: Mapping[_Key, dict[ItemId, Counts]]  # counts of translated segments
     metrics: Mapping[str, CorpusMetric]  # metrics that the counts belong to
+    parts: Mapping[_Key, Sequence[Part]]  # the scores by task and file
 
 
 def _effects(
@@ -125,6 +131,7 @@ def _effects(
     every = [item for items in benchmarks.values() for item in items.all]
     leaked, blends = leaked_labels(every), {blend.name: blend for blend in inputs.blends}
     by_exposure: list[Effect] = []
+    InputError.raise_for(_mixes(joined, inputs.study))
     for training_run in training_runs:
         if training_run.settings.name == inputs.study.baseline:
             continue
@@ -147,6 +154,19 @@ def _effects(
                 labels,
             )
     return by_exposure, problems
+
+
+def _mixes(joined: Mapping[str, _Joined], study: Study) -> Iterator[Problem]:
+    """Yield a problem for each metric whose effects would be of scores on different scales."""
+    baseline = joined[study.baseline].parts
+    parts: defaultdict[tuple[str, str], list[Part]] = defaultdict(list)
+    for of_training_run in joined.values():
+        for key in sorted(of_training_run.parts.keys() & baseline.keys()):
+            parts[key[2:]] += of_training_run.parts[key]
+    for (metric, _), of_metric in parts.items():
+        where = f"study, {metric} by exposure"
+        if problem := mix_of_scales(where, of_metric, study.beyond_one, REMEDY):
+            yield problem
 
 
 def _effects_of(
@@ -189,6 +209,7 @@ def _joined(
     scores: defaultdict[_Key, dict[ItemId, float]] = defaultdict(dict)
     counts: defaultdict[_Key, dict[ItemId, Counts]] = defaultdict(dict)
     metrics: dict[str, CorpusMetric] = {}
+    parts: defaultdict[_Key, list[Part]] = defaultdict(list)
     for results in training_run.results:
         task = task_of(results.task, mappings, benchmarks)
         if task is None:
@@ -200,6 +221,7 @@ def _joined(
             for measure, of_measure in training_run.scores.items()
             if measure.benchmark == results.task and of_measure.segments
         }
+        highest: dict[_Key, float] = {}
         computed = {measure.metric: segments.metric for measure, segments in translations.items()}
         metrics |= computed
         for sample, item in rows.pairs:
@@ -210,12 +232,16 @@ def _joined(
                 if is_chosen and metric not in computed:
                     key = (task.benchmark, task.setting, metric, sample.filter)
                     scores[key].setdefault(id_of(item), score)
+                    highest[key] = max(score, highest.get(key, score))
             for measure, segments in translations.items():
                 added = segments.counts.get(results.key_of(sample))
                 if measure.filter == sample.filter and added is not None:
                     key = (task.benchmark, task.setting, measure.metric, sample.filter)
                     counts[key].setdefault(id_of(item), added)
-    return _Joined(scores, counts, metrics)
+        for key, score in highest.items():
+            place = str(results.path)
+            parts[key].append(Part(task=results.task, metric=key[2], place=place, highest=score))
+    return _Joined(scores, counts, metrics, parts)
 
 
 # Files --------------------------------------------------------------------------------------------

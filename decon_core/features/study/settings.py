@@ -76,6 +76,8 @@ class Study(FeatureTable):
     """Benchmarks to average together, by group name; * in a name matches anything."""
     metrics: Names[Name] = ()
     """Use only these metrics; default: all."""
+    beyond_one: Names[Name] = ()
+    """Tasks whose scores are not of 0 to 1, though some are not above 1; * matches anything."""
     tasks: Names[Name] = ()
     """For tasks not named after their benchmark, that benchmark: "NAME=BENCHMARK:SPLIT"."""
     translation: Translation | None = None

@@ -234,6 +234,30 @@ def test_parts_of_a_benchmark_are_tasks_of_their_own(report, tmp_path):
     assert [count.ways for count in account.joins] == [{"index": 6}, {"index": 6}]
 
 
+def test_parts_on_two_scales_are_not_one_line(report, tmp_path):
+    def write_parts(*, law, maths):
+        for task, start, most in (("quiz_law", 0, law), ("quiz_maths", 6, maths)):
+            rows = [harness_row(start + n, RIGHT[start + n] * most) for n in range(6)]
+            harness_file(tmp_path, rows, task=task)
+
+    tasks = ["quiz_*=quiz:test"]
+    write_parts(law=1, maths=100)
+    with pytest.raises(InputError) as raised:
+        score_gap([tmp_path], report, tasks=tasks)
+    (problem,) = raised.value.problems
+    assert problem.where == "gap, acc of quiz by org__gull"
+    beyond, _, others = problem.found.partition(" and scores of 1 or less ")
+    assert "acc of quiz_maths, up to 100, in " in beyond
+    assert "acc of quiz_law, up to 1, in " in others
+    assert "samples_quiz_law_" in others
+    assert "--beyond-one" in problem.remedy
+    write_parts(law=100, maths=100)
+    assert only(score_gap([tmp_path], report, tasks=tasks), subset=None).all.score == 50
+    write_parts(law=1, maths=10)  # 1 of 10 for each item of one part
+    account = score_gap([tmp_path], report, tasks=tasks, beyond_one=["quiz_law"])
+    assert only(account, subset=None).all.score == pytest.approx((4 + 2 * 10) / 12)
+
+
 def test_texts_find_the_split_when_nobody_says_it(report, tmp_path):
     path = harness_file(tmp_path, [harness_row(n, RIGHT[n]) for n in range(N)])
     account = score_gap([path], report)

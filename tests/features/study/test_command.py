@@ -128,6 +128,33 @@ def test_a_blend_that_is_missing_or_of_other_settings_and_a_missing_report_are_n
     assert "no effects by exposure: there is no report yet" in capsys.readouterr().out
 
 
+def test_items_on_two_scales_are_not_compared_together(tmp_path, capsys):
+    # The average takes the metric `acc`, which is of 0 to 1; effects are of `f1` as well.
+    config = copy_finished_world(tmp_path)
+    for path in (config.parent / "study").glob("*.csv"):
+        _, *rows = path.read_text().splitlines()
+        lines = ["model,benchmark,id,metric,score"]
+        for row in rows:
+            *item, score = row.split(",")[:4]
+            most = {"harbor_mc": 100, "almanac_rc": 1}.get(item[1])
+            if most:
+                lines += [",".join([*item, "acc", score]), ",".join([*item, "f1", f"{most}"])]
+        path.write_text("\n".join(lines))
+    text, translation = config.read_text(), "[study.translation]  # BLEU and chrF by sacrebleu\n"
+    before, _, after = text.partition(translation)
+    config.write_text(before + after.partition("\n\n")[2])
+    command = ["study", "--config", str(config)]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert "study, f1 by exposure: found a scale beyond 1 (f1 of harbor_mc, up to 100, in " in said
+    assert "f1 of almanac_rc, up to 1, in " in said
+    text = config.read_text()
+    config.write_text(
+        text.replace('baseline = "clean"\n', 'baseline = "clean"\nmetrics = ["acc"]\n')
+    )
+    assert main(command) == 0
+
+
 def test_a_configuration_without_a_study_and_wrong_ones_are_refused(world, capsys):
     world.write_config()
     config = world.config_path

@@ -285,7 +285,7 @@ def test_standard_errors_of_0_are_no_certainty(tmp_path):
 
 def test_what_cannot_be_compared_says_why(tmp_path):
     (tmp_path / "one.csv").write_text("benchmark,score\nquiz,0.5\nonly_here,0.1\n")
-    (tmp_path / "two.csv").write_text("benchmark,score\nquiz,62.5\nquiz,much\n,0.5\nquiz,0.7\n")
+    (tmp_path / "two.csv").write_text("benchmark,score\nquiz,0.625\nquiz,much\n,0.5\nquiz,0.7\n")
     training_runs = (
         TrainingRun(name="one", results=("one.csv",)),
         TrainingRun(name="two", results=("t*.csv",)),
@@ -298,7 +298,7 @@ def test_what_cannot_be_compared_says_why(tmp_path):
     found = compare_training_runs(read, "two", {})
     by_name = {(one.training_run, one.benchmark): one for one in found.benchmarks}
     assert by_name["one", "only_here"].remark == "the baseline has no such score"
-    assert by_name["one", "quiz"].difference == -62.0
+    assert by_name["one", "quiz"].difference == -0.125
     assert by_name["one", "quiz"].remark.startswith("no interval")
     assert not found.averages  # the training runs have one benchmark in common
 

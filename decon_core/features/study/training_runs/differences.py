@@ -19,6 +19,8 @@ from decon_core.decisions.statistics import (
     paired_interval,
     paired_p_value,
 )
+from decon_core.features.results.scales import less_is_better
+from decon_core.features.study.training_runs.scales import require_one_scale
 from decon_core.features.study.training_runs.scores import Measure, Scores, TrainingRunScores
 from decon_core.features.study.translation.bootstrap import paired_draws, summarize
 from decon_core.features.study.translation.segments import score_of
@@ -35,10 +37,6 @@ LEAST_ITEMS = 10
 # set; with fewer, two groups of all items tell more.
 _LEAST_SHARED = 0.5
 _LEAST_BENCHMARKS = 3  # benchmarks that an interval of their average can rest on
-# Words in names of metrics of which less is better.
-_ERRORS = frozenset(
-    ("perplexity", "ppl", "bits", "nll", "loss", "brier", "error", "ter", "wer", "cer")
-)
 _Z = 1.959963984540054  # quantile of the normal distribution, for 95 %
 
 
@@ -84,15 +82,25 @@ class Comparison:
 
 
 def compare_training_runs(
-    training_runs: Sequence[TrainingRunScores], baseline: str, groups: Mapping[str, Sequence[str]]
+    training_runs: Sequence[TrainingRunScores],
+    baseline: str,
+    groups: Mapping[str, Sequence[str]],
+    beyond_one: Sequence[str] = (),
 ) -> Comparison:
-    """Compare all training runs with the baseline. Averages are over benchmarks that all have."""
+    """Compare all training runs with the baseline. Averages are over benchmarks that all have.
+
+    `beyond_one`: tasks whose scores are not of 0 to 1, though some are not above 1. Raises
+    InputError if scores on different scales would be averaged or compared.
+    """
     (base,) = (
         training_run for training_run in training_runs if training_run.settings.name == baseline
     )
     measures = sorted(
         {measure for training_run in training_runs for measure in training_run.scores}
     )
+    averaged = [*_members(training_runs, measures, groups)]
+    named = ((name, members) for name, _, members in averaged)
+    require_one_scale(training_runs, named, beyond_one)
     differences = {
         (training_run.settings.name, measure): _difference(training_run, base, measure)
         for measure in measures
@@ -101,7 +109,7 @@ def compare_training_runs(
     }
     averages = [
         average
-        for name, metric, members in _members(training_runs, measures, groups)
+        for name, metric, members in averaged
         for training_run in training_runs
         if (parts := [differences[training_run.settings.name, member] for member in members])
         and (average := _average(name, metric, parts, baseline))
@@ -128,8 +136,7 @@ def _members(
     kinds: defaultdict[str, list[Measure]] = defaultdict(list)
     for measure in measures:
         if all(measure in training_run.scores for training_run in training_runs):
-            is_error = not _ERRORS.isdisjoint(measure.metric.lower().split("_"))
-            is_apart = is_error or any(
+            is_apart = less_is_better(measure.metric) or any(
                 training_run.scores[measure].segments for training_run in training_runs
             )
             kinds[measure.metric if is_apart else ""].append(measure)

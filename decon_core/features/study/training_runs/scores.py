@@ -15,7 +15,7 @@ from decon_core.features.results.per_item import ItemKey, Results
 from decon_core.features.study.product import find_paths
 from decon_core.features.study.settings import Study, TrainingRun
 from decon_core.features.study.translation.metrics import check
-from decon_core.features.study.translation.segments import Segments, score_of, translated
+from decon_core.features.study.translation.segments import MOST, Segments, score_of, translated
 from decon_core.storage.files import files_below
 from decon_core.wording import counted
 
@@ -35,6 +35,16 @@ class Scores:
     by_item: Mapping[ItemKey, float] = field(default_factory=dict)
     aggregate: Aggregate | None = None
     segments: Segments | None = None  # segments of a score of the whole test set
+    highest_of_items: Mapping[str, float] = field(default_factory=dict)  # by file
+
+    @property
+    def highest(self) -> Mapping[str, float]:
+        """The highest score by place, which tells the scale; computed ones are of 0 to 100."""
+        if self.segments:
+            return {"the computed scores": MOST}
+        if self.aggregate:
+            return {self.aggregate.place: self.aggregate.score}
+        return self.highest_of_items
 
     @property
     def mean(self) -> float:
@@ -165,15 +175,23 @@ def _read_training_run(
 def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measure, Scores]:
     """Return the scores by item; a second score of an item is a problem, and does not count."""
     by_measure: defaultdict[Measure, dict[ItemKey, float]] = defaultdict(dict)
+    highest: defaultdict[Measure, dict[str, float]] = defaultdict(dict)
     for result in results:
+        place = str(result.path)
         problems += result.problems
         for sample in result.samples:
             key = result.key_of(sample)
             for metric, score in sample.scores.items():
-                scores = by_measure[Measure(result.task, metric, sample.filter)]
+                measure = Measure(result.task, metric, sample.filter)
+                scores, of_file = by_measure[measure], highest[measure]
                 if key in scores:
                     again = f"a second score for an item ({metric})"
                     remedy = "Only the first one counts."
                     problems.append(Problem(sample.place, again, "one for each item", remedy))
-                scores.setdefault(key, score)
-    return {measure: Scores(by_item=scores) for measure, scores in by_measure.items()}
+                    continue
+                scores[key] = score
+                of_file[place] = max(score, of_file.get(place, score))
+    return {
+        measure: Scores(by_item=scores, highest_of_items=highest[measure])
+        for measure, scores in by_measure.items()
+    }

@@ -19,6 +19,8 @@ from decon_core.features.study.translation.metrics import (
 )
 from decon_core.wording import counted
 
+MOST = 100.0  # the highest score of a test set
+
 
 @dataclass(frozen=True)
 class Segments:
