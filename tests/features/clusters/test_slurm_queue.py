@@ -134,6 +134,26 @@ def test_a_submission_that_stays_refused_ends_the_run_with_the_reason(queue, tmp
     assert made.n_submissions > 1
 
 
+def test_refusals_while_other_tasks_run_do_not_shorten_the_time_after_them(
+    queue, tmp_path, monkeypatch
+):
+    made = queue([LOST, TaskState("RUNNING", "n2")], *[REFUSAL] * 22, [COMPLETED])
+    now = 0.0
+
+    def sleep(_):  # 20 refusals while the task runs take longer than a run waits after it
+        nonlocal now
+        now += slurm._SECONDS_TO_SUBMIT_AGAIN / 10
+        if made.n_submissions == 20:
+            for folder, array, task in made.running:
+                made.work(folder, array, task, is_done=True)
+            made.running.clear()
+
+    clock = SimpleNamespace(monotonic=lambda: now, sleep=sleep)
+    monkeypatch.setattr(slurm, "time", clock)
+    assert run(engine_in(tmp_path), n_jobs=2) == {0: 0, 1: 2}
+    assert made.n_submissions == 24
+
+
 def test_the_log_of_a_task_is_kept_if_a_worker_died_in_it(queue, tmp_path, caplog):
     made = queue([COMPLETED])
     made.deadly = (1,)
