@@ -58,7 +58,11 @@ def run_pipeline(context: dg.OpExecutionContext, decon: Decon, graph: Graph = GR
     """Run the pipeline in a process that the UI or Dagster's daemon started."""
     # Imported late: it loads half of the core, and a code location must load within a second.
     from decon_assets.runner.pipeline import Pipeline, PipelineError
+    from decon_core.config.load import load_config
+    from decon_core.execution.choice import require_engine
 
+    with dagster_failures():  # once, not at each stage
+        require_engine(load_config(decon.path()).tables)
     with dagster_failures(), locked_instance(context.instance):
         # The runs of the stages belong to the code location of this one.
         run = context.instance.get_run_by_id(context.run_id)

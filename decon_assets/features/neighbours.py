@@ -47,13 +47,15 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
     settings = config.table(Neighbours)
     if settings is None:  # "Materialize all" includes it; the report is made without it
         return {"neighbours": "off: decon.toml has no [neighbours] table"}
+    engine = open_engine(config.tables, store)
     logged_at = time.monotonic()
 
     def log_progress(what: str, n_done: int, n: int) -> None:
         nonlocal logged_at
         if time.monotonic() - logged_at >= _SECONDS_BETWEEN_LOG_LINES:
             logged_at = time.monotonic()
-            context.log.debug(f"{what}: {n_done:,} of {n:,}")
+            states = f"; {engine.counts}" if engine.is_remote and engine.counts.n_jobs else ""
+            context.log.debug(f"{what}: {n_done:,} of {n:,}{states}")
 
     plan = Plan(config, store)
     built = build_neighbours(
@@ -63,7 +65,7 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
         settings,
         tokenizer=config.policy.tokenizer_str,
         workers=wanted_workers(),
-        engine=open_engine(config.tables, store),
+        engine=engine,
         on_progress=log_progress,
     )
     n_paragraphs = sum(stratum.n_paragraphs for stratum in built.strata)

@@ -1,7 +1,8 @@
 """Runs jobs on Slurm: an array job whose tasks each work off some consecutive jobs.
 
 What a task finished is kept when it dies. Its other jobs are submitted again, and those that were
-in progress are run alone, so that a job that kills its task is found.
+in progress are run alone, so that a job that kills its task is found. A node that ends its tasks
+before their first job gets no more of them.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ _SECONDS_BETWEEN_LOOKS = 5.0  # looks at the queue: its server answers all users
 _SECONDS_FOR_EVENTS = 10.0  # after a task has ended, on a network file system
 _SECONDS_TO_CANCEL = 20.0
 _SECONDS_TO_SUBMIT_AGAIN = 600.0  # what is left of tasks, while Slurm refuses it
-_SECONDS_AFTER_FRUITLESS = 15.0  # until a node that ends all its tasks gets new ones
+_SECONDS_AFTER_BAD_START = 15.0  # until a node that ended a task before its first job gets another
 _MOST_TASKS = 1000  # tasks of an array: Slurm's default limit is 1,001
-_MOST_FRUITLESS = 3  # tasks that end before their first job, while no other node has a task
+_MOST_BAD_STARTS = 3  # tasks of a node that end before their first job, until it is left out
+_MOST_BAD_NODES = 3  # nodes with such tasks, while no other node has a task
 _LINES_OF_LOG = 5
 
 
@@ -68,6 +70,7 @@ class _Task:
     left: set[int]  # jobs that have not ended
     reader: EventReader
     log: Path
+    node: str = ""  # as of the last look at the queue
     n_started: int = 0
     n_ended: int = 0
     has_deaths: bool = False  # whether its workers died: messages then name its log
@@ -105,7 +108,10 @@ class _Run:
         self._refused_at: float | None = None  # since when Slurm refuses that
         self._is_answered = True  # whether Slurm answered when it was asked last
         self._succeeded: list[Path] = []  # logs of tasks without problems
-        self._fruitless: list[str] = []  # nodes of such tasks, since any task did something
+        # Tasks that ended before their first job, by node, since another task of it did something.
+        self._bad_starts: Counter[str] = Counter()
+        self._bad_nodes: set[str] = set()  # nodes of such tasks, since any task did something
+        self._left_out: dict[str, Path] = {}  # nodes that get no more tasks, with the log of one
 
     def results(self) -> Iterator[Ended]:
         """Submit all jobs, and yield each one when it has ended."""
@@ -165,15 +171,20 @@ class _Run:
         self._n_submissions += 1  # one that was refused too late may run all the same
         self._files.write_jobs(array, tasks)
         job = slurm_queue.submit(
-            self._settings, n_tasks=len(tasks), folder=self._files.folder, array=array, logs=logs
+            self._settings,
+            n_tasks=len(tasks),
+            folder=self._files.folder,
+            array=array,
+            logs=logs,
+            left_out=[*self._left_out],
         )
         self._arrays.append(job)
-        self._engine.counts.queue = f"Slurm job {job}"
         for number, task in enumerate(tasks):
             name = f"{job}_{number}"
             left = {number for number, _ in task.jobs}
             reader = EventReader(self._files.events(array, number))
             self._tasks.append(_Task(name, left, reader, logs / f"{name}.log"))
+        self._count_tasks({})
         n_jobs = sum(len(task.jobs) for task in tasks)
         of_tasks = counted(len(tasks), "task")
         ENGINE_LOG.info(f"Slurm job {job}: {counted(n_jobs, 'job')} in {of_tasks}, logs in {logs}")
@@ -182,7 +193,8 @@ class _Run:
         """Yield the jobs that a task has ended since it was read last."""
         for event in task.reader.read():
             task.note(event)
-            self._fruitless.clear()
+            self._bad_starts.pop(task.node, None)
+            self._bad_nodes.clear()
             if event.number not in self._left:
                 continue  # a task that was given up for lost had ended it
             if ended := self._follower.follow(event, log=str(task.log)):
@@ -205,6 +217,7 @@ class _Run:
         self._is_answered = True
         for task in [*self._tasks]:
             state = states.get(task.id, GONE)
+            task.node = state.node or task.node
             if not state.has_ended:
                 continue
             yield from self._read(task)
@@ -214,21 +227,34 @@ class _Run:
                 yield from self._bury(task, state, states)
                 if task.left:
                     self._again.append(self._jobs_of(sorted(task.left)))
+        self._count_tasks(states)
         self._submit_again()
 
+    def _count_tasks(self, states: Mapping[str, TaskState]) -> None:
+        """Note for the progress how many tasks wait in the queue; new ones have no state yet."""
+        names = Counter(states[task.id].name if task.id in states else _NEW for task in self._tasks)
+        n_waiting, n_running = names["PENDING"] + names[_NEW], names["RUNNING"]
+        tasks = f"tasks: {n_waiting:,} waiting, {n_running:,} running"
+        self._engine.counts.queue = f"Slurm job {self._arrays[-1]} ({tasks})"
+
     def _submit_again(self) -> None:
-        """Submit what is left of tasks that have ended; wait while Slurm refuses it."""
+        """Submit what is left of tasks that have ended; try again later while Slurm refuses it."""
         now = time.monotonic()
         if not self._again or (self._tasks and now < self._again_at):
             return
         try:
             self._submit(self._again)
         except EngineError as error:
+            if self._left_out and not self._tasks and slurm_queue.has_no_node(error):
+                nodes = ", ".join(self._left_out)
+                failure = f"Slurm has no other node than those left out ({nodes})"
+                raise _failure([*self._left_out.values()][-1], failure) from error
             if self._refused_at is None:
-                self._refused_at = now
                 refusal = "Slurm refuses the remaining jobs of ended tasks; trying again"
                 ENGINE_LOG.warning(f"{refusal}: {error}")
-            if not self._tasks and now - self._refused_at > _SECONDS_TO_SUBMIT_AGAIN:
+            if self._refused_at is None or self._tasks:
+                self._refused_at = now
+            elif now - self._refused_at > _SECONDS_TO_SUBMIT_AGAIN:
                 raise
         else:
             self._again, self._refused_at = [], None
@@ -241,17 +267,12 @@ class _Run:
         A preempted task counts against no job. A time-out counts only if the task ended no job.
         """
         self._tasks.remove(task)
-        cause = f"{state.name} on {state.node or 'an unknown node'}"
+        cause = f"{state.name} on {task.node or 'an unknown node'}"
         if state.name == "CANCELLED":
             failure = f"task {task.id} was cancelled by another user or program"
-            raise self._failure(task, failure)
+            raise _failure(task.log, failure)
         if not task.n_started and state.name not in _UNSTARTED:
-            self._fruitless.append(state.node)
-            self._again_at = time.monotonic() + _SECONDS_AFTER_FRUITLESS
-            if len(self._fruitless) >= _MOST_FRUITLESS and not self._is_anywhere_else(states):
-                n = len(self._fruitless)
-                failure = f"{n} tasks ended before their first job ({cause})"
-                raise self._failure(task, failure)
+            self._note_bad_start(task, cause, states)
         is_to_blame = state.name not in _BLAMELESS
         if state.name == "TIMEOUT" and task.n_ended:
             is_to_blame = False
@@ -270,21 +291,52 @@ class _Run:
             f"progress, {counted(len(task.left), 'job')} queued again; log: {task.log}"
         )
 
+    def _note_bad_start(self, task: _Task, cause: str, states: Mapping[str, TaskState]) -> None:
+        """Leave out a node that ends its tasks before their first job.
+
+        Raises EngineError if several nodes do so while no other node has a task, as the settings
+        are then wrong, or if Slurm does not say which node it is.
+        """
+        self._bad_starts[task.node] += 1
+        self._bad_nodes.add(task.node)
+        n, n_nodes = self._bad_starts[task.node], len(self._bad_nodes)
+        is_unknown = not task.node and n >= _MOST_BAD_STARTS
+        is_everywhere = is_unknown or n_nodes >= _MOST_BAD_NODES
+        if is_everywhere and not self._is_anywhere_else(states):
+            where = f"on {counted(n_nodes, 'node')}, " if n_nodes > 1 else ""
+            failure = f"{where}tasks ended before their first job (the last one: {cause})"
+            raise _failure(task.log, failure)
+        if task.node in self._left_out:
+            return  # Slurm had queued the task before
+        self._again_at = time.monotonic() + _SECONDS_AFTER_BAD_START
+        if task.node and n >= _MOST_BAD_STARTS:
+            self._left_out[task.node] = task.log
+            ENGINE_LOG.warning(
+                f"node {task.node} gets no more tasks of this step: {n} tasks ended there before "
+                "their first job. Other nodes run these jobs. Find the cause in the log "
+                + "\n".join([str(task.log), *_last_lines(task.log)])
+            )
+
     def _is_anywhere_else(self, states: Mapping[str, TaskState]) -> bool:
         """Return whether a task runs on another node than those whose tasks end at once."""
         running = (states[task.id] for task in self._tasks if task.id in states)
         return any(
-            state.name == "RUNNING" and state.node not in self._fruitless for state in running
+            state.name == "RUNNING" and state.node not in self._bad_nodes for state in running
         )
 
-    def _failure(self, task: _Task, failure: str) -> EngineError:
-        lines: list[str] = []
-        with suppress(OSError):
-            lines = task.log.read_text(errors="replace").splitlines()[-_LINES_OF_LOG:]
-        remedy = "\n".join([f"See the log {task.log}", *lines])
-        return EngineError(Problem("engine slurm", failure, remedy=remedy))
+
+def _failure(log: Path, failure: str) -> EngineError:
+    remedy = "\n".join([f"See the log {log}", *_last_lines(log)])
+    return EngineError(Problem("engine slurm", failure, remedy=remedy))
 
 
+def _last_lines(log: Path) -> list[str]:
+    with suppress(OSError):
+        return log.read_text(errors="replace").splitlines()[-_LINES_OF_LOG:]
+    return []
+
+
+_NEW = "NEW"  # a task that the queue has not been asked for
 _COMPLETE = ("COMPLETED", GONE.name)
 # States of a task that may end before its first job.
 _UNSTARTED = ("PREEMPTED", "NODE_FAIL", "BOOT_FAIL")

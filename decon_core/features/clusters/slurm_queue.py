@@ -6,6 +6,7 @@ for one that was killed; and it returns the results of a task only when all its 
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
 import shutil
@@ -51,8 +52,16 @@ def require_slurm() -> None:
         raise EngineError(Problem("engine slurm", failure, remedy=remedy))
 
 
-def submit(settings: Slurm, *, n_tasks: int, folder: Path, array: int, logs: Path) -> str:
-    """Submit an array of tasks and return its job id."""
+def submit(
+    settings: Slurm,
+    *,
+    n_tasks: int,
+    folder: Path,
+    array: int,
+    logs: Path,
+    left_out: Sequence[str] = (),
+) -> str:
+    """Submit an array of tasks and return its job id. `left_out`: nodes that get none of them."""
     options = {
         "array": f"0-{n_tasks - 1}%{settings.array_size}",
         "job-name": "decon",
@@ -71,6 +80,8 @@ def submit(settings: Slurm, *, n_tasks: int, folder: Path, array: int, logs: Pat
     # What is left of a task is submitted again here, where each attempt is counted.
     command = ["sbatch", "--parsable", "--no-requeue", "--open-mode=append", *given]
     command += settings.options
+    if left_out:  # last, as sbatch takes the last of several
+        command.append(f"--exclude={','.join([*_excluded_by(settings.options), *left_out])}")
     program = [settings.python or sys.executable, "-m", "decon_core.features.clusters.slurm_task"]
     task = shlex.join([*program, str(folder), str(array)])
     done = _call(command, "\n".join(["#!/bin/bash", *settings.setup, f"exec {task}", ""]))
@@ -79,6 +90,23 @@ def submit(settings: Slurm, *, n_tasks: int, folder: Path, array: int, logs: Pat
         remedy = "The settings are in [execution.slurm]"
         raise EngineError(Problem(shlex.join(command), failure, remedy=remedy))
     return done.stdout.strip().partition(";")[0]
+
+
+def _excluded_by(options: Sequence[str]) -> list[str]:
+    """Return the nodes that sbatch options exclude."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-x", "--exclude")
+    known, _ = parser.parse_known_args(options)
+    return [known.exclude] if known.exclude else []
+
+
+def has_no_node(error: EngineError) -> bool:
+    """Return whether Slurm refused a job because no node is left that may run it."""
+    return any(refusal in str(error) for refusal in _NO_NODE)
+
+
+# The second one is said where the options name nodes, and these are excluded.
+_NO_NODE = ("Requested node configuration is not available", "Invalid node name specified")
 
 
 def states(jobs: Collection[str]) -> Mapping[str, TaskState] | None:
@@ -118,4 +146,6 @@ def _call(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess
         )
     except subprocess.TimeoutExpired:
         what = f"no answer within {_SECONDS_TO_ANSWER:.0f} s"
-        return subprocess.CompletedProcess(command, 1, stdout="", stderr=what)
+    except OSError as error:  # such as too many processes, or a file system that is away
+        what = str(error)
+    return subprocess.CompletedProcess(command, 1, stdout="", stderr=what)

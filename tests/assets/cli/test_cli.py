@@ -14,6 +14,8 @@ from dagster import DagsterInstance
 
 from decon_assets.assets.stage import STAGES
 from decon_assets.cli.main import main
+from decon_assets.everything_job import EVERYTHING_MISSING
+from decon_assets.resources import Decon
 from decon_assets.runner.pipeline import PipelineError
 from decon_assets.terminal.output import say_table
 from decon_core.features.blends.folders import blend_folder
@@ -81,6 +83,22 @@ def test_an_engine_that_cannot_be_used_ends_a_command_before_it_begins(
     told = capsys.readouterr()
     assert "Ray at '127.0.0.1:1': no connection to a cluster: " in told.err
     assert told.out == ""
+    assert not at_home.store.root.exists()
+
+
+def test_an_engine_that_cannot_be_used_ends_the_job_of_the_ui_before_its_first_stage(
+    at_home, monkeypatch
+):
+    monkeypatch.setenv("DECON_ENGINE", "slrum")
+    with DagsterInstance.ephemeral() as instance:
+        result = EVERYTHING_MISSING.execute_in_process(
+            instance=instance, resources={"decon": Decon()}, raise_on_error=False
+        )
+        assert len(instance.get_runs()) == 1  # none of a stage
+    (failure,) = result.get_step_failure_events()
+    said = failure.step_failure_data.user_failure_data.description
+    assert said.startswith("ConfigError: $DECON_ENGINE: found 'slrum'")
+    assert "Did you mean 'slurm'?" in said
     assert not at_home.store.root.exists()
 
 

@@ -640,6 +640,16 @@ def test_a_wrong_input_ends_with_2_and_says_which(place, capsys, break_it, said)
     assert said in capsys.readouterr().err
 
 
+def test_a_misspelt_table_in_the_file_of_an_engine_is_refused_before_the_scan(place, capsys):
+    path = place.folder / "cluster.toml"
+    path.write_text('[executon]\nengine = "slurm"\n')
+    assert place.scan("--execution", str(path)) == 2
+    said = capsys.readouterr()
+    assert f"{path}: executon: found unknown key 'executon'" in said.err
+    assert "Did you mean 'execution'?" in said.err
+    assert not place.out.exists()
+
+
 def test_progress_says_rate_and_time_left():
     stream = io.StringIO()
     progress = ShardProgress(stream)

@@ -40,9 +40,11 @@ class Queue:
     found: dict = field(default_factory=dict)  # states of tasks
     running: list = field(default_factory=list)
     deadly: tuple = ()  # numbers of jobs
+    left_out: list = field(default_factory=list)  # nodes, for each submission
     n_silences: int = 0  # looks at the states that are not answered
 
-    def submit(self, settings, *, n_tasks, folder, array, logs):
+    def submit(self, settings, *, n_tasks, folder, array, logs, left_out=()):
+        self.left_out.append([*left_out])
         answer = self.arrays[min(self.n_submissions, len(self.arrays) - 1)]
         self.n_submissions += 1
         if isinstance(answer, EngineError):
@@ -82,7 +84,7 @@ def queue(monkeypatch):
 
     monkeypatch.setattr(slurm_queue, "require_slurm", lambda: None)
     monkeypatch.setattr(slurm_queue, "cancel", lambda jobs: None)
-    for name in ("BETWEEN_READS", "BETWEEN_LOOKS", "AFTER_FRUITLESS", "TO_CANCEL", "FOR_EVENTS"):
+    for name in ("BETWEEN_READS", "BETWEEN_LOOKS", "AFTER_BAD_START", "TO_CANCEL", "FOR_EVENTS"):
         monkeypatch.setattr(slurm, f"_SECONDS_{name}", 0.0)
     return make
 
@@ -101,7 +103,7 @@ def test_what_is_left_of_lost_tasks_is_submitted_until_slurm_accepts_it(queue, t
     engine = engine_in(tmp_path)
     assert run(engine) == {0: 0, 1: 2, 2: 4}
     assert made.n_submissions == 5
-    assert engine.counts.queue == "Slurm job 4"
+    assert engine.counts.queue == "Slurm job 4 (tasks: 0 waiting, 0 running)"
     assert sum("the controller is busy" in one for one in caplog.messages) == 1
 
 
@@ -132,6 +134,26 @@ def test_a_submission_that_stays_refused_ends_the_run_with_the_reason(queue, tmp
     assert made.n_submissions > 1
 
 
+def test_refusals_while_other_tasks_run_do_not_shorten_the_time_after_them(
+    queue, tmp_path, monkeypatch
+):
+    made = queue([LOST, TaskState("RUNNING", "n2")], *[REFUSAL] * 22, [COMPLETED])
+    now = 0.0
+
+    def sleep(_):  # 20 refusals while the task runs take longer than a run waits after it
+        nonlocal now
+        now += slurm._SECONDS_TO_SUBMIT_AGAIN / 10
+        if made.n_submissions == 20:
+            for folder, array, task in made.running:
+                made.work(folder, array, task, is_done=True)
+            made.running.clear()
+
+    clock = SimpleNamespace(monotonic=lambda: now, sleep=sleep)
+    monkeypatch.setattr(slurm, "time", clock)
+    assert run(engine_in(tmp_path), n_jobs=2) == {0: 0, 1: 2}
+    assert made.n_submissions == 24
+
+
 def test_the_log_of_a_task_is_kept_if_a_worker_died_in_it(queue, tmp_path, caplog):
     made = queue([COMPLETED])
     made.deadly = (1,)
@@ -152,16 +174,61 @@ def test_the_first_submission_is_not_repeated(queue, tmp_path):
     assert made.n_submissions == 1
 
 
-def test_tasks_that_end_at_once_everywhere_end_the_run(queue, tmp_path):
-    made = queue([failed_on("n1"), failed_on("n2")])
-    with pytest.raises(EngineError, match="3 tasks ended before their first job"):
+def test_tasks_that_end_at_once_on_three_nodes_end_the_run(queue, tmp_path):
+    made = queue([failed_on("n1"), failed_on("n2"), failed_on("n3")])
+    with pytest.raises(EngineError, match="on 3 nodes, tasks ended before their first job"):
         run(engine_in(tmp_path))
     assert made.n_submissions == 1
 
 
-def test_a_node_that_ends_all_its_tasks_does_not_end_a_run_that_goes_on_elsewhere(queue, tmp_path):
+def test_tasks_that_end_at_once_on_a_node_without_a_name_end_the_run(queue, tmp_path):
+    made = queue([failed_on("")])
+    with pytest.raises(EngineError, match=r"their first job .* on an unknown node"):
+        run(engine_in(tmp_path))
+    assert made.left_out == [[]]
+
+
+def test_a_bad_node_that_alone_has_tasks_is_left_out_and_named(queue, tmp_path, caplog):
+    made = queue([failed_on("n1")], [COMPLETED])
+    engine = engine_in(tmp_path)
+    engine.logs.mkdir()
+    (engine.logs / "0_2.log").write_text("python: no such file\n")
+    assert run(engine) == {0: 0, 1: 2, 2: 4}
+    assert made.left_out == [[], ["n1"]]
+    (said,) = [one for one in caplog.messages if one.startswith("node ")]
+    assert said.startswith("node n1 gets no more tasks of this step: 3 tasks ended there before")
+    assert said.endswith(f"{engine.logs / '0_2.log'}\npython: no such file")
+
+
+def test_a_task_that_did_something_ends_the_count_of_its_node(queue, tmp_path):
+    bad, late = failed_on("n1"), TaskState("RUNNING", "n1")
+    made = queue([bad, bad, late], [bad], [bad], [COMPLETED])
+
+    def finish_the_running_one(_):
+        for folder, array, task in made.running:
+            made.work(folder, array, task, is_done=True)
+        made.running.clear()
+
+    jobs = [Job(number) for number in range(3)]
+    engine = engine_in(tmp_path, array_size=3)
+    done = run_jobs(double, jobs, workers=1, engine=engine, on_advance=finish_the_running_one)
+    assert results_of(done) == {0: 0, 1: 2, 2: 4}
+    assert made.left_out == [[], [], [], ["n1"]]
+
+
+def test_a_run_ends_when_slurm_has_no_other_node_than_those_left_out(queue, tmp_path):
+    text = "Batch job submission failed: Requested node configuration is not available"
+    made = queue([failed_on("n1")], EngineError(Problem("sbatch", text)))
+    with pytest.raises(EngineError, match=r"no other node than those left out \(n1\).*0_2\.log"):
+        run(engine_in(tmp_path))
+    assert made.n_submissions == 2
+
+
+def test_a_node_that_ends_all_its_tasks_is_left_out_of_a_run_that_goes_on_elsewhere(
+    queue, tmp_path
+):
     bad, busy = failed_on("n1"), TaskState("RUNNING", "n2")
-    made = queue([bad, bad, bad, busy], [bad, bad, COMPLETED], [bad, bad], [COMPLETED])
+    made = queue([bad, bad, bad, busy], [COMPLETED, LOST, COMPLETED], [LOST], [COMPLETED])
 
     def finish_the_running_one(_):
         if made.n_submissions == 4:
@@ -173,7 +240,7 @@ def test_a_node_that_ends_all_its_tasks_does_not_end_a_run_that_goes_on_elsewher
     engine = engine_in(tmp_path)
     done = run_jobs(double, jobs, workers=1, engine=engine, on_advance=finish_the_running_one)
     assert results_of(done) == {0: 0, 1: 2, 2: 4, 3: 6}
-    assert made.n_submissions == 4
+    assert made.left_out == [[], ["n1"], ["n1"], ["n1"]]
 
 
 def test_more_tasks_than_an_array_has_are_put_together_and_that_is_said(queue, tmp_path, caplog):
@@ -191,5 +258,29 @@ def test_states_of_jobs_are_logged_where_nobody_follows_their_progress(
     queue([LOST], [COMPLETED])
     with caplog.at_level("DEBUG", logger="decon_core.execution"):
         run(engine_in(tmp_path), n_jobs=2)
-    assert "Slurm job 1: 2 queued, 0 running, 0 done, 0 failed, 0 requeued" in caplog.messages
-    assert "Slurm job 1: 0 queued, 0 running, 2 done, 0 failed, 0 requeued" in caplog.messages
+    job = "Slurm job 1 (tasks: 2 waiting, 0 running)"
+    assert f"{job}: 2 queued, 0 running, 0 done, 0 failed, 0 requeued" in caplog.messages
+    job = "Slurm job 1 (tasks: 0 waiting, 0 running)"
+    assert f"{job}: 0 queued, 0 running, 2 done, 0 failed, 0 requeued" in caplog.messages
+
+
+def test_progress_says_how_many_tasks_wait_and_how_many_run(queue, tmp_path):
+    made = queue([TaskState("PENDING"), TaskState("PENDING"), TaskState("RUNNING", "n1")])
+    engine, said = engine_in(tmp_path), []
+
+    def note(_):
+        said.append(str(engine.counts))
+        if len(said) == 3:  # now all of them run, and end
+            for task in range(3):
+                made.work(tmp_path / "drafts" / folder_of(tmp_path), 0, task, is_done=True)
+
+    jobs = [Job(number) for number in range(3)]
+    assert results_of(run_jobs(double, jobs, workers=1, engine=engine, on_advance=note))
+    queued = "3 queued, 0 running, 0 done, 0 failed, 0 requeued"
+    assert said[0] == f"Slurm job 0 (tasks: 2 waiting, 1 running): {queued}"
+
+
+def folder_of(tmp_path):
+    """The name of the only draft."""
+    (folder,) = (tmp_path / "drafts").iterdir()
+    return folder.name
