@@ -159,9 +159,7 @@ def test_a_line_of_the_score_gap_is_not_of_two_scales(four_report, tmp_path, cap
     write_two_files(second + 30)
     assert main(command) == 2
     said = capsys.readouterr().err
-    assert (
-        "gap, score of strait_mt by heron: found a scale beyond 1 (score of strait_mt" in said
-    )
+    assert "gap, score of strait_mt by heron: found a scale beyond 1 (score of strait_mt" in said
     assert "name their tasks with --beyond-one" in said
     assert main([*command, "--beyond-one", "strait_*"]) == 0
 
