@@ -21,7 +21,7 @@ from decon_core.corpus.packs import Pack, Shard, list_source
 from decon_core.corpus.registration import PackChanges, changes_of_packs, list_packs
 from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
 from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
-from decon_core.decisions.common_ngrams import has_common
+from decon_core.decisions.common_ngrams import common_made_from
 from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.decisions.unread import UnreadRule
 from decon_core.decisions.verdicts import read_verdicts
@@ -287,7 +287,7 @@ def needs_common_ngrams(plan: Plan) -> bool:
     ):
         return False
     left_out = uncounted(store, packs, versions, scan, results=plan.scan_results)
-    return not has_common(store, packs, versions, plan.config.policy, scan, left_out)
+    return not common_made_from(store, packs, versions, plan.config.policy, scan, left_out)
 
 
 def missing_shares(plan: Plan) -> Mapping[str, set[str]]:

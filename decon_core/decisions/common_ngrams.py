@@ -96,20 +96,24 @@ def _are_common(counts: pa.ChunkedArray, n_documents: int, policy: Policy) -> pa
     return pc.and_(pc.greater(counts, limit), is_enough)
 
 
-def has_common(
+def common_made_from(
     store: Store,
     packs: Sequence[Pack],
     versions: Sequence[Version],
     policy: Policy,
     scan: str,
     missing: MissingByShard,
-) -> bool:
-    """Whether the current list was made from exactly these packs, versions and settings."""
+) -> str:
+    """Return the fingerprint of the current list; empty if it was made from other inputs.
+
+    Inputs are packs, versions and settings.
+    """
     if not store.current_common.is_file():
-        return False
+        return ""
     value = read_json(store.current_common)
     expected = (scan, _limits(policy), _inputs(packs, versions, missing))
-    return (value["scan"], value["share"], value["inputs"]) == expected
+    is_current = (value["scan"], value["share"], value["inputs"]) == expected
+    return str(value["fingerprint"]) if is_current else ""
 
 
 def _limits(policy: Policy) -> list[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -258,13 +258,23 @@ class Builder:
         }
 
     def _shares(self, mixture: Mixture) -> list[Share]:
-        """Return the shares that were built with the current settings."""
+        """Return the shares that were built with the current settings, and all that are current.
+
+        A setting that decides nothing for a share may have changed after it was built. A builder of
+        one pack cannot tell this for others: a card without them is completed after the last job.
+        """
         settings = self._card_settings(mixture)
+        packs = {pack.name: pack for pack in self.packs}
+
+        def is_listed(manifest: Mapping[str, Any]) -> bool:
+            if all(manifest.get(name) == value for name, value in settings.items()):
+                return True
+            pack = packs.get(manifest["pack"])
+            return bool(pack) and manifest["fingerprint"] == self.fingerprint(mixture, pack)
+
+        paths = sorted(self.store.mixture_manifests(mixture.name).glob("*/manifest.json"))
         return [
-            share
-            for path in sorted(self.store.mixture_manifests(mixture.name).glob("*/manifest.json"))
-            if (share := read_share(path))
-            and all(share.manifest.get(name) == value for name, value in settings.items())
+            share for path in paths if (share := read_share(path)) and is_listed(share.manifest)
         ]
 
     def _card_settings(self, mixture: Mixture) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from decon_core.mixtures.card import digest_of_labels
 from decon_core.report.additions import ReportAddition
 from decon_core.report.database import schema_digest, write_database
 from decon_core.report.gather import (
+    common_in_report,
     mixture_tables,
     run_table,
     small_tables,
@@ -149,7 +150,9 @@ def _state(
     ]
     versions = [f"{version.benchmark} {version.fingerprint}" for version in builder.versions]
     names = [version.benchmark for version in builder.versions]
-    thresholds = json.dumps(builder.policy.decision_settings(names))
+    policy, common = builder.policy, common_in_report(builder.reader, builder.packs, gaps)
+    of_common = [policy.common_share, policy.common_least_documents, policy.leave_out_common]
+    decisions = json.dumps([policy.decision_settings(names), *of_common, common])
     shards = [f"{shard.fingerprint} {shard.name}" for _, shard in builder.shards]
     value = [
         schema_digest(),
@@ -157,7 +160,7 @@ def _state(
         builder.verdicts.digest,
         builder.evidence.digest,
         *(f"{nomination.key} {nomination.review_from}" for nomination in builder.nominations),
-        thresholds,
+        decisions,
         repr(showing),
         repr(builder.unread),
         *sorted(versions),

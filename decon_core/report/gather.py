@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from decon_core.benchmarks.records import load_records
 from decon_core.config.load import Report
 from decon_core.corpus.packs import Pack
-from decon_core.decisions.common_ngrams import current_common, has_common
+from decon_core.decisions.common_ngrams import common_made_from, current_common
 from decon_core.decisions.judging import may_prove
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
@@ -70,7 +70,7 @@ def small_tables(
     store, versions = reader.store, reader.versions
     visible = visibility_table(store, versions, reader.policy)
     common = COMMON.empty_table()
-    if has_common(store, packs, versions, reader.policy, reader.scan, missing_by_shard(gaps)):
+    if common_in_report(reader, packs, gaps):
         common = current_common(store, reader.scan, reader.policy)[1]
     rows = {
         "benchmarks": _benchmarks(reader, gaps),
@@ -101,6 +101,14 @@ def small_tables(
         "common_ngrams": common,
         **{name: _table(name, rows_of_table) for name, rows_of_table in rows.items()},
     }
+
+
+def common_in_report(reader: MatchReader, packs: Sequence[Pack], gaps: Sequence[Gap]) -> str:
+    """Return the fingerprint of the list of common n-grams in a report; empty if it has none."""
+    missing = missing_by_shard(gaps)
+    return common_made_from(
+        reader.store, packs, reader.versions, reader.policy, reader.scan, missing
+    )
 
 
 def _unread(gaps: Iterable[Gap]) -> set[tuple[str, str]]:

@@ -379,6 +379,62 @@ def test_blends_are_built_behind_their_mixture_and_one_that_is_refused_stops_no_
     assert modified(blend_folder(world.store, "plain")) != before
 
 
+EVERYTHING = """
+[[mixture]]
+name = "original"
+take = "everything"
+"""
+
+
+@pytest.mark.parametrize("changed", [{"common_share": 0.4}, {"aligned_threshold": 0.7}])
+def test_a_setting_that_some_shares_do_not_depend_on_and_then_a_new_shard_outdate_no_card(
+    world, changed
+):
+    plain = '[[blend]]\nname = "whole"\nof = "original"\n'
+    world.mixtures = BLENDS + EVERYTHING + plain
+    world.start(until="report")
+    kept = modified(world.store.mixture("original", "web-0000"))
+    world.policy = changed
+    world.run(until="report")
+    world.add_shard("s6")
+    world.run(until="report")
+    assert "mixture: 2 mixtures from 1 pack" in "\n".join(world.said)
+    assert modified(world.store.mixture("original", "web-0000")) == kept
+    plan = Plan(world.run(until="report").config, world.store)
+    assert {"mixture: up to date", "blend: up to date", "report: up to date"} <= {*world.said}
+    assert all(
+        plan.builder.current_packs(mixture) == {pack.name for pack in plan.packs}
+        for mixture in plan.builder.mixtures
+    )
+
+
+def test_a_report_is_built_again_when_other_ngrams_are_common_and_when_they_are_left_out(world):
+    """Also if no mixture depends on them."""
+    for name in ("s7", "s8"):
+        world.add_shard(name, leaks=[world.benchmarks["harbor"][0]])
+    world.mixtures = EVERYTHING
+    world.policy = {"detectors": ["decon"], "common_least_documents": 4}
+    world.start(until="report")
+    everything = found(world)
+
+    def common():
+        with duckdb.connect(str(world.store.report), read_only=True) as connection:
+            return connection.execute("SELECT count(*) FROM common_ngrams").fetchone()
+
+    assert common() == (0,)
+    world.policy["common_least_documents"] = 3
+    world.run(until="report")
+    assert common() > (0,)
+    assert found(world) == everything
+    world.policy["leave_out_common"] = True
+    world.run(until="report")
+    assert {(benchmark, number) for benchmark, number, _ in everything - found(world)} == {
+        ("harbor", 0)
+    }
+    world.run(until="report")
+    assert "report: up to date" in world.said
+
+
 def modified(folder):
     return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 

@@ -841,6 +841,24 @@ def test_a_card_tells_of_packs_of_one_kind_only(place):
     assert listing_of(path).packs == {first.name}
 
 
+@pytest.mark.parametrize("changed", [{"common_share": 0.4}, {"contamination_score_threshold": 0.7}])
+def test_a_card_tells_of_packs_that_a_changed_setting_does_not_concern(place, changed):
+    everything = Mixture(name="everything", take="everything")
+    first, second = (place.put({f"{n}.jsonl": [{"id": n, "text": "t"}]}) for n in range(2))
+    path = place.build(everything, first).parent / CARD
+    place.bench.policy = replace(place.bench.policy, **changed)
+    place.build(everything, second)
+    assert listing_of(path).packs == {first.name, second.name}
+    builder = place.builder(everything)
+    assert builder.current_packs(everything) == {first.name, second.name}
+    assert verify(builder, everything).problems == []
+    assert build_mixture(builder, everything, first).was_there
+    shard = path.parent / second.name / "1.jsonl"
+    shard.write_bytes(shard.read_bytes()[::-1])  # replaced by a builder of this pack alone
+    assert not build_mixture(builder, everything, second).was_there
+    assert listing_of(path).packs == {first.name, second.name}
+
+
 @contextmanager
 def files_counted(monkeypatch):
     """Count how often cards and manifests are opened, and folders listed."""
