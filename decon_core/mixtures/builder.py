@@ -270,7 +270,7 @@ class Builder:
             if all(manifest.get(name) == value for name, value in settings.items()):
                 return True
             pack = packs.get(manifest["pack"])
-            return bool(pack) and manifest["fingerprint"] == self.fingerprint(mixture, pack)
+            return pack is not None and manifest["fingerprint"] == self.fingerprint(mixture, pack)
 
         paths = sorted(self.store.mixture_manifests(mixture.name).glob("*/manifest.json"))
         return [
