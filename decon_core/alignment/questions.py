@@ -34,7 +34,7 @@ def sizes_of(questions: Sequence[str], form: Form) -> tuple[Integers, Integers]:
 
 
 def sizes_in(index: Mapping[str, Any], number: int) -> tuple[Integers, Integers]:
-    """Return the same for the records of a benchmark, given by its number in an index."""
+    """Return the sizes of the questions of a benchmark's records, from the benchmarks' index."""
     records = slice(*index["record_edges"][number : number + 2].tolist())
     questions, edges = index["question_of"][records], index["unit_edges"]
     return edges[questions + 1] - edges[questions], index["weight"][questions]

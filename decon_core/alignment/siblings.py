@@ -37,7 +37,7 @@ def own_of(n_items_with: Integers, lengths: Integers) -> Own:
     n_alone = np.diff(np.append(0, np.cumsum(n_items_with == 1))[edges])
     at = ((1 - _TEMPLATE_SHARE) * (lengths - 1)).astype(np.int64)
     n_family = np.ones(lengths.size, np.int64)
-    # Of the others the unit at this place, in order of sharing, is in no other item.
+    # Sort only items that share so many of their units: of all others the family is 1.
     for item in np.flatnonzero((n_alone <= at) & (lengths > 0)).tolist():
         of_item = n_items_with[edges[item] : edges[item + 1]]
         n_family[item] = np.partition(of_item, at[item])[at[item]]

@@ -50,7 +50,7 @@ def freeze(
 ) -> Snapshot:
     """Count over these benchmark versions, save the snapshot and make it the current snapshot.
 
-    `entries_of`: what tokenizes their records, if not this.
+    `entries_of` returns the entries of a version; by default they are made from its saved records.
     """
     entries_of = entries_of or stored_entries(store, policy)
     fingerprint, members = _identity(versions, policy)
@@ -73,7 +73,7 @@ def freeze(
 
 
 def stored_entries(store: Store, policy: Policy) -> Callable[[Version], Entries]:
-    """Return what tokenizes the saved records of a benchmark version."""
+    """Return a function that tokenizes the saved records of a benchmark version."""
     tokenizer = RecordTokenizer(policy, load_tokenizer(policy.tokenizer_str))
     return lambda version: tokenizer.entries_of(load_records(store, version, columns=COLUMNS))
 
