@@ -386,15 +386,12 @@ take = "everything"
 """
 
 
-@pytest.mark.parametrize("changed", [{"common_share": 0.4}, {"aligned_threshold": 0.7}])
-def test_a_setting_that_some_shares_do_not_depend_on_and_then_a_new_shard_outdate_no_card(
-    world, changed
-):
+def test_a_setting_that_some_shares_do_not_depend_on_and_then_a_new_shard_outdate_no_card(world):
     plain = '[[blend]]\nname = "whole"\nof = "original"\n'
     world.mixtures = BLENDS + EVERYTHING + plain
     world.start(until="report")
     kept = modified(world.store.mixture("original", "web-0000"))
-    world.policy = changed
+    world.policy = {"common_share": 0.4}
     world.run(until="report")
     world.add_shard("s6")
     world.run(until="report")
