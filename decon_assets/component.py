@@ -1,4 +1,4 @@
-"""The component that adds the asset graph to the Dagster project of somebody else.
+"""The component that adds the asset graph to another Dagster project.
 
 A project may have several, each with a key prefix and a decon.toml of its own. Dagster's tool `dg`
 finds the class by the entry point in pyproject.toml.

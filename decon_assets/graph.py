@@ -57,12 +57,15 @@ class Graph:
 
         @wraps(function)
         def call(*args: object, **resources: object) -> object:
-            return function(*args, **{names.get(key, key): one for key, one in resources.items()})
+            given = {names.get(key, key): resource for key, resource in resources.items()}
+            return function(*args, **given)
 
         declared = signature(function)
         parameters = [
-            one.replace(name=keys.get(one.name, one.name)) for one in declared.parameters.values()
+            parameter.replace(name=keys.get(name, name))
+            for name, parameter in declared.parameters.items()
         ]
+        # `inspect` reads this attribute, which types of functions do not declare.
         call.__signature__ = declared.replace(parameters=parameters)  # type: ignore[attr-defined]
         annotations = function.__annotations__.items()
         call.__annotations__ = {keys.get(name, name): kind for name, kind in annotations}

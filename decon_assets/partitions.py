@@ -113,8 +113,8 @@ def under(
     prefix as well.
     """
     if isinstance(definition, dg.MultiPartitionsDefinition):
-        dimensions = definition.partitions_defs
-        return Grid({one.name: under(key_prefix, one.partitions_def) for one in dimensions})
+        dimensions = {of.name: of.partitions_def for of in definition.partitions_defs}
+        return Grid({name: under(key_prefix, keys) for name, keys in dimensions.items()})
     if isinstance(definition, dg.DynamicPartitionsDefinition):
         name = registered_as(key_prefix, definition.name or "")
         return dg.DynamicPartitionsDefinition(name=name)

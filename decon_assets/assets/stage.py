@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Missing = bool | Collection[str] | Mapping[str, Collection[str]]
 Partitions = dg.DynamicPartitionsDefinition | dg.MultiPartitionsDefinition
 Gates = Mapping[str, Sequence[str]]  # the blocking checks upstream of each asset
-KEY_PREFIX_TAG = "decon/key_prefix"  # of the assets of a component, on runs of jobs that name none
+KEY_PREFIX_TAG = "decon/key_prefix"  # of a component, on runs of its jobs without assets
 Body: TypeAlias = "Callable[[dg.AssetExecutionContext, Config, Store], Metadata | None]"
 
 

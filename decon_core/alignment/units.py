@@ -148,9 +148,9 @@ def _read_together(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, s
 def _with_numbers(
     characters: Numbers, starts: Integers, keys: Words64, line_edges: Integers, punctuation: str
 ) -> Iterator[tuple[int, int]]:
-    """Yield the number of each text that may contain a number, and where the text begins.
+    """Yield the position of each text that may contain a number, and where its line begins.
 
-    The others are words of ASCII letters, and none of these words begins a number.
+    All other texts are words of ASCII letters, none of which begins a number.
     """
     is_plain, first_words = _without_numbers(punctuation)
     nearest = np.minimum(np.searchsorted(first_words, keys), first_words.size - 1)

@@ -72,7 +72,7 @@ class Entries:
 
 
 class RecordTokenizer:
-    """Tokenizes the records of benchmarks. Each word is tokenized once, however many have it."""
+    """Tokenizes the records of benchmarks; a word that occurs in several is tokenized once."""
 
     def __init__(self, policy: Policy, tokenizer: Tokenizer) -> None:
         self._policy, self._tokenizer = policy, tokenizer
@@ -205,7 +205,7 @@ def _repeats(fingerprints: pa.ChunkedArray, records: Integers) -> Integers:
 
 
 def joined(entries: Sequence[Entries]) -> Entries:
-    """Return the entries of several benchmarks as those of one."""
+    """Return the entries of several benchmarks as if they were a single benchmark."""
     ids = distinct(np.concatenate([np.zeros(0, np.int64), *(each.ids for each in entries)]))
     fields = {}
     for kind in KINDS:

@@ -62,7 +62,7 @@ def read_parquet(
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
         if filters is None and schema in (None, file.schema_arrow.remove_metadata()):
-            table = file.read(columns=names)  # half a millisecond faster
+            table = file.read(columns=names)  # faster, as it needs no data set
         else:
             table = pq.read_table(
                 pa.BufferReader(content), schema=schema, columns=names, filters=filters
