@@ -61,7 +61,8 @@ def read_parquet(
     content, names = map_verified(path), None if columns is None else [*columns]
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
-        if filters is None and schema in (None, file.schema_arrow.remove_metadata()):
+        is_as_asked = schema in (None, file.schema_arrow.remove_metadata())
+        if filters is None and is_as_asked and {*file.schema_arrow.names}.issuperset(names or ()):
             table = file.read(columns=names)  # faster, as it needs no data set
         else:
             table = pq.read_table(

@@ -207,3 +207,13 @@ def test_a_bit_that_flips_anywhere_in_a_file_is_noticed_in_every_format(tmp_path
         for cut in range(len(content)):
             with pytest.raises(DamagedError):
                 require_whole(content[:cut], path)
+
+
+def test_a_parquet_file_without_a_column_that_is_asked_for_is_damaged(tmp_path):
+    path, table = tmp_path / "a.parquet", pa.table({"a": [1], "b": ["x"]})
+    write_parquet(path, table)
+    assert read_parquet(path, columns=["b", "a"]).column_names == ["b", "a"]
+    wider = table.schema.append(pa.field("c", pa.int64()))
+    assert read_parquet(path, schema=wider)["c"].to_pylist() == [None]
+    with pytest.raises(DamagedError, match="FieldRef"):
+        read_parquet(path, columns=["a", "c"])
