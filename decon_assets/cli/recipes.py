@@ -5,8 +5,10 @@ from __future__ import annotations
 from difflib import get_close_matches
 from pathlib import Path
 
-from decon_assets.terminal.options import argument, option, optional, repeatable
+from decon_assets.terminal.options import argument, flag, option, optional, repeatable
 from decon_assets.terminal.output import say, warn
+from decon_core.feature import feature_hooks
+from decon_core.storage.paths import parse_path
 from decon_core.wording import counted
 
 _ITEM = ("split", "instance_index")
@@ -48,6 +50,14 @@ def normalize(
 
 def catalog(
     names: list[str] | None = argument("print these recipes as YAML", "NAME", default=None),
+    *,
+    registry: str | None = optional(
+        "derive recipes from a registry instead: a file, folder or wheel of lm-evaluation-harness, "
+        "lighteval or NeMo Gym, or data sets with eval.yaml (docs/importing-recipes.md)",
+        "PATH",
+        name="--from",
+    ),
+    as_json: bool = flag("--json", "with --from: print recipes and reasons as JSON"),
 ) -> int:
     """List the recipes that come with the package, or print some as YAML.
 
@@ -56,7 +66,17 @@ def catalog(
     Examples:
       decon-assets catalog
       decon-assets catalog gsm8k mmlu > evals.yaml
+      decon-assets catalog --from lm_eval-0.4.13-py3-none-any.whl
+      decon-assets catalog --from lm_eval-0.4.13-py3-none-any.whl "mmlu*" > evals.yaml
     """
+    if registry is not None:
+        for print_recipes in feature_hooks("registry"):
+            return int(print_recipes(parse_path(registry), names or (), as_json))
+        warn("--from: no feature reads registries of benchmarks")
+        return 2
+    if as_json:
+        warn("--json: only with --from")
+        return 2
     import yaml
 
     from decon_core.benchmarks.parse import CATALOG_PATH
