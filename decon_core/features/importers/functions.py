@@ -82,6 +82,14 @@ class Module:
                 return self.function(other)
         return None
 
+    def _bound(self, name: str) -> Mapping[str, Value]:
+        """Return the keyword arguments that a `partial` fixes."""
+        match self.assigned.get(name):
+            case ast.Call(keywords=keywords):
+                reader = Reader(self)
+                return {key.arg: reader.value(key.value) for key in keywords if key.arg}
+        return {}
+
     def within(self, function: Function) -> Module:
         """Return the module as a function sees it: with the functions defined in its body."""
         body = [] if isinstance(function, ast.Lambda) else function.body
@@ -96,7 +104,7 @@ class Module:
         if function is None:
             return Computed(f"{name}, which is not in its module")
         try:
-            result = Reader(self).call(function, [row])
+            result = Reader(self).call(function, [row], self._bound(name))
         except NotPlainError as error:
             return Computed(f"{name} ({error})")
         return Computed(name, result.reads) if isinstance(result, Computed) else result
@@ -208,13 +216,15 @@ class Reader:
         self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]
     ) -> Value | None:
         """Read both branches: a name that they set differently is computed by a condition."""
-        branches = (self._copy(), self._copy())
+        branches, holds = (self._copy(), self._copy()), self.value(test)
+        if isinstance(holds, Constant) and isinstance(holds.value, bool):
+            return self.run(body if holds.value else orelse)
         if isinstance(body[-1], ast.Raise):
             return self.run(orelse)
         results = [branch.run(part) for branch, part in zip(branches, (body, orelse), strict=True)]
         returned = [result for result in results if result is not None]
         if len(returned) == len(branches):
-            return either("a condition", *returned, self.value(test))
+            return either("a condition", *returned, holds)
         if returned:
             raise NotPlainError("it returns under a condition")
         for name in {**branches[0].names, **branches[1].names}:

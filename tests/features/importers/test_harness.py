@@ -178,6 +178,34 @@ def text(doc):
     assert (benchmark.status, benchmark.why, benchmark.recipe) == ("refused", why, None)
 
 
+def test_a_function_that_writes_a_question_out_is_read(tmp_path: Path) -> None:
+    functions = """
+from functools import partial
+
+def written(doc, with_answer=True):
+    text = "Question: " + doc["question"] + "\\n"
+    for number, option in enumerate(doc["options"]):
+        if number >= 10:
+            break
+        text += f"{LETTERS[number]}. {option.strip()}\\n"
+    if with_answer:
+        text += doc["reasoning"]
+    return text
+
+LETTERS = "ABCDEFGHIJ"
+asked = partial(written, with_answer=False)
+"""
+    task = QUIZ.replace('"{{question}}"', "!function utils.asked")
+    benchmark = of_task(tmp_path, task, functions)
+    assert (benchmark.status, fields(benchmark)) == (
+        "derived",
+        {
+            "prompt": "question",
+            "answers": [{"expand_choices": {"field": "options", "correct_index": "answer"}}],
+        },
+    )
+
+
 def test_the_text_to_search_for_stands_for_a_question_made_by_a_function(tmp_path: Path) -> None:
     task = QUIZ.replace('"{{question}}"', "!function utils.absent")
     query = "should_decontaminate: true\ndoc_to_decontamination_query: problem"
