@@ -1,4 +1,4 @@
-"""Tables 6 to 17 of contamination with WMT: the printed scores, and what is claimed of 7, 9, 11 to 14.
+"""Tables 6 to 17 of contamination with WMT: the printed scores; what 7, 9 and 11 to 14 imply.
 
 docs/studies/translation.md lists what is checked here.
 """
