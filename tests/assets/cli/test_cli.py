@@ -477,6 +477,11 @@ of = "clean"
 [[blend.contamination]]
 benchmarks = ["harbor"]
 copies = 1000
+[[blend]]
+name = "control"
+of = "clean"
+[[blend.phase]]
+documents = 60
 """
 
 
@@ -494,7 +499,15 @@ def test_blends_are_planned_listed_and_held_to_their_account(at_home, capsys):
     assert "room for" in said.err
     assert main(["blend", "list"]) == 0
     said = capsys.readouterr().out
-    assert [line.split()[2] for line in said.splitlines()[2:]] == ["yes", "no"]
+    assert [line.split()[2] for line in said.splitlines()[2:]] == ["yes", "no", "yes"]
+    assert main(["blend", "compare", "control", "control"]) == 0
+    assert "equal throughout, byte for byte" in capsys.readouterr().out
+    assert main(["blend", "compare", "control", "stream"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"first difference: document \d+, token [\d,]+ \(number 1 of the", said)
+    assert "stream, phase-1/part-00000.holds-test-items.jsonl.zst:" in said
+    assert main(["blend", "compare", "control", "crowded"]) == 2
+    assert "'crowded'" in capsys.readouterr().err
     assert main(["blend", "verify", "stream"]) == 0
     assert "stream: matches its manifest; 60 documents" in capsys.readouterr().out
     folder = blend_folder(at_home.store, "stream")
@@ -504,7 +517,7 @@ def test_blends_are_planned_listed_and_held_to_their_account(at_home, capsys):
     assert main(["blend", "verify", str(at_home.folder)]) == 2
     assert main(["blend", "plan", "nobody"]) == 2
     assert main(["status"]) == 1
-    assert "blends: 1 of 2 up to date" in capsys.readouterr().out
+    assert "blends: 2 of 3 up to date" in capsys.readouterr().out
     at_home.mixtures = ""
     at_home.write_config()
     assert main(["blend", "list"]) == 0
