@@ -134,7 +134,9 @@ def _count(results: Results, task: Task | None, joined: Joined, n_twice: int) ->
 
 def _model_of(results: Results) -> str:
     """Return the name of a model; each checkpoint of its training counts as a model."""
-    return results.model if results.step is None else f"{results.model} at step {results.step:,.15g}"
+    return (
+        results.model if results.step is None else f"{results.model} at step {results.step:,.15g}"
+    )
 
 
 class _Gathered:
