@@ -43,7 +43,7 @@ from decon_core.features.study.exposure.labels import (
     leaked_labels,
     planted_labels,
 )
-from decon_core.features.study.figures import TABLES, figures
+from decon_core.features.study.figures import TABLES, figures, files_of
 from decon_core.features.study.product import SUMMARY, Inputs, fingerprint_of, study_folder
 from decon_core.features.study.settings import Study
 from decon_core.features.study.training_runs.by_dose import OfDose, compare_doses
@@ -299,9 +299,7 @@ def _write(inputs: Inputs, found: Found, key: str) -> None:
             text = as_csv(tables[name].to_pylist(), tables[name].column_names)
             (draft / f"{name}.csv").write_text(text, encoding="utf-8")
         drawn = figures({name: tables[name].to_pylist() for name in TABLES})
-        charts: dict[str, Chart] = {}
-        for of_what in reversed(drawn.values()):  # averages are drawn first: theirs are kept
-            charts |= of_what
+        charts = dict(files_of(drawn))
         for name, chart in charts.items():
             (draft / f"{name}.svg").write_text(svg(chart), encoding="utf-8")
         page_text = as_markdown(inputs.study, found, charts)

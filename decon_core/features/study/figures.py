@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,11 +15,12 @@ Row = Mapping[str, Any]
 Rows = Sequence[Row]
 
 TABLES = ("differences", "by_step", "by_dose", "effects")  # those that are drawn
+_MOST_FILES = 4  # averages or benchmarks with files of their own; the page has all
 _LEAST_OF_BOX = 3  # benchmarks
 
 
 def figures(tables: Mapping[str, Rows]) -> dict[str, dict[str, Chart]]:
-    """Return the figures by what they show, each by the name of its file without an ending.
+    """Return the figures by what they show, each by its name.
 
     What they show is an average or a benchmark, averages first; then all benchmarks together.
     """
@@ -30,6 +32,16 @@ def figures(tables: Mapping[str, Rows]) -> dict[str, dict[str, Chart]]:
         found[what] = {**_by_step(what, steps), **_by_dose(what, doses)}
     together = {**_by_training_run(tables["differences"]), **_of_effects(tables["effects"])}
     return {**found, ALL: together} if together else found
+
+
+def files_of(drawn: Mapping[str, Mapping[str, Chart]]) -> Iterator[tuple[str, Chart]]:
+    """Yield the figures that are files, with their names."""
+    whats = [what for what in drawn if what != ALL][:_MOST_FILES]
+    counts: Counter[str] = Counter()
+    for what in [*whats, *(what for what in drawn if what == ALL)]:
+        for name, chart in drawn[what].items():
+            counts[name] += 1
+            yield name if counts[name] == 1 else f"{name}_{counts[name]}", chart
 
 
 def amount(number: float) -> str:

@@ -24,7 +24,7 @@ from decon_core.wording import counted
 _TRAINING_RUNS = (
     "Models trained on variants of the data are compared with the model of the training run "
     "“{baseline}”. Averages weight all benchmarks equally. "
-    "docs/studies/training-runs.md explains the numbers."
+    "docs/studies/training-runs.md and docs/studies/time-and-dose.md explain the numbers."
 )
 _EFFECTS = (
     "An effect compares both models on the same items: items planted in the training run's blend "
@@ -32,7 +32,7 @@ _EFFECTS = (
 )
 _CHANGES = (
     "A change compares the difference from the baseline at two steps of training. The peak is "
-    "chosen after the fact; its interval is wide enough for any step that might have been chosen. "
+    "chosen after the fact; its interval is wide enough for any step that might have been chosen."
 )
 _BY_DOSE = (
     "A dose is how much test data the models of a training run were trained on. Where it was "

@@ -36,15 +36,17 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # heads and rows
 def tables(found: Found, baseline: str) -> dict[str, Table]:
     """Return scores by training run, differences, changes, differences by dose, and effects.
 
-    `by_step` and those after it but effects have no rows if results have no steps and doses.
+    Steps and doses have no rows if results have none. Of benchmarks, doses are left out if there
+    are averages: by_dose.csv has them.
     """
     compared = found.comparison.all
+    averages = [row for row in found.by_dose if row.difference.n_benchmarks is not None]
     return {
         "wide": wide(compared),
         "differences": (HEADS, [line(row) for row in compared if row.training_run != baseline]),
         "by_step": wide(found.training.by_step, with_step=True),
         "changes": (CHANGE_HEADS, [change_line(change) for change in found.training.changes]),
-        "by_dose": (DOSE_HEADS, [dose_line(row) for row in found.by_dose]),
+        "by_dose": (DOSE_HEADS, [dose_line(row) for row in averages or found.by_dose]),
         "effects": (EFFECT_HEADS, [effect_line(effect) for effect in found.effects]),
     }
 

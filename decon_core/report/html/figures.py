@@ -112,6 +112,11 @@ def boxes(title: str, groups: Mapping[str, Sequence[float]], axis: str) -> Chart
     names, values = [*groups][:MOST_LINES], [*groups.values()][:MOST_LINES]
     fives = [np.quantile(group, (0, 0.25, 0.5, 0.75, 1)).tolist() for group in values]
     rows = range(len(names))
+    dots = [
+        (row, name, value)
+        for row, name, group in zip(rows, names, values, strict=True)
+        for value in (group if len(group) <= _MOST_DOTS else ())
+    ]
 
     def spans(ends: tuple[int, int], width: float, colour: str) -> Mapping[str, Any]:
         x = [cell for five in fives for cell in (five[ends[0]], five[ends[1]], None)]
@@ -124,16 +129,9 @@ def boxes(title: str, groups: Mapping[str, Sequence[float]], axis: str) -> Chart
         spans((0, 4), 1.5, "--c-soft"),
         spans((1, 3), 14, "--c-clean"),
         TRACES["dots"]
-        | {"x": [value for group in values for value in group if len(group) <= _MOST_DOTS]}
-        | {
-            "y": [
-                row
-                for row, group in zip(rows, values, strict=True)
-                for _ in group
-                if len(group) <= _MOST_DOTS
-            ]
-        }
-        | {"hoverinfo": "x", "marker": {"color": "--c-alone", "size": 4}},
+        | {"x": [value for _, _, value in dots], "y": [row for row, _, _ in dots]}
+        | {"hovertext": [f"{whole_label(name)}: {value:.3f}" for _, name, value in dots]}
+        | {"marker": {"color": "--c-alone", "size": 4}},
         TRACES["dots"]
         | {"x": [five[2] for five in fives], "y": [*rows]}
         | {

@@ -83,6 +83,12 @@ def test_the_study_is_printed_copied_and_built_again_when_results_change(
     assert effects.startswith("training_run,benchmark,metric,filter,exposure")
     page = (tmp_path / "tables/study.md").read_text()
     assert "| original | all benchmarks | score |  | leaked |" in page
+    with duckdb.connect(str(study_folder(inputs.store) / DATABASE), read_only=True) as connection:
+        at_end = "SELECT * EXCLUDE step FROM effects_by_step WHERE step = 3000"
+        others = connection.execute(f"({at_end} EXCEPT FROM effects)").fetchall()
+        steps = connection.execute("SELECT DISTINCT step FROM effects_by_step").fetchall()
+    assert others == []
+    assert {*steps} == {(1000.0,), (2000.0,), (3000.0,)}
     report_page = inputs.store.report_page
     assert additions_on_page(report_page) == study_key(inputs.store)
     assert main(["status", "--config", str(finished)]) == 0

@@ -64,6 +64,7 @@ class Difference:
     basis: Basis = ""
     remark: str = ""
     step: float | None = None  # of the training run's checkpoint
+    is_contrast: bool = False  # of two groups or benchmarks
 
     @property
     def what(self) -> tuple[str, str, str]:
@@ -77,8 +78,8 @@ class Difference:
 
     @property
     def relative(self) -> float | None:
-        """The difference as a share of the baseline."""
-        if self.difference is None or not self.baseline:
+        """The difference as a share of the baseline; that of a contrast would mean nothing."""
+        if self.difference is None or not self.baseline or self.is_contrast:
             return None
         return self.difference / self.baseline
 
@@ -194,6 +195,7 @@ def _contrast(row: Difference, control: Difference, sure: float) -> Difference:
         stderr=None,
         basis="",
         remark="no interval: a side has no standard error",
+        is_contrast=True,
     )
     if row.stderr is None or control.stderr is None:
         return result
