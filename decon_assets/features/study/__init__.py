@@ -53,7 +53,7 @@ def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
         "database": dg.MetadataValue.path(study_folder(store) / DATABASE),
         **{
             drawing.stem: picture(drawing.stem, drawing.read_text(encoding="utf-8"))
-            for drawing in sorted(study_folder(store).glob("*.svg"))
+            for drawing in sorted(study_folder(store).glob("*[a-z].svg"))  # the first of its kind
         },
         "page": dg.MetadataValue.md((study_folder(store) / PAGE).read_text(encoding="utf-8")),
     }
