@@ -743,7 +743,7 @@ def test_the_tables_of_the_study_are_no_wider_than_the_page(browser, sample):
     page = browser.new_page(viewport={"width": 1300, "height": 900})
     page.goto(Store(load_config(sample).store).report_page.as_uri())
     tables = page.locator("#study .scrolls")
-    expect(tables).to_have_count(2)
+    expect(tables).to_have_count(3)
     assert (
         tables.evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth)") == []
     )
