@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from decon_assets.cli.main import main
-from decon_core.benchmarks.parse import catalog
+from decon_core.benchmarks.catalog import catalog
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

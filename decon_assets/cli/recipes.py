@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 
 from decon_assets.terminal.options import argument, option, optional, repeatable
@@ -47,34 +46,37 @@ def normalize(
 
 
 def catalog(
-    names: list[str] | None = argument("print these recipes as YAML", "NAME", default=None),
+    names: list[str] | None = argument(
+        "print these recipes as YAML: names, patterns, or sets such as @math", "NAME", default=None
+    ),
 ) -> int:
-    """List the recipes that come with the package, or print some as YAML.
+    """List the recipes and sets that come with the package, or print some recipes as YAML.
 
-    Use it to start a recipe file. These recipes read benchmarks from the Hugging Face Hub.
+    Use it to start a recipe file. Most recipes read benchmarks from the Hugging Face Hub. A set
+    may name benchmarks that nobody can download; they are printed under `refused:`, with the
+    reason, and a scan lists them as not covered.
 
     Examples:
       decon-assets catalog
       decon-assets catalog gsm8k mmlu > evals.yaml
+      decon-assets catalog @math 'global_mmlu_*' > evals.yaml
     """
-    import yaml
+    from decon_core.benchmarks import catalog as shipped
 
-    from decon_core.benchmarks.parse import CATALOG_PATH
-
-    shipped = yaml.safe_load(CATALOG_PATH.read_text(encoding="utf-8"))["evals"]
-    unknown = [name for name in names or () if name not in shipped]
-    if unknown:
-        close: dict[str, None] = {}
-        for name in unknown:
-            containing = sorted(known for known in shipped if name.lower() in known.lower())
-            close |= dict.fromkeys(containing[:3] or get_close_matches(name, [*shipped], n=3))
-        hint = f" (did you mean {', '.join(close)}?)" if close else ""
-        warn(f"not in the catalog: {', '.join(unknown)}{hint}. `decon-assets catalog` lists all")
-        return 2
     if names:
-        chosen = {"evals": {name: shipped[name] for name in names}}
-        say(yaml.safe_dump(chosen, sort_keys=False, allow_unicode=True).rstrip("\n"))
-    else:
-        for name, recipe in shipped.items():
-            say(f"{name:40} {recipe.get('hf_path', '')} {recipe.get('hf_config', '')}".rstrip())
+        say(shipped.as_recipe_file(shipped.select(names)).rstrip("\n"))
+        return 0
+    for name, entry in shipped.entries_by_key().items():
+        place = entry.get("hf_path") or "a local file, or files at URLs"
+        configs = entry.get("hf_config", "")
+        n_configs = len(configs) if isinstance(configs, list) else 0
+        shown = counted(n_configs, "config") if n_configs > 1 else configs
+        say(f"{name:40} {place} {shown}".rstrip())
+    say("\nsets:")
+    for name in shipped.sets():
+        mark = f"{shipped.SET_MARK}{name}"
+        selection = shipped.select([mark])
+        n_refused = len(selection.refused)
+        without = f", and {n_refused:,} that cannot be had" if n_refused else ""
+        say(f"{mark:40} {counted(len(selection.names), 'recipe')}{without}")
     return 0

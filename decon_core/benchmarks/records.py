@@ -35,8 +35,13 @@ def fingerprint_of_records(table: pa.Table) -> str:
     return digest.hexdigest()[:16]
 
 
-def save_records(store: Store, benchmark: str, table: pa.Table, *, origin: str = "") -> Version:
-    """Save records as the current version; `origin`: the fingerprint of recipe and files."""
+def save_records(
+    store: Store, benchmark: str, table: pa.Table, *, origin: str = "", revision: str = ""
+) -> Version:
+    """Save records as the current version.
+
+    `origin`: the fingerprint of recipe and files. `revision`: of the downloaded data set.
+    """
     items = table.group_by(["split", "instance_index"]).aggregate([])
     version = Version(benchmark, fingerprint_of_records(table), table.num_rows, items.num_rows)
     write_parquet(store.records(benchmark, version.fingerprint), table)
@@ -44,6 +49,7 @@ def save_records(store: Store, benchmark: str, table: pa.Table, *, origin: str =
     current = {
         "version": version.fingerprint,
         "origin": origin,
+        "revision": revision,
         "n_records": version.n_records,
         "n_items": version.n_items,
         "splits": {split["values"]: split["counts"] for split in splits},
@@ -70,6 +76,11 @@ def recorded_origin(store: Store, benchmark: str) -> str | None:
         return None
     value = read_json(path)
     return str(value["origin"]) if store.records(benchmark, value["version"]).is_file() else None
+
+
+def recorded_revision(store: Store, benchmark: str) -> str | None:
+    """Return the revision of the downloaded data set; None if it is not one, or unknown."""
+    return read_json(store.current_records(benchmark)).get("revision") or None
 
 
 def load_records(
