@@ -81,7 +81,7 @@ def name_of(source: recipe.Text) -> str:
 
 def _messages_text(row: Row, source: recipe.MessagesText) -> str:
     messages = value_at(row, source.field)
-    if isinstance(messages, str):  # published as the text of a JSON list
+    if isinstance(messages, str) and messages.startswith("["):  # published as text
         messages = apply_transforms(messages, (("parse_json", None),), source.field)
     if not isinstance(messages, list | tuple | None):
         raise FieldError(source.field, describe(messages), "a list of messages")

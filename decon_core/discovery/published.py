@@ -56,12 +56,12 @@ def matches_of(rows: Sequence[Row]) -> list[Match]:
 @lru_cache(maxsize=1)
 def _recipes() -> dict[str, dict[str, Any]]:
     """Return the recipes of the catalog that were tried, as written, and one of each family."""
-    of_families = {
-        key: (name, entry)
-        for name, key, entry in expanded(entries_by_key())
-        if entry.get("verified", True)
-    }
-    return dict(of_families.values())
+    recipes = {}
+    for key, entry in entries_by_key().items():
+        name, _, first = next(expanded({key: entry}))
+        if entry.get("verified", True):
+            recipes[name] = first
+    return recipes
 
 
 def _match(
