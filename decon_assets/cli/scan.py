@@ -450,8 +450,8 @@ def _format_coverage(outcome: Outcome) -> str:
         more = [f"others in {SKIPPED_FILE}"] if len(skipped) > len(names) else []
         left_out.append(f"{len(skipped):,} skipped: {', '.join([*names, *more])}")
     if unavailable := outcome.unavailable:
-        names = ", ".join(entry.benchmark for entry in unavailable)
-        left_out.append(f"{counted(len(unavailable), 'benchmark')}: {names}")
+        named = ", ".join(entry.benchmark for entry in unavailable)
+        left_out.append(f"{counted(len(unavailable), 'benchmark')}: {named}")
     if n_set_aside := len(outcome.skipped) - len(outcome.unexpected):
         left_out.append(f"{n_set_aside:,} set aside by name or pattern: see {SKIPPED_FILE}")
     if outcome.without_text:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -21,7 +20,7 @@ from decon_core.benchmarks.normalized import benchmark_of
 from decon_core.benchmarks.parse import load_recipes, refused_in
 from decon_core.benchmarks.readers import is_readable, known_endings, read_rows
 from decon_core.benchmarks.recipe import LocalSource, Recipe
-from decon_core.benchmarks.records import Version, save_records
+from decon_core.benchmarks.records import NotCovered, Version, save_records
 from decon_core.config.validation import check_names
 from decon_core.errors import InputError, Problem, RecipeError, RecordError, sentence
 from decon_core.storage.paths import UnreachableError, is_hidden
@@ -31,14 +30,6 @@ from decon_core.wording import counted
 _RECIPES = (".yaml", ".yml")
 _FIELDS = "a record: eval_key, split, question, and answer and passage if there are any"
 _REMEDY = "For raw rows, write a recipe: docs/recipes.md"
-
-
-class NotCovered(NamedTuple):
-    """A benchmark that was asked for and is not searched for, and why."""
-
-    benchmark: str
-    reason: str
-    is_refused: bool = False  # nobody can have it
 
 
 def records_in(path: Path) -> dict[str, pa.Table]:

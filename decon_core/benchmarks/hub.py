@@ -39,9 +39,7 @@ def configs_of(source: HubSource, *, where: str) -> Sequence[str | None]:
     if source.configs != (EVERY,):
         return source.configs or (None,)
     with _answers_of(source, where, "names of configs") as datasets:
-        names: list[str] = datasets.get_dataset_config_names(
-            source.path, revision=source.revision
-        )
+        names: list[str] = datasets.get_dataset_config_names(source.path, revision=source.revision)
     return names
 
 
@@ -91,7 +89,10 @@ def _answers_of(source: HubSource, where: str, names: str) -> Iterator[Any]:
     datasets = _require_package(source, where)
     try:
         with _without_retry_warnings(), naming_unreachable(_place(source, where)):
-            yield datasets
+            try:
+                yield datasets
+            except datasets.exceptions.DatasetNotFoundError as error:
+                raise _absent(source, where, error, names) from error
     except (ValueError, FileNotFoundError, RuntimeError) as error:
         # Raised by `datasets` if the data set, the config or the split does not exist.
         raise _absent(source, where, error, names) from error
@@ -103,8 +104,9 @@ def _absent(
     """Return the error for a data set, config or split that is gone, or that is gated."""
     page = f"https://huggingface.co/datasets/{source.path}"
     if "gated" in f"{type(error).__name__} {error}".lower():
+        found = f"the gated data set {source.path}"
         remedy = f"Accept the terms at {page}, then run `hf auth login` or set HF_TOKEN."
-        return RecipeError(Problem(where, f"the gated data set {source.path}", "access", remedy))
+        return RecipeError(Problem(where, found, "access to it", remedy))
     found = f"nothing to read on the hub ({type(error).__name__}: {error})"
     expected = f"hf_path {source.path!r}, {names}, hf_revision {source.revision!r}"
     return RecipeError(Problem(where, found, expected, _LOOK_UP.format(path=source.path)))

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from decon_core.benchmarks.fields import FieldError, Row, describe, plain, text_of, value_at
 from decon_core.benchmarks.files import files_by_split
+from decon_core.benchmarks.hub import EVERY, configs_of, read_hub_rows
 from decon_core.benchmarks.normalized import (
     benchmark_of,
     fingerprint_of,
     is_record,
     read_normalized,
 )
-from decon_core.benchmarks.hub import EVERY, configs_of, read_hub_rows
 from decon_core.benchmarks.readers import read_rows
 from decon_core.benchmarks.recipe import (
     ArrayAnswer,

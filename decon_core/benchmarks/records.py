@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -24,6 +25,14 @@ class Version:
     fingerprint: str
     n_records: int
     n_items: int
+
+
+class NotCovered(NamedTuple):
+    """A benchmark that was asked for and is not searched for, and why."""
+
+    benchmark: str
+    reason: str
+    is_refused: bool = False  # nobody can have it
 
 
 def fingerprint_of_records(table: pa.Table) -> str:

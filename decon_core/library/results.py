@@ -23,7 +23,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from decon_core.benchmarks.folder import NotCovered
+from decon_core.benchmarks.records import NotCovered
 from decon_core.config.sources import Source
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.lines import LineFormat

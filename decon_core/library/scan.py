@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from decon_core.benchmarks.folder import NotCovered, saved_records
-from decon_core.benchmarks.records import recorded_revision
+from decon_core.benchmarks.folder import saved_records
+from decon_core.benchmarks.records import NotCovered, recorded_revision
 from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.corpus.formats import known_suffixes
@@ -186,11 +186,13 @@ def _scan_folder(
     }
     write_plain_json(out / results.SUMMARY_FILE, {**settings, **results.summary_of(outcome)})
     if request.has_page and len(unread) < len(pack.shards):
-        _write_page(request, index, pack)
+        _write_page(request, index, pack, not_covered)
     return outcome
 
 
-def _write_page(request: Request, index: StoredIndex, pack: Pack) -> None:
+def _write_page(
+    request: Request, index: StoredIndex, pack: Pack, not_covered: Sequence[NotCovered]
+) -> None:
     if request.sample:
         write_report_of_sample(request.out)
         return
@@ -202,6 +204,7 @@ def _write_page(request: Request, index: StoredIndex, pack: Pack) -> None:
         policy=request.policy,
         verdicts=request.verdicts,
         source=request.source,
+        not_covered=not_covered,
     )
 
 

@@ -96,8 +96,10 @@ def _members(
 def as_recipe_file(selection: Selection) -> str:
     """Return chosen benchmarks as a recipe file, with the refused ones beside the recipes."""
     written = entries()
-    content = {"refused": dict(selection.refused)} if selection.refused else {}
-    content |= {"evals": {name: written[name] for name in selection.names}}
+    content: dict[str, object] = {}
+    if selection.refused:
+        content["refused"] = dict(selection.refused)
+    content["evals"] = {name: written[name] for name in selection.names}
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
