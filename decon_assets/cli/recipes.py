@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from decon_assets.terminal.options import argument, option, optional, repeatable
+from decon_assets.terminal.options import argument, flag, option, optional, repeatable
 from decon_assets.terminal.output import say, warn
+from decon_core.errors import RecipeError
+from decon_core.storage.paths import UnreachableError
 from decon_core.wording import counted
 
 _ITEM = ("split", "instance_index")
@@ -49,6 +52,10 @@ def catalog(
     names: list[str] | None = argument(
         "print these recipes as YAML: names, patterns, or sets such as @math", "NAME", default=None
     ),
+    *,
+    check: bool = flag(
+        "--check", "instead, compare these recipes, or all, with the data sets as they are today"
+    ),
 ) -> int:
     """List the recipes and sets that come with the package, or print some recipes as YAML.
 
@@ -60,9 +67,14 @@ def catalog(
       decon-assets catalog
       decon-assets catalog gsm8k mmlu > evals.yaml
       decon-assets catalog @math 'global_mmlu_*' > evals.yaml
+      decon-assets catalog @frontier --check     which data sets are gone or have other columns
+
+    Exit codes: 0 done; 1 with --check, if a recipe does not fit its data set; 2 unknown name.
     """
     from decon_core.benchmarks import catalog as shipped
 
+    if check:
+        return _check(shipped.select(names or ["*"]).names)
     if names:
         say(shipped.as_recipe_file(shipped.select(names)).rstrip("\n"))
         return 0
@@ -80,3 +92,22 @@ def catalog(
         without = f", and {n_refused:,} that cannot be had" if n_refused else ""
         say(f"{mark:40} {counted(len(selection.names), 'recipe')}{without}")
     return 0
+
+
+def _check(names: Sequence[str]) -> int:
+    """Print for each recipe of the catalog whether it fits the first rows of its data set."""
+    from decon_core.benchmarks.catalog import catalog as recipes
+    from decon_core.benchmarks.download import require_columns
+
+    n_changed = 0
+    for name in names:
+        try:
+            require_columns(recipes()[name], Path())
+            say(f"{name}: as in the recipe")
+        except (RecipeError, UnreachableError) as error:
+            if isinstance(error, UnreachableError) and error.is_no_answer:
+                raise
+            n_changed += 1
+            say(f"{error}")
+    say(f"\n{n_changed:,} of {counted(len(names), 'recipe')} do not fit")
+    return 1 if n_changed else 0

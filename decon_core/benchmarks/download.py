@@ -84,7 +84,7 @@ class Remote:
             # All splits are read at one commit, even if another is pushed meanwhile.
             recipe = replace(recipe, source=replace(recipe.source, revision=self.revision))
         if not recipe.is_verified:
-            _require_columns(recipe, self.base)
+            require_columns(recipe, self.base)
         table = normalize(recipe, base=self.base)
         if self.revision:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def _digest(values: Iterable[object]) -> str:
     return sha256(json.dumps([*values]).encode()).hexdigest()[:16]
 
 
-def _require_columns(recipe: Recipe, base: Path) -> None:
+def require_columns(recipe: Recipe, base: Path) -> None:
     """Raise `RecipeError` if the first rows do not have the columns that a recipe names."""
     tried = replace(recipe, splits=recipe.splits[:1])
     if isinstance(recipe.source, HubSource):
@@ -125,7 +125,7 @@ def _require_columns(recipe: Recipe, base: Path) -> None:
         normalize(tried, base=base, limit=_ROWS_TRIED)
     except RecordError as error:
         faults = "; ".join(dict.fromkeys(problem.found for problem in error.problems))
-        found = f"other columns than those of its recipe, which was never tried: {faults}"
+        found = f"other columns than those of its recipe: {faults}"
         expected = "the columns that the recipe names"
         remedy = f"Correct it: `decon-assets catalog {recipe.name} > evals.yaml`."
         raise RecipeError(Problem(recipe.name, found, expected, remedy)) from None

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
-from decon_core.benchmarks.fields import describe
 from decon_core.benchmarks.catalog import FOLDER
+from decon_core.benchmarks.fields import describe
 from decon_core.benchmarks.parse import YamlSource
 from decon_core.benchmarks.readers import is_readable, read_rows
 from decon_core.config.validation import did_you_mean

@@ -11,6 +11,7 @@ from decon_core.benchmarks import catalog
 from decon_core.report.publish.card import card_from, notice_of
 from decon_core.report.publish.summary import summary_of
 from decon_core.storage.store import Store
+from tests.core.report.pages import data_of
 from tests.fake_hub import FakeHub
 
 LEAK = " ".join(f"asked{number}" for number in range(40))
@@ -60,8 +61,7 @@ def test_a_gated_benchmark_is_a_named_gap_in_the_summary_the_page_and_the_card(h
     assert "searched for the items of 1 of 3 benchmarks" in card
     assert "Benchmark `frontier_math` was not searched for: private" in card
     assert f"data set at `{hub.commits['openai/gsm8k'][:12]}`" in card
-    page = Path("found/report.html").read_text()
-    assert notice in page
+    assert notice in data_of(Path("found/report.html"), "overview")["notice"]
     with duckdb.connect(str(report), read_only=True) as connection:
         (revision,) = connection.sql("SELECT revision FROM benchmarks").fetchone()
     assert revision == hub.commits["openai/gsm8k"]
@@ -80,3 +80,14 @@ def test_offline_without_a_cache_the_missing_benchmarks_are_named(hub, capsys):
     hub.is_down = True
     assert scan("--no-page") == 1
     assert "2 benchmarks (gsm8k, gpqa_diamond) not in" in capsys.readouterr().err
+
+
+def test_the_catalog_is_compared_with_the_data_sets_of_today(hub, capsys):
+    hub.put("openai/gsm8k", [{"query": "Which?", "answer": "1"}], split="train", config="main")
+    hub.put("allenai/IFBench_test", [{"prompt": "Write."}], split="train")
+    assert main(["catalog", "gsm8k", "ifbench", "beyond_aime", "--check"]) == 1
+    said = capsys.readouterr().out
+    assert "gsm8k: found other columns than those of its recipe: no 'question' among" in said
+    assert "ifbench: as in the recipe" in said
+    assert "beyond_aime" in said
+    assert "2 of 3 recipes do not fit" in said
