@@ -9,7 +9,13 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.dirfs import DirFileSystem
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.registry import _registry
 
 from decon_core.benchmarks.folder import saved_records
 from decon_core.benchmarks.records import NotCovered, load_records, recorded_revision
@@ -137,3 +143,59 @@ def test_a_file_at_a_url_is_cached_by_its_content(
     (changed,) = saved_records(Store(tmp_path / "two"), path)
     assert (first.n_items, changed.n_items) == (3, 1)
     assert len([*(tmp_path / "cache").rglob("*.parquet")]) == 2
+
+
+def test_a_data_set_of_python_code_is_read_from_its_converted_files(
+    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class FolderAsHub(DirFileSystem):
+        protocol = "hf"
+        cachable = False
+
+        def __init__(self, **_: object) -> None:
+            super().__init__(path=str(tmp_path / "hf"), fs=LocalFileSystem())
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("Dataset scripts are no longer supported, but found gates.py")
+
+    monkeypatch.setitem(_registry, "hf", FolderAsHub)
+    monkeypatch.setattr(datasets, "load_dataset", refuse)
+    hub.put("mill/gates", ROWS, split="test")
+    folder = tmp_path / "hf/datasets/mill/gates@refs%2Fconvert%2Fparquet/default/test"
+    path = recipes(tmp_path, gates="hf_path: mill/gates")
+    with pytest.raises(RecipeError, match="a data set of Python code, and no converted files"):
+        saved_records(Store(tmp_path / "store"), path)
+    folder.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(ROWS), folder / "0000.parquet")
+    (version,) = saved_records(Store(tmp_path / "store"), path)
+    assert version.n_items == 3
+
+
+def test_a_folder_of_a_task_is_an_item_with_its_solution_as_the_answer(tmp_path: Path) -> None:
+    harbor, exercism = tmp_path / "harbor/close-weir", tmp_path / "go/exercises/two-gates"
+    texts = {
+        harbor / "instruction.md": "Close the weir.",
+        harbor / "solution/solve.sh": "weirctl close",
+        harbor / "tests/test.sh": "weirctl status",
+        exercism / ".docs/instructions.md": "Count the gates.",
+        exercism / ".meta/example.go": "return 2",
+    }
+    for file, text in texts.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    path = tmp_path / "evals.yaml"
+    lines = ["evals:"]
+    for name, pattern in {"a": "harbor/*/instruction.md", "b": "*/exercises/*/.docs/*.md"}.items():
+        fields = "prompt: instruction, solution: solution, extra_fields: [task]"
+        lines.append(f"  {name}: {{splits: [test], local_path: '{pattern}', {fields}}}")
+    path.write_text("\n".join(lines))
+    store = Store(tmp_path / "store")
+    rows = [
+        row
+        for version in saved_records(store, path)
+        for row in load_records(store, version).to_pylist()
+    ]
+    assert [(row["question"], row["answer"], row["extras"]) for row in rows] == [
+        ("Close the weir.", "weirctl close", '{"task": "close-weir"}'),
+        ("Count the gates.", "return 2", '{"task": "two-gates"}'),
+    ]
