@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from decon_core.benchmarks.download import Remote, is_remote
+from decon_core.benchmarks.download import Remote, is_published, is_remote
 from decon_core.benchmarks.files import files_by_split
 from decon_core.benchmarks.normalize import normalize
 from decon_core.benchmarks.recipe import Recipe
@@ -28,8 +28,11 @@ class Benchmark:
     base: Path
 
     def origin(self) -> str:
-        """Return a fingerprint of recipe and files; data on a hub is covered by the recipe only."""
-        files = files_by_split(self.recipe, base=self.base)
+        """Return a fingerprint of recipe and files, of published data of the recipe only.
+
+        Otherwise, `status` and the sensor would ask the hub and web sites.
+        """
+        files = {} if is_published(self.recipe) else files_by_split(self.recipe, base=self.base)
         content = [[split, *map(_hash, paths)] for split, paths in files.items()]
         return sha256(json.dumps([self.recipe.fingerprint, content]).encode()).hexdigest()[:16]
 

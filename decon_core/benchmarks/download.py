@@ -23,7 +23,7 @@ from decon_core.benchmarks.normalize import normalize
 from decon_core.benchmarks.recipe import HubSource, Recipe
 from decon_core.errors import DamagedError, Problem, RecipeError, RecordError
 from decon_core.schemas import RECORDS
-from decon_core.storage.paths import UnreachableError, is_url, stamp_of
+from decon_core.storage.paths import UnreachableError, is_url, scheme_of, stamp_of
 from decon_core.storage.tables import read_parquet, write_parquet
 
 _ROWS_TRIED = 5  # of the first split, before a recipe that nobody has tried is used
@@ -33,6 +33,12 @@ _REPOSITORY = re.compile(r"hf://datasets/([^/@]+/[^/@]+)(?:@([^/]+))?/")
 def is_remote(recipe: Recipe) -> bool:
     """Return whether the rows of a recipe are on the hub or at a URL."""
     return isinstance(recipe.source, HubSource) or any(map(is_url, local_paths(recipe)))
+
+
+def is_published(recipe: Recipe) -> bool:
+    """Return whether the rows are on the hub or on web sites, not on storage of the user."""
+    schemes = {scheme_of(path) for path in local_paths(recipe)}
+    return isinstance(recipe.source, HubSource) or schemes <= {"hf", "http", "https"}
 
 
 def cache_folder() -> Path:

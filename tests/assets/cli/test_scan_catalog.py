@@ -61,9 +61,11 @@ def test_a_gated_benchmark_is_a_named_gap_in_the_summary_the_page_and_the_card(h
     assert "searched for the items of 1 of 3 benchmarks" in card
     assert "Benchmark `frontier_math` was not searched for: private" in card
     assert f"data set at `{hub.commits['openai/gsm8k'][:12]}`" in card
-    assert notice in data_of(Path("found/report.html"), "overview")["notice"]
+    overview = data_of(Path("found/report.html"), "overview")
+    assert notice in overview["notice"]
+    assert "of 1 of 3 benchmarks." in str(overview)
     with duckdb.connect(str(report), read_only=True) as connection:
-        (revision,) = connection.sql("SELECT revision FROM benchmarks").fetchone()
+        ((revision,),) = connection.sql("SELECT revision FROM benchmarks").fetchall()
     assert revision == hub.commits["openai/gsm8k"]
 
 
