@@ -94,8 +94,9 @@ def _saved(
                 raise
     if unreachable:
         first = next(iter(unreachable.values()))
-        names = f"{counted(len(unreachable), 'benchmark')} ({', '.join(unreachable)})"
-        what = f"no answer, and {names} not in {cache_folder()}"
+        on_step(f"not in {cache_folder()}: {', '.join(unreachable)}")
+        n = f"{len(unreachable):,} of {counted(len(recipes), 'benchmark')}"
+        what = f"no answer, and {n} not downloaded before"
         raise UnreachableError(first.errno, f"{path}: {what}. The first: {first}")
     if failed and not versions:
         raise RecipeError(Problem(name, _reason(error)) for name, error in failed.items())

@@ -27,7 +27,7 @@ def test_sets_of_the_catalog_and_own_ones_select_benchmarks(tmp_path: Path) -> N
 def test_a_benchmark_of_the_catalog_with_a_recipe_of_its_own_is_a_duplicate(tmp_path: Path) -> None:
     recipe = "evals:\n  gsm8k: {local_path: a.jsonl, splits: [test], prompt: q}\n"
     (tmp_path / "evals.yaml").write_text(recipe)
-    with pytest.raises(ConfigError, match="evals.catalog: gsm8k: found a duplicate name"):
+    with pytest.raises(ConfigError, match=r"evals\.catalog: gsm8k: found a duplicate name"):
         benchmarks_of(config(tmp_path, recipes=["evals.yaml"], catalog=["gsm8k"]))
 
 
