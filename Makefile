@@ -18,13 +18,16 @@ unexport PYTHONDONTWRITEBYTECODE
 
 setup: .venv/installed
 
-.venv/installed: requirements.lock pyproject.toml
+.venv/packages: requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python >= 3.11 with the venv module is needed (Debian: apt-get install python3-venv)"; exit 1; }
 	$(PYTHON) -m venv .venv
 	@$(PYTHON) deploy/install.py $(BIN)/python requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q decon_core decon_assets
 	@$(BIN)/python -c "import decon_assets.definitions"  # writes the byte code of what commands import
+	@touch $@
+
+.venv/installed: .venv/packages
 	@$(BIN)/decon-assets warm --small --cache $(COMPILED)
 	@touch $@
 
@@ -56,7 +59,8 @@ test: setup
 test-long: setup
 	DECON_WHOLE_SESSION=1 DECON_KILLS=20 $(BIN)/pytest $(SIDE_BY_SIDE)
 
-check: setup
+# Needs no kernels: `make -j2 check test` checks types while kernels are compiled.
+check: .venv/packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -75,23 +75,24 @@ def wheel(sources):
 
 @pytest.fixture(scope="module")
 def programs(wheel, tmp_path_factory):
-    """The folder of the programs of an environment with the wheel and what it needs, as locked.
+    """The folder of the programs of an environment with the wheel and what it needs, as locked."""
+    folder = tmp_path_factory.mktemp("installed")
+    done(*UV, "venv", "--offline", "--python", sys.executable, folder / "venv")
+    _install(folder / "venv/bin", wheel)
+    return folder / "venv/bin"
+
+
+def _install(programs, package):
+    """Install a package, and what it needs, in the environment of these programs.
 
     uv has the packages in its cache after `make setup`. The index is asked only if they are not.
     """
-    return _environment(tmp_path_factory.mktemp("installed"), wheel)
-
-
-def _environment(folder, *packages):
-    """The folder of the programs of a new environment."""
-    done(*UV, "venv", "--offline", "--python", sys.executable, folder / "venv")
-    command = [*UV, "pip", "install", "--python", folder / "venv/bin/python"]
-    command += ["--constraint", ROOT / "requirements.lock", *packages]
+    command = [*UV, "pip", "install", "--python", programs / "python"]
+    command += ["--constraint", ROOT / "requirements.lock", package]
     try:
         done(*command, "--offline")
     except AssertionError:
         done(*command)
-    return folder / "venv/bin"
 
 
 @pytest.fixture(scope="module")
@@ -273,14 +274,14 @@ _LAUNCH = """mutation($job: String!) { launchRun(executionParams: {
 
 
 def test_a_project_with_two_components_builds_the_report_of_one(
-    place, wheel, tmp_path, tmp_path_factory, unused_port
+    place, programs, tmp_path, unused_port
 ):
-    """With the wheel and `dg` in an environment of somebody else, and a corpus in two folders.
+    """With the wheel and `dg`, which no test above this one has, and a corpus in two folders.
 
     `tests/assets/test_component.py` builds both.
     """
-    programs = _environment(tmp_path_factory.mktemp("of_somebody"), wheel, "dagster-dg-cli")
-    environment = place["env"] | {"PATH": f"{programs}:/usr/bin:/bin"}
+    _install(programs, "dagster-dg-cli")
+    environment = place["env"]
     names = ("web", "code")
     for name in names:
         shutil.copytree(place["cwd"], tmp_path / name, ignore=shutil.ignore_patterns(".*", "found"))

@@ -1,12 +1,13 @@
 """How many files a toy takes: a feature with all that it may have, a format, a key, a column."""
 
 import inspect
+import json
 import re
 
 import pytest
 
 from tests.core.corpus import test_formats
-from tests.features.test_removal import CONTRACTS, FEATURES, PROGRAM, copy_without, run
+from tests.features.test_removal import CONTRACTS, FEATURES, copy_without, run
 
 pytestmark = pytest.mark.release
 
@@ -167,32 +168,60 @@ path = "corpus/*.tab"
 """
 
 
+# Commands in one process, which imports Dagster once: their codes, and what they say.
+SESSION = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from decon_assets.cli.main import main
+
+ended = []
+for command in json.loads(sys.argv[1]):
+    with redirect_stdout(io.StringIO()) as said, redirect_stderr(said):
+        code = main(command)
+    ended.append([code, said.getvalue()])
+print(json.dumps(ended))
+"""
+
+
 def test_a_toy_feature_format_key_and_column_are_all_that_they_should_be(world, with_toys):
     folder, environment = with_toys
     run(folder, environment, *CONTRACTS)
-    given = ("--config", str(world.config_path))
-
-    def told(*arguments, code=0):
-        return run(folder, environment, *PROGRAM, *arguments, *given, code=code)
-
     (leak,) = world.benchmarks["harbor"][:1]
     line = f"one\t{leak['question']} {leak['answer']}\n"
     (world.folder / "corpus/a.tab").write_text(line)
-    world.mixtures = '[toy]\nbenchmarks = ["harbour"]\n'
-    world.write_config()
-    refused = told("status", code=2)
-    assert "toy.benchmarks: found 'harbour'; expected one of" in refused
-    assert "Did you mean 'harbor'" in refused
-    world.mixtures = '[report]\ncolour = "green"\n'
-    world.write_config()
-    assert "report.colour: found 'green'; expected one of red, blue" in told("status", code=2)
-    world.mixtures = f'[toy]\n[report]\ncolour = "blue"\n{TAB_SOURCE}'
-    world.write_config()
-    assert re.search(r"^toy: ", told("run", "--workers", "1"), re.MULTILINE)
-    assert "toy: up to date" in told("status")
-    assert "items in all benchmarks" in told("toy")
-    assert "how many items there are" in run(folder, environment, *PROGRAM, "--help")
+    configs = []
+    for tables in (
+        '[toy]\nbenchmarks = ["harbour"]\n',
+        '[report]\ncolour = "green"\n',
+        f'[toy]\n[report]\ncolour = "blue"\n{TAB_SOURCE}',
+    ):
+        world.mixtures = tables
+        world.write_config()
+        configs.append(world.config_path.rename(world.folder / f"decon-{len(configs)}.toml"))
+    unknown_benchmark, unknown_colour, right = (("--config", str(path)) for path in configs)
+    in_findings = "SELECT source FROM findings WHERE is_contaminated AND source = 'tabs'"
+    commands = [
+        ("status", *unknown_benchmark),
+        ("status", *unknown_colour),
+        ("run", "--workers", "1", *right),
+        ("status", *right),
+        ("toy", *right),
+        ("--help",),
+        ("report", "--query", "SELECT n_toys FROM benchmarks LIMIT 1", *right),
+        ("report", "--query", in_findings, *right),
+    ]
+    ended = json.loads(run(folder, environment, "-c", SESSION, json.dumps(commands)))
+    codes, (benchmark, colour, built, status, toy, about, column, findings) = zip(
+        *ended, strict=True
+    )
+    assert codes == (2, 2, 0, 0, 0, 0, 0, 0)
+    assert "toy.benchmarks: found 'harbour'; expected one of" in benchmark
+    assert "Did you mean 'harbor'" in benchmark
+    assert "report.colour: found 'green'; expected one of red, blue" in colour
+    assert re.search(r"^toy: ", built, re.MULTILINE)
+    assert "toy: up to date" in status
+    assert "items in all benchmarks" in toy
+    assert "how many items there are" in about
     assert 'content="7"' in world.store.report_page.read_text()
-    assert "7" in told("report", "--query", "SELECT n_toys FROM benchmarks LIMIT 1")
-    query = "SELECT source FROM findings WHERE is_contaminated AND source = 'tabs'"
-    assert "tabs" in told("report", "--query", query)
+    assert "7" in column
+    assert "tabs" in findings

@@ -4,6 +4,7 @@ from difflib import SequenceMatcher
 from itertools import groupby, pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from decon_core.index.record_texts import texts_of
 from decon_core.kernels import token_runs
 from decon_core.text.word_cache import Ragged
 from tests.oracle.other_detectors import Run, longest_run, ratcliff, shared_grams
-from tests.uncompiled import fewer
+from tests.uncompiled import IS_COMPILED, fewer
 
 SLOW = settings(derandomize=True, max_examples=fewer(50))
 LESS = settings(derandomize=True, max_examples=fewer(50))
@@ -245,7 +246,11 @@ def test_texts_name_every_place_of_every_ngram(
     ]
 
 
-def test_a_run_across_two_windows_is_whole_whichever_way_it_is_found() -> None:
+def test_a_run_across_two_windows_is_whole_whichever_way_it_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not IS_COMPILED:  # 32,768 tokens take seconds then
+        monkeypatch.setattr(token_runs, "_WINDOW", 1 << 11)
     text = list(range(10, 60))
     edge = token_runs._WINDOW
     document = [UNKNOWN] * (edge - 20) + text + text
