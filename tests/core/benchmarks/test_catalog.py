@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from decon_core.benchmarks.catalog import catalog, entries, entries_by_key, refused, select, sets
+from decon_core.benchmarks.download import is_remote
 from decon_core.benchmarks.normalize import normalize_rows
 from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.parse import expanded
@@ -91,13 +92,15 @@ def test_an_entry_derives_from_another_and_no_name_is_used_twice() -> None:
 
 def test_a_set_names_recipes_of_the_catalog_and_what_cannot_be_had() -> None:
     for name in sets():
-        assert select([f"@{name}"]).names, name
+        chosen = select([f"@{name}"]).names
+        assert chosen
+        assert all(is_remote(catalog()[one]) for one in chosen)  # no file has to be put anywhere
     frontier = select(["@frontier"])
     assert {"hmmt_feb_2026", "swe_bench_verified", "gpqa_diamond"} <= {*frontier.names}
     assert frontier.refused["frontier_math"] == "private"
     own = {"mine": ["@both"], "both": ["mmlu", "gsm8k"]}
-    chosen = select(["@mine", "gsm8k", "include_fr*"], own=own)
-    assert chosen.names == ("mmlu", "gsm8k", "include_french")
+    by_name = select(["@mine", "gsm8k", "include_fr*"], own=own)
+    assert by_name.names == ("mmlu", "gsm8k", "include_french")
 
 
 def test_an_unknown_name_and_a_set_in_itself_are_errors() -> None:
