@@ -94,6 +94,8 @@ def _saved(
                 raise
     if unreachable:
         first = next(iter(unreachable.values()))
+        if len(recipes) == 1:
+            raise first
         on_step(f"not in {cache_folder()}: {', '.join(unreachable)}")
         n = f"{len(unreachable):,} of {counted(len(recipes), 'benchmark')}"
         what = f"no answer, and {n} not downloaded before"
