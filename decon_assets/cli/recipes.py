@@ -8,7 +8,8 @@ from pathlib import Path
 from decon_assets.terminal.options import argument, flag, option, optional, repeatable
 from decon_assets.terminal.output import say, warn
 from decon_core.errors import RecipeError
-from decon_core.storage.paths import UnreachableError
+from decon_core.feature import feature_hooks
+from decon_core.storage.paths import UnreachableError, parse_path
 from decon_core.wording import counted
 
 _ITEM = ("split", "instance_index")
@@ -56,6 +57,13 @@ def catalog(
     check: bool = flag(
         "--check", "instead, compare these recipes, or all, with the data sets as they are today"
     ),
+    registry: str | None = optional(
+        "derive recipes from a registry instead: a file, folder or wheel of lm-evaluation-harness, "
+        "lighteval or NeMo Gym, or data sets with eval.yaml (docs/importing-recipes.md)",
+        "PATH",
+        name="--from",
+    ),
+    as_json: bool = flag("--json", "with --from: print recipes and reasons as JSON"),
 ) -> int:
     """List the recipes and sets that come with the package, or print some recipes as YAML.
 
@@ -68,9 +76,19 @@ def catalog(
       decon-assets catalog gsm8k mmlu > evals.yaml
       decon-assets catalog @math 'global_mmlu_*' > evals.yaml
       decon-assets catalog @frontier --check     which data sets are gone or have other columns
+      decon-assets catalog --from lm_eval-0.4.13-py3-none-any.whl
+      decon-assets catalog --from lm_eval-0.4.13-py3-none-any.whl "mmlu*" > evals.yaml
 
     Exit codes: 0 done; 1 with --check, if a recipe does not fit its data set; 2 unknown name.
     """
+    if registry is not None:
+        for print_recipes in feature_hooks("registry"):
+            return int(print_recipes(parse_path(registry), names or (), as_json))
+        warn("--from: no feature reads registries of benchmarks")
+        return 2
+    if as_json:
+        warn("--json: only with --from")
+        return 2
     from decon_core.benchmarks import catalog as shipped
 
     if check:

@@ -57,6 +57,11 @@ def refused_in(path: Path) -> list[tuple[str, str]]:
     return [*refused.items()] if isinstance(refused, Mapping) else []
 
 
+def parse_recipes(text: str, *, where: str) -> dict[str, Recipe]:
+    """Return the recipes in the text of a recipe file; problems name `where`."""
+    return dict(_parse(Path(where), text.encode()))
+
+
 # Every command and asset asks for the recipes several times, and a hundred take 0.1 s to parse.
 @lru_cache(maxsize=64)
 def _parse(path: Path, content: bytes) -> dict[str, Recipe]:
