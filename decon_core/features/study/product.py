@@ -16,7 +16,8 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-from decon_core.benchmarks.parse import catalog, load_recipes
+from decon_core.benchmarks.catalog import catalog
+from decon_core.benchmarks.parse import load_recipes
 from decon_core.benchmarks.recipe import Recipe
 from decon_core.config.load import Config
 from decon_core.errors import DamagedError, DeconError, Problem

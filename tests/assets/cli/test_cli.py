@@ -127,6 +127,10 @@ def test_a_query_reaches_the_database_alone_unless_it_may_reach_files(tmp_path, 
         connection.execute("CREATE TABLE matched_texts (text_id VARCHAR)")
         connection.execute(f"CREATE TABLE shards ({shard})")
         connection.execute(f"CREATE TABLE not_scanned ({shard}, {why})")
+        connection.execute("CREATE TABLE benchmarks (benchmark VARCHAR)")
+        connection.execute(
+            "CREATE TABLE not_covered (benchmark VARCHAR, reason VARCHAR, is_refused BOOLEAN)"
+        )
         connection.execute("CREATE VIEW planted AS FROM read_csv('secret.csv')")
     command = ["report", "--database", "theirs.duckdb", "--query", query]
     assert main(command) == 2
@@ -314,14 +318,16 @@ def test_normalize_shows_records_and_refuses_a_bad_row(at_home, capsys):
 
 def test_catalog_lists_recipes_and_prints_them_as_yaml(capsys):
     assert main(["catalog"]) == 0
-    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert len(listed) >= 60
+    recipes, sets = capsys.readouterr().out.split("\nsets:\n")
+    listed = [line.split()[0] for line in recipes.splitlines()]
+    assert len(listed) >= 300
+    assert "@frontier" in sets
     assert main(["catalog", listed[0]]) == 0
     assert capsys.readouterr().out.startswith("evals:")
     assert main(["catalog", "no-such-benchmark"]) == 2
     capsys.readouterr()
     assert main(["catalog", "mmlu_p"]) == 2
-    assert "(did you mean mmlu_pro" in capsys.readouterr().err
+    assert "Did you mean 'mmlu_pro'" in capsys.readouterr().err
 
 
 def commands(capsys) -> list[str]:

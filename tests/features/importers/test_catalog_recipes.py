@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from decon_core.benchmarks.catalog import catalog
 from decon_core.benchmarks.normalize import normalize_rows
-from decon_core.benchmarks.parse import catalog, parse_recipes
+from decon_core.benchmarks.parse import parse_recipes
 from decon_core.benchmarks.recipe import HubSource, Recipe
 from decon_core.features.importers.benchmark import Status
 from decon_core.features.importers.imported import import_recipes, recipe_file
