@@ -84,6 +84,12 @@ _REPORT_ORIGINS = {
     for name, table in TABLES.items()
     for column in table.schema.names
     if table.origin and column in _COLUMNS_OF[table.origin].names
+} | {
+    f"{name}.{column}": (asset, origin)
+    for name, table in TABLES.items()
+    for column, (asset, _, origin) in (
+        (column, origin.partition(".")) for column, origin in table.origins.items()
+    )
 }
 _MIXTURE_COLUMNS = (
     "mixture",
@@ -240,7 +246,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
     group=GROUP,
     kind="duckdb",
     schema=_REPORT_SCHEMA,
-    origins={**_REPORT_ORIGINS, "removed.shard_name": ("mixture", "shard")},
+    origins=_REPORT_ORIGINS,
 )
 def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """All matches, findings and removed documents in one DuckDB file.
