@@ -2,15 +2,9 @@
 
 import gzip
 import sys
-from pathlib import Path
 
 import pytest
-from dagster import (
-    AssetCheckKey,
-    AssetKey,
-    AssetMaterialization,
-    evaluate_automation_conditions,
-)
+from dagster import AssetCheckKey, AssetKey
 from dagster._core.remote_origin import InProcessCodeLocationOrigin
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
@@ -81,10 +75,12 @@ def job_of(world):
     return definitions.resolve_implicit_global_asset_job_def()
 
 
-def execute(world, assets=(), checks=()):
+def execute(world, assets=(), checks=(), partition=None):
     keys = {AssetKey(name) for name in assets}
     job = job_of(world).get_subset(asset_selection=keys, asset_check_selection={*checks})
-    return job.execute_in_process(instance=world.instance, raise_on_error=False)
+    return job.execute_in_process(
+        instance=world.instance, partition_key=partition, raise_on_error=False
+    )
 
 
 def test_the_failed_pack_of_each_check_is_told_and_blocks_until_it_is_mended(world, ask):
@@ -114,7 +110,8 @@ def test_the_failed_pack_of_each_check_is_told_and_blocks_until_it_is_mended(wor
     with pytest.raises(PipelineError, match=r"ledger_is_complete(.|\n)*17 rows"):
         world.run(until="mixture")
     write_json(ledger, content)
-    assert execute(world, checks=[AssetCheckKey(AssetKey("corpus"), check.name)]).success
+    of_pack = AssetCheckKey(AssetKey("corpus"), check.name)
+    assert execute(world, checks=[of_pack], partition="web-0002").success
     assert checks_of(ask, "corpus")["ledger_is_complete"] == (every, set())
 
 
@@ -134,20 +131,3 @@ def test_a_changed_shard_and_a_changed_benchmark_make_only_their_partitions_stal
     assert stale(ask, "records") == {"ledger"}
     world.run(until="scan")
     assert not stale(ask, "scan") | stale(ask, "records")
-
-
-@pytest.mark.filterwarnings("ignore::dagster.PreviewWarning")  # of `map_asset_specs`
-def test_the_automation_condition_of_the_docs_asks_for_a_report_of_an_updated_scan(world):
-    world.start(until="report")
-    page = (Path(__file__).parents[2] / "docs" / "backfills.md").read_text(encoding="utf-8")
-    (code,) = [block for block in page.split("```python\n")[1:] if "automatic" in block]
-    namespace = {}
-    exec(code.partition("```")[0], namespace)
-    first = evaluate_automation_conditions(namespace["automatic"], world.instance)
-    assert first.total_requested == 0
-    updated = AssetMaterialization("scan", partition="harbor|web-0001")
-    world.instance.report_runless_asset_event(updated)
-    second = evaluate_automation_conditions(
-        namespace["automatic"], world.instance, cursor=first.cursor
-    )
-    assert second.get_num_requested(AssetKey("report")) == 1
