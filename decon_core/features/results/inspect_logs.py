@@ -56,12 +56,23 @@ def read(path: Path) -> list[per_item.Results]:
         path=path,
         format=NAME,
         model=per_item.text_at(about, "model") or path.resolve().parent.name,
-        task=(per_item.text_at(about, "task") or path.stem).split("/")[-1],  # without its package
+        task=_task(about) or path.stem,
         run=per_item.text_at(about, "created") or "",
         split=per_item.text_at(per_item.mapping_in(about, "task_args"), "split"),
     )
     _add_samples(results, contents)
     return [results]
+
+
+def _task(about: Row) -> str:
+    """Return the task's name without its package, and the arguments that were given, but `split`.
+
+    With other arguments, a task may ask other items: `mmlu subject=anatomy`.
+    """
+    name = (per_item.text_at(about, "task") or "").split("/")[-1]
+    args = "task_args_passed" if "task_args_passed" in about else "task_args"
+    given = per_item.mapping_in(about, args).items()
+    return " ".join([name, *(f"{key}={value}" for key, value in given if key != "split")])
 
 
 def _add_samples(results: per_item.Results, rows: Iterator[tuple[str, Row]]) -> None:

@@ -155,11 +155,14 @@ def test_a_log_whose_run_failed_does_not_count(tmp_path):
     assert len(told) == 5
 
 
-def test_of_two_runs_of_a_task_the_later_counts(tmp_path):
+def test_of_two_runs_with_the_same_arguments_the_later_counts(tmp_path):
     early = zip_log(tmp_path / "a.eval", [sample(1, {"m": 0})])
     json_log(tmp_path / "b.json", [sample(1, {"m": 1})], created="2025-06-02T10:00:00+00:00")
+    law = {"split": "test", "subject": "law"}
+    zip_log(tmp_path / "c.eval", [sample(1, {"m": 0.5})], task_args_passed=law)
     read = find_results([tmp_path])
-    assert [results.samples[0].scores for results in read.results] == [{"m": 1}]
+    scores = {results.task: results.samples[0].scores for results in read.results}
+    assert scores == {"quiz": {"m": 1}, "quiz subject=law": {"m": 0.5}}
     assert read.earlier == [str(early)]
 
 
