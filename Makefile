@@ -14,7 +14,7 @@ COMPILED := decon_core/kernels/compiled
 # Containers often set it. Tests start hundreds of processes, and each would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-long check dev wheel image bench world lock charting screenshots site sbom clean
+.PHONY: setup demo test test-long test-dagster check dev wheel image bench world lock charting screenshots site sbom clean
 
 setup: .venv/installed
 
@@ -56,8 +56,23 @@ test: setup
 
 # The same, and every case of what `test` tries a part of: kills between any two steps, a flipped bit in
 # every kind of file. Takes hours.
-test-long: setup
+test-long: setup test-dagster
 	DECON_WHOLE_SESSION=1 DECON_KILLS=20 $(BIN)/pytest $(SIDE_BY_SIDE)
+
+# The tests of the assets with the oldest Dagster that pyproject.toml allows, and with the newest of
+# which all packages are published. Everything else is as locked.
+test-dagster: setup
+	@for resolution in lowest-direct highest; do \
+		venv=build/dagster-$$resolution && \
+		$(BIN)/uv venv --quiet --clear --python $(BIN)/python $$venv && \
+		$(BIN)/uv pip install --quiet --python $$venv/bin/python -r requirements.lock && \
+		grep --only-matching --no-filename '"dagster[^"]*"' pyproject.toml | grep -F '>=' | tr -d '"' | sort -u \
+			| $(BIN)/uv pip compile --quiet --no-annotate --no-header --resolution $$resolution - | grep '^dagster' \
+			| $(BIN)/uv pip install --quiet --python $$venv/bin/python -r - && \
+		$(BIN)/uv pip install --quiet --python $$venv/bin/python --no-deps --no-build-isolation -e . && \
+		$(BIN)/uv pip list --python $$venv/bin/python | grep '^dagster ' && \
+		PATH=$$PWD/$$venv/bin:$$PATH $$venv/bin/pytest $(SIDE_BY_SIDE) $(SELECTED) tests/assets || exit 1; \
+	done
 
 # Needs no kernels: `make -j2 check test` checks types while kernels are compiled.
 check: .venv/packages

@@ -3,7 +3,8 @@
 `clean` was trained on the mixture without leaks, `original` on everything, `swapped` on the blend
 of that name. Their effects are known: what leaked or was planted is answered better by LEAKED or
 SEEN, the other items of a planted benchmark by HELD_BACK. Translations are the reference with words
-left out: few of a right one, many of a wrong one. Run it after `make demo`, which builds
+left out: few of a right one, many of a wrong one. Each model has three checkpoints: abilities grow,
+and the effect of what was planted is largest at the second. Run it after `make demo`, which builds
 the blend; the same bytes come out each time.
 """
 
@@ -22,6 +23,9 @@ from decon_core.benchmarks.parse import load_recipes
 HERE = Path(__file__).parent
 ABILITY = {"harbor_mc": 0.55, "ledger_math": 0.4, "almanac_rc": 0.45, "strait_mt": 0.5}
 LEAKED, SEEN, HELD_BACK = 0.35, 0.45, 0.1
+LAST = 3000
+GROWTH = {1000: 0.6, 2000: 0.85}  # abilities at earlier steps, as shares of those at the last
+EFFECT = {1000: 0.4, 2000: 1.4}  # effects likewise
 KEPT = {1: 0.97, 0: 0.75}  # share of the words of right and of wrong translations
 BLEND = "swapped"
 TRANSLATION = "strait_mt"
@@ -32,7 +36,7 @@ Item = tuple[str, str, int]
 def main() -> None:
     truth = map(json.loads, (HERE / "truth.jsonl").read_text(encoding="utf-8").splitlines())
     leaked = {_item(row) for row in truth if row["expected"]}
-    listed = pq.read_table(HERE / f".decon/blends/{BLEND}/_items.parquet").to_pylist()
+    listed = pq.read_table(HERE / f".decon/manifests/blends/{BLEND}/items.parquet").to_pylist()
     is_seen = {_item(row): row["is_seen"] for row in listed}
     lifts = {
         "clean": lambda _: 0.0,
@@ -45,13 +49,19 @@ def main() -> None:
         rng = random.Random(1877 + number)
         with (HERE / f"study/{training_run}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["model", "benchmark", "id", "score", "prediction", "reference"])
-            for item, record in records.items():
-                is_right = int(rng.random() < ABILITY[item[0]] + lift(item))
-                texts = (
-                    _texts(training_run, record, is_right) if item[0] == TRANSLATION else ("", "")
-                )
-                writer.writerow([training_run, item[0], record["fingerprint"], is_right, *texts])
+            writer.writerow(
+                ["model", "step", "benchmark", "id", "score", "prediction", "reference"]
+            )
+            for step in (LAST, *GROWTH):
+                growth, effect = GROWTH.get(step, 1.0), EFFECT.get(step, 1.0)
+                name = training_run if step == LAST else f"{training_run} {step}"
+                for item, record in records.items():
+                    chance = growth * ABILITY[item[0]] + effect * lift(item)
+                    is_right = int(rng.random() < chance)
+                    is_translation = item[0] == TRANSLATION
+                    texts = _texts(name, record, is_right) if is_translation else ("", "")
+                    cells = item[0], record["fingerprint"], is_right, *texts
+                    writer.writerow([training_run, step, *cells])
 
 
 def _texts(training_run: str, record: dict[str, str], is_right: int) -> tuple[str, str]:

@@ -15,6 +15,8 @@ import dagster as dg
 from dagster.components import Scaffolder, ScaffoldRequest, scaffold_component
 from pydantic import BaseModel, Field
 
+from decon_assets.assets.check_results import partitioned_check
+from decon_assets.assets.inputs import observable
 from decon_assets.assets.stage import KEY_PREFIX_TAG
 from decon_assets.everything_job import everything_job, run_pipeline
 from decon_assets.graph import GRAPH, Graph
@@ -135,6 +137,8 @@ def _asset(
         return _spec(graph, group, asset)
     (spec,) = asset.specs
     function = _function(graph, asset.op)
+    if asset.is_executable and not asset.is_materializable:
+        return observable(_spec(graph, group, spec), function)
     # None for a function with the parameter `config`, whose type says it.
     schema = getattr(asset.op.config_schema.config_type, "fields", None)
     if "config" in signature(function).parameters:
@@ -177,16 +181,13 @@ def _spec(graph: Graph, group: str | None, spec: dg.AssetSpec) -> dg.AssetSpec:
 def _check(graph: Graph, check: dg.AssetChecksDefinition) -> dg.AssetChecksDefinition:
     """Return a check under the names of a graph."""
     (spec,) = check.check_specs
-    partitions: dict[str, Any] = {}  # checks have some in the later releases of Dagster 1.13
-    if definition := getattr(spec, "partitions_def", None):
-        partitions["partitions_def"] = under(graph.key_prefix, definition)
-    return dg.asset_check(
+    return partitioned_check(
         asset=graph.key(spec.asset_key.to_user_string()),
         name=spec.name,
         description=spec.description,
         blocking=spec.blocking,
         metadata=spec.metadata,
-        **partitions,
+        partitions_def=spec.partitions_def and under(graph.key_prefix, spec.partitions_def),
     )(_function(graph, check.op))
 
 

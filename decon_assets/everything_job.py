@@ -5,7 +5,7 @@ which starts one run after the other, like the command line.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import dagster as dg
@@ -14,6 +14,7 @@ from decon_assets.failures import dagster_failures
 from decon_assets.graph import GRAPH, Graph
 from decon_assets.instance.home import (
     COMMAND_LINE_TAGS,
+    COMMAND_TAG,
     LOCATION,
     locked_instance,
     show_in_timeline,
@@ -23,9 +24,9 @@ from decon_assets.runner.interrupts import watch_interrupts
 
 NAME = "everything_missing"
 DESCRIPTION = (
-    "Build everything that is missing or outdated, from `records` to `report_page`, like "
-    "`decon-assets run`: register benchmarks and packs, then start a run for each asset that is "
-    "not up to date, upstream assets first."
+    "Start with this job. It builds everything that is missing or outdated, from `records` to "
+    "`report_page`, like `decon-assets run`: it registers benchmarks and packs, then starts a run "
+    "for each asset that is not up to date, upstream assets first."
 )
 
 Result = TypeVar("Result")
@@ -71,7 +72,12 @@ def run_pipeline(context: dg.OpExecutionContext, decon: Decon, graph: Graph = GR
         if origin:
             location = origin.location_name
         pipeline = Pipeline(
-            decon.path(), context.instance, context.log.info, graph=graph, location=location
+            decon.path(),
+            context.instance,
+            context.log.info,
+            graph=graph,
+            location=location,
+            tags={COMMAND_TAG: NAME},
         )
         try:
             pipeline.run()
@@ -79,7 +85,9 @@ def run_pipeline(context: dg.OpExecutionContext, decon: Decon, graph: Graph = GR
             raise dg.Failure(description=str(error), allow_retries=False) from error
 
 
-def run_as_job(instance: dg.DagsterInstance, act: Callable[[], Result]) -> Result:
+def run_as_job(
+    instance: dg.DagsterInstance, act: Callable[[], Result], tags: Mapping[str, str]
+) -> Result:
     """Execute the job in this process with `act` as its op, so that the UI lists it as a run."""
     results: list[Result] = []
 
@@ -91,7 +99,7 @@ def run_as_job(instance: dg.DagsterInstance, act: Callable[[], Result]) -> Resul
         try:
             everything_job(make).execute_in_process(
                 instance=instance,
-                tags=COMMAND_LINE_TAGS,
+                tags={**COMMAND_LINE_TAGS, **tags},
                 resources={"decon": Decon()},
                 run_config={"loggers": {"console": {"config": {}}}},
             )

@@ -14,7 +14,7 @@ from pkgutil import resolve_name
 from typing import NamedTuple
 
 from decon_core.benchmarks.benchmark import Benchmark
-from decon_core.benchmarks.configured import benchmark_files, benchmarks_of
+from decon_core.benchmarks.configured import benchmark_files, benchmarks_of, refused_of
 from decon_core.benchmarks.records import Version, current_version, recorded_origin
 from decon_core.config.load import Config
 from decon_core.corpus.packs import Pack, Shard, list_source
@@ -160,6 +160,7 @@ class Plan:
             evidence=evidence,
             nominations=self.nominations,
             unread=self.unread,
+            not_covered=refused_of(config),
         )
 
     @cached_property

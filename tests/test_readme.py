@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from decon_assets.cli.main import main
-from decon_core.benchmarks.parse import catalog
+from decon_core.benchmarks.catalog import catalog
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -18,8 +18,10 @@ def test_it_opens_with_the_two_commands():
 
 
 def test_the_catalog_has_as_many_recipes_as_it_says():
-    (number,) = re.findall(r"one of (\d+) public benchmarks", README)
-    assert int(number) == len(catalog())
+    recipes = Path(__file__).parents[1].joinpath("docs", "recipes.md").read_text(encoding="utf-8")
+    for text in (README, recipes):
+        (number,) = re.findall(r"has (\d+) recipes", text)
+        assert int(number) == len(catalog())
 
 
 def test_every_file_it_points_to_is_there():

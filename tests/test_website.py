@@ -150,6 +150,10 @@ DRAWN = {
     "game.svg": ("studies/game.md", "decon-assets game "),
     "pipeline.svg": ("../README.md", "decon-assets run"),
     "haystack.svg": ("studies/haystack.md", "decon-assets haystack --config data/decon.toml"),
+    "pair-metrics.svg": ("pair-metrics.md", "decon-assets scorecard --pairs"),
+    "score-gap.svg": ("score-gap.md", "decon-assets gap --results data/scores.csv"),
+    "study-by-dose.svg": ("studies/time-and-dose.md", "--config examples/wmt_copies/decon.toml"),
+    "study-by-step.svg": ("studies/time-and-dose.md", "--config data/decon.toml --out tables"),
     "scorecard.svg": ("scorecard.md", "decon-assets scorecard "),
 }
 

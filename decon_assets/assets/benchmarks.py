@@ -51,8 +51,8 @@ def records(context: AssetExecutionContext, config: Config, store: Store) -> Non
         benchmark = benchmark_of(config, name)
         # Before reading, so that a file that changes in between makes the records stale.
         origin = benchmark.origin()
-        table = benchmark.normalized()
-        version = save_records(store, name, table, origin=origin)
+        table, revision = benchmark.fetched()
+        version = save_records(store, name, table, origin=origin, revision=revision)
         size = counted(version.n_items, "item")
         context.log.debug(f"{name}: {size}, version {version.fingerprint}")
         n_items += version.n_items

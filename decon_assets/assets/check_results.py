@@ -1,12 +1,14 @@
-"""Check results made from problems, and results reported outside of a check's own run."""
+"""Check results made from problems, of everything and by partition, and how they are reported."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import dagster as dg
 
 from decon_assets.assets.metadata import preview
+from decon_assets.resources import Decon
 from decon_core.errors import DeconError, Problem, sentence
 
 if TYPE_CHECKING:
@@ -15,6 +17,33 @@ if TYPE_CHECKING:
     from decon_core.storage.verification import Inspection
 
 _PROBLEM_WIDTH = 400  # wide enough for whole paths and remedies
+
+# The input whose partitions are the parts of a check. By partition of a grid, the planned events of
+# a check would take too much space (docs/decisions, 0018).
+INPUT_OF = {
+    "self_tests_pass": "benchmark_files",
+    "ledger_is_complete": "corpus",
+    "every_row_was_read": "corpus",
+    "text_is_utf8": "corpus",
+    "mixture_adds_up": "corpus",
+}
+
+Context: TypeAlias = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """The result of a check, and the problems of each pack or benchmark."""
+
+    result: dg.AssetCheckResult
+    parts: Mapping[str, Sequence[Problem]]
+
+    def result_of_part(self, name: str) -> dg.AssetCheckResult:
+        is_warning = self.result.severity is dg.AssetCheckSeverity.WARN
+        return result_of(self.parts.get(name, ()), is_warning=is_warning)
+
+
+Inspect: TypeAlias = "Callable[[Config, Store], Inspected]"
 
 
 def result_of(
@@ -44,8 +73,51 @@ def result_of_inspection(
     return result_of(inspection.problems, is_warning=is_warning, **counts)
 
 
+def partitioned_check(**options: Any) -> Callable[..., dg.AssetChecksDefinition]:
+    """Return the decorator `asset_check`, without Dagster's warning that partitions are new."""
+
+    def declare(function: Callable[..., dg.AssetCheckResult]) -> dg.AssetChecksDefinition:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.PreviewWarning)
+            return dg.asset_check(**options)(function)
+
+    return declare
+
+
+def inspect_and_report(
+    context: dg.AssetCheckExecutionContext, decon: Decon, inspect: Inspect
+) -> dg.AssetCheckResult:
+    """Report the parts of a check; return its result, or that of the partition of the run."""
+    (spec,) = context.check_specs
+    with decon.writable_store() as (config, store):
+        inspected = inspect(config, store)
+    report_parts(context, spec.key, inspected)
+    if spec.partitions_def and context.has_partition_key:
+        return inspected.result_of_part(context.partition_key)
+    return inspected.result
+
+
+def report_parts(context: Context, check: dg.AssetCheckKey, inspected: Inspected) -> None:
+    """Report the same check of an input for each partition that is new, fails or passes again."""
+    if not inspected.parts:
+        return
+    prefix = check.asset_key.path[:-1]
+    check = dg.AssetCheckKey(dg.AssetKey([*prefix, INPUT_OF[check.name]]), check.name)
+    infos = context.instance.event_log_storage.get_asset_check_partition_info([check])
+    passed = {
+        info.partition_key for info in infos if info.latest_execution_status.value == "SUCCEEDED"
+    }
+    for name, problems in inspected.parts.items():
+        if problems or name not in passed:
+            # Dagster accepts only one event of a partition that belongs to no run.
+            result = inspected.result_of_part(name)
+            event = _evaluation(check.asset_key, check.name, result, partition=name)
+            # It accepts events of checks, which its declared type lacks.
+            context.op_execution_context.log_event(event)  # type: ignore[arg-type]
+
+
 def report_before_failure(
-    context: dg.AssetExecutionContext, complete: Iterable[str], **checks: dg.AssetCheckResult
+    context: dg.AssetExecutionContext, complete: Iterable[str], **checks: Inspected
 ) -> None:
     """Report the complete partitions and the checks of a step that is about to fail.
 
@@ -53,31 +125,37 @@ def report_before_failure(
     """
     for partition in complete:
         context.log_event(dg.AssetMaterialization(context.asset_key, partition=partition))
-    for name, result in checks.items():
-        report_for_other_asset(context, context.asset_key, name, result)
+    for name, inspected in checks.items():
+        report_for_other_asset(context, context.asset_key, name, inspected.result)
+        report_parts(context, dg.AssetCheckKey(context.asset_key, name), inspected)
 
 
 def report_for_other_asset(
     context: dg.AssetExecutionContext, asset: dg.AssetKey, check: str, result: dg.AssetCheckResult
 ) -> None:
     """Report the result of a check of an asset that this step does not materialize."""
-    context.instance.report_runless_asset_event(
-        dg.AssetCheckEvaluation(
-            asset_key=asset,
-            check_name=check,
-            passed=result.passed,
-            severity=result.severity,
-            metadata=result.metadata,
-        )
+    context.instance.report_runless_asset_event(_evaluation(asset, check, result))
+
+
+def _evaluation(
+    asset: dg.AssetKey, check: str, result: dg.AssetCheckResult, *, partition: str | None = None
+) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(
+        asset_key=asset,
+        check_name=check,
+        passed=result.passed,
+        severity=result.severity,
+        metadata=result.metadata,
+        partition=partition,
     )
 
 
-# The blocking checks of the scan. Dagster skips the checks of a failed step. A scan that cannot
-# read one shard fails, but its other scan results are used, so the asset `scan` then reports them.
+# Dagster skips the checks of a failed step. A scan that cannot read one shard fails, but its other
+# scan results are used, so `scan` then reports its blocking checks, and so does `mixture`.
 
 
-def inspect_self_tests(config: "Config", store: "Store") -> dg.AssetCheckResult:
-    """Return the result of `self_tests_pass`."""
+def inspect_self_tests(config: "Config", store: "Store") -> Inspected:
+    """Return the result of `self_tests_pass`, by benchmark."""
     from decon_core.execution.jobs import wanted_workers
     from decon_core.planner import Plan
     from decon_core.quality.self_tests import run_self_tests
@@ -86,26 +164,61 @@ def inspect_self_tests(config: "Config", store: "Store") -> dg.AssetCheckResult:
         versions = Plan(config, store).indexed_versions
         self_tests = run_self_tests(store, versions, config.policy, workers=wanted_workers())
     except DeconError as error:
-        return result_of(error.problems)
-    problems = [*self_tests.lost]
+        return Inspected(result_of(error.problems), {})
+    parts: dict[str, list[Problem]] = {version.benchmark: [] for version in versions}
+    for benchmark, problem in self_tests.lost:
+        parts[benchmark].append(problem)
+    problems = [problem for _, problem in self_tests.lost]
     if versions and not self_tests.planted:
         found = "no item that any detector can find"
         problems.append(Problem("all benchmarks", found, "at least one item"))
     blind = [{"benchmark": name, "detector": detector} for name, detector in self_tests.blind]
-    return result_of(
+    result = result_of(
         problems,
         planted=len(self_tests.planted),
         documents=self_tests.n_documents,
         nothing_to_plant=preview(blind),
     )
+    return Inspected(result, parts)
 
 
-def inspect_ledgers(config: "Config", store: "Store") -> dg.AssetCheckResult:
-    """Return the result of `ledger_is_complete`."""
+def inspect_ledgers(config: "Config", store: "Store") -> Inspected:
+    """Return the result of `ledger_is_complete`, by pack."""
     from decon_core.planner import Plan
     from decon_core.quality.store_faults import changed_faults_of_scan
 
     plan = Plan(config, store)
-    return result_of_inspection(
-        changed_faults_of_scan(store, plan.packs, plan.indexed_versions, plan.scan)
-    )
+    inspection = changed_faults_of_scan(store, plan.packs, plan.indexed_versions, plan.scan)
+    return Inspected(result_of_inspection(inspection), inspection.by_group)
+
+
+def inspect_rows(config: "Config", store: "Store") -> Inspected:
+    """Return the result of `every_row_was_read`, by pack."""
+    return _inspect_rows(config, store, "rows", is_warning=config.policy.unreadable == "drop")
+
+
+def inspect_utf8(config: "Config", store: "Store") -> Inspected:
+    """Return the result of `text_is_utf8`, by pack."""
+    return _inspect_rows(config, store, "utf8", is_warning=config.policy.invalid_utf8 != "block")
+
+
+def _inspect_rows(
+    config: "Config", store: "Store", what: Literal["rows", "utf8"], *, is_warning: bool
+) -> Inspected:
+    from decon_core.corpus.registration import list_packs
+    from decon_core.quality.store_faults import changed_rows
+    from decon_core.scan.coverage import scan_fingerprint
+
+    fingerprint = scan_fingerprint(store, config.policy)
+    inspection = changed_rows(store, list_packs(store), fingerprint, what=what)
+    result = result_of_inspection(inspection, is_warning=is_warning)
+    return Inspected(result, inspection.by_group)
+
+
+def inspect_mixtures(config: "Config", store: "Store") -> Inspected:
+    """Return the result of `mixture_adds_up`, by pack."""
+    from decon_core.corpus.registration import list_packs
+    from decon_core.mixtures.verify import inspect_changed_mixtures
+
+    inspection = inspect_changed_mixtures(store, config.mixtures, list_packs(store))
+    return Inspected(result_of_inspection(inspection), inspection.by_group)

@@ -1,6 +1,13 @@
-"""Inputs: benchmark files, training shards, and the inventory that registers them."""
+"""Inputs: benchmark files, training shards, and the inventory that registers them.
 
+The files have a data version per partition. Where it differs from the version that a partition of
+another asset was made from, Dagster shows that partition as outdated.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import dagster as dg
 from pydantic import Field
@@ -10,22 +17,88 @@ from decon_assets.failures import dagster_failures
 from decon_assets.partitions import all_of, benchmarks, packs
 from decon_assets.resources import Decon
 
+if TYPE_CHECKING:
+    from decon_core.planner import Plan
+
 GROUP = "inputs"
+DATA_VERSION = "dagster/data_version"  # tag of an observation
+
+Versions: TypeAlias = "Callable[[Plan], Mapping[str, str]]"
 
 _files = partial(dg.AssetSpec, group_name=GROUP, owners=OWNERS, kinds={"file"}, code_version="1")
 
-benchmark_files = _files(
-    "benchmark_files",
-    partitions_def=benchmarks,
-    description="Raw benchmark files, read with the benchmark's recipe in `evals.yaml`. External: "
-    "Dagster does not materialize them.",
+
+def changed_versions(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, versions: Mapping[str, str]
+) -> Iterator[dg.AssetObservation]:
+    """Yield an observation of each partition whose version is not the last that was observed."""
+    observed = instance.event_log_storage.get_latest_tags_by_partition(
+        asset, dg.DagsterEventType.ASSET_OBSERVATION, [DATA_VERSION]
+    )
+    for partition, version in versions.items():
+        if observed.get(partition, {}).get(DATA_VERSION) != version:
+            tags = {DATA_VERSION: version}
+            yield dg.AssetObservation(asset, partition=partition, tags=tags)
+
+
+def benchmark_versions(plan: "Plan") -> dict[str, str]:
+    """Return the fingerprint of recipe and files of each benchmark."""
+    return {name: benchmark.origin() for name, benchmark in plan.benchmarks.items()}
+
+
+def pack_versions(plan: "Plan") -> dict[str, str]:
+    """Return a digest of the shards of each registered pack; changed ones are read."""
+    return plan.changes.versions
+
+
+def observable(spec: dg.AssetSpec, observe: Callable[..., object]) -> dg.AssetsDefinition:
+    """Return an asset that Dagster can observe, but not materialize."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # of the decorator
+        # `can_subset`: otherwise Dagster expects an output, and observes all partitions at once.
+        declare = dg.multi_observable_source_asset(
+            name=spec.key.to_python_identifier(), specs=[spec], can_subset=True
+        )
+        asset: dg.AssetsDefinition = declare(observe)
+        return asset
+
+
+def _files_with_versions(spec: dg.AssetSpec, versions: Versions) -> dg.AssetsDefinition:
+    """Return an asset of files. Observing it records the partitions whose files changed."""
+
+    def observe(context: dg.AssetExecutionContext, decon: Decon) -> Iterator[dg.AssetObservation]:
+        from decon_core.planner import Plan
+
+        with dagster_failures():
+            current = versions(Plan(*decon.open_store()))
+        instance, partitions = context.instance, context.assets_def.partitions_def
+        registered = partitions.get_partition_keys(dynamic_partitions_store=instance)
+        known = {name: current[name] for name in registered if name in current}
+        yield from changed_versions(instance, context.asset_key, known)
+
+    return observable(spec, observe)
+
+
+benchmark_files = _files_with_versions(
+    _files(
+        "benchmark_files",
+        partitions_def=benchmarks,
+        description="Raw benchmark files, read with the recipe in `evals.yaml`. Dagster "
+        "does not materialize them. The data version of a partition is a digest of its recipe "
+        "and files.",
+    ),
+    benchmark_versions,
 )
 
-corpus = _files(
-    "corpus",
-    partitions_def=packs,
-    description="Shards of training text, grouped into packs with fixed members. External: Dagster "
-    "does not materialize them.",
+corpus = _files_with_versions(
+    _files(
+        "corpus",
+        partitions_def=packs,
+        description="Shards of training text, grouped into packs with fixed members. Dagster "
+        "not materialize them. The data version of a partition is a digest of its shards, of which "
+        "only new and changed ones are read.",
+    ),
+    pack_versions,
 )
 
 

@@ -1,7 +1,11 @@
 """Metadata of assets and materializations: columns, their lineage, previews, partitions."""
 
+import os
+import platform
+import resource
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 import dagster as dg
@@ -40,6 +44,37 @@ class PartitionReporter:
             with resolved_once(self._ranges):
                 self._context.add_asset_metadata(metadata, partition_key=key)
             self._n_left -= 1
+
+
+def measured_cost() -> Callable[[], Metadata]:
+    """Return a function that returns, as metadata, what this machine has spent since this call.
+
+    Worker processes count when they have ended; jobs on other machines do not.
+    """
+    before = os.times()
+
+    def cost() -> Metadata:
+        used = [now - then for now, then in zip(os.times()[:4], before[:4], strict=True)]
+        peaks = [
+            resource.getrusage(whose).ru_maxrss
+            for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        ]
+        return {
+            "run_core_seconds": round(sum(used), 1),
+            "run_peak_process_megabytes": round(max(peaks) * 1024 / 1e6),
+            "run_node": platform.node(),
+        }
+
+    return cost
+
+
+def code_reference(function: FunctionType) -> Metadata:
+    """Return the place of a function's code, which the UI links, as metadata."""
+    code = function.__code__
+    place = dg.LocalFileCodeReference(
+        file_path=code.co_filename, line_number=code.co_firstlineno, label=function.__name__
+    )
+    return {"dagster/code_references": dg.CodeReferencesMetadataValue(code_references=[place])}
 
 
 def picture(title: str, svg: str) -> dg.MetadataValue:

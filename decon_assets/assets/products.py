@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 import pyarrow as pa
 
-from decon_assets.assets.check_results import report_before_failure, result_of_inspection
+from decon_assets.assets.check_results import inspect_mixtures, report_before_failure
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import ITEM, Metadata, PartitionReporter, preview, same
 from decon_assets.assets.plots import leak_rates, scores
@@ -84,6 +84,12 @@ _REPORT_ORIGINS = {
     for name, table in TABLES.items()
     for column in table.schema.names
     if table.origin and column in _COLUMNS_OF[table.origin].names
+} | {
+    f"{name}.{column}": (asset, origin)
+    for name, table in TABLES.items()
+    for column, (asset, _, origin) in (
+        (column, origin.partition(".")) for column, origin in table.origins.items()
+    )
 }
 _MIXTURE_COLUMNS = (
     "mixture",
@@ -123,7 +129,6 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     from decon_core.execution.choice import open_engine
     from decon_core.execution.jobs import wanted_workers
     from decon_core.mixtures.build import build_shares
-    from decon_core.mixtures.verify import inspect_changed_mixtures
     from decon_core.planner import Plan
 
     builder = Plan(config, store).builder
@@ -163,8 +168,7 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     n_kept = f"{total['n_documents_out']:,} of {counted(total['n_documents_in'], 'document')} kept"
     context.log.info(f"{scope}, {n_kept}, {total['n_cut']:,} of them cut")
     if errors:
-        inspection = inspect_changed_mixtures(store, config.mixtures, builder.packs)
-        report_before_failure(context, built, mixture_adds_up=result_of_inspection(inspection))
+        report_before_failure(context, built, mixture_adds_up=inspect_mixtures(config, store))
     if len(errors) > 1:
         raise IncompleteError(
             dict.fromkeys(problem for error in errors for problem in error.problems)
@@ -240,7 +244,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
     group=GROUP,
     kind="duckdb",
     schema=_REPORT_SCHEMA,
-    origins={**_REPORT_ORIGINS, "removed.shard_name": ("mixture", "shard")},
+    origins=_REPORT_ORIGINS,
 )
 def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """All matches, findings and removed documents in one DuckDB file.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dagster import AssetKey, AssetMaterialization, DagsterInstance, DynamicPartitionsDefinition
 
+from decon_assets.assets.inputs import changed_versions
 from decon_assets.assets.metadata import preview
 from decon_assets.partitions import BENCHMARK, MIXTURE, PACK, align, registered_as
 from decon_core.errors import Problem, RecordError, collecting
@@ -122,5 +123,12 @@ def register(
     for dimension, keys in partitions.items():
         name = registered_as(key_prefix, dimension)
         align(instance, DynamicPartitionsDefinition(name=name), keys)
+    versions = {
+        "benchmark_files": {name: benchmark.origin() for name, benchmark in by_name.items()},
+        "corpus": {pack.name: changes.versions[pack.name] for pack in changes.current},
+    }
+    for asset, current in versions.items():
+        for event in changed_versions(instance, AssetKey([*key_prefix, asset]), current):
+            instance.report_runless_asset_event(event)
     skipped = tuple(changes.skipped)
     return Registration(config, store, tuple(by_name), tuple(changes.current), skipped)

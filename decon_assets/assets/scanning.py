@@ -15,7 +15,15 @@ from decon_assets.assets.check_results import (
     report_before_failure,
 )
 from decon_assets.assets.inputs import corpus
-from decon_assets.assets.metadata import ITEM, RATE, Metadata, PartitionReporter, preview, same
+from decon_assets.assets.metadata import (
+    ITEM,
+    RATE,
+    Metadata,
+    PartitionReporter,
+    measured_cost,
+    preview,
+    same,
+)
 from decon_assets.assets.plots import scores
 from decon_assets.assets.sketching import sketch
 from decon_assets.assets.stage import stage
@@ -81,6 +89,7 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
     from decon_core.planner import Plan
     from decon_core.scan.scanner import ScanSummary
 
+    cost = measured_cost()
     plan, total = Plan(config, store), ScanSummary()
     problems: list[Problem] = []
     for benchmarks, names in _groups(context).items():
@@ -94,7 +103,7 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
             ledger_is_complete=inspect_ledgers(config, store),
         )
         raise CorpusError(dict.fromkeys(problems))
-    _describe(context, plan, total)
+    _describe(context, plan, total, cost())
 
 
 def _complete_partitions(context: dg.AssetExecutionContext, plan: Plan) -> list[str]:
@@ -175,7 +184,9 @@ def _scan_group(
     )
 
 
-def _describe(context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary) -> None:
+def _describe(
+    context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary, cost: Metadata
+) -> None:
     from decon_core.benchmarks.records import current_version
     from decon_core.decisions.match_reader import MatchReader
     from decon_core.scan.answers import why_unbounded
@@ -187,6 +198,8 @@ def _describe(context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary)
         "run_scan_results_written": total.n_scan_results_written,
         "run_scan_results_already_there": total.n_scan_results_present,
         "run_seconds": round(total.seconds, 1),
+        "run_gigabytes_read": round(total.n_bytes / 1e9, 3),
+        **cost,
         RATE: round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
     }
     if config.sketch:

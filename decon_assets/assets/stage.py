@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import cleandoc
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, TypeAlias
+from types import FunctionType
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import dagster as dg
 import pyarrow as pa
 
 from decon_assets.assets.gates import check_of, failed_checks
-from decon_assets.assets.metadata import OWNERS, Column, Metadata, columns
+from decon_assets.assets.metadata import OWNERS, Column, Metadata, code_reference, columns
 from decon_assets.failures import dagster_failures
 from decon_assets.partitions import MOST_PARTITIONS, PACK
 from decon_assets.resources import Decon
@@ -150,7 +151,10 @@ def stage(
             kinds={kind},
             code_version=code_version,
             config_schema=run_config.to_fields_dict() if run_config else None,
-            metadata=columns(schema, origins or {}) if schema else None,
+            metadata={
+                **code_reference(cast("FunctionType", body)),
+                **(columns(schema, origins or {}) if schema else {}),
+            },
         )(execute)
 
     return declare

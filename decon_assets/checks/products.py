@@ -2,9 +2,9 @@
 
 from itertools import chain, product
 
-from dagster import AssetCheckResult, asset_check
+from dagster import AssetCheckExecutionContext, AssetCheckResult, asset_check
 
-from decon_assets.assets.check_results import result_of, result_of_inspection
+from decon_assets.assets.check_results import inspect_and_report, inspect_mixtures, result_of
 from decon_assets.assets.products import clean_benchmark, mixture, report
 from decon_assets.freshness import changes_since_report
 from decon_assets.resources import Decon
@@ -13,15 +13,9 @@ from decon_core.wording import counted
 
 
 @asset_check(asset=mixture, blocking=True)
-def mixture_adds_up(decon: Decon) -> AssetCheckResult:
+def mixture_adds_up(context: AssetCheckExecutionContext, decon: Decon) -> AssetCheckResult:
     """Documents read equal documents kept plus documents removed, and no file was changed."""
-    from decon_core.corpus.registration import list_packs
-    from decon_core.mixtures.verify import inspect_changed_mixtures
-
-    with decon.writable_store() as (config, store):
-        return result_of_inspection(
-            inspect_changed_mixtures(store, config.mixtures, list_packs(store))
-        )
+    return inspect_and_report(context, decon, inspect_mixtures)
 
 
 @asset_check(asset=mixture)

@@ -15,7 +15,7 @@ from dagster import AssetKey, DagsterInstance
 from decon_assets.assets.metadata import RATE
 from decon_assets.cli.pipeline import stage_lines
 from decon_assets.cli.serve import export_engine, export_workers
-from decon_assets.instance.home import home_for, open_instance
+from decon_assets.instance.home import COMMAND_TAG, home_for, open_instance
 from decon_assets.partitions import BENCHMARK, MOST_PARTITIONS, PACK, aligned
 from decon_assets.run_requests import Materialized, State, grid_requests, unscanned_or_unknown
 from decon_assets.terminal.options import (
@@ -100,7 +100,13 @@ def backfill(
 
     export_workers(workers)
     with open_instance(home_for(config)) as instance:
-        pipeline = Pipeline(config, instance, say, lines=stage_lines(is_verbose=verbose))
+        tags = {
+            COMMAND_TAG: "backfill",
+            "decon/benchmarks": ", ".join(benchmark) or "all",
+            "decon/packs": ", ".join(pack) or "all",
+        }
+        lines = stage_lines(is_verbose=verbose)
+        pipeline = Pipeline(config, instance, say, lines=lines, tags=tags)
         try:
             n_runs = pipeline.scan(wanted, most_partitions=partitions_per_run, may_retire=retire)
         except PipelineError as error:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from collections.abc import Sequence
 from pathlib import Path
 
-from decon_assets.terminal.options import argument, option, optional, repeatable
+from decon_assets.terminal.options import argument, flag, option, optional, repeatable
 from decon_assets.terminal.output import say, warn
+from decon_core.errors import RecipeError
+from decon_core.feature import feature_hooks
+from decon_core.storage.paths import UnreachableError, parse_path
 from decon_core.wording import counted
 
 _ITEM = ("split", "instance_index")
@@ -47,34 +50,82 @@ def normalize(
 
 
 def catalog(
-    names: list[str] | None = argument("print these recipes as YAML", "NAME", default=None),
+    names: list[str] | None = argument(
+        "print these recipes as YAML: names, patterns, or sets such as @math", "NAME", default=None
+    ),
+    *,
+    check: bool = flag(
+        "--check", "instead, compare these recipes, or all, with the data sets as they are today"
+    ),
+    registry: str | None = optional(
+        "derive recipes from a registry instead: a file, folder or wheel of lm-evaluation-harness, "
+        "lighteval or NeMo Gym, or data sets with eval.yaml (docs/importing-recipes.md)",
+        "PATH",
+        name="--from",
+    ),
+    as_json: bool = flag("--json", "with --from: print recipes and reasons as JSON"),
 ) -> int:
-    """List the recipes that come with the package, or print some as YAML.
+    """List the recipes and sets that come with the package, or print some recipes as YAML.
 
-    Use it to start a recipe file. These recipes read benchmarks from the Hugging Face Hub.
+    Use it to start a recipe file. Most recipes read benchmarks from the Hugging Face Hub. A set
+    may name benchmarks that nobody can download; they are printed under `refused:`, with the
+    reason, and a scan lists them as not covered.
 
     Examples:
       decon-assets catalog
       decon-assets catalog gsm8k mmlu > evals.yaml
+      decon-assets catalog @math 'global_mmlu_*' > evals.yaml
+      decon-assets catalog @frontier --check     which data sets are gone or have other columns
+      decon-assets catalog --from lm_eval-0.4.13-py3-none-any.whl
+      decon-assets catalog --from lm_eval-0.4.13-py3-none-any.whl "mmlu*" > evals.yaml
+
+    Exit codes: 0 done; 1 with --check, if a recipe does not fit its data set; 2 unknown name.
     """
-    import yaml
-
-    from decon_core.benchmarks.parse import CATALOG_PATH
-
-    shipped = yaml.safe_load(CATALOG_PATH.read_text(encoding="utf-8"))["evals"]
-    unknown = [name for name in names or () if name not in shipped]
-    if unknown:
-        close: dict[str, None] = {}
-        for name in unknown:
-            containing = sorted(known for known in shipped if name.lower() in known.lower())
-            close |= dict.fromkeys(containing[:3] or get_close_matches(name, [*shipped], n=3))
-        hint = f" (did you mean {', '.join(close)}?)" if close else ""
-        warn(f"not in the catalog: {', '.join(unknown)}{hint}. `decon-assets catalog` lists all")
+    if registry is not None:
+        for print_recipes in feature_hooks("registry"):
+            return int(print_recipes(parse_path(registry), names or (), as_json))
+        warn("--from: no feature reads registries of benchmarks")
         return 2
+    if as_json:
+        warn("--json: only with --from")
+        return 2
+    from decon_core.benchmarks import catalog as shipped
+
+    if check:
+        return _check(shipped.select(names or ["*"]).names)
     if names:
-        chosen = {"evals": {name: shipped[name] for name in names}}
-        say(yaml.safe_dump(chosen, sort_keys=False, allow_unicode=True).rstrip("\n"))
-    else:
-        for name, recipe in shipped.items():
-            say(f"{name:40} {recipe.get('hf_path', '')} {recipe.get('hf_config', '')}".rstrip())
+        say(shipped.as_recipe_file(shipped.select(names)).rstrip("\n"))
+        return 0
+    for name, entry in shipped.entries_by_key().items():
+        place = entry.get("hf_path") or "a local file, or files at URLs"
+        configs = entry.get("hf_config", "")
+        n_configs = len(configs) if isinstance(configs, list) else 0
+        shown = counted(n_configs, "config") if n_configs > 1 else configs
+        say(f"{name:40} {place} {shown}".rstrip())
+    say("\nsets:")
+    for name in shipped.sets():
+        mark = f"{shipped.SET_MARK}{name}"
+        selection = shipped.select([mark])
+        n_refused = len(selection.refused)
+        without = f", and {n_refused:,} that cannot be had" if n_refused else ""
+        say(f"{mark:40} {counted(len(selection.names), 'recipe')}{without}")
     return 0
+
+
+def _check(names: Sequence[str]) -> int:
+    """Print for each recipe of the catalog whether it fits the first rows of its data set."""
+    from decon_core.benchmarks.catalog import catalog as recipes
+    from decon_core.benchmarks.download import require_columns
+
+    n_changed = 0
+    for name in names:
+        try:
+            require_columns(recipes()[name], Path())
+            say(f"{name}: as in the recipe")
+        except (RecipeError, UnreachableError) as error:
+            if isinstance(error, UnreachableError) and error.is_no_answer:
+                raise
+            n_changed += 1
+            say(f"{error}")
+    say(f"\n{n_changed:,} of {counted(len(names), 'recipe')} do not fit")
+    return 1 if n_changed else 0

@@ -22,6 +22,7 @@ from decon_assets.terminal.options import (
     PolicyFile,
     detectors_in,
     flag,
+    names_in,
     nonempty,
     nonempty_path,
     option,
@@ -51,8 +52,8 @@ _MOST_SKIPPED_LISTED = 3
 def scan(
     *,
     evals: Path = option(
-        "benchmarks: a recipe file (.yaml), or data files; recipes for data files are written to "
-        "OUT/evals.yaml",
+        "benchmarks: a recipe file (.yaml), data files, or sets and names of the catalog "
+        "(@frontier, @math,gsm8k); recipes for the last two are written to OUT/evals.yaml",
         "PATH",
         parser=nonempty_path,
     ),
@@ -152,6 +153,8 @@ def scan(
 
     Examples:
       decon-assets scan --evals evals.yaml --corpus shards/ --out found
+      decon-assets scan --evals @frontier --corpus shards/ --out found
+      decon-assets scan --evals @math,gsm8k,mmlu --corpus shards/ --out found
       decon-assets scan --evals bundled/ --corpus 'web/**/*.jsonl.zst' --out found --workers 8
       decon-assets scan --evals bundled/ --corpus chats/ --messages messages --role user --out found
       decon-assets scan --evals bundled/ --corpus pairs/ --text chosen --text rejected --out found
@@ -159,6 +162,10 @@ def scan(
       decon-assets scan ... --compat --fail-on-leak   in a test: exit code 3 if anything leaked
       decon-assets scan ... --sample 1%               estimates from one document in a hundred
       duckdb -c "FROM 'found/matches.parquet' WHERE is_contaminated"
+
+    Benchmarks of the catalog are downloaded once, to ~/.cache/decon-assets/benchmarks; without a
+    network, those in this cache are used. Benchmarks that cannot be downloaded, such as gated ones
+    without a token, are skipped by name. `decon-assets catalog` lists sets and benchmarks.
 
     Without --text, --messages and --layout, all text of a row is read, at any depth. Published
     layouts hide some text from a model, such as reference answers; matches in hidden text have the
@@ -183,8 +190,8 @@ def scan(
          is long enough to be searched
       3  something leaked (only with --fail-on-leak)
       6  the chosen detectors can find no item, so nothing is known about any item
-      4  some rows or some text of the rows were not read, or files, folders or
-         links were skipped; --allow-unreadable, --allow-unread and
+      4  some rows or some text of the rows were not read, or files, folders,
+         links or benchmarks were skipped; --allow-unreadable, --allow-unread and
          --allow-skipped accept this
       0  every row (with --sample: of the sample) was scanned, leaks or not
 
@@ -277,15 +284,21 @@ def scan(
         return 6
     is_partly_read = bool(outcome.n_unreadable) and not allow_unreadable
     is_unread = bool(outcome.unread_text) and not allow_unread
-    is_skipped = bool(outcome.unexpected) and not allow_skipped
+    is_skipped = bool(outcome.unexpected or outcome.unavailable) and not allow_skipped
     return 4 if is_partly_read or is_unread or is_skipped else 0
 
 
 def _with_recipes(evals: Path, out: Path) -> Path:
-    """Return the benchmarks as given, or a file of recipes for their rows, written to `out`."""
+    """Return the benchmarks as given, or a file of recipes for them, written to `out`."""
+    from decon_core.benchmarks.catalog import SET_MARK, as_recipe_file, select
     from decon_core.discovery.benchmarks import recipes_for_rows
 
-    draft = recipes_for_rows(evals, out / "evals.yaml")
+    chosen, written = str(evals), out / "evals.yaml"
+    if not evals.exists() and (SET_MARK in chosen or not {"/", "."} & {*chosen}):
+        selection = select(names_in(chosen))
+        write_text(written, as_recipe_file(selection))
+        return written
+    draft = recipes_for_rows(evals, written)
     if draft is None:
         return evals
     from decon_assets.cli.init import say_draft
@@ -398,6 +411,11 @@ def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterat
         n_common = f"{outcome.n_common:,}; see {out / results.COMMON_FILE}"
         where = "sample" if outcome.sample else "corpus"
         yield f"n-grams too common in the {where} to be evidence: {n_common}"
+    if missing := outcome.not_covered:
+        n = len(outcome.benchmarks)
+        yield f"searched for items of {n:,} of {counted(n + len(missing), 'benchmark')}; not of:"
+        for entry in missing:
+            yield f"  {entry.benchmark}: {entry.reason}"
     yield f"matches: {out / results.MATCHES_FILE}"
     if (out / PAGE_FILE).is_file():
         yield f"page: {out / PAGE_FILE}"
@@ -431,6 +449,9 @@ def _format_coverage(outcome: Outcome) -> str:
         names = [f"{file.path} ({file.why})" for file in skipped[:_MOST_SKIPPED_LISTED]]
         more = [f"others in {SKIPPED_FILE}"] if len(skipped) > len(names) else []
         left_out.append(f"{len(skipped):,} skipped: {', '.join([*names, *more])}")
+    if unavailable := outcome.unavailable:
+        named = ", ".join(entry.benchmark for entry in unavailable)
+        left_out.append(f"{counted(len(unavailable), 'benchmark')}: {named}")
     if n_set_aside := len(outcome.skipped) - len(outcome.unexpected):
         left_out.append(f"{n_set_aside:,} set aside by name or pattern: see {SKIPPED_FILE}")
     if outcome.without_text:

@@ -84,7 +84,8 @@ def gap(
     Exit codes: 0 done; 1 no row could be joined with the report, or the report is incomplete; 2
     invalid input.
     """
-    from decon_core.benchmarks.parse import catalog, load_recipes
+    from decon_core.benchmarks.catalog import catalog
+    from decon_core.benchmarks.parse import load_recipes
     from decon_core.features.gap.account import score_gap
     from decon_core.features.gap.page import WARNING, write
     from decon_core.report.categories.groupings import PARTS, parse_groupings

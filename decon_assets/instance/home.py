@@ -23,6 +23,7 @@ LOCK = "decon-assets.lock"  # held while a command runs anything
 COMMAND_LINE_TAG = "decon/command_line"
 # Dagster's daemon retries a run whose process died; here, the next command does that.
 COMMAND_LINE_TAGS = {COMMAND_LINE_TAG: "true", "dagster/max_retries": "0"}
+COMMAND_TAG = "decon/command"  # what was asked for: the command and its options
 
 # The code location, as in `decon-assets dev` and the systemd units, and Dagster's name for the
 # definitions in it.

@@ -32,7 +32,10 @@ class PipelineError(Exception):
 
 
 class Pipeline:
-    """Run the stages of one configuration in order on one instance."""
+    """Run the stages of one configuration in order on one instance.
+
+    `tags`: of all runs, in addition to those of the stage.
+    """
 
     def __init__(
         self,
@@ -43,12 +46,14 @@ class Pipeline:
         lines: StageLines | None = None,
         graph: Graph = GRAPH,
         location: str = LOCATION,
+        tags: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         write_quickly()  # thousands of events are written before a run begins
         self._config_path = config_path
         self._instance = instance
         self._lines = lines or StageLines(echo)
         self._graph = graph
+        self._tags = {**COMMAND_LINE_TAGS, **tags}
         definitions = build_graph(
             config_path=str(config_path.resolve()),
             loggers={"console": _console_logger(self._lines, instance, location)},
@@ -150,7 +155,7 @@ class Pipeline:
         with watch_interrupts():
             result = job.execute_in_process(
                 instance=self._instance,
-                tags=COMMAND_LINE_TAGS,
+                tags=self._tags,
                 run_config=_RUN_CONFIG,
                 raise_on_error=False,
             )
@@ -183,7 +188,7 @@ class Pipeline:
                 result = job.execute_in_process(
                     instance=self._instance,
                     asset_selection=keys,
-                    tags={**COMMAND_LINE_TAGS, **request.tags},
+                    tags={**self._tags, **request.tags},
                     run_config={**_RUN_CONFIG, **ops},
                     raise_on_error=False,
                 )

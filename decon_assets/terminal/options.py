@@ -133,7 +133,7 @@ Retire = Annotated[
 AllowSkipped = Annotated[
     bool,
     option(
-        "do not exit with code 4 if files, folders or links were skipped",
+        "do not exit with code 4 if files, folders, links or benchmarks were skipped",
         name="--allow-skipped",
     ),
 ]

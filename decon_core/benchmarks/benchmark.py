@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from decon_core.benchmarks.download import Remote, is_published, is_remote
 from decon_core.benchmarks.files import files_by_split
 from decon_core.benchmarks.normalize import normalize
-from decon_core.benchmarks.recipe import LocalSource, Recipe
+from decon_core.benchmarks.recipe import Recipe
 from decon_core.benchmarks.records import Version, current_version, recorded_origin, save_records
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.paths import RemotePath, Stamp, stamp_of
@@ -27,24 +28,36 @@ class Benchmark:
     base: Path
 
     def origin(self) -> str:
-        """Return a fingerprint of recipe and files; data on a hub is covered by the recipe only."""
-        files = files_by_split(self.recipe, base=self.base)
+        """Return a fingerprint of recipe and files, of published data of the recipe only.
+
+        Otherwise, `status` and the sensor would ask the hub and web sites.
+        """
+        files = {} if is_published(self.recipe) else files_by_split(self.recipe, base=self.base)
         content = [[split, *map(_hash, paths)] for split, paths in files.items()]
         return sha256(json.dumps([self.recipe.fingerprint, content]).encode()).hexdigest()[:16]
 
     def normalized(self, *, limit: int | None = None) -> pa.Table:
         return normalize(self.recipe, base=self.base, limit=limit)
 
-    def saved(self, store: Store) -> Version:
-        """Return the saved records, normalized again only if the recipe or a file changed.
+    def fetched(self) -> tuple[pa.Table, str]:
+        """Return all records, and the revision if they were downloaded, which is done once."""
+        if not is_remote(self.recipe):
+            return self.normalized(), ""
+        remote = Remote.of(self.recipe, self.base)
+        return remote.records(), remote.revision
 
-        Data on a hub may change under the same recipe, so it is normalized every time.
+    def saved(self, store: Store, remote: Remote | None = None) -> Version:
+        """Return the saved records, normalized again only if the recipe or the data changed.
+
+        `remote`: where they are downloaded from, if they are.
         """
-        name, origin = self.recipe.name, self.origin()
-        is_known = isinstance(self.recipe.source, LocalSource)
-        if is_known and recorded_origin(store, name) == origin:
+        name = self.recipe.name
+        revision = remote.revision if remote else ""
+        origin = f"{self.recipe.fingerprint} {revision}" if remote else self.origin()
+        if (revision or not remote) and recorded_origin(store, name) == origin:
             return current_version(store, name)
-        return save_records(store, name, self.normalized(), origin=origin)
+        table = remote.records() if remote else self.normalized()
+        return save_records(store, name, table, origin=origin, revision=revision)
 
 
 def _hash(path: Path) -> str:

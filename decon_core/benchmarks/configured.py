@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from decon_core.benchmarks.benchmark import Benchmark
+from decon_core.benchmarks.catalog import Selection, catalog, select
 from decon_core.benchmarks.files import files_by_split, local_paths
-from decon_core.benchmarks.parse import load_recipes
+from decon_core.benchmarks.parse import load_recipes, refused_in
 from decon_core.benchmarks.recipe import Recipe
+from decon_core.benchmarks.records import NotCovered
 from decon_core.config.load import Config
 from decon_core.config.mixtures import unknown_names
 from decon_core.config.policy import unknown_benchmarks
 from decon_core.config.validation import did_you_mean
-from decon_core.errors import ConfigError, Problem, RecipeError
+from decon_core.errors import ConfigError, InputError, Problem, RecipeError
 from decon_core.storage.paths import (
     Stamp,
     is_same_system,
@@ -38,6 +41,11 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
                 where = f"{path}: evals.{name}"
                 problems.append(Problem(where, "a duplicate name", "a name used once"))
             declared[name] = Benchmark(recipe, path.parent)
+    for name in _selected(config).names:
+        if name in declared:
+            where = f"evals.catalog: {name}"
+            problems.append(Problem(where, "a duplicate name", "a name used once"))
+        declared[name] = Benchmark(catalog()[name], config.folder)
     chosen = config.evals.benchmarks
     selected = tuple(declared) if chosen is None else chosen
     problems += _unknown("evals.benchmarks", selected, tuple(declared))
@@ -54,6 +62,22 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
     problems += _unused_options(config, declared.values())
     ConfigError.raise_for(problems)
     return {name: declared[name] for name in selected}
+
+
+def refused_of(config: Config) -> tuple[NotCovered, ...]:
+    """Return the benchmarks that a configuration asks for, and that nobody can have."""
+    refused = [entry for path in config.recipes for entry in refused_in(path)]
+    refused += _selected(config).refused.items()
+    return tuple(NotCovered(name, why, is_refused=True) for name, why in refused)
+
+
+def _selected(config: Config) -> Selection:
+    """Return the benchmarks of the catalog that a configuration names."""
+    try:
+        return select(config.evals.catalog, own=config.evals.sets)
+    except InputError as error:
+        problems = (replace(problem, where="evals.catalog") for problem in error.problems)
+        raise ConfigError(problems) from None
 
 
 def _unknown(setting: str, names: Iterable[str], known: Sequence[str]) -> list[Problem]:

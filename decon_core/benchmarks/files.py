@@ -6,7 +6,7 @@ import re
 from itertools import chain
 from pathlib import Path
 
-from decon_core.benchmarks.readers import is_readable, known_endings
+from decon_core.benchmarks.readers import is_readable, is_task, known_endings
 from decon_core.benchmarks.recipe import LocalSource, Recipe
 from decon_core.errors import Problem, RecipeError
 from decon_core.storage.paths import RemotePath, expand_glob, parse_path
@@ -53,7 +53,7 @@ def _files_of(
     problems += [
         Problem(where, f"the file {file}", f"a name that ends in {known_endings()}")
         for file in files
-        if not is_readable(file)
+        if not is_readable(file) and not is_task(file)
     ]
     if not files:
         problems.append(Problem(where, f"no file for the split {split!r}", tried))

@@ -6,23 +6,24 @@ decon. A record names its benchmark (`eval_key`) and split, and a file may conta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from decon_core.benchmarks.benchmark import Benchmark
+from decon_core.benchmarks.download import Remote, cache_folder, is_remote
 from decon_core.benchmarks.files import part_order
-from decon_core.benchmarks.normalize import normalize, normalize_files
+from decon_core.benchmarks.normalize import normalize_files
 from decon_core.benchmarks.normalized import benchmark_of
-from decon_core.benchmarks.parse import load_recipes
+from decon_core.benchmarks.parse import load_recipes, refused_in
 from decon_core.benchmarks.readers import is_readable, known_endings, read_rows
 from decon_core.benchmarks.recipe import LocalSource, Recipe
-from decon_core.benchmarks.records import Version, save_records
+from decon_core.benchmarks.records import NotCovered, Version, save_records
 from decon_core.config.validation import check_names
-from decon_core.errors import InputError, Problem, RecordError
-from decon_core.storage.paths import is_hidden
+from decon_core.errors import InputError, Problem, RecipeError, RecordError, sentence
+from decon_core.storage.paths import UnreachableError, is_hidden
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
@@ -35,20 +36,85 @@ def records_in(path: Path) -> dict[str, pa.Table]:
     """Return the records of each benchmark at a path, by name."""
     if _is_recipe_file(path):
         recipes = load_recipes(path)
-        return {name: normalize(recipe, base=path.parent) for name, recipe in recipes.items()}
+        return {name: Benchmark(r, path.parent).fetched()[0] for name, r in recipes.items()}
     return _records_in_rows(path)
 
 
-def saved_records(store: Store, path: Path) -> tuple[Version, ...]:
+def saved_records(
+    store: Store,
+    path: Path,
+    *,
+    not_covered: list[NotCovered] | None = None,
+    on_step: Callable[[str], None] = lambda _: None,
+) -> tuple[Version, ...]:
     """Save the records of each benchmark at a path, and return their versions.
 
-    The records of a recipe are normalized again only if the recipe or one of its files changed.
+    The records of a recipe are normalized again only if the recipe or its data changed. A
+    benchmark that cannot be downloaded is added to `not_covered`, if there is such a list and
+    another benchmark can be read.
     """
     if _is_recipe_file(path):
         recipes = load_recipes(path).values()
-        return tuple(Benchmark(recipe, path.parent).saved(store) for recipe in recipes)
+        versions = _saved(store, path, [*recipes], not_covered, on_step)
+        if not_covered is not None:
+            not_covered += [NotCovered(*entry, is_refused=True) for entry in refused_in(path)]
+        return versions
     tables = _records_in_rows(path)
     return tuple(save_records(store, name, table) for name, table in tables.items())
+
+
+def _saved(
+    store: Store,
+    path: Path,
+    recipes: Sequence[Recipe],
+    not_covered: list[NotCovered] | None,
+    on_step: Callable[[str], None],
+) -> tuple[Version, ...]:
+    versions: list[Version] = []
+    failed: dict[str, RecipeError | RecordError | UnreachableError] = {}
+    unreachable: dict[str, UnreachableError] = {}
+    n_cached = 0
+    for recipe in recipes:
+        remote = None
+        try:
+            if is_remote(recipe):
+                is_offline = bool(unreachable or n_cached)
+                remote = Remote.of(recipe, path.parent, is_offline=is_offline)
+                n_cached += remote.is_offline
+            said = f"{recipe.name}: {remote.words}" if remote else ""
+            versions.append(Benchmark(recipe, path.parent).saved(store, remote))
+            if said:
+                on_step(said)
+        except (RecipeError, RecordError, UnreachableError) as error:
+            if isinstance(error, UnreachableError) and error.is_no_answer:
+                unreachable[recipe.name] = error
+            elif not_covered is not None and is_remote(recipe):
+                failed[recipe.name] = error
+            else:
+                raise
+    if unreachable:
+        first = next(iter(unreachable.values()))
+        if len(recipes) == 1:
+            raise first
+        on_step(f"not in {cache_folder()}: {', '.join(unreachable)}")
+        n = f"{len(unreachable):,} of {counted(len(recipes), 'benchmark')}"
+        what = f"no answer, and {n} not downloaded before"
+        raise UnreachableError(first.errno, f"{path}: {what}. The first: {first}")
+    if failed and not versions:
+        raise RecipeError(Problem(name, _reason(error)) for name, error in failed.items())
+    if n_cached:
+        on_step(f"no answer from the network: {counted(n_cached, 'benchmark')} from the cache")
+    if not_covered is not None:
+        not_covered += [NotCovered(name, _reason(error)) for name, error in failed.items()]
+    return tuple(versions)
+
+
+def _reason(error: RecipeError | RecordError | UnreachableError) -> str:
+    if isinstance(error, UnreachableError):
+        return str(error)
+    first, *others = error.problems
+    text = f"{first.found}. {sentence(first.remedy)}".strip()
+    return f"{text} ({counted(len(others), 'more problem')})" if others else text
 
 
 def _is_recipe_file(path: Path) -> bool:

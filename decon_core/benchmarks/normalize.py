@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from decon_core.benchmarks.fields import FieldError, Row, describe, plain, text_of, value_at
 from decon_core.benchmarks.files import files_by_split
+from decon_core.benchmarks.hub import EVERY, configs_of, read_hub_rows
 from decon_core.benchmarks.normalized import (
     benchmark_of,
     fingerprint_of,
     is_record,
     read_normalized,
 )
-from decon_core.benchmarks.readers import read_hub_rows, read_rows
+from decon_core.benchmarks.readers import read_rows
 from decon_core.benchmarks.recipe import (
     ArrayAnswer,
     FieldText,
@@ -89,7 +90,8 @@ def normalize_rows(
     if isinstance(source, LocalSource):
         config = source.config
     else:
-        config = source.configs[0] if len(source.configs) == 1 else None
+        is_single = len(source.configs) == 1 and source.configs != (EVERY,)
+        config = source.configs[0] if is_single else None
     batch = _Batch(recipe, split, origin, config)
     table = batch.read(rows)
     RecordError.raise_for(batch.problems())
@@ -123,7 +125,7 @@ def _sources(
         for file in files:
             yield str(file), source.config, read_rows(file, columns=source.columns)
         return
-    for config in source.configs or (None,):
+    for config in configs_of(source, where=recipe.name):
         name = "/".join(filter(None, (source.path, config, split)))
         yield name, config, read_hub_rows(source, config=config, split=split, where=recipe.name)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ _AN_OBJECT = "an object (`key: value` lines)"
 _ONLY_WITH_A_PROMPT = ("passage", "tests", "extra_fields", "dataset_name_field", "no_answer_splits")
 
 IN_MEMORY = "test"  # the split of rows in memory that name none
-CATALOG_PATH = Path(__file__).with_name("catalog.yaml")
+_CONFIG = "{config}"  # in the name of an entry: a recipe for each of its configs
 
 
 def load_recipes(path: Path) -> dict[str, Recipe]:
@@ -47,6 +48,18 @@ def load_recipes(path: Path) -> dict[str, Recipe]:
         expected = "a YAML file with recipes, such as evals.yaml in this folder"
         raise RecipeError(Problem(str(path), "a folder", expected)) from None
     return dict(_parse(path, content))
+
+
+def refused_in(path: Path) -> list[tuple[str, str]]:
+    """Return the benchmarks that a recipe file names under `refused:`, each with the reason."""
+    content = YamlSource(path, path.read_bytes()).value
+    refused = content.get("refused") if isinstance(content, Mapping) else None
+    return [*refused.items()] if isinstance(refused, Mapping) else []
+
+
+def parse_recipes(text: str, *, where: str) -> dict[str, Recipe]:
+    """Return the recipes in the text of a recipe file; problems name `where`."""
+    return dict(_parse(Path(where), text.encode()))
 
 
 # Every command and asset asks for the recipes several times, and a hundred take 0.1 s to parse.
@@ -73,9 +86,18 @@ def parse_recipe(name: str, fields: Mapping[str, object], *, where: str) -> Reci
     return _parse(Path(where), content)[name]
 
 
-def catalog() -> dict[str, Recipe]:
-    """Return the built-in recipes of public benchmarks by name."""
-    return load_recipes(CATALOG_PATH)
+def expanded(entries: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield name, key and entry of each recipe: `quiz_{config}` is one for each `hf_config`."""
+    for key, entry in entries.items():
+        configs = entry.get("hf_config") if isinstance(entry, Mapping) else None
+        if _CONFIG not in key or not isinstance(configs, list):
+            yield key, key, entry
+            continue
+        start = key.partition(_CONFIG)[0]
+        for config in configs:
+            name = re.sub(r"[^a-z0-9]+", "_", str(config).lower()).strip("_")
+            name = name.removeprefix(start)  # xquad_{config} for xquad.de is xquad_de
+            yield key.replace(_CONFIG, name), key, {**entry, "hf_config": config}
 
 
 class _Parser:
@@ -90,7 +112,7 @@ class _Parser:
         # Other top-level keys are ignored: users keep anchors and notes there.
         entries = top.get("evals") if isinstance(top, Mapping) else None
         if isinstance(entries, Mapping):
-            recipes = (self._recipe(name, entry) for name, entry in entries.items())
+            recipes = [self._recipe(*parts) for parts in expanded(entries)]
             return {recipe.name: recipe for recipe in recipes if recipe is not None}
         if not isinstance(top, Mapping):
             self._add((), describe(top), _AN_OBJECT)
@@ -100,8 +122,8 @@ class _Parser:
             self._add(("evals",), describe(entries), _AN_OBJECT)
         return {}
 
-    def _recipe(self, name: str, entry: object) -> Recipe | None:
-        before, place = len(self.problems), ("evals", name)
+    def _recipe(self, name: str, key: str, entry: object) -> Recipe | None:
+        before, place = len(self.problems), ("evals", key)
         try:
             check_names([name], what="benchmark")
         except KeyNameError as error:
@@ -143,6 +165,7 @@ class _Parser:
             extra_fields=tuple(dict.fromkeys((*table.extra_fields, *table.tests))),
             dataset_name_field=table.dataset_name_field,
             eval_key=table.eval_key,
+            is_verified=table.verified,
         )
 
     def _source_of(self, place: Place, table: RecipeTable) -> HubSource | LocalSource | None:
@@ -272,7 +295,7 @@ def _place_in_yaml(place: Place, path: Sequence[str | int], value: Any) -> Place
 
 
 # The one of libyaml is ten times as fast; PyYAML may have been built without it.
-_Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+YAML_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlSource:
@@ -283,7 +306,7 @@ class YamlSource:
         self._lines: dict[Place, int] = {}
         self.problems: list[Problem] = []
         try:
-            self._loader = _Loader(content.decode())
+            self._loader = YAML_LOADER(content.decode())
             node = self._loader.get_single_node()
             self.value: object = None if node is None else self._build(node, ())
         except (UnicodeDecodeError, yaml.YAMLError) as error:

@@ -1,13 +1,11 @@
-"""Read the rows of benchmark files, where a truncated one is an error, and of the hub."""
+"""Read the rows of benchmark files, where a truncated one is an error, and of folders of tasks."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -15,10 +13,9 @@ from typing import BinaryIO
 import orjson
 
 from decon_core.benchmarks.fields import Row, describe
-from decon_core.benchmarks.recipe import HubSource
-from decon_core.errors import Problem, RecipeError, RecordError
+from decon_core.errors import Problem, RecordError
 from decon_core.storage.compression import COMPRESSIONS, DAMAGE, open_bytes
-from decon_core.storage.paths import RemotePath, naming_unreachable
+from decon_core.storage.paths import RemotePath
 from decon_core.wording import counted
 
 _BOM = b"\xef\xbb\xbf"
@@ -29,6 +26,9 @@ def read_rows(path: Path, *, columns: Sequence[str] = ()) -> Iterator[Row | Prob
 
     `columns` are those of a table (CSV, TSV) whose first line does not name them.
     """
+    if is_task(path):
+        yield _task(path)
+        return
     ending = _format_of(path)
     if columns and ending not in _TABLES:
         expected = f"a table ({', '.join(_TABLES)}): other formats name their fields"
@@ -44,6 +44,29 @@ def read_rows(path: Path, *, columns: Sequence[str] = ()) -> Iterator[Row | Prob
 
 def is_readable(path: Path) -> bool:
     return _format_of(path) in (*_READERS, *_TABLES)
+
+
+# Files with the text of a task, and where its solution and tests are, as in Harbor and in Exercism.
+_TASKS = {
+    "instruction.md": {"solution": ("solution", "*"), "tests": ("tests", "*")},
+    "instructions.md": {"solution": (".meta", "example*"), "tests": ("", "*test*")},
+}
+
+
+def is_task(path: Path) -> bool:
+    """Return whether a file is the text of a task, whose folder has its solution and tests."""
+    return path.name in _TASKS
+
+
+def _task(path: Path) -> Row:
+    """Return a folder with a task as a row: instruction, solution, tests, and its name as task."""
+    folder = path.parent.parent if path.parent.name.startswith(".") else path.parent
+    row = {"task": folder.name, "instruction": path.read_text(encoding="utf-8", errors="replace")}
+    for name, (within, pattern) in _TASKS[path.name].items():
+        files = sorted(file for file in (folder / within).glob(pattern) if file.is_file())
+        texts = [file.read_text(encoding="utf-8", errors="replace") for file in files]
+        row[name] = "\n".join(texts)
+    return row
 
 
 def known_endings() -> str:
@@ -191,44 +214,3 @@ _TABLES = {  # delimiter and quoting
     # TSV has no quoting: an unpaired quote in a text would swallow whole lines.
     ".tsv": ("\t", csv.QUOTE_NONE),
 }
-
-
-def read_hub_rows(
-    source: HubSource, *, config: str | None, split: str, where: str
-) -> Iterator[Row]:
-    """Stream the rows of a split, so that reading ten rows does not download the data set."""
-    try:
-        import datasets
-    except ImportError:
-        expected = f"the package 'datasets', to read {source.path} from the hub"
-        remedy = "Run `pip install 'decon-assets[hub]'`, or download the files and use local_path."
-        problem = Problem(f"{where}.hf_path", "no package 'datasets'", expected, remedy)
-        raise RecipeError(problem) from None
-    place = f"{where}.hf_path {source.path!r}"
-    try:
-        with _without_retry_warnings(), naming_unreachable(place):
-            rows = datasets.load_dataset(
-                source.path, name=config, split=split, revision=source.revision, streaming=True
-            )
-    except (ValueError, FileNotFoundError, RuntimeError) as error:
-        # Raised by `datasets` if the data set, the config or the split does not exist.
-        found = f"nothing to read on the hub ({type(error).__name__}: {error})"
-        names = f"hf_path {source.path!r}, hf_config {config!r}, split {split!r}"
-        expected = f"{names}, hf_revision {source.revision!r}"
-        remedy = "Look up the names on the data set's page."
-        raise RecipeError(Problem(where, found, expected, remedy)) from error
-    # Images and audio are never compared; decoding them would need more packages.
-    with _without_retry_warnings(), naming_unreachable(place):
-        yield from rows.decode(enable=False)
-
-
-@contextmanager
-def _without_retry_warnings() -> Iterator[None]:
-    """Silence the two log lines of each retry; the final error contains the cause."""
-    logger = logging.getLogger("huggingface_hub")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

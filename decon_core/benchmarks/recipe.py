@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
@@ -348,6 +348,9 @@ class RecipeTable:
     tests: Strings = ()
     dataset_name_field: ConfigField | None = None
     eval_key: String | None = None
+    verified: Flag = True
+    derived_from: String | None = None  # with `note`, for readers of the catalog
+    note: String | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -364,6 +367,8 @@ class Recipe:
     extra_fields: tuple[str, ...] = ()
     dataset_name_field: str | FieldText | None = None
     eval_key: str | None = None  # read only the records of this benchmark
+    # False: nobody has tried it, so its fields are compared with the columns before it is used.
+    is_verified: bool = field(default=True, compare=False)
 
     @property
     def fingerprint(self) -> str:
@@ -373,12 +378,13 @@ class Recipe:
 
 
 def _canonical(value: object) -> object:
-    """Return a recipe as JSON. Defaults are left out, so that new fields change no fingerprint."""
+    """Return a recipe as JSON: without defaults, so that new fields change no fingerprint."""
     if is_dataclass(value) and not isinstance(value, type):
         values = {
             field.name: _canonical(getattr(value, field.name))
             for field in fields(value)
-            if field.default is MISSING or getattr(value, field.name) != field.default
+            if field.compare
+            and (field.default is MISSING or getattr(value, field.name) != field.default)
         }
         return {"kind": type(value).__name__, **values}
     if isinstance(value, tuple):

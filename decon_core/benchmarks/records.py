@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -26,6 +27,14 @@ class Version:
     n_items: int
 
 
+class NotCovered(NamedTuple):
+    """A benchmark that was asked for and is not searched for, and why."""
+
+    benchmark: str
+    reason: str
+    is_refused: bool = False  # nobody can have it
+
+
 def fingerprint_of_records(table: pa.Table) -> str:
     """Return a hash of the content, independent of files, compression and library versions."""
     digest = sha256()
@@ -35,8 +44,13 @@ def fingerprint_of_records(table: pa.Table) -> str:
     return digest.hexdigest()[:16]
 
 
-def save_records(store: Store, benchmark: str, table: pa.Table, *, origin: str = "") -> Version:
-    """Save records as the current version; `origin`: the fingerprint of recipe and files."""
+def save_records(
+    store: Store, benchmark: str, table: pa.Table, *, origin: str = "", revision: str = ""
+) -> Version:
+    """Save records as the current version.
+
+    `origin`: the fingerprint of recipe and files. `revision`: of the downloaded data set.
+    """
     items = table.group_by(["split", "instance_index"]).aggregate([])
     version = Version(benchmark, fingerprint_of_records(table), table.num_rows, items.num_rows)
     write_parquet(store.records(benchmark, version.fingerprint), table)
@@ -44,6 +58,7 @@ def save_records(store: Store, benchmark: str, table: pa.Table, *, origin: str =
     current = {
         "version": version.fingerprint,
         "origin": origin,
+        "revision": revision,
         "n_records": version.n_records,
         "n_items": version.n_items,
         "splits": {split["values"]: split["counts"] for split in splits},
@@ -70,6 +85,11 @@ def recorded_origin(store: Store, benchmark: str) -> str | None:
         return None
     value = read_json(path)
     return str(value["origin"]) if store.records(benchmark, value["version"]).is_file() else None
+
+
+def recorded_revision(store: Store, benchmark: str) -> str | None:
+    """Return the revision of the downloaded data set; None if it is not one, or unknown."""
+    return read_json(store.current_records(benchmark)).get("revision") or None
 
 
 def load_records(

@@ -19,7 +19,12 @@ from decon_core.benchmarks.fields import (
     texts_of,
     value_at,
 )
-from decon_core.benchmarks.transforms import apply_label_transform, apply_transforms
+from decon_core.benchmarks.transforms import (
+    CANARY,
+    Steps,
+    apply_label_transform,
+    apply_transforms,
+)
 
 # The two published chat formats, and the role names of the second format.
 _ROLE_KEYS = ("role", "from")
@@ -46,7 +51,7 @@ def value_in(row: Row, source: recipe.Text) -> object:
                 if source.is_optional:
                     return None
                 raise
-            return apply_transforms(value, source.transforms, source.field)
+            return apply_transforms(value, _with_passwords(row, source), source.field)
         case recipe.JoinedText():
             texts = (text_of(value_at(row, field), field) for field in source.fields)
             return source.separator.join(text for text in texts if text is not None)
@@ -60,12 +65,24 @@ def value_in(row: Row, source: recipe.Text) -> object:
             return next(long_enough, None)
 
 
+def _with_passwords(row: Row, source: recipe.FieldText) -> Steps:
+    """Return the transforms; `decrypt` has the password of the row in place of its field."""
+    return tuple(
+        (name, text_of(value_at(row, field or CANARY), field or CANARY))
+        if name == "decrypt"
+        else (name, field)
+        for name, field in source.transforms
+    )
+
+
 def name_of(source: recipe.Text) -> str:
     return " + ".join(source.fields) if isinstance(source, recipe.JoinedText) else source.field
 
 
 def _messages_text(row: Row, source: recipe.MessagesText) -> str:
     messages = value_at(row, source.field)
+    if isinstance(messages, str) and messages.startswith("["):  # published as text
+        messages = apply_transforms(messages, (("parse_json", None),), source.field)
     if not isinstance(messages, list | tuple | None):
         raise FieldError(source.field, describe(messages), "a list of messages")
     roles = {_role_name(role) for role in source.roles}

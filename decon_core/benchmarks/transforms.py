@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import base64
 import json
 from collections.abc import Callable
+from hashlib import sha256
+from itertools import cycle
 
 from decon_core.benchmarks.fields import FieldError, describe, is_empty, plain, text_of
 
 Steps = tuple[tuple[str, str | None], ...]
+CANARY = "canary"  # the field with the password of an encrypted row
 
 
 def apply_transforms(value: object, steps: Steps, field: str) -> object:
@@ -70,6 +74,17 @@ def _split(value: object, separator: str, field: str) -> object:
     return [part.strip() for part in (text_of(value, field) or "").split(separator)]
 
 
+def _decrypt(value: object, password: str, field: str) -> object:
+    """Return a text that was encrypted as in BrowseComp: XOR with a hash of the row's password."""
+    key = cycle(sha256(password.encode()).digest())
+    try:
+        encrypted = base64.b64decode(text_of(value, field) or "", validate=True)
+        return bytes(byte ^ mask for byte, mask in zip(encrypted, key, strict=False)).decode()
+    except ValueError:
+        expected = "text encrypted with the password of its row"
+        raise FieldError(field, describe(value), expected) from None
+
+
 def _first(value: object, field: str) -> object:
     if not isinstance(value, list | tuple):
         raise FieldError(field, describe(value), "a list")
@@ -104,6 +119,8 @@ ARGUMENT_TRANSFORMS: dict[str, tuple[str, Callable[[object, str, str], object]]]
     # "####" precedes the final answer in GSM8K and similar benchmarks.
     "after_marker": ("####", _after_marker),
     "before_marker": ("####", _before_marker),
+    # The argument in a recipe is the field of the password; `texts.value_in` looks it up.
+    "decrypt": (CANARY, _decrypt),
     "join": ("\n", _join),
     "split": (",", _split),
 }

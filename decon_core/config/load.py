@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -53,8 +54,12 @@ _SECRET = re.compile(
 class Evals:
     """[evals]: the benchmarks."""
 
-    recipes: Names[Name]
+    recipes: Names[Name] = ()
     """Recipe files or globs; an entry that matches no file is an error."""
+    catalog: Names[Name] = ()
+    """Benchmarks of the catalog: names, patterns, and sets such as "@math" (docs/recipes.md)."""
+    sets: dict[str, Names[Name]] = dataclass_field(default_factory=dict)
+    """[evals.sets]: sets of your own for `catalog`; each is a list of names, patterns and sets."""
     benchmarks: Names[Name] | None = None
     """Use only these; default: all."""
     required: Names[Name] = ()
@@ -209,6 +214,9 @@ class ConfigReader(SettingsReader):
         evals = self.table(Evals, "evals", values.get("evals", {}))
         weights = self.table(TermWeights, "term_weights", values.get("term_weights", {}))
         storage = self._use_options(values.get("storage", {}))
+        if not {"recipes", "catalog"} & {*(values.get("evals") or ())}:
+            expected = "recipe files, or benchmarks of the catalog in evals.catalog"
+            self.wrong("evals.recipes", "nothing", expected)
         recipes = self._recipes(evals.recipes) if evals else ()
         section = self.table(StoreTable, "store", values.get("store", {}))
         store, kept = self._store(section or StoreTable())

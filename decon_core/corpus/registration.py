@@ -7,6 +7,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
@@ -61,6 +63,17 @@ class PackChanges:
     new: list[str]  # paths of shards that are new or changed
     renamed: list[tuple[str, str]]  # old and new paths of shards with the same content
     skipped: list[Skipped]  # beside the shards: what no source reads
+
+    @cached_property
+    def versions(self) -> dict[str, str]:
+        """A digest of the present shards of each pack, also of those to be removed."""
+        present = {(s.source, s.name): s.fingerprint for pack in self.current for s in pack.shards}
+        return {
+            pack.name: sha256(
+                " ".join(present.get((s.source, s.name), "gone") for s in pack.shards).encode()
+            ).hexdigest()[:16]
+            for pack in (*self.current, *self.retired)
+        }
 
 
 def changes_of_packs(config: Config, store: Store, other_files: Iterable[Path]) -> PackChanges:

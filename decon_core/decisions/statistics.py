@@ -167,16 +167,16 @@ def paired_interval(differences: Floats, name: str) -> tuple[float, float]:
     return _limits(_means(differences, name))
 
 
-def interval_of_few(differences: Floats) -> tuple[float, float]:
-    """Return the 95 % interval of Student's t for the mean of a few differences, at least two.
+def interval_of_few(differences: Floats, sure: float = _SURE) -> tuple[float, float]:
+    """Return the interval of Student's t for the mean of a few differences, at least two.
 
-    With three of them, a bootstrap interval holds the mean in 76 of 100 cases.
+    With three of them, a bootstrap interval of 95 % holds the mean in 76 of 100 cases.
     """
     from scipy.special import stdtrit
 
     n, mean = differences.size, float(differences.mean())
     error = float(differences.std(ddof=1)) / math.sqrt(n)
-    half = float(stdtrit(n - 1, (1 + _SURE) / 2)) * error
+    half = float(stdtrit(n - 1, (1 + sure) / 2)) * error
     return mean - half, mean + half
 
 

@@ -11,10 +11,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-import yaml
-
+from decon_core.benchmarks.catalog import entries_by_key
 from decon_core.benchmarks.fields import FieldError, Row, value_at
-from decon_core.benchmarks.parse import CATALOG_PATH
+from decon_core.benchmarks.parse import expanded
 from decon_core.discovery.columns import words_of
 from decon_core.discovery.reading import ANSWERS, field_names, prefixes, records_of
 
@@ -56,8 +55,12 @@ def matches_of(rows: Sequence[Row]) -> list[Match]:
 
 @lru_cache(maxsize=1)
 def _recipes() -> dict[str, dict[str, Any]]:
-    """Return the recipes of the catalog as they are written."""
-    recipes: dict[str, dict[str, Any]] = yaml.safe_load(CATALOG_PATH.read_bytes())["evals"]
+    """Return the recipes of the catalog that were tried, as written, and one of each family."""
+    recipes = {}
+    for key, entry in entries_by_key().items():
+        name, _, first = next(expanded({key: entry}))
+        if entry.get("verified", True):
+            recipes[name] = first
     return recipes
 
 

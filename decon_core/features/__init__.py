@@ -16,4 +16,5 @@ FEATURES = (
     "haystack",
     "scorecard",
     "decon_reports",
+    "importers",
 )

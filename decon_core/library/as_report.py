@@ -63,6 +63,7 @@ def read_folder(folder: Path, database: Path) -> None:
     of_benchmarks = [
         {
             "benchmark": name,
+            "revision": summary["revisions"].get(name),
             "n_items": count["n_items"],
             "n_records": count["n_records"],
             "thresholds": json.dumps(policy.for_benchmark(name).thresholds),
@@ -79,6 +80,7 @@ def read_folder(folder: Path, database: Path) -> None:
         "runs": table_of("runs", [run]),
         "benchmarks": table_of("benchmarks", of_benchmarks),
         "not_scanned": table_of("not_scanned", not_scanned),
+        "not_covered": table_of("not_covered", summary["not_covered"]),
         "checkable_by_others": table_of("checkable_by_others", checkable_by_others),
         "shards": table_of("shards", shards),
         "unreadable": table_of("unreadable", unreadable),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from decon_core.benchmarks.records import Version
+from decon_core.benchmarks.records import NotCovered, Version
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack
@@ -28,6 +28,7 @@ def write_report(
     policy: Policy,
     verdicts: Verdicts,
     source: Source,
+    not_covered: Sequence[NotCovered] = (),
 ) -> None:
     """Write the page of a scan, and its database in the store, if they are not current."""
     from decon_core.mixtures.builder import Builder
@@ -43,6 +44,7 @@ def write_report(
         mixtures=(),
         verdicts=verdicts,
         unread=UnreadRule(((source.name, source.ignore),)),
+        not_covered=tuple(not_covered),
     )
     if not is_current(builder) or not store.report_page.is_file():
         build_report(builder)

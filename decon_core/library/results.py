@@ -23,6 +23,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from decon_core.benchmarks.records import NotCovered
 from decon_core.config.sources import Source
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.lines import LineFormat
@@ -96,6 +97,8 @@ class Outcome:
     n_rows_unread: int = 0  # rows of the shards in `unread`
     n_bytes_unread: int = 0  # bytes of these shards, and of those that could not be read at all
     skipped: list[Skipped] = field(default_factory=list)  # what is no shard
+    not_covered: list[NotCovered] = field(default_factory=list)  # benchmarks not searched for
+    revisions: dict[str, str] = field(default_factory=dict)  # of downloaded benchmarks, by name
     unread_text: UnreadText | None = None  # text in fields that are not read; None: there is none
     without_text: list[Problem] = field(default_factory=list)  # no document is long enough
     sample: Sample | None = None  # None: all documents were scanned
@@ -107,6 +110,11 @@ class Outcome:
     def unexpected(self) -> list[Skipped]:
         """What was skipped, and neither set aside by its name nor left out by the pattern."""
         return [skipped for skipped in self.skipped if not skipped.is_on_purpose]
+
+    @property
+    def unavailable(self) -> list[NotCovered]:
+        """Benchmarks that could not be downloaded, in contrast to those that nobody can have."""
+        return [entry for entry in self.not_covered if not entry.is_refused]
 
     @property
     def finds_nothing(self) -> bool:
@@ -269,6 +277,8 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
         + sum(skipped.n_bytes for skipped in outcome.unexpected),
         "set_aside": [skipped.path for skipped in outcome.skipped if skipped.is_on_purpose],
         "benchmarks": {count.pop("benchmark"): count for count in benchmarks},
+        "not_covered": [entry._asdict() for entry in outcome.not_covered],
+        "revisions": outcome.revisions,
     }
     if outcome.sample:
         summary["sample"] = {

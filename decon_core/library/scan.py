@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from decon_core.benchmarks.folder import saved_records
+from decon_core.benchmarks.records import NotCovered, recorded_revision
 from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.corpus.formats import known_suffixes
@@ -142,7 +143,8 @@ def _scan_folder(
     pack, skipped = _saved_pack(request, store)
     if n_skipped := sum(not file.is_on_purpose for file in skipped):
         on_step(f"files skipped: {n_skipped:,}, listed in {out / results.SKIPPED_FILE}")
-    versions = saved_records(store, request.evals)
+    not_covered: list[NotCovered] = []
+    versions = saved_records(store, request.evals, not_covered=not_covered, on_step=on_step)
     require_records(str(request.evals), sum(version.n_records for version in versions))
     index = index_records(store, versions, policy, on_step)
     missing = _missing(index, pack)
@@ -164,6 +166,12 @@ def _scan_folder(
         split_scripts=split_scripts(store, index.versions, policy),
         checkable_by_others=checkable_by_others(store, index.versions, policy),
         sample=request.sample,
+        not_covered=not_covered,
+        revisions={
+            version.benchmark: revision
+            for version in versions
+            if (revision := recorded_revision(store, version.benchmark))
+        },
     )
     with atomic_path(out / results.SKIPPED_FILE) as path:
         path.write_bytes(b"".join(orjson.dumps(asdict(file)) + b"\n" for file in skipped))
@@ -178,11 +186,13 @@ def _scan_folder(
     }
     write_plain_json(out / results.SUMMARY_FILE, {**settings, **results.summary_of(outcome)})
     if request.has_page and len(unread) < len(pack.shards):
-        _write_page(request, index, pack)
+        _write_page(request, index, pack, not_covered)
     return outcome
 
 
-def _write_page(request: Request, index: StoredIndex, pack: Pack) -> None:
+def _write_page(
+    request: Request, index: StoredIndex, pack: Pack, not_covered: Sequence[NotCovered]
+) -> None:
     if request.sample:
         write_report_of_sample(request.out)
         return
@@ -194,6 +204,7 @@ def _write_page(request: Request, index: StoredIndex, pack: Pack) -> None:
         policy=request.policy,
         verdicts=request.verdicts,
         source=request.source,
+        not_covered=not_covered,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from decon_core.benchmarks.records import Version
+from decon_core.benchmarks.records import NotCovered, Version
 from decon_core.config.mixtures import Mixture, treatment_of
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard
@@ -49,6 +49,7 @@ class Builder:
     evidence: Evidence = NO_EVIDENCE
     nominations: tuple[NominatedPlaces, ...] = ()  # what is found beside the scan
     unread: UnreadRule = NOTHING_IGNORED
+    not_covered: tuple[NotCovered, ...] = ()  # benchmarks that were asked for and cannot be had
     calibrated: Calibrated | None = None  # made before, from all packs
     # Caches: decided texts by shard and benchmark version, draws, and scanned sources.
     _found: dict[tuple[str, str], set[str]] = field(

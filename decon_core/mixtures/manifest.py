@@ -140,14 +140,21 @@ def inspect_products(
 ) -> Inspection:
     """Verify the products that were built or modified since the last inspection.
 
-    `products`: by name, the manifest and the folder of the data.
+    `products`: by name, the manifest and the folder of the data. The problems of those of a pack,
+    whose names end with it, are grouped.
     """
     stamps = {
         name: [stamp_of_files(path.parent, path.name), stamp_of_files(folder)]
         for name, (path, folder) in products.items()
         if path.is_file()
     }
-    return inspect_changed(store, what, stamps, lambda name: faults(*products[name]))
+    return inspect_changed(
+        store,
+        what,
+        stamps,
+        lambda name: faults(*products[name]),
+        groups_of=lambda name: [name.rpartition("/")[2]],
+    )
 
 
 @dataclass(frozen=True)

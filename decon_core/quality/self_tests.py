@@ -63,7 +63,7 @@ class SelfTestResult:
     planted: tuple[SelfTest, ...]
     blind: tuple[tuple[str, str], ...]  # (benchmark, detector that sees none of its items)
     n_documents: int
-    lost: tuple[Problem, ...]
+    lost: tuple[tuple[str, Problem], ...]  # each with its benchmark
 
 
 def run_self_tests(
@@ -72,7 +72,7 @@ def run_self_tests(
     """Plant items of these benchmarks, scan them, and return which were not found."""
     policy = replace(policy, leave_out_common=False)  # nothing is common in so few documents
     index = index_fingerprint(store, policy)
-    broken: list[Problem] = []
+    broken: list[tuple[str, Problem]] = []
     whole: list[Version] = []
     for version in versions:
         n_records = open_part(store, version, index).entries.dropped.size
@@ -80,11 +80,12 @@ def run_self_tests(
             whole.append(version)
         else:
             found, expected = f"an index of {n_records} records", f"{version.n_records} records"
-            broken.append(Problem(version.benchmark, found, expected, _REMEDY))
+            name = version.benchmark
+            broken.append((name, Problem(name, found, expected, _REMEDY)))
     self_tests, blind = _choose(store, whole, policy)
     if not self_tests:
         return SelfTestResult((), blind, 0, tuple(broken))
-    lost: list[Problem] = []
+    lost: list[tuple[str, Problem]] = []
     with draft_folder(store.drafts, "self-tests") as folder:
         documents = list(_documents(store, whole, self_tests))
         pack = _write_pack(folder / "shards", documents)
@@ -149,7 +150,9 @@ def _write_pack(folder: Path, documents: Sequence[tuple[str, str]]) -> Pack:
     return Pack(name="self-tests-0000", source=_SOURCE, shards=shards)
 
 
-def _lost(entries: pa.Table, shard: Shard, self_tests: Sequence[SelfTest]) -> Iterator[Problem]:
+def _lost(
+    entries: pa.Table, shard: Shard, self_tests: Sequence[SelfTest]
+) -> Iterator[tuple[str, Problem]]:
     """Yield the self-tests whose best match in a shard does not reach its threshold."""
     best: dict[tuple[object, ...], tuple[bool, float]] = {}
     for entry in entries.to_pylist():
@@ -162,4 +165,4 @@ def _lost(entries: pa.Table, shard: Shard, self_tests: Sequence[SelfTest]) -> It
             where = f"{test.benchmark}: {test.split} {test.instance_index}, {test.detector}"
             text = "no match" if score is None else f"a score of {score:.3f}, below the threshold"
             expected = f"the planted item ({shard.name.partition('.')[2]})"
-            yield Problem(where, text, expected, _REMEDY)
+            yield test.benchmark, Problem(where, text, expected, _REMEDY)

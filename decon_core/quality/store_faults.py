@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from copy import deepcopy
 from functools import reduce
@@ -93,12 +93,16 @@ def _faults_of_rows(path: Path, table: pa.Table) -> Iterator[Problem]:
 def changed_faults_of_scan(
     store: Store, packs: Sequence[Pack], versions: Sequence[Version], scan: str
 ) -> verification.Inspection:
-    """Inspect the ledgers and scan results that are new or changed since the last inspection.
+    """Inspect the ledgers and scan results that are new or changed, with the problems of each pack.
 
     The number of matches of each scan result is noted when it is first found intact, because
     missing rows cannot be detected from the scan result alone.
     """
     shards = {shard.fingerprint: shard for pack in packs for shard in pack.shards}
+    packs_of: defaultdict[str, set[str]] = defaultdict(set)
+    for pack in packs:
+        for shard in pack.shards:
+            packs_of[shard.fingerprint].add(pack.name)
     folders = {
         folder.name: folder
         for folder in ScanResults(store, scan).folders
@@ -122,7 +126,11 @@ def changed_faults_of_scan(
             return _faults_of_ledger(store, shards[name], scan)
         return _faults_of_scan_results(folders[name], versions, first.setdefault(name, {}), note)
 
-    found = verification.inspect_changed(store, "scan_results", stamps, faults)
+    def groups_of(name: str) -> set[str]:
+        members = [name] if name in shards else folders[name].shards
+        return set().union(*(packs_of.get(member, ()) for member in members))
+
+    found = verification.inspect_changed(store, "scan_results", stamps, faults, groups_of=groups_of)
     first = {name: results for name, results in first.items() if results}
     if first != before:
         write_json(note, {"form": verification.FORM, "right": first})
@@ -158,7 +166,7 @@ _LISTED_ROWS = {
 def changed_rows(
     store: Store, packs: Sequence[Pack], scan: str, *, what: Literal["rows", "utf8"]
 ) -> verification.Inspection:
-    """Inspect new and faulty ledgers for rows that could not be read, or not as UTF-8.
+    """Inspect new and faulty ledgers for rows that could not be read, or not as UTF-8, by pack.
 
     A backfill calls this after each run, when few of its 5,000 ledgers are new.
     """
@@ -177,7 +185,9 @@ def changed_rows(
             where = f"{shards[name].name}: row {row['row']}"
             yield Problem(where, found.format_map(row), expected)
 
-    return verification.inspect_changed(store, what, stamps, faults)
+    return verification.inspect_changed(
+        store, what, stamps, faults, groups_of=lambda name: [name.partition("/")[0]]
+    )
 
 
 def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from hashlib import sha256
 
 import duckdb
 
+from decon_core.benchmarks.records import recorded_revision
 from decon_core.config.load import Report
 from decon_core.decisions.match_reader import require_scanned
 from decon_core.errors import MissingError, Problem
@@ -29,6 +30,7 @@ from decon_core.report.gather import (
 from decon_core.report.history import earlier_rates
 from decon_core.report.matched_texts import gather_matched_texts
 from decon_core.report.review.judged import judged_tables
+from decon_core.report.tables import table_of
 from decon_core.scan.coverage import Gap, gaps_of
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.drafts import remove
@@ -89,6 +91,7 @@ def build_report(
     report, drafts = store.report, store.drafts
     state = _state(builder, showing, gaps, additions)
     tables["runs"] = run_table(reader, showing, state, gaps)
+    tables["not_covered"] = table_of("not_covered", [n._asdict() for n in builder.not_covered])
     tables["earlier_rates"] = earlier_rates(report, state)
     for addition in additions:
         tables |= addition.tables()
@@ -148,8 +151,11 @@ def _state(
         for pack in builder.packs
         for mixture in builder.mixtures
     ]
-    versions = [f"{version.benchmark} {version.fingerprint}" for version in builder.versions]
     names = [version.benchmark for version in builder.versions]
+    versions = [
+        f"{name} {version.fingerprint} {recorded_revision(builder.store, name)}"
+        for name, version in zip(names, builder.versions, strict=True)
+    ]
     policy, common = builder.policy, common_in_report(builder.reader, builder.packs, gaps)
     of_common = [policy.common_share, policy.common_least_documents, policy.leave_out_common]
     decisions = json.dumps([policy.decision_settings(names), *of_common, common])
@@ -163,6 +169,7 @@ def _state(
         decisions,
         repr(showing),
         repr(builder.unread),
+        repr(builder.not_covered),
         *sorted(versions),
         *sorted(shards),
         *sorted(products),

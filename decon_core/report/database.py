@@ -43,17 +43,17 @@ def write_database(
         with duckdb.connect(str(draft)) as connection:
             connection.execute(f"SET memory_limit = '{_MEMORY}'")
             connection.execute(f"SET temp_directory = '{_quoted(str(draft))}.spill'")
-            for name in TABLES:
+            for name in (name for name, table in TABLES.items() if not table.is_derived):
                 rows = tables.get(name, TABLES[name].schema.empty_table())
                 _load(connection, name, rows, files.get(name, ()))
             # One transaction: a commit waits for the disk, and there are hundreds of statements.
             # The rows are committed before: in one transaction with 1.5 million matches, DuckDB 2.0
             # made empty tables of them.
             connection.execute("BEGIN")
-            connection.execute("; ".join(comment for name in TABLES for comment in _comments(name)))
             connection.execute(_macros())
             for script in _SCRIPTS:
                 connection.execute(script.read_text(encoding="utf-8"))
+            connection.execute("; ".join(comment for name in TABLES for comment in _comments(name)))
             connection.execute("COMMIT")
         seal_database(draft)
 
@@ -87,9 +87,9 @@ def _load(
 
 
 def _comments(name: str) -> Iterator[str]:
-    about, schema, _ = TABLES[name]
-    yield f"COMMENT ON TABLE {name} IS '{_quoted(about)}'"
-    for column in schema:
+    table = TABLES[name]
+    yield f"COMMENT ON TABLE {name} IS '{_quoted(table.about)}'"
+    for column in table.schema:
         meaning = (column.metadata or {}).get(b"description", b"").decode()
         if meaning:
             column_name = f'{name}."{column.name}"'

@@ -38,36 +38,6 @@ FROM (
     GROUP BY source, pack, shard_name, row, benchmark, split, instance_index
 )
 ORDER BY source, shard_name, row, benchmark, split, instance_index;
-COMMENT ON TABLE findings IS
-    'One row per finding (a document and an item that was found in it): its kind, its class (leak, no answer, review), and the detectors or the verdict that decided it';
-COMMENT ON COLUMN findings.source IS 'name of the source';
-COMMENT ON COLUMN findings.pack IS 'pack of the shard: shards that are scanned together';
-COMMENT ON COLUMN findings.shard_name IS 'name of the shard within its source';
-COMMENT ON COLUMN findings.row IS 'row of the document in its shard';
-COMMENT ON COLUMN findings.doc_id IS 'id of the document, if it has one';
-COMMENT ON COLUMN findings.benchmark IS 'name of the benchmark';
-COMMENT ON COLUMN findings.config IS 'subset of the benchmark';
-COMMENT ON COLUMN findings.split IS 'split of the item';
-COMMENT ON COLUMN findings.instance_index IS 'row of the item within its split';
-COMMENT ON COLUMN findings.n_matches IS 'number of rows in `matches`';
-COMMENT ON COLUMN findings.detectors IS 'detectors with a match that is a leak, by score or by verdict';
-COMMENT ON COLUMN findings.detectors_by_score IS
-    'detectors whose score reaches the threshold, whatever the verdict';
-COMMENT ON COLUMN findings.kind IS
-    'how the document relates to the item by the decisive match: verbatim, edited, variant, ...; null: its detector gives only a score';
-COMMENT ON COLUMN findings.score IS 'score of the decisive match';
-COMMENT ON COLUMN findings.answer_overlap IS
-    'for a leak, the largest share of the answer that was found in the document; 0 if none of it was found; null if it is not a leak';
-COMMENT ON COLUMN findings.answer_found IS
-    'for a leak: with its answer (answer_overlap >= 0.5), with part of its answer, or without its answer; null if it is not a leak';
-COMMENT ON COLUMN findings.text_id IS 'matched text of the decisive match';
-COMMENT ON COLUMN findings.verdict IS 'verdict of a reviewer on that matched text; null if there is none';
-COMMENT ON COLUMN findings.is_by_score IS 'whether a score reaches its threshold';
-COMMENT ON COLUMN findings.is_contaminated IS 'whether it is a leak, by score or by verdict';
-COMMENT ON COLUMN findings.is_no_answer IS
-    'whether it is not a leak, but the document contains the question, verbatim or nearly so, without its answer';
-COMMENT ON COLUMN findings.needs_review IS
-    'whether it is neither a leak nor no answer, but similar text that nobody has confirmed or cleared';
 
 CREATE TABLE documents AS
 SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
@@ -83,26 +53,6 @@ SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
 FROM findings
 GROUP BY source, pack, shard_name, row
 ORDER BY source, shard_name, row;
-COMMENT ON TABLE documents IS
-    'One row per document in which an item was found: number of items, and number of leaks';
-COMMENT ON COLUMN documents.source IS 'name of the source';
-COMMENT ON COLUMN documents.pack IS 'pack of the shard: shards that are scanned together';
-COMMENT ON COLUMN documents.shard_name IS 'name of the shard within its source';
-COMMENT ON COLUMN documents.row IS 'row of the document in its shard';
-COMMENT ON COLUMN documents.doc_id IS 'id of the document, if it has one';
-COMMENT ON COLUMN documents.n_leaked_items IS 'number of items that leaked into the document';
-COMMENT ON COLUMN documents.n_benchmarks IS 'number of benchmarks that these items come from';
-COMMENT ON COLUMN documents.n_no_answer_items IS
-    'number of items whose question the document contains without the answer';
-COMMENT ON COLUMN documents.n_review_items IS 'number of items that need review in the document';
-COMMENT ON COLUMN documents.n_found_items IS
-    'number of items with a match, down to the lowest recorded score';
-COMMENT ON COLUMN documents.best_score IS 'highest score of the decisive matches';
-COMMENT ON COLUMN documents.is_contaminated IS 'whether any item leaked into the document';
-COMMENT ON COLUMN documents.is_no_answer IS
-    'whether no item leaked, but the document contains a question without its answer; such a document is not clean';
-COMMENT ON COLUMN documents.needs_review IS
-    'whether it is neither of these, but needs review; such a document is not clean';
 
 CREATE TABLE item_detectors AS
 SELECT benchmark, split, instance_index, detector,
@@ -116,20 +66,3 @@ SELECT benchmark, split, instance_index, detector,
 FROM matches
 GROUP BY benchmark, split, instance_index, detector
 ORDER BY benchmark, split, instance_index, detector;
-COMMENT ON TABLE item_detectors IS
-    'One row per item and detector with a match: number of documents in which the item leaked, and the highest threshold at which it would leak';
-COMMENT ON COLUMN item_detectors.benchmark IS 'name of the benchmark';
-COMMENT ON COLUMN item_detectors.split IS 'split of the item';
-COMMENT ON COLUMN item_detectors.instance_index IS 'row of the item within its split';
-COMMENT ON COLUMN item_detectors.detector IS 'name of the detector';
-COMMENT ON COLUMN item_detectors.n_documents IS
-    'number of documents in which the item is a leak by this detector';
-COMMENT ON COLUMN item_detectors.best_score IS
-    'highest score of these leaks; null if there is none';
-COMMENT ON COLUMN item_detectors.n_no_answer_documents IS
-    'number of documents in which the detector found the question without the answer';
-COMMENT ON COLUMN item_detectors.n_review_documents IS
-    'number of documents in which the item needs review';
-COMMENT ON COLUMN item_detectors.best_found IS 'highest score of all matches of the detector';
-COMMENT ON COLUMN item_detectors.holds_to IS
-    'highest threshold of the sweep at which the item would leak, by score alone';

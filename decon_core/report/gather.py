@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from decon_core.benchmarks.records import load_records
+from decon_core.benchmarks.records import load_records, recorded_revision
 from decon_core.config.load import Report
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import common_made_from, current_common
@@ -128,6 +128,7 @@ def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[Row]:
         {
             "benchmark": version.benchmark,
             "version": version.fingerprint,
+            "revision": recorded_revision(reader.store, version.benchmark),
             "n_items": version.n_items,
             "n_records": version.n_records,
             "n_indexed_records": int(open_part(reader.store, version, index).entries.records.size),

@@ -95,24 +95,37 @@ _NOT_SCANNED = """
 """
 
 
+_NOT_COVERED = "SELECT benchmark, reason, is_refused FROM not_covered ORDER BY ALL"
+
+
 @dataclass(frozen=True)
 class Coverage:
-    """The shards that a report lacks, and the number of all shards."""
+    """The shards and benchmarks that a report lacks, and the numbers of all of them."""
 
     not_scanned: Sequence[Row]
     n_shards: int
+    not_covered: Sequence[Row]
+    n_benchmarks: int  # with those that are not covered
 
     @property
     def is_complete(self) -> bool:
-        return not self.not_scanned
+        return not self.notice
 
     @property
     def notice(self) -> str:
-        return incomplete_notice([row["reason"] for row in self.not_scanned], self.n_shards)
+        reasons = [row["reason"] for row in self.not_scanned]
+        notices = (
+            incomplete_notice(reasons, self.n_shards),
+            unavailable_notice(self.not_covered, self.n_benchmarks),
+        )
+        return " ".join(filter(None, notices))
 
 
 def coverage_in(connection: duckdb.DuckDBPyConnection) -> Coverage:
-    return Coverage(rows_of(connection, _NOT_SCANNED), len(connection.sql(_SHARDS)))
+    not_covered = rows_of(connection, _NOT_COVERED)
+    n_benchmarks = len(connection.sql("FROM benchmarks")) + len(not_covered)
+    n_shards = len(connection.sql(_SHARDS))
+    return Coverage(rows_of(connection, _NOT_SCANNED), n_shards, not_covered, n_benchmarks)
 
 
 def coverage_of(report: Path) -> Coverage:
@@ -139,3 +152,12 @@ def incomplete_notice(reasons: Sequence[str | None], n_shards: int) -> str:
         f"{'documents' if samples else 'shards'}: more items may have leaked, and items without a "
         "finding are not known to be clean."
     )
+
+
+def unavailable_notice(not_covered: Sequence[Row], n_benchmarks: int) -> str:
+    """Return the sentence on benchmarks that could not be downloaded; empty without any."""
+    names = [row["benchmark"] for row in not_covered if not row["is_refused"]]
+    if not names:
+        return ""
+    n = f"{len(names):,} of {counted(n_benchmarks, 'benchmark')}"
+    return f"Incomplete: {n} could not be downloaded: {', '.join(names)}. Their items may be there."

@@ -1,7 +1,6 @@
-"""The tables of a report that are filled from the store, as tables.toml declares them.
+"""The tables of a report, as tables.toml declares them; views.sql has the views.
 
-derived.sql computes others from these, and views.sql has the views. The descriptions become
-comments in the database; a change to one rebuilds the report.
+The descriptions become comments in the database; a change to one rebuilds the report.
 """
 
 from __future__ import annotations
@@ -47,6 +46,8 @@ class ReportTable(NamedTuple):
     about: str
     schema: pa.Schema
     origin: str  # the asset whose columns of the same names are copied; empty: none
+    origins: Mapping[str, str]  # of other columns: the asset and its column, with a dot between
+    is_derived: bool  # computed by derived.sql, not filled from the store
 
 
 def _declared(name: str, table: Mapping[str, Any]) -> ReportTable:
@@ -55,7 +56,13 @@ def _declared(name: str, table: Mapping[str, Any]) -> ReportTable:
         for column, kind, about in table.get("columns", ())
     ]
     schema = pa.schema([*columns, *_STORED.get(name, ())])
-    return ReportTable(table["about"], schema, table.get("origin", ""))
+    return ReportTable(
+        table["about"],
+        schema,
+        table.get("origin", ""),
+        table.get("origins", {}),
+        table.get("is_derived", False),
+    )
 
 
 _FILES = (Path(__file__).with_suffix(".toml"), *feature_files("report_tables.toml"))

@@ -174,6 +174,11 @@ class UnreachableError(OSError):
     def __str__(self) -> str:
         return str(self.strerror)
 
+    @property
+    def is_no_answer(self) -> bool:
+        """Whether nothing answers, in contrast to an answer that refuses access or has no file."""
+        return self.errno in (errno.EHOSTUNREACH, errno.ENETDOWN)
+
 
 @contextmanager
 def naming_unreachable(where: object) -> Iterator[None]:

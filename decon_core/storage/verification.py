@@ -22,6 +22,7 @@ FORM = 1
 
 Stamp = Any  # a JSON value
 Faults = Callable[[str], Iterable[Problem]]
+Groups = Callable[[str], Iterable[str]]
 
 
 @dataclass
@@ -29,18 +30,29 @@ class Inspection:
     """The problems found, and how many entries were inspected or skipped as unchanged."""
 
     problems: list[Problem] = field(default_factory=list)
+    # The problems of each group of entries, such as a pack; an empty list if all are right.
+    by_group: dict[str, list[Problem]] = field(default_factory=dict)
     n_inspected: int = 0
     n_unchanged: int = 0
 
 
 def inspect_changed(
-    store: Store, what: str, stamps: Mapping[str, Stamp], faults: Faults
+    store: Store,
+    what: str,
+    stamps: Mapping[str, Stamp],
+    faults: Faults,
+    *,
+    groups_of: Groups = lambda name: (name,),
 ) -> Inspection:
-    """Inspect the entries whose stamp differs from the last successful verification."""
+    """Inspect the entries whose stamp differs from the last successful verification.
+
+    `groups_of`: the groups in which an entry is counted; by default each entry is one.
+    """
     path = store.verification_note(what)
     noted = read_note(path)
     inspection, right = Inspection(), {}
     for name, stamp in stamps.items():
+        groups = [inspection.by_group.setdefault(group, []) for group in groups_of(name)]
         if noted.get(name) == stamp:
             inspection.n_unchanged += 1
             right[name] = stamp
@@ -50,6 +62,8 @@ def inspect_changed(
         with collecting(problems):  # an error counts as a fault
             problems += [*faults(name)]
         inspection.problems += problems
+        for group in groups:
+            group.extend(problems)
         if not problems:
             right[name] = stamp
     if right != noted:

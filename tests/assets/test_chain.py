@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import platform
 import re
 import shutil
 import sys
@@ -475,6 +476,9 @@ def test_a_partition_says_what_it_holds_even_when_its_scan_results_were_there_al
     assert (metadata["documents"], metadata["matches"]) == (12, 1)
     assert metadata["leaked_items_before_review"] == 1
     assert (metadata["run_shards_read"], metadata["run_scan_results_already_there"]) == (0, 1)
+    assert (metadata["run_gigabytes_read"], metadata["run_node"]) == (0, platform.node())
+    assert metadata["run_core_seconds"] >= 0
+    assert metadata["run_peak_process_megabytes"] > 0
 
 
 def test_the_threshold_moves_without_another_scan(world):

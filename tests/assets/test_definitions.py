@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 from pkgutil import resolve_name
 
 from dagster import AssetKey, load_asset_checks_from_modules, load_assets_from_modules
@@ -176,6 +177,16 @@ def test_every_column_that_comes_from_another_is_one_of_both_assets():
             assert name in columns[asset], (asset, name)
             assert dep.column_name in columns[dep.asset_key], dep
             assert dep.asset_key in upstream, (asset, dep)
+
+
+def test_every_stage_names_the_place_of_its_code():
+    graph = definitions.resolve_asset_graph()
+    for stage in GRAPH.stages:
+        metadata = graph.get(AssetKey(stage.name)).metadata
+        (place,) = metadata["dagster/code_references"].code_references
+        lines = Path(place.file_path).read_text().splitlines()[place.line_number - 1 :]
+        first = next(line for line in lines if line.startswith("def "))
+        assert first.startswith(f"def {stage.name}(")
 
 
 def test_columns_name_in_the_ui_where_they_come_from():

@@ -123,6 +123,9 @@ def test_a_feature_is_deleted_with_its_folder_its_file_and_its_line(tmp_path, na
         assert f"--engine: found {engine!r}; expected one of local" in told
         told = run(tmp_path, environment, *scan, "--execution", "cluster.toml", code=2)
         assert "cluster.toml: the file configures an engine, but no feature provides one" in told
+    if FEATURES[name].registry:
+        told = run(tmp_path, environment, *PROGRAM, "catalog", "--from", "tasks", code=2)
+        assert told == "--from: no feature reads registries of benchmarks\n"
     if os.environ.get("DECON_WHOLE_SESSION"):
         run_sample_world(tmp_path, environment, gone)
 

@@ -87,7 +87,7 @@ def test_every_section_is_reached_from_the_contents(at, report):
     page = at("#overview")
     links = page.get_by_role("navigation", name="Sections").get_by_role("link")
     n_empty = page.locator("#empty li").count()
-    assert links.count() == page.locator("#sections > section:not(#empty)").count() == 17 - n_empty
+    assert links.count() == page.locator("#sections > section:not(#empty)").count() == 18 - n_empty
     assert n_empty
     links.filter(has_text="What was scanned").click()
     expect(page.get_by_role("heading", name="What was scanned")).to_be_in_viewport()
@@ -743,7 +743,7 @@ def test_the_tables_of_the_study_are_no_wider_than_the_page(browser, sample):
     page = browser.new_page(viewport={"width": 1300, "height": 900})
     page.goto(Store(load_config(sample).store).report_page.as_uri())
     tables = page.locator("#study .scrolls")
-    expect(tables).to_have_count(2)
+    expect(tables).to_have_count(3)
     assert (
         tables.evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth)") == []
     )

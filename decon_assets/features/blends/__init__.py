@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from decon_assets.assets.benchmarks import records
-from decon_assets.assets.check_results import report_before_failure, result_of_inspection
+from decon_assets.assets.check_results import (
+    Inspected,
+    report_before_failure,
+    result_of_inspection,
+)
 from decon_assets.assets.metadata import ITEM, PartitionReporter, same
 from decon_assets.assets.products import mixture
 from decon_assets.assets.stage import stage
@@ -90,7 +94,8 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     context.log.info(f"{counted(n_blends, 'blend')}, {size}, {n_items}")
     if problems:
         inspection = inspect_changed_blends(store, blender.blends)
-        report_before_failure(context, (), blend_adds_up=result_of_inspection(inspection))
+        inspected = Inspected(result_of_inspection(inspection), {})
+        report_before_failure(context, (), blend_adds_up=inspected)
         raise IncompleteError(dict.fromkeys(problems))
 
 

@@ -1,4 +1,4 @@
-"""`decon-assets blend`: list, plan and verify blends, and have their items reworded."""
+"""`decon-assets blend`: list, plan, verify and compare blends, and have their items reworded."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ from decon_core.storage.files import read_json
 from decon_core.wording import counted, percent
 
 if TYPE_CHECKING:
+    from decon_core.features.blends.compare import Difference
     from decon_core.features.blends.rewording_requests import RewordingPlan
     from decon_core.features.endpoints.chat import Outcome
     from decon_core.features.endpoints.requests import Request
@@ -64,7 +65,7 @@ blend_group = command_group()
 
 @blend_group.callback()
 def blend(*, workers: Workers = None, config: ConfigPath) -> None:
-    """List, plan or verify blends: ordered streams of documents.
+    """List, plan, verify or compare blends: ordered streams of documents.
 
     Declare blends with [[blend]] in decon.toml, and build them with `decon-assets run`. A blend
     draws documents from the sources of a mixture by weight. For a study, test items can replace
@@ -75,6 +76,7 @@ def blend(*, workers: Workers = None, config: ConfigPath) -> None:
       decon-assets blend plan garlic
       decon-assets blend verify                     all of them
       decon-assets blend verify .decon/blends/garlic
+      decon-assets blend compare control garlic     where two blends part
       decon-assets blend reword --dry-run           items in other words, by an endpoint
 
     Exit codes: 0 all blends match their manifests; 1 a blend does not; 2 invalid input.
@@ -149,6 +151,60 @@ def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: 
     engine = open_engine(load_config(config).tables, blender.builder.store)
     verify = partial(verify_blend, blender)
     return exit_code_for(verify_each(chosen, verify, describe, workers, engine), config)
+
+
+@action(blend_group, "compare")
+def compare_blends(
+    first: Annotated[str, argument("name or folder of a blend", "BLEND")],
+    second: Annotated[str, argument("the blend to compare it with", "BLEND")],
+    *,
+    config: ConfigPath,
+) -> int:
+    """Show the first document and token at which two blends differ.
+
+    All documents before are compared byte for byte. Use it to check that the training runs of a
+    study share a checkpoint: a run can branch off wherever its blend still equals the other.
+
+    Examples:
+      decon-assets blend compare same mt-full-late-10
+
+    Exit codes: 0 the difference is shown, or there is none; 2 invalid input, or a blend is missing
+    or out of date.
+    """
+    from decon_core.features.blends.compare import first_difference
+
+    blender, (one, other) = _open_blends(config, [first, second])
+    difference = first_difference(blender, (one, other))
+    sizes = {
+        blend.name: read_json(blend_manifest(blender.builder.store, blend.name))["totals"]
+        for blend in (one, other)
+    }
+    for name, totals in sizes.items():
+        n_documents = counted(totals["n_documents"], "document")
+        say(f"{name}: {n_documents}, {counted(totals['n_tokens'], 'token')}")
+    if difference is None:
+        say("\nequal throughout, byte for byte")
+    else:
+        _say_difference(difference, (one.name, other.name))
+    return 0
+
+
+def _say_difference(difference: Difference, names: Sequence[str]) -> None:
+    n_documents, n_tokens = difference.n_equal_documents, difference.n_equal_tokens
+    before = f"{counted(n_documents, 'document')}, {counted(n_tokens, 'token')}"
+    say(f"\nequal byte for byte: the first {before}")
+    if None in difference.documents:
+        where = "one blend ends there"
+    elif difference.n_equal_in_document is None:
+        where = "its tokens are equal; punctuation, case or other fields differ"
+    else:
+        at = difference.n_equal_in_document + 1
+        where = f"token {n_tokens + at:,} (number {at:,} of the document)"
+    say(f"first difference: document {n_documents + 1:,}, {where}")
+    for name, document in zip(names, difference.documents, strict=True):
+        if document is not None:
+            say(f"  {name}, {document.place}, {document.origin}")
+            say(f"    {' '.join(document.excerpt.split())}")
 
 
 @action(blend_group, "reword")

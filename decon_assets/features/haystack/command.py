@@ -35,6 +35,9 @@ def haystack_command(
         "a scorer from the list above (default: the first three)", "NAME"
     ),
     benchmark: list[str] = repeatable("plant items of this benchmark (default: all)", "NAME"),
+    subject: list[str] = repeatable(
+        "plant items of this subject of a benchmark that has it (default: all)", "NAME"
+    ),
     source: list[str] = repeatable("draw documents from this source (default: all)", "NAME"),
     documents: int | None = optional("number of documents to draw (default 10,000)", "N", min=1),
     items: int | None = optional("number of items per benchmark (default 15)", "N", min=1),
@@ -89,6 +92,7 @@ def haystack_command(
       decon-assets haystack
       decon-assets haystack --scorer fasttext:quality.bin:__label__hq --documents 99965 --out study
       decon-assets haystack --benchmark gsm8k --items 10 --cut 0.05
+      decon-assets haystack --benchmark mmlu --subject anatomy --subject college_physics
       decon-assets haystack --planted planted.jsonl
 
     Exit codes: 0 done; 1 an endpoint does not answer; 2 invalid input.
@@ -104,6 +108,7 @@ def haystack_command(
         {
             "scorers": scorer,
             "benchmarks": benchmark,
+            "subjects": subject,
             "sources": source,
             "cuts": sorted(cut),
             "documents": documents,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from decon_assets.assets.check_results import result_of
-from decon_assets.assets.metadata import Metadata, preview
+from decon_assets.assets.metadata import Metadata, picture, preview
 from decon_assets.assets.products import GROUP, report
 from decon_assets.assets.stage import stage
 from decon_assets.resources import Decon
@@ -51,6 +51,10 @@ def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
         "effects": len(found.effects),
         "problems": len(found.problems),
         "database": dg.MetadataValue.path(study_folder(store) / DATABASE),
+        **{
+            drawing.stem: picture(drawing.stem, drawing.read_text(encoding="utf-8"))
+            for drawing in sorted(study_folder(store).glob("*[a-z].svg"))  # the first of its kind
+        },
         "page": dg.MetadataValue.md((study_folder(store) / PAGE).read_text(encoding="utf-8")),
     }
 

@@ -39,10 +39,14 @@ def study_command(
 
     The first output table shows the scores of all training runs. The second shows the differences
     from the baseline: on the same items if both training runs have them, otherwise between two
-    groups of items or from standard errors, if available. The third, for results by item, shows the
+    groups of items or from standard errors, if available. The last, for results by item, shows the
     differences by exposure of the items: planted in the training run's blend (seen) or held back,
     leaked into the corpus or clean. `decon-assets run` builds the same tables as the asset `study`.
     docs/studies/training-runs.md explains the numbers.
+
+    Results with a column `step`, or {step} in their path, add scores by step of training, and the
+    change from the peak to the end. Training runs with a `dose` add differences by dose
+    (docs/studies/time-and-dose.md).
 
     Examples:
       decon-assets study --config data/decon.toml
@@ -65,14 +69,14 @@ def study_command(
         found = build_study(inputs)
         if out:
             copy_study(store, out)
-    shown = tables(found.comparison, found.effects, settings.baseline)
+    shown = tables(found, settings.baseline)
     say_table(*shown["wide"])
-    say()
-    say_filled(*shown["differences"])
-    if found.effects:
-        say()
-        say_filled(*shown["effects"])
-    elif not store.report.is_file():
+    for name in ("differences", "by_step", "changes", "by_dose", "effects"):
+        heads, rows = shown[name]
+        if rows:
+            say()
+            say_filled(heads, rows)
+    if not found.effects and not store.report.is_file():
         say("\nno effects by exposure: there is no report yet; `decon-assets run` builds it")
     say(f"\n{(out or study_folder(store)) / PAGE}")
     if found.problems:

@@ -1,7 +1,8 @@
 """Blends: weighted streams of documents from a mixture, optionally with inserted test items.
 
 `settings` reads [[blend]], `plan` orders documents and items, `write` and `build` make the files,
-`verify` scans them. `rewriting` and `rewordings` have items in other words.
+`verify` scans them, `compare` finds where two part. `rewriting` and `rewordings` have items in
+other words.
 """
 
 from decon_core.feature import Command, Feature
@@ -22,7 +23,7 @@ FEATURE = Feature(
         "blend": Command(
             function="command:blend_group",
             group="Corpora",
-            about="list, plan or verify weighted streams of documents",
+            about="list, plan, verify or compare weighted streams of documents",
             examples=(
                 "blend plan garlic            how many passes over each source a blend needs",
             ),

@@ -27,7 +27,10 @@ from decon_core.storage.store import Store
 from decon_core.wording import counted
 
 ITEM_KEY = ("benchmark", "split", "instance_index", "sub_index")
-_COLUMNS = [*ITEM_KEY, "choice_index", "is_correct", "passage", "question", "answer", "extras"]
+_COLUMNS = [
+    *(*ITEM_KEY, "config", "choice_index", "is_correct"),
+    *("passage", "question", "answer", "extras"),
+]
 _PLAIN = "{passage}\n{question}\nAnswer: {answer}"
 _WITH_CHOICES = "{passage}\n{question}\n{choices}\nAnswer: {letter}. {answer}"
 _OF_ANSWER = {"answer", "letter"}
@@ -47,6 +50,7 @@ class Item:
     answer: str  # the correct answer; empty if unknown
     choices: tuple[str, ...]  # the benchmark's order; empty if the question has none
     right: int  # index of the correct choice
+    config: str | None = None  # part of the benchmark, such as a subject
     # Those of a translation by placeholder; empty unless both are known.
     languages: Mapping[str, str] = field(default_factory=dict, hash=False)
     rewordings: tuple[ItemWords, ...] = ()  # used by the form that inserts them
@@ -206,6 +210,7 @@ def _item(records: Sequence[Mapping[str, Any]]) -> Item:
         answer=answer or "",
         choices=choices if len(choices) > 1 and right is not None else (),
         right=right or 0,
+        config=first["config"],
         languages=languages if len(languages) == len(LANGUAGE_KEYS) else {},
     )
 

@@ -19,7 +19,7 @@ from decon_core.features.blends.rewordings import ItemWords, Rewordings
 from decon_core.features.blends.settings import REWORDED, Blend, Contamination, is_for_training
 from decon_core.mixtures.builder import Builder
 from decon_core.text.tokenizers import load_tokenizer
-from decon_core.text.word_cache import Encoder, FixedVocabulary
+from decon_core.text.word_cache import Encoder, FixedVocabulary, Ragged, Vocabulary
 
 # Part of file names, so that files with items are not used for training by accident.
 TEST_MARK = ".holds-test-items"
@@ -151,22 +151,31 @@ def items_to_reword(builder: Builder, blends: Iterable[Blend]) -> list[ItemWords
     ]
 
 
+def encoder_of(policy: Policy, vocabulary: Vocabulary) -> Encoder:
+    """Return an encoder into canonical tokens, the unit of all sizes in a blend."""
+    return Encoder(
+        load_tokenizer(policy.tokenizer_str),
+        vocabulary,
+        form=policy.form,
+        table_mb=policy.word_table_mb,
+    )
+
+
+def encoded(encoder: Encoder, texts: Sequence[str]) -> Ragged:
+    pieces = [text.encode() for text in texts]
+    edges = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
+    data = np.frombuffer(b"".join(pieces), np.uint8).copy()
+    return encoder.encode(data, edges[:-1], edges[1:])
+
+
 class TokenCounter:
-    """Counts canonical tokens of texts, the unit of all sizes in a blend."""
+    """Counts canonical tokens of texts."""
 
     def __init__(self, policy: Policy) -> None:
-        self._encoder = Encoder(
-            load_tokenizer(policy.tokenizer_str),
-            FixedVocabulary(np.empty(0, np.int64)),
-            form=policy.form,
-            table_mb=policy.word_table_mb,
-        )
+        self._encoder = encoder_of(policy, FixedVocabulary(np.empty(0, np.int64)))
 
     def of(self, texts: Sequence[str]) -> Integers:
-        pieces = [text.encode() for text in texts]
-        edges = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
-        data = np.frombuffer(b"".join(pieces), np.uint8).copy()
-        return self._encoder.encode(data, edges[:-1], edges[1:]).lengths
+        return encoded(self._encoder, texts).lengths
 
     def of_items(self, items: Sequence[Item], contamination: Contamination) -> Integers:
         """Return a row for every item, with the tokens of each of its texts."""

@@ -232,7 +232,7 @@ _TRAINING = re.compile(r"(?<![a-z])train")  # train, training, auxiliary_train
 _SHUFFLED = re.compile(r"\{(choices|letter)\}")
 _PARTIAL = ("source", "target", "apart", "apart_in_batch")
 _ONLY_FULL = ("template", "shuffle_answers")  # not with a partial form
-LISTABLE = ("form", "schedule", "copies")  # a list makes several blends
+LISTABLE = ("form", "schedule", "copies", "ratio")  # a list makes several blends
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def _count(results: Results, task: Task | None, joined: Joined, n_twice: int) ->
     return JoinCount(
         path=str(results.path),
         format=results.format,
-        model=results.model,
+        model=_model_of(results),
         task=results.task,
         benchmark=task.benchmark if task else None,
         split=joined.split,
@@ -129,6 +129,13 @@ def _count(results: Results, task: Task | None, joined: Joined, n_twice: int) ->
         ways=ways,
         n_not_joined=len(results.samples) - sum(ways.values()),
         n_twice=n_twice,
+    )
+
+
+def _model_of(results: Results) -> str:
+    """Return the name of a model; each checkpoint of its training counts as a model."""
+    return (
+        results.model if results.step is None else f"{results.model} at step {results.step:,.15g}"
     )
 
 
@@ -157,7 +164,7 @@ class _Gathered:
         for sample, item in joined.pairs:
             categories = self._categories(sample, item, task, joined.split)
             for metric, score in sample.scores.items():
-                run = (results.model, task.benchmark, joined.split or "", task.setting)
+                run = (_model_of(results), task.benchmark, joined.split or "", task.setting)
                 name = Name(*run, sample.filter, metric)
                 if item is None:
                     self._count(name, of, categories, (NOT_JOINED, score))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from decon_core.features.gap.gaps import Gap, Group, Name
 from decon_core.features.results.items import GROUPS
 from decon_core.report.categories.rates import HEADS as RATE_HEADS
 from decon_core.report.categories.rates import rate_lines, rate_row
+from decon_core.report.html.charts import Chart
+from decon_core.report.html.figures import pairs
+from decon_core.report.html.still import svg
 from decon_core.storage.files import atomic_path, write_plain_json
 from decon_core.text_tables import NOTHING, as_csv, interval, number, p_value, rounded, signed
 from decon_core.wording import render
@@ -20,6 +24,8 @@ WARNING = (
     "or more popular than the others, and a model may do better on them without having seen them. "
     "Models that cannot have seen a text show how much of a gap has such causes."
 )
+
+PICTURE = "gap.svg"
 
 _NUMBERS = ("gap", "low", "high", "p", "no_answer_gap", "decontaminated", "moved")
 _AVERAGE_COUNTS = ("n_categories", "n_items", "n_without_category", "n_in_macro_gap")
@@ -128,7 +134,7 @@ def _interval(estimate: Estimate | Gap) -> str:
 
 
 def write(account: ScoreGaps, folder: Path) -> None:
-    """Write gap.json, gap.csv, averages.csv, rates.csv and gap.md."""
+    """Write gap.json, gap.csv, averages.csv, rates.csv, gap.md, and gap.svg if there is a gap."""
     gaps = [_row(gap) for gap in account.gaps]
     averages = [_average_row(average) for average in account.averages]
     rates = [rate_row(rate) for rate in account.rates]
@@ -151,9 +157,24 @@ def write(account: ScoreGaps, folder: Path) -> None:
         "rates.csv": as_csv(rates, RATE_HEADS),
         "gap.md": as_markdown(account),
     }
+    if chart := figure(account.gaps):
+        texts[PICTURE] = svg(chart)
     for name, text in texts.items():
         with atomic_path(folder / name) as draft:
             draft.write_text(text, encoding="utf-8")
+
+
+def figure(gaps: Sequence[Gap]) -> Chart | None:
+    """Draw the scores of whole benchmarks on clean and on leaked items; None without both."""
+    rows = {}
+    for gap in gaps:
+        if gap.subset is None and gap.clean.score is not None and gap.leaked.score is not None:
+            name = ", ".join(
+                filter(None, (gap.name.model, gap.name.benchmark, *_setting_names(gap.name)))
+            )
+            rows[name] = gap.clean.score, gap.leaked.score
+    title = "Scores on clean and on leaked items"
+    return pairs(title, rows, ("clean", "leaked"), "score") if rows else None
 
 
 def _row(gap: Gap) -> dict[str, object]:
@@ -182,6 +203,7 @@ def as_markdown(account: ScoreGaps) -> str:
     return render(
         "features/gap/page.md.j2",
         warning=WARNING,
+        picture=PICTURE if figure(account.gaps) else "",
         notes=account.notes,
         tables={
             "gaps": (HEADS, [line(gap) for gap in account.gaps]),

@@ -31,26 +31,31 @@ NOTE = (
     "interval covers only the random choice of the items."
 )
 
-_ITEM = ("benchmark", "split", "instance_index", "sub_index", "item")
+_ITEM = ("benchmark", "subject", "split", "instance_index", "sub_index", "item")
 
 
 def lines(study: Study) -> list[tuple[str, ...]]:
-    """Return the rows under HEADS: of each scorer all benchmarks together, then each.
+    """Return the rows under HEADS: of each scorer all benchmarks, each, and each of its subjects.
 
     If there is one benchmark, the row of all benchmarks is left out.
     """
     return [
         (
             scored.name,
-            placing.benchmark or "all",
+            name_of(placing),
             f"{placing.n:,}",
             f"{placing.median:.1f}",
             f"{placing.low:.1f}",
             f"{placing.high:.1f}",
         )
         for scored in study.scored
-        for placing in (scored.placings if len(scored.placings) > 2 else scored.placings[1:])
+        for placing in (scored.placings if len(study.benchmarks) > 1 else scored.placings[1:])
     ]
+
+
+def name_of(placing: Placing) -> str:
+    """Return the name of a group of items: `all`, a benchmark, or `benchmark: subject`."""
+    return ": ".join(filter(None, (placing.benchmark, placing.subject))) or "all"
 
 
 def cut_lines(study: Study) -> list[tuple[str, ...]]:
@@ -156,6 +161,7 @@ def as_json(study: Study, key: str) -> dict[str, Any]:
 def _placing(placing: Placing) -> dict[str, Any]:
     return {
         "benchmark": placing.benchmark,
+        "subject": placing.subject,
         "n": placing.n,
         "median_percentile": rounded(placing.median),
         "lowest_percentile": rounded(placing.low),
@@ -181,7 +187,11 @@ def _item_fields(item: PlantedItem) -> dict[str, Any]:
 def _amplifications(study: Study) -> Iterator[Mapping[str, Any]]:
     for scored in study.scored:
         for placing in scored.placings:
-            names = {"scorer": scored.name, "benchmark": placing.benchmark or ""}
+            names = {
+                "scorer": scored.name,
+                "benchmark": placing.benchmark or "",
+                "subject": placing.subject or "",
+            }
             for amplification in placing.amplifications:
                 yield {**names, **_amplification(amplification)}
 

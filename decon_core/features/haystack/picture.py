@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import log
 from typing import Any
 
-from decon_core.features.haystack.run import Scored, Study
+from decon_core.features.haystack.run import Placing, Scored, Study
 from decon_core.wording import render
 
 _AT = {
@@ -15,6 +15,7 @@ _AT = {
     "strip": 24 + 170,  # place of percentile 0
     "strip_width": 480,
     "row": 36,
+    "subject_row": 22,
     "head": 30,  # heading of a scorer's strips
     "panel": 24 + 170 + 480 + 130,
     "panel_width": 300,
@@ -22,7 +23,6 @@ _AT = {
 }
 _RADIUS = 3.0
 _SLOT = 5.0  # two dots nearer than this are stacked
-_STACK = 13.0  # most pixels above or below the middle of a row
 _LONGEST_NAME = 24  # has room beside a strip
 _COLOURS = 6
 _FLOOR = 0.1  # lowest amplification that is drawn in its place; 0 is below it
@@ -34,7 +34,7 @@ def svg(study: Study) -> str:
     strips, y = [], at["top"]
     for number, scored in enumerate(study.scored):
         strips.append(_strip(scored, number, y))
-        y += at["head"] + at["row"] * (len(scored.placings) - 1) + 10
+        y += at["head"] + sum(map(_height, scored.placings[1:])) + 10
     cuts = study.settings.cuts
     panel = _Panel(cuts)
     legend = at["top"] + at["panel_height"] + 60 + 18 * len(study.scored)
@@ -59,15 +59,24 @@ def _x(percentile: float) -> float:
 
 def _strip(scored: Scored, number: int, y: int) -> dict[str, Any]:
     """Return the rows of a scorer: a dot for each planted item, and the median."""
-    rows = []
-    for at, placing in enumerate(scored.placings[1:]):
-        middle = y + _AT["head"] + _AT["row"] * at + _AT["row"] / 2
-        places = [place for place in scored.places if place.item.benchmark == placing.benchmark]
-        dots = _dots([place.percentile for place in places], middle)
+    rows, top = [], y + _AT["head"]
+    for placing in scored.placings[1:]:
+        height = _height(placing)
+        middle = top + height / 2
+        top += height
+        places = [
+            place
+            for place in scored.places
+            if place.item.benchmark == placing.benchmark
+            and placing.subject in (None, place.item.subject)
+        ]
+        dots = _dots([place.percentile for place in places], middle, height)
         rows.append(
             {
-                "benchmark": _short(placing.benchmark or ""),
+                "name": _short(placing.subject or placing.benchmark or ""),
+                "style": "soft small end" if placing.subject else "end",
                 "middle": middle,
+                "half": height / 2 - 2,
                 "dots": [
                     (x, dot, f"{place.item.item}: {place.percentile:.1f}")
                     for (x, dot), place in zip(dots, places, strict=True)
@@ -79,11 +88,15 @@ def _strip(scored: Scored, number: int, y: int) -> dict[str, Any]:
     return {"name": _short(scored.name), "colour": number % _COLOURS, "y": y, "rows": rows}
 
 
+def _height(placing: Placing) -> int:
+    return _AT["subject_row"] if placing.subject else _AT["row"]
+
+
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
-def _dots(percentiles: Sequence[float], middle: float) -> list[tuple[float, float]]:
+def _dots(percentiles: Sequence[float], middle: float, height: float) -> list[tuple[float, float]]:
     """Return a place for each dot; near ones alternate above and below the middle."""
     slots: dict[int, int] = {}
     levels = []
@@ -93,7 +106,7 @@ def _dots(percentiles: Sequence[float], middle: float) -> list[tuple[float, floa
         level = slots[slot] // 2
         levels.append(level if slots[slot] % 2 else -level)
     most = max(map(abs, levels), default=0)
-    step = min(2 * _RADIUS - 0.5, _STACK / most) if most else 0.0
+    step = min(2 * _RADIUS - 0.5, (height / 2 - 5) / most) if most else 0.0
     return [
         (_x(percentile), middle + step * level)
         for percentile, level in zip(percentiles, levels, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ class PlantedItem:
     split: str
     instance_index: int
     sub_index: int | None
+    subject: str | None  # `config` of the item: part of the benchmark
     question: str
     text: str
 
@@ -63,14 +65,17 @@ def choose_items(store: Store, versions: Sequence[Version], settings: Haystack) 
     planted: list[PlantedItem] = []
     counts: list[BenchmarkCount] = []
     training: list[Item] = []
+    subjects: set[str] = set()
     for version in versions:
         items = [*items_of(store, version)]
         training += [item for item in items if is_for_training(item.split) and item.answer]
         if version.benchmark not in benchmarks:
             continue
         tested = [item for item in items if not is_for_training(item.split)]
+        subjects |= {item.config for item in tested if item.config}
+        tested = _of_subjects(tested, settings.subjects)
         answered = [item for item in tested if item.answer]
-        drawn = _distinct(_shuffled(answered, settings.seed))[: settings.items]
+        drawn = _in_turn(_distinct(_shuffled(answered, settings.seed)))[: settings.items]
         planted += drawn
         n_without = len(tested) - len(answered)
         counts.append(BenchmarkCount(version.benchmark, len(tested), n_without, len(drawn)))
@@ -78,6 +83,16 @@ def choose_items(store: Store, versions: Sequence[Version], settings: Haystack) 
             found = f"{counted(len(tested), 'item')} in test splits, none with an answer"
             expected = "items with an answer to plant"
             problems.append(Problem(f"benchmark {version.benchmark!r}", found, expected))
+    problems += [
+        Problem(
+            "haystack.subjects",
+            repr(name),
+            "a subject of a benchmark (`config` of its items)",
+            did_you_mean(name, sorted(subjects)),
+        )
+        for name in settings.subjects
+        if name not in subjects
+    ]
     if problems:
         raise ConfigError(problems)
     return Planting(tuple(planted), tuple(counts), _training_texts(training, planted, settings))
@@ -86,6 +101,21 @@ def choose_items(store: Store, versions: Sequence[Version], settings: Haystack) 
 def _shuffled(items: Iterable[Item], seed: int) -> list[Item]:
     """Return the items in a random order, in which other items move none."""
     return sorted(items, key=lambda item: int(numbers(f"haystack {seed} {item.name}", 1)[0]))
+
+
+def _of_subjects(items: list[Item], subjects: Sequence[str]) -> list[Item]:
+    """Return the items of these subjects; all items if the benchmark has none of them."""
+    return [item for item in items if item.config in subjects] or items
+
+
+def _in_turn(items: Sequence[PlantedItem]) -> list[PlantedItem]:
+    """Return the first item of each subject, then the second of each, and so on."""
+    n_before = Counter[str | None]()
+    turns = []
+    for item in items:
+        turns.append(n_before[item.subject])
+        n_before[item.subject] += 1
+    return [items[at] for at in sorted(range(len(items)), key=turns.__getitem__)]
 
 
 def _distinct(items: Iterable[Item]) -> list[PlantedItem]:
@@ -100,6 +130,7 @@ def _distinct(items: Iterable[Item]) -> list[PlantedItem]:
             split=item.split,
             instance_index=item.instance_index,
             sub_index=item.sub_index,
+            subject=item.config,
             question=item.question,
             text=text,
         )

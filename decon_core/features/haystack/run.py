@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -24,7 +25,8 @@ from decon_core.features.haystack.trained import features_of
 from decon_core.storage.store import Store
 
 # Changes whenever the same inputs would give other results.
-_VERSION = 1
+_VERSION = 2
+_FEWEST_OF_SUBJECT = 2  # planted items of a subject that has rows of its own
 _LEFT_OUT = frozenset({"scorers", "model", "key_env"})  # settings that are not in the key
 
 _log = logging.getLogger(__name__)
@@ -42,9 +44,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Placing:
-    """The places of the items of a benchmark by a scorer."""
+    """The places of the items of a benchmark, or of one of its subjects, by a scorer."""
 
     benchmark: str | None  # None: of all benchmarks
+    subject: str | None  # None: of all subjects
     n: int
     median: float  # percentile
     low: float  # lowest percentile
@@ -61,7 +64,7 @@ class Scored:
     n_ranked: int  # documents
     n_without_score: int  # documents, which are not ranked
     places: tuple[Place, ...]
-    placings: tuple[Placing, ...]  # placings of all benchmarks, then of each
+    placings: tuple[Placing, ...]  # of all benchmarks, then of each and of its subjects
 
 
 @dataclass(frozen=True)
@@ -141,15 +144,34 @@ def score(
 def _placings(
     ranking: Ranking, planted: Sequence[PlantedItem], cuts: Sequence[float]
 ) -> Iterator[Placing]:
-    names = [item.benchmark for item in planted]
-    for benchmark in (None, *dict.fromkeys(names)):
-        chosen = np.array([benchmark in (None, name) for name in names])
+    for benchmark, subject in _groups(planted):
+        chosen = np.array(
+            [
+                benchmark in (None, one.benchmark) and subject in (None, one.subject)
+                for one in planted
+            ]
+        )
         percentiles = ranking.percentiles[chosen]
         yield Placing(
             benchmark=benchmark,
+            subject=subject,
             n=percentiles.size,
             median=float(np.median(percentiles)),
             low=float(percentiles.min()),
             high=float(percentiles.max()),
             amplifications=tuple(amplification(ranking, cut, chosen) for cut in cuts),
         )
+
+
+def _groups(planted: Sequence[PlantedItem]) -> Iterator[tuple[str | None, str | None]]:
+    """Yield all benchmarks as one group, then each with its subjects.
+
+    Subjects with fewer items are left out: the median of one item says nothing of a subject.
+    """
+    yield None, None
+    for benchmark in dict.fromkeys(item.benchmark for item in planted):
+        yield benchmark, None
+        subjects = Counter(item.subject for item in planted if item.benchmark == benchmark)
+        if len(subjects) > 1:
+            names = (name for name in subjects if name and subjects[name] >= _FEWEST_OF_SUBJECT)
+            yield from ((benchmark, name) for name in sorted(names))

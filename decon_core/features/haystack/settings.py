@@ -80,12 +80,15 @@ class Haystack(FeatureTable):
 
     benchmarks: Names[Name] = ()
     """Benchmarks whose items are planted; default: all."""
+    subjects: Names[Name] = ()
+    """Subjects of benchmarks (`config` of their items) whose items are planted; default: all."""
     sources: Names[Annotated[Name, known("sources")]] = ()
     """Sources whose documents are the haystack; default: all."""
     documents: Positive = 10_000
     """Number of documents drawn from the corpus with `seed`; fewer if it has fewer."""
     items: Positive = 15
-    """Number of items drawn with `seed` from each benchmark, except from training splits."""
+    """Number of items drawn with `seed` from each benchmark, except from training splits; from its
+    subjects in turn if it has several."""
     scorers: Names[Scorer] = field(default=BUILT_IN)
     """Quality scorers: built-in ones, model files, an endpoint, or a column of the corpus."""
     cuts: Annotated[

@@ -3,7 +3,7 @@
 results*.json            of lm-evaluation-harness and lighteval: {"results": {TASK: {METRIC: ...}}}
 task-*-metrics.json      of OLMES
 .csv, .tsv, .jsonl       a table with `benchmark` or `task`, and `score`; optionally `metric`,
-                         `filter`, `stderr`, `n`; without a column that identifies items
+                         `filter`, `stderr`, `n`, `step`; without a column that identifies items
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from decon_core.features.results.per_item import (
     number_in,
     number_of,
     rows_of,
+    step_of,
 )
 
 _STDERR = "_stderr"
@@ -44,6 +45,7 @@ class Aggregate:
     score: float
     stderr: float | None = None
     n: int | None = None  # items
+    step: float | None = None  # how far the model was trained: steps or tokens
     part_of: frozenset[str] = frozenset()  # tasks whose scores are of this one's items and others
 
 
@@ -134,6 +136,9 @@ def _from_row(place: str, cells: Mapping[str, object]) -> Aggregate | Problem:
         return Problem(place, found, "a finite number", _LEFT_OUT)
     if not task:
         return Problem(place, "no benchmark", "the name of a benchmark or task", _LEFT_OUT)
+    step = step_of(place, cells)
+    if isinstance(step, Problem):
+        return step
     return Aggregate(
         place=place,
         task=task,
@@ -142,6 +147,7 @@ def _from_row(place: str, cells: Mapping[str, object]) -> Aggregate | Problem:
         score=score,
         stderr=number_in(cells.get("stderr")),
         n=_count(number_in(cells.get("n"))),
+        step=step,
     )
 
 

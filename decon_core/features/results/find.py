@@ -115,10 +115,10 @@ def _no_results(file: Path, what: str) -> Problem:
 def _keep_latest(read: ResultFiles) -> None:
     """Keep only the latest of several runs of a model on a task, or items would count twice."""
 
-    def key(result: Results) -> tuple[str, str, str, str | None]:
-        return result.format, result.model, result.task, result.split
+    def key(result: Results) -> tuple[str, str, str, str | None, float | None]:
+        return result.format, result.model, result.task, result.split, result.step
 
-    latest: dict[tuple[str, str, str, str | None], str] = {}
+    latest: dict[tuple[str, str, str, str | None, float | None], str] = {}
     for result in read.results:
         latest[key(result)] = max(latest.get(key(result), ""), result.run)
     earlier = [result for result in read.results if result.run != latest[key(result)]]

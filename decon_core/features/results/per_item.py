@@ -68,6 +68,7 @@ class Results:
     model: str
     task: str
     run: str = ""  # date from the file name; of several runs the latest counts
+    step: float | None = None  # how far the model was trained: steps or tokens
     split: str | None = None
     # Harnesses number the items they asked, so an index equals the report's instance_index only if
     # they asked the whole split. In a plain table, the index is the instance_index.
@@ -221,6 +222,18 @@ def number_in(value: object) -> float | None:
         return number_of(float(value))
     except ValueError:
         return None
+
+
+def step_of(place: str, cells: Row) -> float | Problem | None:
+    """Return the step in a row of a table; None if it has none."""
+    value = cells.get("step")
+    if value is None or value == "":
+        return None
+    step = number_in(value)
+    if step is None or step < 0:
+        expected = "a number of 0 or more: steps or tokens of training"
+        return Problem(place, f"the step {describe(value)}", expected, "The row is left out.")
+    return step
 
 
 def index_of(value: object) -> int | None:

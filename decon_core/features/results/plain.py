@@ -3,7 +3,8 @@
 Columns, in upper or lower case: `benchmark` or `task`; `index` (the item's instance_index in its
 split), `id` (the fingerprint of one of its records) or `question`; `score`, or `prediction` with
 `reference` (a text) or `references` (a list, in CSV as JSON), or both; optionally `model`,
-`filter`, `metric`, `split`. Items can be grouped by other columns.
+`filter`, `metric`, `split`, `step` (a number: how far the model was trained). Items can be grouped
+by other columns.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LEFT_OUT = "The row is left out."
 _COLUMNS = frozenset(
     (
         "benchmark", "task", "index", "id", "question", "score", "model", "filter", "metric",
-        "split", "prediction", "reference", "references",
+        "split", "step", "prediction", "reference", "references",
     )
 )  # fmt: skip
 _SCORE = "a finite number, true or false"
@@ -37,9 +38,9 @@ def fits(row: Row) -> bool:
 
 
 def read(path: Path) -> list[per_item.Results]:
-    """Read the scores of a file, one `Results` per model, task and split."""
+    """Read the scores of a file, one `Results` per model, task, split and step."""
     blank = partial(per_item.Results, path=path, format=NAME, has_harness_index=False)
-    results: dict[tuple[str, str, str], per_item.Results] = {}
+    results: dict[tuple[str, str, str, float | None], per_item.Results] = {}
     problems: list[Problem] = []
     for place, row in per_item.rows_of(path):
         if isinstance(row, Problem):
@@ -60,14 +61,18 @@ def read(path: Path) -> list[per_item.Results]:
             expected = "the name of a benchmark or task"
             problems.append(Problem(place, "no benchmark", expected, _LEFT_OUT))
             continue
-        name = (_cell(cells, "model") or "model", task, _cell(cells, "split"))
+        step = per_item.step_of(place, cells)
+        if isinstance(step, Problem):
+            problems.append(step)
+            continue
+        name = (_cell(cells, "model") or "model", task, _cell(cells, "split"), step)
         if name not in results:
-            results[name] = blank(model=name[0], task=task, split=name[2] or None)
+            results[name] = blank(model=name[0], task=task, split=name[2] or None, step=step)
         results[name].samples.append(sample)
         if not sample.scores:
             results[name].without_scores.append(Problem(place, "no score", _SCORE, _LEFT_OUT))
     if not results:
-        results["", "", ""] = blank(model="", task="")
+        results["", "", "", None] = blank(model="", task="")
     next(iter(results.values())).problems = problems
     return list(results.values())
 

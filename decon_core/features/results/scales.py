@@ -16,7 +16,7 @@ from decon_core.features.results.olmes import NO_SCORES
 
 # Words in names of metrics of which less is better. On one scale, they can be below 1 and above it.
 _ERRORS = frozenset(
-    ("perplexity", "ppl", "bits", "nll", "loss", "brier", "error", "ter", "wer", "cer")
+    ("perplexity", "ppl", "bits", "nll", "loss", "brier", "error", "ter", "wer", "cer", "metricx")
 )
 _ROUNDED = 1.001  # a mean of ones, or a 1 in 16 bits, may be a little above 1
 _MOST_OF_AN_ITEM = 2  # COMET and BLEURT have no bound, and give some items a little more than 1

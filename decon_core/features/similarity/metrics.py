@@ -132,6 +132,7 @@ def _of_words(
 
 
 LEXICAL: Mapping[str, Callable[[str, str], float | None]] = {
+    "jaccard_1": partial(_of_words, partial(jaccard, size=1)),
     "jaccard_2": partial(_of_words, partial(jaccard, size=2)),
     "jaccard_3": partial(_of_words, partial(jaccard, size=3)),
     "rouge_l": partial(_of_words, rouge_l),

@@ -9,6 +9,8 @@ from math import isfinite, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from decon_core.errors import Problem
 from decon_core.features.similarity.labelled_pairs import (
     KindScore,
@@ -19,6 +21,9 @@ from decon_core.features.similarity.labelled_pairs import (
     score_metrics,
 )
 from decon_core.features.similarity.metrics import Floats, pair_metrics
+from decon_core.report.html.charts import Chart
+from decon_core.report.html.figures import boxes
+from decon_core.report.html.still import svg
 from decon_core.storage.files import atomic_path, write_plain_json
 from decon_core.wording import render
 
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from decon_core.features.similarity.embedders import Embedder
 
 PAGE_FILE, SCORES_FILE, VALUES_FILE = "pairs.md", "pairs.json", "pairs.csv"
+PICTURE_FILE = "pairs.svg"
 _FORMAT = 1  # format of the JSON file; increased when a key gets another meaning
 
 Row = dict[str, Any]
@@ -79,12 +85,32 @@ class PairCard:
     def tables(self) -> str:
         return render("features/similarity/pair_tables.md.j2", card=self, metrics=[*self.values])
 
+    def figure(self) -> Chart:
+        """Draw the values of each metric, of duplicates and of the other pairs."""
+        groups = {
+            f"{name}: {label}": column[is_own & ~np.isnan(column)].tolist()
+            for name, column in self.values.items()
+            for label, is_own in (
+                ("duplicates", self.pairs.are_duplicates),
+                ("other pairs", ~self.pairs.are_duplicates),
+            )
+        }
+        drawn = {name: values for name, values in groups.items() if values}
+        return boxes("Values of each metric", drawn, "value")
+
     def write(self, folder: Path) -> None:
-        """Write scores, page, and the values of each pair in the order of the file."""
+        """Write scores, page, figure, and the values of each pair in the order of the file."""
         folder.mkdir(parents=True, exist_ok=True)
+        with atomic_path(folder / PICTURE_FILE) as draft:
+            draft.write_text(svg(self.figure()), encoding="utf-8")
         write_plain_json(folder / SCORES_FILE, self.as_json())
         with atomic_path(folder / PAGE_FILE) as draft:
-            text = render("features/similarity/pair_card.md.j2", card=self, **self.counts())
+            text = render(
+                "features/similarity/pair_card.md.j2",
+                card=self,
+                picture=PICTURE_FILE,
+                **self.counts(),
+            )
             draft.write_text(text, encoding="utf-8")
         with (
             atomic_path(folder / VALUES_FILE) as draft,

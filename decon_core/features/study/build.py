@@ -1,9 +1,14 @@
 """Build the study that decon.toml declares: scores by training run, and effects by exposure.
 
 study/
-  study.duckdb     tables `training_runs`, `differences`, `effects` and `problems`
+  study.duckdb     the tables below, `training_runs` and `problems`
   differences.csv  scores by training run and benchmark, and their difference from the baseline
-  effects.csv      the same by how items were exposed: planted, held back, leaked, clean
+  by_step.csv      the same at each step of training
+  changes.csv      how much these differences change: peak to end, start to end
+  by_dose.csv      differences by how much test data the models were trained on
+  effects.csv      differences by how items were exposed: planted, held back, leaked, clean
+  effects_by_step.csv
+  *.svg            figures
   study.md         all of it as a page
   study.json       inputs, counts, and what could not be read
 """
@@ -14,12 +19,14 @@ import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
 
+from decon_core.config.validation import did_you_mean
 from decon_core.corpus.packs import FILES
 from decon_core.errors import InputError, Problem, StaleError
 from decon_core.features.blends.folders import blend_manifest
@@ -36,12 +43,22 @@ from decon_core.features.study.exposure.labels import (
     leaked_labels,
     planted_labels,
 )
+from decon_core.features.study.figures import TABLES, figures, files_of
 from decon_core.features.study.product import SUMMARY, Inputs, fingerprint_of, study_folder
 from decon_core.features.study.settings import Study
+from decon_core.features.study.training_runs.by_dose import OfDose, compare_doses
 from decon_core.features.study.training_runs.differences import Comparison, compare_training_runs
 from decon_core.features.study.training_runs.scales import REMEDY
 from decon_core.features.study.training_runs.scores import TrainingRunScores, read_training_runs
+from decon_core.features.study.training_runs.through_training import (
+    Training,
+    checkpoints_at,
+    compare_through_training,
+    steps_of,
+)
 from decon_core.features.study.translation.metrics import CorpusMetric, Counts
+from decon_core.report.html.charts import Chart
+from decon_core.report.html.still import svg
 from decon_core.report.items import load_report_items
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import atomic_path, read_json, write_json
@@ -53,9 +70,8 @@ V = TypeVar("V")
 
 _MOST_LISTED = 50
 
-DATABASE, DIFFERENCES, EFFECTS_FILE, PAGE = (
-    "study.duckdb", "differences.csv", "effects.csv", "study.md",
-)  # fmt: skip
+DATABASE, PAGE = "study.duckdb", "study.md"
+AS_CSV = ("differences", "by_step", "changes", "by_dose", "effects", "effects_by_step")
 
 
 @dataclass(frozen=True)
@@ -64,7 +80,10 @@ class Found:
 
     training_runs: Sequence[TrainingRunScores]
     comparison: Comparison
+    training: Training
+    by_dose: Sequence[OfDose]
     effects: Sequence[Effect]
+    effects_by_step: Sequence[tuple[float, Effect]]
     problems: Sequence[Problem]
 
 
@@ -74,15 +93,34 @@ def build_study(inputs: Inputs) -> Found:
     training_runs = read_training_runs(inputs.study, inputs.folder)
     study = inputs.study
     comparison = compare_training_runs(
-        training_runs, study.baseline, study.groups, study.beyond_one
+        training_runs, study.baseline, study.groups, study.beyond_one, contrasts=study.contrasts
     )
+    InputError.raise_for(_unknown_in_contrasts(study, comparison))
+    training = compare_through_training(training_runs, study)
+    by_dose = compare_doses(training_runs, comparison, study)
     by_exposure, not_joined = _effects(inputs, training_runs)
-    problems = [
-        problem for training_run in training_runs for problem in training_run.problems
-    ] + not_joined
-    found = Found(training_runs, comparison, by_exposure, problems)
+    effects_by_step: list[tuple[float, Effect]] = []
+    for step in steps_of(training_runs):
+        there = checkpoints_at(training_runs, study.baseline, step)
+        at_step, problems_there = _effects(inputs, there)
+        effects_by_step += [(step, effect) for effect in at_step]
+        not_joined += problems_there
+    problems = [problem for training_run in training_runs for problem in training_run.problems]
+    problems += dict.fromkeys(not_joined)  # the last step is the end
+    found = Found(
+        training_runs, comparison, training, by_dose, by_exposure, effects_by_step, problems
+    )
     _write(inputs, found, key)
     return found
+
+
+def _unknown_in_contrasts(study: Study, comparison: Comparison) -> Iterator[Problem]:
+    """Yield a problem for each name in `contrasts` that no difference has."""
+    names = sorted({row.benchmark for row in comparison.all})
+    for name in dict.fromkeys(chain.from_iterable(study.contrasts.items())):
+        if name not in names:
+            expected, remedy = f"one of {', '.join(names)}", did_you_mean(name, names)
+            yield Problem("study.contrasts", repr(name), expected, remedy)
 
 
 def faults_of_study(folder: Path) -> Iterator[Problem]:
@@ -257,10 +295,15 @@ def _write(inputs: Inputs, found: Found, key: str) -> None:
                 connection.register("rows", table)
                 connection.execute(f'CREATE TABLE "{name}" AS FROM rows')
                 connection.unregister("rows")
-        for file, name in ((DIFFERENCES, "differences"), (EFFECTS_FILE, "effects")):
+        for name in AS_CSV:
             text = as_csv(tables[name].to_pylist(), tables[name].column_names)
-            (draft / file).write_text(text, encoding="utf-8")
-        (draft / PAGE).write_text(as_markdown(inputs.study, found), encoding="utf-8")
+            (draft / f"{name}.csv").write_text(text, encoding="utf-8")
+        drawn = figures({name: tables[name].to_pylist() for name in TABLES})
+        charts = dict(files_of(drawn))
+        for name, chart in charts.items():
+            (draft / f"{name}.svg").write_text(svg(chart), encoding="utf-8")
+        page_text = as_markdown(inputs.study, found, charts)
+        (draft / PAGE).write_text(page_text, encoding="utf-8")
         content = {
             "key": key,
             "study": asdict(inputs.study),
@@ -301,25 +344,49 @@ def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
             "training_run": training_run.name,
             "of": training_run.of,
             "is_baseline": training_run.name == inputs.study.baseline,
+            "dose": training_run.dose,
+            "series": training_run.series,
         }
         for training_run in inputs.study.training_run
     )
-    compared = (*found.comparison.benchmarks, *found.comparison.averages)
-    differences = ({**asdict(row), "relative": row.relative} for row in compared)
+    differences, by_step = (
+        ({**asdict(row), "relative": row.relative} for row in rows)
+        for rows in (found.comparison.all, found.training.by_step)
+    )
+    changes = (
+        {**vars(each.difference), **vars(each)}
+        | {"at_step": each.difference.score, "at_other_step": each.difference.baseline}
+        | {"difference": each.difference.difference}
+        for each in found.training.changes
+    )
+    by_dose = (
+        {**asdict(each.difference), "relative": each.difference.relative}
+        | {"series": each.series, "dose": each.dose, "n_training_runs": each.n_training_runs}
+        for each in found.by_dose
+    )
     by_exposure = ({**vars(effect), **effect.label._asdict()} for effect in found.effects)
+    exposure_by_step = (
+        {**vars(effect), **effect.label._asdict(), "step": step}
+        for step, effect in found.effects_by_step
+    )
     return {
         "training_runs": table(training_runs, schemas.TRAINING_RUNS),
         "differences": table(differences, schemas.DIFFERENCES),
+        "by_step": table(by_step, schemas.DIFFERENCES),
+        "changes": table(changes, schemas.CHANGES),
+        "by_dose": table(by_dose, schemas.BY_DOSE),
         "effects": table(by_exposure, schemas.EFFECTS),
+        "effects_by_step": table(exposure_by_step, schemas.EFFECTS_BY_STEP),
         "problems": table(map(asdict, found.problems), schemas.PROBLEMS),
     }
 
 
-def as_markdown(study: Study, found: Found) -> str:
+def as_markdown(study: Study, found: Found, charts: Mapping[str, Chart]) -> str:
     return render(
         "features/study/study.md.j2",
         study=study,
-        **page.tables(found.comparison, found.effects, study.baseline),
+        charts=charts,
+        **page.tables(found, study.baseline),
         signatures=_signatures(found.training_runs),
         problems=[str(problem) for problem in found.problems],
         most=_MOST_LISTED,

@@ -10,10 +10,12 @@ import duckdb
 
 from decon_core.config.load import Config
 from decon_core.features.study.build import DATABASE
+from decon_core.features.study.figures import TABLES, amount, figures
 from decon_core.features.study.product import study_folder, study_key
 from decon_core.features.study.settings import Study
 from decon_core.report.html.build import Addition
-from decon_core.report.html.sections import Section, Table
+from decon_core.report.html.labels import shown
+from decon_core.report.html.sections import Choice, Section, Table
 from decon_core.report.open import queries_in, rows_of
 from decon_core.storage.store import Store
 from decon_core.text_tables import interval, number, p_value, signed
@@ -22,11 +24,19 @@ from decon_core.wording import counted
 _TRAINING_RUNS = (
     "Models trained on variants of the data are compared with the model of the training run "
     "“{baseline}”. Averages weight all benchmarks equally. "
-    "docs/studies/training-runs.md explains the numbers."
+    "docs/studies/training-runs.md and docs/studies/time-and-dose.md explain the numbers."
 )
 _EFFECTS = (
     "An effect compares both models on the same items: items planted in the training run's blend "
     "(seen) or held back, and items leaked into the corpus or clean."
+)
+_CHANGES = (
+    "A change compares the difference from the baseline at two steps of training. The peak is "
+    "chosen after the fact; its interval is wide enough for any step that might have been chosen."
+)
+_BY_DOSE = (
+    "A dose is how much test data the models of a training run were trained on. Where it was "
+    "repeated, the interval covers how much repetitions differ."
 )
 _MOST_ROWS = 200
 
@@ -37,6 +47,12 @@ _FORMS: Mapping[str, Callable[[Any], str]] = {
     "score": number,
     "baseline": number,
     "difference": signed,
+    "at the first": signed,
+    "at the second": signed,
+    "step": amount,
+    "other step": amount,
+    "dose": amount,
+    "training runs": "{:,}".format,
     "95 % interval": lambda ends: interval(*ends[:2]) or ends[2],
     "p": p_value,
 }
@@ -58,6 +74,9 @@ def section_of(database: Path) -> Section:
         without = rows_of(connection, "FROM differences WHERE difference IS NULL AND remark <> ''")
         effects = _table(connection, "effects", "Effects by exposure")
         problems = rows_of(connection, "FROM problems")
+        changes = _table(connection, "changes", "Changes between steps of training")
+        by_dose = _table(connection, "by_dose", "Differences by dose")
+        drawn = figures({name: rows_of(connection, f"FROM {name}") for name in TABLES})
     words = [_TRAINING_RUNS.format(baseline=baseline["training_run"])]
     if without:
         n_scores = counted(len(without), "score")
@@ -68,10 +87,12 @@ def section_of(database: Path) -> Section:
             f"Some results could not be read or matched to an item: {n_problems}, "
             "listed in study.md."
         )
-    if effects.rows:
-        words.append(_EFFECTS)
-        tables.append(effects)
-    return Section("study", "Study", words, (), tables)
+    for table, sentence in ((changes, _CHANGES), (by_dose, _BY_DOSE), (effects, _EFFECTS)):
+        if table.rows:
+            words.append(sentence)
+            tables.append(table)
+    choices = [Choice(shown(what), [*charts.values()]) for what, charts in drawn.items()]
+    return Section("study", "Study", words, choices, tables)
 
 
 def _table(connection: duckdb.DuckDBPyConnection, name: str, title: str) -> Table:

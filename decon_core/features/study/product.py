@@ -5,16 +5,19 @@ Nothing here parses results: `status` and the code location ask this often.
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-from decon_core.benchmarks.parse import catalog, load_recipes
+from decon_core.benchmarks.catalog import catalog
+from decon_core.benchmarks.parse import load_recipes
 from decon_core.benchmarks.recipe import Recipe
 from decon_core.config.load import Config
 from decon_core.errors import DamagedError, DeconError, Problem
@@ -22,7 +25,7 @@ from decon_core.features.blends.build import ITEMS_FILE
 from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.blends.product import blender_of
 from decon_core.features.blends.settings import Blend, declared_blends
-from decon_core.features.study.settings import Study, TrainingRun
+from decon_core.features.study.settings import STEP, Study, TrainingRun
 from decon_core.planner import Plan
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import files_below, read_json
@@ -30,7 +33,7 @@ from decon_core.storage.store import Store
 
 SUMMARY = "study.json"
 
-_FORMAT = 2  # changes whenever the same inputs would give other tables
+_FORMAT = 3  # changes whenever the same inputs would give other tables
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def fingerprint_of(inputs: Inputs) -> str:
     """Return a digest of the settings, the report's state, and the content of all files."""
     files: list[Path] = []
     for training_run in inputs.study.training_run:
-        for path in find_paths(training_run, inputs.folder)[0]:
+        for path, _ in find_paths(training_run, inputs.folder)[0]:
             files += files_below(path) if path.is_dir() else [path]
         files.append(blend_manifest(inputs.store, training_run.of or "").with_name(ITEMS_FILE))
     contents = [
@@ -122,20 +125,38 @@ def _state_of(report: Path) -> str:
     return str(rows[0][0]) if rows else ""
 
 
-def find_paths(training_run: TrainingRun, folder: Path) -> tuple[list[Path], list[Problem]]:
-    """Return the files and folders of a training run's results, and problems for missing ones."""
-    paths: list[Path] = []
+def find_paths(
+    training_run: TrainingRun, folder: Path
+) -> tuple[list[tuple[Path, float | None]], list[Problem]]:
+    """Return the files and folders of a training run's results, each with the step in its path.
+
+    Also returns problems: for results that are missing, and paths without a number as their step.
+    """
+    paths: dict[Path, float | None] = {}
     problems = []
+    where = f"study.training_run {training_run.name!r}"
     for pattern in training_run.results:
         path = folder / pattern
         matching = [path] if path.exists() else []
-        if not matching and glob.has_magic(pattern):
-            matching = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 - takes whole patterns
+        whole = str(path).replace(STEP, "*")
+        if not matching and glob.has_magic(whole):
+            matching = sorted(map(Path, glob.glob(whole, recursive=True)))  # noqa: PTH207 - takes whole patterns
         if not matching:
-            where = f"study.training_run {training_run.name!r}"
             problems.append(Problem(where, f"no file {path}", "results of its model"))
-        paths += matching
-    return list(dict.fromkeys(paths)), problems
+        for file in matching:
+            step = _step_in(file, str(path)) if STEP in pattern else None
+            if STEP in pattern and step is None:
+                expected = f"a number in place of {STEP} in {pattern}"
+                problems.append(Problem(where, str(file), expected))
+            paths.setdefault(file, step)
+    return [*paths.items()], problems
+
+
+def _step_in(file: Path, pattern: str) -> float | None:
+    """Return the number that stands in a path where its pattern has {step}."""
+    before, after = (re.sub(r"\\[zZ]$", "", fnmatch.translate(p)) for p in pattern.split(STEP))
+    found = re.fullmatch(rf"{before}(?<!\d)(\d+(?:\.\d+)?)(?!\d){after}", str(file))
+    return float(found[1]) if found else None
 
 
 def demonstrate(store: Store, program: str, config: Path) -> Iterator[str]:

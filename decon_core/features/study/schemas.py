@@ -10,6 +10,10 @@ TRAINING_RUNS = pa.schema(
         required("training_run", pa.string(), "name of the training run"),
         field("of", pa.string(), "the mixture or blend that its model was trained on"),
         required("is_baseline", pa.bool_(), "whether the other training runs are compared with it"),
+        field("dose", pa.float64(), "how much test data it was trained on: a ratio, or copies"),
+        field(
+            "series", pa.string(), "what the dose is of; training runs of a series are one curve"
+        ),
     ]
 )
 
@@ -25,24 +29,60 @@ _INTERVAL = (
     field("p", pa.float64(), "two-sided p-value of the difference"),
 )
 
-# One row per training run and benchmark, or group of benchmarks.
+_SCORES = (
+    field("n_benchmarks", pa.int64(), "for an average: number of its benchmarks"),
+    field(
+        "n",
+        pa.int64(),
+        "items compared; for the baseline and different item sets, the training run's own",
+    ),
+    required("score", pa.float64(), "score of the training run on them"),
+    field("baseline", pa.float64(), "score of the baseline"),
+    field("difference", pa.float64(), "score minus baseline; null for the baseline itself"),
+    *_INTERVAL,
+    field("stderr", pa.float64(), "standard error of the difference"),
+    field("relative", pa.float64(), "difference as a share of the baseline"),
+    required("basis", pa.string(), "what the interval is based on; empty: no interval"),
+    required("remark", pa.string(), "why there is no interval, or which items it is based on"),
+)
+
+# One row per training run and benchmark, or group of benchmarks, at the end of training; the table
+# by_step has the same at each step.
 DIFFERENCES = pa.schema(
     [
         *_COMPARED,
-        field("n_benchmarks", pa.int64(), "for an average: number of its benchmarks"),
-        field(
-            "n",
-            pa.int64(),
-            "items compared; for the baseline and different item sets, the training run's own",
-        ),
-        required("score", pa.float64(), "score of the training run on them"),
-        field("baseline", pa.float64(), "score of the baseline"),
-        field("difference", pa.float64(), "score minus baseline; null for the baseline itself"),
+        field("step", pa.float64(), "steps or tokens of training; null: the results have none"),
+        *_SCORES,
+    ]
+)
+
+# One row per training run and benchmark, or group of benchmarks, and pair of steps.
+CHANGES = pa.schema(
+    [
+        *_COMPARED,
+        required("change", pa.string(), "which steps: peak - end, or end - start"),
+        required("step", pa.float64(), "the step that is named first"),
+        required("other_step", pa.float64(), "the other one"),
+        field("n", pa.int64(), "items compared"),
+        required("at_step", pa.float64(), "difference from the baseline at the step"),
+        required("at_other_step", pa.float64(), "the same at the other step"),
+        field("difference", pa.float64(), "difference of these two differences"),
         *_INTERVAL,
-        field("stderr", pa.float64(), "standard error of the difference"),
-        field("relative", pa.float64(), "difference as a share of the baseline"),
         required("basis", pa.string(), "what the interval is based on; empty: no interval"),
-        required("remark", pa.string(), "why there is no interval, or which items it is based on"),
+        required("remark", pa.string(), "why there is no interval"),
+    ]
+)
+
+# One row per series, dose and benchmark, or group of benchmarks.
+BY_DOSE = pa.schema(
+    [
+        required(
+            "series", pa.string(), "what the dose is of; empty: training runs without a series"
+        ),
+        required("dose", pa.float64(), "how much test data the models were trained on"),
+        required("n_training_runs", pa.int64(), "repetitions: training runs with this dose"),
+        *_COMPARED,
+        *_SCORES,
     ]
 )
 
@@ -62,6 +102,9 @@ EFFECTS = pa.schema(
         required("remark", pa.string(), "why there is no interval"),
     ]
 )
+
+# The same at each step of training.
+EFFECTS_BY_STEP = EFFECTS.insert(0, required("step", pa.float64(), "steps or tokens of training"))
 
 # One row per problem of the results of a study.
 PROBLEMS = pa.schema(

@@ -8,10 +8,12 @@ from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from decon_core.config.feature_table import FeatureTable
 from decon_core.config.validation import (
+    AS_WRITTEN,
     TABLE,
     Distinct,
     Name,
@@ -23,6 +25,8 @@ from decon_core.config.validation import (
 
 _Benchmarks = Annotated[Names[Name], expects("task names or patterns")]
 _Results = Annotated[Names[Name], expects("result files, folders of them, or patterns")]
+_Dose = Annotated[float, Field(strict=True, ge=0), AS_WRITTEN]
+STEP = "{step}"  # stands for a number in the path of results
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -32,9 +36,15 @@ class TrainingRun:
     name: Name
     """Name of the training run, as shown in tables."""
     results: _Results
-    """Files with the scores of its model, folders of them, or globs."""
+    """Files with the scores of its model, folders of them, or globs. {step} in a path stands for
+    the step of a checkpoint, a number."""
     of: Name | None = None
     """The mixture or blend that the model was trained on."""
+    dose: _Dose | None = None
+    """How much test data the model was trained on: a ratio, or copies. Training runs with the same
+    dose and series are repetitions."""
+    series: Name | None = None
+    """What the dose is of, such as a form: training runs with the same series are one curve."""
 
 
 CorpusMetricName = Literal["bleu", "chrf"]
@@ -74,6 +84,8 @@ class Study(FeatureTable):
     """The training runs."""
     groups: Mapping[str, Names[Name]] = field(default_factory=dict, hash=False)
     """Benchmarks to average together, by group name; * in a name matches anything."""
+    contrasts: Mapping[str, Name] = field(default_factory=dict, hash=False)
+    """Groups or benchmarks, and for each another whose difference is subtracted from its own."""
     metrics: Names[Name] = ()
     """Use only these metrics; default: all."""
     beyond_one: Names[Name] = ()
@@ -97,6 +109,14 @@ class Study(FeatureTable):
         if names and self.baseline not in names:
             expected, remedy = f"one of {', '.join(names)}", did_you_mean(self.baseline, names)
             reader.wrong("study.baseline", repr(self.baseline), expected, remedy)
+        for number, training_run in enumerate(self.training_run):
+            if training_run.series is not None and training_run.dose is None:
+                where = f"study.training_run[{number}].series"
+                reader.wrong(where, repr(training_run.series), "'dose' as well")
+            for path in training_run.results:
+                if path.count(STEP) > 1:
+                    where = f"study.training_run[{number}].results"
+                    reader.wrong(where, repr(path), f"{STEP} once in a path")
         products = reader.names["products"]
         for number, training_run in enumerate(self.training_run):
             if training_run.of is not None and training_run.of not in products:

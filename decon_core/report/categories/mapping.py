@@ -9,13 +9,14 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
+from decon_core.benchmarks.catalog import FOLDER
 from decon_core.benchmarks.fields import describe
-from decon_core.benchmarks.parse import CATALOG_PATH, YamlSource
+from decon_core.benchmarks.parse import YamlSource
 from decon_core.benchmarks.readers import is_readable, read_rows
 from decon_core.config.validation import did_you_mean
 from decon_core.errors import InputError, Problem
 
-BUILT_IN_PATH = CATALOG_PATH.with_name("categories.yaml")
+BUILT_IN_PATH = FOLDER.with_name("categories.yaml")
 
 _KEYS = ("benchmarks", "column", "categories")
 _ENDINGS = ".yaml, .yml, .json, .csv or .tsv"

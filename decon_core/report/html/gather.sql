@@ -255,6 +255,9 @@ ORDER BY source, shard_name, row LIMIT 200
 SELECT source, shard_name, row, "offset", detail FROM invalid_utf8
 ORDER BY source, shard_name, row LIMIT 200
 
+-- name: not_covered
+SELECT benchmark, reason FROM not_covered ORDER BY is_refused, benchmark
+
 -- name: not_scanned
 SELECT source, shard_name, array_to_string(benchmarks, ', ') AS benchmarks, reason, remedy
 FROM not_scanned ORDER BY source, pack, shard_name

@@ -286,6 +286,9 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
         yield "no document was scanned"
     if limits.max_no_answer_rate is not None and not keeps_no_answer(summary["policy"]):
         yield f"not all no-answer items are known: {QUESTIONS_LEFT_OUT}"
+    for row in summary["not_covered"]:
+        if not row["is_refused"]:
+            yield f"{row['benchmark']} was not searched for: {row['reason']}"
     for row in summary["not_scanned"]:
         against = ", ".join(row["benchmarks"])
         remedy = f"; {row['remedy']}" if row["remedy"] else ""

@@ -44,6 +44,7 @@ def summary_of(report: Path) -> Summary:
         "is_complete": coverage.is_complete,
         "n_shards_in_corpus": coverage.n_shards,
         "not_scanned": [_without(row, "path") for row in coverage.not_scanned],
+        "not_covered": coverage.not_covered,
         "benchmarks": [
             {**row, **{name: _of(rows[name], "benchmark", row) for name in _OF_BENCHMARK}}
             for row in rows["benchmarks"]

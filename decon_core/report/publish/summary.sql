@@ -7,7 +7,7 @@ FROM (SELECT 1) LEFT JOIN runs ON true LIMIT 1
 
 -- name: benchmarks
 -- Rates are of the items that can be found. If the number of items is unknown, so are its rates.
-SELECT b.benchmark, b.version, b.n_items, b.n_records, b.is_in_term_weights,
+SELECT b.benchmark, b.version, b.revision, b.n_items, b.n_records, b.is_in_term_weights,
        b.n_shards_not_scanned,
        coalesce(i.n_leaked, 0) AS n_leaked,
        b.n_items - coalesce(s.n_not_checkable, 0) AS n_checkable,

@@ -152,6 +152,9 @@ def test_the_command_scans_what_is_missing_in_runs_of_so_many_partitions(prepare
 
 def test_the_command_takes_patterns_and_leaves_the_rest_alone(at_home):
     assert main(["backfill", "--benchmark", "har*", "--pack", "web-000[01]"]) == 0
+    (scan, *_) = at_home.instance.get_runs()
+    asked = {"command": "backfill", "benchmarks": "har*", "packs": "web-000[01]"}
+    assert {f"decon/{name}": value for name, value in asked.items()}.items() <= scan.tags.items()
     with DagsterInstance.from_config(str(home_for(at_home.config_path))) as instance:
         assert scanned(instance) == {"harbor|web-0000", "harbor|web-0001"}
 

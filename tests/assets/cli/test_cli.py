@@ -127,6 +127,10 @@ def test_a_query_reaches_the_database_alone_unless_it_may_reach_files(tmp_path, 
         connection.execute("CREATE TABLE matched_texts (text_id VARCHAR)")
         connection.execute(f"CREATE TABLE shards ({shard})")
         connection.execute(f"CREATE TABLE not_scanned ({shard}, {why})")
+        connection.execute("CREATE TABLE benchmarks (benchmark VARCHAR)")
+        connection.execute(
+            "CREATE TABLE not_covered (benchmark VARCHAR, reason VARCHAR, is_refused BOOLEAN)"
+        )
         connection.execute("CREATE VIEW planted AS FROM read_csv('secret.csv')")
     command = ["report", "--database", "theirs.duckdb", "--query", query]
     assert main(command) == 2
@@ -314,14 +318,16 @@ def test_normalize_shows_records_and_refuses_a_bad_row(at_home, capsys):
 
 def test_catalog_lists_recipes_and_prints_them_as_yaml(capsys):
     assert main(["catalog"]) == 0
-    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert len(listed) >= 60
+    recipes, sets = capsys.readouterr().out.split("\nsets:\n")
+    listed = [line.split()[0] for line in recipes.splitlines()]
+    assert len(listed) >= 300
+    assert "@frontier" in sets
     assert main(["catalog", listed[0]]) == 0
     assert capsys.readouterr().out.startswith("evals:")
     assert main(["catalog", "no-such-benchmark"]) == 2
     capsys.readouterr()
     assert main(["catalog", "mmlu_p"]) == 2
-    assert "(did you mean mmlu_pro" in capsys.readouterr().err
+    assert "Did you mean 'mmlu_pro'" in capsys.readouterr().err
 
 
 def commands(capsys) -> list[str]:
@@ -477,6 +483,11 @@ of = "clean"
 [[blend.contamination]]
 benchmarks = ["harbor"]
 copies = 1000
+[[blend]]
+name = "control"
+of = "clean"
+[[blend.phase]]
+documents = 60
 """
 
 
@@ -494,7 +505,15 @@ def test_blends_are_planned_listed_and_held_to_their_account(at_home, capsys):
     assert "room for" in said.err
     assert main(["blend", "list"]) == 0
     said = capsys.readouterr().out
-    assert [line.split()[2] for line in said.splitlines()[2:]] == ["yes", "no"]
+    assert [line.split()[2] for line in said.splitlines()[2:]] == ["yes", "no", "yes"]
+    assert main(["blend", "compare", "control", "control"]) == 0
+    assert "equal throughout, byte for byte" in capsys.readouterr().out
+    assert main(["blend", "compare", "control", "stream"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"first difference: document \d+, token [\d,]+ \(number 1 of the", said)
+    assert "stream, phase-1/part-00000.holds-test-items.jsonl.zst:" in said
+    assert main(["blend", "compare", "control", "crowded"]) == 2
+    assert "'crowded'" in capsys.readouterr().err
     assert main(["blend", "verify", "stream"]) == 0
     assert "stream: matches its manifest; 60 documents" in capsys.readouterr().out
     folder = blend_folder(at_home.store, "stream")
@@ -504,7 +523,7 @@ def test_blends_are_planned_listed_and_held_to_their_account(at_home, capsys):
     assert main(["blend", "verify", str(at_home.folder)]) == 2
     assert main(["blend", "plan", "nobody"]) == 2
     assert main(["status"]) == 1
-    assert "blends: 1 of 2 up to date" in capsys.readouterr().out
+    assert "blends: 2 of 3 up to date" in capsys.readouterr().out
     at_home.mixtures = ""
     at_home.write_config()
     assert main(["blend", "list"]) == 0

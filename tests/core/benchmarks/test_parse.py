@@ -195,7 +195,7 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
         ("a|b: {hf_path: x, splits: [t], prompt: q}", ":2: a|b: found 'a|b'; expected letters"),
         (
             BASE + "  promt: q",
-            "a.promt: found unknown key 'promt'; expected one of answer",
+            "a.promt: found unknown key 'promt'; expected a known key. Did you mean",
         ),
         (BASE + "  promt: q", "Did you mean 'prompt'?"),
         (BASE + "  local_path: y", "a: found both hf_path and local_path; expected exactly one"),

@@ -428,9 +428,8 @@ def test_two_recipes_that_read_the_same_fields_otherwise_are_a_doubt(tmp_path):
     row = {"question": "우산은 언제 쓰나?", "A": "밤", "B": "비", "C": "잠", "D": "밥"}
     write(tmp_path / "law.jsonl", [row | {"answer": 2, "Category": "Law"}] * 3)
     (written,) = survey_benchmarks([tmp_path]).drafts
-    assert (
-        "the fields also match kmmlu_law, which reads them differently" in written.guesses[0].doubts
-    )
+    doubt = "the fields also match ceval_computer_network, which reads them differently"
+    assert doubt in written.guesses[0].doubts
 
 
 # The file -----------------------------------------------------------------------------------------

@@ -23,35 +23,6 @@ from decon_core.mixtures.verify import verify
 from decon_core.report.build import is_current
 from tests.core.places import Place, build_mixture, report_of
 
-# Table 19 of GAPERON, the phase "Naive" of the 1B model: tokens in millions.
-NAIVE = {
-    "en": {"FineWeb-Edu": 443_100, "TxT360 Non-CC": 206_200, "TxT360 CC Top10": 112_800}
-    | {"OpenWebMath": 8_800, "Halvest EN": 4_900, "Dataset X": 130},
-    "fr": {"RP-FR Hi-Head": 251_200, "RP-FR Hi-Mid": 181_400, "RP-FR Med-Head": 37_300}
-    | {"Croissant Aligned": 18_700, "Thèses FR": 9_800, "Halvest FR": 5_900}
-    | {"Jurisprudence FR": 2_400, "UnCorpus FR": 940, "EuroParl Aligned": 440, "CLAIRE": 251}
-    | {"Wiktionary FR": 48, "Wikivoyage FR": 9, "Wikinews FR": 7},
-    "code": {"The Stack": 215_800},
-}
-
-
-def test_the_shares_of_a_published_composition_are_found_again():
-    part = {name: Amount(0, n) for group in NAIVE.values() for name, n in group.items()}
-    labels = {name: {"kind": kind} for kind, group in NAIVE.items() for name in group}
-    rows = composition_rows(part, labels)
-    shares = {row[1]: row[-1] for row in rows}
-    assert [row[1] for row in rows][:4] == [
-        *("FineWeb-Edu", "RP-FR Hi-Head", "The Stack", "TxT360 Non-CC"),
-    ]
-    assert shares["FineWeb-Edu"] == "29.5 %"
-    assert shares["RP-FR Hi-Head"] == "16.7 %"
-    assert {kind: shares[kind] for kind in NAIVE} == {
-        "en": "51.7 %",
-        "fr": "33.9 %",
-        "code": "14.4 %",
-    }
-    assert rows[-3:][0][4] == "775,930"  # the table: 775.9 billion
-
 
 def test_a_source_without_a_label_that_others_have_is_not_declared():
     part = {"a": Amount(1, 10), "b": Amount(3, 30), "c": Amount(4, 5)}

@@ -580,7 +580,7 @@ def test_a_benchmark_passes_just_when_no_more_of_it_leaked_than_may(n, data):
         "no_answer_high": 1.0,
     }
     corpus = {"n_shards": 1, "n_documents": 1, "n_unreadable": 0}
-    scanned = {"n_shards_in_corpus": 1, "not_scanned": []}
+    scanned = {"n_shards_in_corpus": 1, "not_scanned": [], "not_covered": []}
     summary = {"benchmarks": [benchmark], "corpus": corpus, "unreadable": [], "unread_text": []}
     summary |= scanned
     found = failures(summary, max_rate=n_may / n)

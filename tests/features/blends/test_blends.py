@@ -27,6 +27,7 @@ from decon_core.features.blends.build import (
     build_blends,
 )
 from decon_core.features.blends.card import contents_of_phases
+from decon_core.features.blends.compare import _n_equal_tokens, first_difference
 from decon_core.features.blends.folders import blend_folder
 from decon_core.features.blends.items import choose_items, item_text
 from decon_core.features.blends.product import addition_of
@@ -727,3 +728,39 @@ def test_a_template_says_it_as_the_test_does_and_drops_lines_with_nothing_in_the
     item = items.seen[0]
     said = item_text(item, "full", contamination, "0")
     assert said.text == f"Deutsch: {item.question}\nEnglish: {item.answer}"
+
+
+def test_two_blends_are_compared_up_to_the_first_document_and_token_that_differ(place):
+    plain = Blend(name="plain", of="clean", part_tokens=1_500)
+    late = replace(plain, name="late", contamination=(replace(QA, window=(0.7, 1.0)),))
+    blender = blender_of(place, plain, replace(plain, name="again"), late)
+    with pytest.raises(MissingError, match=r"'plain'.*missing or out of date"):
+        first_difference(blender, (plain, late))
+    folders = [blender.build(blend).folder for blend in (plain, late)]
+    lines = [*map(lines_of, folders)]
+    blender.build(blender.blends[1])
+    assert first_difference(blender, (plain, blender.blends[1])) is None
+    n_equal = [one == other for one, other in zip(*lines, strict=True)].index(False)
+    texts = pq.read_table(manifest_of(folders[1]).with_name(TEXTS_FILE))
+    found = first_difference(blender, (plain, late))
+    assert found.n_equal_documents == n_equal > 50
+    assert found.n_equal_tokens == sum(texts["n_tokens"].to_pylist()[:n_equal])
+    assert found.n_equal_in_document == 0
+    original, inserted = found.documents
+    assert inserted.origin.startswith("test item qa/test/")
+    assert ".holds-test-items.jsonl.zst:" in inserted.place
+    assert original.excerpt in json.loads(lines[0][n_equal])["text"]
+    with pytest.raises(MissingError, match="one layout"):
+        first_difference(blender, (plain, replace(plain, write="parquet")))
+
+
+@pytest.mark.parametrize(
+    ("texts", "n_equal"),
+    [
+        (("One, two three", "one two four"), 2),
+        (("one two", "one two three"), 2),
+        (("One, two", "one two"), None),
+    ],
+)
+def test_the_first_token_that_differs_is_counted_in_canonical_words(texts, n_equal):
+    assert _n_equal_tokens(DECON, texts) == n_equal

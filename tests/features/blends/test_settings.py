@@ -117,6 +117,14 @@ def test_lists_make_a_blend_for_every_combination():
     assert len(without_names) == 12
 
 
+def test_a_list_of_ratios_makes_a_blend_named_by_each():
+    text = contaminated("ratio = [0.01, 0.25]")
+    blends, problems = read('[[blend]]\nname = "g"\nof = "web_only"\n' + text)
+    assert problems == []
+    ratios = {blend.name: blend.contamination[0].ratio for blend in blends}
+    assert ratios == {"g-0.01": 0.01, "g-0.25": 0.25}
+
+
 def test_schedules_are_the_shares_of_the_study():
     stretches = {
         schedule: one(contaminated(f'schedule = "{schedule}"\ncopies = 1')).contamination[0]

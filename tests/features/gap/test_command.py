@@ -29,7 +29,7 @@ def test_gap_says_what_a_model_scores_without_the_leaks(reported, capsys):
     assert counts == {"all": 5, "leaked": 3, "clean": 2, "not_joined": 0}
     assert (gap["score_leaked"], gap["score_clean"]) == (0.333333, 0.5)  # 0 1 0 and 1 0
     assert sorted(file.name for file in (reported.folder / "gap").iterdir()) == [
-        *("averages.csv", "gap.csv", "gap.json", "gap.md", "rates.csv"),
+        *("averages.csv", "gap.csv", "gap.json", "gap.md", "gap.svg", "rates.csv"),
     ]
 
 

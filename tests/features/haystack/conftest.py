@@ -21,10 +21,11 @@ PAGES = Source(name="pages", path="pages*.jsonl", text="text", id="id")
 CHATS = Source(name="chats", path="chats*.jsonl", messages="messages")
 
 
-def record(benchmark, split, number, *, answer="forty two"):
+def record(benchmark, split, number, *, answer="forty two", subject=None):
     question = f"What is the number of {words(f'{benchmark} {split} {number}', 12)}?"
     return {
         "benchmark": benchmark,
+        "config": subject,
         "split": split,
         "instance_index": number,
         "question": question,

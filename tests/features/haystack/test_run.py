@@ -146,3 +146,23 @@ def test_unknown_benchmarks_and_those_without_answers_are_named_together(place):
     place.versions = lambda known=place.versions: [*known(), place.save("open", [row])]
     with pytest.raises(ConfigError, match=r"Did you mean 'quiz'\?\n.*1 item in test splits, none"):
         place.run(benchmarks=("quizz", "open"))
+
+
+def test_subjects_are_drawn_in_turn_and_have_rows_of_their_own(place, tmp_path):
+    subjects = ("anatomy", "law", "physics")
+    rows = [record("exam", "test", n, subject=subjects[max(n - 12, 0) % 3]) for n in range(18)]
+    place.versions = lambda: [place.save("exam", rows)]
+    options = {"scorers": ("short",), "items": 6}
+    (scored,) = place.run(**options).scored
+    assert [(one.subject, one.n) for one in scored.placings[1:]] == [
+        *((None, 6), ("anatomy", 2), ("law", 2), ("physics", 2)),
+    ]
+    study = place.run(**options, subjects=("anatomy", "law"))
+    page.write(study, tmp_path)
+    with (tmp_path / "amplification.csv").open() as file:
+        assert [row["subject"] for row in csv.DictReader(file)][::5] == ["", "", "anatomy", "law"]
+    assert "| short | exam: law | 2 |" in (tmp_path / "haystack.md").read_text()
+    words = {one.text for one in ET.parse(tmp_path / "haystack.svg").iter()}
+    assert {"exam", "anatomy", "law"} <= words
+    with pytest.raises(ConfigError, match="Did you mean 'physics'"):
+        place.run(**options, subjects=("phisics",))

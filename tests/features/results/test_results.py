@@ -522,6 +522,21 @@ def test_a_table_by_index_of_two_models(report, tmp_path):
     assert heron.gap == 0.5
 
 
+def test_each_checkpoint_counts_as_a_model(report, tmp_path):
+    lines = ["model,step,benchmark,split,index,score"]
+    lines += [
+        f"gull,{step},quiz,test,{n},{int(n < most)}"
+        for step, most in ((1000, 0), (2e12, N))
+        for n in range(N)
+    ]
+    path = tmp_path / "scores.csv"
+    path.write_text("\n".join(lines))
+    account = score_gap([path], report)
+    scores = {gap.name.model: gap.all.score for gap in account.gaps if gap.subset is None}
+    assert scores == {"gull at step 1,000": 0.0, "gull at step 2,000,000,000,000": 1.0}
+    assert not account.earlier
+
+
 def test_a_table_by_question_and_by_fingerprint(report, tmp_path):
     rows = [("task\tquestion\tid\tscore")]
     for n in range(N):

@@ -36,7 +36,7 @@ def test_a_score_of_an_item_a_little_above_1_is_of_no_certain_scale():
 
 
 @pytest.mark.parametrize(
-    "metric", ["word_perplexity", "bits_per_byte", "bleu_diff", "predicted_index_raw"]
+    "metric", ["word_perplexity", "bits_per_byte", "bleu_diff", "predicted_index_raw", "metricx"]
 )
 def test_metrics_without_an_upper_bound_may_be_above_and_below_1(metric):
     assert mix(0.7, 1.4, 12, metric=metric) is None

@@ -190,8 +190,11 @@ def test_the_card_holds_the_scores_and_the_values_of_each_pair(tmp_path):
     page = (tmp_path / "card" / "pairs.md").read_text()
     assert "1 row holds no pair" in page
     lines = (tmp_path / "card" / "pairs.csv").read_text().splitlines()
-    assert lines[0].startswith("pair,label,kind,jaccard_2")
+    assert lines[0].startswith("pair,label,kind,jaccard_1")
     assert lines[2].startswith("2,false,topic,")
+    drawing = (tmp_path / "card" / "pairs.svg").read_text()
+    assert "jaccard_1: duplicates" in drawing
+    assert "numbers: other pairs" in drawing
 
 
 def test_a_card_is_the_same_when_made_again(tmp_path):

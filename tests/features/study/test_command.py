@@ -13,7 +13,7 @@ from decon_core.decisions import statistics
 from decon_core.features.blends.folders import blend_folder, blend_manifest
 from decon_core.features.blends.settings import declared_blends
 from decon_core.features.results.items import indexed_items
-from decon_core.features.study.build import DATABASE, EFFECTS_FILE
+from decon_core.features.study.build import DATABASE
 from decon_core.features.study.exposure.effects import ALL, Effect, effects
 from decon_core.features.study.exposure.labels import leaked_labels, planted_labels
 from decon_core.features.study.on_page import section_of
@@ -25,6 +25,8 @@ from decon_core.storage.store import Store
 from tests.finished_world import DATA, copy_finished_world
 
 DOCS = DATA.parent / "docs"
+
+EFFECTS_FILE = "effects.csv"
 
 # As `data/make_study.py` has them.
 LEAKED, SEEN, HELD_BACK = 0.35, 0.45, 0.1
@@ -83,6 +85,12 @@ def test_the_study_is_printed_copied_and_built_again_when_results_change(
     assert effects.startswith("training_run,benchmark,metric,filter,exposure")
     page = (tmp_path / "tables/study.md").read_text()
     assert "| original | all benchmarks | score |  | leaked |" in page
+    with duckdb.connect(str(study_folder(inputs.store) / DATABASE), read_only=True) as connection:
+        at_end = "SELECT * EXCLUDE step FROM effects_by_step WHERE step = 3000"
+        others = connection.execute(f"({at_end} EXCEPT FROM effects)").fetchall()
+        steps = connection.execute("SELECT DISTINCT step FROM effects_by_step").fetchall()
+    assert others == []
+    assert {*steps} == {(1000.0,), (2000.0,), (3000.0,)}
     report_page = inputs.store.report_page
     assert additions_on_page(report_page) == study_key(inputs.store)
     assert main(["status", "--config", str(finished)]) == 0
@@ -91,7 +99,7 @@ def test_the_study_is_printed_copied_and_built_again_when_results_change(
     assert not [one for one in verify_store(inputs.store) if one]
 
     path = finished.parent / "study/swapped.csv"
-    path.write_text(path.read_text() + "swapped,harbor_mc,nowhere,1,,\n")
+    path.write_text(path.read_text() + "swapped,3000,harbor_mc,nowhere,1,,\n")
     assert not is_current(inputs)
     assert main(command) == 1
     assert "no item with this text" in capsys.readouterr().err
@@ -133,10 +141,10 @@ def test_items_on_two_scales_are_not_compared_together(tmp_path, capsys):
     config = copy_finished_world(tmp_path)
     for path in (config.parent / "study").glob("*.csv"):
         _, *rows = path.read_text().splitlines()
-        lines = ["model,benchmark,id,metric,score"]
+        lines = ["model,step,benchmark,id,metric,score"]
         for row in rows:
-            *item, score = row.split(",")[:4]
-            most = {"harbor_mc": 100, "almanac_rc": 1}.get(item[1])
+            *item, score = row.split(",")[:5]
+            most = {"harbor_mc": 100, "almanac_rc": 1}.get(item[2])
             if most:
                 lines += [",".join([*item, "acc", score]), ",".join([*item, "f1", f"{most}"])]
         path.write_text("\n".join(lines))

@@ -63,7 +63,7 @@ def test_the_tables_of_apertus(tmp_path):
     training_runs = write_table(tmp_path, TABLE_10, COLUMNS_10)
     study = Study(baseline="decontaminated", training_run=tuple(training_runs))
     found, by_name = compared(study, tmp_path)
-    heads, rows = wide(found)
+    heads, rows = wide(found.all)
     assert heads == ["training run", *sorted(COLUMNS_10.split()), "average"]
     assert [row[0] for row in rows] == [*TABLE_10]
     licensed = "decontaminated, licensed"

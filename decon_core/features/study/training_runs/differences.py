@@ -1,4 +1,4 @@
-"""Compare each training run with the baseline: by benchmark, and on averages of several."""
+"""Compare each training run with the baseline: by benchmark, on averages, and by contrasts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -29,7 +30,7 @@ from decon_core.wording import counted
 AVERAGE = "average"
 
 # What an interval rests on.
-Basis = Literal["same items", "items", "standard errors", "benchmarks", ""]
+Basis = Literal["same items", "items", "standard errors", "benchmarks", "training runs", ""]
 
 # An interval of fewer items means little.
 LEAST_ITEMS = 10
@@ -37,7 +38,10 @@ LEAST_ITEMS = 10
 # set; with fewer, two groups of all items tell more.
 _LEAST_SHARED = 0.5
 _LEAST_BENCHMARKS = 3  # benchmarks that an interval of their average can rest on
-_Z = 1.959963984540054  # quantile of the normal distribution, for 95 %
+SURE = 0.95
+
+# Name of an average, its metric, and the measures that it is over.
+Averaged = Sequence[tuple[str, str, Sequence[Measure]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +63,13 @@ class Difference:
     stderr: float | None = None  # standard error of the difference
     basis: Basis = ""
     remark: str = ""
+    step: float | None = None  # of the training run's checkpoint
+    is_contrast: bool = False  # of two groups or benchmarks
+
+    @property
+    def what(self) -> tuple[str, str, str]:
+        """What is compared: benchmark or average, metric and filter."""
+        return self.benchmark, self.metric, self.filter
 
     @property
     def compared_on(self) -> str:
@@ -67,18 +78,23 @@ class Difference:
 
     @property
     def relative(self) -> float | None:
-        """The difference as a share of the baseline."""
-        if self.difference is None or not self.baseline:
+        """The difference as a share of the baseline; that of a contrast would mean nothing."""
+        if self.difference is None or not self.baseline or self.is_contrast:
             return None
         return self.difference / self.baseline
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The differences of all training runs: by benchmark, then the averages."""
+    """The differences of all training runs: by benchmark, then averages and contrasts."""
 
     benchmarks: Sequence[Difference]
     averages: Sequence[Difference]
+
+    @property
+    def all(self) -> Sequence[Difference]:
+        """All of them, benchmarks first."""
+        return *self.benchmarks, *self.averages
 
 
 def compare_training_runs(
@@ -86,43 +102,124 @@ def compare_training_runs(
     baseline: str,
     groups: Mapping[str, Sequence[str]],
     beyond_one: Sequence[str] = (),
+    *,
+    contrasts: Mapping[str, str] = MappingProxyType({}),
+    averaged: Averaged | None = None,
 ) -> Comparison:
     """Compare all training runs with the baseline. Averages are over benchmarks that all have.
 
-    `beyond_one`: tasks whose scores are not of 0 to 1, though some are not above 1. Raises
-    InputError if scores on different scales would be averaged or compared.
+    `beyond_one`: tasks whose scores are not of 0 to 1, though some are not above 1. `contrasts`:
+    groups or benchmarks, and those whose differences are subtracted from theirs. `averaged`: other
+    averages than those of `groups`. Raises InputError if scores on different scales would be
+    averaged or compared.
     """
     (base,) = (
         training_run for training_run in training_runs if training_run.settings.name == baseline
     )
-    measures = sorted(
-        {measure for training_run in training_runs for measure in training_run.scores}
-    )
-    averaged = [*_members(training_runs, measures, groups)]
+    averaged = averages_of(training_runs, groups) if averaged is None else averaged
     named = ((name, members) for name, _, members in averaged)
     require_one_scale(training_runs, named, beyond_one)
     differences = {
         (training_run.settings.name, measure): _difference(training_run, base, measure)
-        for measure in measures
+        for measure in _measures(training_runs)
         for training_run in training_runs
         if measure in training_run.scores
     }
+    compared = with_averages(differences, averaged, contrasts, baseline=baseline)
+    steps = {each.settings.name: each.step for each in training_runs}
+    benchmarks, averages = (
+        [_at_step(row, steps[row.training_run], base.step) for row in rows]
+        for rows in (compared.benchmarks, compared.averages)
+    )
+    return Comparison(benchmarks, averages)
+
+
+def with_averages(
+    differences: Mapping[tuple[str, Measure], Difference],
+    averaged: Averaged,
+    contrasts: Mapping[str, str],
+    *,
+    baseline: str,
+    sure: float = SURE,
+) -> Comparison:
+    """Return the differences of benchmarks with their averages and contrasts."""
+    names = dict.fromkeys(name for name, _ in differences)
     averages = [
         average
         for name, metric, members in averaged
-        for training_run in training_runs
-        if (parts := [differences[training_run.settings.name, member] for member in members])
-        and (average := _average(name, metric, parts, baseline))
+        for training_run in names
+        if (parts := _parts(differences, training_run, members))
+        and (average := _average(name, metric, parts, baseline, sure))
     ]
-    return Comparison([*differences.values()], averages)
+    benchmarks = [*differences.values()]
+    contrasted = _contrasts([*benchmarks, *averages], contrasts, sure)
+    return Comparison(benchmarks, [*averages, *contrasted])
 
 
-def _members(
-    training_runs: Sequence[TrainingRunScores],
-    measures: Sequence[Measure],
-    groups: Mapping[str, Sequence[str]],
-) -> Iterator[tuple[str, str, list[Measure]]]:
-    """Yield each group with its measures, one for each benchmark; then that of all benchmarks.
+def _parts(
+    differences: Mapping[tuple[str, Measure], Difference],
+    training_run: str,
+    members: Sequence[Measure],
+) -> list[Difference]:
+    """Return the differences of a training run on these measures; empty if some are missing."""
+    parts = [differences.get((training_run, member)) for member in members]
+    return [part for part in parts if part] if None not in parts else []
+
+
+def _contrasts(
+    rows: Sequence[Difference], contrasts: Mapping[str, str], sure: float
+) -> Iterator[Difference]:
+    """Yield the difference of each group or benchmark less that of another, by training run."""
+    by_name = {(row.training_run, *row.what): row for row in rows}
+    for name, other in contrasts.items():
+        for row in rows:
+            control = by_name.get((row.training_run, other, row.metric, row.filter))
+            if row.benchmark == name and control and control.difference is not None:
+                yield _contrast(row, control, sure)
+
+
+def _contrast(row: Difference, control: Difference, sure: float) -> Difference:
+    """Return the difference of two differences, of other benchmarks."""
+    counts = (row.n_benchmarks, control.n_benchmarks)
+    result = replace(
+        row,
+        benchmark=f"{row.benchmark} - {control.benchmark}",
+        n_benchmarks=None if None in counts else sum(filter(None, counts)),
+        n=None if None in (row.n, control.n) else sum(filter(None, (row.n, control.n))),
+        score=row.score - control.score,
+        baseline=(row.baseline or 0.0) - (control.baseline or 0.0),
+        difference=(row.difference or 0.0) - (control.difference or 0.0),
+        low=None,
+        high=None,
+        p=None,
+        stderr=None,
+        basis="",
+        remark="no interval: a side has no standard error",
+        is_contrast=True,
+    )
+    if row.stderr is None or control.stderr is None:
+        return result
+    basis = row.basis if row.basis == control.basis else "standard errors"
+    error = math.hypot(row.stderr, control.stderr)
+    return normal(replace(result, stderr=error, basis=basis, remark=""), sure)
+
+
+def _at_step(row: Difference, step: float | None, of_baseline: float | None) -> Difference:
+    """Return a difference with the step of its training run; a remark if the baseline's differs."""
+    if None in (row.difference, step, of_baseline) or step == of_baseline:
+        return replace(row, step=step)
+    remark = "; ".join(filter(None, (row.remark, f"the baseline is at step {of_baseline:,.15g}")))
+    return replace(row, step=step, remark=remark)
+
+
+def _measures(training_runs: Sequence[TrainingRunScores]) -> list[Measure]:
+    return sorted({measure for training_run in training_runs for measure in training_run.scores})
+
+
+def averages_of(
+    training_runs: Sequence[TrainingRunScores], groups: Mapping[str, Sequence[str]]
+) -> Averaged:
+    """Return each group with its measures, one for each benchmark; then that of all benchmarks.
 
     Scores of translations have another scale, and of perplexities and errors less is better: they
     are averaged apart, one metric at a time. A benchmark does not count beside one that it is a
@@ -134,12 +231,13 @@ def _members(
         for name, above in training_run.part_of.items()
     }
     kinds: defaultdict[str, list[Measure]] = defaultdict(list)
-    for measure in measures:
+    for measure in _measures(training_runs):
         if all(measure in training_run.scores for training_run in training_runs):
             is_apart = less_is_better(measure.metric) or any(
                 training_run.scores[measure].segments for training_run in training_runs
             )
             kinds[measure.metric if is_apart else ""].append(measure)
+    averaged: list[tuple[str, str, Sequence[Measure]]] = []
     for metric, same_kind in sorted(kinds.items()):
         for name, members in _groups(same_kind, groups):
             names = {member.benchmark for member in members}
@@ -147,7 +245,8 @@ def _members(
                 member for member in members if names.isdisjoint(part_of.get(member.benchmark, ()))
             ]
             if len(whole) > 1 or name != AVERAGE:
-                yield name, metric, whole
+                averaged.append((name, metric, whole))
+    return averaged
 
 
 def _groups(
@@ -191,10 +290,10 @@ def _difference(
         return _of_segments(result, own, other, text)
     if own.by_item and other.by_item:
         return _of_items(result, own, other, text)
-    ours, theirs = _error_of(own), _error_of(other)
+    ours, theirs = error_of(own), error_of(other)
     if ours is None or theirs is None:
         return replace(result, remark="no interval: a score has neither items nor a standard error")
-    return _normal(replace(result, stderr=math.hypot(ours, theirs), basis="standard errors"))
+    return normal(replace(result, stderr=math.hypot(ours, theirs), basis="standard errors"))
 
 
 def _of_items(result: Difference, own: Scores, other: Scores, text: str) -> Difference:
@@ -207,11 +306,11 @@ def _of_items(result: Difference, own: Scores, other: Scores, text: str) -> Diff
         result = replace(
             result,
             n=len(both),
-            score=_mean(ours.tolist()),
-            baseline=_mean(theirs.tolist()),
+            score=mean(ours.tolist()),
+            baseline=mean(theirs.tolist()),
             difference=float(differences.mean()),
             basis="same items",
-            stderr=_stderr(differences),
+            stderr=stderr_of(differences),
             remark="" if len(both) == n_most else _only_on(both),
         )
         if len(both) < LEAST_ITEMS:
@@ -220,7 +319,7 @@ def _of_items(result: Difference, own: Scores, other: Scores, text: str) -> Diff
         return replace(result, low=low, high=high, p=paired_p_value(np.sort(differences), text))
     # Sorted: draws depend on the order, which must not be that of the rows.
     ours, theirs = (np.sort(np.array([*side.by_item.values()])) for side in (own, other))
-    errors = [error for error in (_stderr(ours), _stderr(theirs)) if error is not None]
+    errors = [error for error in (stderr_of(ours), stderr_of(theirs)) if error is not None]
     error = math.hypot(*errors) if len(errors) == 2 else None
     remark = f"only {len(both)} items are in the results of both training runs"
     result = replace(result, basis="items", stderr=error, remark=remark)
@@ -257,19 +356,22 @@ def _of_segments(result: Difference, own: Scores, other: Scores, text: str) -> D
     return replace(result, low=drawn.low, high=drawn.high, p=drawn.p, stderr=drawn.stderr)
 
 
-def _normal(result: Difference) -> Difference:
+def normal(result: Difference, sure: float = SURE) -> Difference:
     """Add interval and p-value of a difference that is normal, with its standard error."""
+    from scipy.special import ndtri
+
     difference, error = result.difference or 0.0, result.stderr or 0.0
     if difference and not error:  # all items right in one training run, all wrong in the other
         return replace(result, remark="no interval: the standard errors are 0")
     p = math.erfc(abs(difference) / error / math.sqrt(2)) if error else 1.0
-    return replace(result, low=difference - _Z * error, high=difference + _Z * error, p=p)
+    half = float(ndtri((1 + sure) / 2)) * error
+    return replace(result, low=difference - half, high=difference + half, p=p)
 
 
-def _error_of(scores: Scores) -> float | None:
+def error_of(scores: Scores) -> float | None:
     """Return the standard error of a mean score; that of a share, if only its n is known."""
     if scores.by_item:
-        return _stderr(np.array([*scores.by_item.values()]))
+        return stderr_of(np.array([*scores.by_item.values()]))
     whole = scores.aggregate
     if whole is None:
         return None
@@ -280,12 +382,12 @@ def _error_of(scores: Scores) -> float | None:
     return None
 
 
-def _stderr(values: Floats) -> float | None:
+def stderr_of(values: Floats) -> float | None:
     return float(values.std(ddof=1) / math.sqrt(values.size)) if values.size > 1 else None
 
 
 def _average(
-    name: str, metric: str, parts: Sequence[Difference], baseline: str
+    name: str, metric: str, parts: Sequence[Difference], baseline: str, sure: float
 ) -> Difference | None:
     """Average over benchmarks, each counting the same."""
     first = parts[0]
@@ -299,8 +401,8 @@ def _average(
         filter="",
         n_benchmarks=len(parts),
         n=None,
-        score=_mean([part.score for part in parts]),
-        baseline=_mean(baselines),
+        score=mean([part.score for part in parts]),
+        baseline=mean(baselines),
         difference=None,
     )
     if first.training_run == baseline:
@@ -312,14 +414,14 @@ def _average(
         error = math.sqrt(sum(error * error for error in errors)) / len(parts)
         bases = {part.basis for part in parts}
         basis = bases.pop() if len(bases) == 1 else "standard errors"
-        return _normal(replace(result, stderr=error, basis=basis))
+        return normal(replace(result, stderr=error, basis=basis), sure)
     if len(parts) < _LEAST_BENCHMARKS:
         return replace(result, remark="no interval: some scores have no items or standard errors")
     text = f"study | {first.training_run} | {baseline} | {name}"
-    low, high = interval_of_few(differences)
+    low, high = interval_of_few(differences, sure)
     p = paired_p_value(np.sort(differences), text)
     return replace(result, low=low, high=high, p=p, basis="benchmarks")
 
 
-def _mean(values: Sequence[float]) -> float:
+def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)

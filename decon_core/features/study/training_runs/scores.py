@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,7 +63,7 @@ class Scores:
 
 @dataclass
 class TrainingRunScores:
-    """All that was read of a training run."""
+    """All that was read of a training run at its end, and of its checkpoints."""
 
     settings: TrainingRun
     scores: Mapping[Measure, Scores]
@@ -72,6 +72,9 @@ class TrainingRunScores:
     others: list[str]  # files without results
     earlier: list[str]  # files of runs that were repeated later
     part_of: Mapping[str, frozenset[str]]  # benchmarks that are parts of others, with those others
+    step: float | None = None
+    # All that have a step, in its order; the last one has the same scores as the training run.
+    checkpoints: Sequence[TrainingRunScores] = ()
 
 
 def read_training_runs(study: Study, folder: Path) -> list[TrainingRunScores]:
@@ -121,33 +124,89 @@ def _other_references(
 
 
 def _read_training_run(
-    training_run: TrainingRun, paths: Sequence[Path], study: Study
+    training_run: TrainingRun, paths: Sequence[tuple[Path, float | None]], study: Study
 ) -> TrainingRunScores:
-    """Read the results of a training run. Scores by item count before those of the whole benchmark.
-
-    Computed scores of translations count before those that the results have under their names.
-    """
+    """Read the results of a training run; its scores are those of the last checkpoint."""
     problems: list[Problem] = []
     aggregates: list[Aggregate] = []
+    results: list[Results] = []
+    others: list[str] = []
+    earlier: list[str] = []
+    for step in dict.fromkeys(step for _, step in paths):
+        of_step = [path for path, own in paths if own == step]
+        rows, taken = _whole_benchmarks(of_step, problems)
+        aggregates += [replace(row, step=step if row.step is None else row.step) for row in rows]
+        read = find_results(
+            [path for path in of_step if path.resolve() not in taken],
+            but=taken,
+            is_wanted=study.translation.fits if study.translation else lambda _: False,
+        )
+        for result in read.results:
+            result.step = step if result.step is None else result.step
+        results += read.results
+        problems += read.problems
+        others += read.others
+        earlier += read.earlier
+    checkpoints = []
+    for step in _steps(training_run, [*aggregates, *results]):
+        rows = [row for row in aggregates if row.step == step]
+        by_item = [result for result in results if result.step == step]
+        scores = _scores(rows, by_item, study, problems)
+        part_of = {row.task: row.part_of for row in rows if row.part_of}
+        checkpoints.append(
+            TrainingRunScores(training_run, scores, by_item, [], [], [], part_of, step)
+        )
+    end = replace(checkpoints[-1], problems=problems, others=others, earlier=earlier)
+    return replace(end, checkpoints=[each for each in checkpoints if each.step is not None])
+
+
+def _steps(
+    training_run: TrainingRun, rows: Sequence[Aggregate | Results]
+) -> Sequence[float | None]:
+    """Return the steps of the results in ascending order: only None, if they have none."""
+    places: dict[float | None, str] = {}
+    for row in rows:
+        places.setdefault(
+            row.step, row.place if isinstance(row, Aggregate) else f"{row.path} {row.task}"
+        )
+    if None in places and len(places) > 1:
+        where = f"study.training_run {training_run.name!r}"
+        found = f"results without a step ({places[None]}) beside others with one"
+        remedy = "Add a column `step`, or put {step} in the path of the results."
+        raise InputError(Problem(where, found, "a step for all results, or for none", remedy))
+    return sorted(places, key=lambda step: step or 0.0) or [None]
+
+
+def _whole_benchmarks(
+    paths: Sequence[Path], problems: list[Problem]
+) -> tuple[list[Aggregate], set[Path]]:
+    """Return the scores of whole benchmarks, and the files that have them."""
+    aggregates: list[Aggregate] = []
+    taken = set()
     files = [
         file
         for path in paths
         for file in (files_below(path) if path.is_dir() else [path] if path.is_file() else [])
     ]
-    taken = set()
     for file in dict.fromkeys(file.resolve() for file in files):
         rows = read_aggregates(file)
         if rows is not None:
             taken.add(file)
             problems += [row for row in rows if isinstance(row, Problem)]
             aggregates += [row for row in rows if isinstance(row, Aggregate)]
-    translation = study.translation
-    read = find_results(
-        [path for path in paths if path.resolve() not in taken],
-        but=taken,
-        is_wanted=translation.fits if translation else lambda _: False,
-    )
-    problems += read.problems
+    return aggregates, taken
+
+
+def _scores(
+    aggregates: Sequence[Aggregate],
+    results: Sequence[Results],
+    study: Study,
+    problems: list[Problem],
+) -> dict[Measure, Scores]:
+    """Return the scores of a checkpoint: those by item count before those of the whole benchmark.
+
+    Computed scores of translations count before those that the results have under their names.
+    """
     scores: dict[Measure, Scores] = {}
     for row in aggregates:
         measure = Measure(row.task, row.metric, row.filter)
@@ -156,20 +215,17 @@ def _read_training_run(
             remedy = "Only the first one counts."
             problems.append(Problem(row.place, again, "one for each benchmark", remedy))
         scores.setdefault(measure, Scores(aggregate=row))
-    scores |= _by_item(read.results, problems)
+    scores |= _by_item(results, problems)
     chosen = {
         measure: score
         for measure, score in scores.items()
         if not study.metrics or measure.metric in study.metrics
     }
-    if translation:
-        segments, not_counted = translated(read.results, translation)
+    if study.translation:
+        segments, not_counted = translated(results, study.translation)
         problems += not_counted
         chosen |= {Measure(*name): Scores(segments=counts) for name, counts in segments.items()}
-    part_of = {row.task: row.part_of for row in aggregates if row.part_of}
-    return TrainingRunScores(
-        training_run, chosen, read.results, problems, read.others, read.earlier, part_of
-    )
+    return chosen
 
 
 def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measure, Scores]:

@@ -1,0 +1,234 @@
+"""Recipes from the task files of lm-evaluation-harness: `lm_eval/tasks/**/*.yaml`."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import yaml
+
+from decon_core.features.importers.benchmark import (
+    ImportedBenchmark,
+    Origin,
+    Source,
+    benchmark,
+    refused,
+)
+from decon_core.features.importers.files import Files
+from decon_core.features.importers.functions import Module
+from decon_core.features.importers.questions import draft
+from decon_core.features.importers.row_changes import RowChange, row_change
+from decon_core.features.importers.templates import template_value
+from decon_core.features.importers.values import (
+    ROW,
+    Computed,
+    Constant,
+    Items,
+    Value,
+    computed_by,
+)
+
+_REGISTRY = "lm-evaluation-harness"
+_SPLITS = ("training_split", "validation_split", "test_split", "fewshot_split")
+_TASK_KEYS = frozenset({"dataset_path", "custom_dataset", "class", "doc_to_text"})
+_LOADERS = frozenset(
+    ["json", "csv", "parquet", "text", "arrow", "imagefolder", "audiofolder", "webdataset"]
+)
+# Keys of tasks whose rows are no published texts, and why a recipe cannot read them.
+_REFUSED = {
+    "class": "the rows are made by Python",
+    "custom_dataset": "the rows are made by Python",
+    "use_prompt": "the prompt is one of promptsource",
+    "doc_to_image": "the rows are images or sounds",
+    "doc_to_audio": "the rows are images or sounds",
+}
+_UNREADABLE = "a file that cannot be read"  # as a key of a task: the file, and why
+_NOT_PLAIN = "process_docs is neither a row filter nor a plain map"
+_FUNCTION = "the question is made by a function"
+
+
+@dataclass(frozen=True)
+class _Function:
+    """`!function module.name`, relative to the folder of the file that has it."""
+
+    folder: str
+    name: str
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # libyaml's if built
+    """Reads `!function` as the name of a function."""
+
+    folder = ""
+
+
+_Loader.add_constructor("!function", lambda loader, node: _Function(loader.folder, str(node.value)))
+
+
+def harness_tasks(files: Files) -> Iterator[ImportedBenchmark]:
+    """Yield the tasks of all task files."""
+    registry = _Registry(files)
+    for name in files.names:
+        if name.endswith((".yaml", ".yml")) and posixpath.basename(name) != "eval.yaml":
+            for task in registry.tasks(name):
+                yield registry.imported(name, task)
+
+
+class _Registry:
+    """Reads task files with the files that they include, and the modules that they name."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._contents: dict[str, Mapping[str, Any]] = {}
+        self._modules: dict[str, Module] = {}
+        self._changes: dict[_Function, RowChange] = {}
+
+    def tasks(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return the tasks of a file: itself, or those written out in a group."""
+        content = self._content(name)
+        listed = content.get("task")
+        if isinstance(listed, list):
+            inline = [task for task in listed if isinstance(task, dict) and _TASK_KEYS & {*task}]
+            return [self._with_included(name, task) for task in inline]
+        is_task = "task" in content and bool(_TASK_KEYS & {*content})
+        is_broken = _UNREADABLE in content and "dataset_path:" in (self._files.text(name) or "")
+        return [content] if is_task or is_broken else []
+
+    def _content(self, name: str) -> Mapping[str, Any]:
+        if name not in self._contents:
+            self._contents[name] = {}  # in case that a file includes itself
+            text = self._files.text(name)
+            if text is None:
+                return {_UNREADABLE: f"{name}: no such file, or none in UTF-8"}
+            loader = _Loader(text)
+            loader.folder = posixpath.dirname(name)
+            try:
+                content = loader.get_single_data()
+            except yaml.YAMLError as error:
+                content = {_UNREADABLE: f"{name}: {error}".partition("\n")[0]}
+            known = content if isinstance(content, dict) else {}
+            self._contents[name] = self._with_included(name, known)
+        return self._contents[name]
+
+    def _with_included(self, name: str, content: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the keys of a file over those of the files that it includes."""
+        merged: dict[str, Any] = {}
+        included = content.get("include") or ()
+        for other in [included] if isinstance(included, str) else included:
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), str(other)))
+            inherited = self._content(path)
+            merged |= {key: inherited[key] for key in inherited if key != "task_list"}
+        return merged | {key: content[key] for key in content if key != "include"}
+
+    def imported(self, name: str, task: Mapping[str, Any]) -> ImportedBenchmark:
+        """Return a task as a benchmark."""
+        task_name = str(task.get("task") or posixpath.basename(name).partition(".")[0])
+        origin = Origin(registry=_REGISTRY, file=name, tasks=(task_name,))
+        source = _source(task)
+        refuse = partial(refused, task_name, origin, source)
+        if _UNREADABLE in task:
+            return refuse("a file of the task cannot be read", str(task[_UNREADABLE]))
+        for key, reason in _REFUSED.items():
+            if task.get(key):
+                return refuse(reason, f"{key}: {_shown(task[key])}")
+        if task.get("output_type") == "loglikelihood_rolling":
+            return refuse("the task measures the perplexity of whole texts")
+        kwargs = task.get("dataset_kwargs") or {}
+        if (
+            not source.hf_path
+            or source.hf_path in _LOADERS
+            or {"data_files", "data_dir"} & {*kwargs}
+        ):
+            return refuse("the rows are no data set of the hub", f"dataset_path: {source.hf_path}")
+        if not source.splits:
+            return refuse("no split is named")
+        change = self._row_change(task)
+        has_query = bool(task.get("should_decontaminate"))
+        query = self._value(task, "doc_to_decontamination_query", ROW) if has_query else None
+        if change.refusal and (query is None or computed_by(query)):
+            return refuse(_NOT_PLAIN, f"{task['process_docs'].name}: {change.refusal}")
+        question = self._value(task, "doc_to_text", change.row)
+        is_function = isinstance(task.get("doc_to_text"), _Function)
+        if is_function and isinstance(question, Computed) and (query is None or computed_by(query)):
+            return refuse(_FUNCTION, f"doc_to_text: {question.by}")
+        return self._benchmark(task_name, origin, source, task, change, question, query)
+
+    def _benchmark(
+        self,
+        name: str,
+        origin: Origin,
+        source: Source,
+        task: Mapping[str, Any],
+        change: RowChange,
+        question: Value | None,
+        query: Value | None,
+    ) -> ImportedBenchmark:
+        if change.refusal:  # the columns of the templates may not be those of the data set
+            done = draft(query or Constant(""), None)
+            done.doubts.append((_NOT_PLAIN, task["process_docs"].name))
+        else:
+            target, choices = (
+                self._value(task, key, change.row) for key in ("doc_to_target", "doc_to_choice")
+            )
+            done = draft(question or Constant(""), target, choices, query)
+        if done.refusal:
+            return refused(name, origin, source, done.refusal, _shown(task.get("doc_to_text")))
+        if (task.get("dataset_kwargs") or {}).get("trust_remote_code"):
+            done.doubts.append(("a loading script makes the rows", "trust_remote_code"))
+        return benchmark(name, origin, source, done.fields, done.doubts)
+
+    def _value(self, task: Mapping[str, Any], key: str, row: Value) -> Value | None:
+        """Return what a key of a task yields for a row."""
+        match task.get(key):
+            case None:
+                return None
+            case _Function() as function:
+                return self._module(function).returned(function.name.rpartition(".")[2], row)
+            case str() as text:
+                return template_value(text, row)
+            case list() as texts:
+                return Items(tuple(_choice_text(text, row) for text in texts))
+            case dict() as choices:
+                return Items(tuple(_choice_text(text, row) for text in choices.values()))
+            case value:
+                return Constant(value)
+
+    def _module(self, function: _Function) -> Module:
+        path = "/".join(function.name.split(".")[:-1])
+        beside, absolute = posixpath.join(function.folder, f"{path}.py"), f"{path}.py"
+        if beside not in self._modules:
+            source = self._files.text(beside) or self._files.text(absolute) or ""
+            self._modules[beside] = Module.parsed(source)
+        return self._modules[beside]
+
+    def _row_change(self, task: Mapping[str, Any]) -> RowChange:
+        function = task.get("process_docs")
+        if not isinstance(function, _Function):
+            return RowChange()
+        if function not in self._changes:
+            name = function.name.rpartition(".")[2]
+            self._changes[function] = row_change(self._module(function), name)
+        return self._changes[function]
+
+
+def _choice_text(text: object, row: Value) -> Value:
+    is_template = isinstance(text, str) and ("{{" in text or "{%" in text)
+    return template_value(str(text), row) if is_template else Constant(text)
+
+
+def _source(task: Mapping[str, Any]) -> Source:
+    splits = dict.fromkeys(str(task[key]).partition("[")[0] for key in _SPLITS if task.get(key))
+    kwargs = task.get("dataset_kwargs") or {}
+    return Source(
+        hf_path=str(task.get("dataset_path") or ""),
+        hf_config=str(task.get("dataset_name") or ""),
+        hf_revision=str(kwargs.get("revision") or ""),
+        splits=tuple(splits),
+    )
+
+
+def _shown(value: object) -> str:
+    text = value.name if isinstance(value, _Function) else str(value)
+    return f"{text[:60]}…" if len(text) > 60 else text

@@ -1,0 +1,130 @@
+"""What Dagster shows of single packs and benchmarks, asked in GraphQL as the UI asks it."""
+
+import gzip
+import sys
+
+import pytest
+from dagster import AssetCheckKey, AssetKey
+from dagster._core.remote_origin import InProcessCodeLocationOrigin
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
+from dagster_graphql.test.utils import execute_dagster_graphql
+
+from decon_assets.definitions import build_definitions
+from decon_assets.runner.pipeline import PipelineError
+from decon_core.corpus.registration import list_packs
+from decon_core.scan.coverage import scan_fingerprint
+from decon_core.storage.files import read_json, write_json
+
+CHECKS = """query Checks($asset: AssetKeyInput!) {
+  assetNodeOrError(assetKey: $asset) { ... on AssetNode { assetChecksOrError {
+    ... on AssetChecks { checks { name partitionStatuses {
+      ... on AssetCheckDefaultPartitionStatuses { succeededPartitions failedPartitions }
+    } } }
+  } } }
+}"""
+STATE = """query State($asset: AssetKeyInput!) {
+  assetNodeOrError(assetKey: $asset) { ... on AssetNode { staleStatus } }
+}"""
+STATES = """query States($asset: AssetKeyInput!) {
+  assetNodeOrError(assetKey: $asset) { ... on AssetNode {
+    partitionKeys staleStatusByPartition
+  } }
+}"""
+
+
+@pytest.fixture
+def ask(world, monkeypatch):
+    """A function that asks about an asset, by a query, what the webserver would answer."""
+    monkeypatch.setenv("DECON_CONFIG", str(world.config_path))
+    # Servers of code locations would need it, of which there is none.
+    monkeypatch.setattr(world.instance, "get_ref", lambda: None)
+    location = LoadableTargetOrigin(
+        executable_path=sys.executable, module_name="decon_assets.definitions"
+    )
+    target = InProcessWorkspaceLoadTarget(InProcessCodeLocationOrigin(location))
+
+    def node(query, asset):
+        with WorkspaceProcessContext(world.instance, target) as process:
+            variables = {"asset": {"path": [asset]}}
+            with process.create_request_context() as context:
+                answer = execute_dagster_graphql(context, query, variables)
+            return answer.data["assetNodeOrError"]
+
+    return node
+
+
+def checks_of(ask, asset):
+    """For each check, the partitions that passed and those that failed."""
+    return {
+        check["name"]: (set(states["succeededPartitions"]), set(states["failedPartitions"]))
+        for check in ask(CHECKS, asset)["assetChecksOrError"]["checks"]
+        if (states := check["partitionStatuses"])
+    }
+
+
+def stale(ask, asset):
+    node = ask(STATES, asset)
+    states = zip(node["partitionKeys"], node["staleStatusByPartition"], strict=True)
+    return {key for key, state in states if state == "STALE"}
+
+
+def job_of(world):
+    definitions = build_definitions(config_path=str(world.config_path))
+    return definitions.resolve_implicit_global_asset_job_def()
+
+
+def execute(world, assets=(), checks=()):
+    keys = {AssetKey(name) for name in assets}
+    job = job_of(world).get_subset(asset_selection=keys, asset_check_selection={*checks})
+    return job.execute_in_process(instance=world.instance, raise_on_error=False)
+
+
+def test_the_failed_pack_of_each_check_is_told_and_blocks_until_it_is_mended(world, ask):
+    path = world.folder / "corpus" / "s1.jsonl.gz"
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"{broken\n"))
+    world.policy = {"unreadable": "drop"}
+    world.run(until="mixture")
+    others = {"web-0000", "web-0002"}
+    every = {*others, "web-0001"}
+    assert checks_of(ask, "corpus") == {
+        "every_row_was_read": (others, {"web-0001"}),
+        "ledger_is_complete": (every, set()),
+        "mixture_adds_up": (every, set()),
+        "text_is_utf8": (every, set()),
+    }
+    assert checks_of(ask, "benchmark_files") == {"self_tests_pass": ({"harbor", "ledger"}, set())}
+
+    ledger = world.store.ledger(
+        scan_fingerprint(world.store, world.policy_in_force()),
+        list_packs(world.store)[2].shards[0].fingerprint,
+    )
+    content = read_json(ledger)
+    write_json(ledger, content | {"n_rows": 17})
+    check = AssetCheckKey(AssetKey("scan"), "ledger_is_complete")
+    assert not execute(world, checks=[check]).success
+    assert checks_of(ask, "corpus")["ledger_is_complete"] == (every - {"web-0002"}, {"web-0002"})
+    with pytest.raises(PipelineError, match=r"ledger_is_complete(.|\n)*17 rows"):
+        world.run(until="mixture")
+    write_json(ledger, content)
+    assert execute(world, checks=[check]).success
+    assert checks_of(ask, "corpus")["ledger_is_complete"] == (every, set())
+
+
+def test_a_changed_shard_and_a_changed_benchmark_make_only_their_partitions_stale(world, ask):
+    world.start(until="scan")
+    assert not stale(ask, "scan") | stale(ask, "records")
+    assert ask(STATE, "inventory")["staleStatus"] == "FRESH"
+    path = world.folder / "corpus" / "s1.jsonl.gz"
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b'{"text": "more"}\n'))
+    world.add_benchmark("ledger", n_items=7)
+    for _ in range(2):
+        result = execute(world, ["corpus", "benchmark_files"])
+        events = [event for event in result.all_events if event.is_asset_observation]
+    assert result.success
+    assert events == []  # nothing changed since it was first observed
+    assert stale(ask, "scan") == {"harbor|web-0001", "ledger|web-0001"}
+    assert stale(ask, "records") == {"ledger"}
+    world.run(until="scan")
+    assert not stale(ask, "scan") | stale(ask, "records")
