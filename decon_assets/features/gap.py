@@ -58,6 +58,7 @@ def gap(
       OLMES                  task-*-predictions.jsonl, with ...-requests.jsonl
                              in the same folder
       lighteval              details_*.parquet, written with --save-details
+      Inspect                logs: .eval or .json
       a table                .csv, .tsv or .jsonl with these columns:
                              - `benchmark` or `task`
                              - `index` (instance_index in the split), `id`

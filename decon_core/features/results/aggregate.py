@@ -14,6 +14,7 @@ from pathlib import Path
 
 from decon_core.benchmarks.fields import Row, describe
 from decon_core.errors import DeconError, Problem
+from decon_core.features.results.inspect_logs import is_log
 from decon_core.features.results.per_item import (
     cells_of,
     companion,
@@ -50,6 +51,8 @@ class Aggregate:
 
 def read_aggregates(path: Path) -> list[Aggregate | Problem] | None:
     """Return the scores of a file; None if it is another kind of file."""
+    if is_log(path):
+        return None  # it has scores by item
     if path.suffix == ".json":
         return _from_json(path)
     try:

@@ -1,4 +1,7 @@
-"""Find files of per-item results; the format is recognized by the fields of the rows."""
+"""Find files of per-item results; the format is recognized by the fields of the rows.
+
+Inspect logs are no rows, and recognized by their ending or first fields.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ from types import ModuleType
 
 from decon_core.benchmarks.readers import is_readable, known_endings
 from decon_core.errors import DeconError, InputError, Problem
-from decon_core.features.results import harness, lighteval, olmes, plain
+from decon_core.features.results import harness, inspect_logs, lighteval, olmes, plain
 from decon_core.features.results.per_item import Results, rows_of
 from decon_core.storage.files import files_below
 
 # Each has a NAME, tells by `fits` whether a row is of its form, and reads a file.
 FORMATS = (harness, olmes, lighteval, plain)
-_KNOWN = ", ".join(form.NAME for form in FORMATS)
+_KNOWN = ", ".join(form.NAME for form in (*FORMATS, inspect_logs))
 
 
 @dataclass
@@ -47,10 +50,11 @@ def find_results(
             continue
         files = files_below(path) if path.is_dir() else [path]
         left = [file for file in files if file not in but]
-        n_before = len(read.results)
+        n_before, n_problems_before = len(read.results), len(read.problems)
         problems = [_read(file, read, is_named=not path.is_dir()) for file in left]
         errors += filter(None, problems)
         if path.is_dir() and len(read.results) == n_before and len(left) == len(files):
+            errors += read.problems[n_problems_before:]
             errors.append(Problem(str(path), "no per-item results", f"files of {_KNOWN}"))
     if errors:
         raise InputError(errors)
@@ -65,7 +69,8 @@ def _read(file: Path, read: ResultFiles, *, is_named: bool) -> Problem | None:
     """Add a file's results; return a problem if a named file has none."""
     if any(file == results.path for results in read.results):
         return None
-    if not is_readable(file) or (not is_named and file.suffix == ".json"):
+    is_other = not is_readable(file) or (not is_named and file.suffix == ".json")
+    if is_other and not inspect_logs.is_log(file):
         read.others.append(str(file))
         return _no_results(file, "another kind of file") if is_named else None
     try:
@@ -85,6 +90,8 @@ def _read(file: Path, read: ResultFiles, *, is_named: bool) -> Problem | None:
 
 
 def _format_of(file: Path) -> ModuleType | Problem:
+    if inspect_logs.is_log(file):
+        return inspect_logs
     first: Problem | None = None
     for _, row in rows_of(file):
         if isinstance(row, Problem):
@@ -101,7 +108,7 @@ def _format_of(file: Path) -> ModuleType | Problem:
 
 
 def _no_results(file: Path, what: str) -> Problem:
-    expected = f"per-item results ({_KNOWN}) in files that end in {known_endings()}"
+    expected = f"per-item results ({_KNOWN}) in files that end in .eval, {known_endings()}"
     return Problem(str(file), what, expected, "see docs/score-gap.md for an example of each.")
 
 

@@ -16,9 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from decon_core.benchmarks.fields import Row
-from decon_core.errors import Problem
 from decon_core.features.results import per_item
-from decon_core.wording import counted
 
 NAME = "lm-evaluation-harness samples"
 
@@ -65,8 +63,8 @@ def read(path: Path) -> list[per_item.Results]:
     texts_of: Counter[str] = Counter()  # metrics of whole test sets
     scores_of = partial(_scores, not_numbers=not_numbers, texts_of=texts_of)
     per_item.add_samples(results, scores_of, _texts, _item)
-    results.problems += _ignored_metrics(path, not_numbers)
-    results.without_scores += _ignored_metrics(path, texts_of)
+    results.problems += per_item.ignored_metrics(path, not_numbers)
+    results.without_scores += per_item.ignored_metrics(path, texts_of)
     results.samples = _number_filters(results.samples)
     return [results]
 
@@ -101,13 +99,6 @@ def _scores(
             # BLEU, chrF and TER are of whole test sets: here they are the reference and the output.
             is_texts = isinstance(row[name], list) and _texts(row).are_complete
             (texts_of if is_texts else not_numbers)[str(name)] += 1
-
-
-def _ignored_metrics(path: Path, not_numbers: Counter[str]) -> Iterator[Problem]:
-    for name, n in sorted(not_numbers.items()):
-        where, found = f"{path}, metric {name!r}", f"no number in {counted(n, 'row')}"
-        remedy = "These rows do not count for this metric."
-        yield Problem(where, found, "one number for each item", remedy)
 
 
 def _number_filters(samples: list[per_item.Sample]) -> list[per_item.Sample]:

@@ -16,6 +16,7 @@ from decon_core.benchmarks.fields import Row, describe
 from decon_core.benchmarks.readers import is_readable, read_rows
 from decon_core.errors import Problem
 from decon_core.storage.compression import open_bytes
+from decon_core.wording import counted
 
 NO_FILTER = ""
 
@@ -121,13 +122,26 @@ def add_samples(
             results.problems.append(row)
             continue
         scores, texts = dict(scores_of(row)), texts_of(row)
-        if not scores:
-            expected, remedy = "a number for some metric", "The row is left out."
-            problem = Problem(place, "no score", expected, remedy)
-            (results.without_scores if texts.are_complete else results.problems).append(problem)
-        if scores or texts.are_complete:
-            sample = Sample(place=place, scores=scores, texts=texts, **item_of(row))
-            results.samples.append(sample)
+        add_sample(results, Sample(place=place, scores=scores, texts=texts, **item_of(row)))
+
+
+def add_sample(results: Results, sample: Sample) -> None:
+    """Add a sample if it has a score or texts; without a score, also add a problem."""
+    if not sample.scores:
+        expected, remedy = "a number for some metric", "The row is left out."
+        problem = Problem(sample.place, "no score", expected, remedy)
+        is_complete = sample.texts.are_complete
+        (results.without_scores if is_complete else results.problems).append(problem)
+    if sample.scores or sample.texts.are_complete:
+        results.samples.append(sample)
+
+
+def ignored_metrics(path: Path, not_numbers: Mapping[str, int]) -> Iterator[Problem]:
+    """Yield a problem for each metric without a number in some rows."""
+    for name, n in sorted(not_numbers.items()):
+        where, found = f"{path}, metric {name!r}", f"no number in {counted(n, 'row')}"
+        remedy = "These rows do not count for this metric."
+        yield Problem(where, found, "one number for each item", remedy)
 
 
 def _listed(path: Path) -> Iterator[Row | Problem]:

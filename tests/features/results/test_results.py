@@ -478,6 +478,33 @@ def test_lighteval_details_of_before(report, tmp_path, is_printed):
     assert "the question of 2 items (test 3, test 9)" in "\n".join(map(str, account.problems))
 
 
+# Inspect ------------------------------------------------------------------------------------------
+
+
+def test_inspect_logs_go_by_their_inputs(report, tmp_path):
+    samples = [
+        {
+            "id": n + 1,
+            "epoch": 1,
+            "input": [{"role": "user", "content": f"Question: {QUESTIONS[n]}\nAnswer:"}],
+            "target": answer(n),
+            "scores": {"match": {"value": "C" if RIGHT[n] else "I"}},
+        }
+        for n in ORDER
+    ]
+    about = {"task": "pack/quiz", "model": "org/gull"}
+    log = {"version": 2, "status": "success", "eval": about, "samples": samples}
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    account = score_gap([tmp_path], report)
+    gap = only(account, subset=None)
+    check_by_hand(gap)
+    assert (gap.name.model, gap.name.metric) == ("org/gull", "match")
+    assert account.problems == []
+    (count,) = account.joins
+    assert (count.format, count.split) == ("Inspect logs", "test")
+    assert count.ways == {"text inside a longer one": 9, "text and index": 2, "index": 1}
+
+
 # tables -------------------------------------------------------------------------------------------
 
 
