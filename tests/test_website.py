@@ -149,11 +149,14 @@ def test_guides_with_a_table_of_keys_have_the_defaults_of_the_models(page, table
 DRAWN = {
     "game.svg": ("studies/game.md", "decon-assets game "),
     "pipeline.svg": ("../README.md", "decon-assets run"),
+    "exposure.svg": ("studies/exposure.md", "decon-assets study --config data/decon.toml"),
+    "haystack-subjects.svg": ("studies/haystack.md", "--benchmark almanac_rc"),
     "haystack.svg": ("studies/haystack.md", "decon-assets haystack --config data/decon.toml"),
     "pair-metrics.svg": ("pair-metrics.md", "decon-assets scorecard --pairs"),
     "score-gap.svg": ("score-gap.md", "decon-assets gap --results data/scores.csv"),
     "study-by-dose.svg": ("studies/time-and-dose.md", "--config examples/wmt_copies/decon.toml"),
     "study-by-step.svg": ("studies/time-and-dose.md", "--config data/decon.toml --out tables"),
+    "translation.svg": ("studies/translation.md", "--config examples/wmt_copies/decon.toml"),
     "scorecard.svg": ("scorecard.md", "decon-assets scorecard "),
 }
 

@@ -3,6 +3,7 @@
 import os
 import platform
 import resource
+import warnings
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
@@ -71,10 +72,13 @@ def measured_cost() -> Callable[[], Metadata]:
 def code_reference(function: FunctionType) -> Metadata:
     """Return the place of a function's code, which the UI links, as metadata."""
     code = function.__code__
-    place = dg.LocalFileCodeReference(
-        file_path=code.co_filename, line_number=code.co_firstlineno, label=function.__name__
-    )
-    return {"dagster/code_references": dg.CodeReferencesMetadataValue(code_references=[place])}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # of both classes
+        place = dg.LocalFileCodeReference(
+            file_path=code.co_filename, line_number=code.co_firstlineno, label=function.__name__
+        )
+        value = dg.CodeReferencesMetadataValue(code_references=[place])
+    return {"dagster/code_references": value}
 
 
 def picture(title: str, svg: str) -> dg.MetadataValue:

@@ -25,7 +25,7 @@ COLUMNS = """{assetNodes {assetKey {path} metadataEntries {
         lineage {columnName columnDeps {assetKey {path} columnName}}}}}}"""
 # What describes files, decisions and settings: no asset has such columns.
 WITHOUT_LINEAGE = {"runs", "earlier_rates", "shards", "unreadable", "unread_text", "invalid_utf8"}
-WITHOUT_LINEAGE |= {"verdicts", "source_labels", "neighbour_sample"}
+WITHOUT_LINEAGE |= {"verdicts", "source_labels", "neighbour_sample", "not_covered"}
 
 
 @pytest.fixture

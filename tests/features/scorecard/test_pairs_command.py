@@ -30,7 +30,7 @@ def test_the_tables_are_printed_and_written(pairs, tmp_path, capsys):
     assert "numbers" in out
     assert "near" in out
     assert {path.name for path in (tmp_path / "card").iterdir()} == {
-        *("pairs.md", "pairs.json", "pairs.csv"),
+        *("pairs.md", "pairs.json", "pairs.csv", "pairs.svg"),
     }
 
 
