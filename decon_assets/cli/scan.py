@@ -6,8 +6,6 @@ Here options are declared and results printed; what an option does is in
 
 from __future__ import annotations
 
-import os
-import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -22,7 +20,6 @@ from decon_assets.terminal.options import (
     AllowSkipped,
     EngineOption,
     PolicyFile,
-    argument,
     detectors_in,
     flag,
     names_in,
@@ -41,7 +38,6 @@ from decon_core.config.validation import bytes_of
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.report.blind_spots import blind_spots
 from decon_core.storage.files import write_text
-from decon_core.storage.paths import fixed_part, is_url
 from decon_core.storage.store import Store
 from decon_core.wording import counted, have, hold, of_checkable, percent, size
 
@@ -54,12 +50,6 @@ _MOST_SKIPPED_LISTED = 3
 
 
 def scan(
-    corpus: str = argument(
-        "a folder (read recursively), a file, a quoted glob, or a URL such as "
-        "hf://datasets/ORG/NAME, optionally with @REVISION, /FOLDER or /FILE",
-        "CORPUS",
-        parser=nonempty,
-    ),
     *,
     evals: Path = option(
         "benchmarks: a recipe file (.yaml), data files, or sets and names of the catalog "
@@ -67,11 +57,10 @@ def scan(
         "PATH",
         parser=nonempty_path,
     ),
-    out: Path | None = optional(
-        "the output folder (default: decon- and the name of the corpus, in the current folder)",
-        "DIR",
-        parser=nonempty_path,
+    corpus: str = option(
+        "a folder (read recursively), a file, or a quoted glob", "PATH", parser=nonempty
     ),
+    out: Path = option("the output folder", "DIR", parser=nonempty_path),
     policy: PolicyFile = None,
     preset: Literal["reference"] | None = optional(
         "a named set of defaults, which --policy overrides; reference: AI2's decon as "
@@ -123,9 +112,7 @@ def scan(
         "--clean-evals",
         "also write OUT/clean/: the benchmarks without their leaked items, and a manifest",
     ),
-    no_page: bool = flag(
-        "--no-page", "do not write OUT/report.html and OUT/card.md, which take a few seconds"
-    ),
+    no_page: bool = flag("--no-page", "do not write OUT/report.html, which takes a few seconds"),
     sketch: bool = flag(
         "--sketch",
         "keep filters of all n-grams in OUT/.store; a later scan with other benchmarks then "
@@ -152,7 +139,6 @@ def scan(
     The command writes these files to OUT:
       report.html         a page: which benchmarks leaked, where, and both texts
                           of every finding
-      card.md             a section for the dataset card, without texts
       matches.parquet     every match at or above the lowest recorded score, with
                           its score and whether it is a leak
       ledger.jsonl        the rows read in each shard, and unreadable rows
@@ -166,13 +152,12 @@ def scan(
     only text that may contain a match is read again. Finished work is kept in OUT/.store.
 
     Examples:
-      decon-assets scan shards/ --evals evals.yaml --out found
-      decon-assets scan hf://datasets/you/traces --evals @frontier
-                                                      results in decon-you-traces/
-      decon-assets scan shards/ --evals @math,gsm8k,mmlu
-      decon-assets scan 'web/**/*.jsonl.zst' --evals bundled/ --workers 8
-      decon-assets scan chats/ --evals bundled/ --messages messages --role user
-      decon-assets scan pairs/ --evals bundled/ --text chosen --text rejected
+      decon-assets scan --evals evals.yaml --corpus shards/ --out found
+      decon-assets scan --evals @frontier --corpus shards/ --out found
+      decon-assets scan --evals @math,gsm8k,mmlu --corpus shards/ --out found
+      decon-assets scan --evals bundled/ --corpus 'web/**/*.jsonl.zst' --out found --workers 8
+      decon-assets scan --evals bundled/ --corpus chats/ --messages messages --role user --out found
+      decon-assets scan --evals bundled/ --corpus pairs/ --text chosen --text rejected --out found
       decon-assets scan ... --policy policy.toml      for example: sampling = "reference"
       decon-assets scan ... --compat --fail-on-leak   in a test: exit code 3 if anything leaked
       decon-assets scan ... --sample 1%               estimates from one document in a hundred
@@ -217,7 +202,6 @@ def scan(
     from decon_core.library.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER
     from decon_core.library.scan import Request, scan_folder
 
-    out = out or default_folder(corpus)
     readings = {"--text": text, "--messages": messages, "--layout": layout}
     given = [name for name, value in readings.items() if value]
     if len(given) > 1:
@@ -302,16 +286,6 @@ def scan(
     is_unread = bool(outcome.unread_text) and not allow_unread
     is_skipped = bool(outcome.unexpected or outcome.unavailable) and not allow_skipped
     return 4 if is_partly_read or is_unread or is_skipped else 0
-
-
-def default_folder(corpus: str) -> Path:
-    """Return `decon-` and the name of a corpus: of a folder, file or glob its name, without
-    wildcards; of a URL all names after the scheme and the kind of repository.
-    """
-    names = corpus.partition("://")[2].removeprefix("datasets/") if is_url(corpus) else ""
-    if not names:
-        names = fixed_part(Path(os.path.abspath(corpus)) / "*").name  # noqa: PTH100 - links keep their names
-    return Path("decon-" + re.sub(r"[^A-Za-z0-9._]+", "-", names).strip("-"))
 
 
 def _with_recipes(evals: Path, out: Path) -> Path:
@@ -403,7 +377,7 @@ def _say_estimates(outcome: Outcome, out: Path) -> None:
 
 def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterator[str]:
     from decon_core.library import results
-    from decon_core.library.page import CARD_FILE, PAGE_FILE
+    from decon_core.library.page import PAGE_FILE
 
     noun = "sampled document" if outcome.sample else "document"
     n, n_documents = outcome.n_contaminated_documents, counted(outcome.n_documents, noun)
@@ -445,7 +419,6 @@ def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterat
     yield f"matches: {out / results.MATCHES_FILE}"
     if (out / PAGE_FILE).is_file():
         yield f"page: {out / PAGE_FILE}"
-        yield f"section for a dataset card: {out / CARD_FILE}"
 
 
 def _next_commands(outcome: Outcome, evals: Path, corpus: str, out: Path) -> Iterator[str]:

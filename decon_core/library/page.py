@@ -1,4 +1,4 @@
-"""The report page of a scanned folder, `report.html`, its card, and the database behind them."""
+"""The report page of a scanned folder, `report.html`, and the database behind it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.unread import UnreadRule
 from decon_core.decisions.verdicts import Verdicts
-from decon_core.storage.checksums import sealed_page
 from decon_core.storage.files import atomic_path
 from decon_core.storage.store import Store
 
 PAGE_FILE = "report.html"
-CARD_FILE = "card.md"
 
 
 def write_report(
@@ -53,7 +51,6 @@ def write_report(
         write_page(store.report, store.report_page, scanned=Scanned(out, store.report))
     with atomic_path(out / PAGE_FILE) as draft:
         shutil.copyfile(store.report_page, draft)
-    _write_card(out, store.report)
 
 
 def write_report_of_sample(out: Path) -> None:
@@ -66,12 +63,3 @@ def write_report_of_sample(out: Path) -> None:
         database = Path(folder) / "report.duckdb"
         read_folder(out, database)
         write_page(database, out / PAGE_FILE, scanned=Scanned(out, database))
-        _write_card(out, database)
-
-
-def _write_card(out: Path, database: Path) -> None:
-    from decon_core.report.publish.card import card_from
-    from decon_core.report.publish.summary import summary_of
-
-    with atomic_path(out / CARD_FILE) as draft:
-        draft.write_bytes(sealed_page(card_from(summary_of(database))))

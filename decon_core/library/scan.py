@@ -33,7 +33,7 @@ from decon_core.feature import feature_hooks
 from decon_core.library import results
 from decon_core.library.estimates import SAMPLE_FILE, write_rates
 from decon_core.library.evals import require_records
-from decon_core.library.page import CARD_FILE, PAGE_FILE, write_report, write_report_of_sample
+from decon_core.library.page import PAGE_FILE, write_report, write_report_of_sample
 from decon_core.library.stored_index import OnStep, StoredIndex, index_records, no_step
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.blocks import kept_scanners
@@ -136,7 +136,7 @@ def _scan_folder(
     report_writers = _report_writers(request)
     # These are absent until this scan is complete. The format of the reports cannot say that they
     # describe a sample, so a sample has none, not even those of an earlier full scan.
-    outdated = [results.SUMMARY_FILE, results.CLEAN_FOLDER, SAMPLE_FILE, PAGE_FILE, CARD_FILE]
+    outdated = [results.SUMMARY_FILE, results.CLEAN_FOLDER, SAMPLE_FILE, PAGE_FILE]
     outdated += [results.COMPAT_FOLDER] if request.sample else []
     for name in outdated:
         remove(out / name)

@@ -7,7 +7,6 @@ file including the zeros. A file without a checksum is refused like one with a w
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from hashlib import file_digest
 from pathlib import Path
 
@@ -15,7 +14,6 @@ import pyarrow as pa
 import xxhash
 
 from decon_core.errors import DamagedError, Problem
-from decon_core.storage.paths import RemotePath, naming_unreachable
 
 NAME = "checksum"
 _MARK = b"xxh3-128:"
@@ -37,8 +35,7 @@ _MIN_MAPPED_BYTES = 1 << 20
 
 def hash_file(path: Path) -> str:
     """Return the hash of a file's bytes, for files without a checksum of their own."""
-    naming = naming_unreachable(path) if isinstance(path, RemotePath) else nullcontext()
-    with naming, path.open("rb") as file:
+    with path.open("rb") as file:
         return file_digest(file, xxhash.xxh3_128).hexdigest()
 
 

@@ -188,7 +188,7 @@ def naming_unreachable(where: object) -> Iterator[None]:
     except (UnreachableError, DeconError):
         raise
     except _access_errors() as error:  # called after an error: a library may be imported late
-        number, remedy = _number_and_remedy(error, str(where))
+        number, remedy = _number_and_remedy(error)
         problem = Problem(str(where), cause_of(error), "an accessible location", remedy)
         raise UnreachableError(number, str(problem)) from error
 
@@ -224,7 +224,6 @@ _REFUSED = re.compile(
     r"\b(401|403)\b|denied|forbidden|unauthori[sz]ed|credential|gated|log ?in", re.IGNORECASE
 )
 _ABSENT = re.compile(r"\b404\b|not ?found|no such", re.IGNORECASE)
-_HUB_DATA_SET = re.compile(r"hf://datasets/([^/@]+/[^/@]+)")
 _LOG_IN = (
     "log in or request access: the Hugging Face hub reads HF_TOKEN; S3 reads a profile, or "
     "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
@@ -245,23 +244,15 @@ _SYSTEM_REMEDIES = {
 }
 
 
-def _log_in_at(where: str) -> str:
-    """Return how to get access to a URL; of a data set of the hub, its page."""
-    if not (match := _HUB_DATA_SET.match(where)):
-        return _LOG_IN
-    page = f"https://huggingface.co/datasets/{match[1]}"
-    return f"request access at {page}, then run `hf auth login` or set HF_TOKEN"
-
-
-def _number_and_remedy(error: BaseException, where: str = "") -> tuple[int, str]:
+def _number_and_remedy(error: BaseException) -> tuple[int, str]:
     text = f"{type(error).__name__}: {error}"
     if "OfflineMode" in text or "offline mode" in text:
         return errno.ENETDOWN, "unset HF_HUB_OFFLINE, or use a local copy of the files"
     if isinstance(error, PermissionError) or _REFUSED.search(text):
-        return errno.EACCES, _log_in_at(where)
+        return errno.EACCES, _LOG_IN
     is_no_answer = isinstance(error, ConnectionError | TimeoutError) or "Connect" in text
     if _ABSENT.search(text) and not is_no_answer:
-        return errno.ENOENT, f"correct the address; if it is private, {_log_in_at(where)}"
+        return errno.ENOENT, f"correct the address; if it is private, {_LOG_IN}"
     return errno.EHOSTUNREACH, _CONNECT
 
 

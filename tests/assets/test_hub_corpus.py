@@ -15,12 +15,10 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.registry import _registry
 
 from decon_assets.cli.main import main
-from decon_assets.cli.scan import default_folder
 from decon_assets.runner.pipeline import Pipeline
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import find_shards
 from decon_core.storage.paths import UnreachableError, naming_unreachable, parse_path
-from tests.hub_server import serving
 
 SHARDS = "hf://datasets/mill/web"
 NOWHERE = "http://127.0.0.1:1"  # a port that refuses
@@ -88,7 +86,7 @@ def test_scan_reads_a_folder_and_a_glob_on_the_hub(tmp_path, hub, capsys):
     (target / "s.jsonl").write_text(json.dumps({"content": text}) + "\n")
     (target / "_removed.jsonl").write_text("{}\n")
     for corpus in (SHARDS, f"{SHARDS}/**/*.jsonl", f"{SHARDS}/deep/s.jsonl"):
-        command = ["scan", "--evals", "quiz.jsonl", corpus, "--out", "found"]
+        command = ["scan", "--evals", "quiz.jsonl", "--corpus", corpus, "--out", "found"]
         paths = {name: str(tmp_path / name) for name in ("quiz.jsonl", "found")}
         command = [paths.get(part, part) for part in command]
         assert main([*command, "--policy", str(tmp_path / "policy.toml")]) == 0
@@ -126,61 +124,6 @@ def said_by(*arguments, folder, **variables):
     return done.returncode, done.stderr.strip().splitlines()
 
 
-QUESTION = "Which of the nine lamps on the harbour wall was lit first on the night of the storm?"
-TEXT = f"{QUESTION} The green lamp beside the customs house."
-
-
-@pytest.fixture
-def served(quiz):
-    """A data set with a leak, on a server that answers like the hub; `quiz.jsonl` has the item."""
-    row = {"question": QUESTION, "answer": "The green lamp beside the customs house."}
-    (quiz / "quiz.jsonl").write_text(json.dumps(row) + "\n")
-    data = quiz / "hub" / "mill" / "web" / "data"
-    data.mkdir(parents=True)
-    (data / "train-00000.jsonl").write_text(json.dumps({"text": TEXT}) + "\n")
-    (data.parent / "README.md").write_text("# Web\n")
-    with serving(quiz / "hub") as hub:
-        yield hub
-
-
-def test_one_command_scans_a_data_set_of_the_hub_and_a_later_one_resumes(served, quiz):
-    served.too_many = 1
-    scan = ["scan", SHARDS, "--evals", "quiz.jsonl"]
-    code, lines = said_by(*scan, folder=quiz, HF_ENDPOINT=served.endpoint)
-    assert code == 0, lines
-    out = quiz / "decon-mill-web"
-    assert json.loads((out / "summary.json").read_text())["n_contaminated_documents"] == 1
-    assert (out / "report.html").is_file()
-    assert "quiz" in (out / "card.md").read_text()
-    assert not served.n_bytes["README.md"]
-    served.n_bytes.clear()
-    assert said_by(*scan, "--no-page", folder=quiz, HF_ENDPOINT=served.endpoint)[0] == 0
-    assert not served.n_bytes
-
-
-def test_a_gated_data_set_is_named_with_its_page_and_the_command_to_log_in(served, quiz):
-    served.gated.add("mill/web")
-    scan = ["scan", SHARDS, "--evals", "quiz.jsonl"]
-    code, lines = said_by(*scan, folder=quiz, HF_ENDPOINT=served.endpoint)
-    assert code == 1
-    assert "access at https://huggingface.co/datasets/mill/web" in lines[-1]
-    assert "hf auth login" in lines[-1]
-
-
-@pytest.mark.parametrize(
-    ("corpus", "name"),
-    [
-        ("hf://datasets/mill/web", "decon-mill-web"),
-        ("hf://datasets/mill/web@main/data", "decon-mill-web-main-data"),
-        ("s3://bucket/web/*.parquet", "decon-bucket-web-.parquet"),
-        ("some/shards/", "decon-shards"),
-        ("some/web/*.jsonl", "decon-web"),
-    ],
-)
-def test_results_are_in_a_folder_named_after_the_corpus(corpus, name):
-    assert str(default_folder(corpus)) == name
-
-
 @pytest.fixture
 def quiz(tmp_path):
     (tmp_path / "quiz.jsonl").write_text(json.dumps({"question": "What is it?", "answer": "It"}))
@@ -205,7 +148,7 @@ def test_a_corpus_that_does_not_answer_is_one_line_with_cause_and_remedy(quiz, c
     (quiz / "decon.toml").write_text(f'{settings}path = "{corpus}"\ntext = "text"\n')
     arguments = {
         "run": ["run"],
-        "scan": ["scan", "--evals", "evals.yaml", corpus, "--out", "found"],
+        "scan": ["scan", "--evals", "evals.yaml", "--corpus", corpus, "--out", "found"],
         "init": ["init", "--evals", "evals.yaml", "--corpus", corpus, "--out", "made.toml"],
     }[command]
     code, lines = said_by(*arguments, folder=quiz)
@@ -221,7 +164,7 @@ def test_benchmarks_on_a_hub_that_does_not_answer_are_one_line(quiz, command):
     (quiz / "s.jsonl").write_text('{"text": "some words"}\n')
     arguments = {
         "normalize": ["normalize", "hub.yaml"],
-        "scan": ["scan", "--evals", "hub.yaml", "s.jsonl", "--out", "found"],
+        "scan": ["scan", "--evals", "hub.yaml", "--corpus", "s.jsonl", "--out", "found"],
     }[command]
     code, lines = said_by(*arguments, folder=quiz, HF_HUB_OFFLINE="1")
     assert (code, len(lines)) == (1, 1)
@@ -232,7 +175,7 @@ def test_benchmarks_on_a_hub_that_does_not_answer_are_one_line(quiz, command):
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (PermissionError("403 Forbidden: Cannot access gated repo"), "run `hf auth login`"),
+        (PermissionError("403 Forbidden: Cannot access gated repo"), "Log in or request access"),
         (ConnectionError("Connection refused"), "Check the network"),
         (TimeoutError(), "Check the network"),
     ],
