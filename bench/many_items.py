@@ -86,7 +86,7 @@ def _split(items: Path, folder: Path, n_benchmarks: int) -> Path:
 
 def _scan(recipes: Path, corpus: Path, out: Path) -> tuple[float, int]:
     """Scan in a process of its own; return its seconds of the processor and its peak memory."""
-    command = [*_SCAN, *map(str, ("--evals", recipes, "--corpus", corpus, "--out", out))]
+    command = [*_SCAN, *map(str, ("--evals", recipes, corpus, "--out", out))]
     process = subprocess.Popen([*command, "--workers", "1", "--no-page"], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if code := os.waitstatus_to_exitcode(status):

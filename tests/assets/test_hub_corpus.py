@@ -86,7 +86,7 @@ def test_scan_reads_a_folder_and_a_glob_on_the_hub(tmp_path, hub, capsys):
     (target / "s.jsonl").write_text(json.dumps({"content": text}) + "\n")
     (target / "_removed.jsonl").write_text("{}\n")
     for corpus in (SHARDS, f"{SHARDS}/**/*.jsonl", f"{SHARDS}/deep/s.jsonl"):
-        command = ["scan", "--evals", "quiz.jsonl", "--corpus", corpus, "--out", "found"]
+        command = ["scan", "--evals", "quiz.jsonl", corpus, "--out", "found"]
         paths = {name: str(tmp_path / name) for name in ("quiz.jsonl", "found")}
         command = [paths.get(part, part) for part in command]
         assert main([*command, "--policy", str(tmp_path / "policy.toml")]) == 0
@@ -148,7 +148,7 @@ def test_a_corpus_that_does_not_answer_is_one_line_with_cause_and_remedy(quiz, c
     (quiz / "decon.toml").write_text(f'{settings}path = "{corpus}"\ntext = "text"\n')
     arguments = {
         "run": ["run"],
-        "scan": ["scan", "--evals", "evals.yaml", "--corpus", corpus, "--out", "found"],
+        "scan": ["scan", "--evals", "evals.yaml", corpus, "--out", "found"],
         "init": ["init", "--evals", "evals.yaml", "--corpus", corpus, "--out", "made.toml"],
     }[command]
     code, lines = said_by(*arguments, folder=quiz)
@@ -164,7 +164,7 @@ def test_benchmarks_on_a_hub_that_does_not_answer_are_one_line(quiz, command):
     (quiz / "s.jsonl").write_text('{"text": "some words"}\n')
     arguments = {
         "normalize": ["normalize", "hub.yaml"],
-        "scan": ["scan", "--evals", "hub.yaml", "--corpus", "s.jsonl", "--out", "found"],
+        "scan": ["scan", "--evals", "hub.yaml", "s.jsonl", "--out", "found"],
     }[command]
     code, lines = said_by(*arguments, folder=quiz, HF_HUB_OFFLINE="1")
     assert (code, len(lines)) == (1, 1)

@@ -35,7 +35,7 @@ def hub(monkeypatch, tmp_path):
 
 
 def scan(*arguments):
-    given = ["--corpus", "corpus", "--out", "found", "--policy", "policy.toml", *arguments]
+    given = ["corpus", "--out", "found", "--policy", "policy.toml", *arguments]
     return main(["scan", "--evals", "@small", *given])
 
 
