@@ -32,8 +32,9 @@ class HubServer:
         self.folder = folder
         self.gated: set[str] = set()  # listed, but no file is given out
         self.private: set[str] = set()  # answered as if they did not exist
-        self.faults: deque[str] = deque()  # of the next requests for files: "429", "cut"
-        self.hold: threading.Event | None = None  # requests for files wait for it
+        self.faults: deque[str] = deque()  # of the next requests for files: "429", "cut", or ""
+        self.held: dict[str, int] = {}  # path: the number of its request that waits for `released`
+        self.is_holding, self.released = threading.Event(), threading.Event()
         self.n_requests: Counter[str] = Counter()  # for files, by path in the data set
         self.n_bytes: Counter[str] = Counter()  # of files that were sent, by path
         hub = self
@@ -43,6 +44,7 @@ class HubServer:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        self._server.handle_error = lambda *_: None  # type: ignore[method-assign] # a client that died
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     @contextmanager
@@ -128,8 +130,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(404, "EntryNotFound")
             return
         hub.n_requests[relative] += 1
-        if hub.hold:
-            hub.hold.wait()
+        if hub.held.get(relative) == hub.n_requests[relative]:
+            hub.is_holding.set()
+            hub.released.wait()
         fault = hub.faults.popleft() if hub.faults else ""
         if fault == "429":
             self._send(429, b"", {"Retry-After": "0"})

@@ -41,6 +41,7 @@ from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.config.validation import bytes_of
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.report.blind_spots import blind_spots
+from decon_core.storage.paths import is_url
 from decon_core.storage.store import Store
 from decon_core.wording import counted, have, hold, of_checkable, percent, size
 
@@ -165,7 +166,8 @@ def scan(
 
     Examples:
       decon-assets scan shards/ --evals evals.yaml --out found
-      decon-assets scan shards/ --evals @frontier --out found
+      decon-assets scan hf://datasets/you/traces --evals @frontier      writes traces-scan/
+      decon-assets scan 'hf://datasets/you/web@main/en/*.parquet' --evals @math --sample 1%
       decon-assets scan shards/ --evals @math,gsm8k,mmlu --out found
       decon-assets scan 'web/**/*.jsonl.zst' --evals bundled/ --out found --workers 8
       decon-assets scan chats/ --evals bundled/ --messages messages --role user --out found
@@ -405,7 +407,7 @@ def _next_commands(outcome: Outcome, evals: Path, corpus: str, out: Path) -> Ite
 
     if (out / PAGE_FILE).is_file():
         yield f"open {shlex.quote(str(out / PAGE_FILE))} in a browser"
-    if outcome.n_leaks:
+    if outcome.n_leaks and not is_url(corpus):  # init reads local files
         paths = f"--corpus {shlex.quote(corpus)} --evals {shlex.quote(str(evals))}"
         yield f"decon-assets init {paths}  (to remove the leaks)"
 

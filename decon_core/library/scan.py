@@ -50,7 +50,7 @@ from decon_core.storage.files import (
     write_plain_json,
 )
 from decon_core.storage.listing import Skipped, list_path
-from decon_core.storage.paths import fixed_part, is_url, parse_path
+from decon_core.storage.paths import fixed_part, is_url, parse_path, why_absent
 from decon_core.storage.store import Store
 from decon_core.storage.tables import write_parquet
 from decon_core.text.tokenizers import load_tokenizer
@@ -252,6 +252,9 @@ def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[P
     listing = only_shards(list_path(where, without=[outputs]))
     require_names_in_utf8(listing.paths)
     if not listing.files:
+        if why := why_absent(where):
+            remedy = "Correct the address; if it is private, run `hf auth login` or set HF_TOKEN"
+            raise CorpusError(Problem(path, why, remedy=remedy))
         found = f"no shard{listing.instead or ': no such file or folder'}"
         expected = f"files that end in {known_suffixes()}, compressed or not"
         raise CorpusError(Problem(path, found, expected))
