@@ -32,7 +32,7 @@ setup: .venv/installed
 	@touch $@
 
 demo: setup
-	$(BIN)/decon-assets scan --evals data/evals.yaml --corpus data/corpus --sample 10% --sample-seed 1 --out build/sampled
+	$(BIN)/decon-assets scan data/corpus --evals data/evals.yaml --sample 10% --sample-seed 1 --out build/sampled
 	$(BIN)/decon-assets demo --config $(CONFIG)
 
 # Kernels are tested compiled, then as plain Python: there numbers that run over say so.

@@ -178,7 +178,7 @@ def command(job: Job) -> Result:
         for part in job["parts"]:
             joined.write(Path(part).read_bytes())
     program = str(Path(sys.executable).with_name("decon-assets"))
-    given = ["--evals", job["evals"], "--corpus", str(shard), "--out", str(out), "--workers", "1"]
+    given = ["--evals", job["evals"], str(shard), "--out", str(out), "--workers", "1"]
     for _ in range(2):
         remove(out / STORE_FOLDER / "scan_results")
         started = time.perf_counter()

@@ -112,7 +112,7 @@ def test_a_scan_of_the_corpus_finds_what_it_must(sources, tmp_path, capsys):
 
     make(sources, tmp_path / "mixed")
     (tmp_path / "policy.toml").write_text('tokenizer_str = "words"\n')
-    command = ["scan", "--evals", sources[1], "--corpus", tmp_path / "mixed"]
+    command = ["scan", "--evals", sources[1], tmp_path / "mixed"]
     command += ["--out", tmp_path / "found", "--policy", tmp_path / "policy.toml"]
     assert main([str(part) for part in command]) == 0
     matches = pq.read_table(tmp_path / "found" / "matches.parquet").to_pylist()

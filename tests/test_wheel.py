@@ -198,7 +198,7 @@ def test_a_kernel_that_is_not_shipped_is_compiled_and_kept_beside_the_installed_
 
 def test_the_first_scan_compiles_nothing(place, wheel, tmp_path):
     environment = place["env"] | {"NUMBA_CACHE_DIR": str(tmp_path / "empty")}
-    scan = ["scan", "--evals", "evals.yaml", "--corpus", "shards", "--out", str(tmp_path / "found")]
+    scan = ["scan", "--evals", "evals.yaml", "shards", "--out", str(tmp_path / "found")]
     done("decon-assets", *scan, cwd=place["cwd"], env=environment)
     shipped = {Path(name).name for name in zipfile.ZipFile(wheel).namelist()}
     used = {path.name for path in (tmp_path / "empty").rglob("*.nbc")}
@@ -207,7 +207,7 @@ def test_the_first_scan_compiles_nothing(place, wheel, tmp_path):
 
 
 def test_scan_run_and_dev_work_in_another_folder(place, programs, unused_port):
-    scan = ["scan", "--evals", "evals.yaml", "--corpus", "shards", "--workers", "1"]
+    scan = ["scan", "--evals", "evals.yaml", "shards", "--workers", "1"]
     said = done("decon-assets", *scan, "--out", "found", **place)
     assert f"{N_LEAKS} of {N_DOCUMENTS} documents hold a leak" in said
     done("decon-assets", "init", "--corpus", "shards", "--evals", "evals.yaml", **place)

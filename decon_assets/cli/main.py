@@ -37,7 +37,7 @@ Examples:
   decon-assets card --out card              a section for a dataset card
   decon-assets register && decon-assets dev  show new benchmarks in the UI as missing partitions
   decon-assets normalize evals.yaml         try recipes on their files
-  decon-assets scan --evals evals.yaml --corpus shards/ --out found
+  decon-assets scan shards/ --evals evals.yaml --out found
                                             scan a folder without Dagster
 {examples}
 Dagster's history is stored in $DAGSTER_HOME, or in .dagster next to the configuration.

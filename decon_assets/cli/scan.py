@@ -9,20 +9,24 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
-from fractions import Fraction
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from decon_assets.cli.scan_options import (
+    policy_from,
+    require_layout,
+    sample_from,
+    verdicts_from,
+    with_recipes,
+)
 from decon_assets.cli.serve import export_engine
 from decon_assets.terminal.options import (
     AllowSkipped,
     EngineOption,
     PolicyFile,
-    detectors_in,
+    argument,
     flag,
-    names_in,
     nonempty,
     nonempty_path,
     option,
@@ -37,19 +41,23 @@ from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.config.validation import bytes_of
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.report.blind_spots import blind_spots
-from decon_core.storage.files import write_text
+from decon_core.storage.paths import is_url
 from decon_core.storage.store import Store
 from decon_core.wording import counted, have, hold, of_checkable, percent, size
 
 if TYPE_CHECKING:
-    from decon_core.corpus.sample import Sample
-    from decon_core.decisions.verdicts import Verdicts
     from decon_core.library.results import Outcome
 
 _MOST_SKIPPED_LISTED = 3
 
 
 def scan(
+    corpus: str = argument(
+        "the training data: a folder (read recursively), a file, a quoted glob or a URL, such as "
+        "hf://datasets/ORG/NAME",
+        "CORPUS",
+        parser=nonempty,
+    ),
     *,
     evals: Path = option(
         "benchmarks: a recipe file (.yaml), data files, or sets and names of the catalog "
@@ -57,10 +65,12 @@ def scan(
         "PATH",
         parser=nonempty_path,
     ),
-    corpus: str = option(
-        "a folder (read recursively), a file, or a quoted glob", "PATH", parser=nonempty
+    out: Path | None = optional(
+        "the output folder (default: NAME-scan in the current folder, NAME being that of the data "
+        "set or folder)",
+        "DIR",
+        parser=nonempty_path,
     ),
-    out: Path = option("the output folder", "DIR", parser=nonempty_path),
     policy: PolicyFile = None,
     preset: Literal["reference"] | None = optional(
         "a named set of defaults, which --policy overrides; reference: AI2's decon as "
@@ -112,7 +122,9 @@ def scan(
         "--clean-evals",
         "also write OUT/clean/: the benchmarks without their leaked items, and a manifest",
     ),
-    no_page: bool = flag("--no-page", "do not write OUT/report.html, which takes a few seconds"),
+    no_page: bool = flag(
+        "--no-page", "do not write report.html and card.md, which takes a few seconds"
+    ),
     sketch: bool = flag(
         "--sketch",
         "keep filters of all n-grams in OUT/.store; a later scan with other benchmarks then "
@@ -139,6 +151,7 @@ def scan(
     The command writes these files to OUT:
       report.html         a page: which benchmarks leaked, where, and both texts
                           of every finding
+      card.md             the result as a section for a dataset card, without texts
       matches.parquet     every match at or above the lowest recorded score, with
                           its score and whether it is a leak
       ledger.jsonl        the rows read in each shard, and unreadable rows
@@ -152,12 +165,13 @@ def scan(
     only text that may contain a match is read again. Finished work is kept in OUT/.store.
 
     Examples:
-      decon-assets scan --evals evals.yaml --corpus shards/ --out found
-      decon-assets scan --evals @frontier --corpus shards/ --out found
-      decon-assets scan --evals @math,gsm8k,mmlu --corpus shards/ --out found
-      decon-assets scan --evals bundled/ --corpus 'web/**/*.jsonl.zst' --out found --workers 8
-      decon-assets scan --evals bundled/ --corpus chats/ --messages messages --role user --out found
-      decon-assets scan --evals bundled/ --corpus pairs/ --text chosen --text rejected --out found
+      decon-assets scan shards/ --evals evals.yaml --out found
+      decon-assets scan hf://datasets/you/traces --evals @frontier      writes traces-scan/
+      decon-assets scan 'hf://datasets/you/web@main/en/*.parquet' --evals @math --sample 1%
+      decon-assets scan shards/ --evals @math,gsm8k,mmlu --out found
+      decon-assets scan 'web/**/*.jsonl.zst' --evals bundled/ --out found --workers 8
+      decon-assets scan chats/ --evals bundled/ --messages messages --role user --out found
+      decon-assets scan pairs/ --evals bundled/ --text chosen --text rejected --out found
       decon-assets scan ... --policy policy.toml      for example: sampling = "reference"
       decon-assets scan ... --compat --fail-on-leak   in a test: exit code 3 if anything leaked
       decon-assets scan ... --sample 1%               estimates from one document in a hundred
@@ -200,18 +214,19 @@ def scan(
     """
     from decon_core.execution.choice import load_engine_tables, open_engine, require_engine
     from decon_core.library.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER
-    from decon_core.library.scan import Request, scan_folder
+    from decon_core.library.scan import Request, output_for, scan_folder
 
     readings = {"--text": text, "--messages": messages, "--layout": layout}
     given = [name for name, value in readings.items() if value]
     if len(given) > 1:
         found = " and ".join(given)
         raise InputError(Problem("scan", found, "at most one of them (none: all text is read)"))
-    _require_layout(layout)
+    require_layout(layout)
     if role and not messages:
         raise InputError(Problem("--role", "no --messages", "--messages with --role"))
-    settings = _policy(policy, preset, detectors)
-    drawn = _sample(sample, sample_seed)
+    settings = policy_from(policy, preset, detectors)
+    drawn = sample_from(sample, sample_seed)
+    out = out or output_for(corpus)
     export_engine(engine)
     engines = load_engine_tables(execution) if execution else {}
     require_engine(engines)
@@ -229,7 +244,7 @@ def scan(
         id=id_field,
         max_row_bytes=n_bytes,
     )
-    evals = _with_recipes(evals, out)
+    evals = with_recipes(evals, out)
     with ShardProgress(sys.stderr, chosen) as progress:
         outcome = scan_folder(
             Request(
@@ -242,7 +257,7 @@ def scan(
                 has_compat=compat,
                 has_clean_evals=clean_evals,
                 has_page=not no_page,
-                verdicts=_verdicts(verdicts),
+                verdicts=verdicts_from(verdicts),
                 sample=drawn,
             ),
             on_step=progress.step,
@@ -286,40 +301,6 @@ def scan(
     is_unread = bool(outcome.unread_text) and not allow_unread
     is_skipped = bool(outcome.unexpected or outcome.unavailable) and not allow_skipped
     return 4 if is_partly_read or is_unread or is_skipped else 0
-
-
-def _with_recipes(evals: Path, out: Path) -> Path:
-    """Return the benchmarks as given, or a file of recipes for them, written to `out`."""
-    from decon_core.benchmarks.catalog import SET_MARK, as_recipe_file, select
-    from decon_core.discovery.benchmarks import recipes_for_rows
-
-    chosen, written = str(evals), out / "evals.yaml"
-    if not evals.exists() and (SET_MARK in chosen or not {"/", "."} & {*chosen}):
-        selection = select(names_in(chosen))
-        write_text(written, as_recipe_file(selection))
-        return written
-    draft = recipes_for_rows(evals, written)
-    if draft is None:
-        return evals
-    from decon_assets.cli.init import say_draft
-
-    write_text(draft.path, draft.text)
-    say_draft(draft)
-    if any(guess.is_open for guess in draft.guesses):
-        failure = "the question field of a benchmark is uncertain"
-        remedy = f"Choose it in {draft.path}, then scan with --evals {draft.path}"
-        raise InputError(Problem(str(evals), failure, remedy=remedy))
-    return draft.path
-
-
-def _require_layout(name: str | None) -> None:
-    from decon_core.config.layouts import known_layouts
-    from decon_core.config.validation import did_you_mean
-
-    if name and name not in known_layouts():
-        names = known_layouts()
-        expected = f"one of {', '.join(names)}"
-        raise InputError(Problem("--layout", repr(name), expected, did_you_mean(name, names)))
 
 
 def _say_table(outcome: Outcome) -> None:
@@ -426,7 +407,7 @@ def _next_commands(outcome: Outcome, evals: Path, corpus: str, out: Path) -> Ite
 
     if (out / PAGE_FILE).is_file():
         yield f"open {shlex.quote(str(out / PAGE_FILE))} in a browser"
-    if outcome.n_leaks:
+    if outcome.n_leaks and not is_url(corpus):  # init reads local files
         paths = f"--corpus {shlex.quote(corpus)} --evals {shlex.quote(str(evals))}"
         yield f"decon-assets init {paths}  (to remove the leaks)"
 
@@ -464,39 +445,3 @@ def _format_coverage(outcome: Outcome) -> str:
         left_out.insert(0, f"{counted(outcome.n_not_sampled, 'document')} not in the sample")
         done = f"{outcome.sample.words}: {done}"
     return f"{done}; NOT scanned: {', '.join(left_out)}" if left_out else f"{done}: complete"
-
-
-def _policy(path: Path | None, preset: str | None, detectors: str | None) -> Policy:
-    from decon_core.config.policy_file import load_policy
-
-    base = Policy.from_mapping({"preset": preset} if preset else {}, where="--preset")
-    policy = load_policy(path, like=base) if path else base
-    return replace(policy, detectors=detectors_in(detectors)) if detectors else policy
-
-
-def _sample(share: str | None, seed: int | None) -> Sample | None:
-    from decon_core.corpus.sample import Sample
-
-    if share is None:
-        if seed is not None:
-            raise InputError(Problem("--sample-seed", "no --sample", "--sample with --sample-seed"))
-        return None
-    number, per_cent, rest = share.strip().partition("%")
-    try:
-        if rest or "/" in number:
-            raise ValueError
-        given = Fraction(number.strip()) / (100 if per_cent else 1)
-    except ValueError:
-        raise InputError(Problem("--sample", repr(share), "a share, such as 1% or 0.01")) from None
-    return Sample.of(given, seed=seed or 0)
-
-
-def _verdicts(path: Path | None) -> Verdicts:
-    from decon_core.decisions.verdicts import NO_VERDICTS, read_verdicts
-
-    if path is None:
-        return NO_VERDICTS
-    if not path.is_file():
-        expected = "a verdicts file, as written by `decon-assets review`"
-        raise InputError(Problem(str(path), "no such file", expected))
-    return read_verdicts(path)

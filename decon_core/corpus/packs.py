@@ -6,6 +6,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +20,15 @@ from decon_core.errors import CorpusError, Problem
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.compression import compression_of, suffix_of
 from decon_core.storage.listing import Listing, Skipped, list_pattern
-from decon_core.storage.paths import Stamp, fixed_part, is_url, parse_path, stamp_of
+from decon_core.storage.paths import (
+    RemotePath,
+    Stamp,
+    fixed_part,
+    is_url,
+    naming_unreachable,
+    parse_path,
+    stamp_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +145,7 @@ def shard_at(
 ) -> Shard:
     """Return a file as a shard, named relative to `base`; hashed unless `known` has its stamp."""
     stamp = stamp or stamp_of(path)
-    content = known.content if known and known.stamp == stamp else hash_file(path)
+    content = known.content if known and known.stamp == stamp else _hash_of(path)
     # What decides the text of rows. Text that is ignored is counted all the same.
     settings = [source.paths, source.roles, source.layout, source.id, EVERYTHING in source.ignore]
     identity = [content, suffix_of(path), *settings]
@@ -152,6 +161,11 @@ def shard_at(
         fingerprint=sha256(json.dumps(identity).encode()).hexdigest()[:32],
         tag=stamp.tag,
     )
+
+
+def _hash_of(path: Path) -> str:
+    with naming_unreachable(path) if isinstance(path, RemotePath) else nullcontext():
+        return hash_file(path)
 
 
 FILES = "files"  # key in a manifest: the hash of each file in its folder

@@ -84,7 +84,8 @@ class ShardFile(io.RawIOBase):
 
     def head(self) -> bytes:
         """Return the first bytes, without moving the position."""
-        head = self._file.read(HEAD)
+        with naming_unreachable(self.path):
+            head = self._file.read(HEAD)
         self._file.seek(0)
         return head
 

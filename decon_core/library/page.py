@@ -1,4 +1,4 @@
-"""The report page of a scanned folder, `report.html`, and the database behind it."""
+"""The report page of a scanned folder, its section for a dataset card, and their database."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from decon_core.storage.files import atomic_path
 from decon_core.storage.store import Store
 
 PAGE_FILE = "report.html"
+CARD_FILE = "card.md"
 
 
 def write_report(
@@ -30,7 +31,7 @@ def write_report(
     source: Source,
     not_covered: Sequence[NotCovered] = (),
 ) -> None:
-    """Write the page of a scan, and its database in the store, if they are not current."""
+    """Write the page and card of a scan, and their database in the store, if it is not current."""
     from decon_core.mixtures.builder import Builder
     from decon_core.report.build import build_report, is_current
     from decon_core.report.html.build import write_page
@@ -51,10 +52,11 @@ def write_report(
         write_page(store.report, store.report_page, scanned=Scanned(out, store.report))
     with atomic_path(out / PAGE_FILE) as draft:
         shutil.copyfile(store.report_page, draft)
+    _write_card(store.report, out)
 
 
 def write_report_of_sample(out: Path) -> None:
-    """Write the page of a scan of a sample: without texts, and marked as incomplete."""
+    """Write the page and card of a scan of a sample: without texts, and marked as incomplete."""
     from decon_core.library.as_report import read_folder
     from decon_core.report.html.build import write_page
     from decon_core.report.html.opening import Scanned
@@ -63,3 +65,11 @@ def write_report_of_sample(out: Path) -> None:
         database = Path(folder) / "report.duckdb"
         read_folder(out, database)
         write_page(database, out / PAGE_FILE, scanned=Scanned(out, database))
+        _write_card(database, out)
+
+
+def _write_card(database: Path, out: Path) -> None:
+    from decon_core.report.publish.card import write_card
+    from decon_core.report.publish.summary import summary_of
+
+    write_card(summary_of(database), out / CARD_FILE)

@@ -6,9 +6,11 @@ The stages are those of the pipeline; only what is missing in the store is compu
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
@@ -33,22 +35,29 @@ from decon_core.feature import feature_hooks
 from decon_core.library import results
 from decon_core.library.estimates import SAMPLE_FILE, write_rates
 from decon_core.library.evals import require_records
-from decon_core.library.page import PAGE_FILE, write_report, write_report_of_sample
+from decon_core.library.page import CARD_FILE, PAGE_FILE, write_report, write_report_of_sample
 from decon_core.library.stored_index import OnStep, StoredIndex, index_records, no_step
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.coverage import missing_scan_results, uncounted
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.drafts import remove, sweep_beside
-from decon_core.storage.files import atomic_path, read_json, write_json, write_plain_json
+from decon_core.storage.files import (
+    atomic_path,
+    read_json,
+    read_plain_json,
+    write_json,
+    write_plain_json,
+)
 from decon_core.storage.listing import Skipped, list_path
-from decon_core.storage.paths import is_url, parse_path
+from decon_core.storage.paths import fixed_part, is_url, parse_path, why_absent
 from decon_core.storage.store import Store
 from decon_core.storage.tables import write_parquet
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.wording import counted
 
 _PACK = f"{ONLY_SOURCE}-0000"
+_DATA_SET = re.compile(r"hf://datasets/[^/@]+/(?P<name>[^/@]+)")
 
 # Called with the shards that are still to be scanned.
 OnWork = Callable[[Sequence[Shard]], None]
@@ -136,7 +145,7 @@ def _scan_folder(
     report_writers = _report_writers(request)
     # These are absent until this scan is complete. The format of the reports cannot say that they
     # describe a sample, so a sample has none, not even those of an earlier full scan.
-    outdated = [results.SUMMARY_FILE, results.CLEAN_FOLDER, SAMPLE_FILE, PAGE_FILE]
+    outdated = [results.SUMMARY_FILE, results.CLEAN_FOLDER, SAMPLE_FILE, PAGE_FILE, CARD_FILE]
     outdated += [results.COMPAT_FOLDER] if request.sample else []
     for name in outdated:
         remove(out / name)
@@ -208,6 +217,29 @@ def _write_page(
     )
 
 
+def output_for(corpus: str) -> Path:
+    """Return the default output folder of a corpus: its name with `-scan`, in the current folder.
+
+    Raises `InputError` if that folder contains the scan of another corpus.
+    """
+    if match := _DATA_SET.match(corpus):
+        name = match["name"]
+    else:
+        path = Path(os.path.abspath(corpus.partition("://")[2] or corpus))  # noqa: PTH100 - links keep their names
+        is_whole = path.is_dir() or not has_magic(str(path))
+        name = (path if is_whole else fixed_part(path)).name.split(".")[0]
+    out = Path(f"{name or ONLY_SOURCE}-scan")
+    summary = out / results.SUMMARY_FILE
+    scanned = read_plain_json(summary)["corpus"] if summary.is_file() else corpus
+    if scanned != corpus:
+        found, remedy = (
+            f"holds the scan of {scanned}",
+            f"Choose another folder for {corpus} with --out",
+        )
+        raise InputError(Problem(str(out), found, remedy=remedy))
+    return out
+
+
 def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[Pack, list[Skipped]]:
     """Return the shards at a source's path as a pack, without those in `out`, and what is skipped.
 
@@ -220,6 +252,9 @@ def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[P
     listing = only_shards(list_path(where, without=[outputs]))
     require_names_in_utf8(listing.paths)
     if not listing.files:
+        if why := why_absent(where):
+            remedy = "Correct the address; if it is private, run `hf auth login` or set HF_TOKEN"
+            raise CorpusError(Problem(path, why, remedy=remedy))
         found = f"no shard{listing.instead or ': no such file or folder'}"
         expected = f"files that end in {known_suffixes()}, compressed or not"
         raise CorpusError(Problem(path, found, expected))

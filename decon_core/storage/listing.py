@@ -43,6 +43,7 @@ METADATA = {
     "dataset_dict.json",
     "state.json",
 }
+_PICTURES = {".gif", ".jpeg", ".jpg", ".png", ".svg", ".webp"}
 _MOST_NAMED = 3  # missing files that a message names
 _CACHE = "cache-*.arrow"  # written by `datasets` for intermediate results of `map` and `filter`
 _SPECIAL = (
@@ -117,6 +118,7 @@ def list_pattern(base: Path, pattern: Sequence[str], *, without: Collection[Path
 
 def _list_remote(base: RemotePath, pattern: Sequence[str]) -> Listing:
     path = RemotePath(base.joinpath(*pattern))
+    path.file_system.invalidate_cache()  # the hub's keeps listings whatever its options say
     if has_magic(str(path)):
         files = expand_glob(str(path))
     elif path.is_dir():
@@ -139,6 +141,8 @@ def _set_aside(name: str, pattern: Sequence[str]) -> str | None:
         return "its name begins with _ or ."
     if name in METADATA and name not in pattern:
         return "metadata of a data set"
+    if Path(name).suffix.lower() in _PICTURES:
+        return "a picture"
     if fnmatchcase(name, _CACHE) and not any(part.startswith("cache-") for part in pattern):
         return "a cache of the Hugging Face datasets library"
     return None

@@ -130,7 +130,6 @@ class RemotePath(PosixPath):
 _INSTALL = {
     "s3": "run `pip install 'decon-assets[s3]'`",
     "s3a": "run `pip install 'decon-assets[s3]'`",
-    "hf": "run `pip install 'decon-assets[hub]'`",
 }
 
 # Library errors that are not `OSError`: network failures, which may be temporary,
@@ -189,6 +188,8 @@ def naming_unreachable(where: object) -> Iterator[None]:
         raise
     except _access_errors() as error:  # called after an error: a library may be imported late
         number, remedy = _number_and_remedy(error)
+        if type(error).__name__ == "GatedRepoError" and (page := page_of(str(where))):
+            remedy = f"accept its terms at {page}, then log in: `hf auth login`, or set HF_TOKEN"
         problem = Problem(str(where), cause_of(error), "an accessible location", remedy)
         raise UnreachableError(number, str(problem)) from error
 
@@ -219,14 +220,37 @@ def remedy_for(error: BaseException) -> str:
     return _number_and_remedy(error)[1] if isinstance(error, is_network) else ""
 
 
+_DATA_SET = re.compile(r"hf://(datasets/[^/@]+/[^/@]+)")
+
+
+def page_of(address: str) -> str:
+    """Return the web page of the data set that an `hf://` address is part of; empty if it has none.
+
+    Importing `huggingface_hub` would take longer than to read the variable that it reads.
+    """
+    match = _DATA_SET.match(address)
+    hub = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    return f"{hub}/{match[1]}" if match else ""
+
+
+def why_absent(path: Path) -> str:
+    """Return why there is no file at a path of the hub, if its data set or revision is unknown."""
+    if isinstance(path, RemotePath) and hasattr(path.file_system, "resolve_path"):
+        try:
+            path.file_system.resolve_path(path.key)
+        except FileNotFoundError as error:
+            return next(iter(re.findall(r"\((\w+ not found)\)", str(error))), "")
+    return ""
+
+
 _MAX_CAUSE_CHARS = 300
 _REFUSED = re.compile(
     r"\b(401|403)\b|denied|forbidden|unauthori[sz]ed|credential|gated|log ?in", re.IGNORECASE
 )
 _ABSENT = re.compile(r"\b404\b|not ?found|no such", re.IGNORECASE)
 _LOG_IN = (
-    "log in or request access: the Hugging Face hub reads HF_TOKEN; S3 reads a profile, or "
-    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    "log in or request access: for the Hugging Face hub, run `hf auth login` or set HF_TOKEN; S3 "
+    "reads a profile, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 )
 _CONNECT = (
     "check the network, the address and the proxy, then run the command again; or download the "

@@ -1,60 +1,46 @@
 """Corpora behind `hf://` and other URLs, and what is said when nothing answers there.
 
-The hub is stood in for by a folder under the same scheme: all that is ours runs as it does there.
+A server on this machine stands in for the hub, so `huggingface_hub` runs as it does for a user.
 """
 
 import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from fsspec.implementations.dirfs import DirFileSystem
-from fsspec.implementations.local import LocalFileSystem
-from fsspec.registry import _registry
 
 from decon_assets.cli.main import main
 from decon_assets.runner.pipeline import Pipeline
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import find_shards
 from decon_core.storage.paths import UnreachableError, naming_unreachable, parse_path
+from tests.hub_server import HubServer
 
 SHARDS = "hf://datasets/mill/web"
 NOWHERE = "http://127.0.0.1:1"  # a port that refuses
 
 
-class FolderAsHub(DirFileSystem):
-    """A folder under the hub's scheme, with the names and the file details that the hub gives."""
-
-    protocol = "hf"
-    cachable = False
-    root = ""
-
-    def __init__(self, **options):
-        super().__init__(path=self.root, fs=LocalFileSystem(), **options)
-
-    def _as_hub(self, info):
-        kept = {name: info[name] for name in ("name", "size", "type")}
-        return {**kept, "blob_id": f"{info['mtime']}"}
-
-    def info(self, path, **options):
-        return self._as_hub(super().info(path, **options))
-
-    def glob(self, path, **options):
-        return {name: self._as_hub(info) for name, info in super().glob(path, **options).items()}
-
-
 @pytest.fixture
 def hub(tmp_path_factory, monkeypatch):
-    monkeypatch.setattr(FolderAsHub, "root", str(tmp_path_factory.mktemp("hub")))
-    monkeypatch.setitem(_registry, "hf", FolderAsHub)
-    return Path(FolderAsHub.root)
+    server = HubServer(tmp_path_factory.mktemp("hub"))
+    monkeypatch.setenv("HF_ENDPOINT", server.url)
+    # In this process, the variable was read long ago.
+    template = f"{server.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
+    monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
+    clock = SimpleNamespace(sleep=lambda _: None, time=time.time)  # retries come at once
+    monkeypatch.setattr("huggingface_hub.utils._http.time", clock)
+    with server.running():
+        yield server
 
 
 def test_a_corpus_on_the_hub_is_scanned_and_mixed_as_a_folder_is(world, hub, instance):
     world.write_config()
-    target = hub / "datasets" / "mill" / "web"
+    target = hub.folder / "mill" / "web"
     target.mkdir(parents=True)
     for path in (world.folder / "corpus").iterdir():
         path.rename(target / path.name)
@@ -67,7 +53,10 @@ def test_a_corpus_on_the_hub_is_scanned_and_mixed_as_a_folder_is(world, hub, ins
     assert leaks.stat().st_size
 
 
-def test_scan_reads_a_folder_and_a_glob_on_the_hub(tmp_path, hub, capsys):
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder as the current one, with a benchmark of six items."""
+    monkeypatch.chdir(tmp_path)
     items = [
         {
             "eval_key": "quiz",
@@ -78,31 +67,105 @@ def test_scan_reads_a_folder_and_a_glob_on_the_hub(tmp_path, hub, capsys):
         }
         for item in range(6)
     ]
-    (tmp_path / "quiz.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
-    (tmp_path / "policy.toml").write_text('tokenizer_str = "words"')
-    target = hub / "datasets" / "mill" / "web" / "deep"
-    target.mkdir(parents=True)
-    text = f"{items[0]['question']} {items[0]['answer']}"
-    (target / "s.jsonl").write_text(json.dumps({"content": text}) + "\n")
-    (target / "_removed.jsonl").write_text("{}\n")
-    for corpus in (SHARDS, f"{SHARDS}/**/*.jsonl", f"{SHARDS}/deep/s.jsonl"):
-        command = ["scan", "--evals", "quiz.jsonl", "--corpus", corpus, "--out", "found"]
-        paths = {name: str(tmp_path / name) for name in ("quiz.jsonl", "found")}
-        command = [paths.get(part, part) for part in command]
-        assert main([*command, "--policy", str(tmp_path / "policy.toml")]) == 0
-        said = capsys.readouterr().out
-        assert "1 of 1 document holds a leak" in said, corpus
+    Path("quiz.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    Path("policy.toml").write_text('tokenizer_str = "words"')
+    return [f"{item['question']} {item['answer']}" for item in items]
+
+
+def scan(corpus, *arguments):
+    return ["scan", corpus, "--evals", "quiz.jsonl", "--policy", "policy.toml", *arguments]
+
+
+def test_scan_reads_a_data_set_a_revision_a_glob_and_a_file(here, hub, capsys):
+    hub.put("mill/web/deep/s.jsonl", json.dumps({"content": here[0]}) + "\n")
+    for name in ("deep/_removed.jsonl", "README.md", ".gitattributes", "assets/fig.PNG"):
+        hub.put(f"mill/web/{name}", "{}\n")
+    for corpus in (
+        f"{SHARDS}@v1",
+        f"{SHARDS}@main/**/*.jsonl",
+        f"{SHARDS}/deep/s.jsonl",
+        f"{SHARDS}/",
+    ):
+        assert main(scan(corpus, "--no-page", "--out", "found")) == 0
+        assert "1 of 1 document holds a leak" in capsys.readouterr().out, corpus
+    set_aside = [json.loads(line) for line in Path("found/skipped.jsonl").read_text().splitlines()]
+    assert {row["path"]: row["why"] for row in set_aside} == {
+        "README.md": "metadata of a data set",
+        "assets/fig.PNG": "a picture",
+        "deep/_removed.jsonl": "its name begins with _ or .",
+    }
+
+
+def test_the_output_folder_has_the_name_of_the_data_set_with_a_page_and_a_card(here, hub, capsys):
+    hub.put("mill/web/s.jsonl", json.dumps({"content": here[0]}) + "\n")
+    assert main(scan(SHARDS)) == 0
+    assert {"report.html", "card.md", "summary.json"} <= {
+        p.name for p in Path("web-scan").iterdir()
+    }
+    card = Path("web-scan/card.md").read_text()
+    assert "quiz" in card
+    assert here[0][:40] not in card
+    assert "decon-assets init" not in capsys.readouterr().out  # it reads only local files
+    hub.put("mint/web/s.jsonl", json.dumps({"content": here[1]}) + "\n")
+    assert main(scan("hf://datasets/mint/web")) == 2
+    assert f"web-scan: holds the scan of {SHARDS}" in capsys.readouterr().err
+    assert main(scan(SHARDS, "--sample", "50%")) in (0, 1)
+    assert "sample" in Path("web-scan/card.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("corpus", "code", "told"),
+    [
+        ("hf://datasets/mill/gated", 1, "Accept its terms at {url}/datasets/mill/gated"),
+        ("hf://datasets/mill/gone", 2, "repository not found. Correct the address; if it is priv"),
+        ("hf://datasets/mill/private", 2, "if it is private, run `hf auth login` or set HF_TOKEN"),
+        (f"{SHARDS}@v9", 2, "revision not found"),
+        ("hf://datasets/mill/films", 2, "no shard, only hf://datasets/mill/films/README.md"),
+    ],
+)
+def test_what_the_hub_refuses_is_one_line_with_its_remedy(here, hub, capsys, corpus, code, told):
+    for name in ("web/s.jsonl", "gated/s.jsonl", "private/s.jsonl", "films/README.md"):
+        hub.put(f"mill/{name}", "{}\n")
+    hub.gated.add("mill/gated")
+    hub.private.add("mill/private")
+    assert main(scan(corpus)) == code
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert corpus in line
+    assert told.format(url=hub.url) in line
+
+
+def test_rate_limits_and_cut_connections_do_not_change_what_is_found(here, hub, capsys):
+    rows = "".join(json.dumps({"content": text}) + "\n" for text in here)
+    hub.put("mill/web/s.jsonl", rows)
+    hub.faults += ["429", "cut", "429", "", "cut", "429"]  # the scan starts after ""
+    assert main(scan(SHARDS, "--no-page")) == 0
+    assert "6 of 6 documents hold a leak" in capsys.readouterr().out
+    assert not hub.faults
+
+
+def test_a_killed_scan_continues_with_the_shards_that_it_had_not_finished(here, hub, capsys):
+    for name, text in zip("abc", here, strict=False):
+        hub.put(f"mill/web/{name}.jsonl", json.dumps({"content": text}) + "\n")
+    hub.held["b.jsonl"] = 2  # the first request is for its hash
+    program = str(Path(sys.executable).with_name("decon-assets"))
+    with subprocess.Popen([program, *scan(SHARDS, "--no-page")], stderr=subprocess.PIPE) as killed:
+        assert hub.is_holding.wait(60)
+        killed.kill()
+    hub.released.set()
+    assert hub.n_requests == {"a.jsonl": 2, "b.jsonl": 2, "c.jsonl": 1}
+    assert main(scan(SHARDS, "--no-page")) == 0
+    assert "3 of 3 documents hold a leak" in capsys.readouterr().out
+    assert hub.n_requests == {"a.jsonl": 2, "b.jsonl": 3, "c.jsonl": 2}
+    assert main(scan(SHARDS, "--no-page")) == 0
+    assert hub.n_requests.total() == 7
 
 
 def test_a_shard_on_the_hub_that_changed_is_known_by_its_blob(hub):
-    path = hub / "datasets" / "mill" / "web" / "s.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text('{"text": "one"}\n')
-    os.utime(path, (1, 1))
+    path = hub.put("mill/web/s.jsonl", '{"text": "one"}\n')
     source = Source(name="web", path=f"{SHARDS}/*.jsonl", text="text")
-    (first,) = find_shards(source, folder=hub, known={})
+    (first,) = find_shards(source, folder=path.parent, known={})
     path.write_text('{"text": "two"}\n')  # as many bytes
-    (second,) = find_shards(source, folder=hub, known={first.path: first})
+    (second,) = find_shards(source, folder=path.parent, known={first.path: first})
     assert first.content != second.content
 
 
@@ -148,7 +211,7 @@ def test_a_corpus_that_does_not_answer_is_one_line_with_cause_and_remedy(quiz, c
     (quiz / "decon.toml").write_text(f'{settings}path = "{corpus}"\ntext = "text"\n')
     arguments = {
         "run": ["run"],
-        "scan": ["scan", "--evals", "evals.yaml", "--corpus", corpus, "--out", "found"],
+        "scan": ["scan", "--evals", "evals.yaml", corpus, "--out", "found"],
         "init": ["init", "--evals", "evals.yaml", "--corpus", corpus, "--out", "made.toml"],
     }[command]
     code, lines = said_by(*arguments, folder=quiz)
@@ -164,7 +227,7 @@ def test_benchmarks_on_a_hub_that_does_not_answer_are_one_line(quiz, command):
     (quiz / "s.jsonl").write_text('{"text": "some words"}\n')
     arguments = {
         "normalize": ["normalize", "hub.yaml"],
-        "scan": ["scan", "--evals", "hub.yaml", "--corpus", "s.jsonl", "--out", "found"],
+        "scan": ["scan", "--evals", "hub.yaml", "s.jsonl", "--out", "found"],
     }[command]
     code, lines = said_by(*arguments, folder=quiz, HF_HUB_OFFLINE="1")
     assert (code, len(lines)) == (1, 1)

@@ -117,7 +117,7 @@ def test_a_feature_is_deleted_with_its_folder_its_file_and_its_line(tmp_path, na
     assert "  status " in told
     for command in FEATURES[name].commands:
         assert not re.search(rf"^  {command} ", told, re.MULTILINE)
-    scan = (*PROGRAM, "scan", "--evals", "evals", "--corpus", "corpus", "--out", "out")
+    scan = (*PROGRAM, "scan", "--evals", "evals", "corpus", "--out", "out")
     for engine in FEATURES[name].engines:
         told = run(tmp_path, environment, *scan, "--engine", engine, code=2)
         assert f"--engine: found {engine!r}; expected one of local" in told

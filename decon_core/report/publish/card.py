@@ -26,7 +26,12 @@ SUMMARY = "summary.json"
 def write_published(summary: Summary, folder: Path) -> None:
     """Write card.md and summary.json."""
     write_json(folder / SUMMARY, summary)
-    with atomic_path(folder / CARD) as draft:
+    write_card(summary, folder / CARD)
+
+
+def write_card(summary: Summary, path: Path) -> None:
+    """Write the section for a dataset card."""
+    with atomic_path(path) as draft:
         draft.write_bytes(sealed_page(card_from(summary)))
 
 

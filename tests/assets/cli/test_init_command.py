@@ -154,7 +154,7 @@ def test_paths_start_at_the_folder_of_the_file_where_they_can(world, monkeypatch
     [
         ["init", "--corpus", "corpus", "--evals", "evals.yaml", "--out", "made.toml"],
         ["register"],
-        ["scan", "--corpus", "corpus", "--evals", "evals.yaml", "--out", "found"],
+        ["scan", "corpus", "--evals", "evals.yaml", "--out", "found"],
     ],
     ids=lambda command: command[0],
 )
@@ -250,7 +250,7 @@ def test_a_recipe_for_raw_rows_refuses_records(tmp_path, monkeypatch, capsys):
     lines = ["local_path: quiz.jsonl", "splits: [test]", "prompt: question", "answers: [answer]"]
     Path("evals.yaml").write_text("evals:\n  quiz:\n" + "".join(f"    {one}\n" for one in lines))
     write_rows(Path("corpus/s.jsonl"), [{"text": "some words"}])
-    scan = ["scan", "--evals", "evals.yaml", "--corpus", "corpus", "--out", "found"]
+    scan = ["scan", "--evals", "evals.yaml", "corpus", "--out", "found"]
     for command in (["normalize", "evals.yaml"], scan):
         assert main(command) == 2
         said = capsys.readouterr().err

@@ -93,7 +93,7 @@ def test_a_run_that_is_stopped_says_so_in_one_line_and_goes_on_when_called_again
 
 
 def test_a_scan_whose_workers_are_starting_is_stopped_without_tracebacks_of_theirs(many_shards):
-    scan = ["scan", "--evals", "evals.yaml", "--corpus", "corpus", "--out", "found"]
+    scan = ["scan", "--evals", "evals.yaml", "corpus", "--out", "found"]
     code, said, left = interrupted(*scan, "--workers", "2", after="shards to scan")
     assert said.splitlines()[-1] == _STOPPED
     assert "Traceback" not in said

@@ -91,7 +91,7 @@ class Place:
         return [
             str(Path(sys.executable).with_name("decon-assets")), "scan",
             "--evals", str(self.folder / "evals"),
-            "--corpus", str(corpus or self.folder / "corpus"),
+            str(self.folder / "corpus" if corpus is None else corpus),
             "--out", str(self.out),
             "--policy", str(self.folder / "policy.toml"),
             *map(str, arguments),
@@ -229,11 +229,11 @@ def test_rows_without_a_recipe_get_one_in_the_output_folder(place, capsys):
     file.write_text(json.dumps({"question": f"Why {words}?", "answer": "so"}) + "\n")
     (place.folder / "corpus" / "raw.jsonl").write_text(json.dumps({"text": f"Why {words}? so"}))
     out = ["--out", str(place.out), "--no-page"]
-    assert main(["scan", "--evals", str(file), "--corpus", str(place.folder / "corpus"), *out]) == 0
+    assert main(["scan", "--evals", str(file), str(place.folder / "corpus"), *out]) == 0
     assert "recipes for raw; comments give the reasons" in capsys.readouterr().out
     assert place.leaks() == {("raw.jsonl", 0, "raw", 0)}
     recipes = str(place.out / "evals.yaml")
-    again = ["scan", "--evals", recipes, "--corpus", str(place.folder / "corpus"), *out]
+    again = ["scan", "--evals", recipes, str(place.folder / "corpus"), *out]
     assert main(again) == 0
     assert place.leaks() == {("raw.jsonl", 0, "raw", 0)}
 
@@ -244,7 +244,7 @@ def test_a_benchmark_file_that_cannot_be_read_or_chosen_from_stops_the_scan(plac
     words = " ".join(f"word{n}" for n in range(30))
     (raw / "a.jsonl").write_text(json.dumps({"question": f"Why {words}?", "answer": "so"}) + "\n")
     (raw / "b.jsonl").write_text("not JSON\n")
-    command = ["scan", "--evals", str(raw), "--corpus", str(place.folder / "corpus")]
+    command = ["scan", "--evals", str(raw), str(place.folder / "corpus")]
     assert main([*command, "--out", str(place.out), "--no-page"]) == 2
     assert "b.jsonl" in capsys.readouterr().err
     assert not (place.out / "summary.json").exists()
@@ -343,7 +343,7 @@ def test_an_answer_below_the_corpus_is_no_part_of_it(place):
     place.folder = place.folder / "corpus" / ".." / "corpus"
     evals, policy = place.folder.parent / "evals", place.folder.parent / "policy.toml"
     out = place.folder / "found"
-    command = ["scan", "--evals", evals, "--corpus", place.folder, "--out", out, "--policy", policy]
+    command = ["scan", "--evals", evals, place.folder, "--out", out, "--policy", policy]
     for _ in range(2):
         assert main([str(part) for part in command]) == 0
         assert json.loads((out / "summary.json").read_text())["n_shards"] == 3
@@ -427,10 +427,11 @@ def test_a_scan_that_could_read_no_row_is_no_clean_one(place, capsys):
     assert place.scan() == 4
 
 
-@pytest.mark.parametrize("name", ["--corpus", "--evals", "--out"])
+@pytest.mark.parametrize("name", ["CORPUS", "--evals", "--out"])
 def test_an_empty_place_is_not_the_current_folder(place, capsys, monkeypatch, name):
     monkeypatch.chdir(place.folder)
-    assert place.scan(name, "") == 2
+    code = place.scan(corpus="") if name == "CORPUS" else place.scan(name, "")
+    assert code == 2
     assert re.search(f"{name}'.*empty", capsys.readouterr().err)
     assert not place.out.exists()
 

@@ -42,7 +42,7 @@ def test_a_small_scan_needs_the_kernels_that_are_compiled_for_it_and_no_others(t
 
     compiled = kernels_after("warm", "--small")
     shard = "data/corpus/shelf-0000.jsonl.gz"
-    scan = ["scan", "--evals", "data/evals.yaml", "--corpus", shard, "--out", str(scratch / "out")]
+    scan = ["scan", "--evals", "data/evals.yaml", shard, "--out", str(scratch / "out")]
     assert kernels_after(*scan) == compiled
 
 

@@ -1,0 +1,87 @@
+"""What the options of `decon-assets scan` name: recipes, a policy, a sample, verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decon_assets.terminal.options import detectors_in, names_in
+from decon_core.config.policy import Policy
+from decon_core.errors import InputError, Problem
+from decon_core.storage.files import write_text
+
+if TYPE_CHECKING:
+    from decon_core.corpus.sample import Sample
+    from decon_core.decisions.verdicts import Verdicts
+
+
+def with_recipes(evals: Path, out: Path) -> Path:
+    """Return the benchmarks as given, or a file of recipes for them, written to `out`."""
+    from decon_core.benchmarks.catalog import SET_MARK, as_recipe_file, select
+    from decon_core.discovery.benchmarks import recipes_for_rows
+
+    chosen, written = str(evals), out / "evals.yaml"
+    if not evals.exists() and (SET_MARK in chosen or not {"/", "."} & {*chosen}):
+        selection = select(names_in(chosen))
+        write_text(written, as_recipe_file(selection))
+        return written
+    draft = recipes_for_rows(evals, written)
+    if draft is None:
+        return evals
+    from decon_assets.cli.init import say_draft
+
+    write_text(draft.path, draft.text)
+    say_draft(draft)
+    if any(guess.is_open for guess in draft.guesses):
+        failure = "the question field of a benchmark is uncertain"
+        remedy = f"Choose it in {draft.path}, then scan with --evals {draft.path}"
+        raise InputError(Problem(str(evals), failure, remedy=remedy))
+    return draft.path
+
+
+def require_layout(name: str | None) -> None:
+    from decon_core.config.layouts import known_layouts
+    from decon_core.config.validation import did_you_mean
+
+    if name and name not in known_layouts():
+        names = known_layouts()
+        expected = f"one of {', '.join(names)}"
+        raise InputError(Problem("--layout", repr(name), expected, did_you_mean(name, names)))
+
+
+def policy_from(path: Path | None, preset: str | None, detectors: str | None) -> Policy:
+    from decon_core.config.policy_file import load_policy
+
+    base = Policy.from_mapping({"preset": preset} if preset else {}, where="--preset")
+    policy = load_policy(path, like=base) if path else base
+    return replace(policy, detectors=detectors_in(detectors)) if detectors else policy
+
+
+def sample_from(share: str | None, seed: int | None) -> Sample | None:
+    from decon_core.corpus.sample import Sample
+
+    if share is None:
+        if seed is not None:
+            raise InputError(Problem("--sample-seed", "no --sample", "--sample with --sample-seed"))
+        return None
+    number, per_cent, rest = share.strip().partition("%")
+    try:
+        if rest or "/" in number:
+            raise ValueError
+        given = Fraction(number.strip()) / (100 if per_cent else 1)
+    except ValueError:
+        raise InputError(Problem("--sample", repr(share), "a share, such as 1% or 0.01")) from None
+    return Sample.of(given, seed=seed or 0)
+
+
+def verdicts_from(path: Path | None) -> Verdicts:
+    from decon_core.decisions.verdicts import NO_VERDICTS, read_verdicts
+
+    if path is None:
+        return NO_VERDICTS
+    if not path.is_file():
+        expected = "a verdicts file, as written by `decon-assets review`"
+        raise InputError(Problem(str(path), "no such file", expected))
+    return read_verdicts(path)
