@@ -13,7 +13,7 @@ from decon_core.benchmarks.catalog import entries
 def catalog_cases() -> dict[str, dict[str, Any]]:
     """Return the cases by recipe; recipes of the same shape share a row."""
     path = Path(__file__).with_name("catalog_rows.yaml")
-    cases: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    cases: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
     for shared in cases.pop("shared"):
         for name in shared["names"]:
             config = entries()[name].get("hf_config")
