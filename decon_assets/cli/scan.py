@@ -151,7 +151,7 @@ def scan(
     The command writes these files to OUT:
       report.html         a page: which benchmarks leaked, where, and both texts
                           of every finding
-      card.md             the result as a section for a dataset card, without texts
+      card.md             the result as a section for a dataset card
       matches.parquet     every match at or above the lowest recorded score, with
                           its score and whether it is a leak
       ledger.jsonl        the rows read in each shard, and unreadable rows
