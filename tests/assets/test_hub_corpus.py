@@ -235,6 +235,13 @@ def test_benchmarks_on_a_hub_that_does_not_answer_are_one_line(quiz, command):
     assert "Unset HF_HUB_OFFLINE, or use a local copy of the files" in lines[0]
 
 
+def test_benchmarks_on_the_hub_name_the_group_to_install(quiz, hub, capsys, monkeypatch):
+    hub.put("mill/quiz/test.jsonl", "{}\n")
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    assert main(["normalize", str(quiz / "hub.yaml")]) != 0
+    assert "Run `pip install 'decon-assets[hub]'`" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("error", "told"),
     [
