@@ -3,7 +3,6 @@
 import errno
 
 import pytest
-from botocore.exceptions import EndpointConnectionError
 from dagster import AssetKey, DagsterEventType, asset, materialize
 
 from decon_assets import failures
@@ -54,6 +53,8 @@ def test_an_error_whose_number_stands_in_its_text_is_taken_for_what_it_is(
 
 
 def test_a_store_that_nobody_reaches_is_tried_again(monkeypatch):
+    from botocore.exceptions import EndpointConnectionError
+
     monkeypatch.setattr(failures, "_SECONDS_BEFORE_RETRY", 0)
     error = EndpointConnectionError(endpoint_url="http://127.0.0.1:1")
     assert tries_of(error)[0] == 3

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from dagster import DagsterInstance
-from moto.server import ThreadedMotoServer
 
 from decon_assets.cli.main import main
 from decon_assets.cli.store_state import remove_damaged_files
@@ -38,6 +37,9 @@ BUCKET = "s3://mill"
 
 @pytest.fixture(scope="module")
 def endpoint():
+    # Here, not in each process that looks for tests: it takes a second.
+    from moto.server import ThreadedMotoServer
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -130,7 +130,7 @@ def _layout(name: str, entry: Mapping[str, Any]) -> Layout:
     )
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """Reads the tags of layouts.yaml."""
 
 

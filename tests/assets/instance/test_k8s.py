@@ -2,23 +2,14 @@
 
 from pathlib import Path
 
-import kubernetes
 import pytest
 import yaml
 from dagster import DagsterInvalidConfigError
 from dagster._config import resolve_to_config_type, validate_config
 from dagster._core.instance.config import dagster_instance_config_schema
-from dagster_k8s import K8sRunLauncher
-from dagster_k8s.models import k8s_model_from_dict, k8s_snake_case_dict
 
 MANIFEST = Path(__file__).parents[3] / "deploy/k8s/decon.yaml"
-OBJECTS = {
-    "ServiceAccount": kubernetes.client.V1ServiceAccount,
-    "Role": kubernetes.client.V1Role,
-    "RoleBinding": kubernetes.client.V1RoleBinding,
-    "ConfigMap": kubernetes.client.V1ConfigMap,
-    "Deployment": kubernetes.client.V1Deployment,
-}
+KINDS = ["ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deployment"]
 
 
 def objects():
@@ -35,15 +26,20 @@ def validated(schema, value):
         raise DagsterInvalidConfigError("not valid", result.errors, value)
 
 
-@pytest.mark.parametrize("kind", OBJECTS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_object_fits_its_schema(kind):
-    model, found = OBJECTS[kind], objects()[kind]
+    import kubernetes  # here, not in each process that looks for tests: it takes a second
+    from dagster_k8s.models import k8s_model_from_dict, k8s_snake_case_dict
+
+    model, found = getattr(kubernetes.client, f"V1{kind}"), objects()[kind]
     k8s_model_from_dict(model, k8s_snake_case_dict(model, found))
     with pytest.raises(Exception, match="metadatum"):
         k8s_snake_case_dict(model, {**found, "metadatum": {}})
 
 
 def test_the_settings_of_the_instance_and_the_launcher_fit_their_schemas():
+    from dagster_k8s import K8sRunLauncher
+
     found = settings()
     validated(dagster_instance_config_schema(), found)
     launcher = found["run_launcher"]["config"]

@@ -1,5 +1,7 @@
 """What a place is to an item: an example of each kind and of neighbours, and the oracle."""
 
+from functools import cache
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -194,7 +196,11 @@ def test_numbers_alone_are_nothing_but_a_question_of_numbers():
 
 
 SHARES = st.one_of(st.none(), st.sampled_from([0.0, 0.49, 0.5, 1.0]))
-WHOLE = compared(BOAT, BOAT)
+
+
+@cache
+def whole_question():
+    return compared(BOAT, BOAT)
 
 
 @st.composite
@@ -204,7 +210,7 @@ def comparisons(draw):
     n_least, n_most = (20, 20) if n_found == 20 else (5, 19)
     weight = draw(st.sampled_from([10_000, 40_000]))
     own = draw(st.sampled_from([4_000, 5_000, 20_000, 36_000]))
-    return WHOLE._replace(
+    return whole_question()._replace(
         n_units=20,
         n_found=n_found,
         weight=weight,

@@ -15,8 +15,8 @@ from decon_core.benchmarks.parse import catalog
 from decon_core.benchmarks.recipe import HubSource
 from decon_core.schemas import RECORDS
 
-CASES: dict[str, dict[str, Any]] = yaml.safe_load(
-    Path(__file__).with_name("catalog_rows.yaml").read_text(encoding="utf-8")
+CASES: dict[str, dict[str, Any]] = yaml.load(
+    Path(__file__).with_name("catalog_rows.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
 )
 
 

@@ -11,8 +11,8 @@ from decon_core.benchmarks.normalize import normalize
 from decon_core.benchmarks.parse import load_recipes
 from decon_core.discovery.benchmarks import survey_benchmarks
 
-LAYOUTS = yaml.safe_load(
-    Path(__file__).with_name("published_layouts.yaml").read_text(encoding="utf-8")
+LAYOUTS = yaml.load(
+    Path(__file__).with_name("published_layouts.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
 )["benchmarks"]
 CASES = [(name, is_renamed) for name in LAYOUTS for is_renamed in (False, True)]
 CASES = [(name, renamed) for name, renamed in CASES if not renamed or "renamed" in LAYOUTS[name]]

@@ -7,7 +7,6 @@ import pickle
 import threading
 from pathlib import Path
 
-import datasets
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -23,7 +22,16 @@ from decon_core.errors import (
 )
 from decon_core.library import stored_index
 from decon_core.library.findings import FINDINGS
-from tests.core.library.samples import CLEAN, HARBOUR, ITEMS, MATH, NO_ANSWER, TEXTS, VERBATIM
+from tests.core.library.samples import (
+    CLEAN,
+    HARBOUR,
+    ITEMS,
+    MATH,
+    NO_ANSWER,
+    TEXTS,
+    VERBATIM,
+    data_set,
+)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +133,7 @@ def test_columns_of_tables_and_data_sets_are_read_as_lists_are(index):
     texts = [CLEAN, None, VERBATIM, "", NO_ANSWER]
     expected = [*index.check_all(texts)]
     frame = pl.DataFrame({"n": range(5), "text": texts})
-    dataset = datasets.Dataset.from_dict({"n": [*range(6)], "text": ["first", *texts]})
+    dataset = data_set({"n": n, "text": text} for n, text in enumerate(["first", *texts]))
     selected = dataset.select(range(1, 6))
     for table in (
         frame,
@@ -138,7 +146,7 @@ def test_columns_of_tables_and_data_sets_are_read_as_lists_are(index):
         assert [*index.check_all(table, column="text")] == expected
     for column in (frame["text"], selected["text"], pa.array(texts, pa.string_view())):
         assert [*index.check_all(column)] == expected
-    assert dc.build_index(datasets.Dataset.from_list(ITEMS)).check(VERBATIM).is_leaked
+    assert dc.build_index(data_set(ITEMS)).check(VERBATIM).is_leaked
 
 
 @pytest.mark.parametrize(

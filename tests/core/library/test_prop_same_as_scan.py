@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import datasets
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,7 +35,7 @@ from decon_core.mixtures.choice import counted_leaks
 from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.scanner import scan_packs
 from tests.core.detectors.test_prop_other_detectors import document_of, world_of
-from tests.core.library.samples import ITEMS, TEXTS
+from tests.core.library.samples import ITEMS, TEXTS, data_set
 from tests.uncompiled import fewer
 
 Row = dict[str, Any]
@@ -169,7 +168,7 @@ ROW_FORMS: dict[str, Callable[[list[Row]], Any]] = {
     "table": pa.Table.from_pylist,
     "structs": pa.array,
     "polars": lambda rows: pl.DataFrame(pa.Table.from_pylist(rows)),
-    "data set": datasets.Dataset.from_list,
+    "data set": data_set,
 }
 
 

@@ -2,7 +2,6 @@
 
 from itertools import chain
 
-import datasets
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -10,7 +9,7 @@ import pytest
 
 import decon_core as dc
 from decon_core.errors import IncompleteError, InputError
-from tests.core.library.samples import CLEAN, HARBOUR, ITEMS, MATH, VERBATIM
+from tests.core.library.samples import CLEAN, HARBOUR, ITEMS, MATH, VERBATIM, data_set
 from tests.oracle.layouts import Sentences, layouts, rows_of, unknown_layout
 
 N_UNKNOWN = 60
@@ -73,25 +72,30 @@ def test_an_item_in_visible_and_in_hidden_text_is_found_in_both(index):
     ]
 
 
-def forms_of(rows):
-    """The same rows in every form that is read."""
+def structs_of(rows):
+    return pa.Table.from_pylist(rows).to_struct_array().chunk(0)
+
+
+def small_chunks(rows):
     table = pa.Table.from_pylist(rows)
-    frame, dataset = pl.DataFrame(rows), datasets.Dataset.from_list(rows)
-    (structs,) = table.to_struct_array().chunks
-    return {
-        "dictionaries": rows,
-        "other mappings": [dataset.with_format("numpy")[n] for n in range(len(rows))],
-        "table": table,
-        "small chunks": pa.concat_tables([table.slice(n, 1) for n in range(len(rows))]),
-        "record batch": table.to_batches()[0],
-        "struct array": structs,
-        "sliced struct array": pa.concat_arrays([structs, structs]).slice(len(rows)),
-        "polars": frame,
-        "struct series": frame.to_struct("rows"),
-        "data set": dataset,
-        "numpy data set": dataset.with_format("numpy"),
-        "streamed data set": dataset.to_iterable_dataset(),
-    }
+    return pa.concat_tables([table.slice(n, 1) for n in range(len(rows))])
+
+
+# Of the same rows, every form that is read.
+FORMS = {
+    "dictionaries": lambda rows: rows,
+    "other mappings": lambda rows: [*data_set(rows).with_format("numpy")],
+    "table": pa.Table.from_pylist,
+    "small chunks": small_chunks,
+    "record batch": lambda rows: pa.Table.from_pylist(rows).to_batches()[0],
+    "struct array": structs_of,
+    "sliced struct array": lambda rows: pa.concat_arrays([structs_of(rows)] * 2).slice(len(rows)),
+    "polars": pl.DataFrame,
+    "struct series": lambda rows: pl.DataFrame(rows).to_struct("rows"),
+    "data set": data_set,
+    "numpy data set": lambda rows: data_set(rows).with_format("numpy"),
+    "streamed data set": lambda rows: data_set(rows).to_iterable_dataset(),
+}
 
 
 CONVERSATIONS = {
@@ -100,19 +104,19 @@ CONVERSATIONS = {
     "array": pa.array,
     "list views": lambda chats: pa.array(chats, pa.list_view(pa.array(chats).type.value_type)),
     "series": pl.Series,
-    "column": lambda chats: datasets.Dataset.from_dict({"chat": chats})["chat"],
+    "column": lambda chats: data_set({"chat": chat} for chat in chats)["chat"],
 }
 
 
-@pytest.mark.parametrize("form", forms_of(ROWS))
+@pytest.mark.parametrize("form", FORMS)
 def test_rows_are_read_alike_in_every_form(index, form):
     rows = [*ROWS, {"id": "c", "messages": chat_of(CLEAN * 300)}, *ROWS[::-1]]
-    found = [*index.check_all(forms_of(rows)[form])]
+    found = [*index.check_all(FORMS[form](rows))]
     assert [len(one) for one in found] == [0, 1, 0, 1, 0]
     assert found == [*index.check_all(rows)]
-    assert [*index.check_all(forms_of(rows)[form], column="messages")] == found
+    assert [*index.check_all(FORMS[form](rows), column="messages")] == found
     paths = ["messages[].content", "id"]
-    assert index.keep_all(forms_of(rows)[form], column=paths) == [True, False, True, False, True]
+    assert index.keep_all(FORMS[form](rows), column=paths) == [True, False, True, False, True]
 
 
 @pytest.mark.parametrize("form", CONVERSATIONS)
@@ -174,9 +178,7 @@ PARTLY = [
 ]
 
 
-@pytest.mark.parametrize(
-    "form", [list, pa.Table.from_pylist, pl.DataFrame, datasets.Dataset.from_list]
-)
+@pytest.mark.parametrize("form", [list, pa.Table.from_pylist, pl.DataFrame, data_set])
 def test_text_beside_the_column_is_named_and_not_clean(index, form):
     rows = form(PARTLY)
     size = len(CLEAN.encode())

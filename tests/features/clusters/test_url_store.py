@@ -10,8 +10,6 @@ from importlib.util import find_spec
 
 import fsspec
 import pytest
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication
-from moto.server import ThreadedMotoServer
 
 from decon_assets.instance.home import ensure_home
 from decon_core.config.sources import Sketch, Source
@@ -70,6 +68,9 @@ def nodes(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(nodes):
+    # Here, not in each process that looks for tests: it takes a second.
+    from moto.server import ThreadedMotoServer
+
     running = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     running.start()
     with pytest.MonkeyPatch.context() as patch:
@@ -102,6 +103,8 @@ def url(tmp_path):
 @pytest.fixture
 def requests(url, shards, monkeypatch):
     """The requests for files of the store, by method and name."""
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication
+
     counts = Counter()
     call = DomainDispatcherApplication.__call__
 
