@@ -73,7 +73,7 @@ def curves(
             | {"error_y": _errors(points) | {"color": colour}}
         )
     layout = frame(320) | LAYOUTS["legend"]
-    layout["xaxis"] = {"title": {"text": axes[0]}, "zeroline": False}
+    layout["xaxis"] = {"title": {"text": axes[0]}, "zeroline": False, "tickformat": ","}
     if ticks:
         layout["xaxis"] |= {"tickvals": [*ticks], "ticktext": [*map(label, ticks.values())]}
     layout["yaxis"] = {"title": {"text": axes[1]}, "zeroline": False}
