@@ -12,7 +12,7 @@ from decon_core.benchmarks.fields import Row
 from decon_core.benchmarks.readers import read_rows
 from decon_core.benchmarks.recipe import HubSource
 from decon_core.errors import Problem, RecipeError
-from decon_core.storage.paths import expand_glob, naming_unreachable
+from decon_core.storage.paths import expand_glob, hub_page, naming_unreachable
 
 EVERY = "*"  # as the config of a recipe: all that the data set has
 # The branch with the files that the hub has converted; data sets of Python code have no others.
@@ -75,12 +75,13 @@ def _converted_rows(
     if not files:
         found = "a data set of Python code, and no converted files"
         expected = f"files {pattern}"
-        raise RecipeError(Problem(where, found, expected, _LOOK_UP.format(path=source.path)))
+        raise RecipeError(Problem(where, found, expected, _look_up(source)))
     for file, _ in files:
         yield from read_rows(file)
 
 
-_LOOK_UP = "Look up the names on the data set's page: https://huggingface.co/datasets/{path}"
+def _look_up(source: HubSource) -> str:
+    return f"Look up the names on the data set's page: {hub_page(source.path)}"
 
 
 @contextmanager
@@ -102,14 +103,14 @@ def _absent(
     source: HubSource, where: str, error: Exception, names: str = "data set"
 ) -> RecipeError:
     """Return the error for a data set, config or split that is gone, or that is gated."""
-    page = f"https://huggingface.co/datasets/{source.path}"
     if "gated" in f"{type(error).__name__} {error}".lower():
         found = f"the gated data set {source.path}"
+        page = hub_page(source.path)
         remedy = f"Accept the terms at {page}, then run `hf auth login` or set HF_TOKEN."
         return RecipeError(Problem(where, found, "access to it", remedy))
     found = f"nothing to read on the hub ({type(error).__name__}: {error})"
     expected = f"hf_path {source.path!r}, {names}, hf_revision {source.revision!r}"
-    return RecipeError(Problem(where, found, expected, _LOOK_UP.format(path=source.path)))
+    return RecipeError(Problem(where, found, expected, _look_up(source)))
 
 
 def _require_package(source: HubSource, where: str) -> Any:

@@ -220,17 +220,22 @@ def remedy_for(error: BaseException) -> str:
     return _number_and_remedy(error)[1] if isinstance(error, is_network) else ""
 
 
-_DATA_SET = re.compile(r"hf://(datasets/[^/@]+/[^/@]+)")
+_DATA_SET = re.compile(r"hf://datasets/([^/@]+/[^/@]+)")
 
 
 def page_of(address: str) -> str:
-    """Return the web page of the data set that an `hf://` address is part of; empty if it has none.
+    """Return the web page of the data set at an `hf://` address; empty for other addresses."""
+    match = _DATA_SET.match(address)
+    return hub_page(match[1]) if match else ""
+
+
+def hub_page(data_set: str) -> str:
+    """Return the web page of a data set on the hub, given as `ORG/NAME`.
 
     Importing `huggingface_hub` would take longer than to read the variable that it reads.
     """
-    match = _DATA_SET.match(address)
     hub = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
-    return f"{hub}/{match[1]}" if match else ""
+    return f"{hub}/datasets/{data_set}"
 
 
 def why_absent(path: Path) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from decon_core.benchmarks.parse import YAML_LOADER
 from decon_core.features.importers.benchmark import (
     ImportedBenchmark,
     Origin,
@@ -58,7 +59,7 @@ class _Function:
     name: str
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # libyaml's if built
+class _Loader(YAML_LOADER):  # type: ignore[misc,valid-type] # libyaml's if built
     """Reads `!function` as the name of a function."""
 
     folder = ""

@@ -9,20 +9,12 @@ from typing import Any
 
 from decon_core.report.html import descriptions
 from decon_core.report.html.charts import LAYOUTS, TRACES, Chart, frame
+from decon_core.report.html.figures import MOST_CURVES, STYLES
 from decon_core.report.html.gather import Row, Rows
 from decon_core.report.html.labels import count, label, share, shown, whole_label
 from decon_core.wording import counted
 
-_MOST_BENCHMARKS = 6  # more lines cannot be told apart
 _MOST_TICKS = 8
-_STYLES = (
-    ("--c-both", "circle"),
-    ("--c-alone", "square"),
-    ("--c-question", "diamond"),
-    ("--c-ink", "triangle-up"),
-    ("--c-part", "triangle-down"),
-    ("--c-soft", "pentagon"),
-)
 _SETTINGS = itemgetter("scan_fingerprint", "policy", "version", "is_complete")
 
 
@@ -35,11 +27,11 @@ def over_time(rows: Rows, ranked: Rows) -> Chart:
     """
     by_benchmark = {name: [*group] for name, group in groupby(rows, key=itemgetter("benchmark"))}
     has_rate = (row["benchmark"] for row in ranked if row["rate"] is not None)
-    drawn = [name for name in has_rate if name in by_benchmark][:_MOST_BENCHMARKS]
+    drawn = [name for name in has_rate if name in by_benchmark][:MOST_CURVES]
     dates = {row["report"]: _date(row["made_at"]) for row in rows}
     at = {report: number for number, report in enumerate(sorted(dates))}
     data = [
-        _line(by_benchmark[name], at, *style) for name, style in zip(drawn, _STYLES, strict=False)
+        _line(by_benchmark[name], at, *style) for name, style in zip(drawn, STYLES, strict=False)
     ]
     layout = frame(300) | LAYOUTS["legend"]
     step = -(-len(at) // _MOST_TICKS)
