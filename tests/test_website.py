@@ -162,6 +162,7 @@ DRAWN = {
     "study-by-dose.svg": ("studies/time-and-dose.md", "--config examples/wmt_copies/decon.toml"),
     "study-by-step.svg": ("studies/time-and-dose.md", "--config data/decon.toml --out tables"),
     "translation.svg": ("studies/translation.md", "--config examples/wmt_copies/decon.toml"),
+    "training-runs.svg": ("studies/training-runs.md", "--config data/decon.toml --out tables"),
     "scorecard.svg": ("scorecard.md", "decon-assets scorecard "),
 }
 
