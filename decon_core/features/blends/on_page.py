@@ -11,12 +11,12 @@ from decon_core.features.blends.card import contents_of_phases
 from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.blends.settings import declared_blends
 from decon_core.mixtures.composition import Labels, labels_of, phase_heads, phase_rows, phase_tokens
+from decon_core.mixtures.manifest import read_manifest
 from decon_core.report.html.build import Addition
 from decon_core.report.html.charts import Chart
 from decon_core.report.html.figures import MOST_CURVES, pairs
 from decon_core.report.html.labels import shown
 from decon_core.report.html.sections import Choice, Section, Table
-from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 
 _ABOUT = (
@@ -44,8 +44,11 @@ def composition_figure(account: Mapping[str, Any], labels: Labels) -> Chart:
 
 def blends_on_page(config: Config, store: Store) -> Addition | None:
     """Return the section of the blends that were built; None if there is none."""
-    paths = {blend.name: blend_manifest(store, blend.name) for blend in declared_blends(config)}
-    manifests = {name: read_json(path) for name, path in paths.items() if path.is_file()}
+    manifests = {
+        blend.name: manifest
+        for blend in declared_blends(config)
+        if (manifest := read_manifest(blend_manifest(store, blend.name)))
+    }
     labels = labels_of(config.corpus.sources)
     inputs = [(name, manifest["fingerprint"]) for name, manifest in manifests.items()]
     key = sha256(repr((inputs, labels)).encode()).hexdigest()[:16]
@@ -60,8 +63,10 @@ def _section(manifests: Mapping[str, Mapping[str, Any]], labels: Labels) -> Sect
             {"name": head, "kind": "short" if at < 2 else "formatted"}
             for at, head in enumerate(heads)
         ]
-        rows = phase_rows(contents_of_phases(manifest), labels)
-        cells = [[*map(shown, row)] for row in rows]
+        phases = contents_of_phases(manifest)
+        # The rows of the card have names for Markdown.
+        names, rows = phase_tokens(phases, labels), phase_rows(phases, labels)
+        cells = [[*map(shown, key), *row[2:]] for key, row in zip(names, rows, strict=True)]
         tables.append(Table(f"composition_{name}", shown(name), columns, cells, (), is_folded=True))
         choices.append(Choice(shown(name), [composition_figure(manifest, labels)]))
-    return Section("composition", "Composition of blends", [_ABOUT], choices, tables)
+    return Section("composition", "Composition", [_ABOUT], choices, tables)
