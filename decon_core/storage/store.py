@@ -152,13 +152,18 @@ class Store:
     def report_page(self) -> Path:
         return self.root / "report/report.html"
 
+    @property
+    def report_figures(self) -> Path:
+        return self.root / "report/figures"
+
     def verification_note(self, what: str) -> Path:
         return self.root / f"checks/{what}.json"
 
     @property
     def report_files(self) -> tuple[Path, ...]:
-        """The files derived from the report's database."""
-        return (self.report_page, *map(self.report.with_name, ("card.md", "summary.json")))
+        """The files derived from the report's database, and a folder of them."""
+        others = map(self.report.with_name, ("card.md", "summary.json"))
+        return (self.report_page, self.report_figures, *others)
 
     def mixtures_of(self, pack: str) -> list[Path]:
         """Return the folders of all mixtures of a pack, those of their manifests first."""
