@@ -184,8 +184,9 @@ def _marks(traces: Iterable[Drawn], x: _Axis, y: _Axis) -> Iterator[Drawn]:
             if place and "markers" in trace["mode"]:
                 yield {**_symbol(trace, *place, at), "text": " ".join(_split(text))}
             if place and "text" in trace["mode"]:
-                words, (middle, foot) = _split(trace["text"][at]), place
-                yield {"words": words, "x": middle, "y": foot - 7, "anchor": "middle"}
+                foot = place[1] + (-7 if trace["textposition"][at] == "top center" else 16)
+                words = _split(trace["text"][at])
+                yield {"words": words, "x": place[0], "y": foot, "anchor": "middle"}
 
 
 def _places(trace: Drawn, x: _Axis, y: _Axis) -> list[tuple[float, float] | None]:

@@ -78,6 +78,14 @@ def test_bars_stand_on_each_other_and_a_band_lies_between_its_bounds():
     assert len({*band[1::2]}) == 3  # 40, 80 and 100 %
 
 
+def test_labels_of_steps_that_would_meet_are_on_other_sides_or_left_out():
+    starts = [0.94, 0.92, 0.9, 0.2]
+    steps = [STEP | {"score_from": start, "score_to": start + 0.01} for start in starts[::-1]]
+    labels = calibration(steps).data[-1]
+    assert labels["textposition"] == ("top center", "bottom center", "top center", "top center")
+    assert labels["text"] == ("12 of 20", "12 of 20", "", "12 of 20")
+
+
 def test_names_are_escaped_for_the_page():
     (trace, _) = CHARTS["curves"].data
     assert trace["name"] == "a &amp; b"
