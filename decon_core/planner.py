@@ -319,7 +319,7 @@ def needs_page(plan: Plan) -> bool:
     report, files = plan.store.report, plan.store.report_files
     if not report.is_file():
         return False
-    if not all(path.exists() for path in files):
+    if not all(path.is_file() for path in files):
         return True
     from decon_core.report.html.build import additions_of, additions_on_page, key_of
 

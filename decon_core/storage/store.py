@@ -161,9 +161,8 @@ class Store:
 
     @property
     def report_files(self) -> tuple[Path, ...]:
-        """The files derived from the report's database, and a folder of them."""
-        others = map(self.report.with_name, ("card.md", "summary.json"))
-        return (self.report_page, self.report_figures, *others)
+        """The files derived from the report's database, without the figures."""
+        return (self.report_page, *map(self.report.with_name, ("card.md", "summary.json")))
 
     def mixtures_of(self, pack: str) -> list[Path]:
         """Return the folders of all mixtures of a pack, those of their manifests first."""

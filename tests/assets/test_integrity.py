@@ -320,7 +320,7 @@ def test_a_damaged_snapshot_of_earlier_goes_alone(world):
 def test_with_a_damaged_figure_all_are_removed_so_that_the_page_is_made_again(tmp_path):
     store = Store(tmp_path)
     damaged = store.report_figures / "matches_by_score_aligned.svg"
-    assert to_remove(store, [damaged]) == [store.report_figures]
+    assert to_remove(store, [damaged]) == [store.report_figures, store.report_page]
 
 
 def test_a_folder_scan_makes_damaged_files_of_its_store_again(world, tmp_path):
