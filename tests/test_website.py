@@ -152,6 +152,7 @@ DRAWN = {
     "rates-by-category.svg": ("studies/categories.md", "--results data/scores.csv --by split"),
     "sampling.svg": ("studies/sampling.md", "--out found --sample 10% --sample-seed 1"),
     "game.svg": ("studies/game.md", "decon-assets game "),
+    "game-by-penalty.svg": ("studies/game.md", "decon-assets game "),
     "pipeline.svg": ("../README.md", "decon-assets run"),
     "exposure.svg": ("studies/exposure.md", "decon-assets study --config data/decon.toml"),
     "haystack-subjects.svg": ("studies/haystack.md", "--benchmark almanac_rc"),
@@ -161,8 +162,8 @@ DRAWN = {
     "score-gap.svg": ("score-gap.md", "decon-assets gap --results data/scores.csv"),
     "study-by-dose.svg": ("studies/time-and-dose.md", "--config examples/wmt_copies/decon.toml"),
     "study-by-step.svg": ("studies/time-and-dose.md", "--config data/decon.toml --out tables"),
+    "training-runs.svg": ("studies/training-runs.md", "--config data/decon.toml --out study"),
     "translation.svg": ("studies/translation.md", "--config examples/wmt_copies/decon.toml"),
-    "training-runs.svg": ("studies/training-runs.md", "--config data/decon.toml --out tables"),
     "scorecard.svg": ("scorecard.md", "decon-assets scorecard "),
 }
 
