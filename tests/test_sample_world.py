@@ -196,7 +196,7 @@ def test_items_keep_the_short_fields_of_their_recipes(four_report):
 
 
 def test_the_page_on_loss_masks_shows_what_its_program_prints(config, monkeypatch, capsys):
-    page = (DATA.parent / "docs" / "studies" / "loss-masks.md").read_text()
+    page = (DATA.parent / "docs" / "loss-masks.md").read_text()
     program, printed = re.findall(
         r"```python\n(from collections.*?)```\n\n```\n(.*?)```", page, re.DOTALL
     )[0]
