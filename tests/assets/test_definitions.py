@@ -114,7 +114,7 @@ def test_the_sensor_and_every_job_say_what_they_do():
     assert {one.name for one in repository.sensor_defs} == {"keep_up"}
     assert all(one.description for one in repository.sensor_defs)
     jobs = [one for one in repository.get_all_jobs() if not one.name.startswith("__")]
-    assert {"everything_missing", "scorecard", "keep_up_scan"} < {one.name for one in jobs}
+    assert {"everything_missing", "scorecard", "stage_scan"} < {one.name for one in jobs}
     assert all(one.description for one in jobs)
 
 
