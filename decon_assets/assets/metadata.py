@@ -1,18 +1,18 @@
 """Metadata of assets and materializations: columns, their lineage, previews, partitions."""
 
-import os
-import platform
-import resource
 import warnings
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import pyarrow as pa
 
 from decon_assets.partitions import Ranges, resolved_once
+
+if TYPE_CHECKING:
+    from decon_core.execution.cost import Cost
 
 Metadata = Mapping[str, Any]
 
@@ -47,26 +47,14 @@ class PartitionReporter:
             self._n_left -= 1
 
 
-def measured_cost() -> Callable[[], Metadata]:
-    """Return a function that returns, as metadata, what this machine has spent since this call.
-
-    Worker processes count when they have ended; jobs on other machines do not.
-    """
-    before = os.times()
-
-    def cost() -> Metadata:
-        used = [now - then for now, then in zip(os.times()[:4], before[:4], strict=True)]
-        peaks = [
-            resource.getrusage(whose).ru_maxrss
-            for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-        ]
-        return {
-            "run_core_seconds": round(sum(used), 1),
-            "run_peak_process_megabytes": round(max(peaks) * 1024 / 1e6),
-            "run_node": platform.node(),
-        }
-
-    return cost
+def cost_metadata(prefix: str, cost: "Cost") -> Metadata:
+    """Return what shards cost as metadata, whose keys begin with the prefix."""
+    return {
+        f"{prefix}_core_seconds": round(cost.core_seconds, 1),
+        f"{prefix}_gigabytes_read": round(cost.n_bytes / 1e9, 6),
+        f"{prefix}_peak_process_megabytes": round(cost.peak_bytes / 1e6),
+        f"{prefix}_nodes": ", ".join(sorted(cost.nodes)),
+    }
 
 
 def code_reference(function: FunctionType) -> Metadata:

@@ -97,6 +97,7 @@ def backfill(
     if dry_run:
         _say_cost(config, wanted, most_partitions=partitions_per_run, may_retire=retire)
         return 0
+    from decon_assets.instance.cost import cost_line
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
     export_workers(workers)
@@ -113,7 +114,9 @@ def backfill(
         except PipelineError as error:
             warn(error)
             return 1
+        cost = cost_line(instance)
     say(counted(n_runs, "run") if n_runs else "nothing is missing")
+    say(cost)
     say("run `decon-assets run` to update the mixtures and the report")
     return 0
 
