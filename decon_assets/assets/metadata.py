@@ -1,8 +1,12 @@
 """Metadata of assets and materializations: columns, their lineage, previews, partitions."""
 
+import json
+import os
 import warnings
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from importlib.metadata import distribution
+from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +28,7 @@ MAX_PARTITIONS_REPORTED = 200
 RATE = "run_megabytes_per_second"  # metadata key of a scan
 
 PREVIEW_ROWS = 10
+_ROOT = Path(__file__).parents[2]
 _CELL_WIDTH = 80
 _HIDDEN = {"fingerprint", "extras"}
 
@@ -59,14 +64,33 @@ def cost_metadata(prefix: str, cost: "Cost") -> Metadata:
 
 def code_reference(function: FunctionType) -> Metadata:
     """Return the place of a function's code, which the UI links, as metadata."""
-    code = function.__code__
+    code, name = function.__code__, function.__name__
+    path, line = Path(code.co_filename), code.co_firstlineno
+    url = repository_url()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)  # of both classes
-        place = dg.LocalFileCodeReference(
-            file_path=code.co_filename, line_number=code.co_firstlineno, label=function.__name__
-        )
+        warnings.simplefilter("ignore", dg.BetaWarning)  # of the classes
+        place: dg.LocalFileCodeReference | dg.UrlCodeReference
+        if url and path.is_relative_to(_ROOT):
+            file = path.relative_to(_ROOT).as_posix()
+            place = dg.UrlCodeReference(url=f"{url}/{file}#L{line}", label=name)
+        else:
+            place = dg.LocalFileCodeReference(file_path=str(path), line_number=line, label=name)
         value = dg.CodeReferencesMetadataValue(code_references=[place])
     return {"dagster/code_references": value}
+
+
+def repository_url() -> str:
+    """Return the URL of a revision of this code: $DECON_CODE_URL, or the one that pip installed.
+
+    Empty if the code was installed otherwise.
+    """
+    if url := os.environ.get("DECON_CODE_URL"):
+        return url.rstrip("/")
+    origin = json.loads(distribution("decon-assets").read_text("direct_url.json") or "{}")
+    commit = origin.get("vcs_info", {}).get("commit_id")
+    if not commit or not origin["url"].startswith("https://"):
+        return ""
+    return f"{origin['url'].removesuffix('.git')}/tree/{commit}"
 
 
 def picture(title: str, svg: str) -> dg.MetadataValue:
