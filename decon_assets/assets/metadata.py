@@ -4,7 +4,7 @@ import json
 import os
 import warnings
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 from types import FunctionType
@@ -17,6 +17,7 @@ from decon_assets.partitions import Ranges, resolved_once
 
 if TYPE_CHECKING:
     from decon_core.execution.cost import Cost
+    from decon_core.report.html.charts import Chart
 
 Metadata = Mapping[str, Any]
 
@@ -97,6 +98,14 @@ def picture(title: str, svg: str) -> dg.MetadataValue:
     """Return a drawing as Markdown, which the UI shows."""
     packed = b64encode(svg.encode()).decode()
     return dg.MetadataValue.md(f"![{title}](data:image/svg+xml;base64,{packed})")
+
+
+def pictures(charts: "Iterable[Chart]") -> dg.MetadataValue:
+    """Return figures as Markdown, one below the other."""
+    from decon_core.report.html.still import svg
+
+    texts = (str(picture(chart.title, svg(chart)).value) for chart in charts)
+    return dg.MetadataValue.md("\n\n".join(texts))
 
 
 def record_preview(table: pa.Table) -> dg.MetadataValue:

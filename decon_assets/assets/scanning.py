@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -21,10 +22,10 @@ from decon_assets.assets.metadata import (
     Metadata,
     PartitionReporter,
     cost_metadata,
+    pictures,
     preview,
     same,
 )
-from decon_assets.assets.plots import scores
 from decon_assets.assets.sketching import sketch
 from decon_assets.assets.stage import stage
 from decon_assets.instance.cost import tag_cost
@@ -95,10 +96,12 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
     plan, total = Plan(config, store), ScanSummary()
     problems: list[Problem] = []
     costs: dict[str, Cost] = {}  # by pack
-    for benchmarks, names in _groups(context).items():
-        with collecting(problems, CorpusError):
-            total += _scan_group(context, plan, packs_of(store, names), benchmarks, costs)
-    tag_cost(context, sum(costs.values(), Cost()))
+    try:
+        for benchmarks, names in _groups(context).items():
+            with collecting(problems, CorpusError):
+                total += _scan_group(context, plan, packs_of(store, names), benchmarks, costs)
+    finally:  # a run that was stopped or failed has a cost as well
+        tag_cost(context, sum(costs.values(), Cost()))
     if problems:
         report_before_failure(
             context,
@@ -277,13 +280,17 @@ def _plot_of_scores(
     from decon_core.benchmarks.records import current_version
     from decon_core.decisions.match_reader import MatchReader
     from decon_core.decisions.score_bins import score_bins
+    from decon_core.report.html.charts import by_detector, scores
     from decon_core.scan.coverage import scan_fingerprint
 
     versions = [current_version(store, name) for name in sorted(benchmarks)]
     fingerprint = scan_fingerprint(store, config.policy)
-    thresholds = {name: config.policy.threshold_of(name) for name in config.policy.detectors}
     reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
-    return {"scores": scores(score_bins(reader, packs, versions), thresholds)}
+    charts = [
+        replace(scores(bins, config.policy.threshold_of(name)), title=f"Matches by score: {name}")
+        for name, bins in by_detector(score_bins(reader, packs, versions))
+    ]
+    return {"scores": pictures(charts)} if charts else {}
 
 
 @stage(
