@@ -72,7 +72,8 @@ def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> N
     except CorpusError as error:  # a failure of `scan`, which reads these shards as well
         for problem in error.problems:
             context.log.warning(f"not in the sketch: {problem}")
-    tag_cost(context, sum(costs.values(), Cost()))
+    finally:
+        tag_cost(context, sum(costs.values(), Cost()))
     for pack in todo:
         build_pack_sketch(store, plan.sketch, pack)
     context.log.info(
