@@ -14,10 +14,10 @@ from decon_assets.failures import dagster_failures
 from decon_assets.graph import GRAPH, Graph
 from decon_assets.instance.home import (
     COMMAND_LINE_TAGS,
-    COMMAND_TAG,
     LOCATION,
     locked_instance,
     show_in_timeline,
+    tags_of_command,
 )
 from decon_assets.resources import Decon
 from decon_assets.runner.interrupts import watch_interrupts
@@ -63,7 +63,8 @@ def run_pipeline(context: dg.OpExecutionContext, decon: Decon, graph: Graph = GR
     from decon_core.execution.choice import require_engine
 
     with dagster_failures():  # once, not at each stage
-        require_engine(load_config(decon.path()).tables)
+        config = load_config(decon.path())
+        require_engine(config.tables)
     with dagster_failures(), locked_instance(context.instance):
         # The runs of the stages belong to the code location of this one.
         run = context.instance.get_run_by_id(context.run_id)
@@ -77,7 +78,7 @@ def run_pipeline(context: dg.OpExecutionContext, decon: Decon, graph: Graph = GR
             context.log.info,
             graph=graph,
             location=location,
-            tags={COMMAND_TAG: NAME},
+            tags=tags_of_command(NAME, config.policy),
         )
         try:
             pipeline.run()

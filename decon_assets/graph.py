@@ -8,7 +8,7 @@ from functools import cached_property, wraps
 from importlib import import_module
 from inspect import signature
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
@@ -16,6 +16,11 @@ from decon_assets import assets, checks
 from decon_assets.assets.stage import STAGES, Stage
 from decon_assets.resources import Decon
 from decon_core.feature import all_features
+
+if TYPE_CHECKING:
+    from dagster._core.definitions.unresolved_asset_job_definition import (  # noqa: TID251 - a type
+        UnresolvedAssetJobDefinition,
+    )
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,26 @@ class Graph:
     def identifier(self, name: str) -> str:
         """Return the name of a job, an op, a sensor or a resource of this graph."""
         return self.key(name).to_python_identifier()
+
+    def job_name(self, asset: str) -> str:
+        return self.identifier(f"stage_{asset}")
+
+    @property
+    def stage_jobs(self) -> Sequence[UnresolvedAssetJobDefinition]:
+        """The jobs of which the runs of stages are, by command, job or sensor.
+
+        There is one per asset: Dagster does not accept a job of assets with different partitions.
+        """
+        return [
+            dg.define_asset_job(
+                self.job_name(asset),
+                dg.AssetSelection.assets(self.key(asset)),
+                description=f"Materialize `{asset}` alone. Runs of the command line, of "
+                "`everything_missing` and of the sensor `keep_up` are listed here.",
+                executor_def=dg.in_process_executor,
+            )
+            for asset in ("inventory", *(stage.name for stage in self.stages))
+        ]
 
     def bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function with the resources of this graph.

@@ -106,25 +106,9 @@ def _settled_reason(cursor: Cursor) -> str:
     )
 
 
-def job_name(asset: str) -> str:
-    """Return the name of the job of an asset.
-
-    There is one per asset: Dagster does not accept a job of assets with different partitions.
-    """
-    return f"{NAME}_{asset}"
-
-
 def build_sensor(graph: Graph = GRAPH) -> dg.Definitions:
     """Build the sensor for the stages of a graph, and the jobs that it requests."""
-    jobs = [
-        dg.define_asset_job(
-            graph.identifier(job_name(asset)),
-            dg.AssetSelection.assets(graph.key(asset)),
-            description=f"Materialize `{asset}`. Requested by the sensor `{NAME}`.",
-            executor_def=dg.in_process_executor,
-        )
-        for asset in ("inventory", *(stage.name for stage in graph.stages))
-    ]
+    jobs = graph.stage_jobs
 
     def keep_up(context: dg.SensorEvaluationContext, decon: Decon) -> dg.SensorResult:
         return tick(context, decon, graph)
@@ -159,7 +143,7 @@ def tick(context: dg.SensorEvaluationContext, decon: Decon, graph: Graph) -> dg.
     return dg.SensorResult(
         run_requests=[
             dg.RunRequest(
-                job_name=graph.identifier(job_name(request.asset)),
+                job_name=graph.job_name(request.asset),
                 tags={**request.tags, FILES_TAG: files},
             )
             for request in result.requests
@@ -203,7 +187,7 @@ def _state_of_instance(known: Materialized) -> str:
 
 def _refusal(known: Materialized, files: str) -> str:
     """Return why the requested `inventory` of these files did not succeed; empty if it did."""
-    job = known.graph.identifier(job_name("inventory"))
+    job = known.graph.job_name("inventory")
     runs = known.instance.get_run_records(
         dg.RunsFilter(job_name=job, tags={FILES_TAG: files}), limit=1
     )

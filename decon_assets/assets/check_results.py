@@ -92,7 +92,7 @@ def inspect_and_report(
     with decon.writable_store() as (config, store):
         inspected = inspect(config, store)
     report_parts(context, spec.key, inspected)
-    if spec.partitions_def and context.has_partition_key:
+    if spec.partitions_def:
         return inspected.result_of_part(context.partition_key)
     return inspected.result
 

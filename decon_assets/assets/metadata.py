@@ -1,11 +1,12 @@
 """Metadata of assets and materializations: columns, their lineage, previews, partitions."""
 
+import json
 import os
-import platform
-import resource
 import warnings
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import distribution
+from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from decon_assets.partitions import Ranges, resolved_once
 
 if TYPE_CHECKING:
+    from decon_core.execution.cost import Cost
     from decon_core.report.html.charts import Chart
 
 Metadata = Mapping[str, Any]
@@ -27,6 +29,7 @@ MAX_PARTITIONS_REPORTED = 200
 RATE = "run_megabytes_per_second"  # metadata key of a scan
 
 PREVIEW_ROWS = 10
+_ROOT = Path(__file__).parents[2]
 _CELL_WIDTH = 80
 _HIDDEN = {"fingerprint", "extras"}
 
@@ -50,38 +53,45 @@ class PartitionReporter:
             self._n_left -= 1
 
 
-def measured_cost() -> Callable[[], Metadata]:
-    """Return a function that returns, as metadata, what this machine has spent since this call.
-
-    Worker processes count when they have ended; jobs on other machines do not.
-    """
-    before = os.times()
-
-    def cost() -> Metadata:
-        used = [now - then for now, then in zip(os.times()[:4], before[:4], strict=True)]
-        peaks = [
-            resource.getrusage(whose).ru_maxrss
-            for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-        ]
-        return {
-            "run_core_seconds": round(sum(used), 1),
-            "run_peak_process_megabytes": round(max(peaks) * 1024 / 1e6),
-            "run_node": platform.node(),
-        }
-
-    return cost
+def cost_metadata(prefix: str, cost: "Cost") -> Metadata:
+    """Return what shards cost as metadata, whose keys begin with the prefix."""
+    return {
+        f"{prefix}_core_seconds": round(cost.core_seconds, 1),
+        f"{prefix}_gigabytes_read": round(cost.n_bytes / 1e9, 6),
+        f"{prefix}_peak_process_megabytes": round(cost.peak_bytes / 1e6),
+        f"{prefix}_nodes": ", ".join(sorted(cost.nodes)),
+    }
 
 
 def code_reference(function: FunctionType) -> Metadata:
     """Return the place of a function's code, which the UI links, as metadata."""
-    code = function.__code__
+    code, name = function.__code__, function.__name__
+    path, line = Path(code.co_filename), code.co_firstlineno
+    url = repository_url()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)  # of both classes
-        place = dg.LocalFileCodeReference(
-            file_path=code.co_filename, line_number=code.co_firstlineno, label=function.__name__
-        )
+        warnings.simplefilter("ignore", dg.BetaWarning)  # of the classes
+        place: dg.LocalFileCodeReference | dg.UrlCodeReference
+        if url and path.is_relative_to(_ROOT):
+            file = path.relative_to(_ROOT).as_posix()
+            place = dg.UrlCodeReference(url=f"{url}/{file}#L{line}", label=name)
+        else:
+            place = dg.LocalFileCodeReference(file_path=str(path), line_number=line, label=name)
         value = dg.CodeReferencesMetadataValue(code_references=[place])
     return {"dagster/code_references": value}
+
+
+def repository_url() -> str:
+    """Return the URL of a revision of this code: $DECON_CODE_URL, or the one that pip installed.
+
+    Empty if the code was installed otherwise.
+    """
+    if url := os.environ.get("DECON_CODE_URL"):
+        return url.rstrip("/")
+    origin = json.loads(distribution("decon-assets").read_text("direct_url.json") or "{}")
+    commit = origin.get("vcs_info", {}).get("commit_id")
+    if not commit or not origin["url"].startswith("https://"):
+        return ""
+    return f"{origin['url'].removesuffix('.git')}/tree/{commit}"
 
 
 def picture(title: str, svg: str) -> dg.MetadataValue:

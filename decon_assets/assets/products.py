@@ -11,9 +11,17 @@ import pyarrow as pa
 
 from decon_assets.assets.check_results import inspect_mixtures, report_before_failure
 from decon_assets.assets.inputs import corpus
-from decon_assets.assets.metadata import ITEM, Metadata, PartitionReporter, preview, same
+from decon_assets.assets.metadata import (
+    ITEM,
+    Metadata,
+    PartitionReporter,
+    cost_metadata,
+    preview,
+    same,
+)
 from decon_assets.assets.scanning import common_ngrams, scan
 from decon_assets.assets.stage import stage
+from decon_assets.instance.cost import cost_of_scans
 from decon_assets.partitions import (
     BENCHMARK,
     PACK,
@@ -270,6 +278,7 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
     if summary.gaps:
         reasons = [gap.reason for gap in summary.gaps]
         context.log.warning(incomplete_notice(reasons, plan.n_shards))
+    n_runs, cost = cost_of_scans(context.instance, context.asset_key.path[:-1])
     not_scanned = [
         {"shard": gap.shard.path, "reason": gap.reason, "remedy": gap.cause.remedy}
         for gap in summary.gaps
@@ -277,6 +286,8 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
     return {
         "dagster/row_count": summary.n_items,
         "is_complete": not summary.gaps,
+        "scan_runs": n_runs,
+        **cost_metadata("scan", cost),
         "not_scanned": preview(not_scanned, width=_REASON_WIDTH),
         "database": dg.MetadataValue.path(store.report),
         "items": summary.n_items,

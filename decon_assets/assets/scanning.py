@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,13 +21,14 @@ from decon_assets.assets.metadata import (
     RATE,
     Metadata,
     PartitionReporter,
-    measured_cost,
+    cost_metadata,
     pictures,
     preview,
     same,
 )
 from decon_assets.assets.sketching import sketch
 from decon_assets.assets.stage import stage
+from decon_assets.instance.cost import tag_cost
 from decon_assets.partitions import (
     BENCHMARK,
     PACK,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from decon_core.config.load import Config
     from decon_core.corpus.packs import Pack
     from decon_core.decisions.match_reader import MatchReader
+    from decon_core.execution.cost import Cost
     from decon_core.planner import Plan
     from decon_core.scan.scanner import ScanSummary
     from decon_core.storage.store import Store
@@ -87,15 +89,19 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
     clean. A failed partition does not stop the others.
     """
     from decon_core.corpus.registration import packs_of
+    from decon_core.execution.cost import Cost
     from decon_core.planner import Plan
     from decon_core.scan.scanner import ScanSummary
 
-    cost = measured_cost()
     plan, total = Plan(config, store), ScanSummary()
     problems: list[Problem] = []
-    for benchmarks, names in _groups(context).items():
-        with collecting(problems, CorpusError):
-            total += _scan_group(context, plan, packs_of(store, names), benchmarks)
+    costs: dict[str, Cost] = {}  # by pack
+    try:
+        for benchmarks, names in _groups(context).items():
+            with collecting(problems, CorpusError):
+                total += _scan_group(context, plan, packs_of(store, names), benchmarks, costs)
+    finally:  # a run that was stopped or failed has a cost as well
+        tag_cost(context, sum(costs.values(), Cost()))
     if problems:
         report_before_failure(
             context,
@@ -104,7 +110,7 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
             ledger_is_complete=inspect_ledgers(config, store),
         )
         raise CorpusError(dict.fromkeys(problems))
-    _describe(context, plan, total, cost())
+    _describe(context, plan, total, costs)
 
 
 def _complete_partitions(context: dg.AssetExecutionContext, plan: Plan) -> list[str]:
@@ -145,6 +151,7 @@ def _scan_group(
     plan: Plan,
     packs: list[Pack],
     benchmarks: Collection[str],
+    costs: dict[str, Cost],
 ) -> ScanSummary:
     from decon_core.benchmarks.records import current_version
     from decon_core.execution.choice import open_engine
@@ -182,14 +189,19 @@ def _scan_group(
         on_progress=log_progress,
         along=[version for version in plan.known_versions if version.benchmark not in benchmarks],
         sketch=config.sketch,
+        costs=costs,
     )
 
 
 def _describe(
-    context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary, cost: Metadata
+    context: dg.AssetExecutionContext,
+    plan: Plan,
+    total: ScanSummary,
+    costs: Mapping[str, Cost],
 ) -> None:
     from decon_core.benchmarks.records import current_version
     from decon_core.decisions.match_reader import MatchReader
+    from decon_core.execution.cost import Cost
     from decon_core.scan.answers import why_unbounded
     from decon_core.scan.coverage import scanned_counts
 
@@ -199,8 +211,7 @@ def _describe(
         "run_scan_results_written": total.n_scan_results_written,
         "run_scan_results_already_there": total.n_scan_results_present,
         "run_seconds": round(total.seconds, 1),
-        "run_gigabytes_read": round(total.n_bytes / 1e9, 3),
-        **cost,
+        **cost_metadata("run", sum(costs.values(), Cost())),
         RATE: round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
     }
     if config.sketch:
@@ -226,14 +237,25 @@ def _describe(
     scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in pairs)]
     plot = _plot_of_scores(config, store, scanned, {benchmark for _, benchmark in pairs})
     reporter = PartitionReporter(context)
-    for key, (pack, benchmark) in zip(keys, pairs, strict=True):
+    # Of each pack one partition comes first, as not all may be reported.
+    by_benchmark = sorted(zip(keys, pairs, strict=True), key=lambda entry: entry[1][::-1])
+    for key, (pack, benchmark) in by_benchmark:
         if reporter.is_full:
             break
         version = current_version(store, benchmark)
         reader = MatchReader(store, (version,), config.policy, plan.scan)
         counts = scanned_counts(store, packs[pack], version, plan.scan_results)
-        reporter.report(key, {**_leaked_items(reader, packs[pack]), **counts, **run, **plot})
+        leaked = _leaked_items(reader, packs[pack])
+        reporter.report(key, {**leaked, **counts, **_pack_cost(costs.get(pack)), **run, **plot})
         plot = {}
+
+
+def _pack_cost(cost: Cost | None) -> Metadata:
+    """Return what reading a pack for all benchmarks cost, and the logs; nothing if it was not."""
+    if cost is None:
+        return {}
+    logs = {"pack_logs": ", ".join(sorted(cost.logs))} if cost.logs else {}
+    return {**cost_metadata("pack", cost), **logs}
 
 
 def _leaked_items(reader: MatchReader, pack: Pack) -> dict[str, int]:

@@ -9,6 +9,7 @@ import dagster as dg
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import PartitionReporter
 from decon_assets.assets.stage import stage
+from decon_assets.instance.cost import tag_cost
 from decon_assets.partitions import packs, sorted_keys
 from decon_core.errors import CorpusError
 from decon_core.wording import counted
@@ -40,6 +41,7 @@ def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> N
     from decon_core.corpus.registration import packs_of
     from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch
     from decon_core.execution.choice import open_engine
+    from decon_core.execution.cost import Cost
     from decon_core.execution.jobs import wanted_workers
     from decon_core.planner import Plan
     from decon_core.scan.scanner import scan_packs
@@ -53,6 +55,7 @@ def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> N
     plan = Plan(config, store)
     chosen = packs_of(store, keys)
     todo = [pack for pack in chosen if not has_pack_sketch(store, plan.sketch, pack)]
+    costs: dict[str, Cost] = {}
     try:
         scan_packs(
             store,
@@ -64,10 +67,13 @@ def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> N
             along=plan.known_versions,
             sketch=config.sketch,
             fill_sketch=True,
+            costs=costs,
         )
     except CorpusError as error:  # a failure of `scan`, which reads these shards as well
         for problem in error.problems:
             context.log.warning(f"not in the sketch: {problem}")
+    finally:
+        tag_cost(context, sum(costs.values(), Cost()))
     for pack in todo:
         build_pack_sketch(store, plan.sketch, pack)
     context.log.info(

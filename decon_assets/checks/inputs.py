@@ -9,6 +9,7 @@ from dagster import (
     AssetCheckResult,
     AssetChecksDefinition,
     AssetsDefinition,
+    Failure,
 )
 
 from decon_assets.assets.check_results import (
@@ -38,14 +39,20 @@ def _by_partition(
     """Return the same check of an input, for each of its partitions."""
     (spec,) = check.check_specs
 
+    of_all = spec.asset_key.to_user_string()
+
     def execute(context: AssetCheckExecutionContext, decon: Decon) -> AssetCheckResult:
+        if not context.has_partition_key:  # Dagster would fail after all were inspected
+            remedy = f"Execute `{spec.name}` of `{of_all}`, which reports every partition here"
+            message = f"This check needs one partition. {remedy}, or choose a partition."
+            raise Failure(message, allow_retries=False)
         return inspect_and_report(context, decon, inspect)
 
     return partitioned_check(
         asset=asset,
         name=spec.name,
         description=f"{spec.description}\n\nThe result of one partition. The check of "
-        f"`{spec.asset_key.to_user_string()}`, which is about all partitions, reports it.",
+        f"`{of_all}`, which is about all partitions, reports it.",
         partitions_def=asset.partitions_def,
     )(execute)
 

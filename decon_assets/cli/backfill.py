@@ -15,7 +15,7 @@ from dagster import AssetKey, DagsterInstance
 from decon_assets.assets.metadata import RATE
 from decon_assets.cli.pipeline import stage_lines
 from decon_assets.cli.serve import export_engine, export_workers
-from decon_assets.instance.home import COMMAND_TAG, home_for, open_instance
+from decon_assets.instance.home import home_for, open_instance, tags_of_command
 from decon_assets.partitions import BENCHMARK, MOST_PARTITIONS, PACK, aligned
 from decon_assets.run_requests import Materialized, State, grid_requests, unscanned_or_unknown
 from decon_assets.terminal.options import (
@@ -85,7 +85,8 @@ def backfill(
         warn(f"--partitions-per-run must be 1 or more, not {partitions_per_run}")
         return 2
     export_engine(engine)
-    require_engine(load_config(config).tables)  # fail before a history is created
+    settings = load_config(config)
+    require_engine(settings.tables)  # fail before a history is created
 
     def wanted(state: State) -> Mapping[str, Collection[str]]:
         benchmarks = _chosen("benchmark", state.plan.benchmarks, benchmark)
@@ -96,12 +97,13 @@ def backfill(
     if dry_run:
         _say_cost(config, wanted, most_partitions=partitions_per_run, may_retire=retire)
         return 0
+    from decon_assets.instance.cost import cost_line
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
     export_workers(workers)
     with open_instance(home_for(config)) as instance:
         tags = {
-            COMMAND_TAG: "backfill",
+            **tags_of_command("backfill", settings.policy),
             "decon/benchmarks": ", ".join(benchmark) or "all",
             "decon/packs": ", ".join(pack) or "all",
         }
@@ -112,7 +114,9 @@ def backfill(
         except PipelineError as error:
             warn(error)
             return 1
+        cost = cost_line(instance)
     say(counted(n_runs, "run") if n_runs else "nothing is missing")
+    say(cost)
     say("run `decon-assets run` to update the mixtures and the report")
     return 0
 

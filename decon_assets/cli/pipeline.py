@@ -246,14 +246,16 @@ def _build(
     require_engine(settings.tables)
     export_workers(workers)
     from decon_assets.everything_job import run_as_job
-    from decon_assets.instance.home import COMMAND_TAG, home_for, open_instance
+    from decon_assets.instance.cost import cost_line
+    from decon_assets.instance.home import home_for, open_instance, tags_of_command
     from decon_assets.runner.interrupts import watch_interrupts
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
     with watch_interrupts(), open_instance(home_for(config)) as instance:
         if verify:
             remove_damaged_files(load_config(config), say)
-        tags = {COMMAND_TAG: "run --new-term-weights" if refreeze else "run"}
+        command = "run --new-term-weights" if refreeze else "run"
+        tags = tags_of_command(command, settings.policy)
         lines = stage_lines(is_verbose=is_verbose)
         pipeline = Pipeline(config, instance, say, lines=lines, tags=tags)
         try:
@@ -270,6 +272,8 @@ def _build(
                     say(f"report: {store.report}  (what is missing, and why: decon-assets report)")
                     say(f"page: {store.report_page}")
             return None
+        cost = cost_line(instance)
+    say(f"\n{cost}")
     with suppress(StaleError, MissingError):  # another program may have the new report open already
         say(f"\n{format_headline(registered.store.report)}")
     return registered

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter, deserialize_value
 
 from decon_core.storage.files import copy_file
+
+if TYPE_CHECKING:
+    from decon_core.config.policy import Policy
 
 HOME_VARIABLE = "DAGSTER_HOME"
 LOCK = "decon-assets.lock"  # held while a command runs anything
@@ -23,7 +26,6 @@ LOCK = "decon-assets.lock"  # held while a command runs anything
 COMMAND_LINE_TAG = "decon/command_line"
 # Dagster's daemon retries a run whose process died; here, the next command does that.
 COMMAND_LINE_TAGS = {COMMAND_LINE_TAG: "true", "dagster/max_retries": "0"}
-COMMAND_TAG = "decon/command"  # what was asked for: the command and its options
 
 # The code location, as in `decon-assets dev` and the systemd units, and Dagster's name for the
 # definitions in it.
@@ -38,6 +40,11 @@ _UNFINISHED = [
 ]
 
 _SETTINGS = Path(__file__).with_name("dagster.yaml")
+
+
+def tags_of_command(command: str, policy: Policy) -> dict[str, str]:
+    """Return tags that tell what a run was asked for: the command, and the settings it used."""
+    return {"decon/command": command, "decon/policy": policy.fingerprint}
 
 
 def home_for(config_path: Path) -> Path:

@@ -59,7 +59,8 @@ class Pipeline:
             loggers={"console": _console_logger(self._lines, instance, location)},
             graph=graph,
         )
-        self._job = definitions.resolve_implicit_global_asset_job_def()
+        jobs = dg.Definitions(jobs=graph.stage_jobs)
+        self._jobs = dg.Definitions.merge(definitions, jobs).get_repository_def()
 
     def run(self, *, refreeze: bool = False, may_retire: bool = False) -> Registration:
         """Build everything that is missing or out of date, from records to report.
@@ -151,7 +152,9 @@ class Pipeline:
                 state = "kept, from earlier versions"
             self._lines.line(f"{stage.name}: {state}")
             return []
-        job = self._job.get_subset(asset_selection=frozenset(), asset_check_selection={*checks})
+        job = self._job_of(stage.name).get_subset(
+            asset_selection=frozenset(), asset_check_selection={*checks}
+        )
         with watch_interrupts():
             result = job.execute_in_process(
                 instance=self._instance,
@@ -162,6 +165,9 @@ class Pipeline:
         self._lines.line(f"{stage.name}: checked again")
         is_passed = result.success and not _failed_checks(result)
         return [] if is_passed else [_reason(stage.name, result)]
+
+    def _job_of(self, asset: str) -> dg.JobDefinition:
+        return self._jobs.get_job(self._graph.job_name(asset))
 
     def _execute(self, todo: Sequence[Request]) -> list[str]:
         """Run all requests; return the failures."""
@@ -180,12 +186,10 @@ class Pipeline:
         """Run a request; raise PipelineError if it fails."""
         asset = request.asset
         keys = [self._graph.key(asset)]
-        # Dagster would record what belongs to the whole graph with every run of a stage.
-        job = self._job.get_subset(asset_selection=frozenset(keys))
         ops = {"ops": {self._graph.identifier(asset): {"config": config}}} if config else {}
         with self._lines.stage(name, n_parts=request.n_partitions), watch_interrupts():
             try:
-                result = job.execute_in_process(
+                result = self._job_of(asset).execute_in_process(
                     instance=self._instance,
                     asset_selection=keys,
                     tags={**self._tags, **request.tags},

@@ -345,6 +345,11 @@ class Policy:
             settings |= detector.fingerprint_settings(self)
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION, SCAN_RESULT_VERSION])
 
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of all settings."""
+        return _digest(asdict(self))
+
     def sketch_fingerprint(self, bits: int, *, tokenizer: str) -> str:
         """Return the fingerprint of what a sketch depends on besides its shard."""
         settings = {"form": asdict(self.form), "ngram_size": self.ngram_size, "bits": bits}

@@ -21,6 +21,7 @@ from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
 from decon_core.corpus.sketch.shard_sketch import remove_filters
 from decon_core.errors import DamagedError, EngineError, MissingError, Problem
+from decon_core.execution.cost import Cost
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs
 from decon_core.execution.progress import Advance
@@ -84,25 +85,25 @@ def prepare_node(node_job: NodeJob) -> None:
     _with_intact_files(node_job, prepare)
 
 
-def scan_on_node(node_job: NodeJob) -> tuple[bool, list[str]]:
+def scan_on_node(node_job: NodeJob) -> tuple[Cost | None, list[str]]:
     """Scan a shard in the store of this node and send what was written to the URL.
 
     Returns the result of `scan_shard`, and the names of the files that were sent.
     """
 
-    def scan(job: ShardJob) -> tuple[bool, list[str]]:
+    def scan(job: ShardJob) -> tuple[Cost | None, list[str]]:
         shard = job.shard.fingerprint
         with locked(job.root / f"drafts/.node-{job.scan}-{shard}.lock"):
             _remove_files(job)  # files of a worker that died
             try:
                 _fetch_missing(job.root, node_job.url, node_job.sketch)
-                is_read = scan_shard(job)
+                cost = scan_shard(job)
                 names = _written(job, node_job.sketch)
                 for step in _in_steps(names):
                     send(job.root, node_job.url, step)
             finally:
                 _remove_files(job)
-        return is_read, names
+        return cost, names
 
     return _with_intact_files(node_job, scan)
 
@@ -222,7 +223,7 @@ class UrlStore:
 
     def scan_shards(
         self, jobs: Sequence[ShardJob], *, workers: int, engine: Engine, on_advance: Advance
-    ) -> Iterator[tuple[ShardJob, Future[bool]]]:
+    ) -> Iterator[tuple[ShardJob, Future[Cost | None]]]:
         """Yield each job with its future when it has ended and its files were fetched."""
         search = {versions: self._search_files(versions) for versions in {j.versions for j in jobs}}
         self._send_missing({name for names in search.values() for name in names}, "search")
@@ -306,13 +307,15 @@ class UrlStore:
             sketch=tuple(path.relative_to(job.root).as_posix() for path in sketch),
         )
 
-    def _received(self, job: ShardJob, future: Future[tuple[bool, list[str]]]) -> Future[bool]:
+    def _received(
+        self, job: ShardJob, future: Future[tuple[Cost | None, list[str]]]
+    ) -> Future[Cost | None]:
         """Fetch what a job wrote, and return a future with the result of `scan_shard`."""
-        received: Future[bool] = Future()
+        received: Future[Cost | None] = Future()
         if error := future.exception():
             received.set_exception(error)
             return received
-        is_read, names = future.result()
+        cost, names = future.result()
         shard = job.shard.fingerprint
         try:
             for step in _in_steps(names):
@@ -329,5 +332,5 @@ class UrlStore:
                 self._unjoined[shard].add(name)
             elif not is_unchanging(name):
                 self._changing.add(name)
-        received.set_result(is_read)
+        received.set_result(cost)
         return received

@@ -27,6 +27,7 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import Pack
 from decon_core.errors import CorpusError, Problem
+from decon_core.execution.cost import Cost
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs, runs_here, usable_cores, useful_workers
 from decon_core.execution.local import LOCAL
@@ -77,6 +78,7 @@ def scan_packs(
     along: Sequence[Version] = (),
     sketch: Sketch | None = None,
     fill_sketch: bool = False,
+    costs: dict[str, Cost] | None = None,
 ) -> ScanSummary:
     """Write all missing scan results of these packs and benchmark versions.
 
@@ -85,6 +87,7 @@ def scan_packs(
     sketch is written on the way, and packs that have one are read only where it does not exclude a
     match. With `fill_sketch`, shards without a sketch are read even if they have all scan results.
     A shard that cannot be read does not stop the others; a CorpusError at the end reports them all.
+    What was spent on the shards of each pack is added to `costs`.
     """
     plan = Plan(store, policy, sketch, fill_sketch=fill_sketch)
     url_store = _fetch_from_url(plan, packs, store, policy, engine)
@@ -94,7 +97,7 @@ def scan_packs(
     _compile(jobs, n_workers, engine)
     joining = _Joining(store, plan, packs, jobs, [*versions, *along], url_store)
     reporter = _Reporter(summary, jobs, on_progress)
-    problems = _scan(jobs, n_workers, engine, joining, reporter, url_store)
+    problems = _scan(jobs, n_workers, engine, joining, reporter, url_store, costs)
     if problems:
         raise CorpusError(sorted(problems, key=str))
     return summary
@@ -150,6 +153,7 @@ def _scan(
     joining: _Joining,
     reporter: _Reporter,
     url_store: UrlStore | None,
+    costs: dict[str, Cost] | None,
 ) -> list[Problem]:
     """Scan shards and join the results of each pack; return the problems of unreadable shards."""
     if url_store and not runs_here(n_workers, engine):
@@ -163,13 +167,15 @@ def _scan(
         done = scan_shards(jobs, workers=n_workers, engine=engine, on_advance=reporter.report)
         for job, future in done:
             try:
-                has_written = future.result()
+                cost = future.result()
             except CorpusError as error:
                 write_refusal(Store(job.root), job.shard, error)  # a dead worker could not
                 problems += error.problems
-                has_written = False
-            joining.end(job)
-            reporter.end(job, has_written=has_written)
+                cost = None
+            pack = joining.end(job)
+            reporter.end(job, has_written=cost is not None)
+            if costs is not None and cost:
+                costs[pack] = costs.get(pack, Cost()) + cost
     return problems
 
 
@@ -228,11 +234,13 @@ class _Joining:
             if not self._n_left[name] and not unjoined.isdisjoint(shards):
                 self._join(name)
 
-    def end(self, job: ShardJob) -> None:
+    def end(self, job: ShardJob) -> str:
+        """Join the scan results of the pack of an ended job if it was the last; return its name."""
         name = self._pack_of[job.shard.fingerprint]
         self._n_left[name] -= 1
         if not self._n_left[name]:
             self._join(name)
+        return name
 
     def _join(self, name: str) -> None:
         shards = self._shards[name]

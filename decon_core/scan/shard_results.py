@@ -5,6 +5,7 @@ They are joined with those of its pack later (`join.py`).
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,6 +20,7 @@ from decon_core.corpus.batches import summed
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.sketch.shard_sketch import remove_filters, writing_sketch
 from decon_core.errors import CorpusError
+from decon_core.execution.cost import Cost, cost_since
 from decon_core.execution.progress import advance
 from decon_core.index.joined_index import Search
 from decon_core.kernels.arrays import Integers, Numbers
@@ -43,11 +45,12 @@ _COUNTS_OF_SAMPLE = ("n_left_out", "n_rows_with_blank")
 _OF_UNREADABLE = ("row", "offset", "reason", "detail")
 
 
-def scan_shard(job: ShardJob) -> bool:
+def scan_shard(job: ShardJob) -> Cost | None:
     """Read a shard once and write its ledger and its scan results for these benchmark versions.
 
-    Returns False without reading if another run has written all of them in the meantime.
+    Returns what that cost; None, without reading, if another run has written all of them meanwhile.
     """
+    started = time.process_time()
     store = Store(job.root)
     with store.locked_shard(job.scan, job.shard.fingerprint):
         shard, needs_counts = job.shard.fingerprint, job.policy.leave_out_common
@@ -58,7 +61,7 @@ def scan_shard(job: ShardJob) -> bool:
         left = results.missing(shard, versions, needs_counts=needs_counts) - unjoined
         if not left and not job.new_sketch and results.is_read(shard):
             advance(job.n_bytes_to_read)
-            return False
+            return None
         try:
             if job.some:
                 _answer_locked(store, job, job.some)
@@ -68,7 +71,7 @@ def scan_shard(job: ShardJob) -> bool:
             write_refusal(store, job.shard, error)
             raise
         remove(store.refusal(shard))
-        return True
+        return cost_since(started, job.n_bytes_to_read)
 
 
 def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:

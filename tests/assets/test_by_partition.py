@@ -2,9 +2,10 @@
 
 import gzip
 import sys
+from pathlib import Path
 
 import pytest
-from dagster import AssetCheckKey, AssetKey
+from dagster import AssetCheckKey, AssetKey, evaluate_automation_conditions
 from dagster._core.remote_origin import InProcessCodeLocationOrigin
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
@@ -101,6 +102,12 @@ def test_the_failed_pack_of_each_check_is_told_and_blocks_until_it_is_mended(wor
         list_packs(world.store)[2].shards[0].fingerprint,
     )
     content = read_json(ledger)
+    of_pack = AssetCheckKey(AssetKey("corpus"), "ledger_is_complete")
+    (failure,) = execute(world, checks=[of_pack]).get_step_failure_events()
+    assert (
+        "Execute `ledger_is_complete` of `scan`"
+        in failure.step_failure_data.user_failure_data.description
+    )
     write_json(ledger, content | {"n_rows": 17})
     check = AssetCheckKey(AssetKey("scan"), "ledger_is_complete")
     assert not execute(world, checks=[check]).success
@@ -128,3 +135,28 @@ def test_a_changed_shard_and_a_changed_benchmark_make_only_their_partitions_stal
     assert stale(ask, "records") == {"ledger"}
     world.run(until="scan")
     assert not stale(ask, "scan") | stale(ask, "records")
+
+
+@pytest.mark.filterwarnings("ignore::dagster.PreviewWarning", "ignore::dagster.BetaWarning")
+def test_the_automation_condition_of_the_docs_waits_for_all_parts_then_asks_for_the_report(world):
+    page = (Path(__file__).parents[2] / "docs" / "backfills.md").read_text(encoding="utf-8")
+    (code,) = (block for block in page.split("```python\n")[1:] if "automatic =" in block)
+    names = {}
+    exec(code.partition("```")[0], names)
+    world.start(until="report_page")
+    cursor = None
+
+    def requested():
+        nonlocal cursor
+        result = evaluate_automation_conditions(names["automatic"], world.instance, cursor=cursor)
+        cursor = result.cursor
+        every = (AssetKey("report"), AssetKey("report_page"))
+        return [key.to_user_string() for key in every if result.get_num_requested(key)]
+
+    assert requested() == []
+    world.add_shard("s7")
+    world.run(until="scan")
+    assert requested() == []  # of the mixture, a partition is missing
+    world.run(until="mixture")
+    assert requested() == ["report", "report_page"]
+    assert requested() == []

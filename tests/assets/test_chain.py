@@ -18,6 +18,7 @@ from dagster import AssetKey, DagsterInstance, materialize
 from decon_assets.assets.registration import register
 from decon_assets.cli.store_state import remove_damaged_files
 from decon_assets.graph import GRAPH
+from decon_assets.instance.cost import cost_line, cost_of_scans
 from decon_assets.partitions import scan_key
 from decon_assets.runner.pipeline import Pipeline, PipelineError
 from decon_core.config.load import load_config
@@ -476,9 +477,39 @@ def test_a_partition_says_what_it_holds_even_when_its_scan_results_were_there_al
     assert (metadata["documents"], metadata["matches"]) == (12, 1)
     assert metadata["leaked_items_before_review"] == 1
     assert (metadata["run_shards_read"], metadata["run_scan_results_already_there"]) == (0, 1)
-    assert (metadata["run_gigabytes_read"], metadata["run_node"]) == (0, platform.node())
-    assert metadata["run_core_seconds"] >= 0
-    assert metadata["run_peak_process_megabytes"] > 0
+    assert metadata["run_core_seconds"] == metadata["run_gigabytes_read"] == 0
+    assert "pack_core_seconds" not in metadata  # nothing of the pack was read
+
+
+def test_the_cost_of_a_scan_is_told_by_pack_and_run_and_summed_for_the_report(world):
+    world.start(until="scan")
+    world.add_shard("s7")
+    world.run(until="report")
+    scan, report = AssetKey("scan"), AssetKey("report")
+    records = world.instance.fetch_materializations(scan, limit=20).records
+    costs = {}
+    for record in records:
+        pack = record.partition_key.keys_by_dimension["pack"]
+        metadata = record.asset_materialization.metadata
+        costs.setdefault(pack, {k: v.value for k, v in metadata.items() if k.startswith("pack_")})
+    files = {
+        f"web-000{n}": world.folder / "corpus" / f"s{k}.jsonl.gz" for n, k in enumerate("0127")
+    }
+    assert {pack: cost["pack_gigabytes_read"] for pack, cost in costs.items()} == {
+        pack: round(path.stat().st_size / 1e9, 6) for pack, path in files.items()
+    }
+    assert {cost["pack_nodes"] for cost in costs.values()} == {platform.node()}
+    n_runs, total = cost_of_scans(world.instance)
+    assert (n_runs, total.n_bytes) == (2, sum(path.stat().st_size for path in files.values()))
+    assert total.core_seconds > 0
+    of_report = world.instance.get_latest_materialization_event(report).asset_materialization
+    assert of_report.metadata["scan_gigabytes_read"].value == round(total.n_bytes / 1e9, 6)
+    assert of_report.metadata["scan_runs"].value == n_runs
+    peak = of_report.metadata["scan_peak_process_megabytes"].value
+    assert cost_line(world.instance) == (
+        f"all scans: 2 runs, {total.core_seconds:.1f} core-seconds, 0.000 GB read, at most "
+        f"{peak:,} MB in a process, on {platform.node()}"
+    )
 
 
 def test_the_threshold_moves_without_another_scan(world):

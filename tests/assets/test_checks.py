@@ -68,7 +68,8 @@ def run_check(check, world):
     unrun = SimpleNamespace(
         check_specs=[*check.check_specs],
         instance=world.instance,
-        has_partition_key=False,
+        has_partition_key=True,
+        partition_key="web-0000" if check.check_key.asset_key.path == ["corpus"] else "harbor",
         op_execution_context=SimpleNamespace(log_event=lambda _: None),
     )
     return function.decorated_fn(unrun, decon)

@@ -241,7 +241,7 @@ def test_the_sensor_of_a_component_makes_its_report_and_waits_only_for_its_own_r
     project, instance
 ):
     both = project.load()
-    other = both.get_repository_def().get_job("decon__code__keep_up_inventory")
+    other = both.get_repository_def().get_job("decon__code__stage_inventory")
     run = instance.create_run_for_job(other, status=dg.DagsterRunStatus.STARTED)
     asked, cursor = [], None
     for _ in range(30):
@@ -249,13 +249,13 @@ def test_the_sensor_of_a_component_makes_its_report_and_waits_only_for_its_own_r
         if said == "everything is up to date":
             break
         asked += said if isinstance(said, list) else []
-    assert asked[0] == "decon__web__keep_up_inventory"
-    assert asked[-1] == "decon__web__keep_up_report_page"
+    assert asked[0] == "decon__web__stage_inventory"
+    assert asked[-1] == "decon__web__stage_report_page"
     assert instance.get_latest_materialization_event(key_of("web", "report_page"))
     _, cursor = tick(both, instance, "code", None)
     assert tick(both, instance, "code", cursor)[0] == "waiting for 1 unfinished run"
     instance.report_run_failed(run, "over")
-    assert tick(both, instance, "code", cursor)[0] == ["decon__code__keep_up_inventory"]
+    assert tick(both, instance, "code", cursor)[0] == ["decon__code__stage_inventory"]
 
 
 def test_the_sensor_waits_for_an_inventory_of_its_component_that_was_cancelled(project, instance):
@@ -267,7 +267,7 @@ def test_the_sensor_waits_for_an_inventory_of_its_component_that_was_cancelled(p
     assert materialize(both, instance, "code", "inventory").success
     assert tick(both, instance, "web", cursor)[0] == said
     assert materialize(both, instance, "web", "inventory").success
-    assert tick(both, instance, "web", cursor)[0] == ["decon__web__keep_up_records"]
+    assert tick(both, instance, "web", cursor)[0] == ["decon__web__stage_records"]
 
 
 # What a project sets ------------------------------------------------------------------------------

@@ -1,15 +1,18 @@
 """The code location: valid, light to import, complete."""
 
+import json
 import re
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
+from types import SimpleNamespace
 
+import pytest
 from dagster import AssetKey, load_asset_checks_from_modules, load_assets_from_modules
 
-from decon_assets.assets.metadata import OWNERS
+from decon_assets.assets.metadata import OWNERS, code_reference
 from decon_assets.assets.stage import STAGES
 from decon_assets.definitions import definitions
 from decon_assets.graph import GRAPH
@@ -114,7 +117,7 @@ def test_the_sensor_and_every_job_say_what_they_do():
     assert {one.name for one in repository.sensor_defs} == {"keep_up"}
     assert all(one.description for one in repository.sensor_defs)
     jobs = [one for one in repository.get_all_jobs() if not one.name.startswith("__")]
-    assert {"everything_missing", "scorecard", "keep_up_scan"} < {one.name for one in jobs}
+    assert {"everything_missing", "scorecard", "stage_scan"} < {one.name for one in jobs}
     assert all(one.description for one in jobs)
 
 
@@ -187,6 +190,21 @@ def test_every_stage_names_the_place_of_its_code():
         lines = Path(place.file_path).read_text().splitlines()[place.line_number - 1 :]
         first = next(line for line in lines if line.startswith("def "))
         assert first.startswith(f"def {stage.name}(")
+
+
+@pytest.mark.parametrize("is_set", [True, False])
+def test_code_of_a_known_repository_is_linked_there(monkeypatch, is_set):
+    url = "https://git.example.org/lab/decon/src/v1"
+    if is_set:
+        monkeypatch.setenv("DECON_CODE_URL", f"{url}/")
+    else:  # what pip writes of an install from a repository
+        url = "https://github.com/lab/decon/tree/abc"
+        origin = {"url": "https://github.com/lab/decon.git", "vcs_info": {"commit_id": "abc"}}
+        installed = SimpleNamespace(read_text=lambda _: json.dumps(origin))
+        monkeypatch.setattr("decon_assets.assets.metadata.distribution", lambda _: installed)
+    (place,) = code_reference(code_reference)["dagster/code_references"].code_references
+    line = code_reference.__code__.co_firstlineno
+    assert place.url == f"{url}/decon_assets/assets/metadata.py#L{line}"
 
 
 def test_columns_name_in_the_ui_where_they_come_from():

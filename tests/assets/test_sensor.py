@@ -213,7 +213,7 @@ def test_runs_at_work_are_waited_for(world, daemon):
     world.add_shard("s9")
     daemon.tick()
     run = world.instance.create_run_for_job(
-        daemon.jobs.get_job("keep_up_scan"), status=DagsterRunStatus.STARTED
+        daemon.jobs.get_job("stage_scan"), status=DagsterRunStatus.STARTED
     )
     assert daemon.tick() == "waiting for 1 unfinished run"
     world.instance.report_run_failed(run)

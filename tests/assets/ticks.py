@@ -49,7 +49,7 @@ class Daemon:
                 end(self.instance.create_run_for_job(job, tags=request.tags))
                 continue
             job.execute_in_process(instance=self.instance, tags=request.tags, raise_on_error=False)
-        names = [one.job_name.removeprefix("keep_up_") for one in result.run_requests]
+        names = [one.job_name.removeprefix("stage_") for one in result.run_requests]
         self.asked += names
         return names
 

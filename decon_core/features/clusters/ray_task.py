@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from decon_core.execution.cost import log_file
 from decon_core.execution.engine import outcome_of, prepare_machine
 from decon_core.execution.processes import Event, Kind
 from decon_core.execution.progress import advancing
@@ -43,7 +44,7 @@ def run_task(
 
     if Path(folder).is_dir():
         os.chdir(folder)
-    started = board.add.remote([Event(Kind.STARTED, number, _log_file())])
+    started = board.add.remote([Event(Kind.STARTED, number, log_file())])
     # A job may end this process at once: what was not sent is lost, and so is the path of its log.
     ray.wait([started], timeout=_SECONDS_TO_SAY_IT_STARTED)
     n_units = n_waiting = 0
@@ -66,11 +67,3 @@ def run_task(
 
     with advancing(send):
         return outcome_of(act, job), n_units
-
-
-def _log_file() -> str:
-    """Return where this process writes its errors; Ray has redirected them to a file."""
-    try:
-        return str(Path("/proc/self/fd/2").readlink())
-    except OSError:
-        return ""

@@ -29,7 +29,11 @@ def test_runs_of_the_command_line_are_in_the_overview_of_the_ui_below_one_job(re
     assert {one.repository_origin.get_label() for one in origins} == {
         "__repository__@decon_assets.definitions"
     }
-    assert [run.job_name for run in runs].count("everything_missing") == 1
+    jobs = [run.job_name for run in runs]
+    assert jobs.count("everything_missing") == 1
+    assert {"stage_records", "stage_scan", "stage_report"} < {*jobs}
+    assert "__ASSET_JOB" not in jobs  # which the overview does not show as a job
+    assert len({run.tags["decon/policy"] for run in runs}) == 1
     assert all(run.is_success for run in runs)
     # A daemon does not begin again what a killed command left: the next command does.
     assert {run.tags["dagster/max_retries"] for run in runs} == {"0"}

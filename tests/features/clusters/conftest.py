@@ -120,13 +120,13 @@ class Corpus:
         bench = Bench(self.folder / name)
         bench.folder.mkdir()
         versions = bench.prepare(self.items)
-        on_progress = options.pop("on_progress", None)
+        of_scan = {name: options.pop(name, None) for name in ("on_progress", "costs")}
         scan_packs(
             bench.store,
             self.packs,
             versions,
             bench.policy,
-            on_progress=on_progress,
+            **of_scan,
             **options,
         )
         builder = Builder(bench.store, tuple(self.packs), tuple(versions), bench.policy, MIXTURES)

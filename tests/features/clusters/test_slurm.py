@@ -42,7 +42,7 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
 ):
     monkeypatch.setattr("decon_core.execution.jobs._BYTES_PER_WORKER", 1)
     engine = slurm(array_size=3)
-    killed = []
+    killed, costs = [], {}
 
     def kill_a_node(n_done, *_):
         if n_done >= 9 and not killed:
@@ -52,7 +52,7 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
             cluster.kill_node(killed[0])
 
     try:
-        files = corpus.make("slurm", engine=engine, on_progress=kill_a_node)
+        files = corpus.make("slurm", engine=engine, on_progress=kill_a_node, costs=costs)
     finally:
         for name in killed:
             cluster.start_node(name)
@@ -62,6 +62,10 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
     lost = [one for one in caplog.messages if "NODE_FAIL" in one]
     assert lost, caplog.messages
     assert killed[0] in lost[0]
+    assert costs.keys() == {pack.name for pack in corpus.packs}
+    logs = {Path(log) for cost in costs.values() for log in cost.logs}
+    assert {log.parent.name for log in logs if log.is_file()} == {"logs"}
+    assert all(cost.core_seconds > 0 and cost.n_bytes for cost in costs.values())
 
 
 def test_results_failures_and_counts_of_jobs(slurm, tmp_path):
