@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,9 +13,10 @@ from decon_core.config.layouts import Layout
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Reread, summed
 from decon_core.corpus.fields import Field, FieldTree, field_tree
+from decon_core.corpus.origins import Origin, Origins
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import decoded, is_text, without_lone_surrogates
-from decon_core.kernels import json_lines, row_texts, string_values
+from decon_core.kernels import json_lines, row_origins, row_texts, string_values
 from decon_core.kernels.arrays import Table, Words64, alloc_array
 from decon_core.kernels.json_lines import MOST_DEEP, MOST_MEMBERS, MOST_STRINGS
 from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
@@ -67,6 +69,7 @@ def _copy_of(fields: Sequence[Field]) -> Fields:
     columns[:, json_lines.RANK] = [node.rank for node in fields]
     columns[:, json_lines.IS_DECODED] = [node.is_decoded for node in fields]
     columns[:, json_lines.USE] = [*map(_use_of, fields)]
+    columns[:, json_lines.NAMES] = [node.names for node in fields]
     table = np.empty(1 << (4 * len(fields)).bit_length(), np.int64)
     arena = np.frombuffer(bytearray(b"".join(names) + b" "), np.uint8)
     is_entered = np.array([*map(_is_entered, fields)], np.uint8)
@@ -135,6 +138,9 @@ class Strings:
     def _column(self, number: int) -> Integers:
         column: Integers = self.columns[number]
         return column
+
+    def string(self, number: int) -> str:
+        return self.text[self.starts[number] : self.stops[number]].tobytes().decode()
 
     def take(self, which: Flags | Integers) -> Strings:
         """Return some of the strings: by a flag for each, or by their numbers in order."""
@@ -215,7 +221,9 @@ def batch_of(
     has_text[strings.rows[is_read]] = True
     is_unusual = is_unusual | (counts > MOST_STRINGS) | ~has_text | has_placeholder[layout_of_row]
     is_usual = ~is_unusual[strings.rows]
-    unread, read = strings.take(is_usual & ~is_read), strings.take(is_usual & is_read)
+    origins = _origins(strings, is_usual, tree, fields)
+    unread = strings.take(is_usual & (strings.actions == string_values.TO_COUNT))
+    read = strings.take(is_usual & is_read)
     if len(tree.paths) > 1:
         read = read.take(np.lexsort((fields.places[read.fields], read.rows)))
     is_only = (np.bincount(read.rows, minlength=is_unusual.size) == 1)[read.rows]
@@ -232,12 +240,40 @@ def batch_of(
         {tree.fields[at].path: [int(n_values[at]), int(n_bytes[at])]}
         for at in np.flatnonzero(n_values).tolist()
     )
-    batch = Batch(text, starts, stops, rows, n_characters, [], reread, unread=counts_by_path)
+    counts = {"unread": counts_by_path, "origins": origins}
+    batch = Batch(text, starts, stops, rows, n_characters, [], reread, **counts)
     if source.id is None:
         batch = replace(
             batch, only_path=lambda row: _path_of_key(tree, only_field[row - first_row])
         )
     return batch.with_rows(map(reread, (np.flatnonzero(is_unusual) + first_row).tolist()))
+
+
+def _origins(strings: Strings, is_usual: Flags, tree: FieldTree, fields: Fields) -> Origins:
+    """Return what rows name as their origins, before their strings are moved."""
+    names = fields.columns[strings.fields, json_lines.NAMES]
+    is_kept = strings.actions <= string_values.TO_NOTE  # the bytes of others are not
+    named = strings.take(is_usual & is_kept & (names != 0))
+    origins, splits, counts = np.empty((3, named.rows.size), np.int64)
+    n = row_origins.count_origins(
+        named.text,
+        named.starts,
+        named.stops,
+        named.fields,
+        fields.columns[named.fields, json_lines.NAMES],
+        named.rows,
+        np.full(1 << (2 * named.rows.size).bit_length(), -1),
+        origins,
+        splits,
+        counts,
+    )
+    pairs = zip(origins[:n].tolist(), splits[:n].tolist(), counts[:n].tolist(), strict=True)
+    sums = Counter[Origin]()  # fields may have the same path: keys may contain dots
+    for origin, split, n_rows in pairs:
+        path = tree.fields[int(named.fields[origin])].path
+        value, beside = named.string(origin), named.string(split) if split >= 0 else None
+        sums[Origin(path, value, beside)] += n_rows
+    return sums
 
 
 def _path_of_key(tree: FieldTree, number: int) -> str | None:

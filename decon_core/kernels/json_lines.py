@@ -37,10 +37,10 @@ from decon_core.kernels.string_values import (
 )
 
 # Columns of an array with a row for each field: its parent, the bytes of its name, the elements of
-# its lists, its rank among siblings, whether JSON in its strings is decoded, and what its source
-# does with it. -1: none.
-PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED, USE = range(7)
-N_OF_FIELD = 7
+# its lists, its rank among siblings, whether JSON in its strings is decoded, what its source does
+# with it, and what short values name. -1: none.
+PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED, USE, NAMES = range(8)
+N_OF_FIELD = 8
 # Rows of an array with a column for each string: its field, its bytes in the text, how many of them
 # begin no character, what is done with it, the key of its text, and its line.
 FIELD, START, STOP, CONTINUING, ACTION, KEY, LINE = range(7)
@@ -309,7 +309,7 @@ def _read_line(
         if byte == QUOTE:
             if field < 0:
                 return _ZERO, n, n_strings, n_objects
-            if fields[field, USE] != READ:
+            if (fields[field, USE] != READ) & (fields[field, NAMES] == 0):
                 behind = _end_of_label(block, at + _ONE)
                 if behind != _ZERO:
                     if behind - at > np.uint64(2):
@@ -330,7 +330,7 @@ def _read_line(
                 if fields[field, IS_DECODED] and may_be_json(text, first, n):
                     action = TO_DECODE
                 else:
-                    action = action_on(text, first, n, fields[field, USE])
+                    action = action_on(text, first, n, fields[field, USE], fields[field, NAMES])
                     marks[line, 0] |= marks_of[field, 0]
                     marks[line, 1] |= marks_of[field, 1]
                 if action != TO_SKIP:
@@ -455,7 +455,7 @@ def settle(
         if may_decode and fields[field, IS_DECODED] and may_be_json(text, start, stop):
             columns[ACTION, at] = TO_DECODE
             continue
-        columns[ACTION, at] = action_on(text, start, stop, fields[field, USE])
+        columns[ACTION, at] = action_on(text, start, stop, fields[field, USE], fields[field, NAMES])
         marks[row, 0] |= marks_of[field, 0]
         marks[row, 1] |= marks_of[field, 1]
 
