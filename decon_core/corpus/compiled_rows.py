@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,11 +11,11 @@ import numpy.typing as npt
 from decon_core.config.layouts import Layout
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Reread, summed
+from decon_core.corpus.compiled_origins import origins_in
 from decon_core.corpus.fields import Field, FieldTree, field_tree
-from decon_core.corpus.origins import Origin, Origins
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import decoded, is_text, without_lone_surrogates
-from decon_core.kernels import json_lines, row_origins, row_texts, string_values
+from decon_core.kernels import json_lines, row_texts, string_values
 from decon_core.kernels.arrays import Table, Words64, alloc_array
 from decon_core.kernels.json_lines import MOST_DEEP, MOST_MEMBERS, MOST_STRINGS
 from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
@@ -139,9 +138,6 @@ class Strings:
         column: Integers = self.columns[number]
         return column
 
-    def string(self, number: int) -> str:
-        return self.text[self.starts[number] : self.stops[number]].tobytes().decode()
-
     def take(self, which: Flags | Integers) -> Strings:
         """Return some of the strings: by a flag for each, or by their numbers in order."""
         if which.dtype == np.bool_ and which.all():
@@ -220,8 +216,8 @@ def batch_of(
     has_text = np.zeros(is_unusual.size, np.bool_)
     has_text[strings.rows[is_read]] = True
     is_unusual = is_unusual | (counts > MOST_STRINGS) | ~has_text | has_placeholder[layout_of_row]
+    origins = origins_in(strings, ~is_unusual, tree, fields)  # before strings are moved
     is_usual = ~is_unusual[strings.rows]
-    origins = _origins(strings, is_usual, tree, fields)
     unread = strings.take(is_usual & (strings.actions == string_values.TO_COUNT))
     read = strings.take(is_usual & is_read)
     if len(tree.paths) > 1:
@@ -240,40 +236,13 @@ def batch_of(
         {tree.fields[at].path: [int(n_values[at]), int(n_bytes[at])]}
         for at in np.flatnonzero(n_values).tolist()
     )
-    counts = {"unread": counts_by_path, "origins": origins}
-    batch = Batch(text, starts, stops, rows, n_characters, [], reread, **counts)
+    batch = Batch(text, starts, stops, rows, n_characters, [], reread)
+    batch = replace(batch, unread=counts_by_path, origins=origins)
     if source.id is None:
         batch = replace(
             batch, only_path=lambda row: _path_of_key(tree, only_field[row - first_row])
         )
     return batch.with_rows(map(reread, (np.flatnonzero(is_unusual) + first_row).tolist()))
-
-
-def _origins(strings: Strings, is_usual: Flags, tree: FieldTree, fields: Fields) -> Origins:
-    """Return what rows name as their origins, before their strings are moved."""
-    names = fields.columns[strings.fields, json_lines.NAMES]
-    is_kept = strings.actions <= string_values.TO_NOTE  # the bytes of others are not
-    named = strings.take(is_usual & is_kept & (names != 0))
-    origins, splits, counts = np.empty((3, named.rows.size), np.int64)
-    n = row_origins.count_origins(
-        named.text,
-        named.starts,
-        named.stops,
-        named.fields,
-        fields.columns[named.fields, json_lines.NAMES],
-        named.rows,
-        np.full(1 << (2 * named.rows.size).bit_length(), -1),
-        origins,
-        splits,
-        counts,
-    )
-    pairs = zip(origins[:n].tolist(), splits[:n].tolist(), counts[:n].tolist(), strict=True)
-    sums = Counter[Origin]()  # fields may have the same path: keys may contain dots
-    for origin, split, n_rows in pairs:
-        path = tree.fields[int(named.fields[origin])].path
-        value, beside = named.string(origin), named.string(split) if split >= 0 else None
-        sums[Origin(path, value, beside)] += n_rows
-    return sums
 
 
 def _path_of_key(tree: FieldTree, number: int) -> str | None:
@@ -313,7 +282,7 @@ def _decoded_once(
     settle(whole, is_unusual, fields, may_decode=False)
     strings.actions[holders] = string_values.TO_SKIP
     strings.actions[holders[is_whole]] = whole.actions
-    json_lines.put_in_place(
+    row_texts.put_in_place(
         inner.text, inner.starts, inner.stops, inner.rows, strings.text, outer.starts
     )
     (kept,) = np.nonzero(strings.actions != string_values.TO_SKIP)

@@ -1,7 +1,7 @@
 """The data sets and splits that rows name as their own: `"data_source": "openai/gsm8k"`.
 
 A short value of some fields (`field_names.toml`) is a name. The plain reader collects names here,
-the compiled one in `kernels/row_origins.py`.
+the compiled one in `compiled_origins.py`.
 """
 
 from __future__ import annotations
@@ -68,6 +68,6 @@ def shortest(origins: Origins) -> Origins:
 
 
 def _by_length(origin: Origin) -> tuple[str, bool, int, str, str]:
-    """Sort by field, the shortest names first and those that are not kept last."""
+    """Sort by field, the names of the fewest bytes first and those that are not kept last."""
     value, split = origin.value or "", origin.split or ""
-    return origin.field, origin.value is None, len(value) + len(split), value, split
+    return origin.field, origin.value is None, len(f"{value}{split}".encode()), value, split

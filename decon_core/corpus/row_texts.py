@@ -6,7 +6,7 @@ This is the plain form of the compiled reader (`kernels/row_texts.py`), and read
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 

@@ -8,52 +8,65 @@ from __future__ import annotations
 import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Integers
+from decon_core.kernels.instructions import eight_bytes
 from decon_core.kernels.jit import entry, kernel
-from decon_core.kernels.string_values import LONGEST_NAME, is_text
+from decon_core.kernels.string_values import LONGEST_NAME, TO_NOTE, is_text
 
 ORIGIN, SPLIT = 1, 2  # what the values of a field name; 0: nothing
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
+_WORD = 8  # bytes
 
 
 @kernel
-def _is_name(text: Bytes, start: int, stop: int) -> bool:
-    return stop - start <= LONGEST_NAME and not is_text(text, start, stop)
+def _word(text: Bytes, start: int, stop: int, at: int) -> np.uint64:
+    """Return the eight bytes of a string from `at` on, fewer at its end."""
+    word = eight_bytes(text, np.uint64(start + at))
+    n_beyond = start + at + _WORD - stop
+    return word << np.uint64(8 * n_beyond) if n_beyond > 0 else word
 
 
 @kernel
 def _hash(text: Bytes, start: int, stop: int, seed: np.uint64) -> np.uint64:
     value = seed
-    for at in range(np.uint64(start), np.uint64(stop)):
-        value = (value ^ np.uint64(text[at])) * _MULTIPLIER
-    return value ^ (value >> _HALF)
+    for at in range(0, stop - start, _WORD):
+        value = (value ^ _word(text, start, stop, at)) * _MULTIPLIER
+        value ^= value >> _HALF
+    return value
 
 
 @kernel
-def _is_same(
-    text: Bytes, starts: Integers, stops: Integers, string: np.int64, other: np.int64
-) -> bool:
+def _is_same(text: Bytes, starts: Integers, stops: Integers, string: int, other: int) -> bool:
     """Return whether two strings are equal; -1 stands for no string."""
     if (string < 0) | (other < 0):
         return bool(string == other)
-    n = stops[string] - starts[string]
-    if stops[other] - starts[other] != n:
+    start, stop = starts[string], stops[string]
+    first, end = starts[other], stops[other]
+    if stop - start != end - first:
         return False
-    for step in range(n):  # noqa: SIM110 - a generator is not compiled
-        if text[starts[string] + step] != text[starts[other] + step]:
+    for at in range(0, stop - start, _WORD):
+        if _word(text, start, stop, at) != _word(text, first, end, at):
             return False
     return True
 
 
-@entry(compile_seconds=0.5, steps=lambda _text, starts, stops, *_: int((stops - starts).sum()))
+@kernel
+def _is_name(text: Bytes, start: int, stop: int, action: int) -> bool:
+    is_kept = (action <= TO_NOTE) & (stop - start <= LONGEST_NAME)
+    return is_kept and not is_text(text, start, stop)
+
+
+@entry(compile_seconds=0.5, steps=lambda _text, starts, *_: starts.size)
 def count_origins(
     text: Bytes,
     starts: Integers,
     stops: Integers,
     fields: Integers,
-    names: Integers,
+    actions: Integers,
     rows: Integers,
+    names: Integers,
+    is_read: Bytes,
     table: Integers,
     origins: Integers,
     splits: Integers,
@@ -61,28 +74,35 @@ def count_origins(
 ) -> int:
     """Count the rows with each pair of an origin and a split; return the number of pairs.
 
-    `names`: what each string names. Strings are sorted by row; the first split of a row is that of
-    all its origins. Writes the strings of the first such pair (-1: no split) and the number of
-    rows. `table`, whose size is a power of two and more than that of strings, has -1.
+    `names`: what values name, by field; `is_read`: whether a row is counted. Strings are sorted by
+    row; the first split of a row is that of all its origins. Writes the strings of the first such
+    pair (-1: no split) and the number of rows. `table`, whose size is a power of two and more than
+    that of pairs, has -1.
     """
     n = at = 0
     mask = np.uint64(table.size - 1)
     while at < rows.size:
-        row, end, split = rows[at], at, np.int64(-1)
+        row, end, split, has_origin = rows[at], at, -1, False
         while (end < rows.size) and (rows[end] == row):
-            if (split < 0) & (names[end] == SPLIT) and _is_name(text, starts[end], stops[end]):
-                split = np.int64(end)
+            named = names[fields[end]]
+            has_origin |= named == ORIGIN
+            if (named == SPLIT) & (split < 0) and is_read[row]:
+                split = end if _is_name(text, starts[end], stops[end], actions[end]) else -1
             end += 1
-        for string in range(at, end):
-            if names[string] != ORIGIN or not _is_name(text, starts[string], stops[string]):
+        first, at = at, end
+        if not (has_origin and is_read[row]):
+            continue
+        for string in range(first, end):
+            field, start, stop = fields[string], starts[string], stops[string]
+            if names[field] != ORIGIN or not _is_name(text, start, stop, actions[string]):
                 continue
-            key = _hash(text, starts[string], stops[string], np.uint64(fields[string]))
+            key = _hash(text, start, stop, np.uint64(field))
             if split >= 0:
                 key = _hash(text, starts[split], stops[split], key)
             place = key & mask
             pair = table[place]
             while pair >= 0:
-                is_alike = fields[origins[pair]] == fields[string]
+                is_alike = fields[origins[pair]] == field
                 is_alike = is_alike and _is_same(text, starts, stops, origins[pair], string)
                 if is_alike and _is_same(text, starts, stops, splits[pair], split):
                     break
@@ -93,5 +113,4 @@ def count_origins(
                 origins[n], splits[n], counts[n] = string, split, 0
                 n += 1
             counts[pair] += 1
-        at = end
     return n

@@ -84,7 +84,9 @@ def _values_of(keys, scalars):
 NAMED = st.dictionaries(
     st.sampled_from([*sorted({*ORIGINS, *SPLITS}), "extra_info.split"]),
     st.one_of(
-        st.sampled_from(["openai/gsm8k", "test", "é\n", "é" * 32, "é" * 33, "a" * 64, "[]", '["a"]']),
+        st.sampled_from(
+            ["openai/gsm8k", "test", "é\n", "é" * 32, "é" * 33, "a" * 64, "[]", '["a"]']
+        ),
         st.sampled_from(["A 1 b 2 c 3 d 4 e", None, 5, ["test"], *SHORT]),
     ),
     max_size=4,

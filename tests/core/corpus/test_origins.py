@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +18,9 @@ from decon_core.corpus.shards import open_shard
 def verl_row(number, *, split="test", source="openai/gsm8k"):
     return {
         "data_source": source,
-        "prompt": [{"role": "user", "content": f"How many apples do {number} trees have, if each?"}],
+        "prompt": [
+            {"role": "user", "content": f"How many apples do {number} trees have, if each?"}
+        ],
         "reward_model": {"style": "rule", "ground_truth": "17"},
         "extra_info": {"split": split, "index": number, "question": "How many apples are there?"},
     }
@@ -66,7 +67,10 @@ ROWS = {
     "with an escape": ({"dataset": 'm"mlu', "split": "té"}, ["dataset", 'm"mlu', "té"]),
     "a field that is read even if it is short": ({"task": "arc"}, ["task", "arc", None]),
     "another field for its split": ({"task": "arc", "dataset_split": "a"}, ["task", "arc", "a"]),
-    "a split two levels below": ({"task": "arc", "a": {"b": {"split": "a"}}}, ["task", "arc", None]),
+    "a split two levels below": (
+        {"task": "arc", "a": {"b": {"split": "a"}}},
+        ["task", "arc", None],
+    ),
     "two levels below": ({"a": {"b": {"dataset": "mmlu"}}}, None),
     "in a list": ({"messages": [{"role": "user", "content": TEXT, "dataset": "mmlu"}]}, None),
     "a list": ({"dataset": ["mmlu"]}, None),
@@ -113,6 +117,9 @@ def test_the_shortest_names_of_a_field_are_kept_and_other_rows_are_counted(tmp_p
     rows = [{"text": TEXT, "source": name, "dataset": "mmlu"} for name in (*names, "arc", "arc")]
     counted = origins_in(written(tmp_path, rows, ".jsonl"))
     kept = shortest(counted)
+    assert kept == shortest(Counter(Origin("source", row["source"], None) for row in rows)) | {
+        Origin("dataset", "mmlu", None): 1002
+    }
     assert kept[Origin("dataset", "mmlu", None)] == 1002
     assert kept[Origin("source", "arc", None)] == 2
     assert kept[Origin("source", None, None)] == 1002 - 2 - (MOST_NAMES - 1)
