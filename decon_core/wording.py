@@ -103,19 +103,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = (
-        bounds,
-        code,
-        counted,
-        hold,
-        number,
-        percent,
-        plain,
-        quoted,
-        said_by_rows,
-        size,
-        table,
-    )
+    numbers = (bounds, counted, number, percent, size)
+    filters = (*numbers, code, hold, plain, quoted, said_by_rows, table)
     environment.filters |= {one.__name__: one for one in filters}
     return environment
 

@@ -18,9 +18,7 @@ from decon_core.corpus.shards import open_shard
 def verl_row(number, *, split="test", source="openai/gsm8k"):
     return {
         "data_source": source,
-        "prompt": [
-            {"role": "user", "content": f"How many apples do {number} trees have, if each?"}
-        ],
+        "prompt": [{"role": "user", "content": f"How many apples do {number} trees have?"}],
         "reward_model": {"style": "rule", "ground_truth": "17"},
         "extra_info": {"split": split, "index": number, "question": "How many apples are there?"},
     }
@@ -67,7 +65,7 @@ ROWS = {
     "with an escape": ({"dataset": 'm"mlu', "split": "té"}, ["dataset", 'm"mlu', "té"]),
     "a field that is read even if it is short": ({"task": "arc"}, ["task", "arc", None]),
     "another field for its split": ({"task": "arc", "dataset_split": "a"}, ["task", "arc", "a"]),
-    "a split two levels below": (
+    "a split far below": (
         {"task": "arc", "a": {"b": {"split": "a"}}},
         ["task", "arc", None],
     ),
