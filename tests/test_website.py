@@ -148,6 +148,7 @@ def test_guides_with_a_table_of_keys_have_the_defaults_of_the_models(page, table
 # others in Chromium.
 DRAWN = {
     "game.svg": ("studies/game.md", "decon-assets game "),
+    "game-by-penalty.svg": ("studies/game.md", "decon-assets game "),
     "pipeline.svg": ("../README.md", "decon-assets run"),
     "exposure.svg": ("studies/exposure.md", "decon-assets study --config data/decon.toml"),
     "haystack-subjects.svg": ("studies/haystack.md", "--benchmark almanac_rc"),
@@ -156,6 +157,7 @@ DRAWN = {
     "score-gap.svg": ("score-gap.md", "decon-assets gap --results data/scores.csv"),
     "study-by-dose.svg": ("studies/time-and-dose.md", "--config examples/wmt_copies/decon.toml"),
     "study-by-step.svg": ("studies/time-and-dose.md", "--config data/decon.toml --out tables"),
+    "training-runs.svg": ("studies/training-runs.md", "--config data/decon.toml --out study"),
     "translation.svg": ("studies/translation.md", "--config examples/wmt_copies/decon.toml"),
     "scorecard.svg": ("scorecard.md", "decon-assets scorecard "),
 }
