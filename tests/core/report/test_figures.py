@@ -63,6 +63,17 @@ def test_a_figure_as_a_file_has_every_name_and_stays_within_its_edges(name):
     assert svg(CHARTS[name]) == drawing
 
 
+def test_a_name_may_have_a_dot_for_each_of_several_sides():
+    joined, *sides = pairs("Shares", {"x": (1, 2, 4), "y": (3, 0, 5)}, ("a", "b", "c"), "%").data
+    assert [*zip(joined["x"], joined["y"], strict=True)] == [
+        *((1, 0), (2, 0), (4, 0), (None, None), (3, 1), (0, 1), (5, 1), (None, None)),
+    ]
+    assert [(side["name"], side["x"]) for side in sides] == [
+        *(("a", [1, 3]), ("b", [2, 0]), ("c", [4, 5])),
+    ]
+    assert len({side["marker"]["symbol"] for side in sides}) == 3
+
+
 def test_bars_stand_on_each_other_and_a_band_lies_between_its_bounds():
     def shapes(chart):
         paths = re.findall(r'd="(M[^"]*Z)" fill="var\((--c-\w+)\)"', svg(chart))
