@@ -142,7 +142,8 @@ def _write(job: _Job) -> None:
 def _ledger(shard: int) -> dict[str, object]:
     n = _DOCUMENTS_PER_SHARD
     counts = {"n_rows": n, "n_documents": n, "n_characters": 2_000 * n, "n_bytes": 2_000 * n}
-    nothing: dict[str, list[object]] = {"unreadable": [], "invalid_utf8": [], "unread": []}
+    names = ("unreadable", "invalid_utf8", "unread", "origins")
+    nothing: dict[str, list[object]] = {name: [] for name in names}
     return {"shard": _fingerprint(shard), **counts, "n_too_short": 0, **nothing}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,15 @@ def hold(n: int) -> str:
 def have(n: int) -> str:
     """Return "has" for 1 and "have" otherwise."""
     return "has" if n == 1 else "have"
+
+
+def said_by_rows(row: Mapping[str, Any]) -> str:
+    """Say what rows name: "1,319 rows of a.jsonl say that they are openai/gsm8k, split test"."""
+    where = row["shard"] if row["n_shards"] == 1 else counted(row["n_shards"], "shard")
+    say = "says that it is" if row["n_rows"] == 1 else "say that they are"
+    what = f"{row['value']}, split {row['split']}"
+    named = "" if row["benchmark"] == row["value"] else f" (benchmark {row['benchmark']})"
+    return f"{counted(row['n_rows'], 'row')} of {where} {say} {what}{named}"
 
 
 def percent(share: float | None, *, sign: str = "-") -> str:
@@ -94,7 +103,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = (bounds, code, counted, hold, number, percent, plain, quoted, size, table)
+    numbers = (bounds, counted, number, percent, size)
+    filters = (*numbers, code, hold, plain, quoted, said_by_rows, table)
     environment.filters |= {one.__name__: one for one in filters}
     return environment
 

@@ -43,12 +43,13 @@ from decon_core.errors import InputError, Problem, format_problems
 from decon_core.report.blind_spots import blind_spots
 from decon_core.storage.paths import is_url
 from decon_core.storage.store import Store
-from decon_core.wording import counted, have, hold, of_checkable, percent, size
+from decon_core.wording import counted, have, hold, of_checkable, percent, said_by_rows, size
 
 if TYPE_CHECKING:
     from decon_core.library.results import Outcome
 
 _MOST_SKIPPED_LISTED = 3
+_MOST_ORIGINS_LISTED = 5
 
 
 def scan(
@@ -367,6 +368,7 @@ def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterat
         yield f"{n:,} more {hold(n)} a question without its answer: neither a leak nor clean"
     if n := outcome.n_review_documents:
         yield f"{n:,} more {hold(n)} only similar text that nobody has reviewed yet"
+    yield from map(said_by_rows, outcome.origins[:_MOST_ORIGINS_LISTED])
     if n := outcome.n_too_short:
         yield f"{counted(n, 'document')} too short to be checked"
     if not has_no_answer:

@@ -53,10 +53,10 @@ PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 VERDICT_VERSION = 4
 
 # Increased when the content of scan results changes: shards are scanned again, and no index built.
-SCAN_RESULT_VERSION = 9
+SCAN_RESULT_VERSION = 10
 
 # Increased when the content of a sketch changes.
-_SKETCH_VERSION = 1
+_SKETCH_VERSION = 2
 
 # Fields that determine what is indexed, and with which weight.
 _INDEX_FIELDS = (

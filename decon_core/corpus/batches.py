@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable
+from decon_core.corpus.origins import Origins, total
 from decon_core.kernels.arrays import distinct
 
 Reread = Callable[[int], Document | Unreadable | None]
@@ -32,6 +33,7 @@ class Batch:
     invalid: list[InvalidUtf8] = field(default_factory=list)  # invalid bytes of the documents
     # Values and bytes by path, summed over documents.
     unread: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    origins: Origins = field(default_factory=dict)
     n_left_out: int = 0  # documents that are not in the sample
     # The path of a row that is one string; None if that is not known without reading it again.
     only_path: Callable[[int], str | None] = lambda _row: None
@@ -103,6 +105,7 @@ class Batch:
             unreadable=unreadable,
             invalid=[document.invalid for document in documents if document.invalid],
             unread=summed([self.unread, *(document.unread for document in documents)]),
+            origins=total([self.origins, *(document.origins for document in documents)]),
         )
 
 

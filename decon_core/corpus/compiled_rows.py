@@ -11,6 +11,7 @@ import numpy.typing as npt
 from decon_core.config.layouts import Layout
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Reread, summed
+from decon_core.corpus.compiled_origins import origins_in
 from decon_core.corpus.fields import Field, FieldTree, field_tree
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import decoded, is_text, without_lone_surrogates
@@ -67,6 +68,7 @@ def _copy_of(fields: Sequence[Field]) -> Fields:
     columns[:, json_lines.RANK] = [node.rank for node in fields]
     columns[:, json_lines.IS_DECODED] = [node.is_decoded for node in fields]
     columns[:, json_lines.USE] = [*map(_use_of, fields)]
+    columns[:, json_lines.NAMES] = [node.names for node in fields]
     table = np.empty(1 << (4 * len(fields)).bit_length(), np.int64)
     arena = np.frombuffer(bytearray(b"".join(names) + b" "), np.uint8)
     is_entered = np.array([*map(_is_entered, fields)], np.uint8)
@@ -214,8 +216,10 @@ def batch_of(
     has_text = np.zeros(is_unusual.size, np.bool_)
     has_text[strings.rows[is_read]] = True
     is_unusual = is_unusual | (counts > MOST_STRINGS) | ~has_text | has_placeholder[layout_of_row]
+    origins = origins_in(strings, ~is_unusual, tree, fields)  # before strings are moved
     is_usual = ~is_unusual[strings.rows]
-    unread, read = strings.take(is_usual & ~is_read), strings.take(is_usual & is_read)
+    unread = strings.take(is_usual & (strings.actions == string_values.TO_COUNT))
+    read = strings.take(is_usual & is_read)
     if len(tree.paths) > 1:
         read = read.take(np.lexsort((fields.places[read.fields], read.rows)))
     is_only = (np.bincount(read.rows, minlength=is_unusual.size) == 1)[read.rows]
@@ -232,7 +236,8 @@ def batch_of(
         {tree.fields[at].path: [int(n_values[at]), int(n_bytes[at])]}
         for at in np.flatnonzero(n_values).tolist()
     )
-    batch = Batch(text, starts, stops, rows, n_characters, [], reread, unread=counts_by_path)
+    batch = Batch(text, starts, stops, rows, n_characters, [], reread)
+    batch = replace(batch, unread=counts_by_path, origins=origins)
     if source.id is None:
         batch = replace(
             batch, only_path=lambda row: _path_of_key(tree, only_field[row - first_row])
@@ -277,7 +282,7 @@ def _decoded_once(
     settle(whole, is_unusual, fields, may_decode=False)
     strings.actions[holders] = string_values.TO_SKIP
     strings.actions[holders[is_whole]] = whole.actions
-    json_lines.put_in_place(
+    row_texts.put_in_place(
         inner.text, inner.starts, inner.stops, inner.rows, strings.text, outer.starts
     )
     (kept,) = np.nonzero(strings.actions != string_values.TO_SKIP)

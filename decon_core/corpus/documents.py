@@ -10,6 +10,7 @@ from typing import Any
 
 from decon_core.config.sources import Source
 from decon_core.corpus.fields import FieldTree, field_tree
+from decon_core.corpus.origins import Origins
 from decon_core.corpus.row_texts import SEPARATOR, Keys, Slot, text_of_row
 from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.errors import Problem
@@ -57,6 +58,7 @@ class Document:
     invalid: InvalidUtf8 | None = None  # None: all bytes read are UTF-8
     # Texts that are not read, by path: how many, and their bytes.
     unread: Mapping[str, Sequence[int]] = field(default_factory=dict, compare=False)
+    origins: Origins = field(default_factory=dict, compare=False)
 
     def part_at(self, character: int) -> Part | None:
         """Return the string of the row that holds a character of the text."""
@@ -123,7 +125,8 @@ def document_of(
         for slots, is_hidden in ((read.visible, False), (read.hidden, True))
         for slot in slots
     )
-    return Document(row, id_of(value, source), text, raw, parts, invalid, read.unread)
+    identity = id_of(value, source)
+    return Document(row, identity, text, raw, parts, invalid, read.unread, read.origins)
 
 
 def id_of(value: Mapping[str, Any], source: Source) -> str | None:

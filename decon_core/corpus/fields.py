@@ -20,6 +20,7 @@ from decon_core.corpus.text_values import without_lone_surrogates
 
 _NAMES = tomllib.loads(files(__package__).joinpath("field_names.toml").read_text("utf-8"))
 LABELS = frozenset(_NAMES["labels"])
+ORIGINS, SPLITS = frozenset(_NAMES["origins"]), frozenset(_NAMES["splits"])
 _MIDDLE = len(_NAMES["before"])  # the rank of fields with other names
 # The order of fields with known names among their siblings.
 RANKS = {name: rank for rank, names in enumerate(_NAMES["before"]) for name in names} | {
@@ -41,6 +42,14 @@ class Kind(IntEnum):
     VISIBLE = 1
     HIDDEN = 2  # read, apart from the visible text
     UNREAD = 3  # counted
+
+
+class Names(IntEnum):
+    """What a short value of a field may name."""
+
+    NOTHING = 0
+    ORIGIN = 1  # the data set that the row is from
+    SPLIT = 2  # the split of this data set
 
 
 class Field:
@@ -88,6 +97,14 @@ class Field:
         marks, closed = _marks()
         bits = sum(1 << at for at, mark in enumerate(marks) if covers(mark, self.path))
         return bits | sum(1 << at for at, layout in closed if not layout.names(self.path))
+
+    @cached_property
+    def names(self) -> Names:
+        """What a short value here may name: that of a field of the row, or one level below it."""
+        above, _, key = self.path.rpartition(".")
+        if not self._tree.is_counting or "." in above or "[" in self.path:
+            return Names.NOTHING
+        return Names.ORIGIN if key in ORIGINS else Names.SPLIT if key in SPLITS else Names.NOTHING
 
     @cached_property
     def place(self) -> int | None:

@@ -6,12 +6,13 @@ This is the plain form of the compiled reader (`kernels/row_texts.py`), and read
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 from decon_core.config.layouts import Layout
 from decon_core.corpus.fields import RANKS, Field, FieldTree, Kind, rank_of
+from decon_core.corpus.origins import Origins, origins_of_row
 from decon_core.corpus.text_values import (
     decoded,
     is_encoded,
@@ -52,7 +53,8 @@ class RowText:
     layout: Layout
     visible: Sequence[Slot]
     hidden: Sequence[Slot]
-    unread: Mapping[str, list[int]] = field(default_factory=dict)  # values and bytes, by path
+    unread: Mapping[str, list[int]]  # values and bytes, by path
+    origins: Origins
 
 
 def path_of(keys: Keys) -> str:
@@ -84,7 +86,8 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
     if len(tree.paths) > 1:
         read[Kind.VISIBLE].sort(key=itemgetter(0))
     visible, hidden = (_once(slot for _, slot in slots) for slots in read.values())
-    return RowText(layout, visible, hidden, unread)
+    origins = origins_of_row((at, text) for at, _, text in strings)
+    return RowText(layout, visible, hidden, unread, origins)
 
 
 def _strings_of(row: object, tree: FieldTree) -> list[tuple[Field, Keys, str]]:

@@ -12,6 +12,7 @@ from itertools import chain, count
 from pathlib import Path
 from textwrap import TextWrapper
 
+from decon_core.benchmarks.catalog import SET_MARK
 from decon_core.benchmarks.files import files_by_split, part_order
 from decon_core.benchmarks.folder import places_of_records
 from decon_core.benchmarks.normalized import is_record
@@ -170,7 +171,10 @@ def _files(path: Path) -> list[Path]:
     ]
     if not any(is_readable(file) or file.suffix.lower() in _RECIPES for file in files):
         what = "no recipe or benchmark file" if path.exists() else "no such file or folder"
-        raise InputError(Problem(str(path), what, "recipes (.yaml), or rows (.jsonl, .parquet, …)"))
+        expected = "recipes (.yaml), or rows (.jsonl, .parquet, …)"
+        catalog = f"Write its recipes to a file: `decon-assets catalog {path} > evals.yaml`."
+        remedy = catalog if str(path).startswith(SET_MARK) else ""
+        raise InputError(Problem(str(path), what, expected, remedy))
     return files
 
 

@@ -15,6 +15,7 @@ from decon_core.kernels.jit import entry, inlined, kernel
 from decon_core.kernels.json_tokens import (
     BACKSLASH,
     LINE_BREAK,
+    PADDING,
     QUOTE,
     Number,
     Place,
@@ -27,8 +28,8 @@ from decon_core.kernels.json_tokens import (
 from decon_core.kernels.string_values import (
     LEAST_BYTES,
     READ,
-    TO_COUNT,
     TO_DECODE,
+    TO_NOTE,
     TO_SKIP,
     action_on,
     is_data,
@@ -37,10 +38,10 @@ from decon_core.kernels.string_values import (
 )
 
 # Columns of an array with a row for each field: its parent, the bytes of its name, the elements of
-# its lists, its rank among siblings, whether JSON in its strings is decoded, and what its source
-# does with it. -1: none.
-PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED, USE = range(7)
-N_OF_FIELD = 7
+# its lists, its rank among siblings, whether JSON in its strings is decoded, what its source does
+# with it, and what short values name. -1: none.
+PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED, USE, NAMES = range(8)
+N_OF_FIELD = 8
 # Rows of an array with a column for each string: its field, its bytes in the text, how many of them
 # begin no character, what is done with it, the key of its text, and its line.
 FIELD, START, STOP, CONTINUING, ACTION, KEY, LINE = range(7)
@@ -182,6 +183,16 @@ def _may_be_passed(block: Bytes, start: Place, stop: Place) -> bool:
     return True
 
 
+@kernel
+def _keep_name(text: Bytes, strings: Table, string: Number, free: Integers) -> None:
+    """Move a string to the end of the text, where all names are near each other."""
+    start, size = strings[START, string], strings[STOP, string] - strings[START, string]
+    free[0] -= size
+    for step in range(size):
+        text[free[0] + step] = text[start + step]
+    strings[START, string], strings[STOP, string] = free[0], free[0] + size
+
+
 @inlined
 def _read_line(
     block: Bytes,
@@ -199,6 +210,7 @@ def _read_line(
     copy: Table,
     text: Bytes,
     n: Place,
+    free: Integers,
     strings: Table,
     n_strings: Number,
     n_objects: Number,
@@ -309,7 +321,7 @@ def _read_line(
         if byte == QUOTE:
             if field < 0:
                 return _ZERO, n, n_strings, n_objects
-            if fields[field, USE] != READ:
+            if (fields[field, USE] != READ) & (fields[field, NAMES] == 0):
                 behind = _end_of_label(block, at + _ONE)
                 if behind != _ZERO:
                     if behind - at > np.uint64(2):
@@ -330,7 +342,7 @@ def _read_line(
                 if fields[field, IS_DECODED] and may_be_json(text, first, n):
                     action = TO_DECODE
                 else:
-                    action = action_on(text, first, n, fields[field, USE])
+                    action = action_on(text, first, n, fields[field, USE], fields[field, NAMES])
                     marks[line, 0] |= marks_of[field, 0]
                     marks[line, 1] |= marks_of[field, 1]
                 if action != TO_SKIP:
@@ -341,7 +353,9 @@ def _read_line(
                     strings[ACTION, n_strings] = action
                     strings[KEY, n_strings] = key_of(text, first, n)
                     n_strings += 1
-                if action >= TO_COUNT:
+                if action == TO_NOTE:
+                    _keep_name(text, strings, n_strings - 1, free)
+                if action >= TO_NOTE:
                     n = first
                 else:
                     text[n] = text[n + _ONE] = LINE_BREAK  # before the next part of a document
@@ -386,11 +400,12 @@ def read_lines(
     object that it is. `depths`, `members` and `copy` are scratch; `status` and `marks` are 0.
 
     Two line breaks follow each string that is kept: most documents stand in the text as they are.
-    The bytes of strings that are only counted are not kept.
+    Names are at its end. The bytes of strings that are only counted are not kept.
     """
     at = _ZERO
     end = np.uint64(n_bytes)
     n = _ZERO
+    free = np.full(1, n_bytes + PADDING - 8)  # all of the text before it
     n_strings = n_objects = np.int64(0)
     line = 0
     line_starts[0] = 0
@@ -411,6 +426,7 @@ def read_lines(
             copy,
             text,
             n,
+            free,
             strings,
             n_strings,
             n_objects,
@@ -455,7 +471,7 @@ def settle(
         if may_decode and fields[field, IS_DECODED] and may_be_json(text, start, stop):
             columns[ACTION, at] = TO_DECODE
             continue
-        columns[ACTION, at] = action_on(text, start, stop, fields[field, USE])
+        columns[ACTION, at] = action_on(text, start, stop, fields[field, USE], fields[field, NAMES])
         marks[row, 0] |= marks_of[field, 0]
         marks[row, 1] |= marks_of[field, 1]
 
@@ -473,23 +489,3 @@ def copy_to_lines(text: Bytes, starts: Integers, stops: Integers, lines: Bytes) 
         lines[n] = LINE_BREAK
         n += _ONE
     return int(n)
-
-
-@entry(compile_seconds=0.5, steps=lambda _text, starts, stops, *_: int((stops - starts).sum()))
-def put_in_place(
-    inner: Bytes, starts: Integers, stops: Integers, lines: Integers, text: Bytes, targets: Integers
-) -> None:
-    """Move the strings of lines to `text`, from the target of each line on; set their edges.
-
-    There they take no more room than the JSON that they are from.
-    """
-    line, n = -1, _ZERO
-    for at in range(starts.size):
-        if lines[at] != line:
-            line = lines[at]
-            n = np.uint64(targets[line])
-        first, size = np.uint64(starts[at]), np.uint64(stops[at] - starts[at])
-        for step in range(size + np.uint64(2)):
-            text[n + step] = inner[first + step]
-        starts[at], stops[at] = np.int64(n), np.int64(n + size)
-        n += size + np.uint64(2)

@@ -16,12 +16,13 @@ from decon_core.kernels.utf8 import valid_size
 # text; ignores it.
 READ, READ_IF_TEXT, COUNT, IGNORE = range(4)
 # What is done with a string: it is read; it may be JSON that is read as the value that it holds; it
-# is counted; nothing.
-TO_READ, TO_DECODE, TO_COUNT, TO_SKIP = range(4)
+# is kept, as it may be a name; it is counted; nothing.
+TO_READ, TO_DECODE, TO_NOTE, TO_COUNT, TO_SKIP = range(5)
 
 _LEAST_WORDS = 8
 _LEAST_LETTERS = 24
 LEAST_BYTES = 15
+LONGEST_NAME = 64  # bytes of a value that names a data set or a split
 _LEAST_ENCODED = 64
 _LEAST_BETWEEN = 12
 LEAST_REPEATED = 32
@@ -260,13 +261,12 @@ def is_data(text: Bytes, start: Place) -> bool:
 
 
 @kernel
-def action_on(text: Bytes, start: Place, stop: Place, use: int) -> int:
-    """Return what is done with a string, by the use of its field."""
+def action_on(text: Bytes, start: Place, stop: Place, use: int, names: int) -> int:
+    """Return what is done with a string, by the use of its field, and what values there name."""
     first, end = np.int64(start), np.int64(stop)
-    if use == IGNORE or (use != READ and not is_text(text, first, end)):
-        return TO_SKIP
-    if is_base64(text, first, end):
-        return TO_SKIP
+    is_skipped = use == IGNORE or (use != READ and not is_text(text, first, end))
+    if is_skipped or is_base64(text, first, end):
+        return TO_NOTE if (names != 0) & (end - first <= LONGEST_NAME) else TO_SKIP
     return TO_COUNT if use == COUNT else TO_READ
 
 

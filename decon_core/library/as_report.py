@@ -15,6 +15,7 @@ import orjson
 
 from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE
+from decon_core.decisions.named_rows import named_rows
 from decon_core.decisions.visibility import ONLY_REVIEW
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.library import results
@@ -49,7 +50,9 @@ def read_folder(folder: Path, database: Path) -> None:
         raise MissingError(problem)
     summary = read_plain_json(folder / results.SUMMARY_FILE)
     policy = Policy.from_mapping(summary["policy"], where=results.SUMMARY_FILE)
-    shards, unreadable, invalid = _ledger(folder / results.LEDGER_FILE)
+    shards, unreadable, invalid, origins = _ledger(
+        folder / results.LEDGER_FILE, [*summary["benchmarks"]]
+    )
     sample = summary.get("sample")
     not_scanned = [*_not_scanned(unreadable, shards if sample else (), summary)]
     run = {
@@ -85,6 +88,7 @@ def read_folder(folder: Path, database: Path) -> None:
         "shards": table_of("shards", shards),
         "unreadable": table_of("unreadable", unreadable),
         "invalid_utf8": table_of("invalid_utf8", invalid),
+        "row_origins": table_of("row_origins", origins),
     }
     proving = {
         "proving": policy.acting,
@@ -140,14 +144,15 @@ def _not_scanned(
 _Rows = list[dict[str, Any]]
 
 
-def _ledger(path: Path) -> tuple[_Rows, _Rows, _Rows]:
-    """Read the ledger: scanned shards, unreadable rows, and rows that are not UTF-8.
+def _ledger(path: Path, searched: Sequence[str]) -> tuple[_Rows, _Rows, _Rows, _Rows]:
+    """Read the ledger: scanned shards, unreadable rows, rows not in UTF-8, names of data sets.
 
     A shard that could not be read is not among the scanned ones, only among the unreadable rows.
     """
     shards: _Rows = []
     unreadable: _Rows = []
     invalid: _Rows = []
+    origins: _Rows = []
     for line in path.read_bytes().splitlines():
         shard = orjson.loads(line)
         place = {"source": ONLY_SOURCE, "shard_name": shard["file"]}
@@ -158,9 +163,10 @@ def _ledger(path: Path) -> tuple[_Rows, _Rows, _Rows]:
         counts = {name: shard[name] for name in results.COUNTS_READ}
         counts |= {f"n_{name}": len(shard[name]) for name in ("unreadable", "invalid_utf8")}
         shards.append({**place, **counts})
+        origins += [{**place, **row} for row in named_rows(shard, searched)]
         for row in shard["unreadable"]:
             named = {name: row[name] for name in ("row", "offset", "reason", "detail")}
             unreadable.append({**place, **named})
         for row in shard["invalid_utf8"]:
             invalid.append({**place, **{name: row[name] for name in ("row", "offset", "detail")}})
-    return shards, unreadable, invalid
+    return shards, unreadable, invalid, origins

@@ -32,6 +32,7 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sample import Sample
 from decon_core.corpus.shard_head import no_row_read
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.named_rows import named_rows, rows_of_benchmarks
 from decon_core.decisions.unread import (
     UnreadRule,
     UnreadText,
@@ -100,6 +101,7 @@ class Outcome:
     skipped: list[Skipped] = field(default_factory=list)  # what is no shard
     not_covered: list[NotCovered] = field(default_factory=list)  # benchmarks not searched for
     revisions: dict[str, str] = field(default_factory=dict)  # of downloaded benchmarks, by name
+    origins: list[dict[str, Any]] = field(default_factory=list)  # rows that name a benchmark
     unread_text: UnreadText | None = None  # text in fields that are not read; None: there is none
     without_text: list[Problem] = field(default_factory=list)  # no document is long enough
     sample: Sample | None = None  # None: all documents were scanned
@@ -150,7 +152,7 @@ def write_matches(
 ) -> None:
     """Write matches and ledger, and add what they count to the outcome and to the leaked items."""
     source, reader = scanned.pack.source, scanned.reader
-    ledgers = []
+    by_name: dict[str, Mapping[str, Any]] = {}
     with (
         atomic_path(out / MATCHES_FILE) as matches,
         atomic_path(out / LEDGER_FILE) as ledger_file,
@@ -169,7 +171,7 @@ def write_matches(
                 if leaked:
                     leaked.add(shard.name, entries)
                 _add_up(outcome, line, shard, source)
-                ledgers.append((source.name, ledger))
+                by_name[shard.name] = ledger
                 if shard.sample:
                     stratum = outcome.strata.setdefault(source_of(shard.name), Stratum())
                     stratum.n_documents += ledger["n_documents"] + ledger["n_left_out"]
@@ -181,8 +183,13 @@ def write_matches(
     outcome.benchmarks = counts.benchmarks
     outcome.n_no_answer, outcome.n_review = counts.n_no_answer, counts.n_review
     outcome.n_leaks = sum(count.n_leaks for count in counts.benchmarks)
+    ledgers = [(source.name, ledger) for ledger in by_name.values()]
     rule = UnreadRule(((source.name, source.ignore),))
     outcome.unread_text = next(iter(unread_texts(ledgers, rule)), None)
+    searched = [version.benchmark for version in reader.versions]
+    outcome.origins = rows_of_benchmarks(
+        (shard, named_rows(ledger, searched)) for shard, ledger in by_name.items()
+    )
     outcome.without_text = [] if outcome.sample else sources_without_text(ledgers)
 
 
@@ -231,6 +238,7 @@ def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict
             for name in ("unreadable", "invalid_utf8")
         },
         "unread": ledger["unread"],
+        "origins": ledger["origins"],
     }
 
 
@@ -273,6 +281,7 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
         "n_items_checkable_by_others": outcome.checkable_by_others,
         "not_looked_at": [skipped.path for skipped in outcome.unexpected],
         "unread": [{"path": path, "n_bytes": n} for path, n in unread],
+        "origins": outcome.origins,
         "n_shards_without_a_readable_row": len(outcome.unread),
         "n_bytes_not_looked_at": outcome.n_bytes_unread
         + sum(skipped.n_bytes for skipped in outcome.unexpected),

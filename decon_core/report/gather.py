@@ -23,6 +23,7 @@ from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import common_made_from, current_common
 from decon_core.decisions.judging import may_prove
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.named_rows import named_rows
 from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.decisions.visibility import (
@@ -68,6 +69,7 @@ def small_tables(
     unread.
     """
     store, versions = reader.store, reader.versions
+    names = [version.benchmark for version in versions]
     visible = visibility_table(store, versions, reader.policy)
     common = COMMON.empty_table()
     if common_in_report(reader, packs, gaps):
@@ -93,7 +95,7 @@ def small_tables(
             )
             for name, n in sorted(counts.items())
         ],
-        **_shards(store, packs, reader.scan, _unread(gaps), unread),
+        **_shards(store, packs, reader.scan, _unread(gaps), unread, names),
     }
     return {
         "items": _items(reader, visible),
@@ -188,9 +190,10 @@ def _shards(
     scan: str,
     not_scanned: Collection[tuple[str, str]],
     unread: UnreadRule,
+    searched: Collection[str],
 ) -> dict[str, list[Row]]:
-    """Return a row per shard, unreadable row, unread path, and document with invalid UTF-8."""
-    names = "shards", "unreadable", "unread_text", "invalid_utf8"
+    """Return rows of the tables that the ledgers of shards fill."""
+    names = "shards", "unreadable", "unread_text", "row_origins", "invalid_utf8"
     rows: dict[str, list[Row]] = {name: [] for name in names}
     for pack in packs:
         for shard in pack.shards:
@@ -205,6 +208,7 @@ def _shards(
             for text in ledger["unread"]:
                 is_ignored = unread.is_ignored(pack.source.name, text["path"])
                 rows["unread_text"].append({**place, **text, "is_ignored": is_ignored})
+            rows["row_origins"] += [{**place, **row} for row in named_rows(ledger, searched)]
             rows["shards"].append({**ledger, **place, **about})
     return rows
 

@@ -313,6 +313,16 @@ ORDER BY x.benchmark, x.detector, y.detector;
 COMMENT ON VIEW agreement IS
     'Per benchmark and two detectors: number of items that both call leaked, number that only one calls leaked, and the Jaccard index';
 
+CREATE VIEW by_origin AS
+SELECT source, field, value, split, benchmark, is_held_out, sum(n_rows)::BIGINT AS n_rows,
+       count(*) AS n_shards, min(shard_name) AS shard,
+       is_held_out AND benchmark IS NOT NULL AS is_evidence
+FROM row_origins GROUP BY source, field, value, split, benchmark, is_held_out
+ORDER BY is_evidence DESC, is_held_out DESC, benchmark IS NULL, n_rows DESC, source, field,
+         value NULLS LAST, split NULLS LAST;
+COMMENT ON VIEW by_origin IS
+    'Per source, field, value and split: rows that name the data set that they are from; is_evidence: a held-out split of a benchmark, so that the rows are a leak whatever a detector finds';
+
 CREATE VIEW by_mixture AS
 SELECT mixture, bool_and(is_current) AS is_current, count(*) AS n_shards,
        sum(n_documents_in)::BIGINT AS n_documents_in,

@@ -22,6 +22,7 @@ from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.formats.recognize import compile_readers
+from decon_core.corpus.origins import Origins
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shard_file import changed
 from decon_core.corpus.shards import read_blocks, read_places
@@ -113,6 +114,7 @@ class ScannedBlock:
     unreadable: list[Unreadable]
     invalid: list[InvalidUtf8]
     unread: Mapping[str, Sequence[int]]  # texts that are not read, by path: number and bytes
+    origins: Origins
     matches: list[Columns]
     sketch: PartSketch | None
 
@@ -194,6 +196,7 @@ class Scanner:
             unreadable=batch.unreadable,
             invalid=batch.invalid,
             unread=batch.unread,
+            origins=batch.origins,
             matches=matches,
             sketch=sketch,
         )

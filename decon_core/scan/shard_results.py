@@ -18,6 +18,7 @@ import pyarrow as pa
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import summed
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
+from decon_core.corpus.origins import Origins, shortest, total
 from decon_core.corpus.sketch.shard_sketch import remove_filters, writing_sketch
 from decon_core.errors import CorpusError
 from decon_core.execution.cost import Cost, cost_since
@@ -79,6 +80,7 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
     read = Counter[str]()
     unreadable, invalid = list[Unreadable](), list[InvalidUtf8]()
     unread: Mapping[str, Sequence[int]] = {}
+    origins: Origins = {}
     matches: list[Columns] = []
     position = 0
     scanners = scanners_for(job)
@@ -101,6 +103,8 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
             for scanned in scan_blocks(job):
                 read.update(scanned.counts)
                 unread = summed([unread, scanned.unread])
+                if scanned.origins:
+                    origins = shortest(total([origins, scanned.origins]))
                 unreadable += scanned.unreadable
                 invalid += scanned.invalid
                 write(scanned.documents)
@@ -124,6 +128,7 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
                 {"path": path, "n_values": n_values, "n_bytes": n_bytes}
                 for path, (n_values, n_bytes) in sorted(unread.items())
             ],
+            "origins": [{**row._asdict(), "n_rows": n} for row, n in origins.items()],
         }
         if not store.ledger(*names).is_file():
             write_json(store.ledger(*names), ledger)

@@ -247,6 +247,11 @@ SELECT u.*, u.n_bytes / (r.n_bytes + sum(u.n_bytes) OVER (PARTITION BY source)) 
 FROM unread u JOIN read r USING (source)
 ORDER BY u.ignored, u.n_bytes DESC, source, path
 
+-- name: origins
+SELECT * EXCLUDE (is_held_out), CASE WHEN is_held_out THEN 'yes' ELSE 'no' END AS held_out,
+       coalesce(value, 'other values') AS name
+FROM by_origin LIMIT 200
+
 -- name: unreadable
 SELECT source, shard_name, row, reason, detail FROM unreadable
 ORDER BY source, shard_name, row LIMIT 200

@@ -16,7 +16,7 @@ import duckdb
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
 from decon_core.report.blind_spots import blind_spots
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
-from decon_core.wording import counted, have, hold
+from decon_core.wording import counted, have, hold, said_by_rows
 
 SCHEMA = "decon-assets/summary/4"
 
@@ -53,6 +53,7 @@ def summary_of(report: Path) -> Summary:
         "sources": sources,
         "unreadable": rows["unreadable"],
         "unread_text": rows["unread_text"],
+        "origins": rows["origins"],
         "mixtures": [
             {**row, "removed": _of(rows["removed"], "mixture", row)} for row in rows["mixtures"]
         ],
@@ -79,6 +80,7 @@ def format_headline(report: Path) -> str:
     """Return the numbers of documents by class, and what the report does not cover."""
     with opened(report) as connection:
         (counts,) = rows_of(connection, _QUERIES["documents"])
+        origins = rows_of(connection, _QUERIES["origins"])
     n_leaks, n_questions = counts["n_leaks"], counts["n_no_answer"]
     documents = counted(n_leaks, "document")
     if (n := counts["n_documents"]) is not None:
@@ -97,6 +99,7 @@ def format_headline(report: Path) -> str:
             f"{counted(n_invalid, 'document')} {have(n_invalid)} bytes that are not UTF-8 "
             "(scanned as U+FFFD): decon-assets report --query 'FROM invalid_utf8'"
         )
+    lines += map(said_by_rows, origins)
     lines.append(blind_spots(policy.get("detectors", ()), counts["n_unknown"]))
     return "\n".join(lines)
 

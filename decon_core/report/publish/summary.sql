@@ -129,6 +129,10 @@ ORDER BY s.source
 SELECT source, path, sum(n_values)::BIGINT AS n_values, sum(n_bytes)::BIGINT AS n_bytes
 FROM unread_text WHERE NOT is_ignored GROUP BY ALL ORDER BY n_bytes DESC, source, path
 
+-- name: origins
+SELECT source, field, value, split, benchmark, n_rows, n_shards, shard
+FROM by_origin WHERE is_evidence
+
 -- name: unreadable
 SELECT source, reason, count(*) AS n_rows FROM unreadable GROUP BY ALL ORDER BY ALL
 

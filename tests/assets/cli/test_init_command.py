@@ -115,6 +115,11 @@ def test_files_of_one_folder_share_a_recipe_file(bare, capsys):
     assert list(benchmarks_of(found)) == ["one", "two"]
 
 
+def test_a_set_of_the_catalog_has_to_be_written_to_a_file_first(bare, capsys):
+    assert main(["init", "--corpus", "shards", "--evals", "@math"]) == 2
+    assert "`decon-assets catalog @math > evals.yaml`" in capsys.readouterr().err
+
+
 def test_a_name_that_two_folders_give_is_refused_before_anything_is_written(bare, capsys):
     for name in ("b", "b2"):
         Path(name).mkdir()

@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,6 +22,7 @@ import pytest
 from decon_assets.cli.main import main
 from decon_assets.terminal.progress import ShardProgress
 from decon_core.config.policy import QUESTIONS_LEFT_OUT
+from decon_core.library.as_report import read_folder
 from tests.core.report.pages import data_of
 
 _SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
@@ -546,6 +548,29 @@ def test_only_chosen_turns_are_read_and_the_match_says_in_which_it_begins(place)
     parts = pq.read_table(place.out / "matches.parquet")["question_part"].to_pylist()
     assert set(parts) == {"messages[1].content"}
     assert place.scan("--role", "user", corpus=path) == 2
+
+
+def test_rows_that_say_they_are_of_a_benchmark_are_reported(place, capsys):
+    names = [("openai/gsm8k", "test")] * 3 + [("openai/gsm8k", "train"), ("mine", "test")]
+    rows = [
+        {"text": invented(number, 60), "data_source": name, "extra_info": {"split": split}}
+        for number, (name, split) in enumerate(names)
+    ]
+    path = place.folder / "corpus" / "verl.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert place.scan(corpus=path) == 0
+    said = "3 rows of verl.jsonl say that they are openai/gsm8k, split test (benchmark gsm8k)"
+    assert said in capsys.readouterr().out.splitlines()
+    (found,) = place.summary()["origins"]
+    assert (found["field"], found["n_rows"]) == ("data_source", 3)
+    read_folder(place.out, place.folder / "report.duckdb")
+    with duckdb.connect(str(place.folder / "report.duckdb"), read_only=True) as connection:
+        query = "SELECT value, split, benchmark, is_held_out, n_rows FROM row_origins ORDER BY ALL"
+        assert connection.sql(query).fetchall() == [
+            ("mine", "test", None, True, 1),
+            ("openai/gsm8k", "test", "gsm8k", True, 3),
+            ("openai/gsm8k", "train", "gsm8k", False, 1),
+        ]
 
 
 def test_preference_pairs_are_one_document_of_several_fields(place):

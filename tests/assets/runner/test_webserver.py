@@ -24,7 +24,10 @@ COLUMNS = """{assetNodes {assetKey {path} metadataEntries {
     ... on TableColumnLineageMetadataEntry {
         lineage {columnName columnDeps {assetKey {path} columnName}}}}}}"""
 # What describes files, decisions and settings: no asset has such columns.
-WITHOUT_LINEAGE = {"runs", "earlier_rates", "shards", "unreadable", "unread_text", "invalid_utf8"}
+WITHOUT_LINEAGE = {
+    *("runs", "earlier_rates", "shards", "unreadable", "unread_text", "row_origins"),
+    "invalid_utf8",
+}
 WITHOUT_LINEAGE |= {"verdicts", "source_labels", "neighbour_sample", "not_covered"}
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from decon_core.config.layouts import EVERYTHING, known_layouts
 from decon_core.config.sources import Source
-from decon_core.corpus.fields import LABELS, RANKS
+from decon_core.corpus.fields import LABELS, ORIGINS, RANKS, SPLITS
 
 _PUBLISHED = sorted(
     {
@@ -80,6 +80,17 @@ def _values_of(keys, scalars):
     return st.recursive(scalars, containers, max_leaves=6)
 
 
+# What may name a data set and its split, at most 64 bytes of it, and values that name none.
+NAMED = st.dictionaries(
+    st.sampled_from([*sorted({*ORIGINS, *SPLITS}), "extra_info.split"]),
+    st.one_of(
+        st.sampled_from(
+            ["openai/gsm8k", "test", "é\n", "é" * 32, "é" * 33, "a" * 64, "[]", '["a"]']
+        ),
+        st.sampled_from(["A 1 b 2 c 3 d 4 e", None, 5, ["test"], *SHORT]),
+    ),
+    max_size=4,
+)
 VALUES = _values_of(KEYS, SCALARS)
 ODD_VALUES = _values_of(st.one_of(KEYS, ODD_KEYS), st.one_of(SCALARS, ODD_SCALARS))
 
@@ -94,6 +105,9 @@ def rows_for(draw, source):
     chosen = [*(source.paths or mark), *draw(st.lists(paths, max_size=3))]
     for path in draw(st.permutations(chosen)):
         put(row, path, draw(VALUES))
+    row |= draw(NAMED)
+    if draw(st.integers(0, 2)) == 0:
+        row["extra_info"] = draw(NAMED)
     if draw(st.integers(0, 4)) == 0:
         row |= draw(st.dictionaries(ODD_KEYS, ODD_VALUES, max_size=2))
         return row | {draw(st.sampled_from(["text", "messages", "zz"])): draw(ODD_VALUES)}

@@ -141,7 +141,7 @@ def content_of(batch):
     texts = [(row, batch.text[start:stop].tobytes().decode()) for row, start, stop in slices]
     unread = {path: [*counts] for path, counts in batch.unread.items()}
     assert batch.n_characters == sum(len(text) for _, text in texts)
-    return texts, unread, batch.unreadable, batch.invalid
+    return texts, unread, dict(batch.origins), batch.unreadable, batch.invalid
 
 
 def _nested(value, n):

@@ -315,6 +315,23 @@ def test_a_page_that_lacks_texts_says_so_and_has_the_first_by_priority(tmp_path)
     assert "This page has 4 of 10 matched texts" in notes
 
 
+def test_rows_that_name_a_held_out_split_of_a_benchmark_are_noted_and_listed(tmp_path):
+    row = {"source": "web", "shard_name": "a.jsonl", "field": "dataset", "value": "me/<quiz>"}
+    row |= {"split": "test", "n_rows": 1234, "benchmark": "quiz", "is_held_out": True}
+    others = {**row, "value": None, "split": None, "benchmark": None, "is_held_out": False}
+    path = write_report(tmp_path / "r.duckdb", row_origins=[row, others])
+    write_page(path, tmp_path / "p.html")
+    overview = data_of(tmp_path / "p.html", "overview")
+    said = "1,234 rows of a.jsonl say that they are me/<quiz>, split test (benchmark quiz). "
+    assert any(note.startswith(said) for note in overview["notes"])
+    (scanned,) = (each for each in overview["sections"] if each["key"] == "scanned")
+    (table,) = (each for each in scanned["tables"] if each["name"] == "origins")
+    assert [row[2:5] for row in table["rows"]] == [
+        ["me/<quiz>", "test", "quiz"],
+        ["other values", None, None],
+    ]
+
+
 def test_a_mixture_of_other_inputs_is_named_and_not_counted(tmp_path):
     mixtures = [
         {"mixture": "old", "is_current": False, "n_documents_in": 9, "n_documents_out": 5},

@@ -74,6 +74,24 @@ def tables(**changed):
 WHY = {8: "too short", 9: "too short"}
 
 
+def test_rows_of_a_held_out_split_of_a_benchmark_are_named_in_headline_and_card(report):
+    row = {"source": "web", "field": "dataset", "value": "me/quiz", "is_held_out": True}
+    row |= {"benchmark": "quiz", "split": "test"}
+    rows = [
+        {**row, "shard_name": "a.jsonl", "n_rows": 1200},
+        {**row, "shard_name": "b.jsonl", "n_rows": 34},
+        {**row, "shard_name": "b.jsonl", "n_rows": 5, "split": "train", "is_held_out": False},
+        {**row, "shard_name": "b.jsonl", "n_rows": 6, "value": "other", "benchmark": None},
+    ]
+    path = report(row_origins=rows)
+    said = "1,234 rows of 2 shards say that they are me/quiz, split test (benchmark quiz)"
+    assert said in format_headline(path).splitlines()
+    (found,) = summary_of(path)["origins"]
+    assert (found["n_rows"], found["n_shards"], found["shard"]) == (1234, 2, "a.jsonl")
+    assert card_of(path).count(" say that they are ") == 1
+    assert said in card_of(path)
+
+
 @pytest.fixture
 def report(tmp_path):
     """Writes a report of these tables."""

@@ -1,0 +1,61 @@
+"""The benchmark that a name in training data stands for: `openai/gsm8k` is gsm8k of the catalog."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from os.path import commonprefix
+from typing import NamedTuple
+
+from decon_core.benchmarks.catalog import entries_by_key
+
+_HELD_OUT = ("test", "eval", "val", "dev")  # how the names of such splits begin
+_TRAIN = "train"
+_LEAST_IN_COMMON = 3  # letters at the beginning of the names of benchmarks from one data set
+
+
+class Named(NamedTuple):
+    """A benchmark, or a pattern for those of a data set (`global_mmlu_*`), with their splits."""
+
+    benchmark: str
+    splits: Sequence[str] = ()
+
+
+def benchmark_named(name: str, searched: Iterable[str] = ()) -> Named | None:
+    """Return the benchmark of a name: a data set of the hub, or the name of a benchmark.
+
+    Case and signs do not matter, nor does the owner of a copy. `searched`: benchmarks that may not
+    be in the catalog.
+    """
+    own = {_letters(benchmark): Named(benchmark) for benchmark in searched}
+    for key in (name.casefold(), _letters(name), _letters(name.rpartition("/")[2])):
+        if known := _catalog().get(key) or own.get(key):
+            return known
+    return None
+
+
+def is_held_out(split: str | None, named: Named | None) -> bool:
+    """Return whether a split is not for training, or all that the benchmark has."""
+    splits = {each.casefold() for each in named.splits} if named else set()
+    is_own = (split or "").casefold() in splits and (split != _TRAIN or splits == {_TRAIN})
+    return is_own or (split or "").casefold().startswith(_HELD_OUT)
+
+
+@lru_cache(maxsize=1)
+def _catalog() -> dict[str, Named]:
+    """Return the benchmarks of the catalog by name, and by data set of the hub."""
+    entries = {key.replace("{config}", "*"): entry for key, entry in entries_by_key().items()}
+    known = {_letters(name): Named(name, entry["splits"]) for name, entry in entries.items()}
+    by_path: dict[str, list[str]] = {}
+    for name, entry in entries.items():
+        by_path.setdefault(entry.get("hf_path", name).casefold(), []).append(name)
+    for path, names in by_path.items():
+        start = commonprefix(names)  # noqa: RUF071 - character by character: they are no paths
+        name = f"{start}*" if len(names) > 1 and len(start) >= _LEAST_IN_COMMON else names[0]
+        known[path] = Named(name, [split for each in names for split in entries[each]["splits"]])
+    return known
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.casefold())
