@@ -56,9 +56,9 @@ def damaged(path: Path, row: int, offset: int, error: object) -> CorpusError:
 def require_as_registered(path: Path, shard: Shard) -> None:
     """Raise `CorpusError` if size, date or remote tag of a file differ from those of its shard."""
     stamp = stamp_of(path)
-    # The inode differs on nodes with copies. A strong tag tells more than a date.
+    # A strong tag tells more than a date. Tags of local files differ on nodes with copies.
     is_same_date = stamp.modified_ns == shard.modified_ns or stamp.content_at(path)
-    is_same_tag = not stamp.tag or stamp.tag == shard.tag
+    is_same_tag = stamp.tag == shard.tag or not isinstance(path, RemotePath)
     if stamp.n_bytes != shard.n_bytes or not is_same_date or not is_same_tag:
         raise CorpusError(changed(path))
 

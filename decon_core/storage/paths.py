@@ -361,8 +361,8 @@ def use_options(options: Mapping[str, Mapping[str, Any]]) -> None:
 def stamp_of(path: Path) -> Stamp:
     """Return size, date and tag of a file, which change with its content."""
     if isinstance(path, RemotePath):
-        # The file system of the hub keeps listings whatever its options say.
-        options = {"refresh": True} if scheme_of(str(path)) == "hf" else {}
+        # The file system of the hub keeps listings, and leaves out the blob id unless asked.
+        options = {"refresh": True, "expand_info": True} if scheme_of(str(path)) == "hf" else {}
         with naming_unreachable(path):
             return _stamp(path.file_system.info(path.key, **options))
     status = path.stat()
