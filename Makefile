@@ -24,7 +24,7 @@ setup: .venv/installed
 	@$(PYTHON) deploy/install.py $(BIN)/python requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q decon_core decon_assets
-	@$(BIN)/python -c "import decon_assets.definitions"  # writes the byte code of what commands import
+	@$(BIN)/python deploy/write_byte_code.py
 	@touch $@
 
 .venv/installed: .venv/packages

@@ -147,15 +147,22 @@ def test_guides_with_a_table_of_keys_have_the_defaults_of_the_models(page, table
 # Pictures that a command writes, by the page that shows the command; `make screenshots` makes the
 # others in Chromium.
 DRAWN = {
+    "composition.svg": ("studies/composition.md", "decon-assets blend plan curriculum"),
+    "gap-by-category.svg": ("studies/categories.md", "--results data/scores.csv --by split"),
+    "rates-by-category.svg": ("studies/categories.md", "--results data/scores.csv --by split"),
+    "sampling.svg": ("studies/sampling.md", "--out found --sample 10% --sample-seed 1"),
     "game.svg": ("studies/game.md", "decon-assets game "),
+    "game-by-penalty.svg": ("studies/game.md", "decon-assets game "),
     "pipeline.svg": ("../README.md", "decon-assets run"),
     "exposure.svg": ("studies/exposure.md", "decon-assets study --config data/decon.toml"),
     "haystack-subjects.svg": ("studies/haystack.md", "--benchmark almanac_rc"),
+    "haystack-amplification.svg": ("studies/haystack.md", "--config data/decon.toml --out study"),
     "haystack.svg": ("studies/haystack.md", "decon-assets haystack --config data/decon.toml"),
     "pair-metrics.svg": ("pair-metrics.md", "decon-assets scorecard --pairs"),
     "score-gap.svg": ("score-gap.md", "decon-assets gap --results data/scores.csv"),
     "study-by-dose.svg": ("studies/time-and-dose.md", "--config examples/wmt_copies/decon.toml"),
     "study-by-step.svg": ("studies/time-and-dose.md", "--config data/decon.toml --out tables"),
+    "training-runs.svg": ("studies/training-runs.md", "--config data/decon.toml --out study"),
     "translation.svg": ("studies/translation.md", "--config examples/wmt_copies/decon.toml"),
     "scorecard.svg": ("scorecard.md", "decon-assets scorecard "),
 }

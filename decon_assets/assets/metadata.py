@@ -5,14 +5,17 @@ import platform
 import resource
 import warnings
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import pyarrow as pa
 
 from decon_assets.partitions import Ranges, resolved_once
+
+if TYPE_CHECKING:
+    from decon_core.report.html.charts import Chart
 
 Metadata = Mapping[str, Any]
 
@@ -85,6 +88,14 @@ def picture(title: str, svg: str) -> dg.MetadataValue:
     """Return a drawing as Markdown, which the UI shows."""
     packed = b64encode(svg.encode()).decode()
     return dg.MetadataValue.md(f"![{title}](data:image/svg+xml;base64,{packed})")
+
+
+def pictures(charts: "Iterable[Chart]") -> dg.MetadataValue:
+    """Return figures as Markdown, one below the other."""
+    from decon_core.report.html.still import svg
+
+    texts = (str(picture(chart.title, svg(chart)).value) for chart in charts)
+    return dg.MetadataValue.md("\n\n".join(texts))
 
 
 def record_preview(table: pa.Table) -> dg.MetadataValue:

@@ -12,7 +12,6 @@ import pyarrow as pa
 from decon_assets.assets.check_results import inspect_mixtures, report_before_failure
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import ITEM, Metadata, PartitionReporter, preview, same
-from decon_assets.assets.plots import leak_rates, scores
 from decon_assets.assets.scanning import common_ngrams, scan
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import (
@@ -289,16 +288,15 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
         "leaks": summary.n_matches,
         "unreadable_rows": summary.n_unreadable,
         "shards_without_mixture": summary.n_shards_without_mixture,
-        **_report_metadata(store, config),
+        **_report_metadata(store),
     }
 
 
-def _report_metadata(store: Store, config: Config) -> dict[str, object]:
-    """Return the main results as tables and plots, and the paths of scan results and mixtures."""
-    from decon_core.report.publish.summary import score_bins, summary_of
+def _report_metadata(store: Store) -> dict[str, object]:
+    """Return the main results as tables, and the paths of scan results and mixtures."""
+    from decon_core.report.publish.summary import summary_of
 
     summary = summary_of(store.report)
-    thresholds = {name: config.policy.threshold_of(name) for name in config.policy.detectors}
     rates = [{name: row[name] for name in _RATES} for row in summary["benchmarks"]]
     mixtures = [
         {name: row[name] for name in _MIXTURE_COLUMNS}
@@ -307,9 +305,7 @@ def _report_metadata(store: Store, config: Config) -> dict[str, object]:
     ]
     tables = [{"table": name, "about": table.about} for name, table in TABLES.items()]
     return {
-        "leak_rates": leak_rates(rates),
         "by_benchmark": preview(rates, most=_MAX_BENCHMARKS_SHOWN),
-        "scores": scores(score_bins(store.report), thresholds),
         "mixtures": preview(mixtures, width=_ABOUT_WIDTH),
         "tables": preview(tables, width=_ABOUT_WIDTH, most=len(TABLES)),
         "scan_results": dg.MetadataValue.path(store.scan_results(summary["scan_fingerprint"])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -21,10 +22,10 @@ from decon_assets.assets.metadata import (
     Metadata,
     PartitionReporter,
     measured_cost,
+    pictures,
     preview,
     same,
 )
-from decon_assets.assets.plots import scores
 from decon_assets.assets.sketching import sketch
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import (
@@ -257,13 +258,17 @@ def _plot_of_scores(
     from decon_core.benchmarks.records import current_version
     from decon_core.decisions.match_reader import MatchReader
     from decon_core.decisions.score_bins import score_bins
+    from decon_core.report.html.charts import by_detector, scores
     from decon_core.scan.coverage import scan_fingerprint
 
     versions = [current_version(store, name) for name in sorted(benchmarks)]
     fingerprint = scan_fingerprint(store, config.policy)
-    thresholds = {name: config.policy.threshold_of(name) for name in config.policy.detectors}
     reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
-    return {"scores": scores(score_bins(reader, packs, versions), thresholds)}
+    charts = [
+        replace(scores(bins, config.policy.threshold_of(name)), title=f"Matches by score: {name}")
+        for name, bins in by_detector(score_bins(reader, packs, versions))
+    ]
+    return {"scores": pictures(charts)} if charts else {}
 
 
 @stage(

@@ -13,7 +13,7 @@ def game(
     settings: list[str] = repeatable(
         "set a parameter: gain, cost, entry_cost, penalty or steepness", "NAME=NUMBER", name="--set"
     ),
-    out: Path | None = optional("write game.json, game.csv and game.svg to this folder", "DIR"),
+    out: Path | None = optional("write game.json, game.csv and two figures to this folder", "DIR"),
 ) -> int:
     """Compute how much benchmark data a model developer would train on if only payoff mattered.
 
@@ -27,8 +27,8 @@ def game(
 
     The command prints the best level and why it is the best, the probability of detection at that
     level, the gain of a developer who contaminates alone, the payoff that remains if all developers
-    do, and the smallest penalty that deters everybody. The picture in OUT shows the payoff by
-    level, and the best level by penalty and gain.
+    do, and the smallest penalty that deters everybody. The figures in OUT show the payoff by level
+    (game.svg), and the best level by penalty and gain (game_by_penalty.svg).
 
     Default parameters: gain 1, cost 0.3, entry_cost 0.05, penalty 1, steepness 2.
 

@@ -47,7 +47,7 @@ def gap(
         "TASK",
     ),
     out: Path | None = optional(
-        "write gap.json, gap.csv, averages.csv, rates.csv and gap.md to this folder", "DIR"
+        "write gap.json, gap.csv, averages.csv, rates.csv, gap.md and figures to this folder", "DIR"
     ),
     config: ConfigPath,
 ) -> int:

@@ -50,7 +50,7 @@ def active_run(config_path: Path) -> ActiveRun | None:
     """
     home = home_for(config_path)
     is_locked, started = _is_locked(home), None
-    if _has_runs(home):
+    if _may_have_started_runs(home):
         with readable_instance(home) as instance:
             if instance is not None:
                 started = next(_started(instance, is_locked=is_locked), None)
@@ -89,8 +89,11 @@ def _started(
         yield ", ".join(assets) or run.job_name, since
 
 
-def _has_runs(home: Path) -> bool:
-    """Return whether the history has runs, without opening one that is being created."""
+def _may_have_started_runs(home: Path) -> bool:
+    """Return whether the history has unfinished runs, without opening one that is being created.
+
+    Dagster takes most of a second to open a history, which is seldom needed.
+    """
     path = home / "history" / "runs.db"
     if not (home / "dagster.yaml").is_file():
         return False
@@ -99,9 +102,10 @@ def _has_runs(home: Path) -> bool:
         return bool(storage_settings(home))
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-            return connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is not None
-    except sqlite3.OperationalError:
-        return False  # its tables do not exist yet
+            started = "SELECT 1 FROM runs WHERE status IN ('STARTING', 'STARTED') LIMIT 1"
+            return connection.execute(started).fetchone() is not None
+    except sqlite3.OperationalError as error:
+        return "no such table" not in str(error)  # they do not exist yet; else Dagster says why
 
 
 def _partitions(config: Config) -> tuple[int, int]:

@@ -13,9 +13,11 @@ from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.unread import UnreadRule
 from decon_core.decisions.verdicts import Verdicts
-from decon_core.storage.files import atomic_path
+from decon_core.library.estimates import Rate
+from decon_core.storage.files import atomic_path, write_text
 from decon_core.storage.store import Store
 
+FIGURE_FILES = ("sample.svg", "sample_items.svg")  # if only a sample was scanned
 PAGE_FILE = "report.html"
 CARD_FILE = "card.md"
 
@@ -55,16 +57,23 @@ def write_report(
     _write_card(store.report, out)
 
 
-def write_report_of_sample(out: Path) -> None:
-    """Write the page and card of a scan of a sample: without texts, and marked as incomplete."""
+def write_report_of_sample(out: Path, rates: Sequence[Rate]) -> None:
+    """Write the page, card and figures of a sample: without texts, and marked as incomplete."""
     from decon_core.library.as_report import read_folder
-    from decon_core.report.html.build import write_page
+    from decon_core.library.sample_section import sample_figures, sample_section
+    from decon_core.report.html.build import Addition, write_page
     from decon_core.report.html.opening import Scanned
+    from decon_core.report.html.still import svg
+
+    for name, chart in sample_figures(rates).items():
+        write_text(out / name, svg(chart))
+    estimates = Addition("", lambda: sample_section(rates))
 
     with TemporaryDirectory(prefix="decon-report-") as folder:
         database = Path(folder) / "report.duckdb"
         read_folder(out, database)
-        write_page(database, out / PAGE_FILE, scanned=Scanned(out, database))
+        scanned = Scanned(out, database)
+        write_page(database, out / PAGE_FILE, additions=[estimates], scanned=scanned)
         _write_card(database, out)
 
 

@@ -6,7 +6,8 @@
 <out>/visibility.parquet   which items each detector can find, and why not the others
 <out>/common.parquet    n-grams of the benchmarks that are in many documents
 <out>/summary.json      the counts; written last, when everything else is complete
-<out>/sample.csv        estimates for the whole corpus, if only a sample was scanned
+<out>/sample.csv        estimates for the whole corpus, if only a sample was scanned; the page of
+                        such a scan comes with figures, sample.svg and sample_items.svg
 <out>/compat/           leaks as reports of the reference implementation (optional)
 <out>/clean/            the benchmarks without leaked items (optional)
 <out>/.store/           records, index and scan results, reused by the next scan

@@ -35,7 +35,13 @@ from decon_core.feature import feature_hooks
 from decon_core.library import results
 from decon_core.library.estimates import SAMPLE_FILE, write_rates
 from decon_core.library.evals import require_records
-from decon_core.library.page import CARD_FILE, PAGE_FILE, write_report, write_report_of_sample
+from decon_core.library.page import (
+    CARD_FILE,
+    FIGURE_FILES,
+    PAGE_FILE,
+    write_report,
+    write_report_of_sample,
+)
 from decon_core.library.stored_index import OnStep, StoredIndex, index_records, no_step
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.blocks import kept_scanners
@@ -146,6 +152,7 @@ def _scan_folder(
     # These are absent until this scan is complete. The format of the reports cannot say that they
     # describe a sample, so a sample has none, not even those of an earlier full scan.
     outdated = [results.SUMMARY_FILE, results.CLEAN_FOLDER, SAMPLE_FILE, PAGE_FILE, CARD_FILE]
+    outdated += FIGURE_FILES
     outdated += [results.COMPAT_FOLDER] if request.sample else []
     for name in outdated:
         remove(out / name)
@@ -195,16 +202,16 @@ def _scan_folder(
     }
     write_plain_json(out / results.SUMMARY_FILE, {**settings, **results.summary_of(outcome)})
     if request.has_page and len(unread) < len(pack.shards):
-        _write_page(request, index, pack, not_covered)
+        if request.sample:
+            write_report_of_sample(out, outcome.rates)
+        else:
+            _write_page(request, index, pack, not_covered)
     return outcome
 
 
 def _write_page(
     request: Request, index: StoredIndex, pack: Pack, not_covered: Sequence[NotCovered]
 ) -> None:
-    if request.sample:
-        write_report_of_sample(request.out)
-        return
     write_report(
         request.out,
         index.store,

@@ -84,6 +84,20 @@ def phase_heads(n_phases: int) -> list[str]:
 
 def phase_rows(phases: Sequence[Part], labels: Labels) -> list[list[str]]:
     """Return the rows of a table with the tokens and shares of every phase, and of all."""
+    n_tokens = phase_tokens(phases, labels)
+    of_sources = [numbers for (column, _), numbers in n_tokens.items() if column == SOURCE]
+    totals = [sum(numbers) for numbers in zip(*of_sources, strict=True)]
+    rows = []
+    for (column, value), numbers in n_tokens.items():
+        row = [column, plain(value)]
+        for n, total in zip(numbers, totals, strict=True):
+            row += [f"{n:,}", _share(n, total)]
+        rows.append(row)
+    return rows
+
+
+def phase_tokens(phases: Sequence[Part], labels: Labels) -> dict[tuple[str, str], list[int]]:
+    """Return the tokens of every phase, and of all, by column and value."""
     whole: dict[str, Amount] = {}
     for phase in phases:
         for source, amount in phase.items():
@@ -92,19 +106,11 @@ def phase_rows(phases: Sequence[Part], labels: Labels) -> list[list[str]]:
                 before.n_documents + amount.n_documents, before.n_tokens + amount.n_tokens
             )
     parts = [*({**dict.fromkeys(whole, Amount(0, 0)), **phase} for phase in phases), whole]
-    tokens = [
+    by_part = [
         {(column, value): amount.n_tokens for column, value, amount in composition(part, labels)}
         for part in parts
     ]
-    totals = [sum(amount.n_tokens for amount in part.values()) for part in parts]
-    rows = []
-    for column, value in tokens[-1]:
-        row = [column, plain(value)]
-        for n_tokens, total in zip(tokens, totals, strict=True):
-            n = n_tokens[column, value]
-            row += [f"{n:,}", _share(n, total)]
-        rows.append(row)
-    return rows
+    return {name: [n_tokens[name] for n_tokens in by_part] for name in by_part[-1]}
 
 
 def _share(n: int, of: int) -> str:

@@ -99,6 +99,8 @@ def _removed_with(store: Store, path: Path) -> list[Path]:
         below = Path(kind, *rest[: listed.depth])
         manifests = [store.root / "manifests" / below] if listed.is_apart else []
         return [*manifests, store.root / below]
+    if path.parent == store.report_figures:
+        return [path.parent, store.report_page]
     if kind == "common":
         return [path, store.current_common]
     if kind == "idf":

@@ -105,7 +105,7 @@ def build_report(
         tables["verdicts"] = verdict_table(verdicts, tables["matched_texts"])
         tables |= judged_tables(matches, verdicts, evidence, has_snippets=showing.has_snippets)
         # The page of the previous report may show texts that this report must not contain.
-        for path in store.report_files:
+        for path in (*store.report_files, store.report_figures):
             remove(path)
         write_database(report, tables, {"matches": matches}, drafts=drafts)
     with duckdb.connect(str(report), read_only=True) as connection:

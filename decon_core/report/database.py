@@ -43,12 +43,19 @@ def write_database(
         with duckdb.connect(str(draft)) as connection:
             connection.execute(f"SET memory_limit = '{_MEMORY}'")
             connection.execute(f"SET temp_directory = '{_quoted(str(draft))}.spill'")
-            for name in (name for name, table in TABLES.items() if not table.is_derived):
-                rows = tables.get(name, TABLES[name].schema.empty_table())
-                _load(connection, name, rows, files.get(name, ()))
-            # One transaction: a commit waits for the disk, and there are hundreds of statements.
-            # The rows are committed before: in one transaction with 1.5 million matches, DuckDB 2.0
-            # made empty tables of them.
+            # A commit waits for the disk, so hundreds of statements share one. The rows are
+            # committed between: in one transaction with 1.5 million matches, DuckDB 2.0 made
+            # empty tables of them.
+            connection.execute("BEGIN")
+            for name, table in TABLES.items():
+                if not table.is_derived:
+                    _run_with(connection, table.schema.empty_table(), f"CREATE TABLE {name} AS")
+            connection.execute("COMMIT")
+            for name, rows in tables.items():
+                _run_with(connection, rows.cast(TABLES[name].schema), f"INSERT INTO {name}")
+            for name, paths in files.items():
+                into = f"INSERT INTO {name} FROM read_parquet(?)"
+                connection.execute(into, [[str(path) for path in paths]])
             connection.execute("BEGIN")
             connection.execute(_macros())
             for script in _SCRIPTS:
@@ -75,15 +82,10 @@ def _macros() -> str:
     )
 
 
-def _load(
-    connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, files: Sequence[Path]
-) -> None:
-    connection.register("incoming", rows.cast(TABLES[name].schema))
-    connection.execute(f"CREATE TABLE {name} AS FROM incoming")
+def _run_with(connection: duckdb.DuckDBPyConnection, rows: pa.Table, statement: str) -> None:
+    connection.register("incoming", rows)
+    connection.execute(f"{statement} FROM incoming")
     connection.unregister("incoming")
-    if files:
-        paths = [str(file) for file in files]
-        connection.execute(f"INSERT INTO {name} FROM read_parquet(?)", [paths])
 
 
 def _comments(name: str) -> Iterator[str]:

@@ -152,12 +152,16 @@ class Store:
     def report_page(self) -> Path:
         return self.root / "report/report.html"
 
+    @property
+    def report_figures(self) -> Path:
+        return self.root / "report/figures"
+
     def verification_note(self, what: str) -> Path:
         return self.root / f"checks/{what}.json"
 
     @property
     def report_files(self) -> tuple[Path, ...]:
-        """The files derived from the report's database."""
+        """The files derived from the report's database, without the figures."""
         return (self.report_page, *map(self.report.with_name, ("card.md", "summary.json")))
 
     def mixtures_of(self, pack: str) -> list[Path]:

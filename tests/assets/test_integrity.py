@@ -17,8 +17,9 @@ from decon_core.corpus.registration import list_packs
 from decon_core.errors import DeconError
 from decon_core.library.scan import Request, scan_folder
 from decon_core.mixtures.verify import inspect_changed_mixtures
-from decon_core.quality.integrity import remove_damaged, verify_store
+from decon_core.quality.integrity import remove_damaged, to_remove, verify_store
 from decon_core.storage.checksums import hash_file, is_whole
+from decon_core.storage.store import Store
 from tests.long_runs import IS_LONG
 
 MIXTURES = """
@@ -162,7 +163,7 @@ def test_every_file_of_a_store_is_of_one_of_these_kinds(world):
     of_a_kind = {path for pattern in KINDS for path in world.store.root.glob(pattern)}
     of_a_kind.add(world.store.root / "skipped.json")  # of no product: each run lists anew
     rest = {path.parent.name for path in files_of(world.store) if path not in of_a_kind}
-    assert rest <= {"harbor", "ledger", "report"}, rest
+    assert rest <= {"harbor", "ledger", "report", "figures"}, rest
 
 
 @pytest.mark.kills
@@ -314,6 +315,12 @@ def test_a_damaged_snapshot_of_earlier_goes_alone(world):
     remove_damaged(world.store, [problem for problem in verify_store(world.store) if problem])
     assert not old.exists()
     assert world.store.current_snapshot.read_bytes() == before
+
+
+def test_with_a_damaged_figure_all_are_removed_so_that_the_page_is_made_again(tmp_path):
+    store = Store(tmp_path)
+    damaged = store.report_figures / "matches_by_score_aligned.svg"
+    assert to_remove(store, [damaged]) == [store.report_figures, store.report_page]
 
 
 def test_a_folder_scan_makes_damaged_files_of_its_store_again(world, tmp_path):

@@ -12,7 +12,7 @@ from decon_assets.assets.check_results import (
     report_before_failure,
     result_of_inspection,
 )
-from decon_assets.assets.metadata import ITEM, PartitionReporter, same
+from decon_assets.assets.metadata import ITEM, PartitionReporter, picture, same
 from decon_assets.assets.products import mixture
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import all_of, sorted_keys
@@ -50,10 +50,12 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     from decon_core.execution.choice import open_engine
     from decon_core.execution.jobs import wanted_workers
     from decon_core.features.blends.build import build_blends
+    from decon_core.features.blends.on_page import composition_figure
     from decon_core.features.blends.product import blender_of
     from decon_core.features.blends.settings import blend_named
     from decon_core.features.blends.verify import inspect_changed_blends
     from decon_core.planner import Plan
+    from decon_core.report.html.still import svg
 
     blender = blender_of(config, Plan(config, store).builder)
     chosen = [blend_named(blender.blends, name) for name in sorted_keys(context)]
@@ -87,6 +89,9 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
             "parts": len(result.manifest["parts"]),
             "was_there_already": result.was_there,
             "folder": dg.MetadataValue.path(result.folder),
+            "composition": picture(
+                "composition", svg(composition_figure(result.manifest, blender.builder.labels))
+            ),
         }
         reporter.report(declared.name, metadata)
     size = f"{counted(total['n_documents'], 'document')}, {counted(total['n_tokens'], 'token')}"

@@ -15,7 +15,15 @@ from decon_assets.features.endpoints import (
     say_cost,
     token_counter,
 )
-from decon_assets.terminal.options import ConfigPath, Workers, action, argument, command_group, flag
+from decon_assets.terminal.options import (
+    ConfigPath,
+    Workers,
+    action,
+    argument,
+    command_group,
+    flag,
+    optional,
+)
 from decon_assets.terminal.output import say, say_table
 from decon_assets.terminal.products import (
     chosen_of,
@@ -39,14 +47,16 @@ from decon_core.features.blends.card import (
 )
 from decon_core.features.blends.counts import account_of
 from decon_core.features.blends.folders import blend_folder, blend_manifest
+from decon_core.features.blends.on_page import composition_figure
 from decon_core.features.blends.plan import items_to_reword, plan_blend
 from decon_core.features.blends.product import blender_of
 from decon_core.features.blends.rewording_settings import rewording_settings, rewordings_path
 from decon_core.features.blends.settings import REWORDED, Blend, blend_named
 from decon_core.features.blends.verify import BlendVerification, verify_blend
 from decon_core.planner import Plan
+from decon_core.report.html.still import svg
 from decon_core.storage.drafts import locked_or_refused
-from decon_core.storage.files import read_json
+from decon_core.storage.files import read_json, write_text
 from decon_core.wording import counted, percent
 
 if TYPE_CHECKING:
@@ -97,13 +107,19 @@ def list_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
 
 
 @action(blend_group, "plan")
-def plan_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
+def plan_blends(
+    names: BlendNames = None,
+    *,
+    out: Path | None = optional("draw what the phases consist of, as DIR/BLEND.svg", "DIR"),
+    config: ConfigPath,
+) -> int:
     """Show what a blend would contain, and how many passes over each source it takes.
 
-    The command writes nothing. It refuses a blend that has no room for its test items.
+    The command builds nothing. It refuses a blend that has no room for its test items.
 
     Examples:
       decon-assets blend plan garlic
+      decon-assets blend plan curriculum --out figures
     """
     blender, chosen = _open_blends(config, names)
     problems: list[Problem] = []
@@ -122,6 +138,10 @@ def plan_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
             say()
             say_table(ITEMS, item_rows(account))
         say()
+        if out:
+            figure = composition_figure(account, blender.builder.labels)
+            write_text(out / f"{declared.name}.svg", svg(figure))
+            say(f"{out / declared.name}.svg\n")
     return exit_code_for(problems, config)
 
 

@@ -30,8 +30,7 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
     in what a quality filter keeps.
     """
     from decon_core.execution.jobs import wanted_workers
-    from decon_core.features.haystack.page import CUT_HEADS, HEADS, cut_lines, lines, write
-    from decon_core.features.haystack.picture import svg
+    from decon_core.features.haystack import page
     from decon_core.features.haystack.product import haystack_folder
     from decon_core.features.haystack.run import haystack_key, run_haystack
     from decon_core.features.haystack.settings import Haystack
@@ -44,12 +43,17 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
     packs, versions = plan.packs, plan.current_versions
     key = haystack_key(packs, versions, settings)
     study = run_haystack(store, packs, versions, settings, workers=wanted_workers())
-    write(study, haystack_folder(store), key=key)
+    folder = haystack_folder(store)
+    page.write(study, folder, key=key)
     n_documents = counted(study.n_documents, "document")
     context.log.info(f"{counted(len(study.planted), 'item')} planted among {n_documents}")
     for scored in study.scored:
         context.log.info(f"{scored.name}: {scored.about}")
-    rows = {"percentiles": (HEADS, lines(study)), "amplification": (CUT_HEADS, cut_lines(study))}
+    result = page.as_json(study)
+    rows = {
+        "percentiles": (page.HEADS, page.lines(result)),
+        "amplification": (page.CUT_HEADS, page.cut_lines(result)),
+    }
     tables = {
         name: preview([dict(zip(heads, row, strict=True)) for row in cells], most=_MOST_ROWS)
         for name, (heads, cells) in rows.items()
@@ -59,8 +63,11 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
         "planted": len(study.planted),
         "documents": study.n_documents,
         "unreadable_rows": sum(source.n_unreadable for source in study.sources),
-        "plot": picture("haystack", svg(study)),
-        "folder": dg.MetadataValue.path(haystack_folder(store)),
+        **{
+            f"{name}_figure": picture(name, (folder / f"{name}.svg").read_text(encoding="utf-8"))
+            for name in page.TABLES
+        },
+        "folder": dg.MetadataValue.path(folder),
     }
 
 

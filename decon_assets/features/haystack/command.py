@@ -29,7 +29,7 @@ _PICKLES = "sklearn: opening a pickle runs the code in it; use only files that y
 def haystack_command(
     *,
     out: Path | None = optional(
-        "write haystack.json, .csv, .svg and .md, amplification.csv and planted.jsonl", "DIR"
+        "write haystack.json, .csv, .svg and .md, amplification.csv and .svg, planted.jsonl", "DIR"
     ),
     scorer: list[str] = repeatable(
         "a scorer from the list above (default: the first three)", "NAME"
@@ -162,9 +162,10 @@ def _say(study: Study) -> None:
 
     planted = counted(len(study.planted), "item")
     say(f"{planted} planted among {counted(study.n_documents, 'document')}\n")
-    say_table(page.HEADS, page.lines(study))
+    result = page.as_json(study)
+    say_table(page.HEADS, page.lines(result))
     say()
-    say_table(page.CUT_HEADS, page.cut_lines(study))
+    say_table(page.CUT_HEADS, page.cut_lines(result))
     say(f"\n{page.NOTE}")
     for scored in study.scored:
         if scored.n_without_score:

@@ -1,4 +1,4 @@
-"""The contamination game: `model` solves it, `page` shows the solution as tables and a picture."""
+"""The contamination game: `model` solves it, `page` shows the solution as tables and figures."""
 
 from decon_core.feature import Command, Feature
 

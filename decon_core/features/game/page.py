@@ -1,20 +1,23 @@
-"""Show a solved game: a table, a picture of it, and the best levels of many games as CSV."""
+"""Show a solved game: a table, two figures, and the best levels of many games as CSV."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from decon_core.features.game.model import Floats, Game, Solution, best_levels, solve
+from decon_core.report.html.charts import LAYOUTS, Chart
+from decon_core.report.html.figures import Point, curves
+from decon_core.report.html.still import svg
 from decon_core.storage.files import atomic_path, write_plain_json
 from decon_core.storage.store import Store
 from decon_core.text_tables import as_csv
-from decon_core.wording import percent, render
+from decon_core.wording import percent
 
-PICTURE = "game.svg"
+PICTURE, LEVELS_PICTURE = "game.svg", "game_by_penalty.svg"
 
 HEADS = ("best level", "case", "detected", "advantage", "payoff if all do", "deterring penalty")
 
@@ -27,9 +30,8 @@ CASES = {
 
 _NEVER = "none is enough"
 
-_N_PENALTIES, _N_GAINS = 36, 24
-_N_POINTS = 200  # points of the curve
-_BEYOND = 2.5  # the picture's penalties and gains go up to this multiple of the game's
+_STEPS = 20  # of levels, penalties and gains
+_BEYOND = 2  # penalties and gains go up to this multiple of the game's
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class Levels:
 
 def levels_around(game: Game) -> Levels:
     """Return the best levels for gains and penalties from 0 to some way beyond those of a game."""
-    penalties = np.linspace(0.0, _BEYOND * max(game.penalty, game.net_gain, 0.1), _N_PENALTIES)
-    gains = np.linspace(0.0, _BEYOND * max(game.gain, 0.1), _N_GAINS)
+    penalties = np.linspace(0.0, _BEYOND * max(game.penalty, game.net_gain, 0.1), _STEPS + 1)
+    gains = np.linspace(0.0, _BEYOND * max(game.gain, 0.1), _STEPS + 1)
     return Levels(gains, penalties, best_levels(game, gains, penalties))
 
 
@@ -65,7 +67,7 @@ def line(solution: Solution) -> tuple[str, ...]:
 
 
 def write(game: Game, folder: Path) -> None:
-    """Write game.json, game.csv and game.svg."""
+    """Write game.json, game.csv and the figures."""
     solution, around = solve(game), levels_around(game)
     content = {"game": asdict(game), "solution": asdict(solution)}
     if solution.deterring_penalty == np.inf:
@@ -76,73 +78,39 @@ def write(game: Game, folder: Path) -> None:
         for gain, levels in zip(around.gains, around.levels, strict=True)
         for penalty, level in zip(around.penalties, levels, strict=True)
     ]
-    for name, text in {"game.csv": as_csv(rows), PICTURE: svg(game, solution, around)}.items():
+    texts = {
+        "game.csv": as_csv(rows),
+        PICTURE: svg(payoffs(game, solution)),
+        LEVELS_PICTURE: svg(levels_by_penalty(game, around)),
+    }
+    for name, text in texts.items():
         with atomic_path(folder / name) as draft:
             draft.write_text(text, encoding="utf-8")
 
 
-_PANEL = {"left": 64, "top": 92, "width": 300, "height": 240}
-_BETWEEN = 96
-_SCALE = 88  # room on the right for the scale of colours
+def payoffs(game: Game, solution: Solution) -> Chart:
+    """Draw the payoff by level, with a line at the best level."""
+    levels = np.linspace(0.0, 1.0, _STEPS + 1)
+    points = [*map(Point, levels.tolist(), game.advantage(levels).tolist())]
+    title = f"Payoff by level, best at {solution.level:.3f} ({solution.case})"
+    axes = "level of contamination", "payoff over no contamination"
+    return _with_line(curves(title, {"payoff": points}, axes), solution.level)
 
 
-def svg(game: Game, solution: Solution, around: Levels) -> str:
-    """Draw the payoff by level, and the best level by penalty and gain."""
-    curve = dict(_PANEL)
-    cells = curve | {"left": curve["left"] + curve["width"] + _BETWEEN}
-    return render(
-        "features/game/picture.svg.j2",
-        game=game,
-        solution=solution,
-        case=CASES[solution.case],
-        width=cells["left"] + cells["width"] + _SCALE,
-        height=curve["top"] + curve["height"] + 64,
-        curve=curve | _curve(game, solution),
-        cells=cells | _cells(game, around),
-    )
-
-
-def _curve(game: Game, solution: Solution) -> dict[str, object]:
-    """Return the points of the payoff by level, in pixels."""
-    at = np.linspace(0.0, 1.0, _N_POINTS + 1)[1:]
-    advantages = game.advantage(at)
-    low, high = min(float(advantages.min()), 0.0), max(float(advantages.max()), 0.0)
-    span = (high - low) or 1.0
-
-    def place(level: float, advantage: float) -> tuple[float, float]:
-        x = _PANEL["left"] + level * _PANEL["width"]
-        return x, _PANEL["top"] + (high - advantage) / span * _PANEL["height"]
-
-    return {
-        "points": [place(*point) for point in zip(at, advantages, strict=True)],
-        "best": place(solution.level, solution.advantage),
-        "zero": place(0.0, 0.0)[1],
-        "low": low,
-        "high": high,
+def levels_by_penalty(game: Game, around: Levels) -> Chart:
+    """Draw the best level by penalty for a few gains, with a line at the penalty of the game."""
+    by_name = {
+        f"gain {gain:,.6g}": [*map(Point, around.penalties.tolist(), levels.tolist())]
+        for gain, levels in [*zip(around.gains, around.levels, strict=True)][:: -_STEPS // 4][:-1]
     }
+    title = f"Best level by gain and penalty (line: penalty {game.penalty:g})"
+    axes = "penalty of detection", "best level of contamination"
+    return _with_line(curves(title, by_name, axes), game.penalty)
 
 
-def _cells(game: Game, around: Levels) -> dict[str, object]:
-    """Return the cells of the heat map, in pixels below and right of the panel's corner."""
-    width = _PANEL["width"] / len(around.penalties)
-    height = _PANEL["height"] / len(around.gains)
-    rectangles = [
-        (column * width, _PANEL["height"] - (row + 1) * height, float(level))
-        for row, levels in enumerate(around.levels)
-        for column, level in enumerate(levels)
-        if level > 0
-    ]
-    most_penalty, most_gain = float(around.penalties[-1]), float(around.gains[-1])
-    return {
-        "rectangles": rectangles,
-        "cell": (width, height),
-        "most_penalty": most_penalty,
-        "most_gain": most_gain,
-        "point": (
-            game.penalty / most_penalty * _PANEL["width"],
-            _PANEL["height"] * (1 - game.gain / most_gain),
-        ),
-    }
+def _with_line(chart: Chart, x: float) -> Chart:
+    line = LAYOUTS["threshold"] | {"x0": x, "x1": x}
+    return replace(chart, layout={**chart.layout, "shapes": [line]})
 
 
 def demonstrate(store: Store, program: str, _config: Path) -> Iterator[str]:

@@ -10,6 +10,7 @@ from decon_core.features.gap.account import JoinCount, ScoreGaps
 from decon_core.features.gap.averages import Average, Estimate
 from decon_core.features.gap.gaps import Gap, Group, Name
 from decon_core.features.results.items import GROUPS
+from decon_core.report.categories.figure import rates_figure
 from decon_core.report.categories.rates import HEADS as RATE_HEADS
 from decon_core.report.categories.rates import rate_lines, rate_row
 from decon_core.report.html.charts import Chart
@@ -24,8 +25,6 @@ WARNING = (
     "or more popular than the others, and a model may do better on them without having seen them. "
     "Models that cannot have seen a text show how much of a gap has such causes."
 )
-
-PICTURE = "gap.svg"
 
 _NUMBERS = ("gap", "low", "high", "p", "no_answer_gap", "decontaminated", "moved")
 _AVERAGE_COUNTS = ("n_categories", "n_items", "n_without_category", "n_in_macro_gap")
@@ -134,7 +133,7 @@ def _interval(estimate: Estimate | Gap) -> str:
 
 
 def write(account: ScoreGaps, folder: Path) -> None:
-    """Write gap.json, gap.csv, averages.csv, rates.csv, gap.md, and gap.svg if there is a gap."""
+    """Write gap.json, gap.csv, averages.csv, rates.csv, gap.md, and the figures."""
     gaps = [_row(gap) for gap in account.gaps]
     averages = [_average_row(average) for average in account.averages]
     rates = [rate_row(rate) for rate in account.rates]
@@ -157,23 +156,33 @@ def write(account: ScoreGaps, folder: Path) -> None:
         "rates.csv": as_csv(rates, RATE_HEADS),
         "gap.md": as_markdown(account),
     }
-    if chart := figure(account.gaps):
-        texts[PICTURE] = svg(chart)
+    texts |= {f"{name}.svg": svg(chart) for name, chart in figures(account).items()}
     for name, text in texts.items():
         with atomic_path(folder / name) as draft:
             draft.write_text(text, encoding="utf-8")
 
 
-def figure(gaps: Sequence[Gap]) -> Chart | None:
-    """Draw the scores of whole benchmarks on clean and on leaked items; None without both."""
+def figures(account: ScoreGaps) -> dict[str, Chart]:
+    """Return the figures by the names of their files; those without anything to draw are absent."""
+    whole = [gap for gap in account.gaps if gap.subset is None]
+    parts = [gap for gap in account.gaps if gap.subset is not None]
+    charts = {
+        "gap": _gaps("Scores on clean and on leaked items", whole),
+        "gap_by_category": _gaps("Scores on clean and on leaked items, by category", parts),
+        "rates": rates_figure(account.rates),
+    }
+    return {name: chart for name, chart in charts.items() if chart}
+
+
+def _gaps(title: str, gaps: Sequence[Gap]) -> Chart | None:
+    """Draw the scores on clean and on leaked items; None if no gap has both."""
     rows = {}
     for gap in gaps:
-        if gap.subset is None and gap.clean.score is not None and gap.leaked.score is not None:
-            name = ", ".join(
-                filter(None, (gap.name.model, gap.name.benchmark, *_setting_names(gap.name)))
-            )
+        if gap.clean.score is not None and gap.leaked.score is not None:
+            place = gap.name.model, gap.name.benchmark, gap.name.split
+            name = ", ".join(filter(None, (*place, *_setting_names(gap.name))))
+            name += "" if gap.subset is None else f": {gap.by} {gap.subset}"
             rows[name] = gap.clean.score, gap.leaked.score
-    title = "Scores on clean and on leaked items"
     return pairs(title, rows, ("clean", "leaked"), "score") if rows else None
 
 
@@ -203,7 +212,7 @@ def as_markdown(account: ScoreGaps) -> str:
     return render(
         "features/gap/page.md.j2",
         warning=WARNING,
-        picture=PICTURE if figure(account.gaps) else "",
+        figures=figures(account),
         notes=account.notes,
         tables={
             "gaps": (HEADS, [line(gap) for gap in account.gaps]),

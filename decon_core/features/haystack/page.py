@@ -1,4 +1,4 @@
-"""Format a study as terminal tables, Markdown, CSV and JSON, and write its files."""
+"""Format a study as tables, figures, Markdown, CSV and JSON, write its files, and read them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from typing import Any
 
 from decon_core.corpus.packs import FILES as LISTED
 from decon_core.errors import DamagedError
-from decon_core.features.haystack.picture import svg
+from decon_core.features.haystack.figures import figures
 from decon_core.features.haystack.planted import PlantedItem
 from decon_core.features.haystack.ranks import Amplification
 from decon_core.features.haystack.run import Placing, Study
 from decon_core.features.haystack.scorers import label_of
+from decon_core.report.html.still import svg
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import atomic_files, read_json, sealed_json
 from decon_core.text_tables import as_csv, rounded
 from decon_core.wording import percent, plain, render
 
-PAGE, PICTURE, RESULT = "haystack.md", "haystack.svg", "haystack.json"
-FILES = ("planted.jsonl", "haystack.csv", "amplification.csv", PICTURE, PAGE, RESULT)
+PAGE, RESULT = "haystack.md", "haystack.json"
+TABLES = ("haystack", "amplification")  # each with a figure of the same name
+_DRAWN = (f"{name}.{kind}" for name in TABLES for kind in ("csv", "svg"))
+FILES = ("planted.jsonl", *_DRAWN, PAGE, RESULT)
 
 HEADS = ("scorer", "benchmark", "planted", "median percentile", "lowest", "highest")
 CUT_HEADS = ("scorer", "top", "documents kept", "planted kept", "amplification", "95 % interval")
@@ -31,60 +34,56 @@ NOTE = (
     "interval covers only the random choice of the items."
 )
 
+Value = Mapping[str, Any]  # what RESULT has
+
 _ITEM = ("benchmark", "subject", "split", "instance_index", "sub_index", "item")
 
 
-def lines(study: Study) -> list[tuple[str, ...]]:
+def lines(result: Value) -> list[tuple[str, ...]]:
     """Return the rows under HEADS: of each scorer all benchmarks, each, and each of its subjects.
 
     If there is one benchmark, the row of all benchmarks is left out.
     """
+    first = 0 if len(result["benchmarks"]) > 1 else 1
     return [
         (
-            scored.name,
-            name_of(placing),
-            f"{placing.n:,}",
-            f"{placing.median:.1f}",
-            f"{placing.low:.1f}",
-            f"{placing.high:.1f}",
+            scored["scorer"],
+            ": ".join(filter(None, (placing["benchmark"], placing["subject"]))) or "all",
+            f"{placing['n']:,}",
+            *(f"{placing[f'{name}_percentile']:.1f}" for name in ("median", "lowest", "highest")),
         )
-        for scored in study.scored
-        for placing in (scored.placings if len(study.benchmarks) > 1 else scored.placings[1:])
+        for scored in result["scorers"]
+        for placing in scored["placings"][first:]
     ]
 
 
-def name_of(placing: Placing) -> str:
-    """Return the name of a group of items: `all`, a benchmark, or `benchmark: subject`."""
-    return ": ".join(filter(None, (placing.benchmark, placing.subject))) or "all"
-
-
-def cut_lines(study: Study) -> list[tuple[str, ...]]:
+def cut_lines(result: Value) -> list[tuple[str, ...]]:
     """Return the rows under CUT_HEADS: of each scorer the cuts, for all benchmarks together."""
     return [
         (
-            scored.name,
-            f"{100 * kept.cut:g} %",
-            f"{kept.n_kept:,}",
-            f"{kept.planted_kept:.4g} of {kept.n_planted:,}",
-            f"{kept.amplification:.2f}",
-            f"{kept.low:.2f} to {kept.high:.2f}",
+            scored["scorer"],
+            f"{100 * kept['cut']:g} %",
+            f"{kept['n_kept']:,}",
+            f"{kept['planted_kept']:.4g} of {kept['n_planted']:,}",
+            f"{kept['amplification']:.2f}",
+            f"{kept['low']:.2f} to {kept['high']:.2f}",
         )
-        for scored in study.scored
-        for kept in scored.placings[0].amplifications
+        for scored in result["scorers"]
+        for kept in scored["placings"][0]["amplification"]
     ]
 
 
 def as_markdown(study: Study) -> str:
-    """Return the study as one Markdown page beside its picture."""
+    """Return the study as one Markdown page beside its figures."""
+    result = as_json(study)
     return render(
         "features/haystack/page.md.j2",
         study=study,
-        picture=PICTURE,
         note=NOTE,
         share=percent(len(study.planted) / (study.n_documents + len(study.planted))),
         tables={
-            "places": (HEADS, _escaped(lines(study))),
-            "cuts": (CUT_HEADS, _escaped(cut_lines(study))),
+            "places": (HEADS, _escaped(lines(result))),
+            "cuts": (CUT_HEADS, _escaped(cut_lines(result))),
         },
     )
 
@@ -95,12 +94,12 @@ def _escaped(rows: Sequence[Sequence[str]]) -> list[list[str]]:
 
 def write(study: Study, folder: Path, *, key: str = "") -> None:
     """Write all files of a study, whole; `key` names its inputs."""
+    rows = {"haystack": [*_places(study)], "amplification": [*_amplifications(study)]}
     content = {
         "planted.jsonl": planted_lines(study.planted),
-        "haystack.csv": as_csv([*_places(study)]),
-        "amplification.csv": as_csv([*_amplifications(study)]),
-        PICTURE: svg(study),
         PAGE: as_markdown(study),
+        **{f"{name}.csv": as_csv(table) for name, table in rows.items()},
+        **{f"{name}.svg": svg(chart) for name, chart in figures(*rows.values()).items()},
     }
     with atomic_files() as draft_of:
         hashes = {}
@@ -115,12 +114,15 @@ def write(study: Study, folder: Path, *, key: str = "") -> None:
 
 def has_haystack(folder: Path, key: str) -> bool:
     """Return whether a folder has the whole study with this key."""
-    if not all((folder / name).is_file() for name in FILES):
-        return False
+    return all((folder / name).is_file() for name in FILES) and key_of(folder) == key
+
+
+def key_of(folder: Path) -> str:
+    """Return the key of the study in a folder; empty if there is none."""
     try:
-        return bool(read_json(folder / RESULT).get("key") == key)
-    except DamagedError:
-        return False
+        return str(read_json(folder / RESULT).get("key", ""))
+    except (FileNotFoundError, DamagedError, AttributeError):
+        return ""
 
 
 def planted_lines(planted: Sequence[PlantedItem]) -> str:
@@ -129,7 +131,7 @@ def planted_lines(planted: Sequence[PlantedItem]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def as_json(study: Study, key: str) -> dict[str, Any]:
+def as_json(study: Study, key: str = "") -> dict[str, Any]:
     """Return the study without the texts of items, which `planted.jsonl` has."""
     settings = {k: v for k, v in asdict(study.settings).items() if k not in ("scorers", "key_env")}
     return {

@@ -9,7 +9,7 @@ import polars as pl
 
 from decon_core.corpus.packs import FILES, changed_files
 from decon_core.errors import InputError, Problem
-from decon_core.features.haystack.page import PICTURE, RESULT, has_haystack
+from decon_core.features.haystack.page import RESULT, has_haystack
 from decon_core.features.haystack.run import haystack_key
 from decon_core.features.haystack.settings import Haystack
 from decon_core.planner import Plan
@@ -34,7 +34,7 @@ def is_missing(plan: Plan) -> bool:
 
 
 def demonstrate(store: Store, program: str, config: Path) -> Iterator[str]:
-    if (picture := haystack_folder(store) / PICTURE).is_file():
+    if (picture := haystack_folder(store) / "haystack.svg").is_file():
         yield f"haystack: {picture}  (print its tables: {program} haystack --config {config})"
 
 

@@ -70,9 +70,10 @@ def write_page(
     most_texts: int = MOST_TEXTS,
     additions: Sequence[Addition] = (),
     scanned: Scanned | None = None,
-) -> None:
-    """Write the page of a report. The same report and additions give the same bytes.
+) -> Facts:
+    """Write the page of a report, and return what it shows.
 
+    The same report and additions give the same bytes.
     `scanned`: the scan of a folder that made the report, for the commands on the page.
     """
     facts = gather(report, most_texts=most_texts)
@@ -100,6 +101,7 @@ def write_page(
                 )
             )
         seal_page(draft)
+    return facts
 
 
 def key_of(additions: Iterable[Addition]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from math import log10
@@ -34,6 +34,7 @@ _SOURCE_CHARACTERS = 14  # per line above a column
 _NAME_PIXELS, _SCALE_PIXELS = 190, 60
 
 _MOST_STEPS_WITH_COUNTS = 12  # counts of more steps overlap
+_LABEL_HEIGHT = 9.0  # of a label at a step, on an axis of percent
 
 _FIXED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 TRACES, LAYOUTS = _FIXED["traces"], _FIXED["layouts"]
@@ -297,16 +298,37 @@ def calibration(rows: Rows) -> Chart:
     ]
     if len(rows) <= _MOST_STEPS_WITH_COUNTS:
         middles = [sum(ends) / 2 for ends in zip(edges[::2], edges[1::2], strict=True)]
-        counts_of_steps = [f"{count(row['n_sd'])} of {count(row['n_judged'])}" for row in rows]
-        traces.append(
-            TRACES["counts"]
-            | {"x": middles, "y": [100 * row["probability"] for row in rows]}
-            | {"text": counts_of_steps}
-        )
+        labels = [
+            (at, 100 * row["probability"], f"{count(row['n_sd'])} of {count(row['n_judged'])}")
+            for at, row in zip(middles, rows, strict=True)
+        ]
+        x, y, text, sides = zip(*_apart(labels, (edges[-1] - edges[0]) / 100), strict=True)
+        traces.append(TRACES["counts"] | {"x": x, "y": y, "text": text, "textposition": sides})
     layout = frame(260)
     layout["xaxis"] = {"title": {"text": "score"}}
-    layout["yaxis"] = {"title": {"text": "probability, in %"}, "range": [-2, 112]}
+    layout["yaxis"] = {"title": {"text": "probability, in %"}, "range": [-8, 112]}
     return Chart("Probability of a duplicate", traces, layout, descriptions.calibration(rows))
+
+
+def _apart(
+    labels: Sequence[tuple[float, float, str]], character: float
+) -> Iterator[tuple[float, float, str, str]]:
+    """Yield labels above the line, below it if they would meet a higher one, or else empty."""
+    boxes: list[tuple[float, float, float, float]] = []  # left, right, bottom, top
+    for x, y, text in reversed(labels):
+        half = character * len(text) / 2
+        for side, foot in (("top center", y), ("bottom center", y - _LABEL_HEIGHT)):
+            own = (x - half, x + half, foot, foot + _LABEL_HEIGHT)
+            if not any(_meet(own, box) for box in boxes):
+                boxes.append(own)
+                yield x, y, text, side
+                break
+        else:
+            yield x, y, "", "top center"
+
+
+def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
+    return all(one[at] < other[at + 1] and other[at] < one[at + 1] for at in (0, 2))
 
 
 def agreement(rows: Rows) -> Chart:

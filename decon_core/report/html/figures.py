@@ -151,9 +151,9 @@ def boxes(title: str, groups: Mapping[str, Sequence[float]], axis: str) -> Chart
 
 
 def pairs(
-    title: str, rows: Mapping[str, tuple[float, float]], sides: tuple[str, str], axis: str
+    title: str, rows: Mapping[str, Sequence[float]], sides: Sequence[str], axis: str
 ) -> Chart:
-    """Draw two dots for each name, joined by a line."""
+    """Draw a dot for each name and side, those of a name joined by a line. Most sides: 6."""
     names, values = [*rows][:MOST_LINES], [*rows.values()][:MOST_LINES]
     numbers = range(len(names))
     joined: Mapping[str, Any] = TRACES["dots"] | {
@@ -161,7 +161,7 @@ def pairs(
         "hoverinfo": "skip",
         "showlegend": False,
         "x": [cell for pair in values for cell in (*pair, None)],
-        "y": [cell for row in numbers for cell in (row, row, None)],
+        "y": [cell for row in numbers for cell in (*[row] * len(sides), None)],
         "line": {"color": "--c-edge", "width": 2},
     }
     dots = [
@@ -175,14 +175,15 @@ def pairs(
         }
         | {"marker": {"color": colour, "size": 10, "symbol": symbol}}
         for at, (side, (colour, symbol)) in enumerate(
-            zip(sides, (STYLES[1], STYLES[0]), strict=True)
+            zip(sides, STYLES[: len(sides)][::-1], strict=True)
         )
     ]
     layout = _rows(names, axis) | LAYOUTS["legend"]
     layout["shapes"] = []
     said = "; ".join(
-        f"{shown(name)}: {sides[0]} {first:.3f}, {sides[1]} {second:.3f}"
-        for name, (first, second) in zip(names, values, strict=True)
+        f"{shown(name)}: "
+        + ", ".join(f"{side} {value:.3f}" for side, value in zip(sides, of_name, strict=True))
+        for name, of_name in zip(names, values, strict=True)
     )
     title = _title(title, len(names), len(rows))
     return Chart(title, [joined, *dots], layout, f"{axis}. {said}.")

@@ -106,12 +106,6 @@ def keeps_no_answer(policy: Summary) -> bool:
     return bool(policy.get("keep_no_answer", True))
 
 
-def score_bins(report: Path) -> list[Summary]:
-    """Return a histogram of scores by detector: matches, leaks and matches without the answer."""
-    with opened(report) as connection:
-        return _rows(connection, _QUERIES["scores"])
-
-
 def _run(run: Summary, benchmarks: Sequence[Summary]) -> Summary:
     thresholds = json.loads(run["thresholds"] or "{}")
     own = {benchmark["benchmark"]: json.loads(benchmark["thresholds"]) for benchmark in benchmarks}

@@ -136,12 +136,6 @@ SELECT source, reason, count(*) AS n_rows FROM unreadable GROUP BY ALL ORDER BY 
 SELECT mixture, what, why, count(DISTINCT (source, shard_name, row)) AS n_documents
 FROM removed GROUP BY ALL ORDER BY ALL
 
--- name: scores
-SELECT detector, score_from, sum(n_matches)::BIGINT AS n_matches,
-       sum(n_contaminated)::BIGINT AS n_contaminated,
-       sum(n_no_answer)::BIGINT AS n_no_answer
-FROM score_histogram GROUP BY ALL ORDER BY ALL
-
 -- name: verdicts
 SELECT verdict, count(*) AS n FROM verdicts WHERE is_found GROUP BY ALL ORDER BY ALL
 

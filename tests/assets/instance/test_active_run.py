@@ -9,7 +9,7 @@ from dagster import DagsterRunStatus
 
 from decon_assets.cli.main import main
 from decon_assets.definitions import build_definitions
-from decon_assets.instance.active_run import _has_runs, active_run
+from decon_assets.instance.active_run import _may_have_started_runs, active_run
 from decon_assets.instance.home import (
     COMMAND_LINE_TAG,
     LOCK,
@@ -125,7 +125,7 @@ def test_a_storage_of_its_own_is_found_in_the_settings_not_in_a_comment(
     settings, has_runs, tmp_path
 ):
     (tmp_path / "dagster.yaml").write_text(settings)
-    assert _has_runs(tmp_path) is has_runs
+    assert _may_have_started_runs(tmp_path) is has_runs
 
 
 def test_a_run_whose_process_died_is_not_at_work(at_home):

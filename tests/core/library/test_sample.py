@@ -21,6 +21,7 @@ from decon_core.corpus.sample import Sample
 from decon_core.corpus.shards import read_blocks
 from decon_core.decisions.sampling import Estimate, documents
 from decon_core.errors import InputError
+from decon_core.library.sample_section import sample_figures
 from decon_core.library.scan import Request, scan_folder
 from decon_core.report.open import coverage_of
 from decon_core.report.publish.limits import Limits, cases_of
@@ -177,6 +178,11 @@ def test_a_sample_is_never_taken_for_a_full_scan_nor_the_other_way_round(request
         rows = [*csv.DictReader(file)]
     assert [row["of"] for row in rows] == [one["of"] for one in summary["sample"]["estimates"]]
     assert (rows[0]["n"], rows[0]["n_sampled"]) == ("300", str(outcome.n_documents))
+    documents, items = sample_figures(outcome.rates).values()
+    shares = [float(row["rate"]) for row in rows]
+    assert [x / 100 for x in (*documents.data[0]["x"], *items.data[0]["x"])] == (
+        pytest.approx(shares)
+    )
 
     later = scan(replace(request, sample=None))
     assert (later.n_shards_read, later.n_documents) == (3, 300)

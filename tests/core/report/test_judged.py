@@ -21,10 +21,12 @@ from decon_core.decisions.calibration import (
 from decon_core.decisions.candidates import Candidate, Evidence
 from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.report.html import write_page
+from decon_core.report.publish.figures import figures, write_figures
 from decon_core.report.review.found import open_report
 from decon_core.report.review.judged import judged_tables
 from decon_core.report.review.show import Paint, page
 from decon_core.report.tables import TABLES, table_of
+from decon_core.storage.checksums import is_whole
 from tests.core.report.pages import data_of
 from tests.core.report.report_worlds import RUN
 from tests.core.report.reports import write_report
@@ -292,7 +294,7 @@ def test_the_page_has_the_curve_the_counts_and_what_a_model_says(matches, tmp_pa
         matched_texts=[{"text_id": key(40), "detectors": "decon", "score": 0.9}],
         **tables,
     )
-    write_page(report, tmp_path / "r.html")
+    facts = write_page(report, tmp_path / "r.html")
     sections = data_of(tmp_path / "r.html", "overview")["sections"]
     (section,) = [one for one in sections if one["key"] == "calibration"]
     (choice,) = section["choices"]
@@ -308,6 +310,10 @@ def test_the_page_has_the_curve_the_counts_and_what_a_model_says(matches, tmp_pa
     counts, steps = section["tables"]
     assert counts["rows"][0][:4] == ["decon", "all benchmarks", N + 3, N]
     assert len(steps["rows"]) == len(tables["calibration"])
+    write_figures(figures(facts), tmp_path / "figures")
+    file = tmp_path / "figures" / "probability_of_a_duplicate_decon.svg"
+    assert all(f">{text}<" in file.read_text() for text in counts_of_steps["text"])
+    assert is_whole(file)
     (judgement,) = data_of(tmp_path / "r.html", "columns")["plain"]["judgement"]
     assert judgement == "duplicate · equivalent · confidence 0.90 · m · why"
 

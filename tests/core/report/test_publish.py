@@ -167,7 +167,7 @@ def test_candidates_are_in_the_headline_the_summary_and_the_card(report):
     assert [one["n_review_documents"] for one in summary["sources"]] == [0, 1]
     assert [one["n_review"] for one in summary["benchmarks"]] == [1]
     card = card_of(path)
-    assert "1 document holds neither, but similar text that nobody has reviewed yet" in card
+    assert "1 document holds only similar text that nobody has reviewed yet" in card
     assert "To review, neither leaked nor clean: 1 of `quiz`." in card
     assert "review" not in format_headline(report())
     assert "andidate" not in card_of(report())

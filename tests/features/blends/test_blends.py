@@ -30,6 +30,7 @@ from decon_core.features.blends.card import contents_of_phases
 from decon_core.features.blends.compare import _n_equal_tokens, first_difference
 from decon_core.features.blends.folders import blend_folder
 from decon_core.features.blends.items import choose_items, item_text
+from decon_core.features.blends.on_page import composition_figure
 from decon_core.features.blends.product import addition_of
 from decon_core.features.blends.settings import Blend, Contamination, Phase
 from decon_core.features.blends.verify import verify_blend
@@ -225,6 +226,13 @@ def test_a_composition_is_of_what_a_blend_holds_with_the_items_as_a_row_of_their
     rows = [line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("| ")]
     found = {(row[0], row[1]): (row[-2], row[-1]) for row in rows[2:]}
     assert found == {key: (f"{n:,}", percent(n / whole)) for key, n in n_by_value.items()}
+    _, *sides = composition_figure(manifest, blender.builder.labels).data
+    assert [side["name"] for side in sides] == ["phase 1", "phase 2"]
+    shares = [dict(zip(found, side["x"], strict=True)) for side in sides]
+    assert shares[0]["source", ITEMS] == 0 < shares[1]["source", ITEMS] < 100
+    for share in shares:
+        for label in ("source", "kind"):
+            assert sum(x for key, x in share.items() if key[0] == label) == pytest.approx(100)
     build_report(blender.builder, additions=[addition_of(blender)])
     with duckdb.connect(str(place.bench.store.report), read_only=True) as connection:
         query = "SELECT phase, label, value, n_tokens, share_of_tokens FROM composition_by_blend"

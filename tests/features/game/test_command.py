@@ -9,7 +9,7 @@ def test_a_game_is_solved_and_drawn(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "0.388 inner level 2.3 %" in " ".join(out.split())
     assert {path.name for path in (tmp_path / "game").iterdir()} == {
-        "game.csv", "game.json", "game.svg",
+        "game.csv", "game.json", "game.svg", "game_by_penalty.svg",
     }  # fmt: skip
     assert main(["game", "--set", "gain=0.2"]) == 0
     out = capsys.readouterr().out

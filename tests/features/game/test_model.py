@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from decon_core.errors import InputError
 from decon_core.features.game.model import Game, best_levels, deterring_penalty, game_from, solve
-from decon_core.features.game.page import levels_around, write
+from decon_core.features.game.page import levels_around, levels_by_penalty, payoffs, write
 
 N_LEVELS = 10_001
 DOCS = Path(__file__).parents[3] / "docs"
@@ -123,22 +123,35 @@ def test_files_show_the_solution_and_are_the_same_every_time(tmp_path):
     game = Game(penalty=2.0)
     for name in ("one", "two"):
         write(game, tmp_path / name)
-    for name in ("game.json", "game.csv", "game.svg"):
+    for name in ("game.json", "game.csv", "game.svg", "game_by_penalty.svg"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     found = json.loads((tmp_path / "one/game.json").read_text())
     assert found["solution"]["level"] == solve(game).level
     rows = [*csv.DictReader((tmp_path / "one/game.csv").read_text().splitlines())]
     assert len(rows) == levels_around(game).levels.size
-    picture = (tmp_path / "one/game.svg").read_text()
-    assert "The best level of contamination is 0.175" in picture
+    assert "best at 0.175 (inner level)" in (tmp_path / "one/game.svg").read_text()
     write(Game(entry_cost=0.0), tmp_path / "free")
     solution = json.loads((tmp_path / "free/game.json").read_text())["solution"]
     assert solution["deterring_penalty"] == "none is enough"
 
 
-def test_the_picture_of_the_docs_is_the_one_that_the_command_draws(tmp_path):
+def test_the_figures_show_the_best_level_at_the_penalty_of_the_game():
+    game = game_from(["penalty=3", "steepness=4"])
+    solution = solve(game)
+    (payoff,) = payoffs(game, solution).data
+    assert max(payoff["y"]) <= solution.advantage
+    assert payoff["y"][0] == 0
+    chart = levels_by_penalty(game, levels_around(game))
+    (curve,) = (curve for curve in chart.data if curve["name"] == "gain 1")
+    (line,) = chart.layout["shapes"]
+    assert curve["y"][curve["x"].index(line["x0"])] == pytest.approx(solution.level)
+
+
+def test_the_pictures_of_the_docs_are_those_that_the_command_draws(tmp_path):
     write(game_from(["penalty=3", "steepness=4"]), tmp_path)
-    assert (tmp_path / "game.svg").read_text() == (DOCS / "images/game.svg").read_text()
+    for name in ("game", "game-by-penalty"):
+        drawn = tmp_path / f"{name.replace('-', '_')}.svg"
+        assert drawn.read_text() == (DOCS / f"images/{name}.svg").read_text()
 
 
 def test_all_wrong_settings_are_named_at_once():

@@ -9,11 +9,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from decon_core.decisions.calibration import wilson
 from decon_core.errors import ConfigError
 from decon_core.features.haystack import page
+from decon_core.features.haystack.on_page import section_of
 from decon_core.features.haystack.product import is_missing
 from decon_core.features.haystack.run import haystack_key
 from decon_core.features.haystack.settings import Haystack
+from decon_core.report.html.still import svg
 from tests.features.haystack.conftest import Place, record
 
 
@@ -83,16 +86,25 @@ def test_the_amplification_has_a_row_for_each_cut_of_each_benchmark_and_of_all(s
     assert found["amplification"] == float(rows[0]["amplification"])
 
 
-def test_the_picture_is_an_image_with_a_title_and_a_dot_for_each_item(study, tmp_path):
+def test_the_figures_have_every_item_and_cut_with_its_interval(study, tmp_path):
     page.write(study, tmp_path)
-    root = ET.fromstring((tmp_path / "haystack.svg").read_text())
-    name = "{http://www.w3.org/2000/svg}"
-    assert root.get("role") == "img"
-    assert root.find(f"{name}title").text.startswith("8 benchmark items among 60 documents")
-    assert "median percentile" in root.find(f"{name}desc").text
-    dots = [one for one in root.iter(f"{name}circle") if one.get("r") == "3"]
-    assert len(dots) == 3 * 8
-    assert "prefers-color-scheme: dark" in root.find(f"{name}style").text
+    rows = [
+        [*csv.DictReader((tmp_path / f"{name}.csv").read_text().splitlines())]
+        for name in page.TABLES
+    ]
+    drawn = section_of(tmp_path).choices[0].charts
+    assert [svg(chart) for chart in drawn] == [
+        (tmp_path / f"{name}.svg").read_text() for name in page.TABLES
+    ]
+    percentiles, kept = drawn
+    assert {*percentiles.data[2]["x"]} == {float(row["percentile"]) for row in rows[0]}
+    documents, first, *_ = kept.data
+    assert documents["y"] == [1, 5, 10, 25, 50]
+    of_first = [row for row in rows[1] if (row["scorer"], row["benchmark"]) == (first["name"], "")]
+    assert first["y"] == pytest.approx([100 * float(row["share"]) for row in of_first], abs=0.01)
+    lows = [y - below for y, below in zip(first["y"], first["error_y"]["arrayminus"], strict=True)]
+    wanted = [wilson(float(row["share"]), 8)[0] for row in of_first]
+    assert lows == pytest.approx([100 * low for low in wanted], abs=0.01)
 
 
 def test_names_with_markup_stay_text(study, tmp_path):
@@ -130,7 +142,7 @@ def test_a_study_is_up_to_date_only_with_its_key_and_all_its_files(study, tmp_pa
     (tmp_path / "out" / "haystack.json").write_text("[")
     assert not page.has_haystack(tmp_path / "out", "k")
     page.write(study, tmp_path / "out", key="k")
-    (tmp_path / "out" / "haystack.svg").unlink()
+    (tmp_path / "out" / "amplification.svg").unlink()
     assert not page.has_haystack(tmp_path / "out", "k")
 
 
@@ -163,6 +175,6 @@ def test_subjects_are_drawn_in_turn_and_have_rows_of_their_own(place, tmp_path):
         assert [row["subject"] for row in csv.DictReader(file)][::5] == ["", "", "anatomy", "law"]
     assert "| short | exam: law | 2 |" in (tmp_path / "haystack.md").read_text()
     words = {one.text for one in ET.parse(tmp_path / "haystack.svg").iter()}
-    assert {"exam", "anatomy", "law"} <= words
+    assert {"short, exam", "short, exam: anatomy", "short, exam: law"} <= words
     with pytest.raises(ConfigError, match="Did you mean 'physics'"):
         place.run(**options, subjects=("phisics",))
