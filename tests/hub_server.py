@@ -146,7 +146,8 @@ class _Handler(BaseHTTPRequestHandler):
         part = served[first:end]
         if wanted:
             headers["Content-Range"] = f"bytes {first}-{first + len(part) - 1}/{len(content)}"
-        hub.n_bytes[relative] += len(part)
+        if self.command != "HEAD":
+            hub.n_bytes[relative] += len(part)
         self._send(206 if wanted else 200, part, headers, is_cut=fault == "cut")
 
     def _refuse(self, status: int, code: str) -> None:
