@@ -32,7 +32,7 @@ class HubServer:
         self.folder = folder
         self.gated: set[str] = set()  # listed, but no file is given out
         self.private: set[str] = set()  # answered as if they did not exist
-        self.faults: deque[str] = deque()  # of the next requests for files: "429", "cut", or ""
+        self.faults: deque[str] = deque()  # of the next requests: "429", "cut", "short" or ""
         self.held: dict[str, int] = {}  # path: the number of its request that waits for `released`
         self.is_holding, self.released = threading.Event(), threading.Event()
         self.n_requests: Counter[str] = Counter()  # for files, by path in the data set
@@ -142,10 +142,12 @@ class _Handler(BaseHTTPRequestHandler):
         first = int(wanted[1]) if wanted else 0
         end = int(wanted[2]) + 1 if wanted and wanted[2] else len(content)
         headers = {"ETag": f'"{_blob(path)}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
-        part = content[first:end]
+        served = content[: len(content) // 2] if fault == "short" else content
+        part = served[first:end]
         if wanted:
             headers["Content-Range"] = f"bytes {first}-{first + len(part) - 1}/{len(content)}"
-        hub.n_bytes[relative] += len(part)
+        if self.command != "HEAD":
+            hub.n_bytes[relative] += len(part)
         self._send(206 if wanted else 200, part, headers, is_cut=fault == "cut")
 
     def _refuse(self, status: int, code: str) -> None:

@@ -193,10 +193,10 @@ def scan(
     dot, dataset metadata (README.md, LICENSE, dataset_info.json, state.json), caches
     (cache-*.arrow), and files that a given glob does not match.
 
-    With --sample, every row is read but only the documents of the sample are searched, which takes
-    a fraction of the time. OUT/sample.csv contains estimates for the whole corpus, with 95 %
-    intervals. Other commands treat OUT as an incomplete scan: they never call an item clean just
-    because it was not found. A later scan without --sample searches every document.
+    With --sample 1%, everything is read (and downloaded) but only 1 % of the documents are
+    searched. OUT/sample.csv contains estimates for the whole corpus, with 95 % intervals. Other
+    commands treat OUT as an incomplete scan: they never call an item clean just because it was not
+    found. A later scan without --sample searches every document.
 
     Exit codes (the first that applies):
       2  invalid input; nothing was scanned

@@ -40,7 +40,7 @@ class Shard:
     path: str
     n_bytes: int
     modified_ns: int
-    content: str  # hash of the file's bytes
+    content: str  # hash of the file's bytes, or `Stamp.content_at` of a remote file
     fingerprint: str  # identifies the content and how it is read; names its scan results
     tag: str = ""  # tag of the file's stamp
     sample: Sample | None = None  # sample of its documents that are read; None: all
@@ -143,9 +143,15 @@ def require_names_in_utf8(paths: Iterable[Path]) -> None:
 def shard_at(
     source: Source, path: Path, base: Path, known: Shard | None = None, stamp: Stamp | None = None
 ) -> Shard:
-    """Return a file as a shard, named relative to `base`; hashed unless `known` has its stamp."""
+    """Return a file as a shard, named relative to `base`.
+
+    It is hashed unless its stamp stands for its content, or `known` has the same stamp.
+    """
     stamp = stamp or stamp_of(path)
-    content = known.content if known and known.stamp == stamp else _hash_of(path)
+    if known and known.stamp == stamp:
+        content = known.content
+    else:
+        content = stamp.content_at(path) or _hash_of(path)
     # What decides the text of rows. Text that is ignored is counted all the same.
     settings = [source.paths, source.roles, source.layout, source.id, EVERYTHING in source.ignore]
     identity = [content, suffix_of(path), *settings]

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from tempfile import NamedTemporaryFile, gettempdir
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import xxhash
 
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import HEAD
+from decon_core.storage.drafts import draft_name, sweep_beside
 from decon_core.storage.paths import RemotePath, naming_unreachable, stamp_of
 from decon_core.wording import counted, size
+
+if TYPE_CHECKING:
+    from decon_core.corpus.packs import Shard
 
 _CHUNK_BYTES = 1 << 22
 REGISTER = "register the corpus again (`decon-assets register`)"
@@ -45,15 +53,25 @@ def damaged(path: Path, row: int, offset: int, error: object) -> CorpusError:
     return CorpusError(Problem(where, found, "a complete file", remedy))
 
 
-class ShardFile(io.RawIOBase):
-    """An open shard that hashes everything read from it."""
+def require_as_registered(path: Path, shard: Shard) -> None:
+    """Raise `CorpusError` if size, date or remote tag of a file differ from those of its shard."""
+    stamp = stamp_of(path)
+    # A strong tag tells more than a date. Tags of local files differ on nodes with copies.
+    is_same_date = stamp.modified_ns == shard.modified_ns or stamp.content_at(path)
+    is_same_tag = stamp.tag == shard.tag or not isinstance(path, RemotePath)
+    if stamp.n_bytes != shard.n_bytes or not is_same_date or not is_same_tag:
+        raise CorpusError(changed(path))
 
-    def __init__(self, file: BinaryIO, path: Path, content: str, max_row_bytes: int) -> None:
+
+class ShardFile(io.RawIOBase):
+    """An open shard that hashes what is read from it, unless its stamp stands for its content."""
+
+    def __init__(self, file: BinaryIO, path: Path, shard: Shard, max_row_bytes: int) -> None:
         self.path, self.max_row_bytes = path, max_row_bytes
         self._file = file
-        self._content = content  # registered hash of the file
-        self._digest = xxhash.xxh3_128()
-        self._n_hashed = 0
+        self._shard = shard
+        self._digest = None if shard.stamp.content_at(path) else xxhash.xxh3_128()
+        self._n_read = 0  # from the beginning of the file, without gaps
         self._opened = _file_identity(path, file)
 
     def close(self) -> None:
@@ -76,11 +94,15 @@ class ShardFile(io.RawIOBase):
         with naming_unreachable(self.path):
             n = self._file.readinto(view)  # type: ignore[attr-defined] # BinaryIO's stub lacks it
         # Readers may go back a few bytes, which were hashed already.
-        fresh = self._file.tell() - self._n_hashed
+        fresh = self._file.tell() - self._n_read
         if fresh > 0:
-            self._digest.update(view[n - fresh : n])
-            self._n_hashed += fresh
+            self._note(view[n - fresh : n])
         return int(n)
+
+    def _note(self, fresh: bytes | memoryview) -> None:
+        if self._digest:
+            self._digest.update(fresh)
+        self._n_read += len(fresh)
 
     def head(self) -> bytes:
         """Return the first bytes, without moving the position."""
@@ -90,13 +112,38 @@ class ShardFile(io.RawIOBase):
         return head
 
     def require_unchanged(self) -> None:
-        """Hash the rest of the file, and raise `CorpusError` if it is not the registered file."""
-        self._file.seek(self._n_hashed)
-        while block := self._file.read(_CHUNK_BYTES):
-            self._digest.update(block)
-            self._n_hashed += len(block)
-        if self._digest.hexdigest() != self._content:
-            raise CorpusError(changed(self.path))
+        """Read the rest of the file, and raise `CorpusError` if it is not the registered file."""
+        self._file.seek(self._n_read)
+        with naming_unreachable(self.path):
+            while block := self._file.read(_CHUNK_BYTES):
+                self._note(block)
+        if self._digest:
+            if self._digest.hexdigest() != self._shard.content:
+                raise CorpusError(changed(self.path))
+            return
+        require_as_registered(self.path, self._shard)
+        if self._n_read != self._shard.n_bytes:
+            found, expected = f"{self._n_read:,} bytes", f"{self._shard.n_bytes:,} bytes"
+            remedy = "run the command again; the connection may have ended too early"
+            raise CorpusError(Problem(str(self.path), found, expected, remedy))
+
+    @contextmanager
+    def unchanged(self) -> Iterator[Path]:
+        """Yield the path of the registered file, for libraries that open it again.
+
+        A remote file is downloaded once, into the temporary folder.
+        """
+        if not isinstance(self.path, RemotePath):
+            self.require_unchanged()
+            yield self.path
+            self.require_in_place()
+            return
+        sweep_beside(Path(gettempdir()))  # copies of processes that were killed
+        with NamedTemporaryFile(prefix=f"{draft_name('shard')}.") as copy:
+            shutil.copyfileobj(self, copy, _CHUNK_BYTES)
+            copy.flush()
+            self.require_unchanged()
+            yield Path(copy.name)
 
     def require_in_place(self) -> None:
         """Raise `CorpusError` if the path no longer leads to the open file."""

@@ -17,9 +17,9 @@ from decon_core.corpus.formats import Decide, Ids, format_of
 from decon_core.corpus.formats.recognize import require_format
 from decon_core.corpus.formats.shard_format import PART_BYTES, Part
 from decon_core.corpus.packs import Shard
-from decon_core.corpus.shard_file import REGISTER, ShardFile, changed
+from decon_core.corpus.shard_file import REGISTER, ShardFile, require_as_registered
 from decon_core.errors import CorpusError, Problem
-from decon_core.storage.paths import parse_path, stamp_of
+from decon_core.storage.paths import parse_path
 
 
 def _path_of(shard: Shard) -> Path:
@@ -34,7 +34,7 @@ def open_shard(shard: Shard, source: Source) -> Iterator[ShardFile]:
     """Open a shard. Raises `CorpusError` at the end if it is not the registered file."""
     path = _path_of(shard)
     with path.open("rb") as file:
-        shard_file = ShardFile(file, path, shard.content, source.max_row_bytes)
+        shard_file = ShardFile(file, path, shard, source.max_row_bytes)
         require_format(shard_file.head(), path)
         with _naming_what_takes_memory(shard.path):
             yield shard_file
@@ -55,7 +55,7 @@ def _naming_what_takes_memory(where: str) -> Iterator[None]:
 def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
     """Yield all rows of a shard in order. Raises `CorpusError` if it is damaged or has changed.
 
-    The bytes are hashed while they are read, so a changed shard raises only after the last row:
+    The file is checked while it is read, so a changed shard raises only after the last row:
     callers must not commit results before the end.
     """
     with open_shard(shard, source) as file:
@@ -98,17 +98,10 @@ def read_places(
     or has no such blocks.
     """
     path = _path_of(shard)
-    _require_as_registered(path, shard)
+    require_as_registered(path, shard)
     for part, n_bytes_read in format_of(path).parts_at(path, source, places, points=points):
         yield Block(partial(_batch, part, source, shard), n_bytes_read, part.place)
-    _require_as_registered(path, shard)
-
-
-def _require_as_registered(path: Path, shard: Shard) -> None:
-    """Raise if size, date or remote tag differ; the inode does on nodes with copies."""
-    stamp = stamp_of(path)
-    if stamp[:2] != shard.stamp[:2] or (stamp.tag and stamp.tag != shard.tag):
-        raise CorpusError(changed(path))
+    require_as_registered(path, shard)
 
 
 def values_of(

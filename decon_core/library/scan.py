@@ -21,7 +21,7 @@ from decon_core.benchmarks.records import NotCovered, recorded_revision
 from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.corpus.formats import known_suffixes
-from decon_core.corpus.packs import Pack, Shard, only_shards, require_names_in_utf8, shard_at
+from decon_core.corpus.packs import Pack, Shard, only_shards, shards_in
 from decon_core.corpus.sample import Sample, sampled_packs
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch, pack_key
 from decon_core.decisions.common_ngrams import freeze_common
@@ -257,7 +257,6 @@ def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[P
     where = parse_path(path.rstrip("/")) if is_url(path) else Path(os.path.abspath(path))  # noqa: PTH100 - links keep their names
     outputs = Path(os.path.abspath(out))  # noqa: PTH100 - links keep their names
     listing = only_shards(list_path(where, without=[outputs]))
-    require_names_in_utf8(listing.paths)
     if not listing.files:
         if why := why_absent(where):
             remedy = "Correct the address; if it is private, run `hf auth login` or set HF_TOKEN"
@@ -267,7 +266,7 @@ def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[P
         raise CorpusError(Problem(path, found, expected))
     start = f"{listing.base}".rstrip("/") + "/"
     skipped = [replace(file, path=file.path.removeprefix(start)) for file in listing.skipped]
-    shards = (shard_at(source, file, listing.base, known.get(str(file))) for file in listing.paths)
+    shards = shards_in(listing, source, known=known)
     return Pack(name=_PACK, source=source, shards=tuple(shards)), skipped
 
 

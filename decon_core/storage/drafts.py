@@ -81,7 +81,8 @@ def _start_time(process: int) -> int | None:
 
 def sweep(draft: Path) -> None:
     """Remove a draft of a dead process, or a day-old draft of another machine."""
-    with suppress(FileNotFoundError):  # another process was quicker
+    # Another process was quicker, or the draft belongs to another user.
+    with suppress(FileNotFoundError, PermissionError):
         if owner := _OWNED.search(draft.name):
             process, start = int(owner[2], 16), int(owner[3], 16)
             is_ours = owner[1] == _machine()

@@ -121,10 +121,12 @@ def _list_remote(base: RemotePath, pattern: Sequence[str]) -> Listing:
     path.file_system.invalidate_cache()  # the hub's keeps listings whatever its options say
     if has_magic(str(path)):
         files = expand_glob(str(path))
+    elif path.is_file():  # asked first: over HTTP, to look for a folder downloads the file
+        files = [(path, stamp_of(path))]
     elif path.is_dir():
         base, pattern, files = path, _ALL, expand_glob(f"{path}/**")
     else:
-        files = [(path, stamp_of(path))] if path.is_file() else []
+        files = []
     listing = Listing(base)
     for file, stamp in files:
         names = file.parts[len(base.parts) :]

@@ -45,6 +45,18 @@ class Stamp(NamedTuple):
     modified_ns: int
     tag: str  # the ETag or another content id, or inode and time of change; may be empty
 
+    def content_at(self, path: Path) -> str:
+        """Return what stands for the content of a file with this stamp; empty if nothing does.
+
+        A remote file has a strong tag, unless the server gives it none or a weak one (`W/"..."`),
+        which files of almost the same content may share. Tags of the hub are hashes, others may
+        be the same for files at different addresses.
+        """
+        if not isinstance(path, RemotePath) or not self.tag or self.tag.startswith("W/"):
+            return ""
+        address = "" if scheme_of(str(path)) == "hf" else str(path)
+        return sha256(json.dumps([self.tag, self.n_bytes, address]).encode()).hexdigest()[:32]
+
 
 class RemotePath(PosixPath):
     """A path on an fsspec file system; its first part is the scheme."""
@@ -349,8 +361,10 @@ def use_options(options: Mapping[str, Mapping[str, Any]]) -> None:
 def stamp_of(path: Path) -> Stamp:
     """Return size, date and tag of a file, which change with its content."""
     if isinstance(path, RemotePath):
+        # The file system of the hub keeps listings, and leaves out the blob id unless asked.
+        options = {"refresh": True, "expand_info": True} if scheme_of(str(path)) == "hf" else {}
         with naming_unreachable(path):
-            return _stamp(path.file_system.info(path.key))
+            return _stamp(path.file_system.info(path.key, **options))
     status = path.stat()
     return Stamp(status.st_size, status.st_mtime_ns, "")
 

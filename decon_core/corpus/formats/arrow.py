@@ -10,7 +10,15 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from decon_core.corpus.formats.tables import TableFormat, TableRewriter, rows_per_batch
+from decon_core.config.sources import Source
+from decon_core.corpus.formats.shard_format import PART_BYTES
+from decon_core.corpus.formats.tables import (
+    TableFormat,
+    TablePart,
+    TableRewriter,
+    rows_per_batch,
+)
+from decon_core.corpus.shard_file import ShardFile
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.paths import RemotePath
 
@@ -27,8 +35,13 @@ class Arrow(TableFormat):
     def columns(self, path: Path) -> Sequence[str]:
         return list(_open(path)[1].names)
 
+    def parts(
+        self, file: ShardFile, source: Source | None, *, part_bytes: int = PART_BYTES
+    ) -> Iterator[TablePart]:
+        _require_no_selection(file.path)
+        yield from super().parts(file, source, part_bytes=part_bytes)
+
     def batches(self, path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
-        _require_no_selection(path)
         for batch in _open(path, wanted)[2]:
             for column in batch.columns:
                 _require_in_bounds(column)

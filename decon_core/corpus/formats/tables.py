@@ -132,18 +132,17 @@ class TableFormat(ShardFormat):
     def parts(
         self, file: ShardFile, source: Source | None, *, part_bytes: int = PART_BYTES
     ) -> Iterator[TablePart]:
-        path = file.path
-        file.require_unchanged()  # first: Arrow's errors on half-changed tables are misleading
-        row = 0
+        path, row = file.path, 0
         try:
-            columns = self._columns_of(source, path)
-            for batch in self.batches(path, columns, part_bytes):
-                if not row:
-                    _require_different_fields(batch.schema.types, path)
-                _require_short(batch, row, file)
-                yield TablePart(path, row, batch.num_rows, batch)
-                row += batch.num_rows
-            file.require_in_place()  # Arrow opens the file again after it was hashed
+            # Checked first: Arrow's errors on half-changed tables are misleading.
+            with file.unchanged() as copy:
+                columns = self._columns_of(source, copy, path)
+                for batch in self.batches(copy, columns, part_bytes):
+                    if not row:
+                        _require_different_fields(batch.schema.types, path)
+                    _require_short(batch, row, file)
+                    yield TablePart(path, row, batch.num_rows, batch)
+                    row += batch.num_rows
         except (pa.ArrowException, EOFError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # an error of the disk, not of the file
@@ -158,7 +157,7 @@ class TableFormat(ShardFormat):
         wanted = {place.row: place for place in places}
         rows = [range(place.row, place.row + place.n_rows) for place in places]
         try:
-            columns = self._columns_of(source, path)
+            columns = self._columns_of(source, path, path)
             for row, batch, n in self.batches_at(path, columns, PART_BYTES, rows):
                 if wanted.pop(row, None) == Place(row, batch.num_rows):
                     yield TablePart(path, row, batch.num_rows, batch), n
@@ -167,9 +166,9 @@ class TableFormat(ShardFormat):
         if wanted:
             raise CorpusError(changed(path))
 
-    def _columns_of(self, source: Source | None, path: Path) -> set[str]:
-        """Return the columns that are read; all columns if unread text is counted."""
-        columns = self.columns(path)
+    def _columns_of(self, source: Source | None, copy: Path, path: Path) -> set[str]:
+        """Return the columns that are read of a shard; all columns if unread text is counted."""
+        columns = self.columns(copy)
         _require_different(columns, path)
         named = columns_of(source) if source else None
         return {*columns} if named is None else named
@@ -180,9 +179,8 @@ class TableFormat(ShardFormat):
 
     def rewrite(self, file: ShardFile, source: Source, target: Path, decide: Decide) -> Ids:
         rewriter = TableRewriter(source, decide(None))
-        file.require_unchanged()
-        with raising_corpus_errors(file.path):
-            self.rewrite_tables(file.path, target, rewriter)
+        with file.unchanged() as copy, raising_corpus_errors(file.path):
+            self.rewrite_tables(copy, target, rewriter)
         return rewriter.ids
 
 

@@ -4,6 +4,7 @@ import json
 import random
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from decon_core.config.sources import PackLimits, Source
 from decon_core.corpus.packs import Pack, Shard, find_shards, plan_packs
 from decon_core.errors import CorpusError
+from decon_core.storage.paths import Stamp, parse_path
 
 TEXT = Source(name="web", path="*", text="text", id="id")
 
@@ -252,3 +254,17 @@ def test_prop_when_all_names_change_every_pack_stays(named, packing, names, orde
     second, gone = plan_packs(TEXT, corpus_of(moved, order), existing=first, packing=packing)
     assert not gone
     assert contents(second) == contents(first)
+
+
+def test_only_a_strong_tag_stands_for_the_content_of_a_remote_file():
+    web, hub = parse_path("https://a.org/s.jsonl"), parse_path("hf://datasets/a/b/s.jsonl")
+    strong = Stamp(3, 0, "abc")
+    assert strong.content_at(web) == Stamp(3, 9, "abc").content_at(web)
+    others = (Stamp(4, 0, "abc"), web), (Stamp(3, 0, "abd"), web), (strong, hub)
+    others += ((strong, parse_path("https://a.org/t.jsonl")),)
+    contents = {stamp.content_at(path) for stamp, path in others}
+    assert len(contents - {"", strong.content_at(web)}) == len(others)
+    assert strong.content_at(hub) == strong.content_at(parse_path("hf://datasets/a/b/t.jsonl"))
+    assert not strong.content_at(Path("s.jsonl"))
+    assert not Stamp(3, 0, "").content_at(web)
+    assert not Stamp(3, 0, 'W/"abc').content_at(web)
