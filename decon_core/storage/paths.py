@@ -115,8 +115,11 @@ class RemotePath(PosixPath):
         return self.read_bytes().decode(encoding or "utf-8", errors or "strict")
 
     def is_file(self, **_: Any) -> bool:
+        from fsspec import AbstractFileSystem
+
         with naming_unreachable(self):
-            return bool(self.file_system.isfile(self.key))
+            # Not the file system's own method, which over HTTP sends a GET for the whole file.
+            return bool(AbstractFileSystem.isfile(self.file_system, self.key))
 
     def is_dir(self, **_: Any) -> bool:
         with naming_unreachable(self):
