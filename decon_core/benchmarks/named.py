@@ -38,8 +38,9 @@ def benchmark_named(name: str, searched: Iterable[str] = ()) -> Named | None:
 def is_held_out(split: str | None, named: Named | None) -> bool:
     """Return whether a split is not for training, or all that the benchmark has."""
     splits = {each.casefold() for each in named.splits} if named else set()
-    is_own = (split or "").casefold() in splits and (split != _TRAIN or splits == {_TRAIN})
-    return is_own or (split or "").casefold().startswith(_HELD_OUT)
+    own = (split or "").casefold()
+    is_own = own in splits and (own != _TRAIN or splits == {_TRAIN})
+    return is_own or own.startswith(_HELD_OUT)
 
 
 @lru_cache(maxsize=1)
@@ -58,4 +59,4 @@ def _catalog() -> dict[str, Named]:
 
 
 def _letters(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.casefold())
+    return re.sub(r"[\W_]", "", name.casefold())

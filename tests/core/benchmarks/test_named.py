@@ -18,10 +18,11 @@ from decon_core.benchmarks.named import benchmark_named, is_held_out
         ("lighteval/MATH", None),
         ("common-crawl", None),
         ("é", None),
+        ("问答", "问-答"),
     ],
 )
 def test_a_name_stands_for_a_benchmark_of_the_catalog_or_of_the_scan(name, benchmark):
-    named = benchmark_named(name, ["my_quiz"])
+    named = benchmark_named(name, ["my_quiz", "问-答"])
     assert (named.benchmark if named else None) == benchmark
 
 
@@ -30,6 +31,7 @@ def test_a_name_stands_for_a_benchmark_of_the_catalog_or_of_the_scan(name, bench
     [
         ("openai/gsm8k", "test", True),
         ("openai/gsm8k", "train", False),
+        ("openai/gsm8k", "Train", False),
         ("openai/gsm8k", None, False),
         ("Idavidrein/gpqa", "train", True),  # it has no other
         ("facebook/flores", "devtest", True),
