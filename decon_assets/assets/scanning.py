@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -254,8 +255,10 @@ def _pack_cost(cost: Cost | None) -> Metadata:
     """Return what reading a pack for all benchmarks cost, and the logs; nothing if it was not."""
     if cost is None:
         return {}
-    logs = {"pack_logs": ", ".join(sorted(cost.logs))} if cost.logs else {}
-    return {**cost_metadata("pack", cost), **logs}
+    # Slurm's logs of what went well are removed; the folders of other nodes cannot be seen.
+    paths = [Path(log) for log in sorted(cost.logs)]
+    logs = [str(path) for path in paths if path.is_file() or not path.parent.is_dir()]
+    return {**cost_metadata("pack", cost), **({"pack_logs": ", ".join(logs)} if logs else {})}
 
 
 def _leaked_items(reader: MatchReader, pack: Pack) -> dict[str, int]:

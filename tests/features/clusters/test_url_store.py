@@ -387,8 +387,10 @@ def test_the_pipeline_makes_the_same_files_with_nodes_that_share_no_folder(
     for path in (world.folder / "evals.yaml", *world.folder.glob("*.jsonl")):
         s3.put_file(str(path), f"mill/in/recipes/{path.name}")
     store = f"s3://mill/{tmp_path.name}"
-    (tmp_path / "machine").mkdir()
+    for name in ("machine", "alone"):
+        (tmp_path / name).mkdir()
     config = settings_for(tmp_path / "machine", world, server, store=store)
+    alone = settings_for(tmp_path / "alone", world, server, store=f"{store}-alone")
     with config.open("a") as file:
         file.write('[execution]\nengine = "ray"\nshared_store = false\n')
         file.write(f'ray = {{ address = "{nodes.address}" }}\n')
@@ -402,7 +404,7 @@ def test_the_pipeline_makes_the_same_files_with_nodes_that_share_no_folder(
     assert done.returncode == 0, done.stdout + done.stderr
     assert folders_of_nodes(tmp_path_factory, parse_path(store))
     assert "this step runs on this machine" in done.stdout
-    run(world.config_path, until=("blend", "clean_benchmark"))
+    run(alone, until=("blend", "clean_benchmark"))
     made = (
         "records/",
         "idf/",
@@ -413,7 +415,7 @@ def test_the_pipeline_makes_the_same_files_with_nodes_that_share_no_folder(
         "mixtures/",
         "blends/",
     )
-    found, expected = (contents(one, *made) for one in (config.parent / ".decon", world.store.root))
+    found, expected = (contents(one.parent / ".decon", *made) for one in (config, alone))
     assert found.keys() == expected.keys()
     assert [name for name in found if found[name] != expected[name]] == []
     assert {*found} <= {*list_files(parse_path(store))}
