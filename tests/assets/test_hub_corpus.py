@@ -200,6 +200,9 @@ def test_a_scan_downloads_every_file_once(here, hub, shards, capsys):
     sizes = {path.name: path.stat().st_size for path in (hub.folder / "mill/web").iterdir()}
     assert hub.n_bytes == sizes
     assert min(hub.n_requests.values()) > 1
+    hub.n_bytes.clear()
+    assert main(scan(f"{hub.url}/datasets/mill/web/resolve/main/s.parquet", "--no-page")) == 0
+    assert hub.n_bytes == {"s.parquet": sizes["s.parquet"]}
 
 
 @pytest.mark.parametrize("fault", ["cut", "short"])
