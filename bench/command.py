@@ -87,15 +87,15 @@ _PEERS: tuple[tuple[str, dict[str, Any]], ...] = (
 _MIXTURES = """\
 Made by `python -m bench --mixtures` on one core. An MB is a million bytes of UTF-8 text. A plain
 copy decompresses and compresses the same shards with the calls that write a mixture. The copy and
-the mixtures run in turn in one process, in {rounds} rounds after one round that is not counted.
+the mixtures run alternately in one process, in {rounds} rounds after one round that is not counted.
 Seconds and ratios are medians; each ratio is computed within one round."""
 _LARGE = {"n_matches": 1_000_000, "n_items": 100_000, "n_shards": 10_000}
 _REPORT = """\
 Made by `python -m bench --report`. The first row is the time to build the whole database from scan
-results, ledgers and records, without texts, because there is no corpus. The time of a view is the
-time to read all its rows. Peak memory is that of the main process, and is reached after the workers
-that read results have ended. The page has made-up texts of 150 words next to 50,000 matched texts.
-The time to open it ends when Chromium shows the summary or the first matched text."""
+results, ledgers and records, without texts, because the test has no corpus. The time of a view is
+the time to read all its rows. Peak memory is the peak of the main process, which it reaches after
+the workers that read results have ended. The page has 50,000 matched texts with made-up context of
+150 words. The time to open it ends when Chromium shows the summary or the first matched text."""
 _DETECTORS = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "speed of two independent processes, relative to one (the limit of this machine)"
 _JOINABLE = (".jsonl.zst", ".jsonl.gz", ".jsonl.bz2", ".jsonl.xz", ".jsonl")
