@@ -171,7 +171,8 @@ def detectors() -> str:
             for name in dict.fromkeys(filter(None, names))
             if name in policy
         ]
-        acts = "is a leak" if one.acts(Policy.leak) else "needs review; only a verdict makes it a leak"
+        review = "needs review; only a verdict makes it a leak"
+        acts = "is a leak" if one.acts(Policy.leak) else review
         parts += [
             f"## `{one.name}`",
             f"Compares: {one.summary}. Reads: {one.reads.value}.",
