@@ -309,11 +309,11 @@ class _Work:
             title="A report of a large scan",
             introduction=_REPORT,
         )
-        size = f"{found['size_bytes'] / 1e6:.0f} MB on the disk"
+        size = f"{found['size_bytes'] / 1e6:.0f} MB on disk"
         peak = found["peak_bytes"] / 1e6
         whole = Line(name="the database", seconds=found["seconds"], peak_mb=peak, note=size)
         page.report.append(whole)
-        size = f"{found['page_bytes'] / 1e6:.0f} MB on the disk"
+        size = f"{found['page_bytes'] / 1e6:.0f} MB on disk"
         page.report.append(Line(name="the page", seconds=found["page_seconds"], note=size))
         if why := why_no_pages():
             self.say(f"the page is not opened: {why}")
@@ -367,7 +367,7 @@ class _Work:
             mb_per_second=n_bytes / 1e6 / found["seconds"],
             seconds=found["seconds"],
             peak_mb=found["peak_bytes"] / 1e6,
-            note="shards in, scan results out, with all start-up",
+            note="from shards to scan results, including start-up",
         )
         page.ours.append(whole)
         if not found["running_share"]:
@@ -375,10 +375,10 @@ class _Work:
         rate = n_bytes * float(found["running_share"]) / 1e6 / float(found["running_seconds"])
         page.ours.append(
             Line(
-                name=f"the same after warm-up, {plural}",
+                name=f"after warm-up, {plural}",
                 mb_per_second=rate,
                 seconds=found["running_seconds"],
-                note="measured once each worker has finished a shard",
+                note="measured after each worker has finished a shard",
             )
         )
         return rate
@@ -403,7 +403,7 @@ class _Work:
                 mb_per_second=n * n_bytes_each / 1e6 / found["seconds"],
                 seconds=found["seconds"],
                 peak_mb=found["peak_bytes"] / 1e6,
-                note="the whole command, with the index there already",
+                note="the whole command, with an existing index",
             )
 
     def _two_alone(self, job: dict[str, Any], seconds_alone: float) -> float:
@@ -425,7 +425,7 @@ class _Work:
             name="idf frozen, index built",
             seconds=index["seconds"],
             peak_mb=index["peak_bytes"] / 1e6,
-            note=f"{index['size_bytes'] / 1e6:.1f} MB on the disk",
+            note=f"{index['size_bytes'] / 1e6:.1f} MB on disk",
         )
         yield Line(name="opened by another process", seconds=stages["map_seconds"])
 
