@@ -21,3 +21,14 @@ def scan_result_rows(store: Store, scan: str, shard: str, version: str) -> list[
     """The matches of a shard with a benchmark version, in the order of the scan result."""
     rows: list[dict[str, Any]] = ScanResults(store, scan).matches([shard], version).to_pylist()
     return rows
+
+
+def ledgers_path(store: Store, scan: str, shard: str) -> Path:
+    """The file that has the ledger of a shard."""
+    return store.ledgers(scan, ScanResults(store, scan).where_read(shard).name)
+
+
+def what_was_read(store: Store, scan: str, shard: str) -> tuple[object, list[dict[str, Any]]]:
+    """The ledger and the documents of a shard."""
+    results = ScanResults(store, scan)
+    return results.ledger(shard), results.documents(shard).to_pylist()
