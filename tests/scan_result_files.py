@@ -1,9 +1,13 @@
 """The files and rows of scan results, which are joined with those of other shards."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from decon_core.scan.scan_results import ScanResults
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from decon_core.scan.scan_results import COUNTED, ScanResults
 from decon_core.storage.store import Store
 
 
@@ -32,3 +36,15 @@ def what_was_read(store: Store, scan: str, shard: str) -> tuple[object, list[dic
     """The ledger and the documents of a shard."""
     results = ScanResults(store, scan)
     return results.ledger(shard), results.documents(shard).to_pylist()
+
+
+def as_read(files: Mapping[str, bytes]) -> dict[str, object]:
+    """What scans wrote, with the rows of all counts of n-grams: files of them depend on the runs."""
+    of_counts = [content for name, content in files.items() if name.endswith(COUNTED)]
+    rows = [
+        str(row)
+        for content in of_counts
+        for row in pq.read_table(pa.BufferReader(content)).to_pylist()
+    ]
+    others = {name: content for name, content in files.items() if not name.endswith(COUNTED)}
+    return {**others, "counts": sorted(rows)}

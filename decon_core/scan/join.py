@@ -32,6 +32,7 @@ from decon_core.scan.scan_results import (
     ANSWERED,
     COUNTED,
     Answer,
+    Joined,
     Ledger,
     ScanResults,
     digest_of,
@@ -243,20 +244,23 @@ def _write_folder(
 ) -> str:
     name = _folder_of(store, scan, shards)
     folder = store.joined(scan, name)
+    # Of versions whose scan results were damaged and removed, but not the counts.
+    counted = Joined(store, scan, name, {}).counts_of(COUNTED)
     with atomic_files() as draft_of:
-        for parts, versions in versions_of.items():
-            answers = {part.shard: part.answer for part in parts if part.answer}
-            ending = ANSWERED if answers else COUNTED
-            counts = (
-                rows for _, rows in _by_version(parts, versions, _COUNTS_FILE, _COUNTS, GRAM_COUNTS)
-            )
-            about = {"versions": versions, "answers": answers}
-            draft = draft_of(folder / f"{digest_of(versions)}{ending}")
-            write_table_draft(draft, chain.from_iterable(counts), GRAM_COUNTS, about=about)
+        for parts, of_parts in versions_of.items():
+            if versions := [version for version in of_parts if version not in counted]:
+                answers = {part.shard: part.answer for part in parts if part.answer}
+                ending = ANSWERED if answers else COUNTED
+                draft = draft_of(folder / f"{digest_of(versions)}{ending}")
+                counts = _by_version(parts, versions, _COUNTS_FILE, _COUNTS, GRAM_COUNTS)
+                rows = chain.from_iterable(tables for _, tables in counts)
+                about = {"versions": versions, "answers": answers}
+                write_table_draft(draft, rows, GRAM_COUNTS, about=about)
         # Scan results are renamed after their counts: they mark that both exist.
         for parts, versions in versions_of.items():
-            for version, rows in _by_version(parts, versions, _MATCHES_FILE, _MATCHES, MATCHES):
-                write_table_draft(draft_of(store.scan_result(scan, name, version)), rows, MATCHES)
+            for version, tables in _by_version(parts, versions, _MATCHES_FILE, _MATCHES, MATCHES):
+                draft = draft_of(store.scan_result(scan, name, version))
+                write_table_draft(draft, tables, MATCHES)
     return name
 
 

@@ -96,22 +96,28 @@ class Joined:
     @cached_property
     def counted(self) -> Mapping[str, Path]:
         """The files with the counts of n-grams of all shards, by version with scan results."""
-        return self._by_version(COUNTED)
+        return self._with_scan_results(COUNTED)
 
     @cached_property
     def answered(self) -> Mapping[str, Path]:
         """These files for versions for which the sketch answered for some shards."""
-        paths = self._by_version(ANSWERED)
+        paths = self._with_scan_results(ANSWERED)
         return {version: path for version, path in paths.items() if version not in self.counted}
 
-    def _by_version(self, ending: str) -> Mapping[str, Path]:
+    def _with_scan_results(self, ending: str) -> Mapping[str, Path]:
+        paths = self.counts_of(ending)
+        return {
+            version: path for version, path in paths.items() if f"{version}.parquet" in self.files
+        }
+
+    def counts_of(self, ending: str) -> Mapping[str, Path]:
+        """Return the files of counts with this ending, by version."""
         folder = self.store.joined(self.scan, self.name)
         return {
             version: folder / name
             for name in sorted(self.files)
             if name.endswith(ending) and not name.startswith(".")
             for version in about_counts(folder / name)["versions"]
-            if f"{version}.parquet" in self.files
         }
 
     def scan_result(self, version: str) -> Path:

@@ -39,7 +39,8 @@ def sketched_for(world, detector):
 
 def answers(world):
     """The records of the answers, by benchmark."""
-    return {path: read_about(path) for path in world.store.root.rglob("*.answered.parquet")}
+    paths = world.store.root.rglob(f"*{ANSWERED}")
+    return {path: read_about(path)["answers"] for path in paths}
 
 
 def scan_results(world):
@@ -47,7 +48,7 @@ def scan_results(world):
     return {
         name: content
         for name, content in world.scan_results().items()
-        if not name.endswith((".grams.parquet", ".answered.parquet"))
+        if not name.endswith((COUNTED, ANSWERED))
     }
 
 

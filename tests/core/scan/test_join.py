@@ -4,7 +4,6 @@ import random
 import shutil
 from collections import Counter
 
-import pyarrow.parquet as pq
 import pytest
 
 from decon_core.corpus.packs import Pack
@@ -19,6 +18,7 @@ from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import no_rows, write_parquet
+from tests.scan_result_files import as_read
 
 N_SHARDS = 6
 
@@ -44,14 +44,12 @@ def scan(bench, packs, versions, **options):
 
 
 def files(bench, *, below="scan_results"):
-    """Everything that later stages read of a scan: files, and the rows of all counts of n-grams."""
+    """Everything that later stages read of a scan."""
     root = bench.store.root / below
     paths = [path for path in sorted(root.rglob("*")) if path.is_file()]
-    of_counts = [path for path in paths if path.name.endswith(COUNTED)]
-    rows = [str(row) for path in of_counts for row in pq.read_table(path).to_pylist()]
-    content = {str(path.relative_to(root)): path.read_bytes() for path in paths}
-    other = {name: content for name, content in content.items() if not name.endswith(COUNTED)}
-    return {**other, "counts": sorted(rows)} if paths else {}
+    return (
+        as_read({str(path.relative_to(root)): path.read_bytes() for path in paths}) if paths else {}
+    )
 
 
 def part_of(pack, shards, name="part"):
