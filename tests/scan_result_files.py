@@ -39,7 +39,7 @@ def what_was_read(store: Store, scan: str, shard: str) -> tuple[object, list[dic
 
 
 def as_read(files: Mapping[str, bytes]) -> dict[str, object]:
-    """What scans wrote, with the rows of all counts of n-grams: files of them depend on the runs."""
+    """What scans wrote, with the rows of all n-gram counts: their files depend on the runs."""
     of_counts = [content for name, content in files.items() if name.endswith(COUNTED)]
     rows = [
         str(row)

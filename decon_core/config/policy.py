@@ -207,7 +207,7 @@ class Policy:
     perfect_match_decay_start: Count = 20
     """Questions of up to this many tokens need an overlap of 1."""
     perfect_match_decay_end: Positive = 50
-    """From this many tokens on, the required overlap is at its minimum; before, it falls linearly."""
+    """From this many tokens on, the required overlap is lowest; up to there, it falls linearly."""
     lowest_recorded_score: Number = 0.6
     """Matches below this score are not kept. It is below the threshold, so that the threshold can
     change without a new scan."""

@@ -58,7 +58,7 @@ class Neighbours(Sample, FeatureTable):
     top: Positive = 10
     """Number of neighbours kept for each item."""
     draw_from: PositiveShare | None = None
-    """Keep `top` paragraphs drawn at random from this nearest share, instead of the nearest ones."""
+    """Draw `top` paragraphs at random from this nearest share, instead of keeping the nearest."""
     review_from: PositiveShare | None = None
     """Neighbours with at least this cosine similarity need review until they are judged."""
 
