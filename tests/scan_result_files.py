@@ -39,12 +39,10 @@ def what_was_read(store: Store, scan: str, shard: str) -> tuple[object, list[dic
 
 
 def as_read(files: Mapping[str, bytes]) -> dict[str, object]:
-    """What scans wrote, with the rows of all n-gram counts: their files depend on the runs."""
-    of_counts = [content for name, content in files.items() if name.endswith(COUNTED)]
-    rows = [
-        str(row)
-        for content in of_counts
-        for row in pq.read_table(pa.BufferReader(content)).to_pylist()
-    ]
+    """What scans wrote, with the rows of all counts of n-grams: their files depend on the runs."""
+    rows: list[str] = []
+    for name, content in files.items():
+        if name.endswith(COUNTED):
+            rows += map(str, pq.read_table(pa.BufferReader(content)).to_pylist())
     others = {name: content for name, content in files.items() if not name.endswith(COUNTED)}
     return {**others, "counts": sorted(rows)}

@@ -257,8 +257,8 @@ def _write_folder(
                 about = {"versions": versions, "answers": answers}
                 write_table_draft(draft, rows, GRAM_COUNTS, about=about)
         # Scan results are renamed after their counts: they mark that both exist.
-        for parts, versions in versions_of.items():
-            for version, tables in _by_version(parts, versions, _MATCHES_FILE, _MATCHES, MATCHES):
+        for parts, of_parts in versions_of.items():
+            for version, tables in _by_version(parts, of_parts, _MATCHES_FILE, _MATCHES, MATCHES):
                 draft = draft_of(store.scan_result(scan, name, version))
                 write_table_draft(draft, tables, MATCHES)
     return name

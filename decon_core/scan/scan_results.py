@@ -78,15 +78,15 @@ class Joined:
     @property
     def ledgers(self) -> Mapping[str, Ledger]:
         """What was read of each shard."""
-        return _ledgers_at(self.store.ledgers(self.scan, self.name))
+        path = self.store.ledgers(self.scan, self.name)
+        return _ledgers_at(path, path.stat().st_mtime_ns)
 
     def documents(self, shard: str) -> pa.Table:
         """Return the documents of a shard."""
         path = self.store.documents(self.scan, self.name)
-        file, sizes = (
-            _documents_at(path),
-            [self.ledgers[name]["n_documents"] for name in self.shards],
-        )
+        file = _documents_at(path, path.stat().st_mtime_ns)
+        ledgers = self.ledgers
+        sizes = [ledgers[name]["n_documents"] for name in self.shards]
         if file.metadata.num_rows != sum(sizes):
             fault = f"{file.metadata.num_rows} documents, {sum(sizes)} in the ledgers"
             raise DamagedError(damaged(path, fault))
@@ -140,19 +140,19 @@ def about_counts(path: Path) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _ledgers_at(path: Path) -> Mapping[str, Ledger]:
+def _ledgers_at(path: Path, _modified_ns: int) -> Mapping[str, Ledger]:
     return cast("Mapping[str, Ledger]", read_json(path))
 
 
 @lru_cache(maxsize=2)
-def _documents_at(path: Path) -> pq.ParquetFile:
+def _documents_at(path: Path, _modified_ns: int) -> pq.ParquetFile:
     return open_parquet(path)
 
 
 def _rows_of(file: pq.ParquetFile, first: int, n: int) -> pa.Table:
     """Return rows of a file of documents, of which only the row groups that hold them are read."""
-    groups, skipped = [], 0
-    at = 0
+    groups: list[int] = []
+    skipped = at = 0
     for number in range(file.metadata.num_row_groups):
         size = file.metadata.row_group(number).num_rows
         if at + size <= first:

@@ -43,13 +43,15 @@ def scan(bench, packs, versions, **options):
     return scan_packs(bench.store, packs, versions, bench.policy, **options)
 
 
-def files(bench, *, below="scan_results"):
+def files(bench):
     """Everything that later stages read of a scan."""
-    root = bench.store.root / below
+    root = bench.store.root / "scan_results"
     paths = [path for path in sorted(root.rglob("*")) if path.is_file()]
-    return (
-        as_read({str(path.relative_to(root)): path.read_bytes() for path in paths}) if paths else {}
-    )
+    return as_read({str(path.relative_to(root)): path.read_bytes() for path in paths})
+
+
+def has_unjoined(bench):
+    return any((bench.store.root / "unjoined").rglob("*.*"))
 
 
 def part_of(pack, shards, name="part"):
@@ -78,7 +80,7 @@ def test_a_pack_has_a_file_for_each_benchmark_and_four_for_all(scene):
     of_matches = [f"{version.fingerprint}.parquet" for version in versions]
     of_shards = ["shards.json", "ledgers.json", "documents.parquet"]
     assert names == sorted([*of_shards, *of_matches, of_counts])
-    assert not files(bench, below="unjoined")
+    assert not has_unjoined(bench)
     assert {row["shard"] for version in versions for row in rows(bench, pack, version)} == {
         shard.fingerprint for shard in pack.shards
     }
@@ -111,12 +113,12 @@ def test_a_scan_that_was_interrupted_leaves_the_bytes_of_one_scan(scene, monkeyp
         with pytest.raises(KeyboardInterrupt):
             scan(bench, [pack], versions, workers=workers)
     assert n_joined
-    assert files(bench, below="unjoined")
+    assert has_unjoined(bench)
     assert missing_scan_results(bench.store, [pack], versions, bench.scan)
     summary = scan(bench, [pack], versions, workers=workers)
     assert summary.n_shards_read == 0
     assert files(bench) == at_once
-    assert not files(bench, below="unjoined")
+    assert not has_unjoined(bench)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -258,7 +260,7 @@ def test_other_versions_of_a_scan_that_goes_on_are_left_to_it(scene, monkeypatch
         patched.setattr(scanner_module, "join_scan_results", lambda *_: None)
         scan(bench, [part_of(pack, pack.shards[:2])], [third])
     scan(bench, [pack], [first, second])
-    assert files(bench, below="unjoined")
+    assert has_unjoined(bench)
     assert len(missing_scan_results(bench.store, [pack], [third], bench.scan)) == N_SHARDS
     assert scan(bench, [pack], [third]).n_shards_read == N_SHARDS - 2
     (folder,) = ScanResults(bench.store, bench.scan).folders
