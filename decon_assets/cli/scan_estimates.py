@@ -66,9 +66,9 @@ def _upper_ends(outcome: Outcome) -> Iterator[str]:
     n = len(outcome.n_documents_of_shards)
     yield "the upper end is all of them, if none was found"
     yield (
-        "documents, and other upper ends of items: no shard is assumed to be fuller of leaks than "
-        f"the fullest of the sample; with {counted(n, 'shard')}, up to {percent(most_above(n))} of "
-        "all shards may be"
+        "the shares of documents, and the upper ends of items that were found, assume that no "
+        "shard is fuller of leaks than the fullest in the sample; with "
+        f"{counted(n, 'shard')}, up to {percent(most_above(n))} of all shards may be"
     )
     if any(rate.of == "documents" and rate.rate is None for rate in outcome.rates):
         yield (

@@ -108,7 +108,7 @@ class Outcome:
     sample: Sample | ShardSample | None = None  # None: all documents were scanned
     n_not_sampled: int = 0  # documents of shards that were read
     not_drawn: list[Skipped] = field(default_factory=list)  # shards that are not in the sample
-    n_documents_of_shards: dict[str, int] = field(default_factory=dict)  # by shard that was read
+    n_documents_of_shards: dict[str, int] = field(default_factory=dict)  # if a row was readable
     strata: dict[str, Stratum] = field(default_factory=dict)  # strata of the sample, by source
     rates: list[Rate] = field(default_factory=list)  # estimated from the sample
 
@@ -175,7 +175,6 @@ def write_matches(
                     leaked.add(shard.name, entries)
                 _add_up(outcome, line, shard, source)
                 by_name[shard.name] = ledger
-                outcome.n_documents_of_shards[shard.name] = ledger["n_documents"]
                 if shard.sample:
                     stratum = outcome.strata.setdefault(source_of(shard.name), Stratum())
                     stratum.n_documents += ledger["n_documents"] + ledger["n_left_out"]
@@ -258,6 +257,8 @@ def _add_up(outcome: Outcome, line: Mapping[str, Any], shard: Shard, source: Sou
         outcome.unread.append(no_row_read(parse_path(shard.path), source, line["n_rows"], why))
         outcome.n_rows_unread += line["n_rows"]
         outcome.n_bytes_unread += shard.n_bytes
+    else:
+        outcome.n_documents_of_shards[shard.name] = line["n_documents"]
     for name in (*COUNTS_READ, *_COUNTS_FOUND):
         setattr(outcome, name, getattr(outcome, name) + line[name])
     outcome.n_unreadable += len(line["unreadable"])

@@ -21,7 +21,7 @@ from decon_core.benchmarks.records import NotCovered, recorded_revision
 from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.corpus.formats import known_suffixes
-from decon_core.corpus.packs import Pack, Shard, only_shards, shards_in
+from decon_core.corpus.packs import Pack, Shard, only_shards, require_names_in_utf8, shards_in
 from decon_core.corpus.sample import Sample, sampled_packs
 from decon_core.corpus.shard_sample import ShardSample
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch, pack_key
@@ -57,7 +57,7 @@ from decon_core.storage.files import (
     write_json,
     write_plain_json,
 )
-from decon_core.storage.listing import Skipped, list_path
+from decon_core.storage.listing import Listing, Skipped, list_path
 from decon_core.storage.paths import fixed_part, is_url, parse_path, why_absent
 from decon_core.storage.store import Store
 from decon_core.storage.tables import write_parquet
@@ -285,17 +285,26 @@ def pack_of(
         raise CorpusError(Problem(path, found, expected))
     start = f"{listing.base}".rstrip("/") + "/"
     skipped = [replace(file, path=file.path.removeprefix(start)) for file in listing.skipped]
-    files = {path.removeprefix(start): (path, stamp) for path, stamp in listing.files}
-    drawn = sample.draw(files) if sample else {*files}
-    not_drawn = [
-        Skipped(name, "not in the sample", is_on_purpose=True, n_bytes=stamp.n_bytes)
-        for name, (_, stamp) in files.items()
-        if name not in drawn
-    ]
-    listing = replace(listing, files=[file for name, file in files.items() if name in drawn])
+    not_drawn: list[Skipped] = []
+    if sample:
+        listing, not_drawn = _drawn(listing, sample, start=start)
     shards = shards_in(listing, source, known=known)
     pack = Pack(name=_PACK, source=source, shards=tuple(shards))
-    return pack, LeftOut(skipped, sorted(not_drawn))
+    return pack, LeftOut(skipped, not_drawn)
+
+
+def _drawn(listing: Listing, sample: ShardSample, *, start: str) -> tuple[Listing, list[Skipped]]:
+    """Return the drawn files of a listing, and the others, whose paths lose their `start`."""
+    require_names_in_utf8(Path(path) for path, _ in listing.files)
+    names = {path: path.removeprefix(start) for path, _ in listing.files}
+    drawn = sample.draw([*names.values()])
+    not_drawn = [
+        Skipped(names[path], "not in the sample", is_on_purpose=True, n_bytes=stamp.n_bytes)
+        for path, stamp in listing.files
+        if names[path] not in drawn
+    ]
+    files = [(path, stamp) for path, stamp in listing.files if names[path] in drawn]
+    return replace(listing, files=files), sorted(not_drawn)
 
 
 def _what_was_drawn(pack: Pack, not_drawn: Sequence[Skipped]) -> str:
@@ -427,8 +436,10 @@ def _rates(
     n_known = {benchmark.benchmark: benchmark.n_known_items for benchmark in outcome.benchmarks}
     if isinstance(sample, Sample):
         return rates_of_documents(matches, outcome.strata, n_known, share=sample.share)
-    unread = [*scanned.unread, *(shard.path for shard in outcome.not_drawn)]
-    return rates_of_shards(matches, outcome.n_documents_of_shards, unread, n_known)
+    read = outcome.n_documents_of_shards
+    others = [shard.name for shard in scanned.shards if shard.name not in read]
+    others += [shard.path for shard in outcome.not_drawn]
+    return rates_of_shards(matches, read, others, n_known)
 
 
 def _report_writers(request: Request) -> list[Any]:

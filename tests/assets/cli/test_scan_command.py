@@ -872,6 +872,7 @@ def test_a_sample_without_a_leak_is_no_proof_that_there_is_none(place, capsys):
     assert place.scan("--sample", "0.5", "--fail-on-leak") == 0
     told = "no leak in the sample, but up to 4 documents may hold one"
     assert told in capsys.readouterr().out.splitlines()
+    place.write_shard("c/late.jsonl")
     assert place.scan("--sample", "1 shard", "--fail-on-leak") == 0
     out = capsys.readouterr().out
     assert "no leak in the sample, but up to 1 shard may hold one" in out.splitlines()

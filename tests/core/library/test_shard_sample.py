@@ -123,6 +123,22 @@ def test_nothing_found_leaves_all_items_open(full, tmp_path):
     assert (code.n, code.low, code.high, code.rate) == (1, 0, 1, None)
 
 
+def test_a_drawn_shard_that_cannot_be_read_counts_as_unknown_not_as_clean(request_, tmp_path):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for name in ("a", "b", "bad"):
+        row = "{no" if name == "bad" else json.dumps({"text": words(name, 40)})
+        (corpus / f"{name}.jsonl").write_text(f"{row}\n")
+    samples = (ShardSample(n_shards=2, seed=seed) for seed in range(99))
+    names = ["a.jsonl", "b.jsonl", "bad.jsonl"]
+    sample = next(sample for sample in samples if "bad.jsonl" in sample.draw(names))
+    source = replace(request_.source, path=str(corpus))
+    outcome = scan_folder(replace(request_, source=source, out=tmp_path / "out", sample=sample))
+    assert outcome.is_incomplete
+    shards = next(rate for rate in outcome.rates if rate.of == "shards")
+    assert (shards.n, shards.n_sampled, shards.n_found, shards.high) == (3, 1, 0, 2)
+
+
 def test_as_a_report_shards_that_were_not_drawn_are_not_scanned(sampled, full, tmp_path):
     request, outcome = sampled
     database, whole = (
