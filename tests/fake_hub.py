@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha1
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,7 +33,8 @@ class FakeHub:
     def put(self, path: str, rows: Rows, *, split: str, config: str | None = None) -> None:
         """Publish rows; each call is a commit."""
         self.sets.setdefault(path, {})[config, split] = rows
-        self.commits[path] = f"{int(self.commits.get(path, '0'), 16) + 1:040x}"
+        last = f"{self.commits.get(path)} {path}"
+        self.commits[path] = sha1(last.encode(), usedforsecurity=False).hexdigest()
 
     def dataset_info(self, path: str, **_: object) -> SimpleNamespace:
         self._answer(path)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from decon_assets.cli.scan_options import (
+    pin_recipes,
     policy_from,
     require_layout,
     sample_from,
@@ -245,11 +246,11 @@ def scan(
         id=id_field,
         max_row_bytes=n_bytes,
     )
-    evals = with_recipes(evals, out)
+    recipes = with_recipes(evals, out)
     with ShardProgress(sys.stderr, chosen) as progress:
         outcome = scan_folder(
             Request(
-                evals=evals,
+                evals=recipes,
                 source=source,
                 out=out,
                 policy=settings,
@@ -266,6 +267,8 @@ def scan(
             on_progress=progress.update,
             engine=chosen,
         )
+    if recipes != evals:
+        pin_recipes(recipes, outcome.revisions)
     if outcome.sample:
         say(f"found in a {outcome.sample.words}, not in the whole corpus:\n")
     _say_table(outcome)
@@ -290,7 +293,7 @@ def scan(
     if most and not outcome.n_leaks:
         say(f"no leak in the sample, but up to {counted(most, 'document')} may hold one")
     say(_format_coverage(outcome))
-    say_next(*_next_commands(outcome, evals, corpus, out))
+    say_next(*_next_commands(outcome, recipes, corpus, out))
     if outcome.failed or outcome.is_incomplete:
         return 1
     if fail_on_leak and outcome.n_leaks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -39,6 +40,14 @@ def with_recipes(evals: Path, out: Path) -> Path:
         remedy = f"Choose it in {draft.path}, then scan with --evals {draft.path}"
         raise InputError(Problem(str(evals), failure, remedy=remedy))
     return draft.path
+
+
+def pin_recipes(written: Path, revisions: Mapping[str, str]) -> None:
+    """Write the scanned revisions into the recipes that `with_recipes` took from the catalog."""
+    from decon_core.benchmarks.catalog import pinned
+
+    if revisions:
+        write_text(written, pinned(written.read_text(encoding="utf-8"), revisions))
 
 
 def require_layout(name: str | None) -> None:

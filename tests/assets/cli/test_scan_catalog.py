@@ -5,6 +5,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+import yaml
 
 from decon_assets.cli.main import main
 from decon_core.benchmarks import catalog
@@ -48,6 +49,9 @@ def test_a_gated_benchmark_is_a_named_gap_in_the_summary_the_page_and_the_card(h
     assert "NOT scanned: 1 benchmark: gpqa_diamond" in said
     summary = json.loads(Path("found/summary.json").read_text())
     assert summary["revisions"] == {"gsm8k": hub.commits["openai/gsm8k"]}
+    recipes = yaml.safe_load(Path("found/evals.yaml").read_text())["evals"]
+    pins = {name: recipe.get("hf_revision") for name, recipe in recipes.items()}
+    assert pins == {**summary["revisions"], "gpqa_diamond": None}
     assert [entry["benchmark"] for entry in summary["not_covered"]] == [
         "gpqa_diamond",
         "frontier_math",

@@ -18,7 +18,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.registry import _registry
 
 from decon_core.benchmarks.folder import saved_records
-from decon_core.benchmarks.records import NotCovered, load_records, recorded_revision
+from decon_core.benchmarks.records import NotCovered, Version, load_records, recorded_revision
 from decon_core.errors import RecipeError
 from decon_core.storage.paths import UnreachableError
 from decon_core.storage.store import Store
@@ -52,6 +52,33 @@ def test_a_revision_is_read_once_and_a_new_one_again(hub: FakeHub, tmp_path: Pat
     hub.put("mill/gates", ROWS[:2], split="test")
     (newer,) = saved_records(Store(tmp_path / "two"), path)
     assert (newer.n_items, hub.n_read) == (2, 2)
+
+
+def test_a_scan_says_which_benchmark_changed_unless_a_commit_is_pinned(
+    hub: FakeHub, tmp_path: Path
+) -> None:
+    said: list[str] = []
+
+    def scan(store: str, pin: str = "") -> Version:
+        path = recipes(tmp_path, gates=f"hf_path: mill/gates{pin}")
+        (version,) = saved_records(Store(tmp_path / store), path, on_step=said.append)
+        return version
+
+    commits = []
+    for rows in (ROWS, ROWS, ROWS[:2]):
+        hub.put("mill/gates", rows, split="test")
+        commits.append(hub.commits["mill/gates"])
+        if len(commits) < 3:
+            first = scan("one")
+            assert "other items" not in said[-1]  # the second commit left the rows alone
+    scan("two")
+    change = f"gates (revision {commits[2][:12]}, before {commits[1][:12]})"
+    assert said[-1] == f"other items than before: {change}"
+    scan("one")
+    assert said[-2:] == [f"gates: revision {commits[2]}, from the cache", said[-3]]
+    hub.is_down = True
+    assert scan("three", f", hf_revision: {commits[0]}") == first
+    assert said[-1] == f"gates: revision {commits[0]}, from the cache"
 
 
 def test_without_a_network_the_cache_is_used_and_what_is_missing_is_named(
