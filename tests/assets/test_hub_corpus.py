@@ -8,10 +8,8 @@ import os
 import random
 import subprocess
 import sys
-import time
 from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,23 +23,14 @@ from decon_core.corpus.shards import open_shard, read_shard
 from decon_core.errors import CorpusError
 from decon_core.storage.compression import create
 from decon_core.storage.paths import UnreachableError, naming_unreachable, parse_path
-from tests.hub_server import HubServer
+from tests.hub_server import NOWHERE, hub_for
 
 SHARDS = "hf://datasets/mill/web"
-NOWHERE = "http://127.0.0.1:1"  # a port that refuses
 
 
 @pytest.fixture
 def hub(tmp_path_factory, monkeypatch):
-    server = HubServer(tmp_path_factory.mktemp("hub"))
-    monkeypatch.setenv("HF_ENDPOINT", server.url)
-    # In this process, the variable was read long ago.
-    template = f"{server.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
-    monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
-    clock = SimpleNamespace(sleep=lambda _: None, time=time.time)  # retries come at once
-    monkeypatch.setattr("huggingface_hub.utils._http.time", clock)
-    with server.running():
+    with hub_for(monkeypatch, tmp_path_factory.mktemp("hub")) as server:
         yield server
 
 
