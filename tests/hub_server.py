@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections import Counter, deque
 import time
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha1

@@ -104,13 +104,17 @@ def _absent(
     source: HubSource, where: str, error: Exception, names: str = "data set"
 ) -> RecipeError:
     """Return the error for a data set, config or split that is gone, or that is gated."""
-    if "gated" in f"{type(error).__name__} {error}".lower():
+    kind = type(error).__name__
+    if kind == "GatedRepoError" or "is a gated dataset" in str(error):
         found = f"the gated data set {source.path}"
         page = hub_page(source.path)
         remedy = f"Accept the terms at {page}, then run `hf auth login` or set HF_TOKEN."
         return RecipeError(Problem(where, found, "access to it", remedy))
-    cause = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    found = f"nothing to read on the hub ({cause})"
+    if kind == "RepositoryNotFoundError":
+        found = f"no data set {source.path} on the hub, or a private one"
+        remedy = f"{_look_up(source)}; if it is private, run `hf auth login` or set HF_TOKEN."
+        return RecipeError(Problem(where, found, "a data set that can be read", remedy))
+    found = f"nothing to read on the hub ({kind}: {' '.join(str(error).split())})"
     expected = f"hf_path {source.path!r}, {names}, hf_revision {source.revision!r}"
     return RecipeError(Problem(where, found, expected, _look_up(source)))
 

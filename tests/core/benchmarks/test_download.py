@@ -104,7 +104,7 @@ def test_what_cannot_be_downloaded_is_skipped_by_name_with_the_remedy(
     hub.put_rows("mill/guarded", ROWS, split="test")
     hub.put_rows("mill/renamed", [{"query": "Which?", "a": "this"}], split="test")
     hub.gated.add("mill/guarded")
-    hub.put_rows("mill/mixed", ROWS, split="train")
+    hub.put_rows("mill/mixed", ROWS, split="dev")
     hub.put_rows("mill/mixed", [{"query": "Which?", "a": "this"}], split="test")
     path = recipes(
         tmp_path,
@@ -123,7 +123,7 @@ def test_what_cannot_be_downloaded_is_skipped_by_name_with_the_remedy(
     assert said == [f"{at}, downloaded after its columns were compared with those of the recipe"]
     reasons = {entry.benchmark: entry.reason for entry in skipped}
     assert f"Accept the terms at {hub.url}/datasets/mill/guarded" in reasons["guarded"]
-    assert "nothing to read on the hub" in reasons["gone"]
+    assert "no data set mill/gone on the hub, or a private one" in reasons["gone"]
     assert "no 'q' among 'query', 'a'" in reasons["renamed"]
     assert "column names don't match" in reasons["mixed"]
     assert "decon-assets catalog renamed > evals.yaml" in reasons["renamed"]
