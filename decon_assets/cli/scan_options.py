@@ -18,15 +18,23 @@ if TYPE_CHECKING:
     from decon_core.decisions.verdicts import Verdicts
 
 
+def names_of_catalog(evals: Path) -> list[str]:
+    """Return the sets and names of the catalog that were given instead of a path, if they were."""
+    from decon_core.benchmarks.catalog import SET_MARK
+
+    given = str(evals)
+    is_path = evals.exists() or (SET_MARK not in given and {"/", "."} & {*given})
+    return [] if is_path else names_in(given)
+
+
 def with_recipes(evals: Path, out: Path) -> Path:
     """Return the benchmarks as given, or a file of recipes for them, written to `out`."""
-    from decon_core.benchmarks.catalog import SET_MARK, as_recipe_file, select
+    from decon_core.benchmarks.catalog import as_recipe_file, select
     from decon_core.discovery.benchmarks import recipes_for_rows
 
-    chosen, written = str(evals), out / "evals.yaml"
-    if not evals.exists() and (SET_MARK in chosen or not {"/", "."} & {*chosen}):
-        selection = select(names_in(chosen))
-        write_text(written, as_recipe_file(selection))
+    written = out / "evals.yaml"
+    if names := names_of_catalog(evals):
+        write_text(written, as_recipe_file(select(names)))
         return written
     draft = recipes_for_rows(evals, written)
     if draft is None:
