@@ -143,15 +143,20 @@ def _digest(values: Iterable[object]) -> str:
     return sha256(json.dumps([*values]).encode()).hexdigest()[:16]
 
 
-def require_columns(recipe: Recipe, base: Path) -> None:
-    """Raise `RecipeError` if the first rows do not have the columns that a recipe names."""
+def first_records(recipe: Recipe, base: Path, *, limit: int) -> pa.Table:
+    """Return the records of the first rows, of the first split and config."""
     tried = replace(recipe, splits=recipe.splits[:1])
     if isinstance(recipe.source, HubSource):
         first, *_ = configs_of(recipe.source, where=recipe.name)
         configs = (first,) if first else ()
         tried = replace(tried, source=replace(recipe.source, configs=configs))
+    return normalize(tried, base=base, limit=limit)
+
+
+def require_columns(recipe: Recipe, base: Path) -> None:
+    """Raise `RecipeError` if the first rows do not have the columns that a recipe names."""
     try:
-        normalize(tried, base=base, limit=_ROWS_TRIED)
+        first_records(recipe, base, limit=_ROWS_TRIED)
     except RecordError as error:
         faults = "; ".join(dict.fromkeys(problem.found for problem in error.problems))
         found = f"other columns than those of its recipe: {faults}"

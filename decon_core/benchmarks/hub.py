@@ -110,7 +110,7 @@ def _absent(
         page = hub_page(source.path)
         remedy = f"Accept the terms at {page}, then run `hf auth login` or set HF_TOKEN."
         return RecipeError(Problem(where, found, "access to it", remedy))
-    if kind == "RepositoryNotFoundError":
+    if kind in ("RepositoryNotFoundError", "DatasetNotFoundError"):
         found = f"no data set {source.path} on the hub, or a private one"
         remedy = f"{_look_up(source)}; if it is private, run `hf auth login` or set HF_TOKEN."
         return RecipeError(Problem(where, found, "a data set that can be read", remedy))
