@@ -26,7 +26,8 @@ import pytest
 NOWHERE = "http://127.0.0.1:1"  # a port that refuses
 _REVISIONS = {"main", "v1", "refs/convert/parquet"}  # all with the same files
 _SET = r"/datasets/(?P<name>[^/]+/[^/]+)"
-_API = re.compile(rf"/api{_SET}(/(?P<what>tree|revision|paths-info)/(?P<at>[^/]+))?/?(?P<path>.*)")
+_WHAT = "(?P<what>auth-check|(tree|revision|paths-info)/(?P<at>[^/]+))"
+_API = re.compile(rf"/api{_SET}(/{_WHAT})?/?(?P<path>.*)")
 _FILE = re.compile(rf"{_SET}/resolve/(?P<at>[^/]+)/(?P<path>.+)")
 
 
@@ -154,7 +155,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._has(match["name"], match["at"]):
             return
         top = self.server_of_sets.folder / match["name"]
-        if match["what"] != "tree":
+        if match["what"] == "auth-check" and match["name"] in self.server_of_sets.gated:
+            self._refuse(403, "GatedRepo")
+        elif not (match["what"] or "").startswith("tree"):
             commit = self.server_of_sets.commit(match["name"])
             self._send_json({"id": match["name"], "sha": commit, "siblings": [], "tags": []})
         elif not (folder := top / unquote(match["path"])).is_dir():

@@ -60,7 +60,7 @@ def test_rows_show_what_an_unconfirmed_recipe_reads_or_why_there_are_none(
     assert main(["catalog", "--from", registry, "sums*"]) == 0
     assert "1 recipe unconfirmed: --show 3 prints rows" in capsys.readouterr().err
     with hub_for(monkeypatch, tmp_path / "hub") as hub:
-        rows = [{"long": f"How long is mill {n}?", "short": "Mill?", "answer": n} for n in range(3)]
+        rows = [{"long": f"How long is mill {n}?", "short": None, "answer": n} for n in range(3)]
         hub.put_rows("you/heart", rows, split="test")
         assert main(["catalog", "--from", registry, "sums*", "--show", "2"]) == 0
     printed = capsys.readouterr().out
