@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from decon_assets.cli.scan_options import names_of_catalog
+from decon_assets.cli.scan_options import names_of_catalog, selected
 from decon_assets.terminal.options import flag, nonempty, nonempty_path, option
 from decon_assets.terminal.output import say, say_next
-from decon_core.benchmarks.catalog import SET_MARK, select
+from decon_core.benchmarks.catalog import SET_MARK
 from decon_core.benchmarks.configured import benchmarks_of
 from decon_core.config.load import load_config
 from decon_core.corpus.shard_head import printable
@@ -140,7 +140,7 @@ def _catalog_and_paths(evals: Sequence[Path]) -> tuple[list[str], list[Path]]:
     for given in evals:
         names = names_of_catalog(given)
         try:
-            select(names)
+            selected(names)
         except InputError:
             if SET_MARK in str(given):
                 raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +14,7 @@ from decon_core.errors import InputError, Problem
 from decon_core.storage.files import write_text
 
 if TYPE_CHECKING:
+    from decon_core.benchmarks.catalog import Selection
     from decon_core.corpus.sample import Sample
     from decon_core.decisions.verdicts import Verdicts
 
@@ -27,14 +28,27 @@ def names_of_catalog(evals: Path) -> list[str]:
     return [] if is_path else names_in(given)
 
 
+def selected(names: Sequence[str]) -> Selection:
+    """Return what names and sets given as `--evals` stand for."""
+    from decon_core.benchmarks.catalog import select
+
+    try:
+        return select(names)
+    except InputError as error:
+        raise InputError(
+            replace(problem, where="--evals", expected=f"an existing path, {problem.expected}")
+            for problem in error.problems
+        ) from None
+
+
 def with_recipes(evals: Path, out: Path) -> Path:
     """Return the benchmarks as given, or a file of recipes for them, written to `out`."""
-    from decon_core.benchmarks.catalog import as_recipe_file, select
+    from decon_core.benchmarks.catalog import as_recipe_file
     from decon_core.discovery.benchmarks import recipes_for_rows
 
     written = out / "evals.yaml"
     if names := names_of_catalog(evals):
-        write_text(written, as_recipe_file(select(names)))
+        write_text(written, as_recipe_file(selected(names)))
         return written
     draft = recipes_for_rows(evals, written)
     if draft is None:

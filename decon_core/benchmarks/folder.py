@@ -123,13 +123,13 @@ def _saved(
     if unreachable:
         raise _no_answer(path, len(recipes), unreachable, on_step)
     if failed and not versions:
-        raise RecipeError(Problem(name, _reason(error)) for name, error in failed.items())
+        raise RecipeError(Problem(name, _reason(error, path)) for name, error in failed.items())
     if n_cached:
         on_step(f"no answer from the network: {counted(n_cached, 'benchmark')} from the cache")
     if changed:
         on_step(f"other items than before: {', '.join(changed)}")
     if not_covered is not None:
-        not_covered += [NotCovered(name, _reason(error)) for name, error in failed.items()]
+        not_covered += [NotCovered(name, _reason(error, path)) for name, error in failed.items()]
     return tuple(versions)
 
 
@@ -166,11 +166,14 @@ def _before(store: Store, remote: Remote) -> tuple[str, str]:
     return "", ""
 
 
-def _reason(error: RecipeError | RecordError | UnreachableError) -> str:
+def _reason(error: RecipeError | RecordError | UnreachableError, path: Path) -> str:
+    """Return why a benchmark was not downloaded; `path` is the file with its recipe."""
     if isinstance(error, UnreachableError):
         return str(error)
     first, *others = error.problems
     text = f"{first.found}. {sentence(first.remedy)}".strip()
+    if isinstance(error, RecordError):  # of rows that are not as the recipe says
+        text = f"{text} Correct the recipe in {path}."
     return f"{text} ({counted(len(others), 'more problem')})" if others else text
 
 

@@ -104,6 +104,7 @@ def test_what_cannot_be_downloaded_is_skipped_by_name_with_the_remedy(
     hub.put_rows("mill/guarded", ROWS, split="test")
     hub.put_rows("mill/renamed", [{"query": "Which?", "a": "this"}], split="test")
     hub.gated.add("mill/guarded")
+    hub.put_rows("mill/changed", [{"query": "Which?", "a": "this"}], split="test")
     hub.put_rows("mill/mixed", ROWS, split="dev")
     hub.put_rows("mill/mixed", [{"query": "Which?", "a": "this"}], split="test")
     path = recipes(
@@ -112,6 +113,7 @@ def test_what_cannot_be_downloaded_is_skipped_by_name_with_the_remedy(
         guarded="hf_path: mill/guarded",
         gone="hf_path: mill/gone",
         renamed="hf_path: mill/renamed, verified: false",
+        changed="hf_path: mill/changed",
         mixed="hf_path: mill/mixed",
     )
     skipped: list[NotCovered] = []
@@ -125,6 +127,8 @@ def test_what_cannot_be_downloaded_is_skipped_by_name_with_the_remedy(
     assert f"Accept the terms at {hub.url}/datasets/mill/guarded" in reasons["guarded"]
     assert "no data set mill/gone on the hub, or a private one" in reasons["gone"]
     assert "no 'q' among 'query', 'a'" in reasons["renamed"]
+    expected = f"no 'q' among 'query', 'a'. Correct the recipe in {path}."
+    assert reasons["changed"] == expected
     assert "column names don't match" in reasons["mixed"]
     assert "decon-assets catalog renamed > evals.yaml" in reasons["renamed"]
     assert [entry for entry in skipped if entry.is_refused] == [("secret", "private", True)]
