@@ -160,7 +160,8 @@ def _before(store: Store, remote: Remote) -> tuple[str, str]:
         return "", ""
     if revision := recorded_revision(store, name):
         return revision, current_version(store, name).fingerprint
-    if cached := last_downloaded(remote.recipe):
+    cached = last_downloaded(remote.recipe)
+    if cached and cached.stem != remote.revision:  # hashing its records takes time
         with suppress(DamagedError):
             return cached.stem, fingerprint_of_records(read_parquet(cached, schema=RECORDS))
     return "", ""
