@@ -43,7 +43,7 @@ from decon_core.errors import InputError, Problem, format_problems
 from decon_core.report.blind_spots import blind_spots
 from decon_core.storage.paths import is_url
 from decon_core.storage.store import Store
-from decon_core.wording import counted, have, hold, of_checkable, percent, said_by_rows, size
+from decon_core.wording import contain, counted, have, of_checkable, percent, said_by_rows, size
 
 if TYPE_CHECKING:
     from decon_core.library.results import Outcome
@@ -288,7 +288,7 @@ def scan(
         say(f"to read it, omit --text and --messages; to leave it unread, add:\n{options}\n")
     most = max((rate.high for rate in outcome.rates if rate.of == "documents"), default=0)
     if most and not outcome.n_leaks:
-        say(f"no leak in the sample, but up to {counted(most, 'document')} may hold one")
+        say(f"no leak in the sample, but up to {counted(most, 'document')} may contain one")
     say(_format_coverage(outcome))
     say_next(*_next_commands(outcome, evals, corpus, out))
     if outcome.failed or outcome.is_incomplete:
@@ -351,8 +351,8 @@ def _say_estimates(outcome: Outcome, out: Path) -> None:
     together = max((rate.together or 1 for rate in outcome.rates), default=1)
     say(
         "\nleaked items, among those that can be found: the lower end counts those in the sample; "
-        "the upper end assumes that no document holds more items of a benchmark than a sampled "
-        f"one ({together:,})"
+        "the upper end assumes that no document contains more items of a benchmark than a sampled "
+        f"one does ({together:,})"
     )
     say(f"estimates: {out / SAMPLE_FILE}; what they mean: docs/studies/sampling.md")
 
@@ -363,11 +363,11 @@ def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterat
 
     noun = "sampled document" if outcome.sample else "document"
     n, n_documents = outcome.n_contaminated_documents, counted(outcome.n_documents, noun)
-    yield f"\n{n:,} of {n_documents} {hold(n)} a leak"
+    yield f"\n{n:,} of {n_documents} {contain(n)} a leak"
     if n := outcome.n_no_answer_documents:
-        yield f"{n:,} more {hold(n)} a question without its answer: neither a leak nor clean"
+        yield f"{n:,} more {contain(n)} a question without its answer: neither a leak nor clean"
     if n := outcome.n_review_documents:
-        yield f"{n:,} more {hold(n)} only similar text that nobody has reviewed yet"
+        yield f"{n:,} more {contain(n)} only similar text that nobody has reviewed yet"
     yield from map(said_by_rows, outcome.origins[:_MOST_ORIGINS_LISTED])
     if n := outcome.n_too_short:
         yield f"{counted(n, 'document')} too short to be checked"

@@ -96,14 +96,14 @@ def _saved(
         first = next(iter(unreachable.values()))
         if len(recipes) == 1:
             raise first
-        on_step(f"not in {cache_folder()}: {', '.join(unreachable)}")
+        on_step(f"not in the cache {cache_folder()}: {', '.join(unreachable)}")
         n = f"{len(unreachable):,} of {counted(len(recipes), 'benchmark')}"
-        what = f"no answer, and {n} not downloaded before"
+        what = f"could not download {n}, which the cache does not contain"
         raise UnreachableError(first.errno, f"{path}: {what}. The first: {first}")
     if failed and not versions:
         raise RecipeError(Problem(name, _reason(error)) for name, error in failed.items())
     if n_cached:
-        on_step(f"no answer from the network: {counted(n_cached, 'benchmark')} from the cache")
+        on_step(f"the network does not answer: {counted(n_cached, 'benchmark')} from the cache")
     if not_covered is not None:
         not_covered += [NotCovered(name, _reason(error)) for name, error in failed.items()]
     return tuple(versions)

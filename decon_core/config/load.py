@@ -65,8 +65,8 @@ class Evals:
     required: Names[Name] = ()
     """Fail if a chosen detector can find too few items of these benchmarks."""
     least_checkable_share: Share = 0.5
-    """Smallest share of checkable items; below it, a required benchmark fails, and any other has
-    a warning."""
+    """Minimum share of checkable items. Below it, a required benchmark fails, and any other gets a
+    warning."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)

@@ -240,7 +240,7 @@ def output_for(corpus: str) -> Path:
     scanned = read_plain_json(summary)["corpus"] if summary.is_file() else corpus
     if scanned != corpus:
         found, remedy = (
-            f"holds the scan of {scanned}",
+            f"contains the scan of {scanned}",
             f"Choose another folder for {corpus} with --out",
         )
         raise InputError(Problem(str(out), found, remedy=remedy))

@@ -44,7 +44,8 @@ class TrainingRun:
     """How much test data the model was trained on: a ratio, or copies. Training runs with the same
     dose and series are repetitions."""
     series: Name | None = None
-    """What the dose is of, such as a form: training runs with the same series are one curve."""
+    """What was dosed, such as a form of the items: training runs with the same series are one
+    curve."""
 
 
 CorpusMetricName = Literal["bleu", "chrf"]
@@ -58,9 +59,9 @@ class Translation:
     """[study.translation]: sacrebleu scores of whole translation test sets."""
 
     benchmarks: _Benchmarks
-    """Tasks whose results hold translations and references; * in a name matches anything."""
+    """Tasks whose results contain translations and references; * in a name matches anything."""
     metrics: Distinct[CorpusMetricName] = ("bleu", "chrf")
-    """What is computed."""
+    """Metrics to compute."""
     tokenize: Mapping[Name, TokenizerName] = field(default_factory=dict, hash=False)
     """Tokenizer for BLEU, by task, for example "*_zh" = "zh"; default: 13a."""
 
@@ -85,13 +86,13 @@ class Study(FeatureTable):
     groups: Mapping[str, Names[Name]] = field(default_factory=dict, hash=False)
     """Benchmarks to average together, by group name; * in a name matches anything."""
     contrasts: Mapping[str, Name] = field(default_factory=dict, hash=False)
-    """Groups or benchmarks, and for each another whose difference is subtracted from its own."""
+    """For groups or benchmarks: another one, whose difference is subtracted from theirs."""
     metrics: Names[Name] = ()
     """Use only these metrics; default: all."""
     beyond_one: Names[Name] = ()
-    """Tasks whose scores are not of 0 to 1, though some are not above 1; * matches anything."""
+    """Tasks whose scores do not range from 0 to 1, even if none exceeds 1; * matches anything."""
     tasks: Names[Name] = ()
-    """For tasks not named after their benchmark, that benchmark: "NAME=BENCHMARK:SPLIT"."""
+    """Benchmarks of tasks that are not named after them: "NAME=BENCHMARK:SPLIT"."""
     translation: Translation | None = None
     """BLEU and chrF of translations."""
 

@@ -288,7 +288,7 @@ def test_layouts_and_what_a_person_should_check_are_said_for_each_source(bare, c
     assert main(["init", "--corpus", "rl", "--evals", "quiz.jsonl"]) == 0
     said, written = capsys.readouterr().out, Path("decon.toml").read_text()
     assert "bytes: openai_chat (1 row), unknown (1 row, all text is read)\n" in said
-    doubt = "check this: 1 row matches no known layout and holds texts (`odd.body`)"
+    doubt = "check this: 1 row matches no known layout and contains texts (`odd.body`)"
     assert f"  {doubt}" in said
     assert f"# {doubt}".lower() in written.lower()
 

@@ -126,7 +126,7 @@ def test_text_that_a_row_repeats_is_named_at_each_of_its_places(tmp_path):
         (
             [{"q": {"body": LONG}, "grade": "B", "tags": ["mill"]}] * 2,
             (
-                "2 rows match no known layout and hold texts (`q.body`) and short values "
+                "2 rows match no known layout and contain texts (`q.body`) and short values "
                 "(`grade`, `tags[]`)"
             ),
         ),

@@ -105,7 +105,7 @@ function figures(choices, key, title) {
     show(choices[select.selectedIndex]);
     putSection(key);
   });
-  return [made("label", { class: "choice", text: `${title} of ` }, select), place];
+  return [made("label", { class: "choice", text: `${title} for ` }, select), place];
 }
 
 // The address of a section names the chosen view of its figures and its unfolded tables.
