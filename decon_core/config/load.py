@@ -84,7 +84,7 @@ class Review:
     verdicts: Annotated[Name, expects("a local file, which need not exist")] = "verdicts.jsonl"
     """File of reviewers' verdicts, which need not exist (docs/review.md)."""
     clears: Distinct[Literal["template", "common source"]] = ("template", "common source")
-    """Verdicts that clear a match: it is then not a leak."""
+    """Verdicts that clear a match, so that it is not a leak."""
     judged: Literal["leak", "review"] = "leak"
     """Class of a place that a file or a model called a duplicate, if no score proves a leak and no
     reviewer has decided."""

@@ -92,7 +92,8 @@ class Study(FeatureTable):
     beyond_one: Names[Name] = ()
     """Tasks whose scores do not range from 0 to 1, even if none exceeds 1; * matches anything."""
     tasks: Names[Name] = ()
-    """Benchmarks of tasks that are not named after them: "NAME=BENCHMARK:SPLIT"."""
+    """Benchmarks of tasks whose names do not begin with that of the benchmark:
+    "NAME=BENCHMARK:SPLIT"."""
     translation: Translation | None = None
     """BLEU and chrF of translations."""
 
