@@ -309,7 +309,7 @@ def _say_table(outcome: Outcome) -> None:
     has_many_detectors = len(outcome.n_unseen) > 1
     rows = []
     for count in sorted(outcome.benchmarks, key=lambda count: -(count.leak_rate or 0)):
-        by_detector = {**count.n_items_by_detector, "all of them": count.n_items_by_all}
+        by_detector = {**count.n_items_by_detector, "all detectors": count.n_items_by_all}
         n_leaked, n_checkable = count.n_leaked_checkable_items, count.n_checkable_items
         rows.append(
             {
@@ -325,7 +325,7 @@ def _say_table(outcome: Outcome) -> None:
                 "documents": count.n_documents,
             }
         )
-    say_rows(rows, spare=("leaks", "all of them", "no answer", "review", "of checkable"))
+    say_rows(rows, spare=("leaks", "all detectors", "no answer", "review", "of checkable"))
 
 
 def _say_estimates(outcome: Outcome, out: Path) -> None:

@@ -179,7 +179,7 @@ def load_config(path: Path) -> Config:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        remedy = "see the README for a short example"
+        remedy = "`decon-assets init` writes one"
         problem = Problem(str(path), "no such file", "a decon.toml", remedy)
     except OSError as error:
         problem = Problem(str(path), error.strerror or str(error), "a readable decon.toml")

@@ -275,7 +275,7 @@ def test_a_corpus_that_is_partly_unreadable_is_a_line_and_ends_with_exit_code_4(
         assert f"left out: {bare}/shards/notes-{number}.docx: no format of shards" in said
     odd = f"left out: {bare}/odd/a.jsonl"
     assert f"{odd}: rows without text, but with the fields n (number)" in said
-    assert "not read: nowhere: no shard" in said
+    assert "not read: nowhere: no such file or folder" in said
     (source,) = load_config(Path("decon.toml")).corpus.sources
     assert source.path == "shards/*.jsonl"
 

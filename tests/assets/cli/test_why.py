@@ -226,7 +226,7 @@ def test_a_document_that_was_never_removed_says_so_and_what_came_closest(ask, lo
     assert "no leak; closest matches:" in capsys.readouterr().out
     assert main(["why", "s3-5"]) == 0
     nothing = "no match at or above the lowest recorded score"
-    assert f"{nothing} (0.6, or 0.6 for the question alone)" in capsys.readouterr().out
+    assert f"{nothing} (0.6, also for the question alone)" in capsys.readouterr().out
 
 
 def test_every_finding_has_the_name_of_its_text_and_the_command_for_who_disagrees(
