@@ -261,7 +261,8 @@ def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[P
         if why := why_absent(where):
             remedy = "Correct the address; if it is private, run `hf auth login` or set HF_TOKEN"
             raise CorpusError(Problem(path, why, remedy=remedy))
-        found = f"no shard{listing.instead}" if listing.instead else "no such file or folder"
+        is_there = listing.instead or where.is_dir()
+        found = f"no shard{listing.instead}" if is_there else "no such file or folder"
         expected = f"files that end in {known_suffixes()}, compressed or not"
         raise CorpusError(Problem(path, found, expected))
     start = f"{listing.base}".rstrip("/") + "/"
