@@ -32,7 +32,7 @@ from decon_core.features.study.translation.bootstrap import paired_draws
 from decon_core.features.study.translation.segments import Segments, score_of
 
 ChangeName = Literal["peak - end", "end - start"]
-_NOWHERE = "the peak is at the end"
+_NOWHERE = "the peak is the end"
 
 _What = tuple[str, str, str]  # benchmark, metric and filter
 _Sides = tuple[Scores, Scores | None]  # of a training run, and of a baseline with steps
