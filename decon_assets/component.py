@@ -65,23 +65,24 @@ class DeconComponent(dg.Component, dg.Model, dg.Resolvable):
     key_prefix: Annotated[
         Sequence[str] | str,
         dg.Resolver.default(
-            description="Prefix of all asset keys: a list, or a string with slashes. Partitions, "
-            "jobs, sensor and resource have it in their names, so that each of several components "
-            "needs another prefix.",
+            description="Prefix of all asset keys: a list, or a string with slashes. The names of "
+            "partitions, jobs, sensor and resource contain it, too, so each of several components "
+            "needs its own prefix.",
             examples=[["decon", "web"], "decon/web"],
         ),
     ] = ""
     group_name: Annotated[
         str | None,
         dg.Resolver.default(
-            description="Group of all assets. Without it: inputs, benchmarks, scan and products.",
+            description="Group of all assets. Default: four groups, inputs, benchmarks, scan and "
+            "products.",
         ),
     ] = None
     resource: Annotated[
         str | None,
         dg.Resolver.default(
             description="Key of the resource with the configuration, a "
-            "`decon_assets.resources.Decon`. Without it: `decon` with the key prefix.",
+            "`decon_assets.resources.Decon`. Default: `decon` with the key prefix.",
         ),
     ] = None
 
@@ -105,7 +106,7 @@ class DeconComponent(dg.Component, dg.Model, dg.Resolvable):
         elif self.resource:
             del resources[graph.resource]  # it is the project's
         else:
-            message = f"{context.path}: DeconComponent needs `config`, or `resource` without it."
+            message = f"{context.path}: DeconComponent needs `config` or `resource`."
             raise dg.DagsterInvalidDefinitionError(message)
         # No executor: it would be that of all jobs of the project.
         own = dg.Definitions(

@@ -35,9 +35,9 @@ def size(n_bytes: float) -> str:
     return counted(round(n_bytes), "byte")
 
 
-def hold(n: int) -> str:
-    """Return "holds" for 1 and "hold" otherwise."""
-    return "holds" if n == 1 else "hold"
+def contain(n: int) -> str:
+    """Return "contains" for 1 and "contain" otherwise."""
+    return "contains" if n == 1 else "contain"
 
 
 def have(n: int) -> str:
@@ -106,7 +106,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     numbers = (bounds, counted, number, percent, size)
-    filters = (*numbers, code, hold, plain, quoted, said_by_rows, table)
+    filters = (*numbers, code, contain, plain, quoted, said_by_rows, table)
     environment.filters |= {one.__name__: one for one in filters}
     return environment
 

@@ -209,7 +209,7 @@ def test_the_first_scan_compiles_nothing(place, wheel, tmp_path):
 def test_scan_run_and_dev_work_in_another_folder(place, programs, unused_port):
     scan = ["scan", "--evals", "evals.yaml", "shards", "--workers", "1"]
     said = done("decon-assets", *scan, "--out", "found", **place)
-    assert f"{N_LEAKS} of {N_DOCUMENTS} documents hold a leak" in said
+    assert f"{N_LEAKS} of {N_DOCUMENTS} documents contain a leak" in said
     done("decon-assets", "init", "--corpus", "shards", "--evals", "evals.yaml", **place)
     said = done("decon-assets", "run", "--workers", "1", **place)
     assert f"report: {N_LEAKS} of 5 items leaked" in said

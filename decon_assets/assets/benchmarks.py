@@ -109,8 +109,9 @@ class FreezeConfig(RunConfig):
 def term_weights(context: AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """Frozen document frequencies of all n-grams, from which idf weights are computed.
 
-    They are counted once over the benchmarks in `term_weights.benchmarks` (default: all). Adding or
-    changing a benchmark later does not move them, so the scores of other benchmarks stay the same.
+    They are counted once over the benchmarks in `term_weights.benchmarks` (default: all). They do
+    not change when a benchmark is added or changed, so the scores of other benchmarks stay the
+    same.
     Materializing this asset again keeps the snapshot unless `refreeze` is set.
     """
     from decon_core.benchmarks.configured import benchmarks_of

@@ -95,8 +95,8 @@ corpus = _files_with_versions(
         "corpus",
         partitions_def=packs,
         description="Shards of training text, grouped into packs with fixed members. Dagster "
-        "not materialize them. The data version of a partition is a digest of its shards, of which "
-        "only new and changed ones are read.",
+        "does not materialize them. The data version of a partition is a digest of its shards; "
+        "only new and changed shards are read.",
     ),
     pack_versions,
 )

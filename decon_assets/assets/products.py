@@ -128,8 +128,8 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
 
     One partition is the share that a mixture takes from a pack. A share is refused while a shard
     of the pack is not scanned against every benchmark that the mixture needs, or has rows that
-    could not be read (unless the policy drops such rows); the share of a control, while this holds
-    for any pack of its source. A refused share does not stop the others of the run.
+    could not be read (unless the policy drops such rows). The share of a control is refused while
+    this is true of any pack of its source. A refused share does not stop the others of the run.
     """
     from decon_core.config.mixtures import mixture_named
     from decon_core.corpus.registration import packs_of

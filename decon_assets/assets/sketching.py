@@ -34,9 +34,9 @@ _TABLE = "[sketch]"
 def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """Filters of all n-grams in blocks of documents, of each pack.
 
-    Made if decon.toml has a table [sketch]. The pass that makes it also scans the shards against
-    all benchmarks that have an index. A benchmark that is added later is then scanned only in
-    blocks where the filters do not exclude a match.
+    Made if decon.toml has a [sketch] table. The same pass over the shards also scans them against
+    all benchmarks that have an index. A scan of a benchmark that is added later then reads only
+    blocks that may contain a match.
     """
     from decon_core.corpus.registration import packs_of
     from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch

@@ -196,7 +196,7 @@ def require_unblocked(
     own (command line, sensor, most backfills), so every asset looks at the last results itself.
     """
     problems = [
-        Problem(f"{check.asset_key.to_user_string()}: {check.name}", "failed", "passed", _REMEDY)
+        Problem(check.asset_key.to_user_string(), f"the check {check.name} failed", remedy=_REMEDY)
         for check in failed_checks(instance, gates)
     ]
     for asset_name in dict.fromkeys(check_of(gate).asset_key.path[-1] for gate in gates):

@@ -11,9 +11,9 @@ from decon_core.errors import Problem
 
 @asset_check(asset=records, blocking=True)
 def records_are_valid(decon: Decon) -> AssetCheckResult:
-    """Records have the declared schema, and each has a text.
+    """Records have the declared schema, and each of them has a text.
 
-    Their counts and content are as saved, and no two items share a number.
+    Their counts and content match the manifest, and no two items share a number.
     """
     from decon_core.benchmarks.configured import benchmarks_of
     from decon_core.quality.store_faults import changed_faults_of_records
@@ -26,8 +26,8 @@ def records_are_valid(decon: Decon) -> AssetCheckResult:
 def snapshot_is_of_todays_versions(decon: Decon) -> AssetCheckResult:
     """The term weights were counted from the current benchmark versions.
 
-    A snapshot of older versions stays in use until it is frozen again. This check also runs when
-    `records` is materialized.
+    A snapshot of older versions stays in use until the weights are counted again. This check also
+    runs when `records` is materialized.
     """
     from decon_core.index.term_weights import outdated_members
 
@@ -77,10 +77,10 @@ def enough_can_be_checked(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=index)
 def no_script_is_split(decon: Decon) -> AssetCheckResult:
-    """No benchmark is in a script of which the tokenizer makes too many tokens.
+    """No benchmark is in a script for which the tokenizer needs too many tokens.
 
-    Asked if a detector compares tokens; of what shares only a formula with a document, it would
-    find less than with the tokenizer that the warning names.
+    It applies if a chosen detector compares tokens. With such a tokenizer, a match with text in
+    another script covers few tokens and may be missed; the warning names a better one.
     """
     from decon_core.decisions.scripts import split_scripts
     from decon_core.planner import Plan

@@ -51,8 +51,8 @@ def _by_partition(
     return partitioned_check(
         asset=asset,
         name=spec.name,
-        description=f"{spec.description}\n\nThe result of one partition. The check of "
-        f"`{of_all}`, which is about all partitions, reports it.",
+        description=f"{spec.description}\n\nThe result of one partition, reported by the check of "
+        f"`{of_all}`, which covers all partitions.",
         partitions_def=asset.partitions_def,
     )(execute)
 

@@ -22,7 +22,7 @@ def mixture_adds_up(context: AssetCheckExecutionContext, decon: Decon) -> AssetC
 def controls_match(decon: Decon) -> AssetCheckResult:
     """Every control loses as many documents as its treatment, and as many tokens within 0.5 %.
 
-    This is impossible where the leaked documents are longer than all others of a source.
+    It fails if the leaked documents of a source are longer than all of its other documents.
     """
     from decon_core.corpus.registration import list_packs
     from decon_core.mixtures.control import Matched
@@ -46,7 +46,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=clean_benchmark, blocking=True)
 def clean_benchmark_adds_up(decon: Decon) -> AssetCheckResult:
-    """Items left and items removed are all items; none that leaked is left; no file was changed."""
+    """Items left and items removed add up, no leaked item is left, and no file was changed."""
     from decon_core.planner import Plan
     from decon_core.quality.product_faults import faults_of_clean_benchmark
 
@@ -68,8 +68,8 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
 
     plan = Plan(*decon.open_store())
     gone, new = plan.changes.gone, plan.changes.new
-    problems = [Problem(path, "gone or changed", "as it was registered") for path in gone]
-    problems += [Problem(path, "not registered", "a registered shard") for path in new]
+    problems = [Problem(path, "gone or changed since it was registered") for path in gone]
+    problems += [Problem(path, "not registered") for path in new]
     try:
         gaps = gaps_of(plan.store, plan.packs, plan.current_versions, plan.scan)
     except DeconError as error:
@@ -77,7 +77,7 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
     for gap in gaps:
         where = f"{gap.pack.name}: {gap.shard.name}"
         found = f"not scanned against {', '.join(gap.lacking)} ({gap.reason})"
-        problems.append(Problem(where, found, "a scan result", gap.cause.remedy))
+        problems.append(Problem(where, found, remedy=gap.cause.remedy))
     with collecting(problems):
         problems += [*faults_of_report(plan.builder)]
     return result_of(problems)

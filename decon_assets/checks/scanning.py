@@ -22,7 +22,7 @@ def self_tests_pass(context: AssetCheckExecutionContext, decon: Decon) -> AssetC
 
 @asset_check(asset=scan, blocking=True)
 def ledger_is_complete(context: AssetCheckExecutionContext, decon: Decon) -> AssetCheckResult:
-    """Every scanned shard's ledger accounts for all rows, and its scan results belong to it."""
+    """The ledger of each scanned shard accounts for all rows, and its scan results belong to it."""
     return inspect_and_report(context, decon, inspect_ledgers)
 
 

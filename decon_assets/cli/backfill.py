@@ -126,7 +126,7 @@ def _chosen(kind: str, names: Collection[str], patterns: Collection[str]) -> set
     if not patterns:
         return set(names)
     ConfigError.raise_for(
-        Problem(f"--{kind} {pattern}", f"matches no {kind}", f"one of {', '.join(names)}")
+        Problem(f"--{kind} {pattern}", f"no {kind} matches", f"one of {', '.join(names)}")
         for pattern in patterns
         if not any(fnmatchcase(name, pattern) for name in names)
     )
@@ -249,7 +249,7 @@ def _say_sketch(plan: Plan, missing: Mapping[str, Sequence[Shard]], mb_per_secon
         whole = f"{cost.n_bytes_at_most / 1e6:.1f} MB"
         say(f"  up to {most} for {whole} of the shards: some formats cannot be read partially")
     if cost.n_items:
-        say(f"for {counted(cost.n_items, 'item')}; those that may be in the most blocks:")
+        say(f"items that may occur in the most blocks, of {counted(cost.n_items, 'item')}:")
         for benchmark, split, index, n_blocks in cost.most:
             say(f"  {benchmark} {split} {index}: {n_blocks} of {counted(cost.n_blocks, 'block')}")
 

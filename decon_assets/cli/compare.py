@@ -36,8 +36,8 @@ def compare(
 
     The output lists leaks (each a document and an item) that only one report has or that have
     different scores, items whose status changed, leak rates side by side, and differences in
-    settings and inputs. Leaks that the other report could not have found are counted separately,
-    because it did not scan the shard or benchmark, or could not read the row.
+    settings and inputs. Leaks in shards, rows or benchmarks that the other report does not cover
+    are counted separately.
 
     FIRST and SECOND are each a report's database (contamination.duckdb), a decon.toml (for its
     report), or a folder written by `decon-assets scan`. With --policy, FIRST is a decon.toml, and
@@ -48,7 +48,7 @@ def compare(
       decon-assets compare old/contamination.duckdb .decon/report/contamination.duckdb
       decon-assets compare monday/decon.toml decon.toml --html compared.html
       decon-assets compare found-a found-b --json compared.json --exit-code
-      decon-assets compare decon.toml --policy stricter.toml    a file of other policy settings
+      decon-assets compare decon.toml --policy stricter.toml    a file with other policy settings
 
     Exit codes: 0 done (with --exit-code: no difference); 1 the reports differ (with --exit-code); 2
     invalid input. Settings that differ without changing any leak, item, shard or benchmark do not

@@ -83,7 +83,7 @@ def lookup(
     if sum(found.dropped.values()) == found.n_items:
         reasons = ", ".join(f"{n} with {reason}" for reason, n in found.dropped.items())
         expected = "longer texts (eval_min_token_length, eval_min_unique_word_count in [policy])"
-        raise InputError(Problem("lookup", f"no item that can be searched: {reasons}", expected))
+        raise InputError(Problem("lookup", f"no item to search for: {reasons}", expected))
     if as_json:
         say(json.dumps(_as_json(found), indent=1, ensure_ascii=False))
     else:

@@ -123,7 +123,7 @@ def _say_next(registered: Registration, config: Path) -> None:
     given = "" if config == Path("decon.toml") else f" --config {shlex.quote(str(config))}"
     say_next(
         f"open {shlex.quote(str(registered.store.report_page))} in a browser",
-        f"decon-assets check --max-rate 0.01{given}  (to fail a build above 1 %)",
+        f"decon-assets check --max-rate 0.01{given}  (fails a build above 1 %)",
     )
 
 

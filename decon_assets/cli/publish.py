@@ -72,15 +72,15 @@ def check(
     *,
     report: ReportPath = None,
     max_rate: float | None = optional(
-        "maximum share of leaked items in each benchmark: 0.01 is one in a hundred; "
-        "no-answer items do not count",
+        "maximum share of leaked items in each benchmark, such as 0.01 for 1 %; "
+        "no-answer items do not count as leaked",
         "SHARE",
     ),
     benchmark: list[str] = repeatable("a different limit for this benchmark", "NAME=SHARE"),
     max_document_rate: float | None = optional("maximum share of documents with a leak", "SHARE"),
     max_no_answer_rate: float | None = optional(
-        "maximum share of no-answer items in each benchmark: items that have not leaked, but "
-        "whose question is in a document without its answer",
+        "maximum share of no-answer items in each benchmark: items that did not leak, but whose "
+        "question is in a document without its answer",
         "SHARE",
     ),
     require: str = option(

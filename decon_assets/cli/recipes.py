@@ -55,7 +55,7 @@ def catalog(
     ),
     *,
     check: bool = flag(
-        "--check", "instead, compare these recipes, or all, with the data sets as they are today"
+        "--check", "compare these recipes (default: all) with their current data sets"
     ),
     registry: str | None = optional(
         "derive recipes from a registry instead: a file, folder or wheel of lm-evaluation-harness, "
@@ -75,8 +75,8 @@ def catalog(
     """List the recipes and sets that come with the package, or print some recipes as YAML.
 
     Use it to start a recipe file. Most recipes read benchmarks from the Hugging Face Hub. A set
-    may name benchmarks that nobody can download; they are printed under `refused:`, with the
-    reason, and a scan lists them as not covered.
+    may name benchmarks that are not publicly available; they are printed under `refused:`, with
+    the reason, and a scan lists them as not covered.
 
     Examples:
       decon-assets catalog
@@ -115,7 +115,7 @@ def catalog(
         mark = f"{shipped.SET_MARK}{name}"
         selection = shipped.select([mark])
         n_refused = len(selection.refused)
-        without = f", and {n_refused:,} that cannot be had" if n_refused else ""
+        without = f", and {n_refused:,} not publicly available" if n_refused else ""
         say(f"{mark:40} {counted(len(selection.names), 'recipe')}{without}")
     return 0
 

@@ -45,7 +45,7 @@ from decon_core.errors import InputError, Problem, format_problems
 from decon_core.report.blind_spots import blind_spots
 from decon_core.storage.paths import is_url
 from decon_core.storage.store import Store
-from decon_core.wording import counted, have, hold, of_checkable, percent, said_by_rows, size
+from decon_core.wording import contain, counted, have, of_checkable, percent, said_by_rows, size
 
 if TYPE_CHECKING:
     from decon_core.library.results import Outcome
@@ -297,7 +297,7 @@ def scan(
     for rate in outcome.rates[:1]:
         if rate.high and not outcome.n_leaks:
             may = counted(rate.high, rate.of.removesuffix("s"))
-            say(f"no leak in the sample, but up to {may} may hold one")
+            say(f"no leak in the sample, but up to {may} may contain one")
     say(_format_coverage(outcome))
     say_next(*_next_commands(outcome, recipes, corpus, out))
     if outcome.failed or outcome.is_incomplete:
@@ -318,7 +318,7 @@ def _say_table(outcome: Outcome) -> None:
     has_many_detectors = len(outcome.n_unseen) > 1
     rows = []
     for count in sorted(outcome.benchmarks, key=lambda count: -(count.leak_rate or 0)):
-        by_detector = {**count.n_items_by_detector, "all of them": count.n_items_by_all}
+        by_detector = {**count.n_items_by_detector, "all detectors": count.n_items_by_all}
         n_leaked, n_checkable = count.n_leaked_checkable_items, count.n_checkable_items
         rows.append(
             {
@@ -334,7 +334,7 @@ def _say_table(outcome: Outcome) -> None:
                 "documents": count.n_documents,
             }
         )
-    say_rows(rows, spare=("leaks", "all of them", "no answer", "review", "of checkable"))
+    say_rows(rows, spare=("leaks", "all detectors", "no answer", "review", "of checkable"))
 
 
 def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterator[str]:
@@ -343,11 +343,11 @@ def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterat
 
     noun = "sampled document" if outcome.sample else "document"
     n, n_documents = outcome.n_contaminated_documents, counted(outcome.n_documents, noun)
-    yield f"\n{n:,} of {n_documents} {hold(n)} a leak"
+    yield f"\n{n:,} of {n_documents} {contain(n)} a leak"
     if n := outcome.n_no_answer_documents:
-        yield f"{n:,} more {hold(n)} a question without its answer: neither a leak nor clean"
+        yield f"{n:,} more {contain(n)} a question without its answer: neither a leak nor clean"
     if n := outcome.n_review_documents:
-        yield f"{n:,} more {hold(n)} only similar text that nobody has reviewed yet"
+        yield f"{n:,} more {contain(n)} only similar text that nobody has reviewed yet"
     yield from map(said_by_rows, outcome.origins[:_MOST_ORIGINS_LISTED])
     if n := outcome.n_too_short:
         yield f"{counted(n, 'document')} too short to be checked"

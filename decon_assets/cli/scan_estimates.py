@@ -59,8 +59,8 @@ def _upper_ends(outcome: Outcome) -> Iterator[str]:
     if not outcome.not_drawn:
         together = max((rate.together or 1 for rate in outcome.rates), default=1)
         yield (
-            "the upper end assumes that no document holds more items of a benchmark than a sampled "
-            f"one ({together:,})"
+            "the upper end assumes that no document contains more items of a benchmark than a "
+            f"sampled one does ({together:,})"
         )
         return
     n = len(outcome.n_documents_of_shards)

@@ -43,7 +43,7 @@ def gap(
         "NAME",
     ),
     beyond_one: list[str] = repeatable(
-        "a task whose scores are not of 0 to 1 even where none is above 1; * matches anything",
+        "a task whose scores do not range from 0 to 1, even if none exceeds 1; * matches anything",
         "TASK",
     ),
     out: Path | None = optional(

@@ -146,9 +146,9 @@ def judge(
     the endpoint, the model and the limits under [judge] in decon.toml; any OpenAI-compatible server
     works.
 
-    An annotation decides only where the score is no proof, and a person's verdict always overrides
-    it. Annotations are shown in the report and in `decon-assets review`, and are used to estimate
-    the probability of a leak by score. docs/judge.md explains both uses.
+    An annotation decides only where a score alone proves no leak, and a person's verdict always
+    overrides it. Annotations are shown in the report and in `decon-assets review`, and are used to
+    estimate the probability of a leak by score. docs/judge.md explains both uses.
 
     Every answer is saved in annotations.jsonl immediately, with a digest of the request, so nothing
     is asked twice, even if the command is killed. A failed request is retried; if it keeps failing,

@@ -35,8 +35,8 @@ _SECONDS_BETWEEN_LOG_LINES = 10.0
 def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Store") -> Metadata:
     """Paragraphs of a sample of the corpus that are nearest to each benchmark item by embedding.
 
-    Made if decon.toml has a table [neighbours]. Sample and embeddings are kept in blocks, so a run
-    that was stopped goes on where it was.
+    Made if decon.toml has a [neighbours] table. Sample and embeddings are stored in blocks, so a
+    run that was stopped resumes where it left off.
     """
     from decon_core.execution.choice import open_engine
     from decon_core.execution.jobs import wanted_workers
@@ -84,7 +84,7 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
 
 @dg.asset_check(asset=neighbours)
 def neighbours_are_of_items(decon: Decon) -> dg.AssetCheckResult:
-    """Neighbours are of items of the benchmarks, at most `top` of each, with cosines up to 1."""
+    """Every neighbour belongs to a benchmark item, which has at most `top`; cosines are up to 1."""
     from decon_core.features.neighbours.product import current_key, faults_of_neighbours
     from decon_core.features.neighbours.settings import Neighbours
     from decon_core.planner import Plan

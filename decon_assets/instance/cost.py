@@ -44,7 +44,7 @@ def cost_line(instance: dg.DagsterInstance) -> str:
     """Return the cost of all scans in one line."""
     n_runs, cost = cost_of_scans(instance)
     return (
-        f"all scans: {counted(n_runs, 'run')}, {cost.core_seconds:,.1f} core-seconds, "
-        f"{cost.n_bytes / 1e9:,.3f} GB read, at most {cost.peak_bytes / 1e6:,.0f} MB in a process, "
+        f"all scans so far: {counted(n_runs, 'run')}, {cost.core_seconds:,.1f} core-seconds, "
+        f"{cost.n_bytes / 1e9:,.3f} GB read, at most {cost.peak_bytes / 1e6:,.0f} MB per process, "
         f"on {', '.join(sorted(cost.nodes)) or 'no machine'}"
     )

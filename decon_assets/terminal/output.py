@@ -80,7 +80,7 @@ def say_table(
     for line in _lines(columns):
         _write(line)
     if left_out:
-        say(f"not shown, for lack of width: {', '.join(left_out)}", tone="soft")
+        say(f"not shown (terminal too narrow): {', '.join(left_out)}", tone="soft")
 
 
 def say_rows(rows: Sequence[Mapping[str, object]], *, spare: Sequence[str] = ()) -> None:

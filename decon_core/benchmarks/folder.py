@@ -125,7 +125,7 @@ def _saved(
     if failed and not versions:
         raise RecipeError(Problem(name, _reason(error, path)) for name, error in failed.items())
     if n_cached:
-        on_step(f"no answer from the network: {counted(n_cached, 'benchmark')} from the cache")
+        on_step(f"the network does not answer: {counted(n_cached, 'benchmark')} from the cache")
     if changed:
         on_step(f"other items than before: {', '.join(changed)}")
     if not_covered is not None:
@@ -143,9 +143,9 @@ def _no_answer(
     first = next(iter(unreachable.values()))
     if n_recipes == 1:
         return first
-    on_step(f"not in {cache_folder()}: {', '.join(unreachable)}")
+    on_step(f"not in the cache {cache_folder()}: {', '.join(unreachable)}")
     n = f"{len(unreachable):,} of {counted(n_recipes, 'benchmark')}"
-    what = f"no answer, and {n} not downloaded before"
+    what = f"could not download {n}, which the cache does not contain"
     return UnreachableError(first.errno, f"{path}: {what}. The first: {first}")
 
 

@@ -33,7 +33,7 @@ def database_of(named: Path, work: Path) -> Path:
         return named
     if not is_scan(named):
         expected = "a report's database, a decon.toml, or a folder of `decon-assets scan`"
-        raise InputError(Problem(str(named), "another kind of folder", expected))
+        raise InputError(Problem(str(named), "no scan in this folder", expected))
     read_folder(named, work)
     return work
 

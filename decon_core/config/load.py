@@ -65,8 +65,8 @@ class Evals:
     required: Names[Name] = ()
     """Fail if a chosen detector can find too few items of these benchmarks."""
     least_checkable_share: Share = 0.5
-    """Smallest share of checkable items; below it, a required benchmark fails, and any other has
-    a warning."""
+    """Minimum share of checkable items. Below it, a required benchmark fails, and any other gets a
+    warning."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -84,7 +84,7 @@ class Review:
     verdicts: Annotated[Name, expects("a local file, which need not exist")] = "verdicts.jsonl"
     """File of reviewers' verdicts, which need not exist (docs/review.md)."""
     clears: Distinct[Literal["template", "common source"]] = ("template", "common source")
-    """Verdicts that clear a match: it is then not a leak."""
+    """Verdicts that clear a match, so that it is not a leak."""
     judged: Literal["leak", "review"] = "leak"
     """Class of a place that a file or a model called a duplicate, if no score proves a leak and no
     reviewer has decided."""
@@ -179,7 +179,7 @@ def load_config(path: Path) -> Config:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        remedy = "see the README for a short example"
+        remedy = "`decon-assets init` writes one"
         problem = Problem(str(path), "no such file", "a decon.toml", remedy)
     except OSError as error:
         problem = Problem(str(path), error.strerror or str(error), "a readable decon.toml")

@@ -99,7 +99,7 @@ class Mixture:
     name: str
     """Name of the mixture, and of its folder in the store."""
     take: Literal["clean", "everything", "leaks", "control"] = "clean"
-    """Documents to take: those without leaks, everything, those with leaks, or a control that
+    """Documents to take: those without leaks, all of them, those with leaks, or a control, which
     loses as many documents and tokens as another mixture."""
     sources: Names[Annotated[Name, known("sources")]] = ()
     """Only these sources."""

@@ -191,7 +191,7 @@ def changed_files(folder: Path, hashes: Mapping[str, str]) -> Iterator[Problem]:
         if path.is_file():
             found = "other content" if hash_file(path) != expected else ""
         if found:
-            remedy = f"delete {folder} and call `decon-assets run`"
+            remedy = f"delete {folder} and run `decon-assets run`"
             yield Problem(str(path), found, "the file as it was written", remedy)
 
 

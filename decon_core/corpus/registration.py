@@ -191,13 +191,15 @@ def require_most_there(changes: PackChanges, store: Store) -> None:
     """Raise CorpusError if more than half of the registered shards are gone or changed."""
     n_registered = sum(len(pack.shards) for pack in list_packs(store))
     if len(changes.gone) > max(1, n_registered // 2):
-        where = f"{len(changes.gone)} of {n_registered} registered shards"
-        found = f"files that are gone or changed, for example {changes.gone[0]}"
+        failure = (
+            f"{len(changes.gone)} of {n_registered} registered shards are gone or changed, for "
+            f"example {changes.gone[0]}"
+        )
         remedy = (
             "check that the corpus is mounted; to remove the packs and mixtures of these shards, "
             "use --retire"
         )
-        raise CorpusError(Problem(where, found, "most of them unchanged", remedy))
+        raise CorpusError(Problem("", failure, remedy=remedy))
 
 
 def changed_shards(packs: Iterable[Pack]) -> Iterator[Problem | None]:

@@ -151,7 +151,7 @@ def judgement_problems(where: str, value: Line) -> Iterator[Problem]:
         yield Problem(f"{where}: match_type", shown(match_type), expected, remedy)
     elif match_type in (_NEVER if is_sd else _ALWAYS):
         found = f"{match_type!r} with is_sd = {'true' if is_sd else 'false'}"
-        yield Problem(f"{where}: match_type", found, "two fields that agree")
+        yield Problem(f"{where}: match_type", found, "values that do not contradict each other")
     confidence = value.get("confidence")
     is_number = isinstance(confidence, int | float) and not isinstance(confidence, bool)
     if confidence is not None and not (is_number and 0 <= confidence <= 1):

@@ -187,11 +187,12 @@ def current_common(store: Store, scan: str, policy: Policy) -> tuple[str, pa.Tab
     )
     path = store.current_common
     if not path.is_file():
-        raise MissingError(Problem(str(path), "no list of common n-grams", "one", remedy))
+        raise MissingError(Problem(str(path), "no list of common n-grams", remedy=remedy))
     value: dict[str, Any] = read_json(path)
     if (value["scan"], value["share"]) != (scan, _limits(policy)):
         found = "a list of common n-grams for another scan or share"
-        raise MissingError(Problem(str(path), found, "one for the current scan and policy", remedy))
+        expected = "a list for the current scan and policy"
+        raise MissingError(Problem(str(path), found, expected, remedy))
     fingerprint = value["fingerprint"]
     return fingerprint, read_parquet(store.common(fingerprint), schema=COMMON)
 

@@ -89,9 +89,9 @@ def sources_without_text(ledgers: Iterable[tuple[str, Mapping[str, Any]]]) -> li
     return [
         Problem(
             f"source {source!r}",
-            f"{n['n_documents']:,} documents with {n['n_characters']:,} characters, all too short",
-            "documents long enough to be searched",
-            "check `text`, `messages` or `layout` of the source",
+            f"all {n['n_documents']:,} documents ({n['n_characters']:,} characters) are too short "
+            "to be searched",
+            remedy="check `text`, `messages` or `layout` of the source",
         )
         for source, n in counts.items()
         if n["n_documents"] and n["n_too_short"] == n["n_documents"]

@@ -216,7 +216,7 @@ def shortfalls(config: Config, seen: Iterable[Visibility]) -> list[Problem]:
     return [
         Problem(
             f"{each.benchmark}, {each.detector}",
-            f"{each.n_visible} of {counted(each.n_items, 'item')} visible",
+            f"{each.n_visible} of {counted(each.n_items, 'item')} checkable",
             f"a share of at least {config.evals.least_checkable_share}",
         )
         for each in seen

@@ -53,7 +53,7 @@ class LongestMatch(Detector):
         requirements = {
             "empty question": question.has_text | answer.has_text,
             "no field long enough": is_long[0] | is_long[1],
-            "nothing to screen by": searched[NAMES[QUESTION]] | searched[NAMES[ANSWER]],
+            "nothing to search by": searched[NAMES[QUESTION]] | searched[NAMES[ANSWER]],
         }
         return first_unmet(requirements, joined_names(searched))
 

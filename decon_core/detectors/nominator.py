@@ -15,7 +15,7 @@ class Nominator(Detector):
 
     summary = "a place that was found outside the scan"
     threshold = Threshold(setting="", of=())  # no score of it decides
-    kinds = (Kind(FOR_REVIEW, "its score alone is no proof; a person or a judge decides"),)
+    kinds = (Kind(FOR_REVIEW, "its score alone proves no leak; a person or a judge decides"),)
     finds_every_place = True
 
 

@@ -291,7 +291,7 @@ def _guess(
     where = str(next(iter(by_split.values()))[0])
     columns = {file.columns for file in first}
     if len(columns) > 1:
-        found = "column names in only some of the files that belong together by name"
+        found = "column names in only some of the files of this benchmark"
         raise InputError(Problem(where, found, "column names in all of them, or in none"))
     head = _head(folder, by_split)
     (named,) = columns

@@ -120,7 +120,8 @@ def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:
     survey = CorpusSurvey()
     for place, listing in places:
         if not listing.paths:
-            found = f"no shard{listing.instead or ': no such file'}"
+            is_there = listing.instead or Path(place).is_dir()
+            found = f"no shard{listing.instead}" if is_there else "no such file or folder"
             survey.problems.append(Problem(place, found, f"files in {known_suffixes()}"))
         survey.left_out += [str(file) for file in listing.skipped if not file.is_on_purpose]
         for group in _groups(place, listing.base, listing.paths):

@@ -219,7 +219,7 @@ class _Rows:
         if len(group) < 2 or not all(column.is_called(PAIRED) for column in group):
             return None
         names = [column.name for column in group]
-        self.why.append(f"question: {', '.join(names)}, whose names belong together")
+        self.why.append(f"question: {', '.join(names)}, which have related names")
         self.doubts.append("these fields are read as one question")
         return {"prompt": {"fields": names}}
 

@@ -154,9 +154,9 @@ class RowSurvey:
         rows = counted(n_mixed, "row")
         values = f"texts ({listed_paths(prose)}) and short values ({listed_paths(only_short)})"
         verb = (
-            "matches no known layout and holds"
+            "matches no known layout and contains"
             if n_mixed == 1
-            else "match no known layout and hold"
+            else "match no known layout and contain"
         )
         return f"{rows} {verb} {values}; all are read"
 

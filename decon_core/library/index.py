@@ -113,7 +113,7 @@ def _warn_of_invisible(stored: StoredIndex) -> None:
     counts = pc.value_counts(lost["reason_min"]).to_pylist()
     reasons = "; ".join(f"{count['values']}: {count['counts']:,}" for count in counts)
     if lost.num_rows == seen.num_rows:
-        found = f"{counted(stored.n_items, 'item')}, none visible ({reasons})"
+        found = f"none of {counted(stored.n_items, 'item')} checkable ({reasons})"
         expected = f"an item that a detector can find ({', '.join(stored.policy.detectors)})"
         remedy = "see docs/detectors.md for what each detector needs."
         raise InputError(Problem("evals", found, expected, remedy))
@@ -262,7 +262,7 @@ class Index:
         names = counted(len(self.benchmarks), "benchmark")
         detectors = ", ".join(self.policy.detectors)
         n_lost = Counter(self.invisible()["detector"].to_pylist())
-        lost = [f"{counted(n, 'item')} not visible to {name}" for name, n in n_lost.items()]
+        lost = [f"{counted(n, 'item')} that {name} cannot find" for name, n in n_lost.items()]
         items = counted(self.n_items, "item")
         return f"<Index: {names}, {items}; {'; '.join([detectors, *lost])}; in {self.folder}>"
 

@@ -246,7 +246,7 @@ def output_for(corpus: str) -> Path:
     scanned = read_plain_json(summary)["corpus"] if summary.is_file() else corpus
     if scanned != corpus:
         found, remedy = (
-            f"holds the scan of {scanned}",
+            f"contains the scan of {scanned}",
             f"Choose another folder for {corpus} with --out",
         )
         raise InputError(Problem(str(out), found, remedy=remedy))
@@ -281,7 +281,8 @@ def pack_of(
         if why := why_absent(where):
             remedy = "Correct the address; if it is private, run `hf auth login` or set HF_TOKEN"
             raise CorpusError(Problem(path, why, remedy=remedy))
-        found = f"no shard{listing.instead or ': no such file or folder'}"
+        is_there = listing.instead or where.is_dir()
+        found = f"no shard{listing.instead}" if is_there else "no such file or folder"
         expected = f"files that end in {known_suffixes()}, compressed or not"
         raise CorpusError(Problem(path, found, expected))
     start = f"{listing.base}".rstrip("/") + "/"

@@ -166,7 +166,7 @@ def _json_line(row: Mapping[Any, Any], where: str = "") -> bytes:
         return json.dumps(row, default=_json_form).encode()
     except (TypeError, ValueError, RecursionError) as error:
         remedy = "Convert the value to dictionaries, lists and strings, or leave it out."
-        raise InputError(Problem(where, str(error), "values that JSON can hold", remedy)) from None
+        raise InputError(Problem(where, str(error), "JSON values", remedy)) from None
 
 
 def _json_form(value: Any) -> Any:

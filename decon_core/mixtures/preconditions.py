@@ -56,8 +56,7 @@ def require_read(reader: MatchReader, pack: Pack, rule: UnreadRule) -> None:
         Problem(
             f"pack {pack.name!r}",
             text.line(),
-            "all of it read",
-            f"read it, or set `{text.setting}` under [[corpus.source]] to leave it unread; "
+            remedy=f"read it, or set `{text.setting}` under [[corpus.source]] to leave it unread; "
             '`unread = "report"` under [corpus] allows all unread text',
         )
         for text in unread_texts(ledgers_of(reader, [pack]), rule)

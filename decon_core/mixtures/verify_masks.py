@@ -150,7 +150,7 @@ class _Checker:
             if line[name] != values:
                 yield f"different {name}", "those of the document and its masked characters"
         if self._tokenizer.is_lossless and not _is_decoded(document.text, tokens, self._tokenizer):
-            yield "tokens that decode to another text", "the text of the document"
+            yield "tokens that decode to a different text", "the text of the document"
         if leaks := [entry for entry in entries if self._is_leak(entry)]:
             # Separators of parts are never masked.
             leaked = MaskedText.of(document).with_spans(merged(leaks, document.text)).is_masked

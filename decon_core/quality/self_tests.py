@@ -163,6 +163,8 @@ def _lost(
         is_found, score = best.get(test, (False, None))
         if not is_found:
             where = f"{test.benchmark}: {test.split} {test.instance_index}, {test.detector}"
-            text = "no match" if score is None else f"a score of {score:.3f}, below the threshold"
-            expected = f"the planted item ({shard.name.partition('.')[2]})"
-            yield test.benchmark, Problem(where, text, expected, _REMEDY)
+            planted = f"the planted item ({shard.name.partition('.')[2]})"
+            failure = f"{planted} was not found"
+            if score is not None:
+                failure = f"{planted} scored {score:.3f}, below the threshold"
+            yield test.benchmark, Problem(where, failure, remedy=_REMEDY)

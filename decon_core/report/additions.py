@@ -11,7 +11,7 @@ import pyarrow as pa
 from decon_core.errors import Problem
 
 REBUILD = "Run `decon-assets run` to materialize `report` again"
-_STATES = {True: "made from the current inputs", False: "out of date or missing"}
+_STATES = {True: "up to date", False: "out of date or missing"}
 
 
 @dataclass(frozen=True)
@@ -26,4 +26,6 @@ class ReportAddition:
 
 def state_changed(product: str, in_report: bool, now: bool) -> Problem:
     """Return the problem of a product that was current when the report was built, or is now."""
-    return Problem(product, _STATES[in_report], _STATES[now], REBUILD)
+    return Problem(
+        product, f"{_STATES[now]}, but {_STATES[in_report]} in the report", remedy=REBUILD
+    )

@@ -129,7 +129,7 @@ def _require_known(
     problems = [
         Problem(
             f"--detector {name}",
-            f"no items searched for with it in {report}",
+            f"no results of this detector in {report}",
             f"one of {', '.join(known)}" if known else "a report with detectors",
             did_you_mean(name, known),
         )
@@ -158,5 +158,5 @@ def about_detectors(items: ReportItems, detectors: Sequence[str]) -> list[str]:
     known = {name: find(name) for name in detectors}
     if no_proof := [name for name, found in known.items() if found and not found.acts(leak)]:
         names = ", ".join(no_proof)
-        notes.append(f"What {names} found counts as leaked here, although it needs review.")
+        notes.append(f"Findings of {names} count as leaked here, although they need review.")
     return notes

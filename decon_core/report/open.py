@@ -167,4 +167,7 @@ def unavailable_notice(not_covered: Sequence[Row], n_benchmarks: int) -> str:
     if not names:
         return ""
     n = f"{len(names):,} of {counted(n_benchmarks, 'benchmark')}"
-    return f"Incomplete: {n} could not be downloaded: {', '.join(names)}. Their items may be there."
+    return (
+        f"Incomplete: {n} could not be downloaded: {', '.join(names)}. "
+        "The corpus may contain their items."
+    )

@@ -63,7 +63,7 @@ def moved_since_report(
             *(change for addition in additions for change in addition.changes(connection)),
         ]
     path = str(builder.store.report)
-    other = Problem(path, "other products or tables", "those of current settings", REBUILD)
+    other = Problem(path, "built for other products or tables than now", remedy=REBUILD)
     yield from changes or [other]
 
 
@@ -74,7 +74,8 @@ def _changed_settings(
     for row in rows_of(connection, "FROM runs"):
         for name, what in _SETTINGS.items():
             if row[name] != now[name]:
-                yield Problem(what, f"a report of {row[name]}", f"{now[name]}, as now", REBUILD)
+                failure = f"{row[name]} in the report, {now[name]} now"
+                yield Problem(what, failure, remedy=REBUILD)
 
 
 def _changed_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:

@@ -357,7 +357,7 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
     is_taken = builder.effective(mixture).has_source(place.pack.source.name)
     path = builder.store.mixture_manifest(mixture.name, place.pack.name)
     if not is_taken or not path.is_file():
-        why_not = "not built" if is_taken else "not taken"
+        why_not = "not built" if is_taken else "does not include this source"
         return {**state, "state": why_not, "is_todays": None, "made": None}
     manifest = read_json(path)
     removed = builder.store.removed(mixture.name, place.pack.name)

@@ -138,8 +138,8 @@ def locked_or_refused(path: Path, holder: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            found, expected = f"{holder} at work", "one at a time"
-            raise InputError(Problem(str(path), found, expected, "wait for it")) from None
+            failure = f"{holder} is running"
+            raise InputError(Problem("", failure, remedy="wait for it to finish")) from None
         yield
 
 

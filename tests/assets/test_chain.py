@@ -508,8 +508,8 @@ def test_the_cost_of_a_scan_is_told_by_pack_and_run_and_summed_for_the_report(wo
     assert of_report.metadata["scan_runs"].value == n_runs
     peak = of_report.metadata["scan_peak_process_megabytes"].value
     assert cost_line(world.instance) == (
-        f"all scans: 2 runs, {total.core_seconds:.1f} core-seconds, 0.000 GB read, at most "
-        f"{peak:,} MB in a process, on {platform.node()}"
+        f"all scans so far: 2 runs, {total.core_seconds:.1f} core-seconds, 0.000 GB read, at most "
+        f"{peak:,} MB per process, on {platform.node()}"
     )
 
 

@@ -198,7 +198,7 @@ def test_a_failed_check_blocks_only_its_own_component(project, worlds, instance)
     web, code = (materialize(both, instance, name, "term_weights") for name in NAMES)
     (failure,) = web.get_step_failure_events()
     reason = failure.step_failure_data.user_failure_data.description
-    assert "decon/web/records: records_are_valid" in reason
+    assert "decon/web/records: the check records_are_valid failed" in reason
     assert code.success
 
 
@@ -304,7 +304,7 @@ def refusal(project):
 
 def test_a_component_says_what_it_lacks(project):
     write_component(project, "web", key_prefix=["decon", "web"])
-    assert "needs `config`, or `resource`" in refusal(project)
+    assert "needs `config` or `resource`" in refusal(project)
     write_component(project, "web", key_prefix=["decon", "web"], config="nowhere.toml")
     assert "defs/web/nowhere.toml: no such file" in refusal(project)
 

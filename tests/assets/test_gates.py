@@ -139,7 +139,7 @@ def test_what_is_demanded_later_stops_every_run_until_it_is_so(blind):
     blind.add_shard("later")
     demand(blind, 'required = ["short"]')
     for _ in range(2):
-        with pytest.raises(PipelineError, match="0 of 3 items visible"):
+        with pytest.raises(PipelineError, match="0 of 3 items checkable"):
             run_as_it_is(blind)
     assert blind.store.report.stat().st_mtime_ns == report
     blind.write_config()
@@ -157,4 +157,4 @@ def test_a_stage_that_is_asked_for_alone_looks_for_what_failed_before_it(blind):
             instance=blind.instance, asset_selection=[AssetKey(asset)], raise_on_error=False
         )
         (failure,) = result.get_step_failure_events()
-        assert "0 of 3 items visible" in failure.step_failure_data.user_failure_data.description
+        assert "0 of 3 items checkable" in failure.step_failure_data.user_failure_data.description

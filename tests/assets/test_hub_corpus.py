@@ -84,7 +84,7 @@ def test_scan_reads_a_data_set_a_revision_a_glob_and_a_file(here, hub, capsys):
         f"{SHARDS}/",
     ):
         assert main(scan(corpus, "--no-page", "--out", "found")) == 0
-        assert "1 of 1 document holds a leak" in capsys.readouterr().out, corpus
+        assert "1 of 1 document contains a leak" in capsys.readouterr().out, corpus
     set_aside = [json.loads(line) for line in Path("found/skipped.jsonl").read_text().splitlines()]
     assert {row["path"]: row["why"] for row in set_aside} == {
         "README.md": "metadata of a data set",
@@ -105,7 +105,7 @@ def test_the_output_folder_has_the_name_of_the_data_set_with_a_page_and_a_card(h
     assert "decon-assets init" not in capsys.readouterr().out  # it reads only local files
     hub.put("mint/web/s.jsonl", json.dumps({"content": here[1]}) + "\n")
     assert main(scan("hf://datasets/mint/web")) == 2
-    assert f"web-scan: holds the scan of {SHARDS}" in capsys.readouterr().err
+    assert f"web-scan: contains the scan of {SHARDS}" in capsys.readouterr().err
     assert main(scan(SHARDS, "--sample", "50%")) in (0, 1)
     assert "sample" in Path("web-scan/card.md").read_text()
 
@@ -137,7 +137,7 @@ def test_rate_limits_and_cut_connections_do_not_change_what_is_found(here, hub, 
     hub.put("mill/web/s.jsonl", rows)
     hub.faults += ["429", "cut", "429"]
     assert main(scan(SHARDS, "--no-page")) == 0
-    assert "6 of 6 documents hold a leak" in capsys.readouterr().out
+    assert "6 of 6 documents contain a leak" in capsys.readouterr().out
     assert not hub.faults
 
 
@@ -152,7 +152,7 @@ def test_a_killed_scan_continues_with_the_shards_that_it_had_not_finished(here, 
     hub.released.set()
     assert hub.n_requests == {"a.jsonl": 1, "b.jsonl": 1}
     assert main(scan(SHARDS, "--no-page")) == 0
-    assert "3 of 3 documents hold a leak" in capsys.readouterr().out
+    assert "3 of 3 documents contain a leak" in capsys.readouterr().out
     assert hub.n_requests == {"a.jsonl": 1, "b.jsonl": 2, "c.jsonl": 1}
     assert main(scan(SHARDS, "--no-page")) == 0
     assert hub.n_requests.total() == 4
@@ -215,7 +215,7 @@ def test_of_a_sample_of_shards_only_the_drawn_files_are_downloaded(here, hub, ca
     hub.n_bytes.clear()
     assert main(scan(SHARDS, "--no-page")) == 0
     assert hub.n_bytes == {name: n for name, n in sizes.items() if name not in drawn}
-    assert "6 of 6 documents hold a leak" in capsys.readouterr().out
+    assert "6 of 6 documents contain a leak" in capsys.readouterr().out
     assert main(scan(SHARDS, "--no-page", "--sample", "6shards")) == 2
     assert "sample: found only 6 shards; expected more than the 6" in capsys.readouterr().err
 

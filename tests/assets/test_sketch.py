@@ -173,7 +173,7 @@ def test_a_dry_run_names_the_items_that_need_blocks_to_be_read(world, capsys, de
         path.unlink()
     said = dry_run(sketched, capsys)
     assert f"with the sketch: {blocks * 25}% of the text to read (estimated from 4 packs)" in said
-    assert "those that may be in the most blocks:\n  orchard " in said
+    assert "items that may occur in the most blocks, of " in said
     assert " 1: 1 of 4 blocks\n" in said
 
 

@@ -7,7 +7,7 @@ import jinja2
 import pytest
 
 from decon_core import wording
-from decon_core.wording import counted, have, hold, said_by_rows, size
+from decon_core.wording import contain, counted, have, said_by_rows, size
 
 HOSTILE = "a|b`<img src=x>[x](y)&\n# T {{ 7 * 7 }}"
 
@@ -70,7 +70,7 @@ def test_the_noun_agrees_with_its_number(n, text):
 
 
 def test_the_verb_agrees_with_its_number():
-    assert [hold(0), hold(1), hold(2)] == ["hold", "holds", "hold"]
+    assert [contain(0), contain(1), contain(2)] == ["contain", "contains", "contain"]
     assert [have(0), have(1), have(2)] == ["have", "has", "have"]
 
 

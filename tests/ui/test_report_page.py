@@ -521,7 +521,7 @@ def test_without_snippets_the_page_says_where_instead_of_what(show, tmp_path):
 def test_where_nothing_was_found_the_page_says_so(show, tmp_path):
     page = show(write_world(tmp_path / "r.duckdb", share=0.0))
     expect(page.locator("#flow")).to_have_text(
-        "From question to answer: No item leaked, and none needs review."
+        "Items by outcome: No item leaked, and none needs review."
     )
     expect(page.locator("#scores")).to_contain_text("Nothing was found")
     page.get_by_role("link", name="Matched texts").click()

@@ -143,7 +143,7 @@ def review(
     Exit codes: 0 done; 2 invalid input.
     """
     if unreviewed and also_reviewed:
-        raise InputError(Problem("--all", "also --unreviewed", "one of the two"))
+        raise InputError(Problem("review", "both --all and --unreviewed", "only one of them"))
     if context.invoked_subcommand:
         return 0
     from decon_assets.cli.review.screen import require_terminal, review_on_terminal

@@ -41,7 +41,7 @@ partitions = dg.DynamicPartitionsDefinition(name="blend")
     table="[[blend]]",
 )
 def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -> None:
-    """Weighted streams of documents drawn from the mixtures, with test items if asked for.
+    """Weighted streams of documents drawn from the mixtures, with test items if requested.
 
     A blend fixes the order of the documents, how often each is repeated, and where test items are
     inserted. It is refused while a share of its mixture is missing, or if the test items do not

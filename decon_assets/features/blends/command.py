@@ -86,8 +86,8 @@ def blend(*, workers: Workers = None, config: ConfigPath) -> None:
       decon-assets blend plan garlic
       decon-assets blend verify                     all of them
       decon-assets blend verify .decon/blends/garlic
-      decon-assets blend compare control garlic     where two blends part
-      decon-assets blend reword --dry-run           items in other words, by an endpoint
+      decon-assets blend compare control garlic     where two blends diverge
+      decon-assets blend reword --dry-run           how many requests rewording takes
 
     Exit codes: 0 all blends match their manifests; 1 a blend does not; 2 invalid input.
     """
@@ -110,12 +110,12 @@ def list_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
 def plan_blends(
     names: BlendNames = None,
     *,
-    out: Path | None = optional("draw what the phases consist of, as DIR/BLEND.svg", "DIR"),
+    out: Path | None = optional("draw the composition of the phases as DIR/BLEND.svg", "DIR"),
     config: ConfigPath,
 ) -> int:
     """Show what a blend would contain, and how many passes over each source it takes.
 
-    The command builds nothing. It refuses a blend that has no room for its test items.
+    The command builds nothing. It refuses a blend without enough room for its test items.
 
     Examples:
       decon-assets blend plan garlic
@@ -149,8 +149,8 @@ def plan_blends(
 def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: ConfigPath) -> int:
     """Check blends against their manifests, and scan them again.
 
-    In a blend of a clean mixture, no document may contain a leak. The command also reports in how
-    many inserted texts the scan finds the item.
+    In a blend of a clean mixture, no document may contain a leak. The command also reports how
+    many of the inserted items the scan finds.
 
     Examples:
       decon-assets blend verify
@@ -182,8 +182,8 @@ def compare_blends(
 ) -> int:
     """Show the first document and token at which two blends differ.
 
-    All documents before are compared byte for byte. Use it to check that the training runs of a
-    study share a checkpoint: a run can branch off wherever its blend still equals the other.
+    Use it to find a checkpoint that the training runs of a study can share: one run can branch off
+    from the other at any point before the first difference. Documents are compared byte for byte.
 
     Examples:
       decon-assets blend compare same mt-full-late-10
@@ -203,7 +203,7 @@ def compare_blends(
         n_documents = counted(totals["n_documents"], "document")
         say(f"{name}: {n_documents}, {counted(totals['n_tokens'], 'token')}")
     if difference is None:
-        say("\nequal throughout, byte for byte")
+        say("\nidentical, byte for byte")
     else:
         _say_difference(difference, (one.name, other.name))
     return 0
@@ -212,11 +212,11 @@ def compare_blends(
 def _say_difference(difference: Difference, names: Sequence[str]) -> None:
     n_documents, n_tokens = difference.n_equal_documents, difference.n_equal_tokens
     before = f"{counted(n_documents, 'document')}, {counted(n_tokens, 'token')}"
-    say(f"\nequal byte for byte: the first {before}")
+    say(f"\nidentical, byte for byte: the first {before}")
     if None in difference.documents:
-        where = "one blend ends there"
+        where = "where one blend ends"
     elif difference.n_equal_in_document is None:
-        where = "its tokens are equal; punctuation, case or other fields differ"
+        where = "with the same tokens; punctuation, case or other fields differ"
     else:
         at = difference.n_equal_in_document + 1
         where = f"token {n_tokens + at:,} (number {at:,} of the document)"
@@ -237,18 +237,17 @@ def reword_items(
     """Have a language model reword the items of blends.
 
     Use it for contaminations with form = "reworded". Set the endpoint, the model and the limits
-    under [rewording] in decon.toml, as under [judge] for judging. Only the items to insert (seen)
-    are sent, each once. Every answer is saved in rewordings.jsonl immediately, so a killed command
-    loses none. If an answer has other numbers, or is mostly a copy of the item or of another
-    variant, it is requested again; if that fails, it counts as failed. The blend leaves such items
-    out.
+    under [rewording] in decon.toml, with the same keys as under [judge]. Only the items to insert
+    (seen) are sent, each once. Every answer is saved in rewordings.jsonl immediately, so a killed
+    command loses none. An answer with other numbers, or one that mostly copies the item or another
+    variant, is rejected and requested again. The blend leaves out items without an accepted answer.
 
     Examples:
       decon-assets blend reword --dry-run       requests and tokens, before anything is sent
       decon-assets blend reword garlic
 
-    Exit codes: 0 every seen item has its rewordings; 1 some items have none; 2 invalid input, or
-    the endpoint refuses all requests.
+    Exit codes: 0 every seen item has its rewordings; 1 some rewordings are missing; 2 invalid
+    input, or the endpoint refuses all requests.
     """
     from decon_core.features.blends.rewording_requests import load_rewording_prompt, plan_rewordings
     from decon_core.features.blends.rewordings import read_rewordings

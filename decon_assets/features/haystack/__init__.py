@@ -25,9 +25,9 @@ _MOST_ROWS = 40
 def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store") -> Metadata:
     """Percentiles of test items among documents of the corpus, by quality scorers.
 
-    Made if decon.toml has a table [haystack]. Items of the benchmarks are planted among documents
-    that are drawn by a seed, and every scorer ranks them: how much more frequent leaked items are
-    in what a quality filter keeps.
+    Made if decon.toml has a [haystack] table. Benchmark items are planted among randomly drawn
+    documents, and every scorer ranks them. This shows whether a quality filter keeps leaked items
+    more often than other documents.
     """
     from decon_core.execution.jobs import wanted_workers
     from decon_core.features.haystack import page

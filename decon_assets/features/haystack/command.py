@@ -47,7 +47,7 @@ def haystack_command(
     seed: int | None = optional("random seed for drawing documents and items", "N"),
     model: str | None = optional("with an endpoint: the name of its model", "NAME"),
     key_env: str | None = optional(
-        "with an endpoint: the environment variable that holds its key",
+        "with an endpoint: the environment variable with its key",
         "VARIABLE",
         name="--key-env",
     ),

@@ -76,7 +76,7 @@ def scorecard_command(
     ),
     model: str | None = optional("with the URL of an endpoint: the name of its model", "NAME"),
     key_env: str | None = optional(
-        "with the URL of an endpoint: the environment variable that holds its key",
+        "with the URL of an endpoint: the environment variable with its key",
         "VARIABLE",
         name="--key-env",
     ),

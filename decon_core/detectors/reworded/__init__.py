@@ -48,7 +48,7 @@ class Reworded(Detector):
         of=(REWORDED, OTHER_NUMBERS),
     )
     kinds = (
-        Kind(REWORDED, "its words occur, but in any order, which is no proof"),
+        Kind(REWORDED, "its words occur, but in any order, which proves no leak"),
         Kind(
             OTHER_NUMBERS, "the same template with other numbers, not the same item", is_apart=True
         ),

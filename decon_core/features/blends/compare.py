@@ -80,7 +80,7 @@ def first_difference(blender: Blender, blends: tuple[Blend, Blend]) -> Differenc
 
 def _require_comparable(blender: Blender, blends: Sequence[Blend]) -> None:
     problems = [
-        Problem(f"blend {blend.name!r}", "missing or out of date", "a current blend", _BUILD)
+        Problem(f"blend {blend.name!r}", "missing or out of date", remedy=_BUILD)
         for blend in blends
         if not blender.is_current(blend)
     ]

@@ -161,7 +161,7 @@ def _no_items(
 def _not_reworded(benchmarks: str, n_seen: int) -> Problem:
     found = f"{counted(n_seen, 'seen item')}, none of them reworded"
     expected = "rewordings, because form = 'reworded'"
-    remedy = "call `decon-assets blend reword`, which asks the endpoint of [rewording]"
+    remedy = "run `decon-assets blend reword`, which asks the endpoint of [rewording]"
     return Problem(f"contamination with {benchmarks}", found, expected, remedy)
 
 

@@ -20,8 +20,8 @@ from decon_core.report.html.sections import Choice, Section, Table
 from decon_core.storage.store import Store
 
 _ABOUT = (
-    "What the phases of a blend consist of: the share of their tokens by source, and by each label "
-    "of the sources. Benchmark items count apart. docs/studies/composition.md has more."
+    "The composition of each phase of a blend: shares of its tokens by source, and by each label "
+    "of the sources. Benchmark items have a row of their own. docs/studies/composition.md has more."
 )
 
 

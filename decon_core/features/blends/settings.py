@@ -153,7 +153,7 @@ class Contamination:
     seen: PositiveShare = 1.0
     """Share of the items to insert; the others stay unseen."""
     form: Form = "full"
-    """What an item becomes in the blend (docs/blends.md)."""
+    """Form in which items are inserted (docs/blends.md)."""
     template: Annotated[str | Pairs | None, AsPairs(Template | dict[str, Template] | None)] = None
     """Template for question and answer: one for all benchmarks, or one per benchmark."""
     shuffle_answers: Flag = False

@@ -61,8 +61,8 @@ class ScoreGaps:
 
 
 _REMEDY = (
-    "Divide scores of 0 to 100 by 100 in the results, or name results on one scale only with "
-    "--results. If scores of 1 or less are low ones on the scale of the others, name their tasks "
+    "Divide scores from 0 to 100 by 100 in the results, or pass only results on one scale to "
+    "--results. If the scores of 1 or less are low scores on the larger scale, name their tasks "
     "with --beyond-one."
 )
 

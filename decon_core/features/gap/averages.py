@@ -61,7 +61,7 @@ def average_of(
     if lacking := [category for category in sides if category not in with_both]:
         remarks.append(f"macro gap excludes {_listed(lacking)}: no leaked or no clean items")
     if unsure := [key for key, scores in all_scores.items() if not _has_interval(scores)]:
-        reason = f"too few scores, or only equal ones, in {_listed(unsure)}"
+        reason = f"too few scores, or only identical ones, in {_listed(unsure)}"
         remarks.append(f"no interval for the macro score: {reason}")
     if unsure_gaps := [category for category, pair in with_both.items() if remark_on(*pair)]:
         remarks.append(f"no interval for the macro gap: none in {_listed(unsure_gaps)}")

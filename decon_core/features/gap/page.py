@@ -23,7 +23,7 @@ from decon_core.wording import render
 WARNING = (
     "A gap is a correlation. Items that leaked are not a random sample: they may be easier, older "
     "or more popular than the others, and a model may do better on them without having seen them. "
-    "Models that cannot have seen a text show how much of a gap has such causes."
+    "Models that cannot have seen the leaked text show how much of a gap has such causes."
 )
 
 _NUMBERS = ("gap", "low", "high", "p", "no_answer_gap", "decontaminated", "moved")

@@ -95,7 +95,7 @@ def load_embedder(
     """
     if name.startswith(("http://", "https://")):
         if not model:
-            raise InputError(Problem(place, f"no model for {name}", "the model's name there"))
+            raise InputError(Problem(place, f"no model for {name}", "the name of its model"))
         endpoint = partial(EmbeddingEndpoint, url=name, model=model, key_env=key_env)
         return Embedder(model, _fingerprint([name.encode(), model.encode()]), endpoint)
     where = f"{place} {name!r}"

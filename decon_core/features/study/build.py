@@ -127,7 +127,7 @@ def faults_of_study(folder: Path) -> Iterator[Problem]:
     """Yield the results that a study could not use."""
     path = folder / SUMMARY
     for problem in read_json(path)["problems"] if path.is_file() else ():
-        yield Problem(str(path), problem, "results that can be read and compared")
+        yield Problem(str(path), problem)
 
 
 def copy_study(store: Store, folder: Path) -> None:

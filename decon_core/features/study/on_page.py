@@ -35,8 +35,8 @@ _CHANGES = (
     "chosen after the fact; its interval is wide enough for any step that might have been chosen."
 )
 _BY_DOSE = (
-    "A dose is how much test data the models of a training run were trained on. Where it was "
-    "repeated, the interval covers how much repetitions differ."
+    "A dose is how much test data the model of a training run was trained on. If several training "
+    "runs have the same dose, the interval covers the differences between them."
 )
 _MOST_ROWS = 200
 

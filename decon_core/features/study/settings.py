@@ -58,7 +58,7 @@ class Translation:
     """[study.translation]: sacrebleu scores of whole translation test sets."""
 
     benchmarks: _Benchmarks
-    """Tasks whose results hold translations and references; * in a name matches anything."""
+    """Tasks whose results contain translations and references; * in a name matches anything."""
     metrics: Distinct[CorpusMetricName] = ("bleu", "chrf")
     """Metrics to compute."""
     tokenize: Mapping[Name, TokenizerName] = field(default_factory=dict, hash=False)

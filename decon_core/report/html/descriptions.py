@@ -64,7 +64,7 @@ def flow(sizes: Mapping[str, int], links: Iterable[tuple[str, str]]) -> str:
     parts = [
         f"{whole} to {part}: {count(sizes[part])} of {count(sizes[whole])}" for whole, part in links
     ]
-    return f"{'; '.join(parts)}." if parts else "Nothing flows."
+    return f"{'; '.join(parts)}." if parts else "No items."
 
 
 def heat(
@@ -119,7 +119,7 @@ def calibration(rows: Rows) -> str:
 def removed(numbers: Mapping[tuple[str, str], int], n_in: Mapping[str, int]) -> str:
     """Describe what each mixture left out or cut, by reason."""
     parts = [
-        f"{shown(name)}: {share(n, n_in[name])} ({count(n)}) for the reason {shown(why)}"
+        f"{shown(name)}: {share(n, n_in[name])} ({count(n)}), reason: {shown(why)}"
         for (why, name), n in sorted(numbers.items(), key=lambda part: part[0][::-1])
     ]
     return f"Share of the documents of {counted(len(n_in), 'mixture')}. {'; '.join(parts)}."

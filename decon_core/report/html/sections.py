@@ -195,13 +195,13 @@ def _leak_rates(built: Section, facts: Facts) -> Section:
     words = []
     if rows:
         words.append(
-            "Each dot is the share of the checkable items in a benchmark split that leaked; "
-            "the line is its 95 % Wilson interval. Neither says anything about other items."
+            "Each dot is the leaked share of the checkable items of a benchmark split; "
+            "the line is its 95 % Wilson interval. Neither applies to items that cannot be checked."
         )
     if facts.n_unknown:
         words.append(
-            "Items that cannot be checked may or may not have leaked: the last two columns of the "
-            "table give the share of all items that leaked if none or all of them did."
+            "Items that cannot be checked may or may not have leaked. The last two columns of the "
+            "table give the leaked share of all items if none of them leaked, and if all did."
         )
     if len(rows) < len(facts["benchmarks"]):
         words.append("No share is given where the number of checkable items is unknown.")
@@ -210,7 +210,7 @@ def _leak_rates(built: Section, facts: Facts) -> Section:
     figures = [charts.rates(rows)] if rows else []
     if history := facts["rates_by_report"]:
         words.append(
-            "Open points: reports with other settings, another benchmark version, or fewer shards."
+            "Open points: reports with other settings, another benchmark version or fewer shards."
         )
         figures.append(over_time(history, facts["ranked"]))
     return replace(built, words=words, choices=[Choice(ALL, figures)] if figures else [])
@@ -254,7 +254,7 @@ def _top_items(built: Section, facts: Facts) -> Section:
 def _unreadable(built: Section, facts: Facts) -> Section:
     n, n_invalid = facts.totals["n_unreadable"], facts.totals["n_invalid_utf8"]
     if n is None:
-        words = ["Unknown: the report does not contain this number."]
+        words = ["The number of unreadable rows is unknown: the report does not contain it."]
         return replace(built, words=words, tables=())
     reasons, places, invalid = built.tables
     title = f"{invalid.title}: {count(n_invalid or 0)}"

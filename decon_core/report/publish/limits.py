@@ -30,7 +30,7 @@ COVERAGE = "coverage"
 
 # Noun and verb of what has a limit, and the name of its rate.
 _ITEMS = ("item", "leaked", "leak rate")
-_DOCUMENTS = ("document", "leaked", "leak rate")
+_DOCUMENTS = ("document", "with a leak", "share of documents with a leak")
 _NO_ANSWER = ("item", "are found without the answer", "no-answer rate")
 
 
@@ -56,7 +56,7 @@ class Limits:
             **{f"--benchmark {name}": rate for name, rate in self.of_benchmark.items()},
         }
         problems = [
-            Problem(name, f"{share:g}", "a share from 0 to 1: 0.01 is one in a hundred")
+            Problem(name, f"{share:g}", "a share from 0 to 1, such as 0.01 for 1 %")
             for name, share in shares.items()
             if share is not None and not 0 <= share <= 1
         ]

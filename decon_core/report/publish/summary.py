@@ -16,7 +16,7 @@ import duckdb
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
 from decon_core.report.blind_spots import blind_spots
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
-from decon_core.wording import counted, have, hold, said_by_rows
+from decon_core.wording import contain, counted, have, said_by_rows
 
 SCHEMA = "decon-assets/summary/4"
 
@@ -106,11 +106,11 @@ def format_headline(report: Path) -> str:
         documents = f"{n_leaks:,} of {counted(n, 'document')}"
     policy = json.loads(counts["policy"] or "{}")
     left_out = "" if keeps_no_answer(policy) else f"; {QUESTIONS_LEFT_OUT}"
-    questions = f"; {n_questions:,} more {hold(n_questions)} a question without its answer"
-    lines = [f"{documents} {hold(n_leaks)} a leak{questions if n_questions else ''}{left_out}"]
+    questions = f"; {n_questions:,} more {contain(n_questions)} a question without its answer"
+    lines = [f"{documents} {contain(n_leaks)} a leak{questions if n_questions else ''}{left_out}"]
     if n_review := counts["n_review"]:
         lines.append(
-            f"{n_review:,} more {hold(n_review)} only similar text that nobody has reviewed "
+            f"{n_review:,} more {contain(n_review)} only similar text that nobody has reviewed "
             "yet: decon-assets review"
         )
     if n_invalid := counts["n_invalid_utf8"]:

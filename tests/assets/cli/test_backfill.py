@@ -247,9 +247,9 @@ def test_nothing_chosen_and_names_that_nobody_has_are_refused(at_home, capsys):
     assert main(["backfill"]) == 2
     assert "--missing for all" in capsys.readouterr().err
     assert main(["backfill", "--benchmark", "nobody"]) == 2
-    assert "--benchmark nobody: found matches no benchmark" in capsys.readouterr().err
+    assert "--benchmark nobody: no benchmark matches" in capsys.readouterr().err
     assert main(["backfill", "--pack", "sea-*", "--dry-run"]) == 2
-    assert "--pack sea-*: found matches no pack" in capsys.readouterr().err
+    assert "--pack sea-*: no pack matches" in capsys.readouterr().err
 
 
 def test_a_new_history_is_told_what_the_store_has_and_nothing_is_read(world):

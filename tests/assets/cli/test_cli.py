@@ -394,7 +394,7 @@ def test_a_table_on_a_terminal_wraps_texts_and_leaves_out_what_has_no_room(capsy
     assert any("4 of 24" in line for line in narrow)  # a number never wraps
     narrower = table_of_width(24, capsys, monkeypatch)
     assert max(map(len, narrower[:-1])) <= 24
-    assert narrower[-1] == "not shown, for lack of width: of"
+    assert narrower[-1] == "not shown (terminal too narrow): of"
 
 
 def test_what_is_bad_has_a_colour_and_none_if_the_terminal_has_none(capsys, monkeypatch):
@@ -511,7 +511,7 @@ def test_blends_are_planned_listed_and_held_to_their_account(at_home, capsys):
     said = capsys.readouterr().out
     assert [line.split()[2] for line in said.splitlines()[2:]] == ["yes", "no", "yes"]
     assert main(["blend", "compare", "control", "control"]) == 0
-    assert "equal throughout, byte for byte" in capsys.readouterr().out
+    assert "identical, byte for byte" in capsys.readouterr().out
     assert main(["blend", "compare", "control", "stream"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"first difference: document \d+, token [\d,]+ \(number 1 of the", said)

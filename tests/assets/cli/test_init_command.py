@@ -285,7 +285,7 @@ def test_a_corpus_that_is_partly_unreadable_is_a_line_and_ends_with_exit_code_4(
         assert f"left out: {bare}/shards/notes-{number}.docx: no format of shards" in said
     odd = f"left out: {bare}/odd/a.jsonl"
     assert f"{odd}: rows without text, but with the fields n (number)" in said
-    assert "not read: nowhere: no shard" in said
+    assert "not read: nowhere: no such file or folder" in said
     (source,) = load_config(Path("decon.toml")).corpus.sources
     assert source.path == "shards/*.jsonl"
 
@@ -298,7 +298,7 @@ def test_layouts_and_what_a_person_should_check_are_said_for_each_source(bare, c
     assert main(["init", "--corpus", "rl", "--evals", "quiz.jsonl"]) == 0
     said, written = capsys.readouterr().out, Path("decon.toml").read_text()
     assert "bytes: openai_chat (1 row), unknown (1 row, all text is read)\n" in said
-    doubt = "check this: 1 row matches no known layout and holds texts (`odd.body`)"
+    doubt = "check this: 1 row matches no known layout and contains texts (`odd.body`)"
     assert f"  {doubt}" in said
     assert f"# {doubt}".lower() in written.lower()
 

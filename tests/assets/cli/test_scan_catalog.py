@@ -86,7 +86,7 @@ def test_offline_without_a_cache_the_missing_benchmarks_are_named(hub, capsys, m
     assert scan("--no-page", corpus="a.jsonl") == 1
     said = capsys.readouterr().err
     assert "benchmarks: gsm8k, gpqa_diamond" in said
-    assert "no answer, and 2 of 2 benchmarks not downloaded before" in said
+    assert "could not download 2 of 2 benchmarks, which the cache does not contain" in said
 
 
 def test_the_catalog_is_compared_with_the_data_sets_of_today(hub, capsys):

@@ -163,7 +163,7 @@ def test_every_leak_is_found_in_whichever_folder_below_it_lies(place, capsys):
     assert place.scan() == 0
     assert place.leaks() == EXPECTED
     said = capsys.readouterr()
-    assert "3 of 24 documents hold a leak" in said.out
+    assert "3 of 24 documents contain a leak" in said.out
     assert str(place.out / "matches.parquet") in said.out
     assert "3 of 3 shards" in said.err
     ledger = place.ledger()
@@ -180,8 +180,8 @@ def test_questions_without_their_answers_are_counted_beside_leaks_and_not_as_cle
     place.write_prompts("prompts.jsonl", ("harbor", 3), ("harbor", 4), ("harbor", 0))
     assert place.scan("--compat", "--detectors", "decon", "--fail-on-leak") == 3
     said = capsys.readouterr().out
-    assert "3 of 27 documents hold a leak" in said
-    assert "3 more hold a question without its answer: neither a leak nor clean" in said
+    assert "3 of 27 documents contain a leak" in said
+    assert "3 more contain a question without its answer: neither a leak nor clean" in said
     assert "no answer" in said.splitlines()[0]
     summary = place.summary()
     assert (summary["n_no_answer"], summary["n_no_answer_documents"]) == (3, 3)
@@ -751,7 +751,7 @@ def test_questions_and_answers_are_both_read_whatever_their_fields_are_called(
     assert place.scan(corpus=path) == 0
     assert {item for *_, item in place.leaks()} == {3}
     said = capsys.readouterr()
-    assert "2 of 2 documents hold a leak" in said.out
+    assert "2 of 2 documents contain a leak" in said.out
     assert coverage_in(said.out).endswith(": complete")
 
 
@@ -801,7 +801,7 @@ def test_rows_with_other_fields_in_one_file_are_all_read(place, capsys):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert place.scan(corpus=path) == 0
     said = capsys.readouterr().out
-    assert "4 of 5 documents hold a leak" in said
+    assert "4 of 5 documents contain a leak" in said
     assert coverage_in(said).endswith("complete")
 
 
@@ -869,12 +869,12 @@ def test_a_sample_without_a_leak_is_no_proof_that_there_is_none(place, capsys):
     for path in (place.folder / "corpus").rglob("s.*"):
         path.unlink()
     assert place.scan("--sample", "0.5", "--fail-on-leak") == 0
-    told = "no leak in the sample, but up to 4 documents may hold one"
+    told = "no leak in the sample, but up to 4 documents may contain one"
     assert told in capsys.readouterr().out.splitlines()
     place.write_shard("c/late.jsonl")
     assert place.scan("--sample", "1 shard", "--fail-on-leak") == 0
     out = capsys.readouterr().out
-    assert "no leak in the sample, but up to 1 shard may hold one" in out.splitlines()
+    assert "no leak in the sample, but up to 1 shard may contain one" in out.splitlines()
     assert out.startswith("found in a sample of 1 shard, seed 0, not in the whole corpus")
 
 

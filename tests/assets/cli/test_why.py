@@ -195,7 +195,7 @@ def test_without_a_history_the_runs_are_not_known(ask, looked_at, monkeypatch, t
     (one,) = ask("s1-1")
     assert one["found"][0]["run"]["id"] is None
     assert main(["why", "s1-1", "--verbose"]) == 0
-    assert "the history of runs was not copied with the store" in capsys.readouterr().out
+    assert "(the date of the file; Dagster's history has no such run)" in capsys.readouterr().out
 
 
 def test_of_a_copied_store_all_is_told_but_the_runs(told, at_home, monkeypatch, tmp_path, capsys):
@@ -209,7 +209,7 @@ def test_of_a_copied_store_all_is_told_but_the_runs(told, at_home, monkeypatch, 
     assert [one["state"] for one in there["mixtures"]] == [one["state"] for one in here["mixtures"]]
     assert main(["why", "s1-1", "--verbose", *config]) == 0
     said = capsys.readouterr().out
-    assert "the history of runs was not copied with the store" in said
+    assert "(the date of the file; Dagster's history has no such run)" in said
     assert "Dagster instance" not in said
 
 
@@ -227,7 +227,7 @@ def test_a_document_that_was_never_removed_says_so_and_what_came_closest(ask, lo
     assert "no leak; closest matches:" in capsys.readouterr().out
     assert main(["why", "s3-5"]) == 0
     nothing = "no match at or above the lowest recorded score"
-    assert f"{nothing} (0.6, or 0.6 for the question alone)" in capsys.readouterr().out
+    assert f"{nothing} (0.6, also for the question alone)" in capsys.readouterr().out
 
 
 def test_every_finding_has_the_name_of_its_text_and_the_command_for_who_disagrees(
@@ -267,11 +267,11 @@ def test_a_question_without_its_answer_is_told_as_no_answer_and_not_as_clean(ask
     assert "answer not found" in entry["missing"]
     assert main(["why", "prompts-1"]) == 0
     told_of_it = capsys.readouterr().out
-    assert "neither a leak nor clean: it holds a question without its answer" in told_of_it
+    assert "neither a leak nor clean; it contains a question without its answer" in told_of_it
     assert "no answer (verbatim): harbor test 4, by aligned" in told_of_it
     assert f"decon-assets review set {entry['text_id']} leak" in told_of_it
     assert main(["report"]) == 0
-    assert "1 more holds a question without its answer" in capsys.readouterr().out
+    assert "1 more contains a question without its answer" in capsys.readouterr().out
 
 
 def test_a_near_miss_tells_what_it_lacks_to_be_a_leak(ask, capsys):
@@ -280,7 +280,7 @@ def test_a_near_miss_tells_what_it_lacks_to_be_a_leak(ask, capsys):
     assert entry["missing"], entry
     assert any("needed" in one for one in entry["missing"])
     assert main(["why", "s3-1"]) == 0
-    told = f"not a leak by score, as it lacks: {'; '.join(entry['missing'])}"
+    told = f"not a leak by score: {'; '.join(entry['missing'])}"
     assert told in capsys.readouterr().out
     (leak,) = ask("s1-1")
     assert leak["found"][0]["missing"] == []

@@ -90,9 +90,9 @@ def test_without_a_network_the_cache_is_used_and_what_is_missing_is_named(
     said: list[str] = []
     path = recipes(tmp_path, **gates)
     assert saved_records(Store(tmp_path / "two"), path, on_step=said.append) == (first,)
-    assert said[-1] == "no answer from the network: 1 benchmark from the cache"
+    assert said[-1] == "the network does not answer: 1 benchmark from the cache"
     path = recipes(tmp_path, **gates, weirs="hf_path: mill/weirs", ponds="hf_path: mill/ponds")
-    with pytest.raises(UnreachableError, match="no answer, and 2 of 3 benchmarks not downloaded"):
+    with pytest.raises(UnreachableError, match="could not download 2 of 3 benchmarks"):
         saved_records(Store(tmp_path / "two"), path, not_covered=[], on_step=said.append)
     assert said[-1].endswith("benchmarks: weirs, ponds")
 

@@ -90,7 +90,7 @@ def test_a_shard_that_could_not_be_read_was_not_scanned_and_is_told(scanned, tmp
 
 def test_a_folder_of_anything_else_or_of_half_a_scan_is_refused(scanned, tmp_path):
     work = tmp_path / "w.duckdb"
-    with pytest.raises(InputError, match="another kind of folder"):
+    with pytest.raises(InputError, match="no scan in this folder"):
         database_of(tmp_path, work)
     folder = scanned("found")
     (folder / "summary.json").unlink()  # written last

@@ -153,8 +153,8 @@ def test_a_name_given_twice_is_refused(tmp_path):
         config(tmp_path, GOOD + '[term_weights]\nbenchmarks = ["a", "b", "a"]\n')
 
 
-def test_a_file_that_is_not_there_points_to_an_example(tmp_path):
-    with pytest.raises(ConfigError, match=r"no such file.*README"):
+def test_a_file_that_is_not_there_points_to_the_command_that_writes_one(tmp_path):
+    with pytest.raises(ConfigError, match=r"no such file.*`decon-assets init` writes one"):
         load_config(tmp_path / "decon.toml")
 
 

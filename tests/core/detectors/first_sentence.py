@@ -25,7 +25,7 @@ class FirstSentence(Detector):
         question = texts.uses[QUESTION]
         requirements = {
             "empty question": question.has_text,
-            "nothing to screen by": question.is_whole,
+            "nothing to search by": question.is_whole,
         }
         return first_unmet(requirements)
 

@@ -126,7 +126,7 @@ def test_text_that_a_row_repeats_is_named_at_each_of_its_places(tmp_path):
         (
             [{"q": {"body": LONG}, "grade": "B", "tags": ["mill"]}] * 2,
             (
-                "2 rows match no known layout and hold texts (`q.body`) and short values "
+                "2 rows match no known layout and contain texts (`q.body`) and short values "
                 "(`grade`, `tags[]`)"
             ),
         ),
@@ -239,7 +239,7 @@ def test_a_place_that_is_no_source_is_a_line_and_ends_none_of_the_others(tmp_pat
         r"odd/b.jsonl: rows without text, but with the fields n \(number\)",
         "lines/a.jsonl: 2 of 3 rows in it and in files like it are not JSON objects",
         "none: no shard",
-        "nowhere: no shard: no such file",
+        "nowhere: no such file or folder",
     ):
         assert re.search(expected, told), expected
 
@@ -250,7 +250,7 @@ def test_without_any_source_all_reasons_are_an_error(tmp_path):
         survey(tmp_path / "odd", tmp_path / "nowhere")
     told = " ".join(map(str, error.value.problems))
     assert "odd/a.jsonl: rows without text" in told
-    assert "nowhere: no shard: no such file" in told
+    assert "nowhere: no such file or folder" in told
 
 
 def test_a_damaged_file_among_whole_ones_is_named_and_stays_in_the_source(tmp_path):

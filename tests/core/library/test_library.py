@@ -208,7 +208,7 @@ def test_a_page_marks_what_was_found_and_escapes_the_rest(index):
 
 def test_a_program_under_other_names_is_marked_as_well():
     index = dc.build_index(ITEMS, policy={"detectors": ["decon", "code"]})
-    assert "decon, code; 2 items not visible to code" in repr(index)
+    assert "decon, code; 2 items that code cannot find" in repr(index)
     (findings,) = index.check_all([TEXTS[3]])
     assert [(one.detector, one.is_leak) for one in findings] == [("code", True)]
     assert "<mark" in findings._repr_html_()
@@ -265,7 +265,12 @@ def test_a_single_item_is_found():
         (ITEMS, {"policy": {"detectors": ["dacon"]}}, ConfigError, "detectors"),
         (ITEMS, {"policy": 3}, InputError, "a Policy, or a dictionary"),
         (ITEMS, {"policy": {"leave_out_common": True}}, ConfigError, "depends on the whole corpus"),
-        ([{"question": "Too short?"}], {}, InputError, "none visible .too few tokens: 1"),
+        (
+            [{"question": "Too short?"}],
+            {},
+            InputError,
+            "none of 1 item checkable .too few tokens: 1",
+        ),
     ],
 )
 def test_what_cannot_be_indexed_is_refused(evals, options, error, message):
@@ -284,7 +289,7 @@ def test_items_that_cannot_be_found_are_named():
     assert index.invisible().select(["instance_index", "reason"]).to_pylist() == [
         {"instance_index": 3, "reason": "too few tokens"}
     ]
-    assert "1 item not visible to aligned" in repr(index)
+    assert "1 item that aligned cannot find" in repr(index)
 
 
 # Folders ------------------------------------------------------------------------------------------

@@ -759,7 +759,10 @@ def test_a_card_says_what_the_mixture_is_and_what_it_lost(place):
     ("mixture", "told"),
     [
         (replace(PARQUETS, cut="spans", mask="[x]"), "Each removed span is replaced by `[x]`"),
-        (replace(PARQUETS, take="leaks"), "the documents that hold benchmark items, and no others"),
+        (
+            replace(PARQUETS, take="leaks"),
+            "the documents that contain benchmark items, and no others",
+        ),
         (replace(PARQUETS, take="everything"), "was not checked against any benchmark"),
         (CONTROL, "The other mixture is `clean`; the seed is 0"),
     ],

@@ -173,7 +173,7 @@ def test_attributes_say_that_they_are_no_documents(place):
     put(place, {"test.jsonl": rows_of(place, "a")})
     mixture = Mixture(name="tags", write="attributes")
     card = (built(place, mixture) / CARD).read_text()
-    assert "This folder holds no documents" in card
+    assert "This folder contains no documents" in card
     assert "configs" not in head_of(card)
     assert verify(place.builder(mixture), mixture).problems == []
 
@@ -214,7 +214,7 @@ def test_files_of_other_columns_and_formats_are_tables_of_their_own(place, load)
     names = [one["config_name"] for one in head_of(card)["configs"]]
     assert names == ["default", "a", "b", "c-1"]
     found = [row["id"] for name in names[1:] for row in load(folder, name)]
-    assert "The files are more than one table" in card
+    assert "The files form more than one table" in card
     assert "| `c-2` | json | `c` | 1 |" in card
     (said,) = (line for line in card.splitlines() if line.startswith("    load_dataset("))
     settings = {

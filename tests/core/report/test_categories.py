@@ -351,7 +351,7 @@ def test_a_candidate_counts_as_found_by_the_detector_that_is_asked_for(tmp_path)
     items = load_report_items(report, ["reworded"])
     (found,) = [one for one in items.rows if one.verdict == "leaked"]
     assert (found.instance_index, found.decision) == (1, "review")
-    assert "it needs review" in about_detectors(items, ["reworded"])[-1]
+    assert "they need review" in about_detectors(items, ["reworded"])[-1]
 
 
 # Leak rates ---------------------------------------------------------------------------------------

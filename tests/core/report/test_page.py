@@ -142,8 +142,8 @@ def test_an_item_that_cannot_be_checked_and_was_found_is_in_one_class(tmp_path):
 def test_what_could_not_be_read_or_seen_is_said_first(page):
     told = " ".join(data_of(page, "overview")["notes"])
     assert "1 row of the corpus could not be read" in told
-    assert "10 items were not found and cannot be found with the chosen detectors" in told
-    assert "27 documents have too little text" in told
+    assert "10 items were not found, and the chosen detectors cannot find them" in told
+    assert "27 documents are too short" in told
     assert "Snippets" not in told
 
 

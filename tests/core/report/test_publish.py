@@ -152,7 +152,7 @@ def test_no_answer_is_counted_beside_leaks_and_never_as_clean(report):
     assert (corpus["n_contaminated_documents"], corpus["n_no_answer_documents"]) == (3, 3)
     assert corpus["no_answer_rate"] == 0.0375
     card = card_of(path)
-    assert "3 documents (3.8 % of all) hold no leak, but the question of an item" in card
+    assert "3 documents (3.8 % of all) contain no leak, but the question of an item" in card
     assert "| 1 | 0 | 3 | 1 | 3 |" in card
     with duckdb.connect(str(path), read_only=True) as connection:
         asked = connection.execute(
@@ -179,14 +179,16 @@ def test_candidates_are_in_the_headline_the_summary_and_the_card(report):
         {**candidate, "instance_index": 3, "row": 1, "detector": "reworded"},  # beside a leak
     ]
     path = report(matches=matches)
-    assert "\n1 more holds only similar text that nobody has reviewed yet" in format_headline(path)
+    assert "\n1 more contains only similar text that nobody has reviewed yet" in format_headline(
+        path
+    )
     summary = summary_of(path)
     assert summary["corpus"]["n_review_documents"] == 1
     assert [one["n_review_documents"] for one in summary["sources"]] == [0, 1]
     assert [one["n_review"] for one in summary["benchmarks"]] == [1]
     card = card_of(path)
-    assert "1 document holds only similar text that nobody has reviewed yet" in card
-    assert "To review, neither leaked nor clean: 1 of `quiz`." in card
+    assert "1 document contains only similar text that nobody has reviewed yet" in card
+    assert "Items that need review, neither leaked nor clean: 1 of `quiz`." in card
     assert "review" not in format_headline(report())
     assert "andidate" not in card_of(report())
 
@@ -292,7 +294,9 @@ def test_mixtures_say_what_they_lack_and_why(report):
     assert mixture["is_current"] is False  # one of its shards is not
     assert (mixture["n_documents_in"], mixture["n_documents_out"]) == (120, 114)
     assert mixture["removed"] == [{"what": "document", "why": "leak", "n_documents": 2}]
-    assert "so not counted: `m`." in card_from(summary)
+    assert "Not counted, because built from other inputs than this report: `m`." in card_from(
+        summary
+    )
     mixture["is_current"] = True
     assert "| `m` | 120 | 114 | 27 | 24 | leak (document) 2 |" in card_from(summary)
 
@@ -327,7 +331,7 @@ def test_a_card_says_what_was_looked_for_found_and_not_seen(report):
         "| `web` | 40 | 2 | 5.0 % |",
         "- 2 items of `quiz`: too short.",
         "- 1 row of `web` could not be read: not JSON.",
-        "- 6 documents too short to contain an item.",
+        "- 6 documents, too short to contain an item.",
         "scan settings `f1`, term weights `i1`",
         'tokenizer_str = "t.json"',
     ):
@@ -446,7 +450,7 @@ def test_a_benchmark_over_its_limit_fails(report):
     assert failures(summary, max_rate=0.199) == {"quiz": wrong}
     assert failures(summary, max_rate=0.5, of_benchmark={"quiz": 0.199}) == {"quiz": wrong}
     assert failures(summary, max_document_rate=0.03) == {
-        DOCUMENTS: ("3 of 80 documents leaked (3.8 %), more than 3.0 %",)
+        DOCUMENTS: ("3 of 80 documents with a leak (3.8 %), more than 3.0 %",)
     }
 
 
@@ -483,7 +487,7 @@ def test_items_that_no_detector_can_find_do_not_pass_for_clean(report):
     assert failures(summary, max_rate=0.39, assumed_clean=("q*",)) == {}
     (failed, _) = cases_of(summary, Limits(max_rate=0.1, assumed_clean=("quiz",)))
     assert (failed.is_passed, failed.is_undecided) == (False, False)
-    assert "- With the detector `exact`, 2 more of `quiz` could be found." in card_of(path)
+    assert "- With the detector `exact`, 2 more items of `quiz` could be found." in card_of(path)
 
 
 def test_a_benchmark_of_which_nothing_can_be_found_is_unknown(report):

@@ -90,4 +90,4 @@ def test_few_removals_and_many_have_a_dot_each():
         dots[trace["name"]] |= dict(zip(trace["y"], trace["x"], strict=True))
     assert dots["leak"] == pytest.approx({0: 0.44, 1: 0.44})
     assert dots["license"] == pytest.approx({1: 36.46})
-    assert "clean: 0.4 % (44) for the reason leak" in chart.description
+    assert "clean: 0.4 % (44), reason: leak" in chart.description

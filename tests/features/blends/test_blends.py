@@ -388,7 +388,7 @@ def test_verify_holds_the_manifest_to_a_plan_that_is_made_once_more(place):
     blender = blender_of(place, blend)
     folder = blender.build(blend).folder
     warning = (folder / "README.md").read_text()
-    assert "This data holds test items of `qa`" in warning
+    assert "This data contains test items of `qa`" in warning
     manifest = read_manifest(folder)
     manifest["contamination"] = []
     write_json(manifest_of(folder), manifest)
@@ -420,7 +420,7 @@ def test_the_page_of_a_blend_says_what_is_in_it(place):
                 name=f"{name}-{write}", of="clean", write=write, contamination=contamination
             )
             card = (built(place, blend) / "README.md").read_text()
-            assert ("holds test items of `qa`" in card) == (name == "test")
+            assert ("contains test items of `qa`" in card) == (name == "test")
             assert ('- "holds-test-items"' in card) == (name == "test")
             assert "config_name: phase-1" in card
             assert ("## Items of benchmarks" in card) == (name != "plain")

@@ -144,7 +144,7 @@ def test_its_page_says_what_is_not_known_and_calls_nothing_clean(reports, tmp_pa
         ["documents", "–", "1", "0", "0", "–", "–"],
     ]
     words = json.dumps(told, ensure_ascii=False)
-    assert "does not contain this number" in words
+    assert "number of unreadable rows is unknown" in words
     assert "Every row was read" not in words
     assert "No share is given" in words
 

@@ -200,7 +200,7 @@ def test_two_commands_do_not_ask_at_the_same_time(desk, capsys):
         configure(desk, **endpoint(server))
         with locked_or_refused(desk / ".annotations.jsonl.lock", "this test"):
             assert judge(desk) == 2
-    assert "another `decon-assets judge` at work" in capsys.readouterr().err
+    assert "another `decon-assets judge` is running" in capsys.readouterr().err
     assert server.asked.total() == 0
 
 

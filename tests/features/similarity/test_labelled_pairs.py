@@ -188,7 +188,7 @@ def test_the_card_holds_the_scores_and_the_values_of_each_pair(tmp_path):
     by_name = {one["metric"]: one for one in scores["metrics"]}
     assert by_name["numbers"]["auc"] == 1.0
     page = (tmp_path / "card" / "pairs.md").read_text()
-    assert "1 row holds no pair" in page
+    assert "1 row contains no pair" in page
     lines = (tmp_path / "card" / "pairs.csv").read_text().splitlines()
     assert lines[0].startswith("pair,label,kind,jaccard_1")
     assert lines[2].startswith("2,false,topic,")

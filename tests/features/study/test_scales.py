@@ -62,7 +62,7 @@ def test_a_benchmark_of_0_to_100_is_not_averaged_with_others(tmp_path):
         assert f"score of almanac_rc, up to 1, in {tmp_path / 'study' / run}.csv" in others
     assert "ledger_math" not in others
     assert "and 5 more" in others
-    assert "Divide scores of 0 to 100 by 100" in problem.remedy
+    assert "Divide scores from 0 to 100 by 100" in problem.remedy
     assert "`metrics`" in problem.remedy
     assert "`beyond_one`" in problem.remedy
 

@@ -20,7 +20,7 @@ from decon_core.features.study.training_runs.differences import (
 )
 from decon_core.features.study.training_runs.scores import Measure, TrainingRunScores
 
-FIXED_ITEMS = "the items count as fixed"
+FIXED_ITEMS = "the items are treated as fixed"
 NO_REPETITION = "not repeated"  # how much repetitions differ is not known
 
 _What = tuple[str, str, str]  # benchmark, metric and filter

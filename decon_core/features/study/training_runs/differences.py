@@ -194,7 +194,7 @@ def _contrast(row: Difference, control: Difference, sure: float) -> Difference:
         p=None,
         stderr=None,
         basis="",
-        remark="no interval: a side has no standard error",
+        remark="no interval: one side has no standard error",
         is_contrast=True,
     )
     if row.stderr is None or control.stderr is None:

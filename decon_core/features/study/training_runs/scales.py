@@ -9,8 +9,8 @@ from decon_core.features.results.scales import Part, mix_of_scales
 from decon_core.features.study.training_runs.scores import Measure, TrainingRunScores
 
 REMEDY = (
-    "Divide scores of 0 to 100 by 100 in the results, or choose metrics on one scale with "
-    "`metrics` under [study]. If scores of 1 or less are low ones on the scale of the others, "
+    "Divide scores from 0 to 100 by 100 in the results, or choose metrics on one scale with "
+    "`metrics` under [study]. If the scores of 1 or less are low scores on the larger scale, "
     "name their tasks in `beyond_one`."
 )
 

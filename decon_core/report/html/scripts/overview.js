@@ -17,7 +17,7 @@ function showOverview(overview, run) {
     ...overview.sections.map(({ key, title }) => made("a", { id: `to-${key}`, href: `#${key}`, text: title })),
   );
   element("sections").append(...overview.sections.map(section), ...emptySections(overview.empty));
-  element("made").textContent = `Made by ${plain(run.made_by) || "an unknown program"} from report ${plain(run.state) || "unknown"}.`;
+  element("made").textContent = `Made by ${plain(run.made_by) || "an unknown program"}; digest of the report's inputs: ${plain(run.state) || "unknown"}.`;
 }
 
 const CLASSES =
@@ -105,7 +105,7 @@ function figures(choices, key, title) {
     show(choices[select.selectedIndex]);
     putSection(key);
   });
-  return [made("label", { class: "choice", text: `${title} of ` }, select), place];
+  return [made("label", { class: "choice", text: `${title} for ` }, select), place];
 }
 
 // The address of a section names the chosen view of its figures and its unfolded tables.

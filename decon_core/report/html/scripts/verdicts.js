@@ -3,7 +3,7 @@
 const VERDICTS = { l: "leak", t: "template", c: "common source", u: "unsure" };
 const MEANINGS = {
   leak: "The training text contains the item, or gives its answer away.",
-  template: "The two texts share only a form: instructions, boilerplate, a list of options.",
+  template: "The two texts share only their form: instructions, boilerplate, a list of options.",
   "common source": "Both quote the same public text, but the training text does not contain the question.",
   unsure: "These texts are not enough to decide.",
 };
