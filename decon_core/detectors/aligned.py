@@ -427,10 +427,7 @@ class _Document:
 
     @staticmethod
     def of(number: int, nominations: Sequence[_Nomination], texts: BatchTexts) -> _Document:
-        if texts.encoder is None:
-            raise ValueError("the encoder is needed to find the words of a match")
-        text = texts.batch.text_at(number)
-        places = texts.encoder.places(number, text)
+        text, places = texts.batch.text_at(number), texts.places(number)
         spans = [places.characters(nomination.start, nomination.stop) for nomination in nominations]
         return _Document(text, places, nominations, spans)
 

@@ -10,8 +10,8 @@ import numpy as np
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import ABSENT, Detector, Indexes, Nominations, Search
-from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Shared
+from decon_core.detectors.detector import ABSENT, Detector, Indexes, Nominations, Search, firsts
+from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, best_of
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet, joined_names
 from decon_core.index.record_texts import ANSWER, FIELDS, NAMES, QUESTION
 from decon_core.kernels.arrays import NONE as NOTHING
@@ -67,19 +67,18 @@ class _LongestMatchSearch(Search):
 
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return a finding for each record with either field's share at or above the floor."""
-        return Nominations.joined(self._in_document(document) for document in texts.shared)
-
-    def _in_document(self, document: Shared) -> Nominations:
-        verbatim, runs = self._verbatim, document.best
-        text = runs.text[reaches(runs.share, self._floor)]
-        _, use = verbatim.uses_of(text, FIELDS, np.zeros(text.size, np.int64))
+        verbatim = self._verbatim
+        runs = best_of(runs for shared in texts.shared for runs in (shared.wholes, shared.runs))
+        reaching = runs.take(reaches(runs.share, self._floor))
+        row, use = verbatim.uses_of(reaching.text, FIELDS, reaching.document)
         if not use.size:
             return Nominations.of([])
+        document = reaching.document[row]
         part, record = verbatim.use_part[use].astype(np.int64), verbatim.use_record[use]
-        is_first = np.append(True, (np.diff(part) != 0) | (np.diff(record) != 0))
-        part, record = part[is_first], record[is_first]
+        first = firsts(np.column_stack([document, part, record]))
+        document, part, record = document[first], part[first], record[first]
         fields = verbatim.fields(part, record)
-        row = runs.of_texts(fields)
+        row = runs.of_texts(document, fields)
         has_run = row != NOTHING
         length = np.where(fields == NOTHING, 0, verbatim.n_tokens(fields))
         length = np.where(has_run, runs.n_tokens[row], length)
@@ -94,7 +93,7 @@ class _LongestMatchSearch(Search):
             for edges in ((runs.start, runs.stop), (runs.first_byte, runs.last_byte))
         )
         return Nominations(
-            document=np.full(record.size, document.number),
+            document=document,
             part=part,
             record=record,
             score=share[best, at],

@@ -17,7 +17,7 @@ from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import Detector, Indexes, Nominations, Search
-from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Runs, Shared, joined
+from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Runs, Shared, best_of
 from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
 from decon_core.errors import Problem
 from decon_core.index.record_texts import NAMES, PROMPT, QUESTION
@@ -89,15 +89,13 @@ class _RatcliffSearch(Search):
 
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return a finding for each prompt whose aligned share reaches the floor."""
-        return Nominations.joined(self._in_document(document) for document in texts.shared)
-
-    def _in_document(self, document: Shared) -> Nominations:
-        runs = joined(document.wholes, self._aligned(document)).best()
-        number = np.full(runs.text.size, document.number)
-        row, use = self._verbatim.uses_of(runs.text, (self._kind,), number)
+        runs = best_of(
+            runs for shared in texts.shared for runs in (shared.wholes, self._aligned(shared))
+        )
+        row, use = self._verbatim.uses_of(runs.text, (self._kind,), runs.document)
         runs = runs.take(row)
         return Nominations(
-            document=number[row],
+            document=runs.document,
             part=self._verbatim.use_part[use],
             record=self._verbatim.use_record[use],
             score=runs.share,
@@ -135,6 +133,7 @@ class _RatcliffSearch(Search):
             aligned.append(blocks[key])
         start, stop, n_matched = np.array(aligned, np.int64).reshape(-1, 3).T
         runs = Runs(
+            document.runs.document[kept][may_reach],
             document.runs.text[kept][may_reach],
             start,
             stop,

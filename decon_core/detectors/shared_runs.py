@@ -9,7 +9,7 @@ tokens may differ, because letters, punctuation and line breaks at an edge merge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,18 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.config.policy import Policy
-from decon_core.detectors.detector import Span
+from decon_core.detectors.detector import Span, firsts
 from decon_core.kernels import prefilter, token_runs
 from decon_core.kernels.arrays import NONE as NOTHING
 from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Numbers, Words64
 from decon_core.kernels.word_beginnings import find_beginnings
-from decon_core.text.canonical import formed, original_places
+from decon_core.text.canonical import canonical, formed, original_places
 
 if TYPE_CHECKING:
     from decon_core.corpus.batches import Batch
     from decon_core.index.text_index import Verbatim
+    from decon_core.text.characters import Form
     from decon_core.text.tokenizers import Pieces, Tokenizer
-    from decon_core.text.word_cache import Encoder, Ragged
+    from decon_core.text.word_cache import Encoder, Places, Ragged
 
 
 # Increased when texts are compared differently: only the scan results of detectors with this in
@@ -38,6 +39,7 @@ COMPARISON = (("compared", 2),)
 
 _INITIAL_FOUND = 1 << 12
 _NO_PLACES = np.empty((2, 0), np.int64)
+_TEXT_BITS = 32  # of the number of a text, in a key with the number of a document
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +52,9 @@ class Screened:
 
 
 class Runs(NamedTuple):
-    """The longest token runs that a document shares with forms of texts, as columns."""
+    """The longest token runs that documents share with forms of texts, as columns."""
 
+    document: Integers  # its number in the batch
     text: Integers
     start: Integers  # tokens of the document
     stop: Integers
@@ -68,16 +71,29 @@ class Runs(NamedTuple):
         return Runs(*(column[rows] for column in self))
 
     def best(self) -> Runs:
-        """Return the run with the largest share of each text, by text; the first of equal ones."""
-        in_order = self.take(np.lexsort((-self.share, self.text)))
-        return in_order.take(np.unique(in_order.text, return_index=True)[1])
+        """Return the run with the largest share of each text, by document and text.
 
-    def of_texts(self, texts: Integers) -> Integers:
-        """Return the row of each of these texts, `NOTHING` without one; rows must be by text."""
+        The first of equal ones.
+        """
+        order = np.lexsort((-self.share, self.text, self.document))
+        return self.take(order[firsts(np.column_stack([self.document, self.text])[order])])
+
+    def of_texts(self, documents: Integers, texts: Integers) -> Integers:
+        """Return the row of these texts in documents, `NOTHING` without one.
+
+        Rows must be by document and text.
+        """
         if not self.text.size:
             return np.full(texts.shape, NOTHING)
-        row = np.minimum(np.searchsorted(self.text, texts), self.text.size - 1)
-        return np.where(self.text[row] == texts, row, NOTHING)
+        known, wanted = (
+            (documents << _TEXT_BITS) + texts
+            for documents, texts in ((self.document, self.text), (documents, texts))
+        )
+        row = np.minimum(np.searchsorted(known, wanted), known.size - 1)
+        return np.where(known[row] == wanted, row, NOTHING)
+
+
+_NO_RUNS = Runs(*np.empty((len(Runs._fields), 0), np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,18 +108,14 @@ class Shared:
     forms: Integers  # forms of other texts, ascending
     runs: Runs  # runs of these forms
 
-    @cached_property
-    def best(self) -> Runs:
-        """The run of each text with the largest share of a form, by text."""
-        return joined(self.wholes, self.runs).best()
-
     def bytes_of(self, start: Integers, stop: Integers) -> tuple[Integers, Integers]:
         """Return the bytes of ranges of tokens."""
         return self.pieces.starts[start], self.pieces.stops[stop - 1]
 
 
-def joined(*runs: Runs) -> Runs:
-    return Runs(*map(np.concatenate, zip(*runs, strict=True)))
+def best_of(runs: Iterable[Runs]) -> Runs:
+    """Return the best run of each text in each document."""
+    return Runs(*map(np.concatenate, zip(_NO_RUNS, *runs, strict=True))).best()
 
 
 class _Contents:
@@ -245,7 +257,7 @@ class Sharing:
             self._best[touched] = 0
             wholes = self._wholes_of(number, screened, pieces)
             if wholes.text.size or rows.size:
-                forms, runs = self._runs_of(found, wholes, pieces)
+                forms, runs = self._runs_of(number, found, wholes, pieces)
                 yield Shared(number, content, pieces, tokens, wholes, forms, runs)
 
     def _wholes_of(self, number: int, screened: Screened, pieces: Pieces) -> Runs:
@@ -260,9 +272,12 @@ class Sharing:
         # All tokens that overlap it.
         start = np.searchsorted(pieces.stops, place, side="right")
         stop = np.searchsorted(pieces.starts, end, side="left")
-        return Runs(text, start, stop, n_tokens, n_tokens, place, end)
+        document = np.full(text.size, number)
+        return Runs(document, text, start, stop, n_tokens, n_tokens, place, end)
 
-    def _runs_of(self, found: Integers, wholes: Runs, pieces: Pieces) -> tuple[Integers, Runs]:
+    def _runs_of(
+        self, number: int, found: Integers, wholes: Runs, pieces: Pieces
+    ) -> tuple[Integers, Runs]:
         """Return forms, in order, and their runs. `found` has columns form, length, start."""
         verbatim = self._verbatim
         text = verbatim.text_of[found[:, 0]].astype(np.int64)
@@ -270,15 +285,24 @@ class Sharing:
         forms, length, start = found[kept].T
         stop = start + length
         first_byte, last_byte = pieces.starts[start], pieces.stops[stop - 1]
-        n_tokens = verbatim.n_tokens(forms)
-        return forms, Runs(text[kept], start, stop, length, n_tokens, first_byte, last_byte)
+        n_tokens, document = verbatim.n_tokens(forms), np.full(forms.size, number)
+        runs = Runs(document, text[kept], start, stop, length, n_tokens, first_byte, last_byte)
+        return forms, runs
 
     def _are_opened(self, tokens: Numbers, texts: Integers) -> Bools:
-        """Return which texts share with the document an n-gram that opens a comparison."""
+        """Return which texts share with the document an n-gram that opens a comparison.
+
+        Mostly the longest run of a text has one: then it need not be searched for.
+        """
         size, aligned = self._policy.shared_ngram_size, self._verbatim.aligned
+        are_opened = np.zeros(texts.size, np.uint8)
+        opens = self._verbatim.opens
+        if token_runs.find_opening_runs(
+            aligned.offsets, size, texts, self._best, self._place, opens, are_opened
+        ):
+            return are_opened.astype(np.bool_)
         slots = np.zeros(2 * tokens.size + 1, np.uint32)
         token_runs.enter_grams(tokens, 0, tokens.size, size, slots)
-        are_opened = np.zeros(texts.size, np.uint8)
         token_runs.find_opened(
             tokens,
             slots,
@@ -286,7 +310,7 @@ class Sharing:
             aligned.tokens,
             aligned.offsets,
             texts,
-            self._verbatim.opens,
+            opens,
             are_opened,
         )
         return are_opened.astype(np.bool_)
@@ -334,6 +358,8 @@ class BatchTexts:
         self.batch, self.tokens = batch, tokens  # canonical tokens
         self.encoder = encoder  # whose latest batch this is
         self._sharing = sharing
+        self._word_places: dict[int, Places] = {}
+        self._words: dict[tuple[int, int, int], str] = {}
 
     @property
     def _shares(self) -> Sharing:
@@ -350,6 +376,21 @@ class BatchTexts:
     def shared(self) -> list[Shared]:
         """The documents that share a run of tokens with a text, in order."""
         return [*self._shares.shared(self.screened)]
+
+    def places(self, number: int) -> Places:
+        """Return the words of a document, and those of each of its canonical tokens."""
+        if number not in self._word_places:
+            if self.encoder is None:
+                raise ValueError("the encoder is needed to find the words of a match")
+            self._word_places[number] = self.encoder.places(number, self.batch.text_at(number))
+        return self._word_places[number]
+
+    def words(self, number: int, text: str, span: Span, form: Form) -> str:
+        """Return the canonical words at characters of a document."""
+        key = (number, *span)
+        if key not in self._words:
+            self._words[key] = canonical(text[slice(*span)], form)
+        return self._words[key]
 
     def characters(self, number: int, text: str, places: Sequence[Span]) -> list[Span]:
         """Map byte ranges of a document's form to characters of its text."""

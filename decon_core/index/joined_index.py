@@ -24,7 +24,7 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import TOLERANCE
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.index.entries import joined
-from decon_core.index.ngram_counts import KINDS, Grams, grams_of, pair_filter
+from decon_core.index.ngram_counts import KINDS, Grams, grams_of, inverted, pair_filter
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels import grams as kernels
 from decon_core.kernels.arrays import (
@@ -33,7 +33,6 @@ from decon_core.kernels.arrays import (
     Floats,
     Int32s,
     Integers,
-    Numbers,
     distinct,
     read_only,
 )
@@ -254,10 +253,10 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     need = total * np.maximum(gates - TOLERANCE, 0.0)
     of_entry = {kind: field.of_entry for kind, field in whole.fields.items()}
     question_of_entry = of_entry["question"].astype(np.uint32)  # every entry has a question
-    entry_offsets, entries = _inverted(
+    entry_offsets, entries = inverted(
         Ragged(question_of_entry, np.arange(question_of_entry.size + 1)), len(questions)
     )
-    posting_offsets, postings = _inverted(grams.rows, len(grams))
+    posting_offsets, postings = inverted(grams.rows, len(grams))
     arrays: dict[str, Array] = {
         "ids": whole.ids,
         "entry_part": np.repeat(
@@ -418,11 +417,3 @@ def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> B
         gram_weight[some] = np.searchsorted(weight_levels, largest[some])
         gram_need[some] = np.searchsorted(need_levels, minimum[some], side="right") - 1
     return Bounds(gram_weight, gram_need, weight_levels, need_levels)
-
-
-def _inverted(rows: Ragged, n: int) -> tuple[Integers, Numbers]:
-    """Return the rows that contain each number, in ascending order."""
-    offsets = edges_of(np.bincount(rows.values, minlength=n))
-    rows_with = np.empty(rows.values.size, np.uint32)
-    kernels.invert(rows.values, rows.offsets, offsets[:-1].copy(), rows_with)
-    return offsets, rows_with

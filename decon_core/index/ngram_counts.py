@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from decon_core.config.policy import Policy
 from decon_core.kernels import grams as kernels
 from decon_core.kernels.arrays import Integers, Numbers, Words64
-from decon_core.text.word_cache import FixedVocabulary, Ragged
+from decon_core.text.word_cache import FixedVocabulary, Ragged, edges_of
 
 KINDS = ("question", "answer", "passage")
 
@@ -112,6 +112,19 @@ def grams_of(rows: Ragged, size: int) -> Grams:
     last_row = np.full(len(table), -1, np.int64)
     kernels.unique_in_rows(numbers, rows.offsets, size, last_row, unique, offsets)
     return Grams(table, Ragged(unique[: offsets[-1]].copy(), offsets))
+
+
+def inverted(rows: Ragged, n: int) -> tuple[Integers, Numbers]:
+    """Return the rows that contain each of `n` numbers, ascending, and the range of each number."""
+    offsets = edges_of(np.bincount(rows.values, minlength=n))
+    rows_with = np.empty(rows.values.size, np.uint32)
+    kernels.invert(rows.values, rows.offsets, offsets[:-1].copy(), rows_with)
+    return offsets, rows_with
+
+
+def places_of(numbers: Numbers, n: int) -> tuple[Integers, Numbers]:
+    """Return the places of each of `n` numbers in an array, ascending, and the range of each."""
+    return inverted(Ragged(numbers, np.arange(numbers.size + 1)), n)
 
 
 def pair_filter(n_grams: int) -> Words64:

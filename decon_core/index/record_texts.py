@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from decon_core.config.policy import Policy
-from decon_core.index.ngram_counts import number_grams
+from decon_core.index.ngram_counts import number_grams, places_of
 from decon_core.kernels import grams, token_runs
 from decon_core.kernels.arrays import Integers
 from decon_core.text.canonical import formed
-from decon_core.text.word_cache import Ragged, edges_of
+from decon_core.text.word_cache import Ragged
 
 # The kinds of text of a record. `WHOLE` is what `exact` searches for, `FIELDS` are columns of the
 # record, and `COMPARED` are compared by tokens.
@@ -141,8 +141,7 @@ def texts_of(rows: Ragged, size: int) -> token_runs.Texts:
     table, numbers = number_grams(rows, size)
     is_gram = numbers != grams.NONE
     positions, numbers = np.flatnonzero(is_gram), numbers[is_gram]
-    order = np.argsort(numbers, kind="stable")
-    counts = np.bincount(numbers, minlength=len(table))
+    posting_offsets, order = places_of(numbers, len(table))
     row_of = np.repeat(np.arange(len(rows), dtype=np.uint32), rows.lengths)
     gram_at = table.first.astype(np.uint32)
     slots = np.zeros(4 * gram_at.size + 2, np.uint32)
@@ -156,7 +155,7 @@ def texts_of(rows: Ragged, size: int) -> token_runs.Texts:
         pairs=pairs,
         slots=slots,
         gram_at=gram_at,
-        posting_offsets=edges_of(counts),
+        posting_offsets=posting_offsets,
         postings=positions[order].astype(np.uint32),
         posting_texts=row_of[positions[order]],
     )

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ import numpy as np
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
 from decon_core.index.joined_index import map_or_build, mark_used, search_name
-from decon_core.index.ngram_counts import pair_filter
+from decon_core.index.ngram_counts import pair_filter, places_of
 from decon_core.index.record_texts import (
     ANSWER,
     COLUMNS,
@@ -220,13 +221,12 @@ def _arrays(
     pool: Pool, ids: Integers, versions: Sequence[Version], tokenizer: Tokenizer, policy: Policy
 ) -> dict[str, Any]:
     uses = pool.table()
-    texts, pieces, text_of = _forms(pool, uses, tokenizer, policy)
+    texts, pieces, n_tokens, text_of = _forms(pool, uses, tokenizer, policy)
     is_of = [
         np.isin(np.arange(len(texts)), uses[uses[:, 3] == kind, 0]) for kind in range(len(NAMES))
     ]
     as_bytes = _bytes(texts)
-    tokens = _tokens(pieces, as_bytes["offsets"])
-    rows = Ragged(tokens.pop("tokens"), tokens["token_offsets"])
+    rows, tokens = _tokens(pieces, n_tokens, as_bytes["offsets"])
     is_whole_wanted = np.any([is_of[kind] for kind in (*WHOLE, PROMPT)], axis=0)
     if policy.compares_tokens:
         is_whole_wanted |= is_of[ANSWER] & (rows.lengths >= policy.shared_ngram_size)
@@ -268,10 +268,6 @@ def _field_texts(uses: Integers, versions: Sequence[Version]) -> dict[str, Array
     return {"part_offsets": part_offsets[:-1], "field_texts": fields.ravel()}
 
 
-_NONE = np.empty(0, np.int64)
-_NO_PIECES = Pieces(_NONE, _NONE, _NONE)
-
-
 def _prefixed(prefix: str, arrays: Any) -> dict[str, Array]:
     return {f"{prefix}.{name}": value for name, value in arrays._asdict().items()}
 
@@ -285,47 +281,56 @@ def _bytes(texts: Sequence[str]) -> dict[str, Any]:
 
 def _forms(
     pool: Pool, uses: Integers, tokenizer: Tokenizer, policy: Policy
-) -> tuple[list[str], list[Pieces], Int32s]:
-    """Return texts, then those compared by tokens with a leading space; tokens; text of each row.
+) -> tuple[list[str], Pieces, Integers, Int32s]:
+    """Return texts, then those compared by tokens with a leading space: the rows of the index.
 
-    With a leading space the first word of a text is another token. Where the space is a separate
-    token, the two forms are the same search. A text with fewer tokens than an n-gram is not
-    searched in any form. Texts that are only searched for as a whole have no tokens.
+    And the tokens of all rows, the number of tokens of each, and the text of each. With a leading
+    space the first word of a text is another token. Where the space is a separate token, the two
+    forms are the same search. A text with fewer tokens than an n-gram is not searched in any form.
+    Texts that are only searched for as a whole have no tokens.
     """
     texts = pool.texts
-    compared = distinct(uses[np.isin(uses[:, 3], COMPARED), 0]).tolist()
-    pieces = [_NO_PIECES] * len(texts)
-    text_of = [*range(len(texts))]
-    compares_tokens = policy.compares_tokens
-    for text in compared:
-        bare = pieces[text] = tokenizer.pieces(texts[text])
-        is_searched = compares_tokens and bare.ids.size >= policy.shared_ngram_size
-        if not is_searched or texts[text][0].isspace():
-            continue
-        spaced = tokenizer.pieces(" " + texts[text])
-        if not any(np.array_equal(ids, bare.ids) for ids in (spaced.ids, spaced.ids[1:])):
-            texts.append(" " + texts[text])
-            pieces.append(spaced)
-            text_of.append(text)
-    return texts, pieces, np.array(text_of, np.int32)
+    compared = distinct(uses[np.isin(uses[:, 3], COMPARED), 0])
+    bare, n_bare = tokenizer.joined_pieces([texts[text] for text in compared.tolist()])
+    has_form = np.array([not texts[text][0].isspace() for text in compared.tolist()], np.bool_)
+    has_form &= policy.compares_tokens & (n_bare >= policy.shared_ngram_size)
+    forms = [" " + texts[text] for text in compared[has_form].tolist()]
+    spaced, n_spaced = tokenizer.joined_pieces(forms)
+    bare_ids = compress(_as_bytes(bare.ids, n_bare), has_form.tolist())
+    both = zip(bare_ids, _as_bytes(spaced.ids, n_spaced), strict=True)
+    one_id = spaced.ids.itemsize
+    is_other = np.array([ids not in (form, form[one_id:]) for ids, form in both], np.bool_)
+    is_kept = np.repeat(is_other, n_spaced)
+    pieces = Pieces(
+        np.append(bare.ids, spaced.ids[is_kept]),
+        np.append(bare.starts, spaced.starts[is_kept]),
+        np.append(bare.stops, spaced.stops[is_kept]),
+    )
+    n_tokens = np.zeros(len(texts), np.int64)
+    n_tokens[compared] = n_bare
+    text_of = np.append(np.arange(len(texts)), compared[has_form][is_other])
+    texts += compress(forms, is_other.tolist())
+    return texts, pieces, np.append(n_tokens, n_spaced[is_other]), text_of.astype(np.int32)
 
 
-def _tokens(pieces: Sequence[Pieces], offsets: Integers) -> dict[str, Any]:
+def _as_bytes(ids: Integers, sizes: Integers) -> Iterator[bytes]:
+    content, edges = ids.tobytes(), (edges_of(sizes) * ids.itemsize).tolist()
+    return (content[start:stop] for start, stop in pairwise(edges))
+
+
+def _tokens(pieces: Pieces, n_tokens: Integers, offsets: Integers) -> tuple[Ragged, dict[str, Any]]:
     """Number the tokens of all rows; return them with the bytes that each is certain to cover."""
-    n_tokens = np.array([piece.ids.size for piece in pieces], np.int64)
     token_offsets = edges_of(n_tokens)
     base = np.repeat(offsets[:-1], n_tokens)
-    starts = np.concatenate([piece.starts for piece in pieces] or [_NONE]) + base
-    stops = np.concatenate([piece.stops for piece in pieces] or [_NONE]) + base
-    token_ids = np.concatenate([piece.ids for piece in pieces] or [_NONE])
-    ids = distinct(token_ids)
+    starts, stops = pieces.starts + base, pieces.stops + base
     # A tokenizer with character offsets assigns a character that several tokens share to each of
     # them. A token is only certain to cover the bytes that it does not share with its neighbours.
     first, last = starts.copy(), stops.copy()
     first[1:] = np.where(starts[1:] < stops[:-1], np.maximum(starts[1:], stops[:-1]), starts[1:])
     last[:-1] = np.where(stops[:-1] > starts[1:], np.minimum(stops[:-1], starts[1:]), stops[:-1])
-    return {
-        "tokens": (np.searchsorted(ids, token_ids) + 1).astype(np.uint32),
+    ids = distinct(pieces.ids)
+    rows = Ragged(FixedVocabulary(ids).numbers(pieces.ids), token_offsets)
+    return rows, {
         "ids": ids,
         "token_offsets": token_offsets,
         "token_starts": first,
@@ -363,11 +368,12 @@ def _windows(
     places = _beginnings(eights, int(offsets[-1]))
     threes, fours = np.zeros(1 << 20, np.uint32), np.zeros(1 << 22, np.uint32)
     prefilter.count_bytes(data, int(offsets[-1]), threes, fours)
+    levels = prefilter.rate_beginnings(data, places, threes, fours)
     arrays: dict[str, Array] = {}
     are_open = [np.zeros(ranges.is_wanted.size, np.uint8) for ranges in (grams, wholes)]
     for name, size in _SIZES.items():
         ranks = np.empty(places.size, np.uint64)
-        prefilter.rank_windows(data, eights, places, size, threes, fours, ranks)
+        prefilter.rank_windows(eights, places, size, levels, ranks)
         chosen = []
         for ranges, is_open in zip((grams, wholes), are_open, strict=True):
             before, after = np.full((2, places.size), prefilter.NEVER, np.uint32)
@@ -397,7 +403,7 @@ def _windows(
 
 def _beginnings(eights: Words64, n: int) -> Integers:
     """Return where windows may begin. Works in stretches, to limit the memory."""
-    room, found = np.empty(prefilter.STRETCH + 2, np.int64), [_NONE]
+    room, found = np.empty(prefilter.STRETCH + 2, np.int64), [np.empty(0, np.int64)]
     for start in range(0, n, prefilter.STRETCH):
         n_found = find_beginnings(eights, start, min(start + prefilter.STRETCH, n), room)
         found.append(room[:n_found].copy())
@@ -433,8 +439,7 @@ def _numbered(
     arrays: dict[str, Array] = {"filter": in_filter, "slots": table, "first": first[:n]}
     of_kind = np.split(numbers, [grams.places.size])
     for name, uses, number in zip(("gram", "whole"), (grams, wholes), of_kind, strict=True):
-        order = np.argsort(number, kind="stable")
-        arrays[f"{name}_offsets"] = edges_of(np.bincount(number, minlength=n))
+        arrays[f"{name}_offsets"], order = places_of(number, n)
         arrays[f"{name}s"] = uses.places[order]
         arrays[f"{name}_texts"] = uses.texts[order].astype(np.uint32)
         if name == "gram":

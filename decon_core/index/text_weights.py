@@ -95,12 +95,14 @@ def _grams(texts: Sequence[str], tokenizer: Tokenizer, policy: Policy) -> tuple[
 
 def _mean_idf(df: Integers, offsets: Integers, n_records: int) -> Floats:
     """Return the mean idf of the n-grams of each row, divided by ln N, its maximum."""
-    distinct, weight_of = np.unique(df, return_inverse=True)
+    distinct = np.flatnonzero(np.bincount(df))
+    weight_of = np.zeros(distinct.max(initial=0) + 1, np.uint32)
+    weight_of[distinct] = np.arange(distinct.size)
     # Python's logarithm and a fixed order: the same to the last bit on every machine.
     most = math.log(max(n_records, 1)) or 1.0
     weights = [math.log(max(n_records, 1) / max(n, 1)) / most for n in distinct.tolist()]
     totals = np.zeros(offsets.size - 1)
-    kernels.sum_in_order(np.array(weights), weight_of.astype(np.uint32), offsets, totals)
+    kernels.sum_in_order(np.array(weights), weight_of[df], offsets, totals)
     return totals / np.maximum(np.diff(offsets), 1)
 
 

@@ -83,6 +83,7 @@ DOCUMENT, TEXT, PLACE = 0, 1, 2
 _HIGH = LOW << HALF
 _WIDE = np.uint8(0xC0)  # the first byte of a character beyond ASCII, at least
 _MOST_RATE = 1024.0  # exceeds the rate of seventeen bytes that each occur once in all texts
+_RING = 16  # at least SHORT - 3
 
 _BIT_1, _BIT_2 = np.uint64(34), np.uint64(28)  # bits of a quick digest
 
@@ -148,32 +149,41 @@ def count_bytes(data: Bytes, n: int, threes: Numbers, fours: Numbers) -> None:
 
 
 @kernel
+def rate_beginnings(data: Bytes, places: Integers, threes: Numbers, fours: Numbers) -> Numbers:
+    """Return how likely the first bytes of a window at each place are in unrelated text, in levels.
+
+    These are the bytes in the filter of beginnings; their likelihood is that of each given the
+    three before it, over all texts. `places` ascend: each byte is rated once, for all of them.
+    """
+    levels = np.empty(places.size, np.uint32)
+    rates, n_rated = np.empty(_RING), ZERO  # of the latest bytes
+    for number in range(places.size):
+        start, stop = places[number], places[number] + SHORT - 3
+        for at in range(max(start, n_rated), stop):
+            of_four = np.float64(fours[_few_bytes(data, at, 4, fours.size)]) + 1.0
+            of_three = np.float64(threes[_few_bytes(data, at, 3, threes.size)]) + 1.0
+            rates[at % _RING] = np.log(of_four / of_three)
+        n_rated = stop
+        rate = rates[start % _RING]
+        rate += np.log(np.float64(threes[_few_bytes(data, start, 3, threes.size)]) + 1.0)
+        for at in range(start + 1, stop):
+            rate += rates[at % _RING]
+        levels[number] = np.uint32((rate + _MOST_RATE) * 0.5)
+    return levels
+
+
+@kernel
 def rank_windows(
-    data: Bytes,
-    eights: Words64,
-    places: Integers,
-    size: int,
-    threes: Numbers,
-    fours: Numbers,
-    ranks: Words64,
+    eights: Words64, places: Integers, size: int, levels: Numbers, ranks: Words64
 ) -> None:
     """Rank windows by how likely they are in unrelated text; higher is more likely.
 
-    The likelihood is that of the first bytes (those in the filter of beginnings), each given the
-    three before it, over all texts. Windows of similar likelihood have a fixed order by digest, so
-    that the same ones are chosen everywhere and fewer are kept.
+    Windows of similar likelihood have a fixed order by digest, so that the same ones are chosen
+    everywhere and fewer are kept.
     """
     for number in range(places.size):
-        rate = 0.0
-        for at in range(places[number], places[number] + SHORT - 3):
-            of_four = np.float64(fours[_few_bytes(data, at, 4, fours.size)]) + 1.0
-            of_three = np.float64(threes[_few_bytes(data, at, 3, threes.size)]) + 1.0
-            rate += np.log(of_four / of_three)
-            if at == places[number]:
-                rate += np.log(of_three)
-        level = np.uint64(np.int64((rate + _MOST_RATE) * 0.5))
         digest = _digest(eights, places[number], size)
-        ranks[number] = level << np.uint64(40) | digest >> np.uint64(24)
+        ranks[number] = np.uint64(levels[number]) << np.uint64(40) | digest >> np.uint64(24)
 
 
 @kernel

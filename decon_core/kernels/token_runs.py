@@ -132,6 +132,29 @@ def _has_gram(tokens: Numbers, slots: Numbers, text: Numbers, at: int, size: int
 
 
 @kernel
+def find_opening_runs(
+    offsets: Integers,
+    size: int,
+    texts: Integers,
+    best: Integers,
+    place: Integers,
+    opens: Flags,
+    are_opened: Flags,
+) -> bool:
+    """Mark the texts whose longest run has an opening n-gram; return whether all have one."""
+    n_opened = 0
+    for number in range(texts.size):
+        text = texts[number]
+        first = offsets[text] + place[text, TEXT]
+        for at in range(first, first + best[text] - size + 1):
+            if opens[at]:
+                are_opened[number] = 1
+                n_opened += 1
+                break
+    return n_opened == texts.size
+
+
+@kernel
 def find_opened(
     tokens: Numbers,
     slots: Numbers,

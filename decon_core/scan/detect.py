@@ -38,13 +38,14 @@ class DetectorSet:
     def find(self, batch: Batch, tokens: Ragged, encoder: Encoder) -> list[Columns]:
         """Return the matches of each detector in document order; `tokens` are canonical tokens."""
         texts, tables = BatchTexts(batch, tokens, self._sharing, encoder), []
+        words_at = partial(texts.words, form=self._form)
         for chosen, search in self._searches:
             if len(nominations := search.nominate(texts)):
-                locate = self._locate(chosen.reads, texts, encoder)
-                tables.append(columns_of(batch, nominations, chosen.name, locate, self._form))
+                locate = self._locate(chosen.reads, texts)
+                tables.append(columns_of(batch, nominations, chosen.name, locate, words_at))
         return tables
 
-    def _locate(self, reads: Reads, texts: BatchTexts, encoder: Encoder) -> Locate:
+    def _locate(self, reads: Reads, texts: BatchTexts) -> Locate:
         """Return what maps places that a detector finds to characters of a document."""
         if reads in _FORMED:
             return texts.characters
@@ -52,7 +53,7 @@ class DetectorSet:
             return _characters
         if reads is Reads.OWN:
             return lambda _number, _text, characters: characters
-        return partial(_places_of_tokens, encoder)
+        return partial(_places_of_tokens, texts)
 
     def take_counts(self) -> tuple[Numbers, Integers]:
         """Return indexed n-grams and their document counts since the last call, and reset them."""
@@ -83,10 +84,11 @@ class DetectorSet:
 
 
 def _places_of_tokens(
-    encoder: Encoder, number: int, text: str, tokens: Sequence[Span]
+    texts: BatchTexts, number: int, text: str, tokens: Sequence[Span]
 ) -> list[Span]:
     """Map canonical tokens of a document to its characters."""
-    places = encoder.places(number, text)
+    del text
+    places = texts.places(number)
     return [places.characters(*span) for span in tokens]
 
 

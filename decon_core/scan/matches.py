@@ -17,8 +17,6 @@ from decon_core.detectors.detector import ABSENT, Nominations, Span
 from decon_core.kernels.arrays import Bools, Integers
 from decon_core.schemas import MATCHES
 from decon_core.storage.tables import no_rows
-from decon_core.text.canonical import canonical
-from decon_core.text.characters import Form
 
 _TEXTS = ("question", "answer", "passage")
 _EDGES = ("start", "stop")
@@ -30,10 +28,12 @@ Columns = dict[str, Any]  # arrays of equal length
 # Returns the characters of a document, given by its number in the batch and its text, that some
 # places are: spans in the unit in which a detector reads documents.
 Locate = Callable[[int, str, Sequence[Span]], Sequence[Span]]
+# Returns the canonical words at characters of such a document.
+WordsAt = Callable[[int, str, Span], str]
 
 
 def columns_of(
-    batch: Batch, found: Nominations, detector: str, locate: Locate, form: Form
+    batch: Batch, found: Nominations, detector: str, locate: Locate, words_at: WordsAt
 ) -> Columns:
     """Return columns of a scan result of what a detector found, without labels of item, shard."""
     n = len(found)
@@ -57,11 +57,16 @@ def columns_of(
         "total_tokens": found.question_tokens if found.total_tokens is None else found.total_tokens,
     }
     columns |= zip([f"{name}_{edge}" for name in _TEXTS for edge in _EDGES], tokens.T, strict=True)
-    return columns | _located(batch, found.document, detector, places, locate, form)
+    return columns | _located(batch, found.document, detector, places, locate, words_at)
 
 
 def _located(
-    batch: Batch, documents: Integers, detector: str, places: Integers, locate: Locate, form: Form
+    batch: Batch,
+    documents: Integers,
+    detector: str,
+    places: Integers,
+    locate: Locate,
+    words_at: WordsAt,
 ) -> Columns:
     """Return rows, ids, character spans, parts and digests of matches.
 
@@ -88,8 +93,8 @@ def _located(
         found[is_found] = locate(number, text, [*map(tuple, edges[begin:end][is_found].tolist())])
         for at, of_place in enumerate(found.tolist(), begin):
             words = [
-                canonical(text[slice(*span)], form) if span[0] != ABSENT else ""
-                for span in of_place
+                words_at(number, text, (start, stop)) if start != ABSENT else ""
+                for start, stop in of_place
             ]
             columns["words"][at] = digest_of(words)
             for of_text, (start, _) in enumerate(of_place):

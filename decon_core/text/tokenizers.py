@@ -87,6 +87,14 @@ class Tokenizer(ABC):
     def pieces(self, text: str) -> Pieces:
         """Return the tokens of an unchanged text with their byte ranges."""
 
+    def joined_pieces(self, texts: Sequence[str]) -> tuple[Pieces, Integers]:
+        """Return the tokens of several texts in a row, and the number of tokens of each text."""
+        pieces = [self.pieces(text) for text in texts]
+        ids, sizes = _concatenated([piece.ids for piece in pieces])
+        starts, _ = _concatenated([piece.starts for piece in pieces])
+        stops, _ = _concatenated([piece.stops for piece in pieces])
+        return Pieces(ids, starts, stops), sizes
+
     @abstractmethod
     def is_lossless(self) -> bool:
         """Return whether texts with equal tokens are certainly equal."""
@@ -228,10 +236,15 @@ class BytePieces(Tokenizer):
         return b"".join(map(self._inner.decode_token_bytes, ids)).decode(errors="replace")
 
     def pieces(self, text: str) -> Pieces:
-        ids = self._ids_of(text)
+        return self.joined_pieces([text])[0]
+
+    def joined_pieces(self, texts: Sequence[str]) -> tuple[Pieces, Integers]:
+        ids, sizes = _concatenated([self._ids_of(text) for text in texts])
         n_bytes = self._bytes_of(ids)
         stops = np.cumsum(n_bytes)
-        return Pieces(ids, stops - n_bytes, stops)
+        before_text = np.append(0, stops)[np.cumsum(sizes) - sizes]
+        stops -= np.repeat(before_text, sizes)
+        return Pieces(ids, stops - n_bytes, stops), sizes
 
     def is_lossless(self) -> bool:
         return True
@@ -329,6 +342,11 @@ def flat(ids: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:
     """Return the concatenated ids, and the number of ids of each text."""
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     return np.fromiter(chain.from_iterable(ids), np.int64, int(lengths.sum())), lengths
+
+
+def _concatenated(rows: Sequence[Integers]) -> tuple[Integers, Integers]:
+    sizes = np.array([row.size for row in rows], np.int64)
+    return np.concatenate([np.empty(0, np.int64), *rows]), sizes
 
 
 def _is_blank(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from difflib import SequenceMatcher
 from itertools import groupby, pairwise
+from random import Random
 
 import numpy as np
 import pytest
@@ -244,6 +245,30 @@ def test_texts_name_every_place_of_every_ngram(
         for number, row in enumerate(rows)
         for at in range(len(row) - size + 1)
     ]
+
+
+@LESS
+@given(worlds(), st.randoms(use_true_random=False))
+def test_a_run_opens_its_text_if_an_ngram_within_it_does(
+    world: tuple[Tokens, list[Tokens]], rng: Random
+) -> None:
+    document, rows = world
+    scratch, size = Scratch(rows, 3), 3
+    opens = np.array([rng.random() < 0.3 for row in rows for _ in row], np.uint8)
+    best, place = np.zeros(len(rows), np.int64), np.zeros((len(rows), 2), np.int64)
+    runs = scratch.longest_runs(document)
+    for text, run in runs.items():
+        best[text], place[text] = run.length, (run.document, run.text)
+    texts, offsets = np.array([*runs], np.int64), scratch.texts.offsets
+    are_opened = np.zeros(texts.size, np.uint8)
+    arrays = offsets, size, texts, best, place, opens, are_opened
+    is_every = token_runs.find_opening_runs(*arrays)
+    expected = [
+        any(opens[offsets[text] + run.text :][: run.length - size + 1])
+        for text, run in runs.items()
+    ]
+    assert are_opened.tolist() == expected
+    assert is_every == all(expected)
 
 
 def test_a_run_across_two_windows_is_whole_whichever_way_it_is_found(

@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from dataclasses import astuple
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -69,3 +71,16 @@ def test_a_name_on_the_hub_is_found_where_it_was_fetched_to(path, tmp_path):
     ).stdout
     assert str(load_tokenizer(path).encode([" one two"])) in said
     assert "'owner/absent', which could not be downloaded" in said
+
+
+@pytest.mark.parametrize("name", ["cl100k", "words"])
+def test_texts_tokenized_together_have_the_tokens_of_each(name):
+    tokenizer = load_tokenizer(name)
+    texts = ["two words", "", " żółw, 東京!", "<|endoftext|> is no end", "\n"]
+    pieces, sizes = tokenizer.joined_pieces(texts)
+    columns = [np.split(column, np.cumsum(sizes)[:-1]) for column in astuple(pieces)]
+    for text, *together in zip(texts, *columns, strict=True):
+        for alone, part in zip(astuple(tokenizer.pieces(text)), together, strict=True):
+            assert alone.tolist() == part.tolist()
+    empty, none = tokenizer.joined_pieces([])
+    assert empty.ids.size == none.size == 0
