@@ -133,8 +133,10 @@ def _write(job: _Job) -> None:
             for number, version in enumerate(job.versions)
         }
         write_unjoined(store, job.scan, _fingerprint(shard), results)
-        write_parquet(store.documents(job.scan, _fingerprint(shard)), no_rows(DOCUMENTS))
-        write_json(store.ledger(job.scan, _fingerprint(shard)), _ledger(shard))
+        columns = {name: [0] * _DOCUMENTS_PER_SHARD for name in DOCUMENTS.names}
+        documents = pa.table(columns, DOCUMENTS)
+        write_parquet(store.unjoined_documents(job.scan, _fingerprint(shard)), documents)
+        write_json(store.unjoined_ledger(job.scan, _fingerprint(shard)), _ledger(shard))
     versions = [version.fingerprint for version in job.versions]
     join_scan_results(store, job.scan, [shard.fingerprint for shard in job.pack.shards], versions)
 

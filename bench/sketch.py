@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
 import zstandard
 
 from bench.corpus import SOURCE, make_corpus
@@ -39,7 +40,7 @@ from decon_core.index.term_weights import freeze
 from decon_core.library.scan import pack_of
 from decon_core.scan.answers import Answer, answer
 from decon_core.scan.coverage import scan_fingerprint
-from decon_core.scan.scan_results import ScanResults
+from decon_core.scan.scan_results import Ledger, ScanResults
 from decon_core.scan.scanner import ScanSummary, scan_packs
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.store import Store
@@ -76,16 +77,16 @@ class World:
         summary = scan_packs(self.store, [self.pack], versions, self.policy, sketch=sketch)
         return time.process_time() - started, summary
 
-    def files(self, name: str) -> list[tuple[bytes, bytes, bytes]]:
+    def files(self, name: str) -> list[tuple[bytes, Ledger, pa.Table]]:
         """Return the joined scan result, ledger and documents of each shard."""
         results, version = ScanResults(self.store, self.scan_name), self.versions[name].fingerprint
         return [
             (
-                results.folder(key[1], version).scan_result(version).read_bytes(),
-                self.store.ledger(*key).read_bytes(),
-                self.store.documents(*key).read_bytes(),
+                results.folder(shard.fingerprint, version).scan_result(version).read_bytes(),
+                results.ledger(shard.fingerprint),
+                results.documents(shard.fingerprint),
             )
-            for key in ((self.scan_name, shard.fingerprint) for shard in self.pack.shards)
+            for shard in self.pack.shards
         ]
 
     def answer(self, name: str, sketch: Sketch) -> Answer:

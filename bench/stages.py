@@ -151,14 +151,19 @@ def scan(job: Job) -> Result:
     store, versions = _prepared(job)
     remove(store.root / "scan_results")
     pack = _pack(job)
+    done: dict[int, tuple[float, int]] = {}
+
+    def note(n_done: int, _: int, n_bytes: int, __: int, seconds: float) -> None:
+        done.setdefault(n_done, (seconds, n_bytes))
+
     started = time.perf_counter()
     policy = Policy(detectors=tuple(job.get("detectors", Policy().detectors)))
-    scan_packs(store, [pack], versions, policy, workers=job["workers"])
+    scan_packs(store, [pack], versions, policy, workers=job["workers"], on_progress=note)
     seconds = time.perf_counter() - started
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     return {
         "seconds": seconds,
-        **_at_work(store, pack, policy, job["workers"]),
+        **_at_work(done, job["workers"]),
         "peak_bytes": max(peak_bytes(), children),
     }
 
@@ -194,19 +199,17 @@ def command(job: Job) -> Result:
 _SILENT = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
 
 
-def _at_work(store: Store, pack: Pack, policy: Policy, workers: int) -> Result:
-    """Return time and share of the corpus after each worker has finished a first shard."""
-    name = scan_fingerprint(store, policy)
-    done = sorted(
-        (store.ledger(name, shard.fingerprint).stat().st_mtime, shard.n_bytes)
-        for shard in pack.shards
-    )
-    later = done[workers:]
-    if not later:
-        return {"running_seconds": 0.0, "running_share": 0.0}
+def _at_work(done: dict[int, tuple[float, int]], workers: int) -> Result:
+    """Return time and share of the corpus after as many shards as workers were done.
+
+    `done`: seconds and bytes read when each number of shards was first reported as done.
+    """
+    seconds, n_bytes = done[max(done)]
+    later = [when for n_done, when in done.items() if n_done >= workers]
+    since, n_bytes_before = min(later)
     return {
-        "running_seconds": later[-1][0] - done[workers - 1][0],
-        "running_share": sum(n for _, n in later) / sum(n for _, n in done),
+        "running_seconds": seconds - since,
+        "running_share": (n_bytes - n_bytes_before) / n_bytes,
     }
 
 

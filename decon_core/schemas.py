@@ -113,6 +113,7 @@ DOCUMENTS = pa.schema(
 # One row per n-gram of a benchmark's questions that occurs in a shard.
 GRAM_COUNTS = pa.schema(
     [
+        required("version", pa.string(), "fingerprint of the benchmark version"),
         required("shard", pa.uint32(), "position of the shard in the file, from 0"),
         required("place", pa.uint32(), "n-gram's first position among the question tokens"),
         required("n_documents", pa.uint32(), "documents that hold it"),

@@ -245,7 +245,7 @@ def _describe(
             break
         version = current_version(store, benchmark)
         reader = MatchReader(store, (version,), config.policy, plan.scan)
-        counts = scanned_counts(store, packs[pack], version, plan.scan_results)
+        counts = scanned_counts(packs[pack], version, plan.scan_results)
         leaked = _leaked_items(reader, packs[pack])
         reporter.report(key, {**leaked, **counts, **_pack_cost(costs.get(pack)), **run, **plot})
         plot = {}

@@ -13,6 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from decon_assets.cli.scan_estimates import say_estimates
 from decon_assets.cli.scan_options import (
     policy_from,
     require_layout,
@@ -110,9 +111,10 @@ def scan(
         "field with the document id (default: id)", "FIELD", "--id", default="id"
     ),
     sample: str | None = optional(
-        "scan only this share of the documents, such as 1% or 0.01, and estimate the leak rates "
-        "for all of them (docs/studies/sampling.md)",
-        "SHARE",
+        "scan only a part, and estimate the leak rates of the corpus: a share of the documents of "
+        "every shard, such as 1%, or some whole shards, such as 20shards, of which only these are "
+        "downloaded (docs/studies/sampling.md)",
+        "SHARE|Nshards",
     ),
     sample_seed: int | None = optional("with --sample: random seed (default 0)", "N", min=0),
     compat: bool = flag(
@@ -168,7 +170,7 @@ def scan(
     Examples:
       decon-assets scan shards/ --evals evals.yaml --out found
       decon-assets scan hf://datasets/you/traces --evals @frontier      writes traces-scan/
-      decon-assets scan 'hf://datasets/you/web@main/en/*.parquet' --evals @math --sample 1%
+      decon-assets scan 'hf://datasets/you/web@main/en/*.parquet' --evals @math --sample 20shards
       decon-assets scan shards/ --evals @math,gsm8k,mmlu --out found
       decon-assets scan 'web/**/*.jsonl.zst' --evals bundled/ --out found --workers 8
       decon-assets scan chats/ --evals bundled/ --messages messages --role user --out found
@@ -194,9 +196,11 @@ def scan(
     (cache-*.arrow), and files that a given glob does not match.
 
     With --sample 1%, everything is read (and downloaded) but only 1 % of the documents are
-    searched. OUT/sample.csv contains estimates for the whole corpus, with 95 % intervals. Other
+    searched. With --sample 20shards, 20 random shards are read and searched, and no other is
+    opened. OUT/sample.csv contains estimates for the whole corpus, with 95 % intervals. Other
     commands treat OUT as an incomplete scan: they never call an item clean just because it was not
-    found. A later scan without --sample searches every document.
+    found. A later scan without --sample searches every document; whole shards that were searched
+    are not read again.
 
     Exit codes (the first that applies):
       2  invalid input; nothing was scanned
@@ -271,7 +275,8 @@ def scan(
     _say_table(outcome)
     for line in _result_lines(outcome, out, has_no_answer=settings.keep_no_answer):
         say(line)
-    _say_estimates(outcome, out)
+    if outcome.sample:
+        say_estimates(outcome, outcome.sample, out)
     if compat:
         say(f"reports in AI2 decon's format: {out / COMPAT_FOLDER}")
     if clean_evals and (outcome.is_incomplete or outcome.unread_text):
@@ -286,9 +291,10 @@ def scan(
         say(f"\n{outcome.unread_text.line('the documents')}")
         options = " ".join(f"--ignore {shlex.quote(path)}" for path, _ in outcome.unread_text.paths)
         say(f"to read it, omit --text and --messages; to leave it unread, add:\n{options}\n")
-    most = max((rate.high for rate in outcome.rates if rate.of == "documents"), default=0)
-    if most and not outcome.n_leaks:
-        say(f"no leak in the sample, but up to {counted(most, 'document')} may hold one")
+    for rate in outcome.rates[:1]:
+        if rate.high and not outcome.n_leaks:
+            may = counted(rate.high, rate.of.removesuffix("s"))
+            say(f"no leak in the sample, but up to {may} may hold one")
     say(_format_coverage(outcome))
     say_next(*_next_commands(outcome, evals, corpus, out))
     if outcome.failed or outcome.is_incomplete:
@@ -326,35 +332,6 @@ def _say_table(outcome: Outcome) -> None:
             }
         )
     say_rows(rows, spare=("leaks", "all of them", "no answer", "review", "of checkable"))
-
-
-def _say_estimates(outcome: Outcome, out: Path) -> None:
-    from decon_core.library.estimates import SAMPLE_FILE
-
-    if outcome.sample is None:
-        return
-    n = outcome.n_documents + outcome.n_not_sampled
-    say(f"\nestimates for all {n:,} documents, from a {outcome.sample.words}:\n")
-    rows = [
-        {
-            "": "leaked items" if rate.of == "items" else "documents with a leak",
-            "source": rate.source,
-            "benchmark": rate.benchmark,
-            "in the sample": rate.n_found,
-            "estimate": "unknown" if rate.rate is None else f"{rate.estimate:,.0f}",
-            "95 % interval": f"{rate.low:,} to {rate.high:,}",
-            "share": f"{percent(rate.rate_low)} to {percent(rate.rate_high)}",
-        }
-        for rate in outcome.rates
-    ]
-    say_rows(rows)
-    together = max((rate.together or 1 for rate in outcome.rates), default=1)
-    say(
-        "\nleaked items, among those that can be found: the lower end counts those in the sample; "
-        "the upper end assumes that no document holds more items of a benchmark than a sampled "
-        f"one ({together:,})"
-    )
-    say(f"estimates: {out / SAMPLE_FILE}; what they mean: docs/studies/sampling.md")
 
 
 def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterator[str]:
@@ -441,9 +418,14 @@ def _format_coverage(outcome: Outcome) -> str:
         left_out.append(f"{counted(outcome.n_too_short, 'document')}, too short to be searched")
     if outcome.unread_text:
         left_out.append(f"{percent(outcome.unread_text.share)} of the text")
-    n_read = f"{outcome.n_shards - n_unread:,} of {counted(outcome.n_shards, 'shard')}"
-    done = f"scanned {counted(outcome.n_documents, 'document')} in {n_read}"
+    n_read = outcome.n_shards - n_unread - len(outcome.not_drawn)
+    shards = f"{n_read:,} of {counted(outcome.n_shards, 'shard')}"
+    done = f"scanned {counted(outcome.n_documents, 'document')} in {shards}"
     if outcome.sample:
-        left_out.insert(0, f"{counted(outcome.n_not_sampled, 'document')} not in the sample")
+        n_documents = counted(outcome.n_not_sampled, "document")
+        n_shards = counted(len(outcome.not_drawn), "shard")
+        n_bytes = size(sum(shard.n_bytes for shard in outcome.not_drawn))
+        others = f"{n_shards} ({n_bytes})" if outcome.not_drawn else n_documents
+        left_out.insert(0, f"{others} not in the sample")
         done = f"{outcome.sample.words}: {done}"
     return f"{done}; NOT scanned: {', '.join(left_out)}" if left_out else f"{done}: complete"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +15,7 @@ from decon_core.storage.files import write_text
 
 if TYPE_CHECKING:
     from decon_core.corpus.sample import Sample
+    from decon_core.corpus.shard_sample import ShardSample
     from decon_core.decisions.verdicts import Verdicts
 
 
@@ -59,20 +61,24 @@ def policy_from(path: Path | None, preset: str | None, detectors: str | None) ->
     return replace(policy, detectors=detectors_in(detectors)) if detectors else policy
 
 
-def sample_from(share: str | None, seed: int | None) -> Sample | None:
+def sample_from(share: str | None, seed: int | None) -> Sample | ShardSample | None:
     from decon_core.corpus.sample import Sample
+    from decon_core.corpus.shard_sample import ShardSample
 
     if share is None:
         if seed is not None:
             raise InputError(Problem("--sample-seed", "no --sample", "--sample with --sample-seed"))
         return None
+    if of_shards := re.fullmatch(r"([1-9]\d*) ?shards?", share.strip()):
+        return ShardSample(n_shards=int(of_shards[1]), seed=seed or 0)
     number, per_cent, rest = share.strip().partition("%")
     try:
         if rest or "/" in number:
             raise ValueError
         given = Fraction(number.strip()) / (100 if per_cent else 1)
     except ValueError:
-        raise InputError(Problem("--sample", repr(share), "a share, such as 1% or 0.01")) from None
+        expected = "a share of documents (1% or 0.01) or a number of shards (20shards)"
+        raise InputError(Problem("--sample", repr(share), expected)) from None
     return Sample.of(given, seed=seed or 0)
 
 

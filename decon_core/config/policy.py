@@ -53,7 +53,7 @@ PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 VERDICT_VERSION = 4
 
 # Increased when the content of scan results changes: shards are scanned again, and no index built.
-SCAN_RESULT_VERSION = 10
+SCAN_RESULT_VERSION = 11
 
 # Increased when the content of a sketch changes.
 _SKETCH_VERSION = 2

@@ -64,14 +64,20 @@ def freeze_common(
     for source, members in sorted(sources.items()):
         shards = [shard.fingerprint for pack in members for shard in pack.shards]
         sizes = {
-            shard: read_json(store.ledger(scan, shard))["n_documents"]
+            shard: results.ledger(shard)["n_documents"]
             for shard in shards
             if len(missing.get(shard, ())) < max(len(versions), 1)
         }
+        read = {
+            version.fingerprint: [
+                shard for shard in shards if version.benchmark not in missing.get(shard, ())
+            ]
+            for version in versions
+        }
+        counts_of = results.gram_counts(read)
         for version in sorted(versions, key=lambda version: version.benchmark):
-            read = [shard for shard in shards if version.benchmark not in missing.get(shard, ())]
-            n_documents = sum(sizes[shard] for shard in read)
-            totals = results.gram_counts(read, version.fingerprint)
+            n_documents = sum(sizes[shard] for shard in read[version.fingerprint])
+            totals = counts_of[version.fingerprint]
             common = totals.filter(_are_common(totals["n_documents"], n_documents, policy))
             described = _with_texts(store, version, common, policy, index=index)
             n, counts = common.num_rows, common["n_documents"].cast(pa.float64())

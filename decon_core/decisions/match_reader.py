@@ -27,9 +27,8 @@ from decon_core.errors import MissingError, Problem
 from decon_core.index.parts import index_fingerprint, twins_of
 from decon_core.scan.coverage import gaps_of
 from decon_core.scan.matches import text_id_of
-from decon_core.scan.scan_results import ScanResults
+from decon_core.scan.scan_results import Ledger, ScanResults
 from decon_core.schemas import ALIKE, ENTRIES, MATCHES
-from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import no_rows
 
@@ -100,10 +99,13 @@ class MatchReader:
             return []
         return [version for version in self.versions if mixture.leaks.needs(version.benchmark)]
 
-    def ledger(self, shard: Shard) -> dict[str, Any]:
+    def ledger(self, shard: Shard) -> Ledger:
         """Return what was read of a scanned shard: counts, and the rows that were not readable."""
-        ledger: dict[str, Any] = read_json(self.store.ledger(self.scan, shard.fingerprint))
-        return ledger
+        return self._read_results(lambda results: results.ledger(shard.fingerprint))
+
+    def documents(self, shard: Shard) -> pa.Table:
+        """Return the documents of a scanned shard."""
+        return self._read_results(lambda results: results.documents(shard.fingerprint))
 
     def entries(self, shard: Shard, versions: Sequence[Version], *, source: str) -> pa.Table:
         """Return the entries of these benchmarks in a shard.

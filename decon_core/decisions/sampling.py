@@ -1,7 +1,8 @@
-"""Estimates for a corpus from a sample of its documents, with 95 % intervals.
+"""Estimates for a corpus from a sample of its documents or shards, with 95 % intervals.
 
 The sample takes every document with the same probability, the share: it draws the same number of
-rows from each of many runs of rows (`corpus/sample.py`).
+rows from each of many runs of rows (`corpus/sample.py`). Or it takes every shard with the same
+probability (`corpus/shard_sample.py`); then what is said of documents below is true of shards.
 
 **Documents** with a property, such as a leak: the number in the sample is a sum of independent
 draws, whose probabilities differ by run. Of all such sums with the same mean the binomial one has
@@ -14,16 +15,24 @@ higher one; this bounds how many were missed, from the number of items found exa
 bound needs one assumption, that no document holds more items than the fullest of the sample.
 Between the two lies an estimate that is rather too low (Chao's lower bound for sampling without
 replacement; Chao and Lin 2012).
+
+**The share of documents** of which whole shards were drawn: documents of a shard are alike, so what
+counts is how many shards were drawn, not how many documents. The estimate is the share in the drawn
+shards (a ratio estimator). Divided by the highest share of a drawn shard, the shares are between 0
+and 1, and Clopper and Pearson's interval is computed for their mean. Large shards count more, so
+the number of draws is Kish's effective sample size. The upper end assumes that no shard has a
+higher share than the highest drawn one, or 1 if none was found.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _ALPHA = 1 - 0.95
 _ROUNDING = 1e-6
+FEWEST_SHARDS = 20  # with fewer, and no document found, more than 17 % of all may have the property
 
 
 @dataclass(frozen=True)
@@ -53,11 +62,35 @@ def documents(
     return Estimate(value, math.ceil(low - _ROUNDING), math.floor(high + _ROUNDING))
 
 
-def _least_mean(n_found: int, n_draws: int) -> float:
+def share_of_documents(shards: Sequence[tuple[int, int]]) -> tuple[float, float, float] | None:
+    """Estimate a share of documents from drawn shards, with the ends of its interval.
+
+    `shards` has for each its number of documents with the property, and of all documents. Returns
+    None if fewer than `FEWEST_SHARDS` have documents.
+    """
+    shards = [(n_found, n) for n_found, n in shards if n]
+    if len(shards) < FEWEST_SHARDS:
+        return None
+    n_documents = sum(n for _, n in shards)
+    share = sum(n_found for n_found, _ in shards) / n_documents
+    highest = max(n_found / n for n_found, n in shards) or 1.0
+    n_draws = n_documents**2 / sum(n**2 for _, n in shards)
+    mean = n_draws * share / highest
+    low = _least_mean(mean, n_draws)
+    high = n_draws - _least_mean(n_draws - mean, n_draws)
+    return share, highest * low / n_draws, highest * high / n_draws
+
+
+def most_above(n_drawn: int) -> float:
+    """Return the largest share of units that may be above all drawn ones: it is so in 5 %."""
+    return float(1 - _ALPHA ** (1 / n_drawn)) if n_drawn else 1.0
+
+
+def _least_mean(n_found: float, n_draws: float) -> float:
     """Return the lower end: with this mean, so many are found with half of the error."""
     from scipy.special import betaincinv
 
-    if not n_found:
+    if n_found <= 0:
         return 0.0
     share = float(betaincinv(n_found, n_draws - n_found + 1, _ALPHA / 2))
     # Hoeffding's theorem says nothing of one found where less than one is expected. There the

@@ -16,6 +16,7 @@ from decon_core.config.layouts import covers_any
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
+from decon_core.scan.scan_results import Ledger
 from decon_core.wording import percent, size
 
 
@@ -97,9 +98,9 @@ def sources_without_text(ledgers: Iterable[tuple[str, Mapping[str, Any]]]) -> li
     ]
 
 
-def ledgers_of(reader: MatchReader, packs: Iterable[Pack]) -> Iterator[tuple[str, dict[str, Any]]]:
+def ledgers_of(reader: MatchReader, packs: Iterable[Pack]) -> Iterator[tuple[str, Ledger]]:
     """Yield source and ledger of each shard that was scanned."""
     for pack in packs:
         for shard in pack.shards:
-            if reader.store.ledger(reader.scan, shard.fingerprint).is_file():
+            if reader.scan_results.is_read(shard.fingerprint):
                 yield pack.source.name, reader.ledger(shard)

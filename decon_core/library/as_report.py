@@ -20,7 +20,7 @@ from decon_core.decisions.visibility import ONLY_REVIEW
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.library import results
 from decon_core.report.database import write_database
-from decon_core.report.open import ONLY_SAMPLE, queries_in
+from decon_core.report.open import NOT_DRAWN, ONLY_SAMPLE, queries_in
 from decon_core.report.tables import filled, table_of
 from decon_core.storage.files import read_plain_json
 
@@ -50,11 +50,12 @@ def read_folder(folder: Path, database: Path) -> None:
         raise MissingError(problem)
     summary = read_plain_json(folder / results.SUMMARY_FILE)
     policy = Policy.from_mapping(summary["policy"], where=results.SUMMARY_FILE)
-    shards, unreadable, invalid, origins = _ledger(
+    shards, not_drawn, unreadable, invalid, origins = _ledger(
         folder / results.LEDGER_FILE, [*summary["benchmarks"]]
     )
     sample = summary.get("sample")
-    not_scanned = [*_not_scanned(unreadable, shards if sample else (), summary)]
+    sampled = shards if sample and not not_drawn else ()
+    not_scanned = [*_not_scanned(unreadable, sampled, not_drawn, summary)]
     run = {
         "threshold": policy.contamination_score_threshold,
         "thresholds": json.dumps(policy.thresholds),
@@ -120,42 +121,47 @@ def read_folder(folder: Path, database: Path) -> None:
 def _not_scanned(
     unreadable: Sequence[Mapping[str, Any]],
     sampled: Sequence[Mapping[str, Any]],
+    not_drawn: Sequence[Mapping[str, Any]],
     summary: Mapping[str, Any],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the shards that could not be read, or of which only a sample was scanned."""
+    """Yield the shards that could not be read or were not drawn, or that were read in part."""
     benchmarks = sorted(summary["benchmarks"])
+    about = summary.get("sample", {}).get("about")
     for row in unreadable:
         if row["reason"] == _WHOLE_SHARD:
             place = {name: row[name] for name in ("source", "shard_name")}
             # Without the path: reports may be published.
             reason = row["detail"].partition(": found ")[2] or row["detail"]
             yield {**place, "benchmarks": benchmarks, "reason": reason}
-    for row in sampled:
-        # Any document that was not sampled may hold any item: none without a finding is clean.
-        yield {
-            "source": row["source"],
-            "shard_name": row["shard_name"],
-            "benchmarks": benchmarks,
-            "reason": f"{ONLY_SAMPLE}{summary['sample']['about']}",
-            "remedy": "scan without --sample",
-        }
+    # Any document that was not sampled may hold any item: none without a finding is clean.
+    reasons = ((sampled, f"{ONLY_SAMPLE}{about}"), (not_drawn, f"{NOT_DRAWN}{about}"))
+    for rows, reason in reasons:
+        for row in rows:
+            place = {name: row[name] for name in ("source", "shard_name")}
+            remedy = "scan without --sample"
+            yield {**place, "benchmarks": benchmarks, "reason": reason, "remedy": remedy}
 
 
 _Rows = list[dict[str, Any]]
 
 
-def _ledger(path: Path, searched: Sequence[str]) -> tuple[_Rows, _Rows, _Rows, _Rows]:
-    """Read the ledger: scanned shards, unreadable rows, rows not in UTF-8, names of data sets.
+def _ledger(path: Path, searched: Sequence[str]) -> tuple[_Rows, _Rows, _Rows, _Rows, _Rows]:
+    """Read the ledger: shards that were scanned, and those that are not in the sample; then rows.
 
-    A shard that could not be read is not among the scanned ones, only among the unreadable rows.
+    These are unreadable, or not in UTF-8, or name a data set. A shard that could not be read is not
+    among the scanned ones, only among the unreadable rows.
     """
     shards: _Rows = []
+    not_drawn: _Rows = []
     unreadable: _Rows = []
     invalid: _Rows = []
     origins: _Rows = []
     for line in path.read_bytes().splitlines():
         shard = orjson.loads(line)
         place = {"source": ONLY_SOURCE, "shard_name": shard["file"]}
+        if not shard.get("is_drawn", True):
+            not_drawn.append(place)
+            continue
         if not shard["is_read"]:
             detail = "; ".join(shard["problems"])
             unreadable.append({**place, "reason": _WHOLE_SHARD, "detail": detail})
@@ -169,4 +175,4 @@ def _ledger(path: Path, searched: Sequence[str]) -> tuple[_Rows, _Rows, _Rows, _
             unreadable.append({**place, **named})
         for row in shard["invalid_utf8"]:
             invalid.append({**place, **{name: row[name] for name in ("row", "offset", "detail")}})
-    return shards, unreadable, invalid, origins
+    return shards, not_drawn, unreadable, invalid, origins

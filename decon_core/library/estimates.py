@@ -35,19 +35,24 @@ class Stratum:
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """An estimate: documents of a source with a leak, or items that leaked anywhere."""
+    """An estimate: shards or documents of a source with a leak, or items that leaked anywhere.
 
-    of: str  # documents or items
+    If whole shards were drawn, nobody knows how many documents the others hold: of documents, only
+    the share is estimated.
+    """
+
+    of: str  # shards, documents or items
     source: str
     benchmark: str
-    n: int  # documents of the source, or items of the benchmark that can be found, or were
-    n_sampled: int | None  # documents; None for items, of which all are searched for
-    n_found: int  # documents with a leak, or leaked items, in the sample
-    together: int | None  # items: `high` assumes that no document has more of them
-    estimate: float
-    low: int  # 95 % interval
-    high: int
-    rate: float | None  # None: nothing was drawn
+    n: int | None  # shards or documents of the source, or items that can be found, or were
+    n_sampled: int | None  # shards or documents; None for items, of which all are searched for
+    n_found: int  # shards or documents with a leak, or leaked items, in the sample
+    # Items: `high` assumes that no document (or shard, if shards were drawn) has more of them.
+    together: int | None
+    estimate: float | None
+    low: int | None  # 95 % interval
+    high: int | None
+    rate: float | None  # None: nothing was drawn, or too few shards
     rate_low: float | None
     rate_high: float | None
 
@@ -58,29 +63,26 @@ def source_of(file: str) -> str:
     return folder if slash else "."
 
 
-def write_rates(
-    out: Path,
-    matches: Path,
-    strata: Mapping[str, Stratum],
-    n_known: Mapping[str, int],
-    *,
-    share: float,
+def rates_of_documents(
+    matches: Path, strata: Mapping[str, Stratum], n_known: Mapping[str, int], *, share: float
 ) -> list[Rate]:
-    """Write the estimates for documents, by source and benchmark, and for items.
+    """Return the estimates for documents, by source and benchmark, and for items.
 
     `n_known`: by benchmark, the number of items that can be found, or were.
     """
     leaks = pl.scan_parquet(matches).filter("is_contaminated")
-    rates = [
+    return [
         *_of_documents(_leaky_documents(leaks), strata, [ALL, *sorted(n_known)], share),
-        *_of_items(leaks, n_known, share),
+        *rates_of_items(leaks, n_known, share, unit=("file", "row")),
     ]
+
+
+def write_rates(out: Path, rates: Sequence[Rate]) -> None:
     with atomic_path(out / SAMPLE_FILE) as draft:
         rows = [asdict(rate) for rate in rates]
         pl.DataFrame(rows, schema=[field.name for field in fields(Rate)], orient="row").write_csv(
             draft
         )
-    return rates
 
 
 def _leaky_documents(leaks: pl.LazyFrame) -> dict[tuple[str, str], int]:
@@ -110,7 +112,7 @@ def _of_documents(
     for source, stratum in [(ALL, whole), *of_sources]:
         for benchmark in benchmarks:
             n = n_found.get((source, benchmark), 0)
-            yield _rate(
+            yield rate_of(
                 sampling.documents(n, **asdict(stratum), share=share),
                 of="documents",
                 source=source,
@@ -122,18 +124,29 @@ def _of_documents(
             )
 
 
-def _of_items(leaks: pl.LazyFrame, n_known: Mapping[str, int], share: float) -> Iterator[Rate]:
-    item, document = ["benchmark", "split", "instance_index"], ["benchmark", "file", "row"]
-    places = leaks.select({*item, *document}).unique()
+def rates_of_items(
+    leaks: pl.LazyFrame,
+    n_known: Mapping[str, int],
+    share: float,
+    *,
+    unit: Sequence[str],
+    together_unseen: int | None = 1,
+) -> Iterator[Rate]:
+    """Yield the rate of each benchmark's items, found in drawn units: documents or shards.
+
+    `together_unseen`: how many items a unit may hold if none was found; None: all of them.
+    """
+    item, place = ["benchmark", "split", "instance_index"], ["benchmark", *unit]
+    places = leaks.select({*item, *place}).unique()
     by_item = places.group_by(item).agg(n=pl.len()).group_by("benchmark", "n").agg(items=pl.len())
-    by_document = places.group_by(document).agg(n=pl.len()).group_by("benchmark").agg(pl.max("n"))
-    n_by_documents: dict[str, dict[int, int]] = defaultdict(dict)
-    for benchmark, n_documents, n_items in by_item.collect(engine="streaming").iter_rows():
-        n_by_documents[benchmark][n_documents] = n_items
-    most = dict(by_document.collect(engine="streaming").iter_rows())
+    by_unit = places.group_by(place).agg(n=pl.len()).group_by("benchmark").agg(pl.max("n"))
+    n_by_units: dict[str, dict[int, int]] = defaultdict(dict)
+    for benchmark, n_units, n_items in by_item.collect(engine="streaming").iter_rows():
+        n_by_units[benchmark][n_units] = n_items
+    most = dict(by_unit.collect(engine="streaming").iter_rows())
     for benchmark, n in sorted(n_known.items()):
-        n_items, together = n_by_documents[benchmark], most.get(benchmark, 1)
-        yield _rate(
+        n_items, together = n_by_units[benchmark], most.get(benchmark, together_unseen or n)
+        yield rate_of(
             sampling.items(n_items, share=share, n_items=n, n_most_together=together),
             of="items",
             source=ALL,
@@ -145,7 +158,8 @@ def _of_items(leaks: pl.LazyFrame, n_known: Mapping[str, int], share: float) -> 
         )
 
 
-def _rate(estimate: sampling.Estimate, *, n: int, n_sampled: int | None, **known: Any) -> Rate:
+def rate_of(estimate: sampling.Estimate, *, n: int, n_sampled: int | None, **known: Any) -> Rate:
+    """Return an estimated number of `n` as a rate."""
     return Rate(
         **known,
         n=n,

@@ -31,6 +31,7 @@ from decon_core.corpus.formats.lines import LineFormat
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sample import Sample
 from decon_core.corpus.shard_head import no_row_read
+from decon_core.corpus.shard_sample import ShardSample
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.named_rows import named_rows, rows_of_benchmarks
 from decon_core.decisions.unread import (
@@ -104,8 +105,10 @@ class Outcome:
     origins: list[dict[str, Any]] = field(default_factory=list)  # rows that name a benchmark
     unread_text: UnreadText | None = None  # text in fields that are not read; None: there is none
     without_text: list[Problem] = field(default_factory=list)  # no document is long enough
-    sample: Sample | None = None  # None: all documents were scanned
-    n_not_sampled: int = 0  # documents
+    sample: Sample | ShardSample | None = None  # None: all documents were scanned
+    n_not_sampled: int = 0  # documents of shards that were read
+    not_drawn: list[Skipped] = field(default_factory=list)  # shards that are not in the sample
+    n_documents_of_shards: dict[str, int] = field(default_factory=dict)  # if a row was readable
     strata: dict[str, Stratum] = field(default_factory=dict)  # strata of the sample, by source
     rates: list[Rate] = field(default_factory=list)  # estimated from the sample
 
@@ -178,6 +181,9 @@ def write_matches(
                     stratum.n_sampled += ledger["n_documents"]
                     stratum.n_draws += shard.sample.n_draws(ledger["n_rows_with_blank"])
             lines.write(orjson.dumps(line) + b"\n")
+        for not_drawn in outcome.not_drawn:
+            line = {"file": not_drawn.path, "is_read": False, "is_drawn": False}
+            lines.write(orjson.dumps({**line, "file_bytes": not_drawn.n_bytes}) + b"\n")
     files = out / MATCHES_FILE, out / VISIBILITY_FILE
     counts = count_matches(*files, reader.versions, reader.policy)
     outcome.benchmarks = counts.benchmarks
@@ -190,7 +196,7 @@ def write_matches(
     outcome.origins = rows_of_benchmarks(
         (shard, named_rows(ledger, searched)) for shard, ledger in by_name.items()
     )
-    outcome.without_text = [] if outcome.sample else sources_without_text(ledgers)
+    outcome.without_text = [] if outcome.n_not_sampled else sources_without_text(ledgers)
 
 
 # Counts of the ledger that the outcome sums up under the same names.
@@ -251,6 +257,8 @@ def _add_up(outcome: Outcome, line: Mapping[str, Any], shard: Shard, source: Sou
         outcome.unread.append(no_row_read(parse_path(shard.path), source, line["n_rows"], why))
         outcome.n_rows_unread += line["n_rows"]
         outcome.n_bytes_unread += shard.n_bytes
+    else:
+        outcome.n_documents_of_shards[shard.name] = line["n_documents"]
     for name in (*COUNTS_READ, *_COUNTS_FOUND):
         setattr(outcome, name, getattr(outcome, name) + line[name])
     outcome.n_unreadable += len(line["unreadable"])
@@ -290,12 +298,15 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
         "not_covered": [entry._asdict() for entry in outcome.not_covered],
         "revisions": outcome.revisions,
     }
-    if outcome.sample:
+    if sample := outcome.sample:
+        n_drawn = outcome.n_shards - len(outcome.not_drawn)
         summary["sample"] = {
-            "about": outcome.sample.words,
-            "share": outcome.sample.share,
-            "seed": outcome.sample.seed,
-            "n_documents_not_sampled": outcome.n_not_sampled,
+            "about": sample.words,
+            "share": sample.share if isinstance(sample, Sample) else n_drawn / outcome.n_shards,
+            "seed": sample.seed,
+            "n_documents_not_sampled": None if outcome.not_drawn else outcome.n_not_sampled,
+            "n_shards_not_sampled": len(outcome.not_drawn),
+            "n_bytes_not_sampled": sum(shard.n_bytes for shard in outcome.not_drawn),
             "estimates": [asdict(rate) for rate in outcome.rates],
         }
     return summary

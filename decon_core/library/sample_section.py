@@ -11,6 +11,7 @@ from decon_core.report.html.figures import Named, intervals
 from decon_core.report.html.labels import shown
 from decon_core.report.html.sections import ALL as ALL_BENCHMARKS
 from decon_core.report.html.sections import Choice, Section, Table
+from decon_core.wording import bounds
 
 _TITLES = {
     "documents": "Documents with a leak, estimated from the sample",
@@ -20,7 +21,11 @@ _AXES = {
     "documents": "documents, in % of all documents of the source",
     "items": "leaked items, in % of those that can be found",
 }
-_HEADS = ("of", "source", "benchmark", "in the sample", "estimate", "from", "to", "of all")
+_HEADS = {
+    **dict.fromkeys(("of", "source", "benchmark"), "short"),
+    **dict.fromkeys(("in the sample", "estimate", "from", "to", "of all"), "number"),
+    "share": "short",
+}
 
 
 def sample_figures(rates: Sequence[Rate]) -> dict[str, Chart]:
@@ -52,14 +57,14 @@ def sample_section(rates: Sequence[Rate]) -> Section:
     rows = [
         [
             *map(shown, (rate.of, rate.source, rate.benchmark)),
-            *(rate.n_found, round(rate.estimate), rate.low, rate.high, rate.n),
+            rate.n_found,
+            None if rate.estimate is None else round(rate.estimate),
+            *(rate.low, rate.high, rate.n),
+            bounds(rate.rate_low, rate.rate_high),
         ]
         for rate in rates
     ]
-    columns = [
-        {"name": head, "kind": kind}
-        for head, kind in zip(_HEADS, ["short"] * 3 + ["number"] * 5, strict=True)
-    ]
+    columns = [{"name": head, "kind": kind} for head, kind in _HEADS.items()]
     table = Table("sample", "Estimates", columns, rows, (), is_folded=False)
     choices = [Choice(ALL_BENCHMARKS, [*sample_figures(rates).values()])]
     return Section("sample", "Estimates from the sample", [about], choices, [table])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from glob import has_magic
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -21,8 +21,9 @@ from decon_core.benchmarks.records import NotCovered, recorded_revision
 from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.corpus.formats import known_suffixes
-from decon_core.corpus.packs import Pack, Shard, only_shards, shards_in
+from decon_core.corpus.packs import Pack, Shard, only_shards, require_names_in_utf8, shards_in
 from decon_core.corpus.sample import Sample, sampled_packs
+from decon_core.corpus.shard_sample import ShardSample
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch, pack_key
 from decon_core.decisions.common_ngrams import freeze_common
 from decon_core.decisions.scripts import split_scripts
@@ -33,7 +34,7 @@ from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.feature import feature_hooks
 from decon_core.library import results
-from decon_core.library.estimates import SAMPLE_FILE, write_rates
+from decon_core.library.estimates import SAMPLE_FILE, Rate, rates_of_documents, write_rates
 from decon_core.library.evals import require_records
 from decon_core.library.page import (
     CARD_FILE,
@@ -42,6 +43,7 @@ from decon_core.library.page import (
     write_report,
     write_report_of_sample,
 )
+from decon_core.library.shard_estimates import rates_of_shards
 from decon_core.library.stored_index import OnStep, StoredIndex, index_records, no_step
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.blocks import kept_scanners
@@ -55,12 +57,12 @@ from decon_core.storage.files import (
     write_json,
     write_plain_json,
 )
-from decon_core.storage.listing import Skipped, list_path
+from decon_core.storage.listing import Listing, Skipped, list_path
 from decon_core.storage.paths import fixed_part, is_url, parse_path, why_absent
 from decon_core.storage.store import Store
 from decon_core.storage.tables import write_parquet
 from decon_core.text.tokenizers import load_tokenizer
-from decon_core.wording import counted
+from decon_core.wording import counted, size
 
 _PACK = f"{ONLY_SOURCE}-0000"
 _DATA_SET = re.compile(r"hf://datasets/[^/@]+/(?P<name>[^/@]+)")
@@ -83,7 +85,7 @@ class Request:
     has_clean_evals: bool = False
     has_page: bool = True
     verdicts: Verdicts = NO_VERDICTS
-    sample: Sample | None = None  # sample of the documents that are scanned; None: all
+    sample: Sample | ShardSample | None = None  # what is scanned: documents or shards; None: all
 
     def require_sampleable(self) -> None:
         """Raise `InputError` if an option needs all documents, and only a sample is scanned."""
@@ -156,7 +158,9 @@ def _scan_folder(
     outdated += [results.COMPAT_FOLDER] if request.sample else []
     for name in outdated:
         remove(out / name)
-    pack, skipped = _saved_pack(request, store)
+    pack, (skipped, not_drawn) = _saved_pack(request, store)
+    if not_drawn:
+        on_step(_what_was_drawn(pack, not_drawn))
     if n_skipped := sum(not file.is_on_purpose for file in skipped):
         on_step(f"files skipped: {n_skipped:,}, listed in {out / results.SKIPPED_FILE}")
     not_covered: list[NotCovered] = []
@@ -173,10 +177,11 @@ def _scan_folder(
     n_unseen = Counter(index.invisible["detector"].to_pylist())
     outcome = results.Outcome(
         failed=failed,
-        n_shards=len(pack.shards),
+        n_shards=len(pack.shards) + len(not_drawn),
         n_shards_read=len(missing) - len(unread),
         n_shards_unread=len(unread),
         skipped=skipped,
+        not_drawn=not_drawn,
         n_common=_write_common(out, index, scanned),
         n_unseen={name: n_unseen[name] for name in policy.detectors},
         split_scripts=split_scripts(store, index.versions, policy),
@@ -247,11 +252,25 @@ def output_for(corpus: str) -> Path:
     return out
 
 
-def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[Pack, list[Skipped]]:
-    """Return the shards at a source's path as a pack, without those in `out`, and what is skipped.
+class LeftOut(NamedTuple):
+    """Files that are not read. Paths are relative to the corpus, if they are in it."""
+
+    skipped: list[Skipped]
+    not_drawn: list[Skipped]  # shards that are not in the sample
+
+
+def pack_of(
+    source: Source,
+    *,
+    out: Path,
+    known: Mapping[str, Shard],
+    sample: ShardSample | None = None,
+) -> tuple[Pack, LeftOut]:
+    """Return the shards at a source's path as a pack, without those in `out`, and what is left out.
 
     The path is a folder, glob or single file, local or remote. A shard in `known` (by path) is
-    hashed again only if its file changed. Raises `CorpusError` if there is no shard.
+    hashed again only if its file changed; with a `sample`, only the drawn shards are opened. Raises
+    `CorpusError` if there is no shard.
     """
     path = source.path
     where = parse_path(path.rstrip("/")) if is_url(path) else Path(os.path.abspath(path))  # noqa: PTH100 - links keep their names
@@ -266,20 +285,47 @@ def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[P
         raise CorpusError(Problem(path, found, expected))
     start = f"{listing.base}".rstrip("/") + "/"
     skipped = [replace(file, path=file.path.removeprefix(start)) for file in listing.skipped]
+    not_drawn: list[Skipped] = []
+    if sample:
+        listing, not_drawn = _drawn(listing, sample, start=start)
     shards = shards_in(listing, source, known=known)
-    return Pack(name=_PACK, source=source, shards=tuple(shards)), skipped
+    pack = Pack(name=_PACK, source=source, shards=tuple(shards))
+    return pack, LeftOut(skipped, not_drawn)
 
 
-def _saved_pack(request: Request, store: Store) -> tuple[Pack, list[Skipped]]:
+def _drawn(listing: Listing, sample: ShardSample, *, start: str) -> tuple[Listing, list[Skipped]]:
+    """Return the drawn files of a listing, and the others, whose paths lose their `start`."""
+    require_names_in_utf8(Path(path) for path, _ in listing.files)
+    names = {path: path.removeprefix(start) for path, _ in listing.files}
+    drawn = sample.draw([*names.values()])
+    not_drawn = [
+        Skipped(names[path], "not in the sample", is_on_purpose=True, n_bytes=stamp.n_bytes)
+        for path, stamp in listing.files
+        if names[path] not in drawn
+    ]
+    files = [(path, stamp) for path, stamp in listing.files if names[path] in drawn]
+    return replace(listing, files=files), sorted(not_drawn)
+
+
+def _what_was_drawn(pack: Pack, not_drawn: Sequence[Skipped]) -> str:
+    n_bytes = sum(shard.n_bytes for shard in pack.shards)
+    n_bytes_of_all = n_bytes + sum(shard.n_bytes for shard in not_drawn)
+    n_shards = f"{len(pack.shards):,} of {len(pack.shards) + len(not_drawn):,} shards"
+    return f"sample: {n_shards}, {size(n_bytes)} of {size(n_bytes_of_all)}"
+
+
+def _saved_pack(request: Request, store: Store) -> tuple[Pack, LeftOut]:
     """Return the pack that is scanned. It is saved: unchanged shards need not be hashed again."""
     path = store.pack(_PACK)
     before = Pack.from_json(read_json(path)).shards if path.is_file() else ()
     known = {shard.path: shard for shard in before}
-    pack, skipped = pack_of(request.source, out=request.out, known=known)
+    sample = request.sample
+    of_shards = sample if isinstance(sample, ShardSample) else None
+    pack, left_out = pack_of(request.source, out=request.out, known=known, sample=of_shards)
     write_json(path, pack.to_json())
-    if request.sample:
-        (pack,) = sampled_packs([pack], request.sample)
-    return pack, skipped
+    if isinstance(sample, Sample):
+        (pack,) = sampled_packs([pack], sample)
+    return pack, left_out
 
 
 def _missing(index: StoredIndex, pack: Pack) -> list[Shard]:
@@ -365,10 +411,8 @@ def _write_results(
         leaked = LeakedItems(index.policy)
     results.write_matches(out, scanned, outcome, leaked)
     if sample:
-        n_known = {benchmark.benchmark: benchmark.n_known_items for benchmark in outcome.benchmarks}
-        outcome.rates = write_rates(
-            out, out / results.MATCHES_FILE, outcome.strata, n_known, share=sample.share
-        )
+        outcome.rates = _rates(out / results.MATCHES_FILE, scanned, sample, outcome)
+        write_rates(out, outcome.rates)
     # What was not read may contain any item: then no benchmark can be called clean.
     if leaked and not outcome.is_incomplete and not outcome.unread_text:
         write_clean_evals(
@@ -380,6 +424,22 @@ def _write_results(
             blind_items(index.visibility, index.policy),
             {"n_unreadable_rows": outcome.n_unreadable, "n_invisible_items": outcome.n_unseen},
         )
+
+
+def _rates(
+    matches: Path,
+    scanned: results.ScannedPack,
+    sample: Sample | ShardSample,
+    outcome: results.Outcome,
+) -> list[Rate]:
+    """Return the estimates from a sample of documents or of shards."""
+    n_known = {benchmark.benchmark: benchmark.n_known_items for benchmark in outcome.benchmarks}
+    if isinstance(sample, Sample):
+        return rates_of_documents(matches, outcome.strata, n_known, share=sample.share)
+    read = outcome.n_documents_of_shards
+    others = [shard.name for shard in scanned.shards if shard.name not in read]
+    others += [shard.path for shard in outcome.not_drawn]
+    return rates_of_shards(matches, read, others, n_known)
 
 
 def _report_writers(request: Request) -> list[Any]:

@@ -20,9 +20,6 @@ from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import LEAK
 from decon_core.mixtures.licenses import may_be_taken, names_license
 from decon_core.mixtures.rows import RowReader
-from decon_core.schemas import DOCUMENTS
-from decon_core.storage.store import Store
-from decon_core.storage.tables import read_parquet
 
 Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
 Integers = npt.NDArray[np.int64]
@@ -43,9 +40,8 @@ class Sizes:
     n_tokens: Integers
 
     @staticmethod
-    def of(store: Store, shard: Shard, scan: str) -> Sizes:
-        table = read_parquet(store.documents(scan, shard.fingerprint), schema=DOCUMENTS)
-        return Sizes(*(column.to_numpy() for column in table.columns))
+    def of(documents: pa.Table) -> Sizes:
+        return Sizes(*(column.to_numpy() for column in documents.columns))
 
     def within(self, rows: range) -> list[int]:
         """Return the rows of a range that are documents."""

@@ -136,7 +136,7 @@ def _split_by_treatment(
 
     Documents that are removed for another reason are in neither: the control removes them, too.
     """
-    sizes = Sizes.of(reader.store, shard, reader.scan)
+    sizes = Sizes.of(reader.documents(shard))
     choice = choose_rows(reader, shard, pack.source.name, treatment, sizes)
     drop_unlicensed(choice, sizes.rows.tolist(), RowReader(shard, pack.source), treatment.licenses)
     reasons = {row: {reason["why"] for reason in all_} for row, all_ in choice.gone.items()}

@@ -79,7 +79,7 @@ class Verification:
     ) -> bool:
         """Add the counts of a scanned shard; return whether they are as expected."""
         ledger = reader.ledger(shard)
-        n_found_tokens = int(Sizes.of(reader.store, shard, reader.scan).n_tokens.sum())
+        n_found_tokens = int(Sizes.of(reader.documents(shard)).n_tokens.sum())
         found = ledger["n_documents"], n_found_tokens, len(ledger["unreadable"])
         self.n_documents += found[0]
         self.n_tokens += found[1]

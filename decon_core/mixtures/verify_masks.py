@@ -79,7 +79,7 @@ class _Checker:
         self, shard: Shard, file: Path, account: Mapping[str, Any], gone: Sequence[int]
     ) -> MixtureVerification:
         """Verify the file of a shard; `gone`: the rows that are not in it."""
-        sizes = Sizes.of(self._reader.store, shard, self._reader.scan)
+        sizes = Sizes.of(self._reader.documents(shard))
         rows = sizes.rows[~np.isin(sizes.rows, np.array(gone, np.int64))].tolist()
         entries = leaks_of(self._reader, shard, self._counting, source=self._source.name)
         entries = {row: entries[row] for row in rows if row in entries}

@@ -48,7 +48,7 @@ class Writer:
 
     def write(self, shard: Shard, drawn: Sequence[int]) -> dict[str, Any]:
         """Write a shard; return its entry in the manifest. `drawn`: rows that a control removes."""
-        sizes = Sizes.of(self._reader.store, shard, self._reader.scan)
+        sizes = Sizes.of(self._reader.documents(shard))
         source = self._pack.source.name
         choice = choose_rows(self._reader, shard, source, self._mixture, sizes, drawn=drawn)
         outcome = _Outcome(sizes, choice)

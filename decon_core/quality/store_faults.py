@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.benchmarks.records import Version, current_version, fingerprint_of_records
-from decon_core.corpus.packs import Pack, Shard
+from decon_core.corpus.packs import Pack
 from decon_core.errors import DamagedError, DeconError, Problem
-from decon_core.scan.scan_results import Joined, ScanResults, digest_of_shards
+from decon_core.scan.scan_results import Joined, Ledger, ScanResults, digest_of
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
 from decon_core.storage import verification
 from decon_core.storage.checksums import map_verified
@@ -98,7 +98,6 @@ def changed_faults_of_scan(
     The number of matches of each scan result is noted when it is first found intact, because
     missing rows cannot be detected from the scan result alone.
     """
-    shards = {shard.fingerprint: shard for pack in packs for shard in pack.shards}
     packs_of: defaultdict[str, set[str]] = defaultdict(set)
     for pack in packs:
         for shard in pack.shards:
@@ -106,29 +105,22 @@ def changed_faults_of_scan(
     folders = {
         folder.name: folder
         for folder in ScanResults(store, scan).folders
-        if not shards.keys().isdisjoint(folder.shards)
+        if not packs_of.keys().isdisjoint(folder.shards)
     }
     asked = [scan, *sorted(version.fingerprint for version in versions)]
     digest = sha256(" ".join(asked).encode()).hexdigest()[:16]
-    paths = {name: store.ledger(scan, name).parent for name in shards}
-    paths |= {name: store.joined_shards(scan, name).parent for name in folders}
     stamps = {
-        name: [digest, verification.digest_of_files(path)]
-        for name, path in paths.items()
-        if path.is_dir()
+        name: [digest, verification.digest_of_files(store.joined(scan, name))] for name in folders
     }
     note = store.verification_note(f"matches-{scan}")
     first = verification.read_note(note)
     before = deepcopy(first)
 
     def faults(name: str) -> Iterator[Problem]:
-        if name in shards:
-            return _faults_of_ledger(store, shards[name], scan)
-        return _faults_of_scan_results(folders[name], versions, first.setdefault(name, {}), note)
+        return _faults_of_folder(folders[name], versions, first.setdefault(name, {}), note)
 
     def groups_of(name: str) -> set[str]:
-        members = [name] if name in shards else folders[name].shards
-        return set().union(*(packs_of.get(member, ()) for member in members))
+        return set().union(*(packs_of.get(shard, ()) for shard in folders[name].shards))
 
     found = verification.inspect_changed(store, "scan_results", stamps, faults, groups_of=groups_of)
     first = {name: results for name, results in first.items() if results}
@@ -137,22 +129,23 @@ def changed_faults_of_scan(
     return found
 
 
-def _faults_of_scan_results(
+def _faults_of_folder(
     folder: Joined, versions: Sequence[Version], first: dict[str, int], note: Path
 ) -> Iterator[Problem]:
     """Yield the faults of a folder of joined scan results.
 
     `first`: the noted number of matches of each intact scan result; those of new ones are added.
     """
-    if digest_of_shards(folder.shards) != folder.name:
+    if digest_of(folder.shards) != folder.name:
         path = folder.store.joined_shards(folder.scan, folder.name)
         yield Problem(str(path), "other shards", "the shards it is named after", _SCAN_AGAIN)
-    for version in versions:
-        name = version.fingerprint
-        if name not in folder.counted | folder.answered:
-            continue
+    yield from _faults_of_ledgers(folder)
+    there = folder.counted.keys() | folder.answered.keys()
+    there_of_these = [version for version in versions if version.fingerprint in there]
+    for version in there_of_these:
         yield from _faults_of_scan_result(folder, version, first, note)
-        if isinstance(fault := _read(folder.counts(name), GRAM_COUNTS, columns=[]), Problem):
+    for path in sorted({folder.counts(version.fingerprint) for version in there_of_these}):
+        if isinstance(fault := _read(path, GRAM_COUNTS, columns=[]), Problem):
             yield fault
 
 
@@ -172,16 +165,15 @@ def changed_rows(
     """
     field, found, expected = _LISTED_ROWS[what]
     shards = {f"{pack.name}/{shard.name}": shard for pack in packs for shard in pack.shards}
-    ledgers = {name: store.ledger(scan, shard.fingerprint) for name, shard in shards.items()}
+    results = ScanResults(store, scan)
     stamps: dict[str, verification.Stamp] = {}
-    for name, path in ledgers.items():
-        if path.is_file():
-            status = path.stat()
-            of_scan_and_shard = path.parts[-3:-1]
-            stamps[name] = [*of_scan_and_shard, status.st_size, status.st_mtime_ns]
+    for name, shard in shards.items():
+        if results.is_read(shard.fingerprint):
+            status = store.ledgers(scan, results.where_read(shard.fingerprint).name).stat()
+            stamps[name] = [scan, shard.fingerprint, status.st_size, status.st_mtime_ns]
 
     def faults(name: str) -> Iterator[Problem]:
-        for row in read_json(ledgers[name])[field]:
+        for row in results.ledger(shards[name].fingerprint)[field]:
             where = f"{shards[name].name}: row {row['row']}"
             yield Problem(where, found.format_map(row), expected)
 
@@ -190,34 +182,40 @@ def changed_rows(
     )
 
 
-def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem]:
-    path = store.ledger(scan, shard.fingerprint)
-    if not any(path.parent.glob("[!.]*")):
-        return  # not scanned: reported elsewhere
+def _faults_of_ledgers(folder: Joined) -> Iterator[Problem]:
+    store, scan, name = folder.store, folder.scan, folder.name
+    path, documents = store.ledgers(scan, name), store.documents(scan, name)
     if not path.is_file():
-        expected = "a ledger of the rows read"
-        yield Problem(str(path.parent), "documents without a ledger", expected, _SCAN_AGAIN)
-        return
+        if documents.is_file():
+            expected = "ledgers of the rows read"
+            yield Problem(str(documents), "documents without ledgers", expected, _SCAN_AGAIN)
+        return  # in another folder, or not scanned: reported elsewhere
+    n_expected = 0
     try:
-        ledger = read_json(path)
-        n_rows, n_documents, name = ledger["n_rows"], ledger["n_documents"], ledger["shard"]
-        n_unreadable = len(ledger["unreadable"])
+        ledgers = read_json(path)
+        for shard in folder.shards:
+            n_expected += ledgers[shard]["n_documents"]
+            yield from _faults_of_ledger(f"{path}: {shard}", shard, ledgers[shard])
     except (DeconError, KeyError, TypeError) as error:
-        yield Problem(str(path), f"an invalid ledger ({error})", "a readable one", _SCAN_AGAIN)
+        yield Problem(str(path), f"invalid ledgers ({error})", "readable ones", _SCAN_AGAIN)
         return
-    if name != shard.fingerprint:
-        yield Problem(str(path), f"a ledger of shard {name}", shard.fingerprint, _SCAN_AGAIN)
+    table = _read(documents, DOCUMENTS, columns=["row"])
+    if isinstance(table, Problem):
+        yield table
+    elif table.num_rows != n_expected:
+        found = counted(table.num_rows, "document")
+        yield Problem(str(documents), found, f"{n_expected}, as in the ledgers", _SCAN_AGAIN)
+
+
+def _faults_of_ledger(where: str, shard: str, ledger: Ledger) -> Iterator[Problem]:
+    n_rows, n_documents = ledger["n_rows"], ledger["n_documents"]
+    n_unreadable = len(ledger["unreadable"])
+    if ledger["shard"] != shard:
+        yield Problem(where, f"a ledger of shard {ledger['shard']}", shard, _SCAN_AGAIN)
     if n_rows != n_documents + n_unreadable:
         found = f"{counted(n_rows, 'row')}: {counted(n_documents, 'document')}"
         found += f" and {n_unreadable} unreadable"
-        yield Problem(str(path), found, "rows = documents + unreadable", _SCAN_AGAIN)
-    path = store.documents(scan, shard.fingerprint)
-    documents = _read(path, DOCUMENTS, columns=["row"])
-    if isinstance(documents, Problem):
-        yield documents
-    elif documents.num_rows != n_documents:
-        found = counted(documents.num_rows, "document")
-        yield Problem(str(path), found, f"{n_documents}, as in the ledger", _SCAN_AGAIN)
+        yield Problem(where, found, "rows = documents + unreadable", _SCAN_AGAIN)
 
 
 def _faults_of_scan_result(

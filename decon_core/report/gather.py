@@ -41,7 +41,6 @@ from decon_core.report.tables import TABLES, beside
 from decon_core.scan.coverage import Gap, missing_by_shard
 from decon_core.schemas import COMMON, REMOVED
 from decon_core.storage.files import read_json
-from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet
 
 _PROGRAM = f"decon-assets {version_of('decon-assets')}"
@@ -95,7 +94,7 @@ def small_tables(
             )
             for name, n in sorted(counts.items())
         ],
-        **_shards(store, packs, reader.scan, _unread(gaps), unread, names),
+        **_shards(reader, packs, _unread(gaps), unread, names),
     }
     return {
         "items": _items(reader, visible),
@@ -185,9 +184,8 @@ def _short_extras(extras: str) -> str | None:
 
 
 def _shards(
-    store: Store,
+    reader: MatchReader,
     packs: Iterable[Pack],
-    scan: str,
     not_scanned: Collection[tuple[str, str]],
     unread: UnreadRule,
     searched: Collection[str],
@@ -199,7 +197,7 @@ def _shards(
         for shard in pack.shards:
             if (pack.name, shard.name) in not_scanned:
                 continue
-            ledger = read_json(store.ledger(scan, shard.fingerprint))
+            ledger = reader.ledger(shard)
             place = {"source": pack.source.name, "shard_name": shard.name}
             about: Row = {"pack": pack.name, "path": shard.path, "shard": shard.fingerprint}
             for name in ("unreadable", "invalid_utf8"):

@@ -21,7 +21,9 @@ Row = Mapping[str, Any]
 _REMEDY = "Run `decon-assets run` to build it"
 _CLOSE = "Close that program: a `duckdb` shell locks the file unless opened with -readonly"
 
-ONLY_SAMPLE = "only a "  # begins the reason of shards of which only a sample was scanned
+# Beginnings of the reasons of shards of which only a sample was scanned, or that are not in it.
+ONLY_SAMPLE = "only a "
+NOT_DRAWN = "not in the "
 
 _EXTERNAL = "enable_external_access"
 
@@ -140,13 +142,18 @@ def incomplete_notice(reasons: Sequence[str | None], n_shards: int) -> str:
     """
     if not reasons:
         return ""
-    samples = [why for why in reasons if why and why.startswith(ONLY_SAMPLE)]
+    samples, not_drawn = (
+        [why for why in reasons if why and why.startswith(beginning)]
+        for beginning in (ONLY_SAMPLE, NOT_DRAWN)
+    )
     all_shards = counted(n_shards, "shard")
     parts = []
-    if n := len(reasons) - len(samples):
+    if n := len(reasons) - len(samples) - len(not_drawn):
         parts.append(f"{n:,} of {all_shards} {'was' if n == 1 else 'were'} not scanned")
     for why, n in sorted(Counter(samples).items()):
         parts.append(f"{why}, was scanned in {n:,} of {all_shards}")
+    for why, n in sorted(Counter(not_drawn).items()):
+        parts.append(f"{n:,} of {all_shards} {'is' if n == 1 else 'are'} {why}")
     return (
         f"Incomplete: {'; '.join(parts)}. All numbers cover only the scanned "
         f"{'documents' if samples else 'shards'}: more items may have leaked, and items without a "

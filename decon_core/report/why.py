@@ -180,8 +180,8 @@ def account(
     `of_features`: what features add, by key.
     """
     row, policy = _row_at(place), builder.policy
-    is_scanned = builder.store.ledger(builder.reader.scan, place.shard.fingerprint).is_file()
     results = ScanResults(builder.store, builder.reader.scan)
+    is_scanned = results.is_read(place.shard.fingerprint)
     scanned = [
         version
         for version in builder.versions
@@ -241,10 +241,9 @@ def _document(builder: Builder, place: Place, row: Document | str | None) -> Jso
 
 
 def _n_tokens(builder: Builder, place: Place) -> int | None:
-    scan = builder.reader.scan
-    if not builder.store.documents(scan, place.shard.fingerprint).is_file():
+    if not builder.reader.scan_results.is_read(place.shard.fingerprint):
         return None
-    sizes = Sizes.of(builder.store, place.shard, scan)
+    sizes = Sizes.of(builder.reader.documents(place.shard))
     at = int(sizes.at([place.row])[0])
     is_there = at < sizes.rows.size and sizes.rows[at] == place.row
     return int(sizes.n_tokens[at]) if is_there else None

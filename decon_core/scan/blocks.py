@@ -93,8 +93,9 @@ class ShardJob:
     is_read_ahead: bool = False  # one thread only: another one reads the next block
     new_sketch: NewSketch | None = None  # None: no sketch is written
     some: SomeBlocks | None = None  # None: all blocks are read
-    # Versions with joined scan results that the store of a node does not have (`node_store.py`).
-    joined: frozenset[str] = frozenset()
+    # What there is already; the store of a node does not have it (`node_store.py`).
+    is_read: bool = False  # ledger and documents
+    joined: frozenset[str] = frozenset()  # versions with joined scan results
 
     @property
     def n_bytes_to_read(self) -> int:

@@ -140,8 +140,7 @@ def gaps_of(
     for pack in packs:
         for shard in pack.shards:
             missing = missing_of_shard(results, shard, versions)
-            has_ledger = bool(versions) or store.ledger(scan, shard.fingerprint).is_file()
-            if missing or not has_ledger:
+            if missing or not (versions or results.is_read(shard.fingerprint)):
                 names = tuple(version.benchmark for version in missing)
                 is_read = len(missing) < len(versions)
                 gaps.append(Gap(pack, shard, names, is_read, read_refusal(store, shard)))
@@ -174,15 +173,13 @@ def refused(store: Store, packs: Iterable[Pack]) -> Iterator[tuple[Shard, Proble
                 yield shard, read_refusal(store, shard)
 
 
-def scanned_counts(
-    store: Store, pack: Pack, version: Version, results: ScanResults
-) -> dict[str, int]:
+def scanned_counts(pack: Pack, version: Version, results: ScanResults) -> dict[str, int]:
     """Read the counts of a pack and a benchmark from ledgers and scan results, as of all runs.
 
     Those of the sketch are left out if it answered for no shard.
     """
-    ledgers = [read_json(store.ledger(results.scan, shard.fingerprint)) for shard in pack.shards]
     shards = [shard.fingerprint for shard in pack.shards]
+    ledgers = [results.ledger(shard) for shard in shards]
     counts = {
         "documents": sum(ledger["n_documents"] for ledger in ledgers),
         "unreadable_rows": sum(len(ledger["unreadable"]) for ledger in ledgers),

@@ -1,10 +1,13 @@
 """Writes scan results: a worker those of one shard, and the scan joins those of a pack.
 
-A worker leaves the scan results of its shard for all benchmarks of the scan together:
+A worker leaves what it read of its shard, and the scan results for all benchmarks of the scan:
 
-    unjoined/<scan>/<shard>/<digest of versions>/
-      matches.parquet    the matches, by benchmark version
-      grams.parquet      the counts of n-grams; and, as metadata, the versions
+    unjoined/<scan>/<shard>/
+      ledger.json            counts, and the rows that could not be read
+      documents.parquet      the documents
+      <digest of versions>/
+        matches.parquet      the matches, by benchmark version
+        grams.parquet        the counts of n-grams; and, as metadata, the versions
 
 When no shard of a pack is left to scan, its results are joined (`scan_results.py`) and these files
 removed. A scan that is interrupted before that leaves them, and the next one joins them.
@@ -16,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
@@ -25,16 +28,31 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.errors import DamagedError
-from decon_core.scan.scan_results import Answer, digest_of_shards
-from decon_core.schemas import GRAM_COUNTS, MATCHES
+from decon_core.scan.scan_results import (
+    ANSWERED,
+    COUNTED,
+    Answer,
+    Joined,
+    Ledger,
+    ScanResults,
+    digest_of,
+)
+from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES
 from decon_core.storage.drafts import locked, remove
-from decon_core.storage.files import atomic_files, atomic_path, names_in, write_json
+from decon_core.storage.files import (
+    atomic_files,
+    atomic_path,
+    names_in,
+    read_json,
+    sealed_json,
+    write_json,
+)
 from decon_core.storage.store import Store
-from decon_core.storage.tables import no_rows, open_parquet, read_about, write_table_draft
+from decon_core.storage.tables import about_in, no_rows, open_parquet, write_table_draft
 
 _VERSION = pa.field("version", pa.string(), nullable=False)
 _MATCHES = pa.schema([_VERSION, *MATCHES])
-_COUNTS = pa.schema([_VERSION, *(field for field in GRAM_COUNTS if field.name != "shard")])
+_COUNTS = pa.schema([field for field in GRAM_COUNTS if field.name != "shard"])
 
 _MATCHES_FILE, _COUNTS_FILE = "matches.parquet", "grams.parquet"
 
@@ -56,8 +74,7 @@ def write_unjoined(
     """Write the scan results of a shard by version, and the sketch's answer, if there is any."""
     if not results:
         return
-    digest = sha256(" ".join(sorted(results)).encode()).hexdigest()[:16]
-    folder = store.unjoined(scan) / shard / digest
+    folder = store.unjoined(scan) / shard / digest_of(results)
     matches = {version: matched for version, (matched, _) in results.items()}
     counts = {version: counted for version, (_, counted) in results.items() if counted is not None}
     # Not synced: the next scan notices damage, and scans the shard again.
@@ -101,12 +118,12 @@ def unjoined_of(store: Store, scan: str, shard: str) -> Iterator[Unjoined]:
     """
     of_shard = store.unjoined(scan) / shard
     for name in sorted(names_in(of_shard)):
-        if name.startswith("."):
+        if "." in name:  # a draft, the ledger, or the documents
             continue
         folder = of_shard / name
         try:
             open_parquet(folder / _MATCHES_FILE)
-            about = read_about(folder / _COUNTS_FILE)
+            about = about_in(open_parquet(folder / _COUNTS_FILE).metadata)
         except (DamagedError, FileNotFoundError):
             remove(folder)
             continue
@@ -121,6 +138,24 @@ def unjoined_versions(store: Store, scan: str, shard: str, *, needs_counts: bool
     }
 
 
+def unjoined_reading(store: Store, scan: str, shard: str) -> tuple[Ledger, pq.ParquetFile] | None:
+    """Return ledger and documents that a worker wrote of a shard. Damaged ones are removed."""
+    paths = store.unjoined_ledger(scan, shard), store.unjoined_documents(scan, shard)
+    try:
+        return read_json(paths[0]), open_parquet(paths[1])
+    except FileNotFoundError:
+        return None
+    except DamagedError:
+        for path in paths:
+            remove(path)
+        return None
+
+
+def is_read(store: Store, results: ScanResults, shard: str) -> bool:
+    """Return whether there are ledger and documents of a shard, joined or not."""
+    return results.is_read(shard) or unjoined_reading(store, results.scan, shard) is not None
+
+
 def join_scan_results(
     store: Store, scan: str, shards: Sequence[str], versions: Collection[str]
 ) -> list[str]:
@@ -129,30 +164,66 @@ def join_scan_results(
     Returns the names of the folders of joined scan results that were written.
     """
     store.drafts.mkdir(parents=True, exist_ok=True)
-    name = digest_of_shards(shards)
-    with locked(store.drafts / f".{scan}-{name}.lock"):
+    shards = sorted({*shards})
+    with locked(store.drafts / f".{scan}-{digest_of(shards)}.lock"):
         parts = [
             part
-            for shard in sorted({*shards})
+            for shard in shards
             for part in unjoined_of(store, scan, shard)
             if not part.versions.isdisjoint(versions)
         ]
-        written = [
-            _write_folder(store, scan, joined, of_folder) for joined, of_folder in _by_folder(parts)
-        ]
+        written = {_join_readings(store, scan, shards)} - {""}
+        for joined, of_folder in _by_folder(parts):
+            written.add(_write_folder(store, scan, joined, of_folder))
         for part in parts:
             remove(part.folder)
+        results = ScanResults(store, scan)
+        for shard in filter(results.is_read, shards):
+            remove(store.unjoined_ledger(scan, shard))
+            remove(store.unjoined_documents(scan, shard))
             with suppress(OSError):  # another scan of this shard left its results here
-                part.folder.parent.rmdir()
-    return written
+                (store.unjoined(scan) / shard).rmdir()
+    return sorted(written)
+
+
+def _join_readings(store: Store, scan: str, shards: Sequence[str]) -> str:
+    """Join ledgers and documents of the shards that have none; return the name of the folder."""
+    results = ScanResults(store, scan)
+    unread = [shard for shard in shards if not results.is_read(shard)]
+    read = {shard: of for shard in unread if (of := unjoined_reading(store, scan, shard))}
+    if not read:
+        return ""
+    name = _folder_of(store, scan, [*read])
+    with atomic_files() as draft_of:
+        tables = (
+            file.read_row_group(group).cast(DOCUMENTS)
+            for _, file in read.values()
+            for group in range(file.metadata.num_row_groups)
+        )
+        write_table_draft(draft_of(store.documents(scan, name)), tables, DOCUMENTS)
+        ledgers = {shard: ledger for shard, (ledger, _) in read.items()}
+        draft_of(store.ledgers(scan, name)).write_bytes(sealed_json(ledgers))
+    return name
+
+
+def _folder_of(store: Store, scan: str, shards: Sequence[str]) -> str:
+    """Return the name of the folder of these shards, which lists them."""
+    name = digest_of(shards)
+    if not (path := store.joined_shards(scan, name)).is_file():
+        write_json(path, {"shards": [*shards]})
+    return name
+
+
+# For each shard, the part with its results.
+_Parts = tuple[Unjoined, ...]
 
 
 def _by_folder(
     parts: Sequence[Unjoined],
-) -> Iterator[tuple[tuple[str, ...], dict[str, list[Unjoined]]]]:
-    """Yield the shards of each new folder, and its versions with the parts that have the results.
+) -> Iterator[tuple[tuple[str, ...], dict[_Parts, list[str]]]]:
+    """Yield the shards of each new folder, and its versions by the parts that have the results.
 
-    A version has a part for each shard: if there are several, one that was scanned in full.
+    If a shard has several parts with a version, one that was scanned in full is taken.
     """
     chosen: defaultdict[str, dict[str, Unjoined]] = defaultdict(dict)
     for part in parts:
@@ -160,53 +231,57 @@ def _by_folder(
             known = chosen[version].get(part.shard)
             if known is None or (known.answer and not part.answer):
                 chosen[version][part.shard] = part
-    folders: defaultdict[tuple[str, ...], dict[str, list[Unjoined]]] = defaultdict(dict)
+    folders: defaultdict[tuple[str, ...], dict[_Parts, list[str]]] = defaultdict(dict)
     for version, of_shard in sorted(chosen.items()):
         shards = tuple(sorted(of_shard))
-        folders[shards][version] = [of_shard[shard] for shard in shards]
-    yield from sorted(folders.items())
+        of_parts = tuple(of_shard[shard] for shard in shards)
+        folders[shards].setdefault(of_parts, []).append(version)
+    yield from sorted(folders.items(), key=lambda folder: folder[0])
 
 
 def _write_folder(
-    store: Store, scan: str, shards: Sequence[str], parts: Mapping[str, Sequence[Unjoined]]
+    store: Store, scan: str, shards: Sequence[str], versions_of: Mapping[_Parts, Sequence[str]]
 ) -> str:
-    name = digest_of_shards(shards)
-    if not (path := store.joined_shards(scan, name)).is_file():
-        write_json(path, {"shards": [*shards]})
+    name = _folder_of(store, scan, shards)
+    folder = store.joined(scan, name)
+    # Of versions whose scan results were damaged and removed, but not the counts.
+    counted = Joined(store, scan, name, {}).counts_of(COUNTED)
     with atomic_files() as draft_of:
-        for version, rows in _by_version(parts, _COUNTS_FILE, _COUNTS, GRAM_COUNTS):
-            answers = {part.shard: part.answer for part in parts[version] if part.answer}
-            path_of = store.answered if answers else store.gram_counts
-            draft = draft_of(path_of(scan, name, version))
-            write_table_draft(draft, rows, GRAM_COUNTS, about=answers or None)
+        for parts, of_parts in versions_of.items():
+            if versions := [version for version in of_parts if version not in counted]:
+                answers = {part.shard: part.answer for part in parts if part.answer}
+                ending = ANSWERED if answers else COUNTED
+                draft = draft_of(folder / f"{digest_of(versions)}{ending}")
+                counts = _by_version(parts, versions, _COUNTS_FILE, _COUNTS, GRAM_COUNTS)
+                rows = chain.from_iterable(tables for _, tables in counts)
+                about = {"versions": versions, "answers": answers}
+                write_table_draft(draft, rows, GRAM_COUNTS, about=about)
         # Scan results are renamed after their counts: they mark that both exist.
-        for version, rows in _by_version(parts, _MATCHES_FILE, _MATCHES, MATCHES):
-            write_table_draft(draft_of(store.scan_result(scan, name, version)), rows, MATCHES)
-    for version in parts:
-        if store.gram_counts(scan, name, version).is_file():
-            store.answered(scan, name, version).unlink(missing_ok=True)
+        for parts, of_parts in versions_of.items():
+            for version, tables in _by_version(parts, of_parts, _MATCHES_FILE, _MATCHES, MATCHES):
+                draft = draft_of(store.scan_result(scan, name, version))
+                write_table_draft(draft, tables, MATCHES)
     return name
 
 
 def _by_version(
-    parts: Mapping[str, Sequence[Unjoined]], file_name: str, schema: pa.Schema, joined: pa.Schema
+    parts: _Parts,
+    all_versions: Sequence[str],
+    file_name: str,
+    schema: pa.Schema,
+    joined: pa.Schema,
 ) -> Iterator[tuple[str, Iterable[pa.Table]]]:
     """Yield each version with its rows by shard; of some versions at a time, to bound memory.
 
     If it is only one version, its rows are read shard by shard.
 
-    Counts get the number of their shard: its position among those of the version.
+    Counts get the number of their shard: its position among those of the parts.
     """
-    versions_of: defaultdict[Unjoined, set[str]] = defaultdict(set)
-    for version, of_version in parts.items():
-        for part in of_version:
-            versions_of[part].add(version)
-    shards = sorted({part.shard for part in versions_of})
-    in_order = sorted(versions_of, key=lambda part: part.shard)  # whenever a part was written
-    opened = ((part, open_parquet(part.folder / file_name)) for part in in_order)
+    opened = ((part, open_parquet(part.folder / file_name)) for part in parts)
     files = {part: file for part, file in opened if file.metadata.num_rows}
+    positions = {part: position for position, part in enumerate(parts)}
     n_rows = sum(file.metadata.num_rows for file in files.values())
-    n_batches = max(1, min(-(-n_rows // _ROWS_AT_ONCE), len(parts)))
+    n_batches = max(1, min(-(-n_rows // _ROWS_AT_ONCE), len(all_versions)))
     has_names = "shard" in schema.names
     empty = no_rows(schema)
     if not has_names:
@@ -217,16 +292,13 @@ def _by_version(
         if len(versions) < len(part.versions):
             rows = rows.filter(pc.is_in(rows["version"], pa.array([*versions], pa.string())))
         if not has_names:
-            position = pa.scalar(shards.index(part.shard), pa.uint32())
+            position = pa.scalar(positions[part], pa.uint32())
             rows = rows.append_column("shard", pa.repeat(position, rows.num_rows))
         return rows
 
     for number in range(n_batches):
-        versions = sorted(parts)[number::n_batches]
-        tables = (
-            rows_of(part, file, versions_of[part].intersection(versions))
-            for part, file in files.items()
-        )
+        versions = all_versions[number::n_batches]
+        tables = (rows_of(part, file, versions) for part, file in files.items())
         if len(versions) == 1:
             yield versions[0], (table.select(joined.names).cast(joined) for table in tables)
             continue

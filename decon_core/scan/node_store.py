@@ -146,22 +146,18 @@ def _fetch_missing(root: Path, url: RemotePath, names: Sequence[str]) -> None:
 
 def _written(job: ShardJob, fetched: Iterable[str]) -> list[str]:
     """Return the names of the files that a job wrote."""
-    below = [path for folder in _scan_result_folders(job) for path in files_below(folder)]
+    below = files_below(_unjoined_folder(job))
     names = {path.relative_to(job.root).as_posix() for path in (*below, *_sketch_files(job))}
     return sorted(names.difference(fetched))
 
 
 def _remove_files(job: ShardJob) -> None:
-    for path in (*_scan_result_folders(job), *_sketch_files(job)):
+    for path in (_unjoined_folder(job), *_sketch_files(job)):
         remove(path)
 
 
-def _scan_result_folders(job: ShardJob) -> list[Path]:
-    store = Store(job.root)
-    return [
-        folder / job.shard.fingerprint
-        for folder in (store.scan_results(job.scan), store.unjoined(job.scan))
-    ]
+def _unjoined_folder(job: ShardJob) -> Path:
+    return Store(job.root).unjoined(job.scan) / job.shard.fingerprint
 
 
 def _sketch_files(job: ShardJob) -> list[Path]:
@@ -247,7 +243,7 @@ class UrlStore:
     def publish(self, folders: Iterable[str], shards: Iterable[str]) -> None:
         """Send folders of joined scan results, then remove what they were joined from."""
         for name in folders:
-            folder = self.store.joined(self.scan) / name
+            folder = self.store.joined(self.scan, name)
             within = folder.relative_to(self.store.root).as_posix()
             there = list_files(self.url / within)
             names = [

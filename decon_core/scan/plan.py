@@ -22,6 +22,7 @@ from decon_core.index.text_index import build_verbatim
 from decon_core.scan.answers import Answer, answer, why_unbounded
 from decon_core.scan.blocks import NewSketch, ShardJob, SomeBlocks, open_own_indexes
 from decon_core.scan.coverage import without_scan_result
+from decon_core.scan.join import is_read
 from decon_core.scan.scan_results import ScanResults
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import load_tokenizer
@@ -85,7 +86,7 @@ class Plan:
         lacking = self._without_sketch(pack)
         for shard in self.shards_of(pack):
             missing = [*versions, *extra]
-            if results.is_read(shard.fingerprint):
+            if is_read_before := is_read(self._store, results, shard.fingerprint):
                 missing = without_scan_result(
                     self._store,
                     results,
@@ -101,7 +102,14 @@ class Plan:
             # A shard that is only read for its sketch is scanned again: a scan needs a benchmark.
             scanned = sort_versions(missing or [*versions, *extra])
             job = ShardJob(
-                self._store.root, shard, pack.source, scanned, self._policy, self.index, self.scan
+                self._store.root,
+                shard,
+                pack.source,
+                scanned,
+                self._policy,
+                self.index,
+                self.scan,
+                is_read=is_read_before,
             )
             if self._sketch and lacks_sketch:
                 has_pack = has_pack_sketch(self._store, self._sketch.fingerprint, pack)

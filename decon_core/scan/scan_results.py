@@ -3,15 +3,18 @@
 The scan results of the shards of a pack are joined: there is one file for each benchmark version. A
 store of ten thousand shards and a hundred benchmarks would otherwise hold a million files.
 
-    scan_results/<scan>/<shard>/ledger.json, documents.parquet    what was read of a shard
-    scan_results/<scan>/joined/<digest of shards>/
-      shards.json                    the shards of this folder
-      <version>.parquet              their matches with a benchmark version, by shard
-      <version>.grams.parquet        how many documents contain each n-gram, by shard
-      <version>.answered.parquet     instead of it, if the sketch answered for some of the shards
+    scan_results/<scan>/<digest of shards>/
+      shards.json                  the shards of this folder
+      ledgers.json                 what was read of each shard
+      documents.parquet            their documents, shard after shard
+      <version>.parquet            their matches with a benchmark version, by shard
+      <digest of versions>.grams.parquet       how many documents contain each n-gram, by version
+                                               and shard; and, as metadata, the versions
+      <digest of versions>.answered.parquet    instead of it, if the sketch answered for some shards
 
 What a file contains never changes. Shards that are scanned later have a folder of their own, and so
-have those that are scanned in full after an answer from the sketch.
+have those that are scanned in full after an answer from the sketch. Ledgers and documents are only
+in the folder of the first scan of a shard.
 """
 
 from __future__ import annotations
@@ -22,27 +25,31 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from decon_core.errors import MissingError, Problem
-from decon_core.schemas import GRAM_COUNTS, MATCHES
+from decon_core.errors import DamagedError, MissingError, Problem
+from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES
+from decon_core.storage.checksums import damaged
 from decon_core.storage.files import names_in, read_json
 from decon_core.storage.store import Store
-from decon_core.storage.tables import contents_with_rows, no_rows, read_about
+from decon_core.storage.tables import contents_with_rows, no_rows, open_parquet, read_about
 
-_COUNTED = ("place", "n_documents")
+# Endings of the files with the counts of n-grams; answered: the sketch answered for some shards.
+COUNTED, ANSWERED = ".grams.parquet", ".answered.parquet"
 
 # The sketch's answer for a shard: its fingerprint, blocks, and those read.
 Answer = Mapping[str, Any]
+# What was read of a shard: counts, and the rows that could not be read.
+Ledger = Mapping[str, Any]
 
 
-def digest_of_shards(shards: Iterable[str]) -> str:
-    """Return the name of the folder with the joined scan results of these shards."""
-    return sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
+def digest_of(names: Iterable[str]) -> str:
+    """Return a digest of shards or versions, by which folders and files of them are named."""
+    return sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -53,9 +60,6 @@ class Joined:
     scan: str
     name: str
     positions: Mapping[str, int] = field(repr=False)  # positions of its shards, which are sorted
-    _answers: dict[str, Mapping[str, Answer]] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
 
     @property
     def shards(self) -> Collection[str]:
@@ -64,36 +68,101 @@ class Joined:
     @cached_property
     def files(self) -> frozenset[str]:
         """The names of its files, as they were when this was first asked for."""
-        return names_in(self.store.joined(self.scan) / self.name)
+        return names_in(self.store.joined(self.scan, self.name))
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it has ledgers and documents; if not, another folder has them, or none does."""
+        return {"ledgers.json", "documents.parquet"} <= self.files
+
+    @property
+    def ledgers(self) -> Mapping[str, Ledger]:
+        """What was read of each shard."""
+        path = self.store.ledgers(self.scan, self.name)
+        return _ledgers_at(path, path.stat().st_mtime_ns)
+
+    def documents(self, shard: str) -> pa.Table:
+        """Return the documents of a shard."""
+        path = self.store.documents(self.scan, self.name)
+        file = _documents_at(path, path.stat().st_mtime_ns)
+        ledgers = self.ledgers
+        sizes = [ledgers[name]["n_documents"] for name in self.shards]
+        if file.metadata.num_rows != sum(sizes):
+            fault = f"{file.metadata.num_rows} documents, {sum(sizes)} in the ledgers"
+            raise DamagedError(damaged(path, fault))
+        position = self.positions[shard]
+        return _rows_of(file, sum(sizes[:position]), sizes[position])
 
     @cached_property
-    def counted(self) -> frozenset[str]:
-        """The versions with scan results, of whose n-grams the counts are known for all shards."""
-        return self._with_scan_results(".grams.parquet")
+    def counted(self) -> Mapping[str, Path]:
+        """The files with the counts of n-grams of all shards, by version with scan results."""
+        return self._with_scan_results(COUNTED)
 
     @cached_property
-    def answered(self) -> frozenset[str]:
-        """The versions with scan results for which the sketch answered for some shards."""
-        return self._with_scan_results(".answered.parquet") - self.counted
+    def answered(self) -> Mapping[str, Path]:
+        """These files for versions for which the sketch answered for some shards."""
+        paths = self._with_scan_results(ANSWERED)
+        return {version: path for version, path in paths.items() if version not in self.counted}
 
-    def _with_scan_results(self, ending: str) -> frozenset[str]:
-        versions = (name.removesuffix(ending) for name in self.files if name.endswith(ending))
-        return frozenset(version for version in versions if f"{version}.parquet" in self.files)
+    def _with_scan_results(self, ending: str) -> Mapping[str, Path]:
+        paths = self.counts_of(ending)
+        return {
+            version: path for version, path in paths.items() if f"{version}.parquet" in self.files
+        }
+
+    def counts_of(self, ending: str) -> Mapping[str, Path]:
+        """Return the files of counts with this ending, by version."""
+        folder = self.store.joined(self.scan, self.name)
+        return {
+            version: folder / name
+            for name in sorted(self.files)
+            if name.endswith(ending) and not name.startswith(".")
+            for version in about_counts(folder / name)["versions"]
+        }
 
     def scan_result(self, version: str) -> Path:
         return self.store.scan_result(self.scan, self.name, version)
 
     def counts(self, version: str) -> Path:
-        of = self.store.gram_counts if version in self.counted else self.store.answered
-        return of(self.scan, self.name, version)
+        """Return the file with the counts of n-grams of a version, among others."""
+        return self.counted.get(version) or self.answered[version]
 
     def answers(self, version: str) -> Mapping[str, Answer]:
         """Return the answers of the sketch by shard; none for shards that were scanned in full."""
-        if version in self.counted:
-            return {}
-        if version not in self._answers:
-            self._answers[version] = read_about(self.counts(version))
-        return self._answers[version]
+        path = self.answered.get(version)
+        return about_counts(path)["answers"] if path else {}
+
+
+@lru_cache(maxsize=1 << 16)
+def about_counts(path: Path) -> Mapping[str, Any]:
+    """Return the versions whose n-grams a file counts, and the answers of the sketch by shard."""
+    return cast("Mapping[str, Any]", read_about(path))
+
+
+@lru_cache(maxsize=64)
+def _ledgers_at(path: Path, _modified_ns: int) -> Mapping[str, Ledger]:
+    return cast("Mapping[str, Ledger]", read_json(path))
+
+
+@lru_cache(maxsize=2)
+def _documents_at(path: Path, _modified_ns: int) -> pq.ParquetFile:
+    return open_parquet(path)
+
+
+def _rows_of(file: pq.ParquetFile, first: int, n: int) -> pa.Table:
+    """Return rows of a file of documents, of which only the row groups that hold them are read."""
+    groups: list[int] = []
+    skipped = at = 0
+    for number in range(file.metadata.num_row_groups):
+        size = file.metadata.row_group(number).num_rows
+        if at + size <= first:
+            skipped += size
+        elif at < first + n:
+            groups.append(number)
+        at += size
+    if not groups:
+        return no_rows(DOCUMENTS)
+    return file.read_row_groups(groups).cast(DOCUMENTS).slice(first - skipped, n)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -112,7 +181,7 @@ class ScanResults:
 
     def __init__(self, store: Store, scan: str) -> None:
         self._store, self.scan = store, scan
-        self._root = store.joined(scan)
+        self._root = store.scan_results(scan)
         self._names = frozenset(name for name in names_in(self._root) if not name.startswith("."))
         self._joined: dict[str, Joined | None] = {}
 
@@ -137,13 +206,13 @@ class ScanResults:
         names, known = _folders_by_shard.get(self._root, (None, {}))
         if names == self._names:
             return known
-        found: defaultdict[str, list[str]] = defaultdict(list)
+        by_shard: defaultdict[str, list[str]] = defaultdict(list)
         for folder in self.folders:
             for shard in folder.shards:
-                found[shard].append(folder.name)
+                by_shard[shard].append(folder.name)
         if None not in self._joined.values():
-            _folders_by_shard[self._root] = self._names, found
-        return found
+            _folders_by_shard[self._root] = self._names, by_shard
+        return by_shard
 
     def _of_shard(self, shard: str) -> Iterator[Joined]:
         """Yield the folders that have the scan results of a shard."""
@@ -154,10 +223,25 @@ class ScanResults:
     def is_read(self, shard: str) -> bool:
         """Return whether the ledger and the documents of a shard exist.
 
-        No ledger: the scan was interrupted. No documents: they were damaged, and removed.
+        Neither does if the scan was interrupted, or if they were damaged and removed.
         """
-        files = names_in(self._store.scan_results(self.scan) / shard)
-        return {"ledger.json", "documents.parquet"} <= files
+        return any(folder.is_read for folder in self._of_shard(shard))
+
+    def where_read(self, shard: str) -> Joined:
+        """Return the folder with the ledger and documents of a shard; MissingError if none."""
+        for folder in self._of_shard(shard):
+            if folder.is_read:
+                return folder
+        problem = Problem(f"shard {shard}", "not scanned", "its ledger", "run `decon-assets run`")
+        raise MissingError(problem)
+
+    def ledger(self, shard: str) -> Ledger:
+        """Return what was read of a shard."""
+        return self.where_read(shard).ledgers[shard]
+
+    def documents(self, shard: str) -> pa.Table:
+        """Return the documents of a shard."""
+        return self.where_read(shard).documents(shard)
 
     def has(self, shard: str, version: str, *, needs_counts: bool = False) -> bool:
         """Return whether there is a scan result; with `needs_counts`, one with n-gram counts."""
@@ -168,12 +252,12 @@ class ScanResults:
     ) -> frozenset[str]:
         """Return the versions for which a shard has no scan result, or none with n-gram counts."""
         for folder in self._of_shard(shard):
-            versions -= folder.counted
+            versions -= folder.counted.keys()
             if not versions:
                 break
             versions -= {
                 version
-                for version in versions & folder.answered
+                for version in versions & folder.answered.keys()
                 if not needs_counts or shard not in folder.answers(version)
             }
         return versions
@@ -240,17 +324,29 @@ class ScanResults:
                 n += n_rows * len(of_folder) / len(folder.shards)
         return round(n)
 
-    def gram_counts(self, shards: Iterable[str], version: str) -> pa.Table:
-        """Return how many documents of shards contain each n-gram, by its place."""
+    def gram_counts(self, shards_of: Mapping[str, Collection[str]]) -> Mapping[str, pa.Table]:
+        """Return how many documents contain each n-gram, by its place, for each version.
+
+        `shards_of`: the shards whose documents count, by version.
+        """
+        chosen: defaultdict[Path, list[tuple[str, int]]] = defaultdict(list)
+        for version, shards in shards_of.items():
+            for folder, of_folder in self.by_folder(shards, version):
+                positions = (folder.positions[shard] for shard in of_folder)
+                chosen[folder.counts(version)] += [(version, position) for position in positions]
         n_documents = pl.col("n_documents").cast(pl.Int64).sum()
-        sums = [pl.DataFrame(_read([], GRAM_COUNTS, _COUNTED)).cast({"n_documents": pl.Int64})]
-        for folder, of_folder in self.by_folder(shards, version):
-            where = None
-            if len(of_folder) < len(folder.shards):
-                where = pl.col("shard").is_in([folder.positions[shard] for shard in of_folder])
-            counts = _read([folder.counts(version)], GRAM_COUNTS, _COUNTED, where=where)
-            sums.append(pl.DataFrame(counts).group_by("place").agg(n_documents))
-        return pl.concat(sums).group_by("place").agg(n_documents).sort("place").to_arrow()
+        keys = "version", "place"
+        sums = [pl.DataFrame(no_rows(GRAM_COUNTS)).group_by(keys).agg(n_documents)]
+        schema = {"version": pl.String, "shard": pl.UInt32}
+        for path, counted in sorted(chosen.items()):
+            counts = pl.DataFrame(_read([path], GRAM_COUNTS, GRAM_COUNTS.names))
+            is_chosen = pl.DataFrame(counted, schema, orient="row")
+            rows = counts.join(is_chosen, on=["version", "shard"], how="semi")
+            sums.append(rows.group_by(keys).agg(n_documents))
+        total = pl.concat(sums).group_by(keys).agg(n_documents).sort(keys)
+        by_version = total.partition_by("version", as_dict=True, include_key=False)
+        nothing = total.clear().drop("version")
+        return {version: by_version.get((version,), nothing).to_arrow() for version in shards_of}
 
 
 def _read(

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 
 import numpy as np
@@ -28,7 +28,7 @@ from decon_core.kernels.arrays import Integers, Numbers
 from decon_core.kernels.question_index import places_in_parts
 from decon_core.scan.blocks import ShardJob, SomeBlocks, scan_blocks, scanners_for
 from decon_core.scan.coverage import write_refusal
-from decon_core.scan.join import unjoined_versions, write_unjoined
+from decon_core.scan.join import is_read, unjoined_versions, write_unjoined
 from decon_core.scan.matches import Columns
 from decon_core.scan.scan_results import ScanResults
 from decon_core.schemas import DOCUMENTS, MATCHES
@@ -60,7 +60,8 @@ def scan_shard(job: ShardJob) -> Cost | None:
         results = ScanResults(store, job.scan)
         versions = frozenset(version.fingerprint for version in job.versions)
         left = results.missing(shard, versions, needs_counts=needs_counts) - unjoined
-        if not left and not job.new_sketch and results.is_read(shard):
+        job = replace(job, is_read=job.is_read or is_read(store, results, shard))
+        if not left and not job.new_sketch and job.is_read:
             advance(job.n_bytes_to_read)
             return None
         try:
@@ -93,11 +94,13 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
         if new
         else nullcontext()
     )
-    documents = store.documents(*names)
+    documents = store.unjoined_documents(*names)
     listing: AbstractContextManager[Callable[[pa.Table], None]] = nullcontext(lambda _: None)
-    if not documents.is_file():
+    if new:
+        documents = store.sketch_documents(new.fingerprint, job.shard.fingerprint)
+    if new or not job.is_read:
         # Written while reading, so that memory does not grow with the shard.
-        listing = growing_parquet(documents, DOCUMENTS)
+        listing = growing_parquet(documents, DOCUMENTS, is_synced=bool(new))
     with sketching as sketcher:
         with listing as write:
             for scanned in scan_blocks(job):
@@ -130,12 +133,12 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
             ],
             "origins": [{**row._asdict(), "n_rows": n} for row, n in origins.items()],
         }
-        if not store.ledger(*names).is_file():
-            write_json(store.ledger(*names), ledger)
         if new:
             write_json(store.sketch_ledger(new.fingerprint, job.shard.fingerprint), ledger)
-            kept = store.sketch_documents(new.fingerprint, job.shard.fingerprint)
-            copy_file(store.documents(*names), kept)
+        if new and not job.is_read:
+            _read_as_for_sketch(store, job, new.fingerprint)
+        elif not job.is_read:
+            write_json(store.unjoined_ledger(*names), ledger, is_synced=False)
         # Scan results are written last: with them, the scan of the shard is complete.
         taken = [scanner.detectors.take_counts() for scanner in scanners]
         counts = _gram_counts(taken, scanners[0].search, job.policy)
@@ -191,11 +194,8 @@ def _answer_locked(store: Store, job: ShardJob, some: SomeBlocks) -> None:
     for scanned in scan_blocks(job) if some.blocks else ():
         matches += scanned.matches
     names = job.scan, job.shard.fingerprint
-    if not store.documents(*names).is_file():
-        kept = store.sketch_documents(some.sketch, job.shard.fingerprint)
-        copy_file(kept, store.documents(*names))
-    if not store.ledger(*names).is_file():
-        copy_file(store.sketch_ledger(some.sketch, job.shard.fingerprint), store.ledger(*names))
+    if not job.is_read:
+        _read_as_for_sketch(store, job, some.sketch)
     results = {
         version.fingerprint: (result, None)
         for version, result in zip(job.versions, _scan_results(job, matches), strict=True)
@@ -203,3 +203,12 @@ def _answer_locked(store: Store, job: ShardJob, some: SomeBlocks) -> None:
     answer = {"sketch": some.sketch, "n_blocks": some.n_blocks, "blocks_read": some.blocks}
     write_unjoined(store, *names, results, answer=answer)
     advance(job.n_bytes_to_read)
+
+
+def _read_as_for_sketch(store: Store, job: ShardJob, sketch: str) -> None:
+    """Copy documents and ledger of a shard from its sketch."""
+    shard = job.shard.fingerprint
+    of_sketch = store.sketch_documents(sketch, shard), store.sketch_ledger(sketch, shard)
+    of_scan = store.unjoined_documents(job.scan, shard), store.unjoined_ledger(job.scan, shard)
+    for source, target in zip(of_sketch, of_scan, strict=True):
+        copy_file(source, target, is_synced=False)

@@ -37,9 +37,9 @@ def files_below(folder: Path) -> list[Path]:
     )
 
 
-def copy_file(source: Path, target: Path) -> None:
+def copy_file(source: Path, target: Path, *, is_synced: bool = True) -> None:
     """Copy a file that is complete."""
-    with atomic_path(target) as draft:
+    with atomic_path(target, is_synced=is_synced) as draft:
         shutil.copyfile(source, draft)
 
 
@@ -152,9 +152,9 @@ def write_text(path: Path, text: str) -> None:
         draft.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
+def write_json(path: Path, value: Mapping[str, Any], *, is_synced: bool = True) -> None:
     """Write a JSON object with its checksum as the last key."""
-    with atomic_path(path) as draft:
+    with atomic_path(path, is_synced=is_synced) as draft:
         draft.write_bytes(sealed_json(value))
 
 

@@ -36,8 +36,14 @@ _POINTER = "current.json"
 # an interrupted push leaves a consistent store, and the next one continues.
 _CONTENT, _LEDGER, _POINTERS, _MANIFEST, _CARD, _REPORT, _REPORT_FILES = range(7)
 _COMPLETION_MARKERS = frozenset({_MANIFEST, _CARD, _REPORT_FILES})
-_RANKS = {"ledger.json": _LEDGER, "shards.json": _LEDGER, _POINTER: _POINTERS, "README.md": _CARD}
-_RANKS["manifest.json"] = _MANIFEST
+_RANKS = {
+    "ledger.json": _LEDGER,
+    "ledgers.json": _LEDGER,
+    "shards.json": _LEDGER,
+    _POINTER: _POINTERS,
+    "manifest.json": _MANIFEST,
+    "README.md": _CARD,
+}
 
 _BATCH_SIZE = 200  # files per transfer
 _MAX_LOST = 5  # a loss of so few files is never "most of a store"

@@ -61,29 +61,29 @@ class Store:
     def scan_results(self, scan: str) -> Path:
         return self.root / f"scan_results/{scan}"
 
-    def joined(self, scan: str) -> Path:
-        return self.root / f"scan_results/{scan}/joined"
+    def joined(self, scan: str, joined: str) -> Path:
+        return self.root / f"scan_results/{scan}/{joined}"
 
     def joined_shards(self, scan: str, joined: str) -> Path:
-        return self.root / f"scan_results/{scan}/joined/{joined}/shards.json"
+        return self.joined(scan, joined) / "shards.json"
+
+    def ledgers(self, scan: str, joined: str) -> Path:
+        return self.joined(scan, joined) / "ledgers.json"
+
+    def documents(self, scan: str, joined: str) -> Path:
+        return self.joined(scan, joined) / "documents.parquet"
 
     def scan_result(self, scan: str, joined: str, version: str) -> Path:
-        return self.root / f"scan_results/{scan}/joined/{joined}/{version}.parquet"
-
-    def gram_counts(self, scan: str, joined: str, version: str) -> Path:
-        return self.root / f"scan_results/{scan}/joined/{joined}/{version}.grams.parquet"
-
-    def answered(self, scan: str, joined: str, version: str) -> Path:
-        return self.root / f"scan_results/{scan}/joined/{joined}/{version}.answered.parquet"
+        return self.joined(scan, joined) / f"{version}.parquet"
 
     def unjoined(self, scan: str) -> Path:
         return self.root / f"unjoined/{scan}"
 
-    def documents(self, scan: str, shard: str) -> Path:
-        return self.root / f"scan_results/{scan}/{shard}/documents.parquet"
+    def unjoined_ledger(self, scan: str, shard: str) -> Path:
+        return self.unjoined(scan) / shard / "ledger.json"
 
-    def ledger(self, scan: str, shard: str) -> Path:
-        return self.root / f"scan_results/{scan}/{shard}/ledger.json"
+    def unjoined_documents(self, scan: str, shard: str) -> Path:
+        return self.unjoined(scan) / shard / "documents.parquet"
 
     def refusal(self, shard: str) -> Path:
         return self.root / f"refused/{shard}.json"
@@ -192,10 +192,10 @@ class Store:
         """
         self.drafts.mkdir(parents=True, exist_ok=True)
         with locked(self.drafts / f".{scan}-{shard}.lock"):
-            for folder in (self.scan_results(scan) / shard, self.unjoined(scan) / shard):
-                for name in names_in(folder):
-                    if name.startswith("."):
-                        sweep(folder / name)
+            folder = self.unjoined(scan) / shard
+            for name in names_in(folder):
+                if name.startswith("."):
+                    sweep(folder / name)
             yield
 
     def sweep_drafts(self) -> None:

@@ -99,8 +99,15 @@ def write_table_draft(
 
 
 def read_about(path: Path) -> Any:  # the caller knows what it wrote
-    """Return the JSON value that was written with scan results."""
-    return json.loads(open_parquet(path).metadata.metadata[_ABOUT.encode()])
+    """Return the JSON value that was written with scan results, without reading the rows."""
+    try:
+        return about_in(pq.read_metadata(path))
+    except (pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:
+        raise DamagedError(damaged(path, str(error))) from None
+
+
+def about_in(metadata: pq.FileMetaData) -> Any:
+    return json.loads(metadata.metadata[_ABOUT.encode()])
 
 
 def no_rows(schema: pa.Schema) -> pa.Table:
@@ -158,10 +165,12 @@ def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 @contextmanager
-def growing_parquet(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+def growing_parquet(
+    path: Path, schema: pa.Schema, *, is_synced: bool = True
+) -> Iterator[Callable[[pa.Table], None]]:
     """Yield a function that appends a table; row groups do not depend on the tables' sizes."""
     waiting = schema.empty_table()
-    with atomic_path(path) as draft, parquet_writer(draft, schema) as writer:
+    with atomic_path(path, is_synced=is_synced) as draft, parquet_writer(draft, schema) as writer:
 
         def write(table: pa.Table) -> None:
             nonlocal waiting

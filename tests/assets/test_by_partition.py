@@ -17,6 +17,7 @@ from decon_assets.runner.pipeline import PipelineError
 from decon_core.corpus.registration import list_packs
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.storage.files import read_json, write_json
+from tests.scan_result_files import ledgers_path
 
 CHECKS = """query Checks($asset: AssetKeyInput!) {
   assetNodeOrError(assetKey: $asset) { ... on AssetNode { assetChecksOrError {
@@ -97,24 +98,23 @@ def test_the_failed_pack_of_each_check_is_told_and_blocks_until_it_is_mended(wor
     }
     assert checks_of(ask, "benchmark_files") == {"self_tests_pass": ({"harbor", "ledger"}, set())}
 
-    ledger = world.store.ledger(
-        scan_fingerprint(world.store, world.policy_in_force()),
-        list_packs(world.store)[2].shards[0].fingerprint,
-    )
-    content = read_json(ledger)
+    shard = list_packs(world.store)[2].shards[0].fingerprint
+    scan = scan_fingerprint(world.store, world.policy_in_force())
+    ledgers = ledgers_path(world.store, scan, shard)
+    content = read_json(ledgers)
     of_pack = AssetCheckKey(AssetKey("corpus"), "ledger_is_complete")
     (failure,) = execute(world, checks=[of_pack]).get_step_failure_events()
     assert (
         "Execute `ledger_is_complete` of `scan`"
         in failure.step_failure_data.user_failure_data.description
     )
-    write_json(ledger, content | {"n_rows": 17})
+    write_json(ledgers, {shard: content[shard] | {"n_rows": 17}})
     check = AssetCheckKey(AssetKey("scan"), "ledger_is_complete")
     assert not execute(world, checks=[check]).success
     assert checks_of(ask, "corpus")["ledger_is_complete"] == (every - {"web-0002"}, {"web-0002"})
     with pytest.raises(PipelineError, match=r"ledger_is_complete(.|\n)*17 rows"):
         world.run(until="mixture")
-    write_json(ledger, content)
+    write_json(ledgers, content)
     assert execute(world, checks=[check]).success
     assert checks_of(ask, "corpus")["ledger_is_complete"] == (every, set())
 

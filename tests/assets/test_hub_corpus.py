@@ -25,6 +25,7 @@ from decon_core.corpus.shards import open_shard, read_shard
 from decon_core.errors import CorpusError
 from decon_core.storage.compression import create
 from decon_core.storage.paths import UnreachableError, naming_unreachable, parse_path
+from decon_core.wording import size
 from tests.hub_server import HubServer
 
 SHARDS = "hf://datasets/mill/web"
@@ -203,6 +204,30 @@ def test_a_scan_downloads_every_file_once(here, hub, shards, capsys):
     hub.n_bytes.clear()
     assert main(scan(f"{hub.url}/datasets/mill/web/resolve/main/s.parquet", "--no-page")) == 0
     assert hub.n_bytes == {"s.parquet": sizes["s.parquet"]}
+
+
+def test_of_a_sample_of_shards_only_the_drawn_files_are_downloaded(here, hub, capsys):
+    for number in range(6):
+        row = json.dumps({"content": f"{here[number]} {'rest ' * number}"})
+        hub.put(f"mill/web/{number}.jsonl", f"{row}\n")
+    sizes = {path.name: path.stat().st_size for path in (hub.folder / "mill/web").iterdir()}
+    assert main(scan(SHARDS, "--no-page", "--sample", "2shards")) == 0
+    drawn = dict(hub.n_bytes)
+    assert len(drawn) == 2
+    assert drawn.items() < sizes.items()
+    n_drawn, n_all = sum(drawn.values()), sum(sizes.values())
+    out, err = capsys.readouterr()
+    assert f"sample: 2 of 6 shards, {size(n_drawn)} of {size(n_all)}" in err
+    assert (
+        f"2 of 6 shards; NOT scanned: 4 shards ({size(n_all - n_drawn)}) not in the sample" in out
+    )
+    assert "unknown: fewer than 20 shards are too few for an interval" in out
+    hub.n_bytes.clear()
+    assert main(scan(SHARDS, "--no-page")) == 0
+    assert hub.n_bytes == {name: n for name, n in sizes.items() if name not in drawn}
+    assert "6 of 6 documents hold a leak" in capsys.readouterr().out
+    assert main(scan(SHARDS, "--no-page", "--sample", "6shards")) == 2
+    assert "sample: found only 6 shards; expected more than the 6" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("fault", ["cut", "short"])

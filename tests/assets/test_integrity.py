@@ -128,11 +128,11 @@ KINDS = [
     "idf/[0-9a-f]*.arrow",
     "index/*/harbor/*.arrow",
     "search/*/*.arrow",
-    "scan_results/*/joined/*/????????????????.parquet",
-    "scan_results/*/joined/*/*.grams.parquet",
-    "scan_results/*/joined/*/shards.json",
+    "scan_results/*/*/????????????????.parquet",
+    "scan_results/*/*/*.grams.parquet",
+    "scan_results/*/*/shards.json",
     "scan_results/*/*/documents.parquet",
-    "scan_results/*/*/ledger.json",
+    "scan_results/*/*/ledgers.json",
     "common/[0-9a-f]*.parquet",
     "common/current.json",
     "manifests/mixtures/*/*/manifest.json",
@@ -340,8 +340,8 @@ def test_a_folder_scan_makes_damaged_files_of_its_store_again(world, tmp_path):
 
     undamaged, rng = scan(), random.Random(3)
     for pattern in (
-        "scan_results/*/*/ledger.json",
-        "scan_results/*/joined/*/????????????????.parquet",
+        "scan_results/*/*/ledgers.json",
+        "scan_results/*/*/????????????????.parquet",
         "idf/current.json",
     ):
         path = min((out / ".store").glob(pattern))

@@ -139,10 +139,12 @@ def test_a_run_on_urls_makes_the_same_bytes_a_second_machine_scans_nothing_and_d
         for name, content in made.items()
     }
     assert len(renamed) == len(by_hand)
-    # Ledgers contain the fingerprint, and joined results are named by it.
-    results = {name for name in by_hand if re.match("scan_results/.*/[0-9a-f]{32}/.*parquet", name)}
-    assert results
-    assert {name: renamed[name] for name in results} == {name: by_hand[name] for name in results}
+    # Ledgers and matches contain the fingerprint, and folders of scan results are named by it.
+    found, expected = (
+        sorted(content for name, content in of.items() if name.endswith("/documents.parquet"))
+        for of in (renamed, by_hand)
+    )
+    assert found == expected != []
     documents = [name for name in by_hand if name.startswith("mixtures/")]
     assert documents
     assert all(renamed[name] == by_hand[name] for name in documents)
@@ -156,7 +158,7 @@ def test_a_run_on_urls_makes_the_same_bytes_a_second_machine_scans_nothing_and_d
     assert contents(second.parent / ".decon", *MADE) == made
 
     # A flipped bit here is fetched again, and one behind the URL is made again.
-    path = min(config.store.glob("scan_results/*/*/ledger.json"))
+    path = min(config.store.glob("scan_results/*/*/ledgers.json"))
     name = path.relative_to(config.store).as_posix()
     flipped = bytearray(path.read_bytes())
     flipped[len(flipped) // 2] ^= 1

@@ -18,7 +18,7 @@ from decon_core.corpus.registration import list_packs
 from decon_core.corpus.sketch.pack_sketch import open_pack_sketch
 from decon_core.planner import Plan
 from decon_core.scan.coverage import scan_fingerprint
-from decon_core.scan.scan_results import ScanResults
+from decon_core.scan.scan_results import ANSWERED, COUNTED, ScanResults, about_counts
 from decon_core.schemas import GRAM_COUNTS
 from decon_core.storage.tables import read_about, write_table_draft
 
@@ -39,7 +39,8 @@ def sketched_for(world, detector):
 
 def answers(world):
     """The records of the answers, by benchmark."""
-    return {path: read_about(path) for path in world.store.root.rglob("*.answered.parquet")}
+    paths = world.store.root.rglob(f"*{ANSWERED}")
+    return {path: read_about(path)["answers"] for path in paths}
 
 
 def scan_results(world):
@@ -47,7 +48,7 @@ def scan_results(world):
     return {
         name: content
         for name, content in world.scan_results().items()
-        if not name.endswith((".grams.parquet", ".answered.parquet"))
+        if not name.endswith((COUNTED, ANSWERED))
     }
 
 
@@ -272,10 +273,12 @@ def test_a_match_in_an_excluded_block_fails_the_check(sketched):
         for shard in pack.shards:
             results = ScanResults(sketched.store, scan)
             folder = results.folder(shard.fingerprint, version.fingerprint)
-            folder.counts(version.fingerprint).unlink()
+            path = folder.counts(version.fingerprint)
             answer = {"sketch": name, "n_blocks": 1, "blocks_read": []}
-            path = sketched.store.answered(scan, folder.name, version.fingerprint)
-            write_table_draft(path, [], GRAM_COUNTS, about={shard.fingerprint: answer})
+            about = {**about_counts(path), "answers": {shard.fingerprint: answer}}
+            path.unlink()
+            answered = path.with_name(path.name.replace(COUNTED, ANSWERED))
+            write_table_draft(answered, [], GRAM_COUNTS, about=about)
     result = run_check(sketched)
     assert not result.passed
     assert "matches of harbor" in str(result.metadata["problems"].value)

@@ -15,6 +15,7 @@ from decon_core.corpus.registration import list_packs
 from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.blends.settings import declared_blends
 from decon_core.scan.coverage import scan_fingerprint
+from decon_core.scan.scan_results import ScanResults
 from decon_core.storage.files import read_json
 
 pytestmark = pytest.mark.browser
@@ -162,7 +163,8 @@ def test_a_materialization_says_which_version_it_is_and_how_many_rows_it_has(pag
     page.goto(f"/assets/scan?view=partitions&partition=harbor_mc%7C{PACKS[0]}")
     (pack,) = [pack for pack in list_packs(site.store) if pack.name == PACKS[0]]
     scan = scan_fingerprint(site.store, site.config.policy)
-    ledgers = [read_json(site.store.ledger(scan, shard.fingerprint)) for shard in pack.shards]
+    results = ScanResults(site.store, scan)
+    ledgers = [results.ledger(shard.fingerprint) for shard in pack.shards]
     n_documents = sum(ledger["n_documents"] for ledger in ledgers)
     expect(value(page, "documents")).to_have_text(str(n_documents))
     expect(page.get_by_text("blocks_excluded_by_sketch")).to_have_count(0)

@@ -106,7 +106,7 @@ def _of_shard(
     builder: Builder, shard: Shard, number: int, removed: pl.DataFrame
 ) -> tuple[Small, Integers, Integers, Integers]:
     """Return shard number, row, corpus row and tokens of the remaining documents of a shard."""
-    sizes = Sizes.of(builder.store, shard, builder.reader.scan)
+    sizes = Sizes.of(builder.reader.documents(shard))
     is_whole = pl.col("what") == "document"
     gone = distinct(removed.filter(is_whole)["row"].to_numpy())
     n_tokens = sizes.n_tokens.copy()

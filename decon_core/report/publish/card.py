@@ -14,7 +14,12 @@ from decon_core.config.detector_registry import find
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.report.blind_spots import blind_spots
 from decon_core.report.open import incomplete_notice, unavailable_notice
-from decon_core.report.publish.summary import Summary, keeps_no_answer, n_unknown_in
+from decon_core.report.publish.summary import (
+    Summary,
+    keeps_no_answer,
+    n_unknown_in,
+    not_scanned_by_reason,
+)
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.files import atomic_path, write_json
 from decon_core.wording import render
@@ -56,6 +61,7 @@ def card_from(summary: Summary) -> str:
         "report/publish/card.md.j2",
         **summary,
         notice=notice_of(summary),
+        not_scanned_by_reason=not_scanned_by_reason(summary),
         left_out="" if keeps_no_answer(policy) else QUESTIONS_LEFT_OUT,
         meanings={name: found.summary if found else "" for name, found in known.items()},
         without_proof=[name for name, found in known.items() if found and not found.acts(leak)],

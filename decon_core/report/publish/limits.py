@@ -20,7 +20,7 @@ from typing import Literal
 from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.config.rounding import exceeds
 from decon_core.errors import InputError, Problem
-from decon_core.report.publish.summary import Summary, keeps_no_answer
+from decon_core.report.publish.summary import Summary, keeps_no_answer, not_scanned_by_reason
 from decon_core.wording import counted, percent, size
 
 By = Literal["point", "upper"]
@@ -289,11 +289,15 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
     for row in summary["not_covered"]:
         if not row["is_refused"]:
             yield f"{row['benchmark']} was not searched for: {row['reason']}"
-    for row in summary["not_scanned"]:
+    for row in not_scanned_by_reason(summary):
+        shards = ", ".join(
+            [*row["shards"], *([f"{row['n_more']:,} more"] if row["n_more"] else [])]
+        )
+        were = "were" if len(row["shards"]) > 1 else "was"
         against = ", ".join(row["benchmarks"])
         remedy = f"; {row['remedy']}" if row["remedy"] else ""
         reason = row["reason"] or "reason unknown"
-        yield f"{row['shard']} was not scanned against {against}: {reason}{remedy}"
+        yield f"{shards} {were} not scanned against {against}: {reason}{remedy}"
     if not is_todays:
         yield "the corpus, benchmarks, policy or verdicts changed since the report was built"
     if not limits.may_be_unreadable:

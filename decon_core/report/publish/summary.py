@@ -23,6 +23,7 @@ SCHEMA = "decon-assets/summary/4"
 Summary = dict[str, Any]
 
 _DECIMALS = 9
+_MOST_SHARDS_NAMED = 3
 
 _OF_BENCHMARK = ("splits", "detectors", "not_checkable", "checkable_by_others")
 
@@ -68,6 +69,24 @@ def _of(rows: Sequence[Summary], key: str, whole: Summary) -> list[Summary]:
 
 def _without(row: Mapping[str, Any], *keys: str) -> Summary:
     return {name: value for name, value in row.items() if name not in keys}
+
+
+def not_scanned_by_reason(summary: Summary) -> list[Summary]:
+    """Return the shards that were not scanned, joined in one row if they differ only in `shard`.
+
+    A row names the first shards and counts the others, which the summary lists.
+    """
+    groups: dict[str, list[Summary]] = {}
+    for row in summary["not_scanned"]:
+        groups.setdefault(str(_without(row, "pack", "shard")), []).append(row)
+    return [
+        {
+            **rows[0],
+            "shards": [row["shard"] for row in rows[:_MOST_SHARDS_NAMED]],
+            "n_more": max(0, len(rows) - _MOST_SHARDS_NAMED),
+        }
+        for rows in groups.values()
+    ]
 
 
 def n_unknown_in(summary: Summary) -> int | None:

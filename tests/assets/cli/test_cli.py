@@ -246,7 +246,7 @@ def test_a_command_whose_reader_went_away_is_finished_all_the_same(at_home):
         process.stdout.readline()
         process.stdout.close()
     assert process.returncode == 0
-    assert len(list(at_home.store.root.glob("scan_results/*/*/ledger.json"))) == 3
+    assert len(list(at_home.store.root.glob("scan_results/*/*/ledgers.json"))) == 3
 
 
 def test_another_snapshot_in_the_configuration_is_never_called_complete(reported, capsys):

@@ -627,14 +627,13 @@ def test_a_scan_that_was_killed_leaves_no_answer_and_goes_on(place):
         path = place.write_shard(f"big/{number}.jsonl", ("harbor", number))
         path.write_bytes(path.read_bytes() * 60)
     process = subprocess.Popen(place.arguments(), stdout=subprocess.DEVNULL)
-    results = place.out / ".store" / "scan_results"
-    while process.poll() is None and not list(results.glob("*/*/ledger.json")):
+    unjoined = place.out / ".store" / "unjoined"
+    while process.poll() is None and not list(unjoined.glob("*/*/ledger.json")):
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    n_done = len(list(results.glob("*/*/ledger.json")))
-    assert n_done
     if process.returncode == -signal.SIGKILL:
+        assert list(unjoined.glob("*/*/ledger.json"))
         assert not (place.out / "summary.json").exists()
     assert place.scan() == 0
     assert place.leaks() >= EXPECTED
@@ -872,14 +871,21 @@ def test_a_sample_without_a_leak_is_no_proof_that_there_is_none(place, capsys):
     assert place.scan("--sample", "0.5", "--fail-on-leak") == 0
     told = "no leak in the sample, but up to 4 documents may hold one"
     assert told in capsys.readouterr().out.splitlines()
+    place.write_shard("c/late.jsonl")
+    assert place.scan("--sample", "1 shard", "--fail-on-leak") == 0
+    out = capsys.readouterr().out
+    assert "no leak in the sample, but up to 1 shard may hold one" in out.splitlines()
+    assert out.startswith("found in a sample of 1 shard, seed 0, not in the whole corpus")
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         (["--sample", "100%"], "Omit it to scan everything"),
-        (["--sample", "1/3"], "a share, such as 1% or 0.01"),
-        (["--sample", "a few"], "a share, such as 1% or 0.01"),
+        (["--sample", "1/3"], "a share of documents (1% or 0.01) or a number of shards (20shards)"),
+        (["--sample", "a few shards"], "or a number of shards (20shards)"),
+        (["--sample", "0 shards"], "or a number of shards (20shards)"),
+        (["--sample", "3 shards"], "only 3 shards; expected more than the 3 to be drawn"),
         (["--sample-seed", "1"], "no --sample"),
         (["--sample", "1%", "--clean-evals"], "an item may have leaked into the others"),
         (["--sample", "1%", "--compat"], "their format cannot mark a sample"),

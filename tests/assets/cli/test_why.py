@@ -15,6 +15,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.registration import list_packs
 from decon_core.decisions.judging import missing
 from decon_core.storage.drafts import remove
+from decon_core.storage.files import read_json
 from tests.conftest import World
 
 MIXTURES = """
@@ -179,7 +180,7 @@ def test_the_runs_are_those_that_made_the_scan_result_and_the_mixture_not_later_
 
 
 def test_a_scan_result_that_was_written_by_no_run_of_this_instance_has_none(told, at_home):
-    for path in at_home.store.root.rglob("scan_results/*/joined/*/*.parquet"):
+    for path in at_home.store.root.rglob("scan_results/*/*/*.parquet"):
         os.utime(path, (0, 0))
     (one,) = told("s1-1")
     assert one["found"][0]["run"] == {
@@ -397,13 +398,14 @@ def test_no_text_is_shown_where_snippets_are_off(ask, looked_at, capsys):
 
 
 def test_what_is_not_scanned_or_not_built_is_said(told, at_home):
-    result = next(at_home.store.root.glob("scan_results/*/*/ledger.json")).parent
-    remove(result)
+    ledgers = next(at_home.store.root.glob("scan_results/*/*/ledgers.json"))
+    fingerprints = read_json(ledgers).keys()
+    remove(ledgers.parent)
     shard = next(
         shard.name
         for pack in list_packs(at_home.store)
         for shard in pack.shards
-        if shard.fingerprint == result.name
+        if shard.fingerprint in fingerprints
     )
     remove(at_home.store.mixture_manifests("open"))
     (one,) = told(f"{shard}:1", "--mixture", "open")

@@ -28,6 +28,7 @@ from decon_assets.definitions import build_definitions
 from decon_assets.instance.home import ensure_home
 from decon_assets.runner.pipeline import Pipeline
 from tests.long_runs import only_in_long_runs
+from tests.scan_result_files import as_read
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.kills
@@ -59,14 +60,16 @@ def grid(empty_world):
     return world, undisturbed
 
 
-def scan_results_below(folder: Path) -> dict[str, bytes]:
+def scan_results_below(folder: Path) -> dict[str, object]:
     """What scans made. Locks, and drafts of those who were killed, begin with a dot."""
     root = folder / ".decon" / "scan_results"
-    return {
-        str(path.relative_to(root)): path.read_bytes()
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and not path.name.startswith(".")
-    }
+    return as_read(
+        {
+            str(path.relative_to(root)): path.read_bytes()
+            for path in sorted(root.rglob("*"))
+            if path.is_file() and not path.name.startswith(".")
+        }
+    )
 
 
 def start(world, *arguments: str, home: Path, log: IO[str] | None = None) -> subprocess.Popen[str]:
@@ -81,9 +84,9 @@ def start(world, *arguments: str, home: Path, log: IO[str] | None = None) -> sub
 
 
 def ledgers(world) -> dict[Path, int]:
-    """Shards that were finished, and when they were."""
+    """Shards that were finished, each a pack of its own, and when they were."""
     found = {}
-    for path in (world.store.root / "scan_results").glob("*/*/ledger.json"):
+    for path in (world.store.root / "scan_results").glob("*/*/ledgers.json"):
         with suppress(FileNotFoundError):
             found[path] = path.stat().st_mtime_ns
     return found

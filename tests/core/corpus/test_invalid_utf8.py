@@ -15,8 +15,8 @@ from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.errors import IncompleteError
 from decon_core.mixtures.verify import verify
 from decon_core.scan.coverage import scan_fingerprint
+from decon_core.scan.scan_results import ScanResults
 from decon_core.storage.compression import open_bytes
-from decon_core.storage.files import read_json
 from tests.core.places import CLEAN, Place
 
 LATIN = "café au lait, caf".encode("latin-1") + b"\xe9"  # two places
@@ -38,7 +38,7 @@ def latin_line(text, *, name="x"):
 def ledger_of(place, at=0):
     scan = scan_fingerprint(place.bench.store, place.bench.policy)
     shard = place.packs[0].shards[at]
-    return read_json(place.bench.store.ledger(scan, shard.fingerprint))
+    return ScanResults(place.bench.store, scan).ledger(shard.fingerprint)
 
 
 def strings(values, kind=pa.string()):  # noqa: B008 - a type is a value

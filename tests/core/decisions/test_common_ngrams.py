@@ -93,7 +93,7 @@ class World:
                 .positions[shard.fingerprint]
             )
             for row in pq.read_table(path, schema=GRAM_COUNTS).to_pylist():
-                if row["shard"] == number:
+                if (row["version"], row["shard"]) == (version.fingerprint, number):
                     total[row["place"]] = total.get(row["place"], 0) + row["n_documents"]
         return total
 

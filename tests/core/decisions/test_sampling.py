@@ -138,3 +138,44 @@ def test_an_estimate_of_items_is_never_more_than_there_are():
 def test_a_large_share_leaves_little_open():
     found = sampling.items({1: 10, 2: 90}, share=0.99, n_items=1000)
     assert found.high <= 102
+
+
+# Whole shards -------------------------------------------------------------------------------------
+
+N_SHARDS = 400
+RATES = {
+    "the same everywhere": np.full(N_SHARDS, 0.003),
+    "a third of the shards": np.where(np.arange(N_SHARDS) % 3, 0, 0.02),
+    "every twentieth shard": np.where(np.arange(N_SHARDS) % 20, 0, 0.2),
+    "some shards full of leaks": np.where(np.arange(N_SHARDS) % 100, 0, 1.0),
+    "all degrees": np.random.default_rng(3).gamma(0.5, 0.02, N_SHARDS),
+}
+
+
+@pytest.mark.parametrize("n_drawn", [20, 60])
+@pytest.mark.parametrize("rates", RATES)
+def test_the_interval_holds_the_share_of_documents_in_repeated_draws_of_shards(rates, n_drawn):
+    rng = np.random.default_rng(7)
+    n = np.round(rng.lognormal(6, 0.7, N_SHARDS)).astype(int)
+    n_leaky = rng.binomial(n, RATES[rates])
+    share, n_held, values = n_leaky.sum() / n.sum(), 0, []
+    for _ in range(N_DRAWS):
+        drawn = rng.choice(N_SHARDS, n_drawn, replace=False)
+        shards = [*zip(n_leaky[drawn].tolist(), n[drawn].tolist(), strict=True)]
+        value, low, high = sampling.share_of_documents(shards)
+        assert 0 <= low <= value <= high <= 1
+        n_held += low <= share <= high
+        values.append(value)
+    assert n_held / N_DRAWS >= LEAST_COVERAGE
+    assert abs(np.mean(values) - share) <= 4 * np.std(values) / np.sqrt(N_DRAWS) + 0.03 * share
+
+
+def test_a_share_of_documents_of_equal_shards_is_the_share_of_full_ones():
+    """Then shards are like single documents: 3 of 30 drawn, and 0 of 20."""
+    _, low, high = sampling.share_of_documents([(50, 50)] * 3 + [(0, 50)] * 27 + [(0, 0)] * 9)
+    assert (round(low, 4), round(high, 4)) == (0.0211, 0.2653)  # Clopper and Pearson's
+    assert sampling.share_of_documents([(0, 50)] * 20) == (0, 0, pytest.approx(1 - 0.025**0.05))
+
+
+def test_fewer_than_twenty_shards_with_documents_give_no_interval():
+    assert sampling.share_of_documents([(1, 50)] * 19 + [(0, 0)] * 5) is None

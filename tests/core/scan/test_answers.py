@@ -30,7 +30,7 @@ from decon_core.scan.scanner import scan_packs
 from decon_core.text.tokenizers import load_tokenizer
 from tests.oracle.decon import tokenize
 from tests.oracle.sketch import has_run, may_match, ngrams_of_block
-from tests.scan_result_files import scan_result_rows
+from tests.scan_result_files import scan_result_rows, what_was_read
 
 SKETCH = Sketch(bits=5)
 
@@ -97,8 +97,7 @@ def files(bench, pack, version):
     return [
         (
             scan_result_rows(bench.store, *one, version.fingerprint),
-            bench.store.ledger(*one).read_bytes(),
-            bench.store.documents(*one).read_bytes(),
+            what_was_read(bench.store, *one),
         )
         for one in names
     ]

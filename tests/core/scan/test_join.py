@@ -2,6 +2,7 @@
 
 import random
 import shutil
+from collections import Counter
 
 import pytest
 
@@ -11,12 +12,13 @@ from decon_core.scan import join
 from decon_core.scan import scanner as scanner_module
 from decon_core.scan.coverage import missing_scan_results, uncounted
 from decon_core.scan.join import join_scan_results, write_unjoined
-from decon_core.scan.scan_results import ScanResults, digest_of_shards
+from decon_core.scan.scan_results import COUNTED, ScanResults, digest_of
 from decon_core.scan.scanner import scan_packs
-from decon_core.schemas import GRAM_COUNTS, MATCHES
+from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import no_rows, write_parquet
+from tests.scan_result_files import as_read
 
 N_SHARDS = 6
 
@@ -41,14 +43,15 @@ def scan(bench, packs, versions, **options):
     return scan_packs(bench.store, packs, versions, bench.policy, **options)
 
 
-def files(bench, *, below="scan_results"):
+def files(bench):
     """Everything that later stages read of a scan."""
-    root = bench.store.root / below
-    return {
-        str(path.relative_to(root)): path.read_bytes()
-        for path in sorted(root.rglob("*"))
-        if path.is_file()
-    }
+    root = bench.store.root / "scan_results"
+    paths = [path for path in sorted(root.rglob("*")) if path.is_file()]
+    return as_read({str(path.relative_to(root)): path.read_bytes() for path in paths})
+
+
+def has_unjoined(bench):
+    return any((bench.store.root / "unjoined").rglob("*.*"))
 
 
 def part_of(pack, shards, name="part"):
@@ -62,15 +65,22 @@ def rows(bench, pack, version):
 
 def counts(bench, pack, version):
     shards = [shard.fingerprint for shard in pack.shards]
-    return ScanResults(bench.store, bench.scan).gram_counts(shards, version.fingerprint).to_pydict()
+    return gram_counts(ScanResults(bench.store, bench.scan), shards, version)
 
 
-def test_there_is_one_file_for_each_benchmark_of_a_pack(scene):
+def gram_counts(results, shards, version):
+    return results.gram_counts({version.fingerprint: shards})[version.fingerprint].to_pydict()
+
+
+def test_a_pack_has_a_file_for_each_benchmark_and_four_for_all(scene):
     bench, versions, pack = scene
     scan(bench, [pack], versions)
-    names = {path for path in files(bench) if "joined" in path}
-    assert len(names) == 2 * len(versions) + 1
-    assert not files(bench, below="unjoined")
+    names = sorted(path.name for path in bench.store.root.glob("scan_results/*/*/*"))
+    of_counts = f"{digest_of(version.fingerprint for version in versions)}{COUNTED}"
+    of_matches = [f"{version.fingerprint}.parquet" for version in versions]
+    of_shards = ["shards.json", "ledgers.json", "documents.parquet"]
+    assert names == sorted([*of_shards, *of_matches, of_counts])
+    assert not has_unjoined(bench)
     assert {row["shard"] for version in versions for row in rows(bench, pack, version)} == {
         shard.fingerprint for shard in pack.shards
     }
@@ -103,12 +113,12 @@ def test_a_scan_that_was_interrupted_leaves_the_bytes_of_one_scan(scene, monkeyp
         with pytest.raises(KeyboardInterrupt):
             scan(bench, [pack], versions, workers=workers)
     assert n_joined
-    assert files(bench, below="unjoined")
+    assert has_unjoined(bench)
     assert missing_scan_results(bench.store, [pack], versions, bench.scan)
     summary = scan(bench, [pack], versions, workers=workers)
     assert summary.n_shards_read == 0
     assert files(bench) == at_once
-    assert not files(bench, below="unjoined")
+    assert not has_unjoined(bench)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -179,11 +189,11 @@ def test_the_rows_of_some_shards_are_those_of_each_alone(scene):
         for some in (names[:1], names[2:5], names[::-1]):
             found = results.matches(some, version.fingerprint).to_pylist()
             assert found == [row for row in of_all if row["shard"] in some]
-            one_by_one = [results.gram_counts([one], version.fingerprint) for one in some]
-            total: dict[int, int] = {}
-            for row in (row for table in one_by_one for row in table.to_pylist()):
-                total[row["place"]] = total.get(row["place"], 0) + row["n_documents"]
-            together = results.gram_counts(some, version.fingerprint).to_pydict()
+            total: Counter[int] = Counter()
+            for shard in some:
+                of_shard = gram_counts(results, [shard], version)
+                total.update(dict(zip(*of_shard.values(), strict=True)))
+            together = gram_counts(results, some, version)
             assert dict(zip(*together.values(), strict=True)) == total
 
 
@@ -195,7 +205,7 @@ def test_a_shard_in_two_packs_is_read_once_and_both_have_its_scan_results(scene)
     assert not missing_scan_results(bench.store, [first, second], versions, bench.scan)
     folders = {folder.name for folder in ScanResults(bench.store, bench.scan).folders}
     names = [shard.fingerprint for shard in pack.shards]
-    assert folders == {digest_of_shards(names[:4]), digest_of_shards(names[4:])}
+    assert folders == {digest_of(names[:4]), digest_of(names[4:])}
 
 
 def test_shards_of_a_new_pack_keep_the_scan_results_of_their_old_one(scene):
@@ -236,7 +246,11 @@ def test_damaged_results_of_a_shard_are_removed_and_the_shard_is_scanned_again(s
     matches[0].write_bytes(matches[0].read_bytes()[:-9])
     grams[1].write_bytes(b"")
     matches[2].unlink()
-    assert scan(bench, [pack], versions).n_shards_read == 3
+    of_shards = [shard.fingerprint for shard in pack.shards]
+    left = sorted(set(of_shards) - {path.parents[1].name for path in (*matches[:3], grams[1])})
+    bench.store.unjoined_ledger(bench.scan, left[0]).write_bytes(b"{")
+    bench.store.unjoined_documents(bench.scan, left[1]).unlink()
+    assert scan(bench, [pack], versions).n_shards_read == 5
     assert files(bench) == at_once
 
 
@@ -246,7 +260,7 @@ def test_other_versions_of_a_scan_that_goes_on_are_left_to_it(scene, monkeypatch
         patched.setattr(scanner_module, "join_scan_results", lambda *_: None)
         scan(bench, [part_of(pack, pack.shards[:2])], [third])
     scan(bench, [pack], [first, second])
-    assert files(bench, below="unjoined")
+    assert has_unjoined(bench)
     assert len(missing_scan_results(bench.store, [pack], [third], bench.scan)) == N_SHARDS
     assert scan(bench, [pack], [third]).n_shards_read == N_SHARDS - 2
     (folder,) = ScanResults(bench.store, bench.scan).folders
@@ -255,14 +269,15 @@ def test_other_versions_of_a_scan_that_goes_on_are_left_to_it(scene, monkeypatch
 
 # Answers of the sketch ----------------------------------------------------------------------------
 
+NO_COUNTS = no_rows(GRAM_COUNTS)
 ANSWER = {"sketch": "s" * 16, "n_blocks": 4, "blocks_read": [1]}
 
 
 def put(store: Store, shard, version, answer=None):
-    result = no_rows(MATCHES), None if answer else no_rows(GRAM_COUNTS)
+    result = no_rows(MATCHES), None if answer else NO_COUNTS
     write_unjoined(store, "scan", shard, {version: result}, answer=answer)
-    write_json(store.ledger("scan", shard), {})
-    write_parquet(store.documents("scan", shard), no_rows(MATCHES))
+    write_json(store.unjoined_ledger("scan", shard), {"n_documents": 0})
+    write_parquet(store.unjoined_documents("scan", shard), no_rows(DOCUMENTS))
 
 
 def test_a_scan_in_full_replaces_an_answer(tmp_path):
@@ -284,7 +299,7 @@ def test_a_scan_in_full_replaces_an_answer(tmp_path):
 def test_of_two_results_of_a_shard_the_one_with_counts_is_joined(tmp_path):
     store = Store(tmp_path)
     for versions, answer in ((["v", "w"], ANSWER), (["v"], None)):
-        result = no_rows(MATCHES), None if answer else no_rows(GRAM_COUNTS)
+        result = no_rows(MATCHES), None if answer else NO_COUNTS
         write_unjoined(store, "scan", "a", dict.fromkeys(versions, result), answer=answer)
     join_scan_results(store, "scan", ["a"], ["v", "w"])
     results = ScanResults(store, "scan")

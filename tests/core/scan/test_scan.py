@@ -37,7 +37,7 @@ from tests.oracle.decon import (
     report,
     tokenize,
 )
-from tests.scan_result_files import scan_result_rows
+from tests.scan_result_files import ledgers_path, scan_result_rows
 
 
 def scan_results(bench, pack, versions):
@@ -335,7 +335,7 @@ def test_the_ledger_accounts_for_every_row(bench, make_words):
     versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
     pack = bench.pack({"a.jsonl": [make_words(1, 50), b"{broken", "too short", {"text": None}]})
     scan_packs(bench.store, [pack], versions, bench.policy)
-    ledger = json.loads(bench.store.ledger(bench.scan, pack.shards[0].fingerprint).read_text())
+    ledger = ScanResults(bench.store, bench.scan).ledger(pack.shards[0].fingerprint)
     assert (ledger["n_rows"], ledger["n_documents"], ledger["n_too_short"]) == (4, 2, 1)
     assert [(row["row"], row["reason"]) for row in ledger["unreadable"]] == [
         (1, "not JSON"),
@@ -389,7 +389,7 @@ def test_a_scan_cut_off_before_its_ledger_is_done_again(bench, make_words):
     versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
     pack = bench.pack({"a.jsonl": [make_words(1, 50)]})
     scan_packs(bench.store, [pack], versions, bench.policy)
-    ledger = bench.store.ledger(bench.scan, pack.shards[0].fingerprint)
+    ledger = ledgers_path(bench.store, bench.scan, pack.shards[0].fingerprint)
     before = ledger.read_bytes()
     ledger.unlink()
     summary = scan_packs(bench.store, [pack], versions, bench.policy)
@@ -397,17 +397,15 @@ def test_a_scan_cut_off_before_its_ledger_is_done_again(bench, make_words):
     assert ledger.read_bytes() == before
 
 
-def test_what_a_killed_scan_left_beside_scan_results_goes_when_it_is_old(bench, make_words):
+def test_what_a_killed_scan_left_goes_when_it_is_old(bench, make_words):
     versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
     pack = bench.pack({"a.jsonl": [make_words(1, 50)]})
-    scan_packs(bench.store, [pack], versions, bench.policy)
-    ledger = bench.store.ledger(bench.scan, pack.shards[0].fingerprint)
-    names = {path.name for path in ledger.parent.iterdir()}
-    ledger.unlink()
-    old, fresh = (ledger.with_name(f".documents.parquet.{n:012}.tmp") for n in range(2))
+    documents = bench.store.unjoined_documents(bench.scan, pack.shards[0].fingerprint)
+    old, fresh = (documents.with_name(f".documents.parquet.{n:012}.tmp") for n in range(2))
+    documents.parent.mkdir(parents=True)
     for left in (old, fresh):
         left.write_bytes(b"half of it")
     os.utime(old, (time.time() - 90_000,) * 2)
     scan_packs(bench.store, [pack], versions, bench.policy)
     # Not every file system's locks hold between machines: another may be at work on the fresh one.
-    assert {path.name for path in ledger.parent.iterdir()} == names | {fresh.name}
+    assert [path.name for path in documents.parent.iterdir()] == [fresh.name]

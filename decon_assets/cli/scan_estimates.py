@@ -1,0 +1,77 @@
+"""Prints the estimates of `decon-assets scan --sample`, and what they assume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decon_assets.terminal.output import say, say_rows
+from decon_core.wording import counted, percent
+
+if TYPE_CHECKING:
+    from decon_core.corpus.sample import Sample
+    from decon_core.corpus.shard_sample import ShardSample
+    from decon_core.library.estimates import Rate
+    from decon_core.library.results import Outcome
+
+
+def say_estimates(outcome: Outcome, sample: Sample | ShardSample, out: Path) -> None:
+    """Print the estimates as a table, and below it what the ends of the intervals mean."""
+    from decon_core.library.estimates import SAMPLE_FILE
+
+    n = f"{outcome.n_documents + outcome.n_not_sampled:,} documents"
+    if outcome.not_drawn:
+        n = f"{outcome.n_shards:,} shards"
+    say(f"\nestimates for all {n}, from a {sample.words}:\n")
+    rows = [
+        {
+            "": "leaked items" if rate.of == "items" else f"{rate.of} with a leak",
+            "source": rate.source,
+            "benchmark": rate.benchmark,
+            "in the sample": rate.n_found,
+            "estimate": _estimate(rate),
+            "95 % interval": "" if rate.low is None else f"{rate.low:,} to {rate.high:,}",
+            "share": f"{percent(rate.rate_low)} to {percent(rate.rate_high)}",
+        }
+        for rate in outcome.rates
+    ]
+    say_rows(rows)
+    certain = (
+        "\nleaked items, among those that can be found: the lower end counts those in the sample"
+    )
+    for line in _upper_ends(outcome):
+        say(f"{certain}; {line}" if certain else line)
+        certain = ""
+    say(f"estimates: {out / SAMPLE_FILE}; what they mean: docs/studies/sampling.md")
+
+
+def _estimate(rate: Rate) -> str:
+    """Return an estimated number; a share, if it is not known of how many."""
+    is_number = rate.rate is not None and rate.estimate is not None
+    return f"{rate.estimate:,.0f}" if is_number else percent(rate.rate)
+
+
+def _upper_ends(outcome: Outcome) -> Iterator[str]:
+    """Yield what the upper ends assume, and why some are unknown."""
+    from decon_core.decisions.sampling import FEWEST_SHARDS, most_above
+
+    if not outcome.not_drawn:
+        together = max((rate.together or 1 for rate in outcome.rates), default=1)
+        yield (
+            "the upper end assumes that no document holds more items of a benchmark than a sampled "
+            f"one ({together:,})"
+        )
+        return
+    n = len(outcome.n_documents_of_shards)
+    yield "the upper end is all of them, if none was found"
+    yield (
+        "the shares of documents, and the upper ends of items that were found, assume that no "
+        "shard is fuller of leaks than the fullest in the sample; with "
+        f"{counted(n, 'shard')}, up to {percent(most_above(n))} of all shards may be"
+    )
+    if any(rate.of == "documents" and rate.rate is None for rate in outcome.rates):
+        yield (
+            f"unknown: fewer than {FEWEST_SHARDS} shards are too few for an interval; draw more, "
+            "or use --sample 1%, which searches one document in a hundred of every shard"
+        )
