@@ -87,15 +87,15 @@ _PEERS: tuple[tuple[str, dict[str, Any]], ...] = (
 _MIXTURES = """\
 Made by `python -m bench --mixtures` on one core. An MB is a million bytes of UTF-8 text. A plain
 copy decompresses and compresses the same shards with the calls that write a mixture. The copy and
-the mixtures run in turn in one process, in {rounds} rounds after one round that is not counted.
+the mixtures run alternately in one process, in {rounds} rounds after one round that is not counted.
 Seconds and ratios are medians; each ratio is computed within one round."""
 _LARGE = {"n_matches": 1_000_000, "n_items": 100_000, "n_shards": 10_000}
 _REPORT = """\
 Made by `python -m bench --report`. The first row is the time to build the whole database from scan
-results, ledgers and records, without texts, because there is no corpus. The time of a view is the
-time to read all its rows. Peak memory is that of the main process, and is reached after the workers
-that read results have ended. The page has made-up texts of 150 words next to 50,000 matched texts.
-The time to open it ends when Chromium shows the summary or the first matched text."""
+results, ledgers and records, without texts, because the test has no corpus. The time of a view is
+the time to read all its rows. Peak memory is the peak of the main process, which it reaches after
+the workers that read results have ended. The page has 50,000 matched texts with made-up context of
+150 words. The time to open it ends when Chromium shows the summary or the first matched text."""
 _DETECTORS = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "speed of two independent processes, relative to one (the limit of this machine)"
 _JOINABLE = (".jsonl.zst", ".jsonl.gz", ".jsonl.bz2", ".jsonl.xz", ".jsonl")
@@ -309,11 +309,11 @@ class _Work:
             title="A report of a large scan",
             introduction=_REPORT,
         )
-        size = f"{found['size_bytes'] / 1e6:.0f} MB on the disk"
+        size = f"{found['size_bytes'] / 1e6:.0f} MB on disk"
         peak = found["peak_bytes"] / 1e6
         whole = Line(name="the database", seconds=found["seconds"], peak_mb=peak, note=size)
         page.report.append(whole)
-        size = f"{found['page_bytes'] / 1e6:.0f} MB on the disk"
+        size = f"{found['page_bytes'] / 1e6:.0f} MB on disk"
         page.report.append(Line(name="the page", seconds=found["page_seconds"], note=size))
         if why := why_no_pages():
             self.say(f"the page is not opened: {why}")
@@ -367,7 +367,7 @@ class _Work:
             mb_per_second=n_bytes / 1e6 / found["seconds"],
             seconds=found["seconds"],
             peak_mb=found["peak_bytes"] / 1e6,
-            note="shards in, scan results out, with all start-up",
+            note="from shards to scan results, including start-up",
         )
         page.ours.append(whole)
         if not found["running_share"]:
@@ -375,10 +375,10 @@ class _Work:
         rate = n_bytes * float(found["running_share"]) / 1e6 / float(found["running_seconds"])
         page.ours.append(
             Line(
-                name=f"the same after warm-up, {plural}",
+                name=f"after warm-up, {plural}",
                 mb_per_second=rate,
                 seconds=found["running_seconds"],
-                note="measured once each worker has finished a shard",
+                note="measured after each worker has finished a shard",
             )
         )
         return rate
@@ -403,7 +403,7 @@ class _Work:
                 mb_per_second=n * n_bytes_each / 1e6 / found["seconds"],
                 seconds=found["seconds"],
                 peak_mb=found["peak_bytes"] / 1e6,
-                note="the whole command, with the index there already",
+                note="the whole command, with an existing index",
             )
 
     def _two_alone(self, job: dict[str, Any], seconds_alone: float) -> float:
@@ -425,7 +425,7 @@ class _Work:
             name="idf frozen, index built",
             seconds=index["seconds"],
             peak_mb=index["peak_bytes"] / 1e6,
-            note=f"{index['size_bytes'] / 1e6:.1f} MB on the disk",
+            note=f"{index['size_bytes'] / 1e6:.1f} MB on disk",
         )
         yield Line(name="opened by another process", seconds=stages["map_seconds"])
 

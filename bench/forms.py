@@ -298,7 +298,8 @@ def _table(rows: pl.DataFrame, length: str) -> Iterator[str]:
     if not rows.height:
         return
     yield f"\n### Questions of {length}\n"
-    yield "| form | n | " + " | ".join(_OUTCOMES) + " | other items a plant | plants with one |"
+    heads = ("form", "n", *_OUTCOMES, "other items per plant", "plants with other items")
+    yield f"| {' | '.join(heads)} |"
     yield "|---|" + "---:|" * (len(_OUTCOMES) + 3)
     for form in _ROWS:
         if (of_form := rows.filter(pl.col("form") == form)).height:

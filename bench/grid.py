@@ -174,9 +174,9 @@ def markdown(grid: Grid) -> str:
         _steps_table(grid),
         "## The store",
         _files_table(grid),
-        "## By asset, of the first two",
+        "## By asset, for the first two commands",
         _assets_table(grid.steps[:2]),
-        "## Extrapolated to packs that take longer",
+        "## Extrapolation to longer scans of a pack",
         *_projection(grid),
     ]
     if grid.pages:

@@ -14,8 +14,8 @@ from decon_core.execution.jobs import usable_cores
 
 _INTRODUCTION = """\
 Made by `python -m bench` (`make bench`). An MB is a million bytes of UTF-8 text. Each round of each
-measurement is a separate process, bound to one core unless its name states more workers or
-cores. All numbers are those of the median round."""
+measurement is a separate process on one core, unless its name gives more workers or cores. All
+numbers come from the median round."""
 _PACKAGES = (
     "decon-assets",
     "dagster",

@@ -1,4 +1,4 @@
-"""The asset graph: all assets and checks, and what follows from how they depend on each other."""
+"""The asset graph: all assets and checks, and what follows from their dependencies."""
 
 from __future__ import annotations
 

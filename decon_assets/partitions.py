@@ -1,4 +1,4 @@
-"""Partitions: benchmarks, packs and mixtures, and two grids of pairs of them.
+"""Partitions: benchmarks, packs and mixtures, and two grids that combine them.
 
 The scan is a grid of packs by benchmarks, `mixture` one of packs by mixtures. In the UI a new
 benchmark is a missing column of the grid, and new shards are a missing row. Names are validated by

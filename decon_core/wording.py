@@ -50,8 +50,10 @@ def said_by_rows(row: Mapping[str, Any]) -> str:
     where = row["shard"] if row["n_shards"] == 1 else counted(row["n_shards"], "shard")
     say = "says that it is" if row["n_rows"] == 1 else "say that they are"
     what = f"{row['value']}, split {row['split']}"
-    named = "" if row["benchmark"] == row["value"] else f" (benchmark {row['benchmark']})"
-    return f"{counted(row['n_rows'], 'row')} of {where} {say} {what}{named}"
+    notes = [] if row["benchmark"] == row["value"] else [f"benchmark {row['benchmark']}"]
+    notes += ["evaluated on its split train"] if row["split"].casefold() == "train" else []
+    more = f" ({', '.join(notes)})" if notes else ""
+    return f"{counted(row['n_rows'], 'row')} of {where} {say} {what}{more}"
 
 
 def percent(share: float | None, *, sign: str = "-") -> str:

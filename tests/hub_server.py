@@ -1,7 +1,8 @@
 """A server on this machine that answers the requests of `huggingface_hub` as the hub does.
 
-Point `HF_ENDPOINT` at its address. It serves the data sets of a folder (`FOLDER/org/name/...`) and
-can fail as the hub and networks do: rate limits, cut connections, refused access.
+`huggingface_hub` and `datasets` run as they do for a user. The server has the data sets of a folder
+(`FOLDER/org/name/...`) and can fail as the hub and networks do: rate limits, cut connections,
+refused access.
 """
 
 from __future__ import annotations
@@ -9,19 +10,24 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha1
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-COMMIT = "c0ffee" + "0" * 34
-_REVISIONS = {"main", "v1", COMMIT}
+import pytest
+
+NOWHERE = "http://127.0.0.1:1"  # a port that refuses
+_REVISIONS = {"main", "v1", "refs/convert/parquet"}  # all with the same files
 _SET = r"/datasets/(?P<name>[^/]+/[^/]+)"
-_API = re.compile(rf"/api{_SET}(/(?P<what>tree|revision|paths-info)/(?P<at>[^/]+))?/?(?P<path>.*)")
+_WHAT = "(?P<what>auth-check|(tree|revision|paths-info)/(?P<at>[^/]+))"
+_API = re.compile(rf"/api{_SET}(/{_WHAT})?/?(?P<path>.*)")
 _FILE = re.compile(rf"{_SET}/resolve/(?P<at>[^/]+)/(?P<path>.+)")
 
 
@@ -37,6 +43,7 @@ class HubServer:
         self.is_holding, self.released = threading.Event(), threading.Event()
         self.n_requests: Counter[str] = Counter()  # for files, by path in the data set
         self.n_bytes: Counter[str] = Counter()  # of files that were sent, by path
+        self._n_puts: Counter[str] = Counter()  # by data set
         hub = self
 
         class Handler(_Handler):
@@ -58,11 +65,50 @@ class HubServer:
             self._server.server_close()
 
     def put(self, name: str, content: bytes | str) -> Path:
-        """Publish a file: `org/name/path`."""
+        """Publish a file: `org/name/path`. Each is a commit."""
+        self._n_puts["/".join(name.split("/")[:2])] += 1
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
+
+    def put_rows(
+        self, name: str, rows: Sequence[Mapping[str, Any]], *, split: str, config: str = "default"
+    ) -> None:
+        """Publish a split of a data set, beside those that it has."""
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        self.put(f"{name}/{config}/{split}.jsonl", lines)
+        files: dict[str, list[dict[str, str]]] = {}
+        for path in sorted((self.folder / name).glob("*/*.jsonl")):
+            place = {"split": path.stem, "path": f"{path.parent.name}/{path.name}"}
+            files.setdefault(path.parent.name, []).append(place)
+        configs = [{"config_name": config, "data_files": files[config]} for config in files]
+        self.put(f"{name}/README.md", f"---\n{json.dumps({'configs': configs})}\n---\n")
+
+    def commit(self, name: str) -> str:
+        """Return today's commit of a data set."""
+        return sha1(f"{name} {self._n_puts[name]}".encode(), usedforsecurity=False).hexdigest()
+
+
+@contextmanager
+def hub_for(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[HubServer]:
+    """Run a server that the clients in this process, and those that it starts, take for the hub."""
+    hub = HubServer(folder)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(folder / "cache"))
+    clock = SimpleNamespace(sleep=lambda _: None, time=time.time)  # retries come at once
+    monkeypatch.setattr("huggingface_hub.utils._http.time", clock)
+    use_hub(monkeypatch, hub.url)
+    with hub.running():
+        yield hub
+
+
+def use_hub(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", url)
+    # In this process, the variable was read long ago.
+    template = f"{url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", url)
+    monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr("datasets.config.HF_ENDPOINT", url)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -75,10 +121,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         address = urlsplit(self.path)
-        path = unquote(address.path)
-        if match := _FILE.fullmatch(path):
-            self._answer_file(match["name"], match["at"], match["path"])
-        elif match := _API.fullmatch(path):
+        if match := _FILE.fullmatch(address.path):
+            self._answer_file(match["name"], match["at"], unquote(match["path"]))
+        elif match := _API.fullmatch(address.path):
             is_deep = parse_qs(address.query).get("recursive", [""])[0].lower() in ("true", "1")
             self._answer_api(match, is_deep=is_deep)
         else:
@@ -89,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        match = _API.fullmatch(unquote(urlsplit(self.path).path))
+        match = _API.fullmatch(urlsplit(self.path).path)
         if match and self._has(match["name"], match["at"]):
             top = self.server_of_sets.folder / match["name"]
             paths = [top / name for name in parse_qs(body).get("paths", [])]
@@ -100,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         hub = self.server_of_sets
         if name in hub.private or not (hub.folder / name).is_dir():
             self._refuse(401, "RepoNotFound")  # without a token, the hub does not say which
-        elif unquote(revision or "main") not in _REVISIONS:
+        elif unquote(revision or "main") not in {*_REVISIONS, hub.commit(name)}:
             self._refuse(404, "RevisionNotFound")
         else:
             return True
@@ -110,9 +155,12 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._has(match["name"], match["at"]):
             return
         top = self.server_of_sets.folder / match["name"]
-        if match["what"] != "tree":
-            self._send_json({"id": match["name"], "sha": COMMIT, "siblings": [], "tags": []})
-        elif not (folder := top / match["path"]).is_dir():
+        if match["what"] == "auth-check" and match["name"] in self.server_of_sets.gated:
+            self._refuse(403, "GatedRepo")
+        elif not (match["what"] or "").startswith("tree"):
+            commit = self.server_of_sets.commit(match["name"])
+            self._send_json({"id": match["name"], "sha": commit, "siblings": [], "tags": []})
+        elif not (folder := top / unquote(match["path"])).is_dir():
             self._refuse(404, "EntryNotFound")
         else:
             paths = folder.rglob("*") if is_deep else folder.iterdir()
@@ -141,7 +189,11 @@ class _Handler(BaseHTTPRequestHandler):
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
         first = int(wanted[1]) if wanted else 0
         end = int(wanted[2]) + 1 if wanted and wanted[2] else len(content)
-        headers = {"ETag": f'"{_blob(path)}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
+        headers = {
+            "ETag": f'"{_blob(path)}"',
+            "X-Repo-Commit": hub.commit(name),
+            "Accept-Ranges": "bytes",
+        }
         served = content[: len(content) // 2] if fault == "short" else content
         part = served[first:end]
         if wanted:

@@ -214,7 +214,7 @@ def test_a_report_of_a_large_scan_is_measured(tmp_path, monkeypatch):
     assert main(["--report", "--rounds", "1", "--out", str(out), *nothing]) == 0
     page = out.read_text()
     assert "400 matches, 40 items and 9 shards" in page
-    assert re.search(r"\| the database \|  \| [\d.]+ \| \d+ \| .* MB on the disk \|", page)
+    assert re.search(r"\| the database \|  \| [\d.]+ \| \d+ \| .* MB on disk \|", page)
     (leaked,) = re.search(r"(\d+) leaked items", page).groups()
     assert 0 < int(leaked) <= 40
     assert page.count("| view `") > 15

@@ -26,8 +26,8 @@ def settings() -> str:
     parts = [
         "# Settings",
         "Every table and key of `decon.toml`. [Configuration](../configuration.md) explains it.",
-        "`decon-assets init` writes one with every setting as a comment.",
-        "Relative paths start at the folder of the file.",
+        "`decon-assets init` writes a `decon.toml` with every setting as a comment.",
+        "Relative paths start at the folder of `decon.toml`.",
     ]
     for name in schema["properties"]:
         parts += _sections(schema["properties"][name], name, schema["$defs"])
@@ -171,7 +171,8 @@ def detectors() -> str:
             for name in dict.fromkeys(filter(None, names))
             if name in policy
         ]
-        acts = "is a leak" if one.acts(Policy.leak) else "needs review, a leak only by a verdict"
+        review = "needs review; only a verdict makes it a leak"
+        acts = "is a leak" if one.acts(Policy.leak) else review
         parts += [
             f"## `{one.name}`",
             f"Compares: {one.summary}. Reads: {one.reads.value}.",
@@ -199,12 +200,12 @@ def assets() -> str:
                 checks.append((f"`{check}`", f"`{name}`", blocks, _first(spec.description)))
     parts = [
         "# Assets and checks",
-        "The asset graph in its order, from the definitions of Dagster.",
+        "The asset graph in the order of its stages, from the Dagster definitions.",
         "[Lineage and checks](../lineage.md) explains the names of products and the checks.",
         "## Assets",
         _table(("asset", "partitions", "made from", "content"), rows),
         "## Checks",
-        "While the last result of a blocking check is a failure, nothing downstream is made.",
+        "While the last result of a blocking check is a failure, no run makes downstream products.",
         _table(("check", "asset", "blocks", "passes when"), checks),
     ]
     return _page(parts)

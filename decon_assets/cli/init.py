@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from decon_assets.cli.scan_options import names_of_catalog, selected
 from decon_assets.terminal.options import flag, nonempty, nonempty_path, option
 from decon_assets.terminal.output import say, say_next
+from decon_core.benchmarks.catalog import SET_MARK
 from decon_core.benchmarks.configured import benchmarks_of
 from decon_core.config.load import load_config
 from decon_core.corpus.shard_head import printable
@@ -24,7 +26,9 @@ def init(
     *,
     corpus: list[str] = option("folders, files or globs", "PATH...", parser=nonempty),
     evals: list[Path] = option(
-        "recipe files, benchmark files, or folders of them", "PATH...", parser=nonempty_path
+        "recipe files, benchmark files, folders of them, or sets and names of the catalog (@math)",
+        "PATH...",
+        parser=nonempty_path,
     ),
     out: Path = option(
         "the file to write (default: decon.toml)",
@@ -46,12 +50,14 @@ def init(
     Examples:
       decon-assets init --corpus shards/ --evals benchmarks/
       decon-assets init --corpus 'web/*.parquet' chat/ --evals evals.yaml --out my/decon.toml
+      decon-assets init --corpus shards/ --evals @math mmlu benchmarks/
     """
-    shards, benchmarks = _survey(corpus, evals)
+    catalog, paths_of_evals = _catalog_and_paths(evals)
+    shards, benchmarks = _survey(corpus, paths_of_evals)
     sources, written = shards.sources, benchmarks.drafts
     paths = [*benchmarks.recipes, *(file.path for file in written)]
-    names = _benchmark_names(sources, benchmarks.recipes, written)
-    text = settings_text(sources, paths, folder=out.absolute().parent)
+    names = _benchmark_names(sources, benchmarks.recipes, written, catalog)
+    text = settings_text(sources, paths, folder=out.absolute().parent, catalog=catalog)
     texts = {**{file.path: file.text for file in written}, out: text}
     ConfigError.raise_for(
         Problem(str(path), "an existing file", "a new file", "Use --force to overwrite it")
@@ -98,7 +104,10 @@ def say_draft(file: RecipeDraft) -> None:
 
 
 def _benchmark_names(
-    sources: Sequence[SourceFinding], recipes: Sequence[Path], written: Sequence[RecipeDraft]
+    sources: Sequence[SourceFinding],
+    recipes: Sequence[Path],
+    written: Sequence[RecipeDraft],
+    catalog: Sequence[str],
 ) -> Collection[str]:
     """Return the benchmarks that the new files name; write drafts, and raise if they are wrong."""
     with TemporaryDirectory() as folder:
@@ -107,9 +116,10 @@ def _benchmark_names(
         for draft, file in drafts.items():
             draft.write_text(file.text, encoding="utf-8")
         config = Path(folder) / "decon.toml"
-        if not recipes and not drafts:
+        if not recipes and not drafts and not catalog:
             return ()
-        text = settings_text(sources, [*recipes, *drafts], folder=config.parent)
+        paths = [*recipes, *drafts]
+        text = settings_text(sources, paths, folder=config.parent, catalog=catalog)
         config.write_text(text, encoding="utf-8")
         try:
             return benchmarks_of(load_config(config))
@@ -123,12 +133,29 @@ def _benchmark_names(
             raise InputError(problems) from None
 
 
+def _catalog_and_paths(evals: Sequence[Path]) -> tuple[list[str], list[Path]]:
+    """Return the sets and names of the catalog, and the paths; a name that is neither is a path."""
+    catalog: list[str] = []
+    paths: list[Path] = []
+    for given in evals:
+        names = names_of_catalog(given)
+        try:
+            selected(names)
+        except InputError:
+            if SET_MARK in str(given):
+                raise
+            names = []
+        catalog += names
+        paths += [] if names else [given]
+    return catalog, paths
+
+
 def _survey(corpus: Sequence[str], evals: Sequence[Path]) -> tuple[CorpusSurvey, Survey]:
     """Return what the corpus and the benchmarks hold; raise for all problems."""
     problems: list[Problem] = []
     with collecting(problems):
         found = survey_corpus(corpus)
     with collecting(problems):
-        benchmarks = survey_benchmarks(evals)
+        benchmarks = survey_benchmarks(evals) if evals else Survey()
     InputError.raise_for(problems)
     return found, benchmarks

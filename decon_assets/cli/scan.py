@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from decon_assets.cli.scan_estimates import say_estimates
 from decon_assets.cli.scan_options import (
+    pin_recipes,
     policy_from,
     require_layout,
     sample_from,
@@ -249,11 +250,11 @@ def scan(
         id=id_field,
         max_row_bytes=n_bytes,
     )
-    evals = with_recipes(evals, out)
+    recipes = with_recipes(evals, out)
     with ShardProgress(sys.stderr, chosen) as progress:
         outcome = scan_folder(
             Request(
-                evals=evals,
+                evals=recipes,
                 source=source,
                 out=out,
                 policy=settings,
@@ -270,6 +271,8 @@ def scan(
             on_progress=progress.update,
             engine=chosen,
         )
+    if recipes != evals:
+        pin_recipes(recipes, outcome.revisions)
     if outcome.sample:
         say(f"found in a {outcome.sample.words}, not in the whole corpus:\n")
     _say_table(outcome)
@@ -296,7 +299,7 @@ def scan(
             may = counted(rate.high, rate.of.removesuffix("s"))
             say(f"no leak in the sample, but up to {may} may hold one")
     say(_format_coverage(outcome))
-    say_next(*_next_commands(outcome, evals, corpus, out))
+    say_next(*_next_commands(outcome, recipes, corpus, out))
     if outcome.failed or outcome.is_incomplete:
         return 1
     if fail_on_leak and outcome.n_leaks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,20 +15,42 @@ from decon_core.errors import InputError, Problem
 from decon_core.storage.files import write_text
 
 if TYPE_CHECKING:
+    from decon_core.benchmarks.catalog import Selection
     from decon_core.corpus.sample import Sample
     from decon_core.corpus.shard_sample import ShardSample
     from decon_core.decisions.verdicts import Verdicts
 
 
+def names_of_catalog(evals: Path) -> list[str]:
+    """Return the sets and names of the catalog that were given instead of a path, if they were."""
+    from decon_core.benchmarks.catalog import SET_MARK
+
+    given = str(evals)
+    is_path = evals.exists() or (SET_MARK not in given and {"/", "."} & {*given})
+    return [] if is_path else names_in(given)
+
+
+def selected(names: Sequence[str]) -> Selection:
+    """Return what names and sets given as `--evals` stand for."""
+    from decon_core.benchmarks.catalog import select
+
+    try:
+        return select(names)
+    except InputError as error:
+        raise InputError(
+            replace(problem, where="--evals", expected=f"an existing path, {problem.expected}")
+            for problem in error.problems
+        ) from None
+
+
 def with_recipes(evals: Path, out: Path) -> Path:
     """Return the benchmarks as given, or a file of recipes for them, written to `out`."""
-    from decon_core.benchmarks.catalog import SET_MARK, as_recipe_file, select
+    from decon_core.benchmarks.catalog import as_recipe_file
     from decon_core.discovery.benchmarks import recipes_for_rows
 
-    chosen, written = str(evals), out / "evals.yaml"
-    if not evals.exists() and (SET_MARK in chosen or not {"/", "."} & {*chosen}):
-        selection = select(names_in(chosen))
-        write_text(written, as_recipe_file(selection))
+    written = out / "evals.yaml"
+    if names := names_of_catalog(evals):
+        write_text(written, as_recipe_file(selected(names)))
         return written
     draft = recipes_for_rows(evals, written)
     if draft is None:
@@ -41,6 +64,14 @@ def with_recipes(evals: Path, out: Path) -> Path:
         remedy = f"Choose it in {draft.path}, then scan with --evals {draft.path}"
         raise InputError(Problem(str(evals), failure, remedy=remedy))
     return draft.path
+
+
+def pin_recipes(written: Path, revisions: Mapping[str, str]) -> None:
+    """Write the scanned revisions into the recipes that `with_recipes` took from the catalog."""
+    from decon_core.benchmarks.catalog import pinned
+
+    if revisions:
+        write_text(written, pinned(written.read_text(encoding="utf-8"), revisions))
 
 
 def require_layout(name: str | None) -> None:

@@ -27,6 +27,7 @@ from decon_core.storage.paths import UnreachableError, is_url, scheme_of, stamp_
 from decon_core.storage.tables import read_parquet, write_parquet
 
 _ROWS_TRIED = 5  # of the first split, before a recipe that nobody has tried is used
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _REPOSITORY = re.compile(r"hf://datasets/([^/@]+/[^/@]+)(?:@([^/]+))?/")
 
 
@@ -58,16 +59,22 @@ class Remote:
 
     @classmethod
     def of(cls, recipe: Recipe, base: Path, *, is_offline: bool = False) -> Remote:
-        """Return it at today's revision, or at the last downloaded one if nothing answers."""
+        """Return it at today's revision, or at the last downloaded one if nothing answers.
+
+        A recipe that pins a commit has only this one.
+        """
+        pinned = pinned_commit(recipe)
+        if pinned and (_folder(recipe) / f"{pinned}.parquet").is_file():
+            return cls(recipe, base, pinned)
         try:
             if is_offline:
                 raise UnreachableError(errno.ENETDOWN, f"{recipe.name}: the network is down")
             return cls(recipe, base, _current_revision(recipe, base))
         except UnreachableError as error:
-            cached = sorted(_folder(recipe).glob("*.parquet"), key=lambda p: p.stat().st_mtime)
+            cached = None if pinned else last_downloaded(recipe)
             if not error.is_no_answer or not cached:
                 raise
-            return cls(recipe, base, cached[-1].stem, is_offline=True)
+            return cls(recipe, base, cached.stem, is_offline=True)
 
     @property
     def words(self) -> str:
@@ -98,8 +105,24 @@ class Remote:
         return table
 
 
+def last_downloaded(recipe: Recipe) -> Path | None:
+    """Return the records of a recipe that were downloaded last; their revision is the stem."""
+    cached = _folder(recipe).glob("*.parquet")
+    return max(cached, key=lambda path: path.stat().st_mtime, default=None)
+
+
 def _folder(recipe: Recipe) -> Path:
+    """Return the folder of a recipe; one that pins a commit shares it with one that pins none."""
+    source = recipe.source
+    if isinstance(source, HubSource) and pinned_commit(recipe):
+        recipe = replace(recipe, source=replace(source, revision=None))
     return cache_folder() / recipe.fingerprint
+
+
+def pinned_commit(recipe: Recipe) -> str:
+    """Return the commit that a recipe pins; empty if it pins none, or a branch or tag."""
+    revision = recipe.source.revision if isinstance(recipe.source, HubSource) else None
+    return revision if revision and _COMMIT.fullmatch(revision) else ""
 
 
 def _current_revision(recipe: Recipe, base: Path) -> str:
@@ -120,15 +143,20 @@ def _digest(values: Iterable[object]) -> str:
     return sha256(json.dumps([*values]).encode()).hexdigest()[:16]
 
 
-def require_columns(recipe: Recipe, base: Path) -> None:
-    """Raise `RecipeError` if the first rows do not have the columns that a recipe names."""
+def first_records(recipe: Recipe, base: Path, *, limit: int) -> pa.Table:
+    """Return the records of the first rows, of the first split and config."""
     tried = replace(recipe, splits=recipe.splits[:1])
     if isinstance(recipe.source, HubSource):
         first, *_ = configs_of(recipe.source, where=recipe.name)
         configs = (first,) if first else ()
         tried = replace(tried, source=replace(recipe.source, configs=configs))
+    return normalize(tried, base=base, limit=limit)
+
+
+def require_columns(recipe: Recipe, base: Path) -> None:
+    """Raise `RecipeError` if the first rows do not have the columns that a recipe names."""
     try:
-        normalize(tried, base=base, limit=_ROWS_TRIED)
+        first_records(recipe, base, limit=_ROWS_TRIED)
     except RecordError as error:
         faults = "; ".join(dict.fromkeys(problem.found for problem in error.problems))
         found = f"other columns than those of its recipe: {faults}"

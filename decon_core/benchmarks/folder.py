@@ -6,25 +6,48 @@ decon. A record names its benchmark (`eval_key`) and split, and a file may conta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from decon_core.benchmarks.benchmark import Benchmark
-from decon_core.benchmarks.download import Remote, cache_folder, is_remote
+from decon_core.benchmarks.download import (
+    Remote,
+    cache_folder,
+    is_remote,
+    last_downloaded,
+    pinned_commit,
+)
 from decon_core.benchmarks.files import part_order
 from decon_core.benchmarks.normalize import normalize_files
 from decon_core.benchmarks.normalized import benchmark_of
 from decon_core.benchmarks.parse import load_recipes, refused_in
 from decon_core.benchmarks.readers import is_readable, known_endings, read_rows
 from decon_core.benchmarks.recipe import LocalSource, Recipe
-from decon_core.benchmarks.records import NotCovered, Version, save_records
+from decon_core.benchmarks.records import (
+    NotCovered,
+    Version,
+    current_version,
+    fingerprint_of_records,
+    recorded_revision,
+    save_records,
+)
 from decon_core.config.validation import check_names
-from decon_core.errors import InputError, Problem, RecipeError, RecordError, sentence
+from decon_core.errors import (
+    DamagedError,
+    InputError,
+    Problem,
+    RecipeError,
+    RecordError,
+    sentence,
+)
+from decon_core.schemas import RECORDS
 from decon_core.storage.paths import UnreachableError, is_hidden
 from decon_core.storage.store import Store
+from decon_core.storage.tables import read_parquet
 from decon_core.wording import counted
 
 _RECIPES = (".yaml", ".yml")
@@ -73,6 +96,7 @@ def _saved(
     versions: list[Version] = []
     failed: dict[str, RecipeError | RecordError | UnreachableError] = {}
     unreachable: dict[str, UnreachableError] = {}
+    changed: list[str] = []
     n_cached = 0
     for recipe in recipes:
         remote = None
@@ -82,9 +106,13 @@ def _saved(
                 remote = Remote.of(recipe, path.parent, is_offline=is_offline)
                 n_cached += remote.is_offline
             said = f"{recipe.name}: {remote.words}" if remote else ""
+            now = remote.revision if remote else ""
+            before, records_before = _before(store, remote) if remote else ("", "")
             versions.append(Benchmark(recipe, path.parent).saved(store, remote))
             if said:
                 on_step(said)
+            if before not in ("", now) and records_before != versions[-1].fingerprint:
+                changed.append(f"{recipe.name} (revision {now[:12]}, before {before[:12]})")
         except (RecipeError, RecordError, UnreachableError) as error:
             if isinstance(error, UnreachableError) and error.is_no_answer:
                 unreachable[recipe.name] = error
@@ -93,27 +121,60 @@ def _saved(
             else:
                 raise
     if unreachable:
-        first = next(iter(unreachable.values()))
-        if len(recipes) == 1:
-            raise first
-        on_step(f"not in {cache_folder()}: {', '.join(unreachable)}")
-        n = f"{len(unreachable):,} of {counted(len(recipes), 'benchmark')}"
-        what = f"no answer, and {n} not downloaded before"
-        raise UnreachableError(first.errno, f"{path}: {what}. The first: {first}")
+        raise _no_answer(path, len(recipes), unreachable, on_step)
     if failed and not versions:
-        raise RecipeError(Problem(name, _reason(error)) for name, error in failed.items())
+        raise RecipeError(Problem(name, _reason(error, path)) for name, error in failed.items())
     if n_cached:
         on_step(f"no answer from the network: {counted(n_cached, 'benchmark')} from the cache")
+    if changed:
+        on_step(f"other items than before: {', '.join(changed)}")
     if not_covered is not None:
-        not_covered += [NotCovered(name, _reason(error)) for name, error in failed.items()]
+        not_covered += [NotCovered(name, _reason(error, path)) for name, error in failed.items()]
     return tuple(versions)
 
 
-def _reason(error: RecipeError | RecordError | UnreachableError) -> str:
+def _no_answer(
+    path: Path,
+    n_recipes: int,
+    unreachable: Mapping[str, UnreachableError],
+    on_step: Callable[[str], None],
+) -> UnreachableError:
+    """Name the benchmarks that are not in the cache; return the error for all of them."""
+    first = next(iter(unreachable.values()))
+    if n_recipes == 1:
+        return first
+    on_step(f"not in {cache_folder()}: {', '.join(unreachable)}")
+    n = f"{len(unreachable):,} of {counted(n_recipes, 'benchmark')}"
+    what = f"no answer, and {n} not downloaded before"
+    return UnreachableError(first.errno, f"{path}: {what}. The first: {first}")
+
+
+def _before(store: Store, remote: Remote) -> tuple[str, str]:
+    """Return the revision that was used before and the fingerprint of its records; or empty ones.
+
+    It is the one in this store, or else the one that was downloaded last. A recipe that pins a
+    commit has none.
+    """
+    name = remote.recipe.name
+    if pinned_commit(remote.recipe):
+        return "", ""
+    if revision := recorded_revision(store, name):
+        return revision, current_version(store, name).fingerprint
+    cached = last_downloaded(remote.recipe)
+    if cached and cached.stem != remote.revision:  # hashing its records takes time
+        with suppress(DamagedError):
+            return cached.stem, fingerprint_of_records(read_parquet(cached, schema=RECORDS))
+    return "", ""
+
+
+def _reason(error: RecipeError | RecordError | UnreachableError, path: Path) -> str:
+    """Return why a benchmark was not downloaded; `path` is the file with its recipe."""
     if isinstance(error, UnreachableError):
         return str(error)
     first, *others = error.problems
     text = f"{first.found}. {sentence(first.remedy)}".strip()
+    if isinstance(error, RecordError):  # of rows that are not as the recipe says
+        text = f"{text} Correct the recipe in {path}."
     return f"{text} ({counted(len(others), 'more problem')})" if others else text
 
 

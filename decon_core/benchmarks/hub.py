@@ -61,7 +61,7 @@ def read_hub_rows(
         yield from _converted_rows(source, config, split, where)
         return
     # Images and audio are never compared; decoding them would need more packages.
-    with _without_retry_warnings(), naming_unreachable(_place(source, where)):
+    with _answers_of(source, where, names):
         yield from rows.decode(enable=False)
 
 
@@ -95,7 +95,8 @@ def _answers_of(source: HubSource, where: str, names: str) -> Iterator[Any]:
             except datasets.exceptions.DatasetNotFoundError as error:
                 raise _absent(source, where, error, names) from error
     except (ValueError, FileNotFoundError, RuntimeError) as error:
-        # Raised by `datasets` if the data set, the config or the split does not exist.
+        # Raised by `datasets` if the data set, the config or the split does not exist, or if the
+        # columns of its files are not those that it declares.
         raise _absent(source, where, error, names) from error
 
 
@@ -103,12 +104,17 @@ def _absent(
     source: HubSource, where: str, error: Exception, names: str = "data set"
 ) -> RecipeError:
     """Return the error for a data set, config or split that is gone, or that is gated."""
-    if "gated" in f"{type(error).__name__} {error}".lower():
+    kind = type(error).__name__
+    if kind == "GatedRepoError" or "is a gated dataset" in str(error):
         found = f"the gated data set {source.path}"
         page = hub_page(source.path)
         remedy = f"Accept the terms at {page}, then run `hf auth login` or set HF_TOKEN."
         return RecipeError(Problem(where, found, "access to it", remedy))
-    found = f"nothing to read on the hub ({type(error).__name__}: {error})"
+    if kind in ("RepositoryNotFoundError", "DatasetNotFoundError"):
+        found = f"no data set {source.path} on the hub, or a private one"
+        remedy = f"{_look_up(source)}; if it is private, run `hf auth login` or set HF_TOKEN."
+        return RecipeError(Problem(where, found, "a data set that can be read", remedy))
+    found = f"nothing to read on the hub ({kind}: {' '.join(str(error).split())})"
     expected = f"hf_path {source.path!r}, {names}, hf_revision {source.revision!r}"
     return RecipeError(Problem(where, found, expected, _look_up(source)))
 

@@ -12,6 +12,8 @@ from decon_core.benchmarks.catalog import entries_by_key
 
 _HELD_OUT = ("test", "eval", "val", "dev")  # how the names of such splits begin
 _TRAIN = "train"
+# Data sets for training, which the catalog has because AI2's decon searches for them.
+_FOR_TRAINING = ("tatsu-lab/alpaca", "allenai/wildjailbreak")
 _LEAST_IN_COMMON = 3  # letters at the beginning of the names of benchmarks from one data set
 
 
@@ -47,14 +49,18 @@ def is_held_out(split: str | None, named: Named | None) -> bool:
 def _catalog() -> dict[str, Named]:
     """Return the benchmarks of the catalog by name, and by data set of the hub."""
     entries = {key.replace("{config}", "*"): entry for key, entry in entries_by_key().items()}
-    known = {_letters(name): Named(name, entry["splits"]) for name, entry in entries.items()}
+    splits = {
+        name: () if entry.get("hf_path") in _FOR_TRAINING else entry["splits"]
+        for name, entry in entries.items()
+    }
+    known = {_letters(name): Named(name, splits[name]) for name in entries}
     by_path: dict[str, list[str]] = {}
     for name, entry in entries.items():
         by_path.setdefault(entry.get("hf_path", name).casefold(), []).append(name)
     for path, names in by_path.items():
         start = commonprefix(names)  # noqa: RUF071 - character by character: they are no paths
         name = f"{start}*" if len(names) > 1 and len(start) >= _LEAST_IN_COMMON else names[0]
-        known[path] = Named(name, [split for each in names for split in entries[each]["splits"]])
+        known[path] = Named(name, [split for each in names for split in splits[each]])
     return known
 
 

@@ -89,7 +89,8 @@ def recorded_origin(store: Store, benchmark: str) -> str | None:
 
 def recorded_revision(store: Store, benchmark: str) -> str | None:
     """Return the revision of the downloaded data set; None if it is not one, or unknown."""
-    return read_json(store.current_records(benchmark)).get("revision") or None
+    path = store.current_records(benchmark)
+    return read_json(path).get("revision") or None if path.is_file() else None
 
 
 def load_records(

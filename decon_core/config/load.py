@@ -61,7 +61,7 @@ class Evals:
     sets: dict[str, Names[Name]] = dataclass_field(default_factory=dict)
     """[evals.sets]: sets of your own for `catalog`; each is a list of names, patterns and sets."""
     benchmarks: Names[Name] | None = None
-    """Use only these; default: all."""
+    """Use only these benchmarks; default: all."""
     required: Names[Name] = ()
     """Fail if a chosen detector can find too few items of these benchmarks."""
     least_checkable_share: Share = 0.5

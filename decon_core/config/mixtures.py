@@ -50,16 +50,16 @@ class Leaks:
     splits: Names[Name] = ()
     """Leaks of these splits."""
     least_score: Share | None = None
-    """Minimum score. A "leak" verdict, or a duplicate found by a judge, counts at any score."""
+    """Minimum score. Leaks by a verdict, and duplicates found by a judge, count at any score."""
 
     # Only "leak": a match with any other verdict never counts as a leak.
     verdicts: Names[Literal["leak"]] = ()
     """Only leaks with one of these reviewer verdicts."""
     min_probability: PositiveShare | None = None
     """Include matches that need review if their probability of being a leak, estimated from judged
-    pairs, is at least this. Default: only those that a person or a judge called a leak."""
+    pairs, is at least this. Default: only matches that a person or a judge called a leak."""
     min_judged: Positive = 50
-    """Minimum number of judged pairs behind such a probability."""
+    """Minimum number of judged pairs from which `min_probability` is estimated."""
     no_answer: FoundButNoLeak = "remove"
     """What to do with questions found without their answer."""
     review: FoundButNoLeak = "keep"
@@ -83,7 +83,7 @@ class Licenses:
         expects("the field with the license, or a list of fields"),
         Field(alias="field"),
     ]
-    """Field with the license. If there are several, the first one that has a license is used."""
+    """Field with the license. Of several fields, the first with a license counts."""
     allow: Names[Name] = ()
     """Only these licenses, such as "CC-BY-*"."""
     deny: Names[Name] = ()

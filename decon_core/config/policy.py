@@ -207,7 +207,7 @@ class Policy:
     perfect_match_decay_start: Count = 20
     """Questions of up to this many tokens need an overlap of 1."""
     perfect_match_decay_end: Positive = 50
-    """From this many tokens on, the required overlap is lowest. In between, it falls linearly."""
+    """From this many tokens on, the required overlap is lowest; up to there, it falls linearly."""
     lowest_recorded_score: Number = 0.6
     """Matches below this score are not kept. It is below the threshold, so that the threshold can
     change without a new scan."""
@@ -281,7 +281,7 @@ class Policy:
     benchmark: Annotated[Mapping[str, Thresholds], AS_WRITTEN] = field(
         default_factory=dict, hash=False
     )
-    """Settings for individual benchmarks, which replace those above."""
+    """Settings for one benchmark, which replace those of [policy]."""
 
     @model_validator(mode="wrap")
     @classmethod

@@ -175,7 +175,7 @@ class Sketch:
     added later reads only the blocks of documents that may contain a match."""
 
     bits: Annotated[Whole, Field(ge=2, le=16)] = 5
-    """Bits per n-gram. With more, the sketch is larger and fewer blocks are read again."""
+    """Bits per n-gram. With more bits, the sketch is larger and fewer blocks are read again."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,13 +12,13 @@ from itertools import chain, count
 from pathlib import Path
 from textwrap import TextWrapper
 
-from decon_core.benchmarks.catalog import SET_MARK
+from decon_core.benchmarks.catalog import entries
 from decon_core.benchmarks.files import files_by_split, part_order
 from decon_core.benchmarks.folder import places_of_records
 from decon_core.benchmarks.normalized import is_record
 from decon_core.benchmarks.parse import load_recipes
 from decon_core.benchmarks.readers import is_readable, known_endings
-from decon_core.config.validation import key_from
+from decon_core.config.validation import did_you_mean, key_from
 from decon_core.corpus.formats import is_shard
 from decon_core.corpus.shard_head import printable
 from decon_core.discovery.decide import reading_of
@@ -171,10 +171,8 @@ def _files(path: Path) -> list[Path]:
     ]
     if not any(is_readable(file) or file.suffix.lower() in _RECIPES for file in files):
         what = "no recipe or benchmark file" if path.exists() else "no such file or folder"
-        expected = "recipes (.yaml), or rows (.jsonl, .parquet, …)"
-        catalog = f"Write its recipes to a file: `decon-assets catalog {path} > evals.yaml`."
-        remedy = catalog if str(path).startswith(SET_MARK) else ""
-        raise InputError(Problem(str(path), what, expected, remedy))
+        expected = "recipes (.yaml), rows (.jsonl, .parquet, …), or a name of the catalog"
+        raise InputError(Problem(str(path), what, expected, did_you_mean(str(path), entries())))
     return files
 
 

@@ -44,18 +44,27 @@ def packs_for(n_shards: int, n_bytes: int, n_benchmarks: int) -> Packs:
 
 
 def settings_text(
-    findings: Sequence[SourceFinding], recipes: Sequence[Path], *, folder: Path
+    findings: Sequence[SourceFinding],
+    recipes: Sequence[Path],
+    *,
+    folder: Path,
+    catalog: Sequence[str] = (),
 ) -> str:
-    """Return the text of the decon.toml, with paths below `folder` relative to it."""
+    """Return the text of the decon.toml, with paths below `folder` relative to it.
+
+    `catalog`: names and sets of the catalog.
+    """
     n_shards = sum(len(finding.files) for finding in findings)
     n_bytes = sum(finding.n_bytes for finding in findings)
     packs = packs_for(n_shards, n_bytes, len(recipes))
     has_unreadable = any(finding.rows.unreadable for finding in findings)
     parts = [files(__package__).joinpath("decon.toml"), *feature_files("decon.toml")]
     template = "\n".join(part.read_text(encoding="utf-8") for part in parts)
+    below = [_below(path, folder) for path in recipes]
     places = {
         "@schema@": SCHEMA_PATH.as_uri(),  # editors complete settings from it
-        "@recipes@": ", ".join(in_toml(_below(path, folder)) for path in recipes),
+        "@recipes@": f"recipes = {in_toml(below)}" if below else '# recipes = ["evals.yaml"]',
+        _CATALOG: f"catalog = {in_toml(catalog)}  #" if catalog else _CATALOG,
         "@packs@": f"# {counted(n_shards, 'shard')}, {size(n_bytes)}; {packs.why}.\n"
         f"pack_shards = {packs.shards}",
         "@pack_bytes@": f'{"" if packs.has_bytes else "# "}pack_bytes = "20 GB"',
@@ -67,6 +76,7 @@ def settings_text(
     return template
 
 
+_CATALOG = '# catalog = ["@math", "gsm8k"]      #'
 _UNREADABLE = """\
 # Some of the first rows cannot be read, so mixtures of their packs are refused. Uncomment this line
 # to leave such rows out.

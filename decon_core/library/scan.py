@@ -58,7 +58,7 @@ from decon_core.storage.files import (
     write_plain_json,
 )
 from decon_core.storage.listing import Listing, Skipped, list_path
-from decon_core.storage.paths import fixed_part, is_url, parse_path, why_absent
+from decon_core.storage.paths import fixed_part, is_url, parse_path, require_access, why_absent
 from decon_core.storage.store import Store
 from decon_core.storage.tables import write_parquet
 from decon_core.text.tokenizers import load_tokenizer
@@ -163,6 +163,7 @@ def _scan_folder(
         on_step(_what_was_drawn(pack, not_drawn))
     if n_skipped := sum(not file.is_on_purpose for file in skipped):
         on_step(f"files skipped: {n_skipped:,}, listed in {out / results.SKIPPED_FILE}")
+    require_access(parse_path(pack.shards[0].path))  # before benchmarks are downloaded
     not_covered: list[NotCovered] = []
     versions = saved_records(store, request.evals, not_covered=not_covered, on_step=on_step)
     require_records(str(request.evals), sum(version.n_records for version in versions))

@@ -253,6 +253,26 @@ def hub_page(data_set: str) -> str:
     return f"{hub}/datasets/{data_set}"
 
 
+def require_access(path: Path) -> None:
+    """Raise `UnreachableError` if a file was listed, but may not be read."""
+    if not isinstance(path, RemotePath):
+        return
+    if not (match := _DATA_SET.match(str(path))):
+        stamp_of(path)  # S3 asks for the right to read it, too
+        return
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError
+
+    files = path.file_system
+    with naming_unreachable(path):
+        try:
+            HfApi(files.endpoint, token=files.token).auth_check(match[1], repo_type="dataset")
+        except GatedRepoError:
+            raise
+        except HfHubHTTPError:
+            pass  # a mirror of the hub that cannot tell; reading the file will
+
+
 def why_absent(path: Path) -> str:
     """Return why there is no file at a path of the hub, if its data set or revision is unknown."""
     if isinstance(path, RemotePath) and hasattr(path.file_system, "resolve_path"):

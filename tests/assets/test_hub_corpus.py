@@ -8,10 +8,8 @@ import os
 import random
 import subprocess
 import sys
-import time
 from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,23 +24,14 @@ from decon_core.errors import CorpusError
 from decon_core.storage.compression import create
 from decon_core.storage.paths import UnreachableError, naming_unreachable, parse_path
 from decon_core.wording import size
-from tests.hub_server import HubServer
+from tests.hub_server import NOWHERE, hub_for
 
 SHARDS = "hf://datasets/mill/web"
-NOWHERE = "http://127.0.0.1:1"  # a port that refuses
 
 
 @pytest.fixture
 def hub(tmp_path_factory, monkeypatch):
-    server = HubServer(tmp_path_factory.mktemp("hub"))
-    monkeypatch.setenv("HF_ENDPOINT", server.url)
-    # In this process, the variable was read long ago.
-    template = f"{server.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
-    monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
-    clock = SimpleNamespace(sleep=lambda _: None, time=time.time)  # retries come at once
-    monkeypatch.setattr("huggingface_hub.utils._http.time", clock)
-    with server.running():
+    with hub_for(monkeypatch, tmp_path_factory.mktemp("hub")) as server:
         yield server
 
 
@@ -137,7 +126,8 @@ def test_what_the_hub_refuses_is_one_line_with_its_remedy(here, hub, capsys, cor
     hub.gated.add("mill/gated")
     hub.private.add("mill/private")
     assert main(scan(corpus)) == code
-    line = capsys.readouterr().err.strip().splitlines()[-1]
+    *steps, line = capsys.readouterr().err.strip().splitlines()
+    assert steps == []  # the benchmarks were not read yet
     assert corpus in line
     assert told.format(url=hub.url) in line
 

@@ -7,7 +7,7 @@ import jinja2
 import pytest
 
 from decon_core import wording
-from decon_core.wording import counted, have, hold, size
+from decon_core.wording import counted, have, hold, said_by_rows, size
 
 HOSTILE = "a|b`<img src=x>[x](y)&\n# T {{ 7 * 7 }}"
 
@@ -16,6 +16,13 @@ def rendered(template, name="page.md.j2", **values):
     """The text as a template of this name, filled."""
     environment = wording._environment().overlay(loader=jinja2.DictLoader({name: template}))
     return environment.get_template(name).render(values)
+
+
+def test_rows_of_a_split_train_say_that_the_benchmark_is_evaluated_on_it():
+    row = {"shard": "a.jsonl", "n_shards": 1, "n_rows": 2, "value": "google/IFEval"}
+    row |= {"split": "train", "benchmark": "ifeval"}
+    said = "say that they are google/IFEval, split train (benchmark ifeval, evaluated on its split "
+    assert said_by_rows(row) == f"2 rows of a.jsonl {said}train)"
 
 
 def test_html_and_svg_are_escaped_and_values_are_no_templates():

@@ -103,6 +103,15 @@ def as_recipe_file(selection: Selection) -> str:
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
+def pinned(recipe_file: str, revisions: Mapping[str, str]) -> str:
+    """Return a recipe file whose data sets of the hub are read at these revisions, by benchmark."""
+    content = yaml.load(recipe_file, Loader=YAML_LOADER)  # noqa: S506 - a safe loader
+    for name, revision in revisions.items():
+        if "hf_path" in (entry := content["evals"][name]):
+            entry["hf_revision"] = revision
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+
+
 def _files() -> list[Path]:
     without_recipes = ("sets.yaml", "refused.yaml")
     return [path for path in sorted(FOLDER.glob("*.yaml")) if path.name not in without_recipes]

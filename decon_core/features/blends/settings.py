@@ -149,7 +149,7 @@ class Contamination:
     benchmarks: Names[Name]
     """Benchmarks whose items are inserted."""
     splits: Names[Name] = ()
-    """Splits to insert items from; default: all that are not for training."""
+    """Splits to insert items from; default: all except training splits."""
     seen: PositiveShare = 1.0
     """Share of the items to insert; the others stay unseen."""
     form: Form = "full"

@@ -27,7 +27,7 @@ class Slurm:
     """[execution.slurm]: what the tasks of an array job request."""
 
     partition: Name | None = None
-    """Partition; default: that of the cluster, or $SBATCH_PARTITION."""
+    """Partition; default: $SBATCH_PARTITION, otherwise the default of the cluster."""
     account: Name | None = None
     """Account to charge; default: yours, or $SBATCH_ACCOUNT."""
     qos: Name | None = None

@@ -85,7 +85,7 @@ class Haystack(FeatureTable):
     sources: Names[Annotated[Name, known("sources")]] = ()
     """Sources whose documents are the haystack; default: all."""
     documents: Positive = 10_000
-    """Number of documents drawn from the corpus with `seed`; fewer if it has fewer."""
+    """Number of documents drawn with `seed`, or all documents if the corpus has fewer."""
     items: Positive = 15
     """Number of items drawn with `seed` from each benchmark, except from training splits; from its
     subjects in turn if it has several."""
@@ -96,7 +96,7 @@ class Haystack(FeatureTable):
     ] = (0.01, 0.05, 0.1, 0.25, 0.5)
     """Shares of the documents that a filter would keep."""
     seed: Whole = 0
-    """A different seed draws different documents and items."""
+    """Seed of the draw of documents and items."""
     model: Name | None = None
     """For an endpoint: name of the model at the endpoint."""
     key_env: KeyVariable | None = None

@@ -48,7 +48,7 @@ class Neighbours(Sample, FeatureTable):
     source: Mapping[str, Sample] = field(default_factory=dict, hash=False)
     """Size or share for individual sources, by name."""
     seed: Whole = 0
-    """A different seed draws a different sample."""
+    """Seed of the sample."""
     min_tokens: Positive = 50
     """Shorter paragraphs are joined with the next."""
     max_tokens: Positive = 512
@@ -58,7 +58,7 @@ class Neighbours(Sample, FeatureTable):
     top: Positive = 10
     """Number of neighbours kept for each item."""
     draw_from: PositiveShare | None = None
-    """Draw `top` paragraphs at random from this nearest share, not just the nearest `top`."""
+    """Draw `top` paragraphs at random from this nearest share, instead of keeping the nearest."""
     review_from: PositiveShare | None = None
     """Neighbours with at least this cosine similarity need review until they are judged."""
 

@@ -44,7 +44,7 @@ class TrainingRun:
     """How much test data the model was trained on: a ratio, or copies. Training runs with the same
     dose and series are repetitions."""
     series: Name | None = None
-    """What the dose is of, such as a form: training runs with the same series are one curve."""
+    """Name of a dose curve, such as a form: training runs with the same series form one curve."""
 
 
 CorpusMetricName = Literal["bleu", "chrf"]
@@ -60,7 +60,7 @@ class Translation:
     benchmarks: _Benchmarks
     """Tasks whose results hold translations and references; * in a name matches anything."""
     metrics: Distinct[CorpusMetricName] = ("bleu", "chrf")
-    """What is computed."""
+    """Metrics to compute."""
     tokenize: Mapping[Name, TokenizerName] = field(default_factory=dict, hash=False)
     """Tokenizer for BLEU, by task, for example "*_zh" = "zh"; default: 13a."""
 
@@ -85,13 +85,13 @@ class Study(FeatureTable):
     groups: Mapping[str, Names[Name]] = field(default_factory=dict, hash=False)
     """Benchmarks to average together, by group name; * in a name matches anything."""
     contrasts: Mapping[str, Name] = field(default_factory=dict, hash=False)
-    """Groups or benchmarks, and for each another whose difference is subtracted from its own."""
+    """Pairs of groups or benchmarks: the second difference is subtracted from the first."""
     metrics: Names[Name] = ()
     """Use only these metrics; default: all."""
     beyond_one: Names[Name] = ()
-    """Tasks whose scores are not of 0 to 1, though some are not above 1; * matches anything."""
+    """Tasks with scores of 1 or less on another scale than 0 to 1; * matches anything."""
     tasks: Names[Name] = ()
-    """For tasks not named after their benchmark, that benchmark: "NAME=BENCHMARK:SPLIT"."""
+    """Benchmarks of tasks with other names than their benchmark: "NAME=BENCHMARK:SPLIT"."""
     translation: Translation | None = None
     """BLEU and chrF of translations."""
 

@@ -115,9 +115,19 @@ def test_files_of_one_folder_share_a_recipe_file(bare, capsys):
     assert list(benchmarks_of(found)) == ["one", "two"]
 
 
-def test_a_set_of_the_catalog_has_to_be_written_to_a_file_first(bare, capsys):
-    assert main(["init", "--corpus", "shards", "--evals", "@math"]) == 2
-    assert "`decon-assets catalog @math > evals.yaml`" in capsys.readouterr().err
+def test_sets_and_names_of_the_catalog_are_written_beside_recipes(bare, capsys):
+    Path("quiz.jsonl").write_text(QUIZ)
+    assert main(["init", "--corpus", "shards", "--evals", "@code", "mmlu,gsm8k", "quiz.jsonl"]) == 0
+    assert "quiz" in capsys.readouterr().out
+    config = load_config(Path("decon.toml"))
+    assert config.evals.catalog == ("@code", "mmlu", "gsm8k")
+    assert {"quiz", "humaneval", "mmlu", "gsm8k"} < {*benchmarks_of(config)}
+    assert main(["init", "--corpus", "shards", "--evals", "gsm8k", "--force"]) == 0
+    assert list(benchmarks_of(load_config(Path("decon.toml")))) == ["gsm8k"]
+    assert main(["init", "--corpus", "shards", "--evals", "@mat", "--force"]) == 2
+    assert "Did you mean '@math'?" in capsys.readouterr().err
+    assert main(["init", "--corpus", "shards", "--evals", "gsm8", "--force"]) == 2
+    assert "Did you mean 'gsm8k'?" in capsys.readouterr().err
 
 
 def test_a_name_that_two_folders_give_is_refused_before_anything_is_written(bare, capsys):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+import yaml
 
 from decon_assets.cli.main import main
 from decon_core.benchmarks import catalog
@@ -12,7 +13,7 @@ from decon_core.report.publish.card import card_from, notice_of
 from decon_core.report.publish.summary import summary_of
 from decon_core.storage.store import Store
 from tests.core.report.pages import data_of
-from tests.fake_hub import FakeHub
+from tests.hub_server import NOWHERE, hub_for, use_hub
 
 LEAK = " ".join(f"asked{number}" for number in range(40))
 
@@ -21,22 +22,20 @@ LEAK = " ".join(f"asked{number}" for number in range(40))
 def hub(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(catalog, "sets", lambda: {"small": ["gsm8k", "gpqa_d*", "frontier_math"]})
-    hub = FakeHub(monkeypatch)
-    rows = [{"question": LEAK, "answer": "told by the miller"}]
-    for split in ("train", "test"):
-        hub.put("openai/gsm8k", rows, split=split, config="main")
-    hub.put("Idavidrein/gpqa", [], split="train", config="gpqa_diamond")
-    hub.gated.add("Idavidrein/gpqa")
-    (tmp_path / "corpus").mkdir()
-    (tmp_path / "corpus" / "a.jsonl").write_text(json.dumps({"text": "plain words " * 40}) + "\n")
     (tmp_path / "policy.toml").write_text('tokenizer_str = "words"')
     monkeypatch.chdir(tmp_path)
-    return hub
+    with hub_for(monkeypatch, tmp_path / "hub") as hub:
+        rows = [{"question": LEAK, "answer": "told by the miller"}]
+        for split in ("train", "test"):
+            hub.put_rows("openai/gsm8k", rows, split=split, config="main")
+        hub.put_rows("Idavidrein/gpqa", [], split="train", config="gpqa_diamond")
+        hub.gated.add("Idavidrein/gpqa")
+        hub.put("mill/traces/a.jsonl", json.dumps({"text": "plain words " * 40}) + "\n")
+        yield hub
 
 
-def scan(*arguments):
-    given = ["corpus", "--out", "found", "--policy", "policy.toml", *arguments]
-    return main(["scan", "--evals", "@small", *given])
+def scan(*arguments, corpus="hf://datasets/mill/traces"):
+    return main(["scan", corpus, "--evals", "@small", "--policy", "policy.toml", *arguments])
 
 
 def test_a_gated_benchmark_is_a_named_gap_in_the_summary_the_page_and_the_card(hub, capsys):
@@ -46,13 +45,16 @@ def test_a_gated_benchmark_is_a_named_gap_in_the_summary_the_page_and_the_card(h
     assert "  gpqa_diamond: the gated data set Idavidrein/gpqa. Accept the terms at" in said
     assert "  frontier_math: private" in said
     assert "NOT scanned: 1 benchmark: gpqa_diamond" in said
-    summary = json.loads(Path("found/summary.json").read_text())
-    assert summary["revisions"] == {"gsm8k": hub.commits["openai/gsm8k"]}
+    summary = json.loads(Path("traces-scan/summary.json").read_text())
+    assert summary["revisions"] == {"gsm8k": hub.commit("openai/gsm8k")}
+    recipes = yaml.safe_load(Path("traces-scan/evals.yaml").read_text())["evals"]
+    pins = {name: recipe.get("hf_revision") for name, recipe in recipes.items()}
+    assert pins == {**summary["revisions"], "gpqa_diamond": None}
     assert [entry["benchmark"] for entry in summary["not_covered"]] == [
         "gpqa_diamond",
         "frontier_math",
     ]
-    report = Store(Path("found/.store")).report
+    report = Store(Path("traces-scan/.store")).report
     published = summary_of(report)
     assert not published["is_complete"]
     notice = "Incomplete: 1 of 3 benchmarks could not be downloaded: gpqa_diamond."
@@ -60,35 +62,38 @@ def test_a_gated_benchmark_is_a_named_gap_in_the_summary_the_page_and_the_card(h
     card = card_from(published)
     assert "searched for the items of 1 of 3 benchmarks" in card
     assert "Benchmark `frontier_math` was not searched for: private" in card
-    assert f"data set at `{hub.commits['openai/gsm8k'][:12]}`" in card
-    overview = data_of(Path("found/report.html"), "overview")
+    assert f"data set at `{hub.commit('openai/gsm8k')[:12]}`" in card
+    overview = data_of(Path("traces-scan/report.html"), "overview")
     assert notice in overview["notice"]
     assert "of 1 of 3 benchmarks." in str(overview)
     with duckdb.connect(str(report), read_only=True) as connection:
         ((revision,),) = connection.sql("SELECT revision FROM benchmarks").fetchall()
-    assert revision == hub.commits["openai/gsm8k"]
+    assert revision == hub.commit("openai/gsm8k")
 
 
 def test_a_benchmark_that_nobody_can_have_does_not_fail_the_scan(hub, capsys):
     hub.gated.clear()
     rows = [{"Question": LEAK, "Correct Answer": "a", "High-level domain": "", "Subdomain": ""}]
     rows[0] |= {f"Incorrect Answer {number}": f"b{number}" for number in (1, 2, 3)}
-    hub.put("Idavidrein/gpqa", rows, split="train", config="gpqa_diamond")
+    hub.put_rows("Idavidrein/gpqa", rows, split="train", config="gpqa_diamond")
     assert scan("--no-page") == 0
     assert "searched for items of 2 of 3 benchmarks; not of:" in capsys.readouterr().out
 
 
-def test_offline_without_a_cache_the_missing_benchmarks_are_named(hub, capsys):
-    hub.is_down = True
-    assert scan("--no-page") == 1
+def test_offline_without_a_cache_the_missing_benchmarks_are_named(hub, capsys, monkeypatch):
+    use_hub(monkeypatch, NOWHERE)
+    Path("a.jsonl").write_text(json.dumps({"text": "plain words " * 40}) + "\n")
+    assert scan("--no-page", corpus="a.jsonl") == 1
     said = capsys.readouterr().err
     assert "benchmarks: gsm8k, gpqa_diamond" in said
     assert "no answer, and 2 of 2 benchmarks not downloaded before" in said
 
 
 def test_the_catalog_is_compared_with_the_data_sets_of_today(hub, capsys):
-    hub.put("openai/gsm8k", [{"query": "Which?", "answer": "1"}], split="train", config="main")
-    hub.put("allenai/IFBench_test", [{"prompt": "Write."}], split="train")
+    rows = [{"query": "Which?", "answer": "1"}]
+    for split in ("test", "train"):
+        hub.put_rows("openai/gsm8k", rows, split=split, config="main")
+    hub.put_rows("allenai/IFBench_test", [{"prompt": "Write."}], split="train")
     assert main(["catalog", "gsm8k", "ifbench", "beyond_aime", "--check"]) == 1
     said = capsys.readouterr().out
     assert "gsm8k: found other columns than those of its recipe: no 'question' among" in said

@@ -9,28 +9,25 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fsspec.implementations.dirfs import DirFileSystem
-from fsspec.implementations.local import LocalFileSystem
-from fsspec.registry import _registry
 
 from decon_core.benchmarks.folder import saved_records
-from decon_core.benchmarks.records import NotCovered, load_records, recorded_revision
+from decon_core.benchmarks.records import NotCovered, Version, load_records, recorded_revision
 from decon_core.errors import RecipeError
 from decon_core.storage.paths import UnreachableError
 from decon_core.storage.store import Store
-from tests.fake_hub import FakeHub
+from tests.hub_server import NOWHERE, HubServer, hub_for, use_hub
 
 ROWS = [{"q": f"Which gate is number {n}?", "a": f"the gate of {n} bars"} for n in range(3)]
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeHub:
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HubServer]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return FakeHub(monkeypatch)
+    with hub_for(monkeypatch, tmp_path / "hub") as server:
+        yield server
 
 
 def recipes(folder: Path, **sources: str) -> Path:
@@ -42,26 +39,54 @@ def recipes(folder: Path, **sources: str) -> Path:
     return path
 
 
-def test_a_revision_is_read_once_and_a_new_one_again(hub: FakeHub, tmp_path: Path) -> None:
-    hub.put("mill/gates", ROWS, split="test")
+def test_a_revision_is_read_once_and_a_new_one_again(hub: HubServer, tmp_path: Path) -> None:
+    hub.put_rows("mill/gates", ROWS, split="test")
     path = recipes(tmp_path, gates="hf_path: mill/gates")
     (first,) = saved_records(Store(tmp_path / "one"), path)
+    n_sent = hub.n_bytes.total()
     (again,) = saved_records(Store(tmp_path / "two"), path)
-    assert (first.n_items, again.fingerprint, hub.n_read) == (3, first.fingerprint, 1)
-    assert recorded_revision(Store(tmp_path / "two"), "gates") == hub.commits["mill/gates"]
-    hub.put("mill/gates", ROWS[:2], split="test")
+    assert (again, hub.n_bytes.total()) == (first, n_sent)
+    assert recorded_revision(Store(tmp_path / "two"), "gates") == hub.commit("mill/gates")
+    hub.put_rows("mill/gates", ROWS[:2], split="test")
     (newer,) = saved_records(Store(tmp_path / "two"), path)
-    assert (newer.n_items, hub.n_read) == (2, 2)
+    assert (first.n_items, newer.n_items) == (3, 2)
+
+
+def test_a_scan_says_which_benchmark_changed_unless_a_commit_is_pinned(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def scan(store: str, pin: str = "") -> Version:
+        path = recipes(tmp_path, gates=f"hf_path: mill/gates{pin}")
+        (version,) = saved_records(Store(tmp_path / store), path, on_step=said.append)
+        return version
+
+    commits = []
+    for rows in (ROWS, ROWS, ROWS[:2]):
+        hub.put_rows("mill/gates", rows, split="test")
+        commits.append(hub.commit("mill/gates"))
+        if len(commits) < 3:
+            first = scan("one")
+            assert "other items" not in said[-1]  # the second commit left the rows alone
+    scan("two")
+    change = f"gates (revision {commits[2][:12]}, before {commits[1][:12]})"
+    assert said[-1] == f"other items than before: {change}"
+    scan("one")
+    assert said[-2:] == [f"gates: revision {commits[2]}, from the cache", said[-3]]
+    use_hub(monkeypatch, NOWHERE)
+    assert scan("three", f", hf_revision: {commits[0]}") == first
+    assert said[-1] == f"gates: revision {commits[0]}, from the cache"
 
 
 def test_without_a_network_the_cache_is_used_and_what_is_missing_is_named(
-    hub: FakeHub, tmp_path: Path
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub.put("mill/gates", ROWS, split="test")
-    hub.put("mill/weirs", ROWS, split="test")
+    hub.put_rows("mill/gates", ROWS, split="test")
+    hub.put_rows("mill/weirs", ROWS, split="test")
     gates = {"gates": "hf_path: mill/gates"}
     (first,) = saved_records(Store(tmp_path / "one"), recipes(tmp_path, **gates))
-    hub.is_down = True
+    use_hub(monkeypatch, NOWHERE)
     said: list[str] = []
     path = recipes(tmp_path, **gates)
     assert saved_records(Store(tmp_path / "two"), path, on_step=said.append) == (first,)
@@ -73,30 +98,38 @@ def test_without_a_network_the_cache_is_used_and_what_is_missing_is_named(
 
 
 def test_what_cannot_be_downloaded_is_skipped_by_name_with_the_remedy(
-    hub: FakeHub, tmp_path: Path
+    hub: HubServer, tmp_path: Path
 ) -> None:
-    hub.put("mill/gates", ROWS, split="test")
-    hub.put("mill/guarded", ROWS, split="test")
-    hub.put("mill/renamed", [{"query": "Which?", "a": "this"}], split="test")
+    hub.put_rows("mill/gates", ROWS, split="test")
+    hub.put_rows("mill/guarded", ROWS, split="test")
+    hub.put_rows("mill/renamed", [{"query": "Which?", "a": "this"}], split="test")
     hub.gated.add("mill/guarded")
+    hub.put_rows("mill/changed", [{"query": "Which?", "a": "this"}], split="test")
+    hub.put_rows("mill/mixed", ROWS, split="dev")
+    hub.put_rows("mill/mixed", [{"query": "Which?", "a": "this"}], split="test")
     path = recipes(
         tmp_path,
         gates="hf_path: mill/gates, verified: false",
         guarded="hf_path: mill/guarded",
         gone="hf_path: mill/gone",
         renamed="hf_path: mill/renamed, verified: false",
+        changed="hf_path: mill/changed",
+        mixed="hf_path: mill/mixed",
     )
     skipped: list[NotCovered] = []
     said: list[str] = []
     store = Store(tmp_path / "store")
     (version,) = saved_records(store, path, not_covered=skipped, on_step=said.append)
     assert version.benchmark == "gates"
-    at = f"gates: revision {hub.commits['mill/gates']}"
+    at = f"gates: revision {hub.commit('mill/gates')}"
     assert said == [f"{at}, downloaded after its columns were compared with those of the recipe"]
     reasons = {entry.benchmark: entry.reason for entry in skipped}
-    assert "Accept the terms at https://huggingface.co/datasets/mill/guarded" in reasons["guarded"]
-    assert "nothing to read on the hub" in reasons["gone"]
+    assert f"Accept the terms at {hub.url}/datasets/mill/guarded" in reasons["guarded"]
+    assert "no data set mill/gone on the hub, or a private one" in reasons["gone"]
     assert "no 'q' among 'query', 'a'" in reasons["renamed"]
+    expected = f"no 'q' among 'query', 'a'. Correct the recipe in {path}."
+    assert reasons["changed"] == expected
+    assert "column names don't match" in reasons["mixed"]
     assert "decon-assets catalog renamed > evals.yaml" in reasons["renamed"]
     assert [entry for entry in skipped if entry.is_refused] == [("secret", "private", True)]
     with pytest.raises(RecipeError, match="guarded"):
@@ -104,10 +137,10 @@ def test_what_cannot_be_downloaded_is_skipped_by_name_with_the_remedy(
 
 
 def test_all_configs_of_a_data_set_are_read_if_the_recipe_says_so(
-    hub: FakeHub, tmp_path: Path
+    hub: HubServer, tmp_path: Path
 ) -> None:
     for config in ("fra", "eng"):
-        hub.put("mill/gates", ROWS, split="test", config=config)
+        hub.put_rows("mill/gates", ROWS, split="test", config=config)
     path = recipes(tmp_path, gates='hf_path: mill/gates, hf_config: "*", verified: false')
     store = Store(tmp_path / "store")
     (version,) = saved_records(store, path)
@@ -132,7 +165,7 @@ def site(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def test_a_file_at_a_url_is_cached_by_its_content(
-    hub: FakeHub, site: tuple[Path, str], tmp_path: Path
+    hub: HubServer, site: tuple[Path, str], tmp_path: Path
 ) -> None:
     folder, url = site
     file = folder / "gates.jsonl"
@@ -147,27 +180,14 @@ def test_a_file_at_a_url_is_cached_by_its_content(
 
 
 def test_a_data_set_of_python_code_is_read_from_its_converted_files(
-    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: HubServer, tmp_path: Path
 ) -> None:
-    class FolderAsHub(DirFileSystem):
-        protocol = "hf"
-        cachable = False
-
-        def __init__(self, **_: object) -> None:
-            super().__init__(path=str(tmp_path / "hf"), fs=LocalFileSystem())
-
-    def refuse(*_: object, **__: object) -> None:
-        raise RuntimeError("Dataset scripts are no longer supported, but found gates.py")
-
-    monkeypatch.setitem(_registry, "hf", FolderAsHub)
-    monkeypatch.setattr(datasets, "load_dataset", refuse)
-    hub.put("mill/gates", ROWS, split="test")
-    folder = tmp_path / "hf/datasets/mill/gates@refs%2Fconvert%2Fparquet/default/test"
+    hub.put("mill/gates/gates.py", "")
     path = recipes(tmp_path, gates="hf_path: mill/gates")
     with pytest.raises(RecipeError, match="a data set of Python code, and no converted files"):
         saved_records(Store(tmp_path / "store"), path)
-    folder.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(ROWS), folder / "0000.parquet")
+    file = hub.put("mill/gates/default/test/0000.parquet", "")
+    pq.write_table(pa.Table.from_pylist(ROWS), file)
     (version,) = saved_records(Store(tmp_path / "store"), path)
     assert version.n_items == 3
 

@@ -34,6 +34,8 @@ def test_a_name_stands_for_a_benchmark_of_the_catalog_or_of_the_scan(name, bench
         ("openai/gsm8k", "Train", False),
         ("openai/gsm8k", None, False),
         ("Idavidrein/gpqa", "train", True),  # it has no other
+        ("tatsu-lab/alpaca", "train", False),  # for training
+        ("allenai/wildjailbreak", "train", False),
         ("facebook/flores", "devtest", True),
         ("common-crawl", "Validation", True),
         ("common-crawl", "2024", False),
