@@ -22,6 +22,7 @@ _SQLITE_NUMBERS = {
     "SQLITE_IOERR": errno.EIO,
 }
 _MOST_FREE_BYTES = 1 << 20  # SQLite needs less for any of its files
+_FILES_OF_SQLITE = 8  # it opens fewer at once for a database
 
 
 def plain_error(error: BaseException, home: Path) -> OSError | None:
@@ -54,6 +55,12 @@ def _number_of(error: BaseException, home: Path) -> int:
     name = getattr(error, "sqlite_errorname", "")
     number = next((to for start, to in _SQLITE_NUMBERS.items() if name.startswith(start)), 0)
     if number in (errno.EACCES, errno.EIO) and home.is_dir():
+        try:
+            with ExitStack() as stack:
+                for _ in range(_FILES_OF_SQLITE):
+                    stack.callback(os.close, os.open(home, os.O_RDONLY))
+        except OSError as limit:
+            return limit.errno or number
         disk = os.statvfs(home)
         if disk.f_flag & os.ST_RDONLY:
             return errno.EROFS

@@ -1,15 +1,16 @@
 """Write Dagster's history in SQLite faster, and create its databases completely.
 
-Dagster makes an engine of SQLAlchemy for each event, which would compile every statement again: 6 %
-of the processor's time for a run of the sample world. For each run's file, Alembic reads some fifty
-scripts several times, only to learn the newest revision of the tables: 5 %.
+For each event, Dagster opens two files, and makes an engine of SQLAlchemy for each: half of the
+time that a partition takes. A new engine asks SQLite for its settings, and compiles every statement
+again. For each run's file, Alembic reads some fifty scripts several times, only to learn the newest
+revision of the tables: 5 % of the processor's time for a run of the sample world.
 
-Dagster opens and closes the file of a run for each event. SQLite then waits for the disk twice: at
-the commit, and when the last connection closes and moves the write-ahead log into the file. That is
-half a second or more for each run of the sample world where others use the disk, and half of
-Dagster's time for a grid of thousands of partitions. The first wait only protects against a power
-cut, which could lose the latest events and nothing else; the store has the results, and they are
-reported again. The second wait is not needed while another connection is open.
+SQLite also waits for the disk twice: at the commit, and when the last connection closes and moves
+the write-ahead log into the file. That is half a second or more for each run of the sample world
+where others use the disk, and half of Dagster's time for a grid of thousands of partitions. The
+first wait only protects against a power cut, which could lose the latest events and nothing else;
+the store has the results, and they are reported again. The second wait is not needed while a
+connection is open.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ from __future__ import annotations
 import atexit
 import logging
 import shutil
-import sqlite3
+import sys
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import yaml
 from dagster import DagsterInstance
-from sqlalchemy import event
-from sqlalchemy.dialects.sqlite.base import SQLiteDialect
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import Engine
+from sqlalchemy.pool import QueuePool
 
 if TYPE_CHECKING:  # takes 0.1 s to import, which many commands do without
     from alembic.config import Config
@@ -39,53 +41,78 @@ RUNS = "history/runs.db"
 _FOLDERS = ("schedules", "history")  # the one with the runs last
 _STORAGES = {"storage", "run_storage", "event_log_storage", "schedule_storage"}
 
-_MOST_STATEMENTS = 500
 _MOST_OPEN = 8  # files: those of the active run, and of the instance
-_open: OrderedDict[str, sqlite3.Connection] = OrderedDict()
+_open: OrderedDict[Path, tuple[Engine, int | None]] = OrderedDict()  # engines, inodes of files
+_lock = Lock()  # of `_open`
 
 
-class _Statements(dict[Hashable, Any]):
-    """Compiled statements, shared by all engines of a process for SQLite.
+class _KeptPool(QueuePool):
+    """A pool whose connection outlives `Engine.dispose`, which Dagster calls after each event."""
 
-    SQLAlchemy's keys begin with the dialect, an object of each engine. Those of Dagster's files
-    have equal settings, so equal statements are the same for all of them.
-    """
+    def dispose(self) -> None:
+        """Keep the connection."""
 
-    def get(self, key: Hashable, default: Any = None) -> Any:
-        return super().get(_without_dialect(key), default)
+    def recreate(self) -> _KeptPool:
+        return self
 
-    def __setitem__(self, key: Hashable, compiled: Any) -> None:
-        if len(self) >= _MOST_STATEMENTS:
-            self.clear()
-        super().__setitem__(_without_dialect(key), compiled)
-
-
-def _without_dialect(key: Hashable) -> Hashable:
-    is_usual = isinstance(key, tuple) and key and isinstance(key[0], SQLiteDialect)
-    return key[1:] if is_usual else key  # type: ignore[index] # mypy does not follow `is_usual`
-
-
-_statements = _Statements()
+    def close(self) -> None:
+        """Close the connection, unless it is in use."""
+        super().dispose()
 
 
 def write_quickly() -> None:
-    """Make this process skip both waits, and compile and read scripts once, from now on."""
-    if not event.contains(Engine, "connect", _connected):
-        event.listen(Engine, "connect", _connected)
-        event.listen(Engine, "engine_connect", _share_statements)
-        read_scripts_once()
-        # It logs a Ctrl-C that comes while it closes a file, with a traceback, and raises it again.
-        logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
-        # A process that ends at once (`cli/program.py`) frees no objects, so it closes no files.
-        atexit.register(_close_all)
+    """Make this process keep files open, skip both waits, and read scripts once, from now on."""
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("dagster.") and vars(module).get("create_engine") is create_engine:
+            vars(module)["create_engine"] = _kept_engine
+    _prepare()
 
 
-def _close_all() -> None:
-    """Close all open files; SQLite then moves the write-ahead logs into them."""
-    while _open:
-        connection = _open.popitem()[1]
-        with suppress(sqlite3.Error):  # the others are closed all the same
-            connection.close()
+@cache
+def _prepare() -> None:
+    read_scripts_once()
+    # It logs a Ctrl-C that comes while it closes a file, with a traceback, and raises it again.
+    logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
+    # A process that ends at once (`cli/program.py`) frees no objects, so it closes no files.
+    atexit.register(_close_below, Path("/"))
+
+
+def _kept_engine(url: str, **settings: Any) -> Engine:
+    """Return the engine of a file, which keeps one connection open; further ones are closed."""
+    path = Path(url.removeprefix("sqlite:///"))
+    if not path.is_absolute():
+        return create_engine(url, **settings)  # in memory, or another database
+    inode = path.stat().st_ino if path.exists() else None
+    with _lock:
+        engine, known = _open.pop(path, (None, None))
+        if engine and known not in (None, inode):  # the file was removed
+            _close(engine)
+            engine = None
+        if not engine:
+            # The next event may come from another thread.
+            arguments = {**settings.get("connect_args", {}), "check_same_thread": False}
+            pool = {"poolclass": _KeptPool, "pool_size": 1, "max_overflow": -1}
+            engine = create_engine(url, **{**settings, **pool, "connect_args": arguments})
+            event.listen(engine, "connect", _do_not_wait)
+        _open[path] = engine, inode
+        while len(_open) > _MOST_OPEN:
+            _close(_open.popitem(last=False)[1][0])
+    return engine
+
+
+def _do_not_wait(connection: Any, _: Any) -> None:
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _close(engine: Engine) -> None:
+    engine.pool.close()  # type: ignore[attr-defined] # a `_KeptPool`
+
+
+def _close_below(folder: Path) -> None:
+    """Close the files below a folder; SQLite then moves the write-ahead logs into them."""
+    with _lock:
+        for path in [path for path in _open if path.is_relative_to(folder)]:
+            _close(_open.pop(path)[0])
 
 
 @cache
@@ -103,28 +130,6 @@ def read_scripts_once() -> None:
         return known[location]
 
     ScriptDirectory.from_config = read_once  # type: ignore[method-assign] # applies to all callers
-
-
-def _share_statements(connection: Connection) -> None:
-    if isinstance(connection.dialect, SQLiteDialect):
-        connection.execution_options(compiled_cache=_statements)
-
-
-def _connected(connection: Any, _: Any) -> None:
-    if not isinstance(connection, sqlite3.Connection):
-        return  # another database
-    path = connection.execute("PRAGMA database_list").fetchone()[2]
-    if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        # A database in memory, or a new file, whose mode can be set only with no other connection.
-        return
-    connection.execute("PRAGMA synchronous = NORMAL")
-    if path not in _open:
-        # A later call closes it, maybe in another thread.
-        _open[path] = sqlite3.connect(path, check_same_thread=False)
-        _open[path].execute("SELECT count(*) FROM sqlite_master")
-    _open.move_to_end(path)
-    while len(_open) > _MOST_OPEN:
-        _open.popitem(last=False)[1].close()
 
 
 def storage_settings(home: Path) -> Mapping[str, Any] | None:
@@ -156,8 +161,7 @@ def make_history(home: Path) -> None:
         # Each is created on access.
         _ = instance.run_storage, instance.event_log_storage, instance.schedule_storage
     # Closing the open files of the draft makes SQLite empty their write-ahead logs.
-    for path in [path for path in _open if Path(path).is_relative_to(draft.resolve())]:
-        _open.pop(path).close()
+    _close_below(draft.resolve())
     for name in _FOLDERS:
         with suppress(FileNotFoundError):
             (home / name).replace(draft / f"old-{name}")

@@ -160,8 +160,10 @@ class MatchReader:
         """
         for source, group in groupby(packs, key=lambda pack: pack.source.name):
             shards = [(pack, shard) for pack in group for shard in pack.shards]
-            for at in range(0, len(shards), SHARDS_AT_ONCE):
-                batch = shards[at : at + SHARDS_AT_ONCE]
+            names = [*dict.fromkeys(shard.fingerprint for _, shard in shards)]
+            n = max(self.n_shards_at_once(names, versions), SHARDS_AT_ONCE)
+            for at in range(0, len(shards), n):
+                batch = shards[at : at + n]
                 fingerprints = [*dict.fromkeys(shard.fingerprint for _, shard in batch)]
                 entries = self.entries_of_shards(fingerprints, versions, source=source)
                 tables = _by_shard(entries)

@@ -26,10 +26,11 @@ _log = logging.getLogger(__name__)
 
 WORKERS_VARIABLE = "DECON_WORKERS"
 
-# A worker takes about 2 s to start; in that time it could scan some 50 MB of compressed shards.
-_BYTES_PER_WORKER = 200_000_000
-# Writing a small file takes some 2 ms, as long as scanning this many bytes.
-_BYTES_PER_FILE = 100_000
+# A worker takes about 1 s to start; in that time it could scan some 50 MB of compressed shards.
+_BYTES_PER_WORKER = 100_000_000
+# A shard that is read and of which files are written takes some 10 ms, however small it is, as long
+# as scanning this many bytes.
+BYTES_PER_SHARD = 500_000
 
 _SECONDS_BETWEEN_LOG_LINES = 10.0
 
@@ -52,16 +53,13 @@ def wanted_workers() -> int:
     return int(value)
 
 
-def useful_workers(
-    workers: int, sizes: Sequence[int], *, n_files: int = 0, engine: Engine = LOCAL
-) -> int:
+def useful_workers(workers: int, sizes: Sequence[int], *, engine: Engine = LOCAL) -> int:
     """Limit `workers` to the amount of work; 0 means that it is not worth starting a worker.
 
-    `sizes` are the bytes to read of each shard, `n_files` is the number of files to write, which
-    dominates for many small shards. A cluster has workers of its own, whatever `workers` is.
+    `sizes` are the bytes to read for each job, and `BYTES_PER_SHARD` more for each shard of which
+    files are written. A cluster has workers of its own, whatever `workers` is.
     """
-    n_bytes = sum(sizes) + n_files * _BYTES_PER_FILE
-    return min(engine.most_workers(workers), len(sizes), n_bytes // _BYTES_PER_WORKER)
+    return min(engine.most_workers(workers), len(sizes), sum(sizes) // _BYTES_PER_WORKER)
 
 
 def runs_here(workers: int, engine: Engine) -> bool:

@@ -25,7 +25,7 @@ from decon_core.corpus.packs import Pack
 from decon_core.decisions.match_reader import require_scanned
 from decon_core.errors import DeconError, MissingError, Problem
 from decon_core.execution.engine import Engine
-from decon_core.execution.jobs import run_jobs, useful_workers
+from decon_core.execution.jobs import BYTES_PER_SHARD, run_jobs, useful_workers
 from decon_core.execution.local import LOCAL
 from decon_core.mixtures.builder import Builder, shards_of
 from decon_core.mixtures.card import CARD, listing_of
@@ -169,7 +169,7 @@ def build_shares(
         (builder if mixture.take == "control" else builders[pack.name], mixture, pack)
         for mixture, pack in shares
     ]
-    sizes = [shard.n_bytes for _, pack in shares for shard in pack.shards]
+    sizes = [sum(shard.n_bytes + BYTES_PER_SHARD for shard in pack.shards) for _, pack in shares]
     n_workers = useful_workers(workers, sizes, engine=engine)
     done = run_jobs(_build_share, jobs, workers=n_workers, engine=engine, name_of=_name_of)
     cards = _Cards(builder)

@@ -136,6 +136,13 @@ class Builder:
         """All shards of all packs."""
         return ((pack, shard) for pack in self.packs for shard in pack.shards)
 
+    @cached_property
+    def shards_as_json(self) -> str:
+        """All shards with their sources, sorted: written once for fingerprints of many products."""
+        return json.dumps(
+            sorted((pack.source.name, shard.name, shard.fingerprint) for pack, shard in self.shards)
+        )
+
     def settings(self, versions: Sequence[Version], shards: Iterable[Shard]) -> list[object]:
         """Return all settings that decide what leaked of these benchmarks into these shards.
 

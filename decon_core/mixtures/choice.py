@@ -95,9 +95,11 @@ def counted_leaks(
     entries: pa.Table, mixture: Mixture, calibration: Calibration
 ) -> list[dict[str, Any]]:
     """Return the entries that the mixture counts as leaks or as `no answer`, in their order."""
-    is_found = pc.field("is_contaminated") | pc.field("is_no_answer") | pc.field("needs_review")
+    # Not an expression: a filter by that takes twice as long for the few entries of a shard.
+    is_found = pc.or_(entries["is_contaminated"], entries["is_no_answer"])
+    is_found = pc.or_(is_found, entries["needs_review"])
     if mixture.hidden == "keep":
-        is_found &= pc.field("slot_kind") != HIDDEN
+        is_found = pc.and_(is_found, pc.not_equal(entries["slot_kind"], HIDDEN))
     found = entries.filter(is_found).to_pylist()
     counted = [entry for entry in found if counts(entry, mixture.leaks, calibration)]
     for entry in counted:
@@ -157,7 +159,7 @@ def choose_rows(
         leaks = _by_row(counted_leaks(entries, mixture, reader.calibration))
         choice.n_found = Counter(map(_class_of, leaks.values()))
         # Documents without any, but with what the mixture would count if it were proven.
-        to_review = entries.filter(pc.field("needs_review")).to_pylist()
+        to_review = entries.filter(entries["needs_review"]).to_pylist()
         rows = {entry["row"] for entry in to_review if would_count(entry, mixture.leaks)}
         if n_review := len(rows.difference(leaks)):
             choice.n_found[REVIEW] += n_review

@@ -14,6 +14,7 @@ that no chosen detector can find, of which nothing is known (`not_checkable`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,7 +33,7 @@ from decon_core.corpus.packs import FILES, hashes_below
 from decon_core.decisions.match_reader import require_scanned
 from decon_core.decisions.visibility import BlindItems, blind_items, visibility_table
 from decon_core.mixtures.builder import Builder
-from decon_core.mixtures.manifest import Built, current_manifest, fingerprint_of
+from decon_core.mixtures.manifest import Built, current_manifest, fingerprint_of_json
 from decon_core.mixtures.preconditions import require_read, require_readable
 from decon_core.scan.coverage import gaps_of
 from decon_core.storage.files import atomic_path, read_json, write_json
@@ -204,8 +205,10 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
     versions = [*versions]
     leaked = _LeakedOnce(builder, versions)
     for version in versions:
-        for pack in builder.packs:
-            require_scanned(reader, pack, [version])
+        if version.benchmark in leaked.lacking:
+            for pack in builder.packs:
+                require_scanned(reader, pack, [version])
+            leaked = _LeakedOnce(builder, versions)  # it was scanned meanwhile
         if n_unreadable is None:  # the same for all of them
             for pack in builder.packs:
                 require_readable(reader, pack)
@@ -226,11 +229,16 @@ class _LeakedOnce:
     versions: Sequence[Version]
 
     @cached_property
-    def items(self) -> LeakedItems:
+    def lacking(self) -> set[str]:
+        """The benchmarks for which a shard has no scan result."""
         builder = self.builder
         gaps = gaps_of(builder.store, builder.packs, self.versions, builder.reader.scan)
-        lacking = {name for gap in gaps for name in gap.lacking}
-        scanned = [version for version in self.versions if version.benchmark not in lacking]
+        return {name for gap in gaps for name in gap.lacking}
+
+    @cached_property
+    def items(self) -> LeakedItems:
+        builder = self.builder
+        scanned = [version for version in self.versions if version.benchmark not in self.lacking]
         versions = [version for version in scanned if not has_clean_benchmark(builder, version)]
         items = LeakedItems(builder.policy)
         for pack, shard, entries in builder.reader.iter_entries(builder.packs, versions):
@@ -271,8 +279,6 @@ def has_clean_benchmark(builder: Builder, version: Version) -> bool:
 
 
 def _fingerprint(builder: Builder, version: Version) -> str:
-    shards = sorted(
-        (pack.source.name, shard.name, shard.fingerprint) for pack, shard in builder.shards
-    )
-    settings = builder.settings([version], [shard for _, shard in builder.shards])
-    return fingerprint_of([_FORMAT, version.fingerprint, shards, settings])
+    settings = builder.settings([version], (shard for _, shard in builder.shards))
+    before, after = json.dumps([_FORMAT, version.fingerprint]), json.dumps([settings])
+    return fingerprint_of_json(f"{before[:-1]}, {builder.shards_as_json}, {after[1:]}")

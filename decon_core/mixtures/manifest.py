@@ -44,7 +44,11 @@ Manifest = dict[str, Any]
 
 def fingerprint_of(value: object) -> str:
     """Return a hash of a JSON value: all inputs of a product."""
-    return sha256(json.dumps(value).encode()).hexdigest()[:16]
+    return fingerprint_of_json(json.dumps(value))
+
+
+def fingerprint_of_json(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 def listed_files(manifest: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, int]]:

@@ -32,12 +32,14 @@ def matches_in_excluded_blocks(
     """
     scan, index = scan_fingerprint(store, policy), index_fingerprint(store, policy)
     results = ScanResults(store, scan)
+    with_answers = frozenset[str]().union(*(folder.answered for folder in results.folders))
     answered = [
         (pack, shard, version, answer)
         for pack in packs
         for shard in pack.shards
         for version in versions
-        if (answer := results.answer(shard.fingerprint, version.fingerprint))
+        if version.fingerprint in with_answers
+        and (answer := results.answer(shard.fingerprint, version.fingerprint))
     ]
     problems: list[Problem] = []
     n_sampled = 0

@@ -29,7 +29,13 @@ from decon_core.corpus.packs import Pack
 from decon_core.errors import CorpusError, Problem
 from decon_core.execution.cost import Cost
 from decon_core.execution.engine import Engine
-from decon_core.execution.jobs import run_jobs, runs_here, usable_cores, useful_workers
+from decon_core.execution.jobs import (
+    BYTES_PER_SHARD,
+    run_jobs,
+    runs_here,
+    usable_cores,
+    useful_workers,
+)
 from decon_core.execution.local import LOCAL
 from decon_core.scan.blocks import ShardJob, compile_kernels
 from decon_core.scan.coverage import write_refusal
@@ -41,8 +47,6 @@ from decon_core.storage.store import Store
 
 if TYPE_CHECKING:
     from decon_core.scan.node_store import UrlStore
-
-_FILES_PER_SHARD = 4  # ledger, documents, matches, and counts of n-grams
 
 
 @dataclass
@@ -131,8 +135,8 @@ def _count_present(
 
 def _divide(jobs: Sequence[ShardJob], workers: int, engine: Engine) -> tuple[list[ShardJob], int]:
     """Return the jobs with their number of threads, and the number of worker processes."""
-    sizes, n_files = [job.n_bytes_to_read for job in jobs], _FILES_PER_SHARD * len(jobs)
-    n_workers = useful_workers(workers, sizes, n_files=n_files, engine=engine)
+    sizes = [job.n_bytes_to_read + BYTES_PER_SHARD for job in jobs]
+    n_workers = useful_workers(workers, sizes, engine=engine)
     # Too little work, or one shard: threads of this process share the blocks of a shard.
     n_threads = max(workers, 1) if runs_here(n_workers, engine) else 1
     is_core_left = not engine.is_remote and max(n_workers, n_threads) < usable_cores()

@@ -71,10 +71,10 @@ def atomic_path(
     with _named_when_full(path):
         try:
             yield draft
-            if is_synced:
-                for file in draft.rglob("*") if draft.is_dir() else [draft]:
-                    if file.is_file():
-                        _flush(file)
+            if is_synced and draft.is_dir():
+                _flush_all({file: path for file in draft.rglob("*") if file.is_file()})
+            elif is_synced and draft.is_file():
+                _flush(draft)
             if draft.is_dir():
                 _replace_folder(draft, path)
             else:
@@ -85,10 +85,7 @@ def atomic_path(
 
 @contextmanager
 def atomic_files() -> Iterator[Callable[[Path], Path]]:
-    """Yield a function that returns a draft for a path; all are renamed in order at the end.
-
-    They are synced side by side: a file system writes its journal once for all that wait for it.
-    """
+    """Yield a function that returns a draft for a path; all are renamed in order at the end."""
     drafts: dict[Path, Path] = {}
 
     def draft_of(path: Path) -> Path:
@@ -98,11 +95,7 @@ def atomic_files() -> Iterator[Callable[[Path], Path]]:
 
     try:
         yield draft_of
-        with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
-            flushes = {path: pool.submit(_flush, draft) for path, draft in drafts.items()}
-            for path, flush in flushes.items():
-                with _named_when_full(path):
-                    flush.result()
+        _flush_all({draft: path for path, draft in drafts.items()})
         for path, draft in drafts.items():
             draft.replace(path)
     finally:
@@ -119,6 +112,18 @@ def _named_when_full(path: Path) -> Iterator[None]:
         if error.errno == errno.ENOSPC and not error.filename:
             raise OSError(error.errno, "no space left to write", str(path)) from error
         raise
+
+
+def _flush_all(drafts: Mapping[Path, Path]) -> None:
+    """Sync drafts of these paths, side by side.
+
+    A file system writes its journal once for all that wait for it.
+    """
+    with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
+        flushes = [(path, pool.submit(_flush, draft)) for draft, path in drafts.items()]
+        for path, flush in flushes:
+            with _named_when_full(path):
+                flush.result()
 
 
 def _flush(path: Path) -> None:

@@ -1,36 +1,52 @@
 """Events in SQLite: written without waiting for the disk, and all there for whoever looks."""
 
-import sqlite3
 import subprocess
 import sys
 
+import dagster as dg
+import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import column, create_engine, select, table, text
-from sqlalchemy.pool import NullPool
+from sqlalchemy import event, text
+from sqlalchemy.pool import NullPool, Pool
 
 from decon_assets.instance.sqlite_history import (
     _MOST_OPEN,
-    _MOST_STATEMENTS,
+    _kept_engine,
     _open,
-    _Statements,
-    _statements,
     write_quickly,
 )
 
 
-def test_a_file_stays_open_and_other_processes_read_what_was_written(tmp_path):
-    write_quickly()
-    write_quickly()  # once is enough
+def engine_of(path):
+    return _kept_engine(f"sqlite:///{path}", poolclass=NullPool, connect_args={"timeout": 30})
+
+
+@pytest.fixture
+def connected():
+    """Lists the connections that SQLAlchemy makes while a test runs."""
+    made = []
+
+    def note(connection, _):
+        made.append(connection)
+
+    event.listen(Pool, "connect", note)
+    yield made
+    event.remove(Pool, "connect", note)
+
+
+def test_a_file_stays_open_and_other_processes_read_what_was_written(tmp_path, connected):
     path = tmp_path / "run.db"
-    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool)
-    with engine.begin() as connection:
+    with engine_of(path).begin() as connection:
         assert connection.execute(text("PRAGMA journal_mode = WAL")).scalar() == "wal"
         connection.execute(text("CREATE TABLE events (n INTEGER)"))
     for n in range(3):
+        engine = engine_of(path)
         with engine.begin() as connection:
             assert connection.execute(text("PRAGMA synchronous")).scalar() == 1
             connection.execute(text("INSERT INTO events VALUES (:n)"), {"n": n})
+        engine.dispose()
+    assert len(connected) == 1
     assert path.with_name("run.db-wal").stat().st_size  # nobody was the last to close it
     asking = "SELECT n FROM events"
     program = f"import sqlite3, sys; print(*sqlite3.connect(sys.argv[1]).execute({asking!r}))"
@@ -40,15 +56,40 @@ def test_a_file_stays_open_and_other_processes_read_what_was_written(tmp_path):
     assert done.stdout.strip() == "(0,) (1,) (2,)"
 
 
+def test_who_uses_a_file_at_the_same_time_has_another_connection(tmp_path, connected):
+    path = tmp_path / "run.db"
+    with engine_of(path).connect() as first, engine_of(path).connect() as second:
+        assert first.connection.dbapi_connection is not second.connection.dbapi_connection
+    engine_of(path).connect().close()
+    assert len(connected) == 2
+
+
+def test_a_file_that_was_removed_is_opened_again(tmp_path):
+    path = tmp_path / "run.db"
+    for n in range(2):
+        with engine_of(path).begin() as connection:
+            connection.execute(text("CREATE TABLE events (n INTEGER)"))
+        with engine_of(path).begin() as connection:
+            connection.execute(text("INSERT INTO events VALUES (:n)"), {"n": n})
+            assert connection.execute(text("SELECT n FROM events")).scalars().all() == [n]
+        path.unlink()
+
+
 def test_no_more_files_stay_open_than_are_at_work(tmp_path):
-    write_quickly()
     for number in range(2 * _MOST_OPEN):
-        engine = create_engine(f"sqlite:///{tmp_path / str(number)}", poolclass=NullPool)
-        with engine.begin() as connection:
-            connection.execute(text("PRAGMA journal_mode = WAL"))
-        engine.connect().close()
+        engine_of(tmp_path / str(number)).connect().close()
     assert len(_open) == _MOST_OPEN
-    assert all(isinstance(held, sqlite3.Connection) for held in _open.values())
+
+
+def test_dagster_opens_the_files_of_a_history_once_for_all_events(tmp_path, connected):
+    write_quickly()
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        for n in range(20):
+            instance.report_runless_asset_event(dg.AssetMaterialization("scan", partition=f"{n}"))
+            instance.add_dynamic_partitions("packs", [f"{n}"])
+        seen = instance.get_materialized_partitions(dg.AssetKey("scan"))
+        assert seen == {f"{n}" for n in range(20)}
+    assert 0 < len(connected) < 10
 
 
 def test_the_scripts_of_a_database_are_read_once_and_are_those_that_alembic_reads(tmp_path):
@@ -65,25 +106,3 @@ def test_the_scripts_of_a_database_are_read_once_and_are_those_that_alembic_read
         assert ScriptDirectory.from_config(settings) is shared
         made.append(shared)
     assert made[0] is not made[1]
-
-
-def test_engines_share_compiled_statements_and_each_answers_from_its_own_file(tmp_path):
-    write_quickly()
-    query = select(column("n")).select_from(table("events")).where(column("n") >= 1)
-    n_compiled = []
-    for n in (1, 2):
-        engine = create_engine(f"sqlite:///{tmp_path / str(n)}", poolclass=NullPool)
-        with engine.begin() as connection:
-            connection.execute(text("CREATE TABLE events (n INTEGER)"))
-            connection.execute(text("INSERT INTO events VALUES (:n)"), {"n": n})
-            assert connection.execute(query).scalars().all() == [n]
-        n_compiled.append(len(_statements))
-    assert n_compiled[0] == n_compiled[1] > 0
-
-
-def test_shared_statements_are_bounded():
-    statements = _Statements()
-    for n in range(2 * _MOST_STATEMENTS):
-        statements[(n,)] = n
-    assert len(statements) <= _MOST_STATEMENTS
-    assert statements.get((2 * _MOST_STATEMENTS - 1,)) == 2 * _MOST_STATEMENTS - 1

@@ -9,6 +9,7 @@ import pytest
 
 from decon_core.errors import ConfigError
 from decon_core.execution.jobs import (
+    BYTES_PER_SHARD,
     WORKERS_VARIABLE,
     in_subprocess,
     one_ahead,
@@ -46,10 +47,11 @@ def test_the_environment_may_say_how_many_workers_there_are(monkeypatch):
             wanted_workers()
 
 
-def test_many_small_shards_are_worth_workers_when_many_files_are_written_of_them():
+def test_many_small_shards_are_worth_workers_when_files_are_written_of_them():
     assert useful_workers(2, [1_000] * 5_000) == 0
-    assert useful_workers(2, [1_000] * 5_000, n_files=200_000) == 2
-    assert useful_workers(2, [1_000], n_files=200_000) == 1
+    assert useful_workers(2, [1_000 + BYTES_PER_SHARD] * 100) == 0
+    assert useful_workers(2, [1_000 + BYTES_PER_SHARD] * 640) == 2
+    assert useful_workers(2, [1_000_000_000]) == 1
 
 
 def test_all_progress_of_a_job_is_reported_before_it_counts_as_ended():
