@@ -1,1 +1,1 @@
-"""The results of models are read by other features: no asset, check or command of their own."""
+"""Results of models, which other features read. This feature has no asset, check or command."""

@@ -36,8 +36,8 @@ class NgramAny(Detector):
     )
     scan_settings = ("ngram_any_lowest_recorded",)
     advice = (
-        "**To compare with published numbers, use `ngram_any`.** One shared run is enough, so "
-        "it is the only detector to find some of the items that were cut to a quarter of "
+        "**To compare with published numbers, use `ngram_any`.** A single shared run of tokens "
+        "is enough, so it is the only detector that finds some of the items cut to a quarter of "
         "their question. With runs of 13 tokens it misses every shorter question, and edits "
         "of one word in five hide about half of the others. Most copies of a question with "
         "other names and numbers share a run with it and are flagged. With runs of 8 tokens "

@@ -90,9 +90,15 @@ class Request:
     def require_sampleable(self) -> None:
         """Raise `InputError` if an option needs all documents, and only a sample is scanned."""
         given = {
-            "clean benchmarks": (self.has_clean_evals, "an item may have leaked into the others"),
+            "clean benchmarks": (
+                self.has_clean_evals,
+                "an item may have leaked into documents outside the sample",
+            ),
             "reports for AI2 decon": (self.has_compat, "their format cannot mark a sample"),
-            "a sketch": (self.sketch is not None, "the sketch would lack n-grams of the others"),
+            "a sketch": (
+                self.sketch is not None,
+                "the sketch would lack the n-grams of documents outside the sample",
+            ),
             "policy.leave_out_common": (
                 self.policy.leave_out_common,
                 "how common an n-gram is would depend on the sample",

@@ -36,7 +36,13 @@ from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES
 from decon_core.storage.checksums import damaged
 from decon_core.storage.files import names_in, read_json
 from decon_core.storage.store import Store
-from decon_core.storage.tables import contents_with_rows, no_rows, open_parquet, read_about
+from decon_core.storage.tables import (
+    contents_with_rows,
+    count_rows,
+    no_rows,
+    open_parquet,
+    read_about,
+)
 
 # Endings of the files with the counts of n-grams; answered: the sketch answered for some shards.
 COUNTED, ANSWERED = ".grams.parquet", ".answered.parquet"
@@ -319,9 +325,8 @@ class ScanResults:
         """Return about how many matches these shards have, as if all of a folder had as many."""
         n = 0.0
         for folder, of_folder in self.by_folder(shards, version):
-            for content in contents_with_rows([folder.scan_result(version)], MATCHES):
-                n_rows = pq.read_metadata(pa.BufferReader(content)).num_rows
-                n += n_rows * len(of_folder) / len(folder.shards)
+            n_rows = count_rows(folder.scan_result(version), MATCHES)
+            n += n_rows * len(of_folder) / len(folder.shards)
         return round(n)
 
     def gram_counts(self, shards_of: Mapping[str, Collection[str]]) -> Mapping[str, pa.Table]:

@@ -21,7 +21,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some editors write it
 _MERGE_MARKS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
 _MERGE_REMEDY = (
     "git could not merge the file: remove the conflict markers and keep the lines of both sides; "
-    "if a pair has several lines, the last one counts"
+    "of several lines about the same thing, the last one counts"
 )
 _CUT_OFF_REMEDY = (
     "a program was stopped while writing it: add a newline if the line is complete, or delete it"

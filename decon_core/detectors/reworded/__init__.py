@@ -58,8 +58,8 @@ class Reworded(Detector):
     own_columns = ("question", "answer", *ITEM, "choice_index")
     compares_any_order = True
     advice = (
-        "**To find items in other words, use `reworded`.** It finds questions that a person "
-        "or a model reworded, as long as the numbers and some of the rarer words are kept, "
+        "**To find reworded items, use `reworded`.** It finds questions that a person or a "
+        "model reworded, as long as the numbers and some of the rarer words are kept, "
         "and reports copies with other numbers separately. It also flags other items with a "
         "similar setting, and passages without their question. Its matches need review: a "
         "score alone removes nothing."
