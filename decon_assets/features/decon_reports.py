@@ -77,7 +77,6 @@ def write(*, out: Path = option("the output folder", "FOLDER"), config: ConfigPa
     say(f"{n_shards:,} reports: {out}")
     others = [name for name in loaded.policy.detectors if name != "decon"]
     if others:
-        say(
-            f"only leaks found by decon were written; this format cannot contain findings of: {', '.join(others)}"
-        )
+        say("only leaks found by decon were written")
+        say(f"this format cannot contain findings of: {', '.join(others)}")
     return 0
