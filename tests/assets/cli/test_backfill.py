@@ -81,13 +81,13 @@ def test_a_backfill_that_the_ui_cuts_by_benchmark_reads_each_shard_once(indexed)
 
 def test_what_was_scanned_along_has_the_bytes_of_a_scan_of_its_own(indexed):
     press(indexed, "scan", ("harbor|web-0000", "harbor|web-0002"))
-    along = indexed.scan_results()
+    along = as_read(indexed.scan_results())
     config = load_config(indexed.config_path)
     remove(indexed.store.root / "scan_results")
     for name in ("ledger", "harbor"):
         version = current_version(indexed.store, name)
         scan_packs(indexed.store, list_packs(indexed.store), [version], config.policy)
-    assert indexed.scan_results() == along
+    assert as_read(indexed.scan_results()) == along
 
 
 def test_a_benchmark_without_an_index_is_not_scanned_along(indexed):
@@ -114,7 +114,7 @@ def test_a_partition_that_fails_takes_no_other_with_it(indexed):
 
 def test_two_scans_at_once_read_no_shard_twice_and_leave_the_same_bytes(indexed):
     press(indexed, "scan", ("harbor|web-0000", "harbor|web-0002"))
-    alone = indexed.scan_results()
+    alone = as_read(indexed.scan_results())
     remove(indexed.store.root / "scan_results")
     command = [sys.executable, "-c", _SCAN, str(indexed.config_path)]
     both = [
@@ -123,7 +123,7 @@ def test_two_scans_at_once_read_no_shard_twice_and_leave_the_same_bytes(indexed)
     ]
     n_read = sum(int(one.communicate(timeout=600)[0]) for one in both)
     assert n_read == 3
-    assert indexed.scan_results() == alone
+    assert as_read(indexed.scan_results()) == alone
     assert not [*indexed.store.drafts.glob("*.lock")]
 
 
@@ -135,6 +135,7 @@ from decon_core.benchmarks.records import current_version
 from decon_core.corpus.registration import list_packs
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.store import Store
+from tests.scan_result_files import as_read
 
 config = load_config(Path(sys.argv[1]))
 store = Store(config.store)
