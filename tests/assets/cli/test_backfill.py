@@ -20,6 +20,7 @@ from decon_core.scan.scanner import scan_packs
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.drafts import remove
 from tests.first_runs import run_command
+from tests.scan_result_files import as_read
 
 SCAN = AssetKey("scan")
 
@@ -135,7 +136,6 @@ from decon_core.benchmarks.records import current_version
 from decon_core.corpus.registration import list_packs
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.store import Store
-from tests.scan_result_files import as_read
 
 config = load_config(Path(sys.argv[1]))
 store = Store(config.store)
