@@ -41,8 +41,8 @@ def compare(
 
     FIRST and SECOND are each a report's database (contamination.duckdb), a decon.toml (for its
     report), or a folder written by `decon-assets scan`. With --policy, FIRST is a decon.toml, and
-    its scan is evaluated under the policy in that file and under the given one. Nothing is scanned
-    again; inputs that were not scanned are listed.
+    its scan is evaluated under the policy in that file and under the given policy. Nothing is
+    scanned again; inputs that were not scanned are listed.
 
     Examples:
       decon-assets compare old/contamination.duckdb .decon/report/contamination.duckdb
