@@ -35,7 +35,7 @@ def compare(
     """Compare two reports, or one scan under two policies.
 
     The output lists leaks (each a document and an item) that only one report has or that have
-    different scores, items whose status changed, leak rates side by side, and differences in
+    different scores, items with a different status, leak rates side by side, and differences in
     settings and inputs. Leaks in shards, rows or benchmarks that the other report does not cover
     are counted separately.
 

@@ -79,8 +79,8 @@ def check(
     benchmark: list[str] = repeatable("a different limit for this benchmark", "NAME=SHARE"),
     max_document_rate: float | None = optional("maximum share of documents with a leak", "SHARE"),
     max_no_answer_rate: float | None = optional(
-        "maximum share of no-answer items in each benchmark: items that did not leak, but whose "
-        "question is in a document without its answer",
+        "maximum share of no-answer items in each benchmark; these items did not leak, but a "
+        "document contains their question without its answer",
         "SHARE",
     ),
     require: str = option(
