@@ -46,8 +46,8 @@ _ASSUMED_MB_PER_SECOND = 30.0
 
 def backfill(
     *,
-    benchmark: list[str] = repeatable("only this benchmark, or those that match a pattern", "NAME"),
-    pack: list[str] = repeatable("only this pack, or those that match a pattern", "NAME"),
+    benchmark: list[str] = repeatable("only benchmarks with this name or pattern", "NAME"),
+    pack: list[str] = repeatable("only packs with this name or pattern", "NAME"),
     missing: bool = flag("--missing", "scan everything missing, for every benchmark and pack"),
     dry_run: bool = flag("--dry-run", "print what would be read, and how long it would take"),
     partitions_per_run: int = option(

@@ -35,14 +35,14 @@ def compare(
     """Compare two reports, or one scan under two policies.
 
     The output lists leaks (each a document and an item) that only one report has or that have
-    different scores, items whose status changed, leak rates side by side, and differences in
+    different scores, items with a different status, leak rates side by side, and differences in
     settings and inputs. Leaks in shards, rows or benchmarks that the other report does not cover
     are counted separately.
 
     FIRST and SECOND are each a report's database (contamination.duckdb), a decon.toml (for its
     report), or a folder written by `decon-assets scan`. With --policy, FIRST is a decon.toml, and
-    its scan is evaluated under the policy in that file and under the given one. Nothing is scanned
-    again; inputs that were not scanned are listed.
+    its scan is evaluated under the policy in that file and under the given policy. Nothing is
+    scanned again; inputs that were not scanned are listed.
 
     Examples:
       decon-assets compare old/contamination.duckdb .decon/report/contamination.duckdb

@@ -44,8 +44,8 @@ def init(
     is read), the shards per pack, and every other setting as a comment. For benchmark files without
     a recipe, the command writes one to an evals.yaml in the same folder, with a reason for every
     choice; check the choices marked "check this". If it cannot tell which field is the question, it
-    leaves a comment for you to complete. Inputs that cannot be read are listed and left out; the
-    exit code is then 4.
+    writes the recipe as a comment that lists the candidates; complete it yourself. Inputs that
+    cannot be read are listed and left out; the exit code is then 4.
 
     Examples:
       decon-assets init --corpus shards/ --evals benchmarks/

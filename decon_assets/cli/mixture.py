@@ -48,7 +48,7 @@ def mixture(*, workers: Workers = None, config: ConfigPath) -> None:
 
     Examples:
       decon-assets mixture list
-      decon-assets mixture verify                     all of them
+      decon-assets mixture verify                     all mixtures
       decon-assets mixture verify decontaminated
       decon-assets mixture verify .decon/mixtures/decontaminated
 

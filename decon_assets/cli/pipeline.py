@@ -186,8 +186,8 @@ def demo(
     """Run a project that has a truth file, and compare the results with that file.
 
     The truth file lists the leaks planted in the corpus; the sample data has one. The command fails
-    if it misses a planted leak or raises a false alarm. It also prints leak rates by split, and
-    solves and draws the contamination game with its default parameters.
+    if the scan misses a planted leak or raises a false alarm. It also prints leak rates by split,
+    and solves and draws the contamination game with its default parameters.
 
     Examples:
       decon-assets demo --config data/decon.toml

@@ -79,8 +79,8 @@ def check(
     benchmark: list[str] = repeatable("a different limit for this benchmark", "NAME=SHARE"),
     max_document_rate: float | None = optional("maximum share of documents with a leak", "SHARE"),
     max_no_answer_rate: float | None = optional(
-        "maximum share of no-answer items in each benchmark: items that did not leak, but whose "
-        "question is in a document without its answer",
+        "maximum share of no-answer items in each benchmark; these items did not leak, but a "
+        "document contains their question without its answer",
         "SHARE",
     ),
     require: str = option(
@@ -93,7 +93,8 @@ def check(
         "NAME",
     ),
     by: Literal["point", "upper"] = option(
-        "compare limits with the share, or with the upper end of its interval", default="point"
+        "point: compare limits with the share (default); upper: with the upper end of its interval",
+        default="point",
     ),
     allow_unreadable: bool = flag("--allow-unreadable", "pass even if rows could not be read"),
     allow_unread: bool = flag(
@@ -107,12 +108,12 @@ def check(
 
     The check also fails if the answer is unknown: a required benchmark is not in the report, rows
     or text were not read, the report is empty, or it does not match the current corpus, benchmarks
-    and policy (not checked with --report). If some shards were not scanned and the others meet a
-    limit, the result is "unknown" and the exit code is 1.
+    and policy (not checked with --report). If some shards were not scanned and the scanned shards
+    meet a limit, the result is "unknown" and the exit code is 1.
 
     Items that no chosen detector can find may or may not have leaked. If a limit is met only
     without these items, the result is "cannot tell" and the exit code is 6. Choose detectors that
-    can find more of them, or count them as clean with --assume-clean.
+    can find more of these items, or count the items as clean with --assume-clean.
 
     Examples:
       decon-assets check --max-rate 0.01 --require mmlu,gsm8k

@@ -65,8 +65,8 @@ def catalog(
     ),
     as_json: bool = flag("--json", "with --from: print recipes and reasons as JSON"),
     show: int = option(
-        "with --from and names: also read so many rows of each data set, and print what its recipe "
-        "makes of them (default 0)",
+        "with --from and names: also read N rows of each data set, and print the records that its "
+        "recipe creates from them (default 0)",
         "N",
         min=0,
         default=0,

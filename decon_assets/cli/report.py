@@ -49,7 +49,8 @@ def report(
         "FILE",
     ),
     detector: list[str] = repeatable(
-        "compute leak rates by category from this detector's matches, not from the decisions",
+        "compute leak rates by category from this detector's matches alone, not from the report's "
+        "decisions",
         "NAME",
     ),
     rates: Path | None = optional("write the leak rates by category to this CSV file", "FILE"),

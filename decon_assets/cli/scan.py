@@ -64,13 +64,14 @@ def scan(
     *,
     evals: Path = option(
         "benchmarks: a recipe file (.yaml), data files, or sets and names of the catalog "
-        "(@frontier, @math,gsm8k); recipes for the last two are written to OUT/evals.yaml",
+        "(@frontier, @math,gsm8k); for data files and the catalog, recipes are written to "
+        "OUT/evals.yaml",
         "PATH",
         parser=nonempty_path,
     ),
     out: Path | None = optional(
-        "the output folder (default: NAME-scan in the current folder, NAME being that of the data "
-        "set or folder)",
+        "the output folder (default: NAME-scan in the current folder, where NAME is the name of "
+        "the data set or folder)",
         "DIR",
         parser=nonempty_path,
     ),
@@ -96,8 +97,9 @@ def scan(
         "FILE",
     ),
     text: list[str] = repeatable(
-        "read only this field and all below it, such as metadata.text or messages[].content; "
-        "several (--text prompt --text chosen) form one document (default: all text of a row)",
+        "read only this field and everything below it, such as metadata.text or "
+        "messages[].content; several (--text prompt --text chosen) form one document (default: all "
+        "text of a row)",
         "PATH",
     ),
     messages: str | None = optional("read only this conversation, instead of --text", "PATH"),
@@ -112,9 +114,9 @@ def scan(
         "field with the document id (default: id)", "FIELD", "--id", default="id"
     ),
     sample: str | None = optional(
-        "scan only a part, and estimate the leak rates of the corpus: a share of the documents of "
-        "every shard, such as 1%, or some whole shards, such as 20shards, of which only these are "
-        "downloaded (docs/studies/sampling.md)",
+        "scan only a sample, and estimate the leak rates of the corpus; 1% searches this share of "
+        "the documents in every shard; 20shards downloads and searches only 20 whole shards "
+        "(docs/studies/sampling.md)",
         "SHARE|Nshards",
     ),
     sample_seed: int | None = optional("with --sample: random seed (default 0)", "N", min=0),
@@ -160,13 +162,14 @@ def scan(
                           its score and whether it is a leak
       ledger.jsonl        the rows read in each shard, and unreadable rows
       visibility.parquet  which items each detector can find, and why it cannot
-                          find the others
+                          find other items
       common.parquet      n-grams that are too common in the corpus to be evidence
       summary.json        the totals
 
-    A second scan reads only what is missing: new shards, or the rest after a stopped run. Other
-    benchmarks change the term weights, so everything is scanned again; if both scans use --sketch,
-    only text that may contain a match is read again. Finished work is kept in OUT/.store.
+    A second scan reads only what is missing: new shards, or the rest after a stopped run. If you
+    change the benchmarks, the term weights change, so everything is scanned again; if both scans
+    use --sketch, only text that may contain a match is read again. Finished work is kept in
+    OUT/.store.
 
     Examples:
       decon-assets scan shards/ --evals evals.yaml --out found
@@ -182,8 +185,9 @@ def scan(
       duckdb -c "FROM 'found/matches.parquet' WHERE is_contaminated"
 
     Benchmarks of the catalog are downloaded once, to ~/.cache/decon-assets/benchmarks; without a
-    network, those in this cache are used. Benchmarks that cannot be downloaded, such as gated ones
-    without a token, are skipped by name. `decon-assets catalog` lists sets and benchmarks.
+    network, the benchmarks in this cache are used. Benchmarks that cannot be downloaded, such as
+    gated benchmarks without a token, are skipped and named. `decon-assets catalog` lists sets and
+    benchmarks.
 
     Without --text, --messages and --layout, all text of a row is read, at any depth. Published
     layouts hide some text from a model, such as reference answers; matches in hidden text have the
@@ -197,7 +201,7 @@ def scan(
     (cache-*.arrow), and files that a given glob does not match.
 
     With --sample 1%, everything is read (and downloaded) but only 1 % of the documents are
-    searched. With --sample 20shards, 20 random shards are read and searched, and no other is
+    searched. With --sample 20shards, 20 random shards are read and searched, and no other shard is
     opened. OUT/sample.csv contains estimates for the whole corpus, with 95 % intervals. Other
     commands treat OUT as an incomplete scan: they never call an item clean just because it was not
     found. A later scan without --sample searches every document; whole shards that were searched
@@ -213,10 +217,12 @@ def scan(
       4  some rows or some text of the rows were not read, or files, folders,
          links or benchmarks were skipped; --allow-unreadable, --allow-unread and
          --allow-skipped accept this
-      0  every row (with --sample: of the sample) was scanned, leaks or not
+      0  every row (with --sample: of the sample) was scanned, with or without
+         leaks
 
-    The line before the next steps shows how much was not scanned, in files, bytes, rows and paths.
-    OUT/ledger.jsonl has the details by file, and OUT/skipped.jsonl lists what was skipped.
+    The line above the next steps in the output shows how much was not scanned, in files, bytes,
+    rows and paths. OUT/ledger.jsonl has the details by file, and OUT/skipped.jsonl lists what was
+    skipped.
     """
     from decon_core.execution.choice import load_engine_tables, open_engine, require_engine
     from decon_core.library.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 def status(
     *,
     verify: bool = flag(
-        "--verify", "read every file in the store and every shard; list damaged and changed ones"
+        "--verify",
+        "read every file in the store and every shard; list damaged files and changed shards",
     ),
     allow_unread: bool = AllowUnread,
     allow_skipped: AllowSkipped = False,

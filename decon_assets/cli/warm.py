@@ -34,11 +34,11 @@ def warm(
       RUN NUMBA_CACHE_DIR=/opt/kernels decon-assets warm
       ENV NUMBA_CACHE_DIR=/opt/kernels
 
-    The machine code works with the installed sources, Python and Numba, and on x86 with all
-    processors that have AVX2 (x86-64-v3). On other machines, and after an update, the kernels are
-    compiled again. The folder may be read-only for the other commands: they copy it to the first
-    folder that they can write to. Let only trusted users write to the folder, because its code runs
-    with the permissions of the commands.
+    The machine code is valid only for the installed versions of this package, Python and Numba. On
+    x86, it runs on every processor with AVX2 (x86-64-v3). On other machines, and after an update,
+    the kernels are compiled again. The folder may be read-only for the other commands: they then
+    copy the machine code to a folder that they can write to. Let only trusted users write to the
+    folder, because its code runs with the permissions of the commands.
 
     Examples:
       decon-assets warm

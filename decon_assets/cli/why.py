@@ -44,12 +44,12 @@ def why(
     The command prints the matches in the document, with both texts (words that differ are in
     brackets). For each mixture, it prints whether the document was kept, removed or cut, with the
     detector, item and score that decided it. For each match, it prints the command that overrules
-    it, and for a near miss why it is not a leak. --verbose adds the benchmark version, shard,
-    settings, term weights and the Dagster runs that made the scan result and the mixture.
+    it. For a near miss, it prints why it is not a leak. --verbose adds the benchmark version,
+    shard, settings, term weights and the Dagster runs that made the scan result and the mixture.
 
     The command reads scan results, lists of removals and manifests, and does not need a report. It
-    looks up an id among the documents with matches first, then in all rows of all shards (or of
-    one, with --shard).
+    looks up an id first among the documents with matches, then in all rows of all shards (with
+    --shard, of this shard).
 
     Examples:
       decon-assets why page-17

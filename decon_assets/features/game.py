@@ -15,7 +15,7 @@ def game(
     ),
     out: Path | None = optional("write game.json, game.csv and two figures to this folder", "DIR"),
 ) -> int:
-    """Compute how much benchmark data a model developer would train on if only payoff mattered.
+    """Compute how much benchmark data a developer would train on if only the payoff mattered.
 
     Compared with no contamination, the payoff of a contamination level c between 0 and 1 is
 
@@ -27,15 +27,15 @@ def game(
 
     The command prints the best level and why it is the best, the probability of detection at that
     level, the gain of a developer who contaminates alone, the payoff that remains if all developers
-    do, and the smallest penalty that deters everybody. The figures in OUT show the payoff by level
-    (game.svg), and the best level by penalty and gain (game_by_penalty.svg).
+    contaminate, and the smallest penalty that deters all of them. With --out, figures show the
+    payoff by level (game.svg), and the best level by penalty and gain (game_by_penalty.svg).
 
     Default parameters: gain 1, cost 0.3, entry_cost 0.05, penalty 1, steepness 2.
 
     Examples:
       decon-assets game
       decon-assets game --set penalty=3 --set steepness=4 --out game
-      decon-assets game --set gain=0.2                  does not pay at any penalty
+      decon-assets game --set gain=0.2        contamination does not pay at any penalty
 
     Exit codes: 0 done; 2 invalid input.
     """

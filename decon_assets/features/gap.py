@@ -24,13 +24,13 @@ def gap(
         "a report's database (default: contamination.duckdb of the configuration)", "FILE"
     ),
     task: list[str] = repeatable(
-        "the benchmark of a task whose name does not begin with the benchmark's name; * in NAME "
-        "matches anything",
+        "assign a task to a benchmark if the task's name does not begin with the benchmark's name; "
+        "* in NAME matches anything",
         "NAME=BENCHMARK[:SPLIT]",
     ),
     by: list[str] = repeatable(
         "group items by a column: config, split, a field that the recipe keeps, or a column of the "
-        "results (default: config, if a benchmark has several)",
+        "results (default: config, if a benchmark has several configs)",
         "COLUMN,...",
     ),
     categories: list[str] = repeatable(
@@ -39,11 +39,12 @@ def gap(
         "FILE",
     ),
     detector: list[str] = repeatable(
-        "classify items as leaked or clean by this detector alone, not by the report's decision",
+        "classify items as leaked or clean by this detector alone, not by the report's decisions",
         "NAME",
     ),
     beyond_one: list[str] = repeatable(
-        "a task whose scores do not range from 0 to 1, even if none exceeds 1; * matches anything",
+        "treat scores of this task as not on a scale of 0 to 1, even if none exceeds 1; use it if "
+        "the command refuses low scores on a scale of 0 to 100; * matches anything",
         "TASK",
     ),
     out: Path | None = optional(
@@ -51,7 +52,7 @@ def gap(
     ),
     config: ConfigPath,
 ) -> int:
-    """Compare the scores of models on leaked items with their scores on the other items.
+    """Compare the scores of models on leaked items with their scores on clean items.
 
     Results are files with one row per item, or folders of such files:
       lm-evaluation-harness  samples_*.jsonl, written with --log_samples
@@ -79,7 +80,7 @@ def gap(
       decon-assets gap --results out/ --categories mmlu --out gap
       decon-assets gap --results out/ --by language,source_id --detector exact
 
-    A gap is only a correlation: leaked items may be easier or better known than the others.
+    A gap is only a correlation: leaked items may be easier or better known than clean items.
 
     Exit codes: 0 done; 1 no row could be joined with the report, or the report is incomplete; 2
     invalid input.

@@ -146,20 +146,20 @@ def judge(
     the endpoint, the model and the limits under [judge] in decon.toml; any OpenAI-compatible server
     works.
 
-    An annotation decides only where a score alone proves no leak, and a person's verdict always
-    overrides it. Annotations are shown in the report and in `decon-assets review`, and are used to
-    estimate the probability of a leak by score. docs/judge.md explains both uses.
+    An annotation decides only if the score alone does not prove a leak, and a person's verdict
+    always overrides it. Annotations are shown in the report and in `decon-assets review`, and are
+    used to estimate the probability of a leak by score. docs/judge.md explains both uses.
 
-    Every answer is saved in annotations.jsonl immediately, with a digest of the request, so nothing
-    is asked twice, even if the command is killed. A failed request is retried; if it keeps failing,
-    its pair counts as unjudged. Run the command again to judge these pairs.
+    Every answer is saved in annotations.jsonl immediately, with a digest of the request, so no
+    answered request is sent again, even if the command is killed. A failed request is retried; if
+    it keeps failing, its pair counts as unjudged. Run the command again to judge these pairs.
 
     The text around a match is sent to the endpoint. With `snippets = "off"` under [report], the
     report contains no text, and only pairs from `candidates` can be judged.
 
     Examples:
       decon-assets judge --dry-run              requests and tokens, before anything is sent
-      decon-assets judge --sample 200           a fair sample, for the calibration
+      decon-assets judge --sample 200           pairs of all scores, for the calibration
       decon-assets judge --detector decon --benchmark gsm8k
       decon-assets judge status                 what is judged by whom, and whether they agree
       decon-assets judge import judged.jsonl    annotations that someone else made

@@ -84,7 +84,7 @@ def blend(*, workers: Workers = None, config: ConfigPath) -> None:
     Examples:
       decon-assets blend list
       decon-assets blend plan garlic
-      decon-assets blend verify                     all of them
+      decon-assets blend verify                     all blends
       decon-assets blend verify .decon/blends/garlic
       decon-assets blend compare control garlic     where two blends diverge
       decon-assets blend reword --dry-run           how many requests rewording takes

@@ -36,7 +36,9 @@ def haystack_command(
     ),
     benchmark: list[str] = repeatable("plant items of this benchmark (default: all)", "NAME"),
     subject: list[str] = repeatable(
-        "plant items of this subject of a benchmark that has it (default: all)", "NAME"
+        "from benchmarks with this subject, plant only its items; other benchmarks are not "
+        "restricted (default: all subjects)",
+        "NAME",
     ),
     source: list[str] = repeatable("draw documents from this source (default: all)", "NAME"),
     documents: int | None = optional("number of documents to draw (default 10,000)", "N", min=1),
@@ -68,9 +70,9 @@ def haystack_command(
     kept.
 
     Scorers:
-      instruction_like      trained on the spot to separate instructions,
+      instruction_like      trained in each run to separate instructions,
                             conversations and training items from the corpus
-      educational           trained on the spot to separate teaching texts from
+      educational           trained in each run to separate teaching texts from
                             the corpus
       short                 scores shorter texts higher, to show how much length
                             alone explains

@@ -38,10 +38,11 @@ def study_command(
     outputs and references (docs/studies/translation.md).
 
     The first output table shows the scores of all training runs. The second shows the differences
-    from the baseline: on the same items if both training runs have them, otherwise between two
-    groups of items or from standard errors, if available. The last, for results by item, compares
-    items by exposure: planted in the training run's blend (seen) or held back, leaked into the
-    corpus or clean. `decon-assets run` builds the same tables as the asset `study`.
+    from the baseline. Both training runs are compared on the same items if they share enough of
+    them, otherwise as two separate groups of items. Without results by item, the interval comes
+    from standard errors, if available. The last table, for results by item, compares items by
+    exposure: planted in the training run's blend (seen) or held back, leaked into the corpus or
+    clean. `decon-assets run` builds the same tables as the asset `study`.
     docs/studies/training-runs.md explains the numbers.
 
     Results with a column `step`, or {step} in their path, add scores by step of training, and the
