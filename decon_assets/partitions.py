@@ -18,7 +18,7 @@ import dagster as dg
 # Per run. A run that dies starts again at its first partition: existing scan results are kept,
 # which takes seconds, and existing mixtures after hashing their bytes; events are written a second
 # time.
-MOST_PARTITIONS = 1_000
+MOST_PARTITIONS = 2_000
 
 BENCHMARK = "benchmark"
 PACK = "pack"

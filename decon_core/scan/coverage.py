@@ -183,7 +183,7 @@ def scanned_counts(pack: Pack, version: Version, results: ScanResults) -> dict[s
     counts = {
         "documents": sum(ledger["n_documents"] for ledger in ledgers),
         "unreadable_rows": sum(len(ledger["unreadable"]) for ledger in ledgers),
-        "matches": results.matches(shards, version.fingerprint).num_rows,
+        "matches": results.matches(shards, version.fingerprint, columns=["shard"]).num_rows,
     }
     answers = [answer for shard in shards if (answer := results.answer(shard, version.fingerprint))]
     if not answers:
