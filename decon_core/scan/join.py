@@ -138,22 +138,24 @@ def unjoined_versions(store: Store, scan: str, shard: str, *, needs_counts: bool
     }
 
 
-def unjoined_reading(store: Store, scan: str, shard: str) -> tuple[Ledger, pq.ParquetFile] | None:
-    """Return ledger and documents that a worker wrote of a shard. Damaged ones are removed."""
+def _unjoined_ledger(store: Store, scan: str, shard: str) -> Ledger | None:
+    """Return the ledger that a worker wrote of a shard with its documents. Damage is removed."""
     paths = store.unjoined_ledger(scan, shard), store.unjoined_documents(scan, shard)
     try:
-        return read_json(paths[0]), open_parquet(paths[1])
+        open_parquet(paths[1])
+        ledger: Ledger = read_json(paths[0])
     except FileNotFoundError:
         return None
     except DamagedError:
         for path in paths:
             remove(path)
         return None
+    return ledger
 
 
 def is_read(store: Store, results: ScanResults, shard: str) -> bool:
     """Return whether there are ledger and documents of a shard, joined or not."""
-    return results.is_read(shard) or unjoined_reading(store, results.scan, shard) is not None
+    return results.is_read(shard) or _unjoined_ledger(store, results.scan, shard) is not None
 
 
 def join_scan_results(
@@ -190,18 +192,17 @@ def _join_readings(store: Store, scan: str, shards: Sequence[str]) -> str:
     """Join ledgers and documents of the shards that have none; return the name of the folder."""
     results = ScanResults(store, scan)
     unread = [shard for shard in shards if not results.is_read(shard)]
-    read = {shard: of for shard in unread if (of := unjoined_reading(store, scan, shard))}
-    if not read:
+    ledgers = {shard: of for shard in unread if (of := _unjoined_ledger(store, scan, shard))}
+    if not ledgers:
         return ""
-    name = _folder_of(store, scan, [*read])
+    name = _folder_of(store, scan, [*ledgers])
     with atomic_files() as draft_of:
         tables = (
             file.read_row_group(group).cast(DOCUMENTS)
-            for _, file in read.values()
+            for file in (open_parquet(store.unjoined_documents(scan, shard)) for shard in ledgers)
             for group in range(file.metadata.num_row_groups)
         )
         write_table_draft(draft_of(store.documents(scan, name)), tables, DOCUMENTS)
-        ledgers = {shard: ledger for shard, (ledger, _) in read.items()}
         draft_of(store.ledgers(scan, name)).write_bytes(sealed_json(ledgers))
     return name
 

@@ -24,6 +24,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, cast
 
@@ -87,17 +88,21 @@ class Joined:
         path = self.store.ledgers(self.scan, self.name)
         return _ledgers_at(path, path.stat().st_mtime_ns)
 
+    @cached_property
+    def _offsets(self) -> Sequence[int]:
+        """Where the documents of each shard begin in their file, and where the last ones end."""
+        ledgers = self.ledgers
+        return [*accumulate((ledgers[shard]["n_documents"] for shard in self.shards), initial=0)]
+
     def documents(self, shard: str) -> pa.Table:
         """Return the documents of a shard."""
         path = self.store.documents(self.scan, self.name)
-        file = _documents_at(path, path.stat().st_mtime_ns)
-        ledgers = self.ledgers
-        sizes = [ledgers[name]["n_documents"] for name in self.shards]
-        if file.metadata.num_rows != sum(sizes):
-            fault = f"{file.metadata.num_rows} documents, {sum(sizes)} in the ledgers"
+        file, position = _documents_at(path, path.stat().st_mtime_ns), self.positions[shard]
+        first, last = self._offsets[position : position + 2]
+        if file.metadata.num_rows != self._offsets[-1]:
+            fault = f"{file.metadata.num_rows} documents, {self._offsets[-1]} in the ledgers"
             raise DamagedError(damaged(path, fault))
-        position = self.positions[shard]
-        return _rows_of(file, sum(sizes[:position]), sizes[position])
+        return _rows_of(file, first, last - first)
 
     @cached_property
     def counted(self) -> Mapping[str, Path]:
@@ -334,20 +339,27 @@ class ScanResults:
 
         `shards_of`: the shards whose documents count, by version.
         """
-        chosen: defaultdict[Path, list[tuple[str, int]]] = defaultdict(list)
+        whole: defaultdict[Path, list[str]] = defaultdict(list)  # versions, for all shards
+        some: defaultdict[Path, list[tuple[str, int]]] = defaultdict(list)
         for version, shards in shards_of.items():
-            for folder, of_folder in self.by_folder(shards, version):
-                positions = (folder.positions[shard] for shard in of_folder)
-                chosen[folder.counts(version)] += [(version, position) for position in positions]
+            for folder, chosen in self.by_folder(shards, version):
+                path = folder.counts(version)
+                if len(chosen) == len(folder.shards):
+                    whole[path].append(version)
+                else:
+                    some[path] += [(version, folder.positions[shard]) for shard in chosen]
         n_documents = pl.col("n_documents").cast(pl.Int64).sum()
         keys = "version", "place"
         sums = [pl.DataFrame(no_rows(GRAM_COUNTS)).group_by(keys).agg(n_documents)]
         schema = {"version": pl.String, "shard": pl.UInt32}
-        for path, counted in sorted(chosen.items()):
+        for path in sorted({*whole, *some}):
             counts = pl.DataFrame(_read([path], GRAM_COUNTS, GRAM_COUNTS.names))
-            is_chosen = pl.DataFrame(counted, schema, orient="row")
-            rows = counts.join(is_chosen, on=["version", "shard"], how="semi")
-            sums.append(rows.group_by(keys).agg(n_documents))
+            of_some = pl.DataFrame(some[path], schema, orient="row")
+            rows = [
+                counts.filter(pl.col("version").is_in(whole[path])),
+                counts.join(of_some, on=["version", "shard"], how="semi"),
+            ]
+            sums.append(pl.concat(rows).group_by(keys).agg(n_documents))
         total = pl.concat(sums).group_by(keys).agg(n_documents).sort(keys)
         by_version = total.partition_by("version", as_dict=True, include_key=False)
         nothing = total.clear().drop("version")
