@@ -1,4 +1,4 @@
-"""The asset `report_page`: the report as a page, and what is published of it."""
+"""The asset `report_page`: the report as an HTML page, and the files published from it."""
 
 from __future__ import annotations
 

@@ -424,7 +424,7 @@ def _format_coverage(outcome: Outcome) -> str:
     if n_set_aside := len(outcome.skipped) - len(outcome.unexpected):
         left_out.append(f"{n_set_aside:,} set aside by name or pattern: see {SKIPPED_FILE}")
     if outcome.without_text:
-        left_out.append(f"{counted(outcome.n_too_short, 'document')}, too short to be searched")
+        left_out.append(f"{counted(outcome.n_too_short, 'document')} too short to be searched")
     if outcome.unread_text:
         left_out.append(f"{percent(outcome.unread_text.share)} of the text")
     n_read = outcome.n_shards - n_unread - len(outcome.not_drawn)

@@ -38,7 +38,7 @@ def warm(
     x86, it runs on every processor with AVX2 (x86-64-v3). On other machines, and after an update,
     the kernels are compiled again. The folder may be read-only for the other commands: they then
     copy the machine code to a folder that they can write to. Let only trusted users write to the
-    folder, because its code runs with the permissions of the commands.
+    folder: whoever starts one of these commands runs the code in it.
 
     Examples:
       decon-assets warm

@@ -149,7 +149,7 @@ class Policy:
     """How texts are compared (scan), and which matches count as leaks (decision)."""
 
     detectors: Detectors = ("aligned",)
-    """One or more detectors; docs/detectors.md compares them. The published rule is `decon`."""
+    """One or more detectors; docs/detectors.md compares them. `decon` is AI2's published method."""
 
     # text and tokens
     tokenizer_str: str = "cl100k"

@@ -38,7 +38,7 @@ class Slurm:
     memory: Name | None = None
     """Memory of a task in sbatch's format: "16G". A process needs the index plus about 430 MB."""
     cpus_per_task: Positive = 1
-    """Processes of a task, each with one CPU."""
+    """Number of processes per task, each with one CPU."""
     array_size: Positive = 100
     """Maximum number of tasks that run at once."""
     jobs_per_task: Positive | None = None
