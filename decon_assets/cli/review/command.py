@@ -120,11 +120,11 @@ def review(
       u unsure          these texts are not enough to decide
 
     Each verdict is immediately appended to verdicts.jsonl next to decon.toml. It applies to the
-    item and the matched words, so it covers every document with the same words, including those that
-    later scans find. `leak` makes the text a leak regardless of its score; `template` and `common source` clear
-    it (see `clears` in [review]); `unsure` leaves the decision to the score. `decon-assets run`
-    then rebuilds everything that a verdict changes. Verdicts from the report's page go into the
-    same file. docs/review.md explains which verdict to choose.
+    item and the matched words, so it covers every document with the same words, including those
+    that later scans find. `leak` makes the text a leak regardless of its score; `template` and
+    `common source` clear it (see `clears` in [review]); `unsure` leaves the decision to the score.
+    `decon-assets run` then rebuilds everything that a verdict changes. Verdicts from the report's
+    page go into the same file. docs/review.md explains which verdict to choose.
 
     Examples:
       decon-assets review                           closest to the threshold first
