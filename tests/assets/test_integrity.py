@@ -153,7 +153,7 @@ KINDS = [
 
 
 # Each takes whole runs. CI tries some, `make test-long` all.
-TRIED = KINDS if IS_LONG else KINDS[3::5]
+TRIED = KINDS if IS_LONG else KINDS[3::7]
 TRIED_WITH_A_NEW_BENCHMARK = KINDS if IS_LONG else random.Random(6).sample(KINDS, 1)
 
 
