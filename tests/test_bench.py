@@ -206,6 +206,7 @@ def test_the_variants_that_are_measured_do_what_they_are_called(sources, tmp_pat
     assert totals["licensed"]["removed"]["license"] * 4 >= totals["licensed"]["n_documents_in"] - 8
 
 
+@only_in_long_runs("it opens a page of a large report in a browser")
 def test_a_report_of_a_large_scan_is_measured(tmp_path, monkeypatch):
     small = {"n_matches": 400, "n_items": 40, "n_shards": 9}
     monkeypatch.setattr(command, "_LARGE", small)
