@@ -133,7 +133,9 @@ class _Registry:
         is_function = isinstance(task.get("doc_to_text"), _Function)
         if is_function and isinstance(question, Computed) and not is_query_plain:
             return declared.refused(_FUNCTION, f"doc_to_text: {question.by}")
-        if isinstance(row, Computed):  # the columns of the templates may not be those of the data set
+        if isinstance(
+            row, Computed
+        ):  # the columns of the templates may not be those of the data set
             done = draft(query or Constant(""), None)
             done.doubts.append((_NOT_PLAIN, task["process_docs"].name))
         else:

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from decon_core.compare.differences import compare
 from decon_core.errors import InputError
-from decon_core.features.decon_reports.decon_jsonl import MARKS
+from decon_core.features.decon_reports.decon_jsonl import MARKS, write_reports
 from decon_core.features.decon_reports.read import MADE_BY, read_reports
 from decon_core.features.decon_reports.report_lines import LineError, Mark, parse_marks, read_line
-from decon_core.features.decon_reports.write import write_reports
 from decon_core.mixtures.builder import Builder
 from decon_core.report.html import write_page
 from decon_core.report.publish.limits import COVERAGE, Limits, cases_of
