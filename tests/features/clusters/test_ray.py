@@ -77,7 +77,7 @@ def test_progress_is_collected_beside_the_submitter_and_on_after_the_collector_d
 
     results_of(run([Job(0)], engine))  # connects
     monkeypatch.setattr(ray_cluster, "ProgressBoard", Board)
-    boards = [ray_cluster._progress_board(ray) for _ in range(4)]
+    boards = [ray_cluster._progress_board(ray) for _ in range(2)]
     here = ray.get_runtime_context().get_node_id()
     assert {*ray.get([board.node.remote() for board in boards])} == {here}
     with pytest.raises(ray.exceptions.RayActorError):

@@ -60,11 +60,11 @@ def test_other_settings_are_missing_until_the_next_run_and_without_the_table_the
     assert asked(sampled, "SELECT count(*) FROM neighbours") == [(0,)]
 
 
-def test_a_missing_embedder_fails_with_the_remedy_and_the_report_is_made(world):
-    world.mixtures = f'{TABLE}embedder = "model"\n'
+def test_a_missing_embedder_fails_with_the_remedy_and_the_report_is_made(sampled):
+    sampled.mixtures = f'{TABLE}embedder = "model"\n'
     with pytest.raises(PipelineError, match="a sentence-transformers folder"):
-        world.run(until="report")
-    assert asked(world, "SELECT count(*) FROM neighbours") == [(0,)]
+        sampled.run(until="report")
+    assert asked(sampled, "SELECT count(*) FROM neighbours") == [(0,)]
 
 
 def test_the_page_shows_the_nearest_items(sampled):
