@@ -26,9 +26,8 @@ from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_blocks
-from decon_core.errors import CorpusError, Problem
 from decon_core.execution.engine import Engine
-from decon_core.execution.jobs import Job, run_jobs
+from decon_core.execution.jobs import Job, results_of, run_jobs
 from decon_core.execution.local import LOCAL
 from decon_core.execution.progress import advance
 from decon_core.features.neighbours.paragraphs import paragraphs
@@ -67,7 +66,6 @@ class Workers:
         name_of: Callable[[Job], str],
     ) -> None:
         """Do all jobs; raise CorpusError for all shards that could not be read, at the end."""
-        problems: list[Problem] = []
         done = run_jobs(
             act,
             jobs,
@@ -76,13 +74,8 @@ class Workers:
             on_advance=lambda n_done: self.on_progress(what, n_done, total),
             name_of=name_of,
         )
-        for _, future in done:
-            error = future.exception()
-            if isinstance(error, CorpusError):
-                problems += error.problems
-            elif error:
-                raise error
-        CorpusError.raise_for(dict.fromkeys(problems))
+        for _ in results_of(done):
+            pass
 
 
 @dataclass(frozen=True)
