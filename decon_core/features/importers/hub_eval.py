@@ -24,14 +24,13 @@ _REGISTRY = "eval.yaml"
 _CACHED = re.compile(r"datasets--([^/]+)--([^/]+)/snapshots/([^/]+)$")
 _REPOSITORY = re.compile(r"([^/@]+/[^/@]+)(?:@([^/]+))?$")
 _AGGREGATES = ("overall", "all", "average")
-# What frameworks read, if their tasks name no fields.
-_MATH: dict[str, Any] = {"prompt": "problem", "answers": ["answer"]}
-_PATCHES: dict[str, Any] = {
-    "prompt": "problem_statement",
-    "solution": "patch",
-    "tests": "test_patch",
+# Columns that frameworks read, if their tasks name no fields.
+_PATCHES = ("problem_statement", "patch", "test_patch")
+_FRAMEWORKS = {
+    "math-arena": ("problem", "answer"),
+    "swe-bench": _PATCHES,
+    "swe-bench-pro": _PATCHES,
 }
-_FRAMEWORKS = {"math-arena": _MATH, "swe-bench": _PATCHES, "swe-bench-pro": _PATCHES}
 _WITHOUT_ROWS = {
     **dict.fromkeys(
         ("harbor", "pier", "benchflow"), "the tasks are folders with instruction.md, not rows"
@@ -173,10 +172,10 @@ def _from_framework(framework: str, columns: Sequence[str] | None) -> Draft:
     """Return the fields that a framework reads, or those of columns with known names."""
     if framework in _WITHOUT_ROWS:
         return Draft(refusal=_WITHOUT_ROWS[framework])
-    fields = _FRAMEWORKS.get(framework)
-    if fields is not None and (columns is None or {*_named(fields)} <= {*columns}):
-        unknown = [] if columns else [("the columns are not known", ", ".join(_named(fields)))]
-        return Draft(fields=dict(fields), doubts=unknown)
+    read = _FRAMEWORKS.get(framework, ())
+    if read and (columns is None or {*read} <= {*columns}):
+        unknown = [] if columns else [("the columns are not known", ", ".join(read))]
+        return Draft(fields=proposed_fields(read) or {}, doubts=unknown)
     if columns is None:
         return Draft(refusal="no fields are declared, and the columns are not known")
     proposed = proposed_fields(columns)
