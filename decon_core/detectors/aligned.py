@@ -115,7 +115,7 @@ class Aligned(Detector):
 
     def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> Possible:
         """Only in these can a question be nominated."""
-        return possible_blocks(indexes.grams, sketch, indexes.policy, least_overlap=_NOMINATED)
+        return possible_blocks(indexes.grams, sketch, least_overlap=_NOMINATED)
 
     def record_of(self, indexes: Indexes, text: int) -> tuple[int, int]:
         return Decon().record_of(indexes, text)

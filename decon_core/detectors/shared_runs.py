@@ -21,8 +21,8 @@ from decon_core.config.policy import Policy
 from decon_core.detectors.detector import Span, firsts
 from decon_core.kernels import prefilter, token_runs
 from decon_core.kernels.arrays import NONE as NOTHING
-from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Numbers, Words64
-from decon_core.kernels.word_beginnings import find_beginnings
+from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Numbers
+from decon_core.kernels.instructions import LANES
 from decon_core.text.canonical import canonical, formed, original_places
 
 if TYPE_CHECKING:
@@ -154,8 +154,8 @@ class Sharing:
         is_aligned = policy.compares_tokens and verbatim.is_screened
         self._n_tokens = policy.shared_ngram_size if is_aligned else 0
         self._found = np.empty((_INITIAL_FOUND, 3), np.int64)
-        self._padding_buffer = self._eights = np.zeros(0, np.uint64)
-        self._places = np.empty((4, prefilter.STRETCH + 3), np.int64)
+        self._padding_buffer = np.zeros(0, np.uint8)
+        self._places = np.empty((4, prefilter.STRETCH + 8), np.int64)
         self._best = np.zeros(verbatim.n_rows, np.int64)
         self._place = np.zeros((verbatim.n_rows, 2), np.int64)
         self._touched = np.empty(verbatim.n_rows, np.int64)
@@ -177,68 +177,46 @@ class Sharing:
     def _screen(self, content: _Contents, shares: Flags) -> Iterator[Integers]:
         data, starts, stops = content.data()
         n = int(stops.max(initial=0))
-        data, self._eights = self._padded(data, n)
-        verbatim = self._verbatim
+        data, texts = self._padded(data, n), self._verbatim.texts
+        documents = prefilter.Documents(data, starts, stops)
         yield self._found[:0]
-        found = self._find_windows(n)
+        found = self._find_windows(data, n)
         for (size, windows), (places, numbers) in zip(self._windows, found, strict=True):
-            firsts = np.searchsorted(places, starts)
-            prefilter.fetch(numbers, windows, verbatim.texts)
+            hits = prefilter.Hits(size, places, numbers, np.searchsorted(places, starts))
+            prefilter.fetch(numbers, windows, texts)
             document = 0
             while document < starts.size:
                 document_before = document
                 n_found, document = prefilter.screen(
-                    data,
-                    starts,
-                    stops,
-                    places,
-                    numbers,
-                    firsts,
-                    document,
-                    size,
-                    windows,
-                    verbatim.texts,
-                    self._n_tokens,
-                    shares,
-                    self._found,
+                    documents, hits, document, windows, texts, self._n_tokens, shares, self._found
                 )
                 yield self._found[:n_found].copy()
                 if document == document_before:  # full
                     self._found = np.empty((2 * self._found.shape[0], 3), np.int64)
 
-    def _padded(self, data: Bytes, n: int) -> tuple[Bytes, Words64]:
-        """Return `n` bytes with spare bytes behind them, as bytes and as uint64.
+    def _padded(self, data: Bytes, n: int) -> Bytes:
+        """Return `n` bytes with spare bytes behind them.
 
         Without a copy where the reader left enough room.
         """
-        n_eights = (n + prefilter.SPARE) // 8 + 1
-        if data.size < 8 * n_eights or data.ctypes.data % 8 or not data.flags.writeable:
-            if self._padding_buffer.size < n_eights:
-                self._padding_buffer = np.zeros(n_eights, np.uint64)
-            self._padding_buffer.view(np.uint8)[:n] = data[:n]
-            return self._padding_buffer.view(np.uint8), self._padding_buffer
-        return data, data[: 8 * n_eights].view(np.uint64)
+        if data.size >= n + LANES and data.flags.writeable:
+            return data
+        if self._padding_buffer.size < n + LANES:
+            self._padding_buffer = np.zeros(n + LANES, np.uint8)
+        self._padding_buffer[:n] = data[:n]
+        return self._padding_buffer
 
-    def _find_windows(self, n: int) -> list[Integers]:
+    def _find_windows(self, data: Bytes, n: int) -> list[Integers]:
         """Find the long, then the short windows in `n` bytes: rows (position, window number)."""
-        verbatim, text_eights = self._verbatim, self._verbatim.texts.data.view(np.uint64)
+        verbatim, texts = self._verbatim, self._verbatim.texts.data
         every, left, *both = self._places
         found: list[list[Integers]] = [[_NO_PLACES] for _ in self._windows]
         for start in range(0, n, prefilter.STRETCH):
             stop = min(start + prefilter.STRETCH, n)
-            n_every = find_beginnings(self._eights, start, stop, every)
-            n_left = prefilter.sift(self._eights, every[:n_every], verbatim.beginnings, left)
+            n_every = prefilter.find_beginnings(data, start, stop, every)
+            n_left = prefilter.sift(data, every[:n_every], verbatim.beginnings, left)
             for rows, (size, windows) in zip(found, self._windows, strict=True):
-                n_windows = prefilter.find_windows(
-                    self._eights,
-                    left[:n_left],
-                    size,
-                    windows.filter,
-                    windows.slots,
-                    windows.first,
-                    text_eights,
-                    *both,
-                )
+                n_windows = prefilter.find_windows(data, left[:n_left], size, windows, texts, *both)
                 rows.append(np.stack([array[:n_windows] for array in both]))
         return [np.concatenate(rows, axis=1) for rows in found]
 

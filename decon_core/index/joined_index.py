@@ -147,7 +147,7 @@ def open_search(
     """Memory-map the union that `build_search` saved; build it again if it is gone or damaged."""
     build = partial(build_search, store, versions, policy, index=index, scan=scan)
     arrays, _ = map_or_build(store.search(scan, search_name(versions)), build)
-    return search_from_arrays(arrays, versions)
+    return search_from_arrays(arrays, versions, policy)
 
 
 def open_own_index(
@@ -183,9 +183,12 @@ def built_own_indexes(
     return built
 
 
-def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:
+def search_from_arrays(
+    arrays: Mapping[str, Any], versions: Sequence[Version], policy: Policy
+) -> Search:
     values = {name: read_only(array) for name, array in arrays.items()}
-    index = Index(**{name: values[name] for name in Index._fields})
+    of_index = {name: values[name] for name in Index._fields if name in values}
+    index = Index(**of_index, policy=_thresholds_of(policy))
     bounds = Bounds(**{name: values[f"{_OWN}{name}"] for name in Bounds._fields})
     rest = ("ids", "entry_part", "entry_record", "entry_question")
     return Search(
@@ -198,8 +201,8 @@ def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -
     )
 
 
-def thresholds_of(policy: Policy) -> Thresholds:
-    """Return the policy's numbers for kernels, with the lowest recorded score as threshold."""
+def _thresholds_of(policy: Policy) -> Thresholds:
+    """Return the policy's numbers for kernels."""
     return Thresholds(
         ngram_size=policy.ngram_size,
         answer_ngram_size=policy.answer_ngram_size,
@@ -222,7 +225,7 @@ def thresholds_of(policy: Policy) -> Thresholds:
 
 
 def with_least_overlap(search: Search, overlap: float) -> Index:
-    """Return the index for a search that needs this overlap of every question.
+    """Return the index for a search that needs this overlap of every question, and nothing else.
 
     N-grams of a template, which a family of items shares, do not count.
     """
@@ -234,6 +237,9 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
         **without.bounds._asdict()
         | {"need_levels": read_only(without.bounds.need_levels * overlap)},
         is_hot=read_only(index.is_hot | without.is_template),
+        policy=index.policy._replace(
+            least_overlap=overlap, threshold=0.0, decay_start=0, decay_end=1
+        ),
     )
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import NONE, Flags, Floats, Integers, Numbers, Words64, filled
+from decon_core.kernels.arrays import NONE, Flags, Floats, Integers, Numbers, Table, Words64, filled
 from decon_core.kernels.hashing import (
     ONE,
     ZERO,
@@ -39,7 +39,6 @@ from decon_core.kernels.question_index import (
 )
 from decon_core.kernels.scores import (
     NearMatch,
-    Thresholds,
     base_score,
     is_no_answer,
     passes,
@@ -67,27 +66,27 @@ _GROUP_BITS = np.uint64(_GROUP)
 # Runs of hits -------------------------------------------------------------------------------------
 
 
+class Seen(NamedTuple):
+    """The n-grams of the index in documents, each once for every document that has it."""
+
+    grams: Numbers
+    last: Numbers  # per n-gram: serial number of the last document with it
+    first_serial: int  # of the first document of a batch
+
+
 @kernel
 def find_runs(
-    tokens: Numbers,
-    offsets: Integers,
-    first_document: int,
-    index: Index,
-    policy: Thresholds,
-    runs: Integers,
-    last_seen: Numbers,
-    first_serial: int,
-    seen: Numbers,
+    tokens: Numbers, offsets: Integers, first_document: int, index: Index, runs: Table, seen: Seen
 ) -> tuple[int, int, int]:
     """Find runs of hits that may contain a match; write document, first and last position.
 
     Every cluster lies within one run of hits, of any records, whose gaps are no longer than a
     cluster allows. The sum of the weights of all hits in a run bounds the score of any record
     there. Returns the number of runs, the document to continue with if `runs` is full, and the
-    number of n-grams in `seen`, where each occurs once per document that contains it. `last_seen`
-    has the serial number of the last such document for each n-gram.
+    number of n-grams in `seen`.
     """
-    size = policy.ngram_size
+    size, longest_gap = index.policy.ngram_size, index.policy.longest_gap
+    last_seen, seen_grams = seen.last, seen.grams
     pairs, in_filter = index.pairs, index.filter
     places, digests = np.empty(_STRETCH, np.int64), np.empty(_STRETCH, np.uint64)
     n_runs = n_seen = 0
@@ -97,7 +96,7 @@ def find_runs(
             continue
         n_before = n_runs
         first = start
-        last = start - policy.longest_gap - 1  # the first hit begins a run
+        last = start - longest_gap - 1  # the first hit begins a run
         weight, need = 0.0, np.inf
         before = ZERO
         for stretch in range(start, stop - 1, _STRETCH):
@@ -110,15 +109,15 @@ def find_runs(
                 if not may_be_gram(digests[at], in_filter):
                     continue
                 place = places[at]
-                number = gram_at(tokens, place, size, index)
+                number = gram_at(tokens, place, index)
                 if number == NONE:
                     continue
-                serial = np.uint32(first_serial + document)
+                serial = np.uint32(seen.first_serial + document)
                 if last_seen[number] != serial:
                     last_seen[number] = serial
-                    seen[n_seen] = np.uint32(number)
+                    seen_grams[n_seen] = np.uint32(number)
                     n_seen += 1
-                if place - last > policy.longest_gap:
+                if place - last > longest_gap:
                     if weight >= need * _LENIENT:
                         n_runs = _add_run(document, first - start, last - start, runs, n_runs)
                     first = place
@@ -197,7 +196,7 @@ def _ends_of_known(known: np.uint64, before: np.uint64, size: int) -> np.uint64:
 
 
 @kernel
-def _add_run(document: int, first: int, last: int, runs: Integers, n_runs: int) -> int:
+def _add_run(document: int, first: int, last: int, runs: Table, n_runs: int) -> int:
     """Write a run; return the number of runs, including those that did not fit."""
     if n_runs < runs.shape[0]:
         runs[n_runs, 0], runs[n_runs, 1], runs[n_runs, 2] = document, first, last
@@ -212,26 +211,26 @@ class Cluster(NamedTuple):
 
     document: int
     question: int
-    bounds: Integers  # first and last hit; then those of narrower clusters
+    bounds: Table  # first and last hit; then those of narrower clusters
     n_matched: int
     overlap: float
 
 
+class Output(NamedTuple):
+    """Room for matches: a row for each."""
+
+    whole: Table  # columns: `DOCUMENT` to `PASSAGE_STOP`
+    scores: Floats  # columns: `BASE` to `SCORE`
+
+
 @inlined
-def judge(
-    tokens: Numbers,
-    cluster: Cluster,
-    index: Index,
-    policy: Thresholds,
-    whole: Integers,
-    scores: Floats,
-    n_out: int,
-) -> int:
+def judge(tokens: Numbers, cluster: Cluster, index: Index, out: Output, n_out: int) -> int:
     """Write the matches of a cluster, one for each record with the question.
 
     Returns the number of matches, including those that did not fit.
     """
     question, bounds, overlap = cluster.question, cluster.bounds, cluster.overlap
+    policy, whole, scores = index.policy, out.whole, out.scores
     n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
     n_grams = n_question_grams(question, index)
     passage_before = NONE
@@ -240,48 +239,31 @@ def judge(
         entry = np.int64(index.entries[at])
         answer_number = np.int64(index.entry_answer[entry])
         passage_number = np.int64(index.entry_passage[entry])
+        has_passage = passage_number != NONE
         answer = NearMatch(0.0, NONE, NONE)
         length = n_tokens
         n_answer_tokens = 0
         if answer_number != NONE:
             n_answer_tokens = index.answer_different[answer_number]
             length += n_answer_tokens
-            q_end_before = NONE
-            for number in range(bounds.shape[0]):
-                start, stop = bounds[number, 0], bounds[number, 1] + policy.ngram_size
-                q_end = stop - 1 - max(0, stop - start - n_tokens)
-                if q_end == q_end_before:
-                    continue
-                q_end_before = q_end
-                found = find_answer(tokens, q_end, answer_number, index, policy)
-                if found.overlap > answer.overlap:
-                    answer = found
+            answer = _best_answer(tokens, bounds, n_tokens, answer_number, index)
+        if has_passage:
+            offsets = index.passage_offsets
+            length += offsets[passage_number + 1] - offsets[passage_number]
         if passage_number != passage_before:
-            passage = NearMatch(0.0, NONE, NONE)
-        if passage_number != NONE:
-            length += (
-                index.passage_offsets[passage_number + 1] - index.passage_offsets[passage_number]
-            )
-            start_before = NONE
-            for number in range(bounds.shape[0] if passage_number != passage_before else 0):
-                if bounds[number, 0] == start_before:
-                    continue
-                start_before = bounds[number, 0]
-                found = find_passage(tokens, start_before, passage_number, index, policy)
-                if found.overlap > passage.overlap:
-                    passage = found
+            passage = _best_passage(tokens, bounds, passage_number, index)
         passage_before = passage_number
-        has_passage = passage_number != NONE
         base = base_score(
             n_grams, n_answer_tokens, has_passage, overlap, answer.overlap, passage.overlap
         )
         score = penalized(base, length, policy)
-        if not reaches(score, policy.threshold, policy) and not (
+        is_kept = reaches(score, policy.threshold, policy) or (
             policy.keep_no_answer
             and is_no_answer(
                 n_grams, n_tokens, n_answer_tokens, has_passage, overlap, passage, policy
             )
-        ):
+        )
+        if not is_kept:
             continue
         if n_out < whole.shape[0]:
             whole[n_out, DOCUMENT] = cluster.document
@@ -302,6 +284,38 @@ def judge(
     return n_out
 
 
+@inlined
+def _best_answer(
+    tokens: Numbers, bounds: Table, n_tokens: int, answer: int, index: Index
+) -> NearMatch:
+    """Find the answer after the ends of a cluster; `n_tokens` are those of the question."""
+    best = NearMatch(0.0, NONE, NONE)
+    q_end_before = NONE
+    for number in range(bounds.shape[0]):
+        start, stop = bounds[number, 0], bounds[number, 1] + index.policy.ngram_size
+        q_end = stop - 1 - max(0, stop - start - n_tokens)
+        if q_end != q_end_before:
+            q_end_before = q_end
+            found = find_answer(tokens, q_end, answer, index)
+            if found.overlap > best.overlap:
+                best = found
+    return best
+
+
+@inlined
+def _best_passage(tokens: Numbers, bounds: Table, passage: int, index: Index) -> NearMatch:
+    """Find the passage before the starts of a cluster; `NONE` is not found."""
+    best = NearMatch(0.0, NONE, NONE)
+    start_before = NONE
+    for number in range(bounds.shape[0] if passage != NONE else 0):
+        if bounds[number, 0] != start_before:
+            start_before = bounds[number, 0]
+            found = find_passage(tokens, start_before, passage, index)
+            if found.overlap > best.overlap:
+                best = found
+    return best
+
+
 @entry(
     compile_seconds=1.5,
     steps=lambda _tokens, _offsets, whole, *_: 2_000 * len(whole),
@@ -309,10 +323,9 @@ def judge(
 def mark_matched(
     tokens: Numbers,
     offsets: Integers,
-    whole: Integers,
+    whole: Table,
     questions: Integers,
     index: Index,
-    policy: Thresholds,
     bit_offsets: Integers,
     bits: Flags,
 ) -> None:
@@ -324,10 +337,10 @@ def mark_matched(
             for at in range(bit_offsets[row], bit_offsets[row + 1]):
                 bits[at] = bits[at - n]
             continue
-        _, ordinals = grams_of_question(questions[row], policy.ngram_size, index)
+        _, ordinals = grams_of_question(questions[row], index)
         start = offsets[whole[row, DOCUMENT]]
         for at in range(start + whole[row, START], start + whole[row, END] + 1):
-            gram = gram_at(tokens, at, policy.ngram_size, index)
+            gram = gram_at(tokens, at, index)
             if gram != NONE:
                 ordinal = value_of(gram, ordinals)
                 if ordinal != NONE:
@@ -335,7 +348,7 @@ def mark_matched(
 
 
 @inlined
-def _is_same_place(whole: Integers, row: int, other: int) -> bool:
+def _is_same_place(whole: Table, row: int, other: int) -> bool:
     return (
         whole[row, DOCUMENT] == whole[other, DOCUMENT]
         and whole[row, START] == whole[other, START]
@@ -355,13 +368,11 @@ def _is_same_place(whole: Integers, row: int, other: int) -> bool:
 def judge_exhaustive(
     tokens: Numbers,
     offsets: Integers,
-    runs: Integers,
+    runs: Table,
     first_run: int,
     index: Index,
-    policy: Thresholds,
     sums: Floats,
-    whole: Integers,
-    scores: Floats,
+    out: Output,
 ) -> tuple[int, int]:
     """Write the matches in runs of hits, following each record separately.
 
@@ -373,19 +384,11 @@ def judge_exhaustive(
     for run in range(first_run, runs.shape[0]):
         document, first, last = runs[run, 0], runs[run, 1], runs[run, 2]
         text = tokens[offsets[document] : offsets[document + 1]]
-        places = np.empty(last - first + 1, np.int64)
-        grams = np.empty(last - first + 1, np.int64)
-        n_hits = 0
-        for at in range(first, last + 1):
-            gram = gram_at(text, at, policy.ngram_size, index)
-            if gram != NONE:
-                places[n_hits], grams[n_hits] = at, gram
-                n_hits += 1
-        places, grams = places[:n_hits], grams[:n_hits]
+        places, grams = _hits(text, first, last, index)
         # An upper bound for each question, before any is scored.
-        different = table_for(n_hits)
+        different = table_for(grams.size)
         n_touched = 0
-        for at in range(n_hits):
+        for at in range(grams.size):
             if not enter_number(grams[at], 0, different):
                 continue
             weight = index.weight_levels[index.gram_weight[grams[at]]]
@@ -411,12 +414,23 @@ def judge_exhaustive(
             is_possible = sums[question] >= index.question_need[question] * _LENIENT
             sums[question] = 0.0
             if is_possible:
-                n_out = _judge_question(
-                    text, document, question, places, grams, index, policy, whole, scores, n_out
-                )
-        if n_out > whole.shape[0]:
+                n_out = _judge_question(text, document, question, places, grams, index, out, n_out)
+        if n_out > out.whole.shape[0]:
             return n_before, run
     return n_out, runs.shape[0]
+
+
+@inlined
+def _hits(tokens: Numbers, first: int, last: int, index: Index) -> tuple[Integers, Integers]:
+    """Return the places and numbers of the n-grams of the index from one place to another."""
+    places, grams = np.empty(last - first + 1, np.int64), np.empty(last - first + 1, np.int64)
+    n = 0
+    for at in range(first, last + 1):
+        gram = gram_at(tokens, at, index)
+        if gram != NONE:
+            places[n], grams[n] = at, gram
+            n += 1
+    return places[:n], grams[:n]
 
 
 @inlined
@@ -427,14 +441,13 @@ def _judge_question(
     hit_places: Integers,
     hit_grams: Integers,
     index: Index,
-    policy: Thresholds,
-    whole: Integers,
-    scores: Floats,
+    out: Output,
     n_out: int,
 ) -> int:
     """Score all clusters of one question in a run of hits."""
+    policy = index.policy
     weight_of = weights_of_question(question, index)
-    _, ordinal_of = grams_of_question(question, policy.ngram_size, index)
+    _, ordinal_of = grams_of_question(question, index)
     is_cold = np.empty(weight_of.size, np.uint8)
     for ordinal in range(weight_of.size):
         is_cold[ordinal] = not index.is_hot[np.int64(weight_of[ordinal])]
@@ -470,7 +483,7 @@ def _judge_question(
                 longest_gap = tokens.size  # narrower bounds would change nothing
             bounds = _bounds(places[start:stop], ordinals[start:stop], is_cold, longest_gap)
             cluster = Cluster(document, question, bounds, n_matched, overlap)
-            n_out = judge(tokens, cluster, index, policy, whole, scores, n_out)
+            n_out = judge(tokens, cluster, index, out, n_out)
         start = stop
     return n_out
 
@@ -486,7 +499,7 @@ def _has_answer_or_passage(question: int, index: Index) -> bool:
 
 
 @kernel
-def _bounds(places: Integers, ordinals: Integers, is_cold: Flags, longest_gap: int) -> Integers:
+def _bounds(places: Integers, ordinals: Integers, is_cold: Flags, longest_gap: int) -> Table:
     """Return the bounds of a cluster, and those that sampled search could give it.
 
     Sampled search starts from one of the hits. There, a repeated hit does not reset the misses.

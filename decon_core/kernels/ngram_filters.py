@@ -24,7 +24,7 @@ from decon_core.kernels.question_index import (
     n_question_grams,
     weights_of_question,
 )
-from decon_core.kernels.scores import Thresholds, passes
+from decon_core.kernels.scores import passes
 
 PROBES = 3
 LOG2_LINE = 9
@@ -205,12 +205,7 @@ def find_ngram(digest: np.uint64, rows: Rows, is_read: Flags, present: Words64) 
 
 @kernel
 def bound_weights(
-    tokens: Numbers,
-    index: Index,
-    policy: Thresholds,
-    rows: Rows,
-    is_read: Flags,
-    possible: Words64,
+    tokens: Numbers, index: Index, rows: Rows, is_read: Flags, possible: Words64
 ) -> bool:
     """Find the blocks in which enough weight of a question may occur for a match.
 
@@ -223,10 +218,10 @@ def bound_weights(
     for question in range(possible.shape[0]):
         n = n_question_grams(question, index)
         n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
-        if index.question_total[question] == 0.0 and not passes(0.0, n_tokens, policy):
+        if index.question_total[question] == 0.0 and not passes(0.0, n_tokens, index.policy):
             continue
         need = index.question_need[question] * _LENIENT
-        grams, _ = grams_of_question(question, policy.ngram_size, index)
+        grams, _ = grams_of_question(question, index)
         weight_of = weights_of_question(question, index)
         weights = np.empty(n)
         left = 0.0
@@ -238,7 +233,7 @@ def bound_weights(
         is_excluded = False
         for step, at in enumerate(np.argsort(-weights)):
             place = np.int64(index.gram_at[grams[at]])
-            digest = digest_of(tokens, place, policy.ngram_size)
+            digest = digest_of(tokens, place, index.policy.ngram_size)
             if not find_ngram(digest, rows, is_read, present):
                 return False
             _add(max(weights[at], _TOUCHED), present, sums)

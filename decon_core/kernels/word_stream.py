@@ -27,7 +27,7 @@ _FIRST_NOT_ASCII, _LAST_BYTE = np.uint8(0x80), np.uint8(0xFF)
 _MOST_RANGES = 64  # ranges of 128 bytes
 _UPPER_A, _UPPER_Z = ord("A"), ord("Z")
 _CASE = np.uint8(5)  # the bit that differs between the cases
-_EDGES_TOGETHER = np.uint64(8)
+_PLACES_TOGETHER = np.uint64(8)
 
 
 @kernel
@@ -65,7 +65,7 @@ def cut_words(
                 if not bytes_between(text, at, _FIRST_NOT_ASCII, _LAST_BYTE):
                     _write_lower(text, at, lowered, out)
                     letters = ~_separators(text, at, lows, highs)
-                    edge = _write_edges(letters ^ (letters << ONE | inside), out, edges, edge)
+                    edge = write_places(letters ^ (letters << ONE | inside), out, edges, edge)
                     inside = letters >> _LAST
                     out += _LANES
                     at += _LANES
@@ -137,14 +137,14 @@ def _write_lower(text: Bytes, at: np.uint64, lowered: Bytes, out: np.uint64) -> 
 
 
 @inlined
-def _write_edges(bits: np.uint64, first: np.uint64, edges: Integers, edge: np.uint64) -> np.uint64:
+def write_places(bits: np.uint64, first: np.uint64, places: Integers, at: np.uint64) -> np.uint64:
     """Write the positions of bits, eight at a time, as their number is unpredictable."""
     n = n_bits(bits)
-    for some in range(ZERO, n, _EDGES_TOGETHER):
-        for number in range(_EDGES_TOGETHER):
-            edges[edge + some + number] = first + lowest_bit(bits)
+    for some in range(ZERO, n, _PLACES_TOGETHER):
+        for number in range(_PLACES_TOGETHER):
+            places[at + some + number] = first + lowest_bit(bits)
             bits &= bits - ONE
-    return edge + n
+    return at + n
 
 
 @kernel

@@ -50,7 +50,7 @@ def test_several_benchmarks_in_one_pass_are_each_by_itself(
     frequencies = count(known, policy)
     counts = count_entries(joined([engine.entries_of(group) for group in groups]), policy)
     parts = [weigh(engine.entries_of(group), counts, policy, is_counted=True) for group in groups]
-    search = search_from_arrays(join(parts, policy), [])
+    search = search_from_arrays(join(parts, policy), [], policy)
     (found,) = engine.detect_all([document], search, policy)
     first = 0
     for group in groups:
