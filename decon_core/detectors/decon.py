@@ -1,8 +1,8 @@
 """The `decon` detector (AI2), the default: idf-weighted n-grams of question, answer and passage.
 
-Its kernels are in `kernels/clusters.py`, its method in docs/decon-detector.md, and a slow plain
-twin in `tests/oracle/decon.py`. Its settings and their defaults are fields of `Policy`
-(`config/policy.py`), since it is the default detector.
+Its kernels are in `kernels/gram_runs.py` and `clusters.py`, its method in docs/decon-detector.md,
+and a slow plain twin in `tests/oracle/decon.py`. Its settings and their defaults are fields of
+`Policy` (`config/policy.py`), since it is the default detector.
 
 A match carries its overlaps and lengths, so every gate and the length penalty can be applied for
 any threshold at or above the lowest recorded score.
@@ -39,7 +39,7 @@ from decon_core.detectors.detector import (
 )
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
-from decon_core.kernels import clusters
+from decon_core.kernels import clusters, gram_runs
 from decon_core.kernels.jit import is_ready
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class ClusterSearch(Search):
         # The distinct n-grams of each document, counted on the way to find common n-grams.
         no_grams = np.empty(0, np.uint32)
         last_seen = np.zeros(search.index.gram_at.size, np.uint32)
-        self._seen = clusters.Seen(no_grams, last_seen, first_serial=1)
+        self._seen = gram_runs.Seen(no_grams, last_seen, first_serial=1)
         self._seen_batches: list[Numbers] = []
         self._alloc_outputs(_INITIAL_MATCHES)
 
@@ -302,7 +302,7 @@ class ClusterSearch(Search):
         """Find n-gram runs from `document` on; return n_runs, the next document, n_seen."""
         if self._seen.grams.size < documents.values.size:
             self._seen = self._seen._replace(grams=np.empty(documents.values.size, np.uint32))
-        return clusters.find_runs(
+        return gram_runs.find_runs(
             documents.values, documents.offsets, document, self._index, self._runs, self._seen
         )
 

@@ -93,9 +93,7 @@ class _NgramSearch(Search):
     def __init__(self, indexes: Indexes) -> None:
         self._verbatim = verbatim = indexes.texts
         self._size = indexes.policy.ngram_any_lowest_recorded
-        self._best = np.zeros(verbatim.n_rows, np.int64)
-        self._place = np.zeros((verbatim.n_rows, 2), np.int64)
-        self._touched = np.empty(verbatim.n_rows, np.int64)
+        self._longest = token_runs.longest_of(verbatim.n_rows)
 
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return all questions that share a run with a document."""
@@ -132,22 +130,14 @@ class _NgramSearch(Search):
         yield np.empty((4, 0), np.int64)
         for number in np.flatnonzero(shares).tolist():
             start, stop = documents.offsets[number], documents.offsets[number + 1]
-            text = np.sort(self._touched[: self._longest_runs(documents, start, stop)])
-            first = self._place[text, token_runs.DOCUMENT] - start
-            yield np.stack([np.full(text.size, number), text, self._best[text], first])
-            self._best[text] = 0
+            text = np.sort(self._longest.touched[: self._longest_runs(documents, start, stop)])
+            first, _, length = self._longest.runs[text].T
+            yield np.stack([np.full(text.size, number), text, length, first - start])
+            self._longest.runs[text, token_runs.LENGTH] = 0
 
     def _longest_runs(self, documents: Ragged, start: int, stop: int) -> int:
-        return token_runs.longest_runs(
-            documents.values,
-            start,
-            stop,
-            self._verbatim.canonical,
-            self._size,
-            self._best,
-            self._place,
-            self._touched,
-        )
+        texts, size = self._verbatim.canonical, self._size
+        return token_runs.longest_runs(documents.values, start, stop, texts, size, self._longest)
 
     def compile(self, documents: Ragged) -> None:
         self._longest_runs(documents, 0, 0)

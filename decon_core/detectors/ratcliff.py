@@ -149,7 +149,7 @@ class _RatcliffSearch(Search):
         slots = np.zeros(2 * tokens.size + 1, np.uint32)
         token_runs.enter_grams(tokens, 0, tokens.size, size, slots)
         kept, edges = np.empty(n_tokens, np.uint32), np.empty(forms.size + 1, np.int64)
-        token_runs.covered(tokens, slots, size, aligned.tokens, aligned.offsets, forms, kept, edges)
+        token_runs.covered(tokens, slots, size, aligned, forms, kept, edges)
         return kept[: edges[-1]], edges
 
 

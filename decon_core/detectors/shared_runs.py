@@ -21,8 +21,9 @@ from decon_core.config.policy import Policy
 from decon_core.detectors.detector import Span, firsts
 from decon_core.kernels import prefilter, token_runs
 from decon_core.kernels.arrays import NONE as NOTHING
-from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Numbers
+from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Numbers, Table
 from decon_core.kernels.instructions import LANES
+from decon_core.kernels.word_stream import find_beginnings
 from decon_core.text.canonical import canonical, formed, original_places
 
 if TYPE_CHECKING:
@@ -156,9 +157,7 @@ class Sharing:
         self._found = np.empty((_INITIAL_FOUND, 3), np.int64)
         self._padding_buffer = np.zeros(0, np.uint8)
         self._places = np.empty((4, prefilter.STRETCH + 8), np.int64)
-        self._best = np.zeros(verbatim.n_rows, np.int64)
-        self._place = np.zeros((verbatim.n_rows, 2), np.int64)
-        self._touched = np.empty(verbatim.n_rows, np.int64)
+        self._longest = token_runs.longest_of(verbatim.n_rows)
 
     def look(self, batch: Batch) -> Screened:
         """Screen all documents of a batch."""
@@ -213,7 +212,7 @@ class Sharing:
         found: list[list[Integers]] = [[_NO_PLACES] for _ in self._windows]
         for start in range(0, n, prefilter.STRETCH):
             stop = min(start + prefilter.STRETCH, n)
-            n_every = prefilter.find_beginnings(data, start, stop, every)
+            n_every = find_beginnings(data, start, stop, every)
             n_left = prefilter.sift(data, every[:n_every], verbatim.beginnings, left)
             for rows, (size, windows) in zip(found, self._windows, strict=True):
                 n_windows = prefilter.find_windows(data, left[:n_left], size, windows, texts, *both)
@@ -227,15 +226,13 @@ class Sharing:
             pieces = self._tokenizer.pieces(content.decode())
             tokens = self._vocabulary.numbers(pieces.ids).astype(np.uint32)
             n = self._longest_runs(tokens)
-            touched = np.sort(self._touched[:n])
+            touched = np.sort(self._longest.touched[:n])
             rows = touched[self._are_opened(tokens, touched)]
-            found = np.stack(
-                [rows, self._best[rows], self._place[rows, token_runs.DOCUMENT]], axis=1
-            )
-            self._best[touched] = 0
+            found = self._longest.runs[rows]
+            self._longest.runs[touched, token_runs.LENGTH] = 0
             wholes = self._wholes_of(number, screened, pieces)
             if wholes.text.size or rows.size:
-                forms, runs = self._runs_of(number, found, wholes, pieces)
+                forms, runs = self._runs_of(number, rows, found, wholes, pieces)
                 yield Shared(number, content, pieces, tokens, wholes, forms, runs)
 
     def _wholes_of(self, number: int, screened: Screened, pieces: Pieces) -> Runs:
@@ -254,13 +251,13 @@ class Sharing:
         return Runs(document, text, start, stop, n_tokens, n_tokens, place, end)
 
     def _runs_of(
-        self, number: int, found: Integers, wholes: Runs, pieces: Pieces
+        self, number: int, rows: Integers, found: Table, wholes: Runs, pieces: Pieces
     ) -> tuple[Integers, Runs]:
-        """Return forms, in order, and their runs. `found` has columns form, length, start."""
+        """Return forms of texts that are not found in full, in order, and their runs."""
         verbatim = self._verbatim
-        text = verbatim.text_of[found[:, 0]].astype(np.int64)
-        kept = verbatim.is_compared[found[:, 0]] & ~np.isin(text, wholes.text)
-        forms, length, start = found[kept].T
+        text = verbatim.text_of[rows].astype(np.int64)
+        kept = verbatim.is_compared[rows] & ~np.isin(text, wholes.text)
+        forms, (start, _, length) = rows[kept], found[kept].T
         stop = start + length
         first_byte, last_byte = pieces.starts[start], pieces.stops[stop - 1]
         n_tokens, document = verbatim.n_tokens(forms), np.full(forms.size, number)
@@ -268,42 +265,19 @@ class Sharing:
         return forms, runs
 
     def _are_opened(self, tokens: Numbers, texts: Integers) -> Bools:
-        """Return which texts share with the document an n-gram that opens a comparison.
-
-        Mostly the longest run of a text has one: then it need not be searched for.
-        """
-        size, aligned = self._policy.shared_ngram_size, self._verbatim.aligned
+        """Return which texts share with the document an n-gram that opens a comparison."""
+        size, verbatim = self._policy.shared_ngram_size, self._verbatim
         are_opened = np.zeros(texts.size, np.uint8)
-        opens = self._verbatim.opens
-        if token_runs.find_opening_runs(
-            aligned.offsets, size, texts, self._best, self._place, opens, are_opened
-        ):
-            return are_opened.astype(np.bool_)
         slots = np.zeros(2 * tokens.size + 1, np.uint32)
         token_runs.enter_grams(tokens, 0, tokens.size, size, slots)
         token_runs.find_opened(
-            tokens,
-            slots,
-            size,
-            aligned.tokens,
-            aligned.offsets,
-            texts,
-            opens,
-            are_opened,
+            tokens, slots, size, verbatim.aligned, texts, verbatim.opens, are_opened
         )
         return are_opened.astype(np.bool_)
 
     def _longest_runs(self, tokens: Numbers) -> int:
-        return token_runs.longest_runs(
-            tokens,
-            0,
-            tokens.size,
-            self._verbatim.aligned,
-            self._policy.shared_ngram_size,
-            self._best,
-            self._place,
-            self._touched,
-        )
+        size, aligned = self._policy.shared_ngram_size, self._verbatim.aligned
+        return token_runs.longest_runs(tokens, 0, tokens.size, aligned, size, self._longest)
 
     def compile(self) -> None:
         """Compile the kernels that run only for documents with a shared run."""
@@ -311,12 +285,9 @@ class Sharing:
         self._longest_runs(tokens[:0])
         self._are_opened(tokens, np.empty(0, np.int64))
         token_runs.enter_grams(tokens, 0, tokens.size, 5, slots)
-        aligned = self._verbatim.aligned.tokens
-        offsets, no_texts = self._verbatim.aligned.offsets, np.empty(0, np.int64)
-        token_runs.covered(
-            tokens, slots, 5, aligned, offsets, no_texts, tokens, np.zeros(1, np.int64)
-        )
-        token_runs.matching_blocks(tokens, aligned[:0], 5, np.empty((1, 3), np.int64))
+        aligned, no_texts = self._verbatim.aligned, np.empty(0, np.int64)
+        token_runs.covered(tokens, slots, 5, aligned, no_texts, tokens, np.zeros(1, np.int64))
+        token_runs.matching_blocks(tokens, aligned.tokens[:0], 5, np.empty((1, 3), np.int64))
 
     def characters(self, text: str, content: bytes, places: Sequence[Span]) -> list[Span]:
         """Map byte ranges of a document's form to characters of its text; cut ones are included."""

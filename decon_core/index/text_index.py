@@ -57,6 +57,7 @@ from decon_core.kernels.arrays import (
 )
 from decon_core.kernels.grams import enter_runs
 from decon_core.kernels.instructions import LANES
+from decon_core.kernels.word_stream import find_beginnings
 from decon_core.storage.store import Store
 from decon_core.storage.tables import Array, write_arrays
 from decon_core.text.tokenizers import Pieces, Tokenizer, load_tokenizer
@@ -388,7 +389,7 @@ def _beginnings(data: Bytes, n: int) -> Integers:
     room, found = np.empty(prefilter.STRETCH + 8, np.int64), [np.empty(0, np.int64)]
     for start in range(0, n, prefilter.STRETCH):
         stop = min(start + prefilter.STRETCH, n)
-        n_found = prefilter.find_beginnings(data, start, stop, room)
+        n_found = find_beginnings(data, start, stop, room)
         found.append(room[:n_found].copy())
     return np.concatenate(found)
 
@@ -411,8 +412,7 @@ def _numbered(data: Bytes, size: int, grams: _Uses, wholes: _Uses) -> dict[str, 
     n = prefilter.number_windows(data, places, size, digests, slots, first, numbers)
     in_filter = np.zeros(n * _FILTER_BITS // 64 + 1, np.uint64)
     table = np.zeros(3 * n + 1, np.uint64)  # sparse: most lookups fail
-    prefilter.enter_filter(digests[:n], in_filter)
-    prefilter.enter(digests[:n], table)
+    prefilter.enter(digests[:n], in_filter, table)
     arrays: dict[str, Array] = {"filter": in_filter, "slots": table, "first": first[:n]}
     of_kind = np.split(numbers, [grams.places.size])
     for name, uses, number in zip(("gram", "whole"), (grams, wholes), of_kind, strict=True):

@@ -42,16 +42,14 @@ from decon_core.kernels.hashing import (
     shift_for,
     slot_of_known,
 )
-from decon_core.kernels.instructions import LANES, bytes_between, eight_bytes
+from decon_core.kernels.instructions import eight_bytes
 from decon_core.kernels.jit import inlined, kernel
-from decon_core.kernels.word_stream import write_places
 
 NEVER = 0xFFFFFFFF
 # Window sizes. The longer one is more selective, and fits most n-grams.
 LONG, SHORT = 20, 12
 SPARE = 32  # bytes past the end that may be read
 STRETCH = 1 << 18  # bytes processed at once when searching for windows
-_LAST_LANE = np.uint64(LANES - 1)
 
 
 class Windows(NamedTuple):
@@ -111,43 +109,10 @@ DOCUMENT, TEXT, PLACE = 0, 1, 2
 
 _HIGH = LOW << HALF
 _WIDE = np.uint8(0xC0)  # the first byte of a character beyond ASCII, at least
-_LOWER_A, _LOWER_Z, _UPPER_A, _UPPER_Z, _DIGIT_0, _DIGIT_9 = map(ord, "azAZ09")
 _MOST_RATE = 1024.0  # exceeds the rate of seventeen bytes that each occur once in all texts
 _RING = 16  # at least SHORT - 3
 
 _BIT_1, _BIT_2 = np.uint64(34), np.uint64(28)  # bits of a quick digest
-
-
-@kernel
-def find_beginnings(data: Bytes, start: int, stop: int, places: Integers) -> int:
-    """Find the positions in a range where words or characters beyond ASCII begin.
-
-    `places` has room for every byte and eight more, `data` for the last `LANES` bytes. Returns the
-    number of positions.
-    """
-    n = ZERO
-    inside = ZERO  # whether the last byte is of a word
-    if start:
-        inside = _word_bytes(data, start - 1) & ONE
-    for at in range(start, stop, LANES):
-        words = _word_bytes(data, at)
-        begins = words & ~(words << ONE | inside) | bytes_between(data, at, _WIDE, 0xFF)
-        inside = words >> _LAST_LANE
-        if at + LANES > stop:
-            begins &= (ONE << np.uint64(stop - at)) - ONE
-        n = write_places(begins, np.uint64(at), places, n)
-    return np.int64(n)
-
-
-@inlined
-def _word_bytes(data: Bytes, at: int) -> np.uint64:
-    """Return a bit for each of `LANES` bytes: 1 for letters, digits and all beyond ASCII."""
-    return (
-        bytes_between(data, at, _LOWER_A, _LOWER_Z)
-        | bytes_between(data, at, _UPPER_A, _UPPER_Z)
-        | bytes_between(data, at, _DIGIT_0, _DIGIT_9)
-        | bytes_between(data, at, 0x80, 0xFF)
-    )
 
 
 @kernel
@@ -168,17 +133,11 @@ def _quick_digest(data: Bytes, at: int) -> np.uint64:
 
 
 @kernel
-def enter_filter(digests: Words64, in_filter: Words64) -> None:
-    """Enter digests into a zeroed filter."""
-    for number in range(digests.size):
-        enter_digest(digests[number], in_filter)
-
-
-@kernel
-def enter(digests: Words64, slots: Words64) -> None:
-    """Enter distinct windows, by number, into a zeroed table."""
+def enter(digests: Words64, in_filter: Words64, slots: Words64) -> None:
+    """Enter distinct windows, by number, into a filter and a table, which are zeros."""
     for number in range(digests.size):
         digest = digests[number]
+        enter_digest(digest, in_filter)
         slot = free_slot(scaled_low(digest, slots.size), slots)
         slots[slot] = digest & _HIGH | np.uint64(number + 1)
 

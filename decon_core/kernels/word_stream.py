@@ -25,7 +25,7 @@ _LANES = np.uint64(LANES)
 _LAST = np.uint64(LANES - 1)
 _FIRST_NOT_ASCII, _LAST_BYTE = np.uint8(0x80), np.uint8(0xFF)
 _MOST_RANGES = 64  # ranges of 128 bytes
-_UPPER_A, _UPPER_Z = ord("A"), ord("Z")
+_UPPER_A, _UPPER_Z, _LOWER_A, _LOWER_Z, _DIGIT_0, _DIGIT_9 = map(ord, "AZaz09")
 _CASE = np.uint8(5)  # the bit that differs between the cases
 _PLACES_TOGETHER = np.uint64(8)
 
@@ -145,6 +145,38 @@ def write_places(bits: np.uint64, first: np.uint64, places: Integers, at: np.uin
             places[at + some + number] = first + lowest_bit(bits)
             bits &= bits - ONE
     return at + n
+
+
+@kernel
+def find_beginnings(data: Bytes, start: int, stop: int, places: Integers) -> int:
+    """Find the positions in a range where words or characters beyond ASCII begin.
+
+    `places` has room for every byte and eight more, `data` for the last `LANES` bytes. Returns the
+    number of positions.
+    """
+    n = ZERO
+    inside = ZERO  # whether the last byte is of a word
+    if start:
+        inside = _word_bytes(data, start - 1) & ONE
+    for at in range(start, stop, LANES):
+        words = _word_bytes(data, at)
+        begins = words & ~(words << ONE | inside) | bytes_between(data, at, 0xC0, _LAST_BYTE)
+        inside = words >> _LAST
+        if at + LANES > stop:
+            begins &= (ONE << np.uint64(stop - at)) - ONE
+        n = write_places(begins, np.uint64(at), places, n)
+    return np.int64(n)
+
+
+@inlined
+def _word_bytes(data: Bytes, at: int) -> np.uint64:
+    """Return a bit for each of `LANES` bytes: 1 for letters, digits and all beyond ASCII."""
+    return (
+        bytes_between(data, at, _LOWER_A, _LOWER_Z)
+        | bytes_between(data, at, _UPPER_A, _UPPER_Z)
+        | bytes_between(data, at, _DIGIT_0, _DIGIT_9)
+        | bytes_between(data, at, _FIRST_NOT_ASCII, _LAST_BYTE)
+    )
 
 
 @kernel

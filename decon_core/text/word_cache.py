@@ -196,22 +196,22 @@ class Encoder:
         if self._form.strip_markup:
             text, starts, stops = self._stripper.strip(text, starts, stops)
         offsets = self._values_of(text, starts, stops)
-        values, arenas = self._values[: offsets[-1]], self._table.token_arenas
+        values, arena = self._values[: offsets[-1]], self._table.tokens
         token_offsets = np.zeros_like(offsets)
         capacity = (MOST_NEAR + 1) * values.size + SPARE
         while True:
             tokens = alloc_array(capacity, np.uint32)
-            if expand(values, offsets, arenas.kept, arenas.passing, tokens, token_offsets):
+            if expand(values, offsets, arena, tokens, token_offsets):
                 return Ragged(tokens[: token_offsets[-1]], token_offsets)
             capacity *= 2
 
     def terms_of_latest(self) -> Ragged:
         """Return the terms of each text of the latest batch; needs `terms`."""
-        arenas, offsets = self._table.term_arenas, np.zeros_like(self._offsets)
+        offsets = np.zeros_like(self._offsets)
         capacity = 2 * int(self._offsets[-1]) + 1
         while True:
             out = alloc_array(capacity, np.uint32)
-            if expand_terms(self._terms, self._offsets, arenas.kept, arenas.passing, out, offsets):
+            if expand_terms(self._terms, self._offsets, self._table.terms, out, offsets):
                 return Ragged(out[: offsets[-1]], offsets)
             capacity *= 2
 
@@ -225,11 +225,9 @@ class Encoder:
         words = slice(*self._offsets[number : number + 2])
         counts = np.empty(words.stop - words.start, np.int64)  # tokens or terms of each word
         if of_terms:
-            arenas = self._table.term_arenas
-            terms_of_words(self._terms[words], arenas.kept, arenas.passing, counts)
+            terms_of_words(self._terms[words], self._table.terms, counts)
         else:
-            arenas = self._table.token_arenas
-            tokens_of_words(self._values[words], arenas.kept, arenas.passing, counts)
+            tokens_of_words(self._values[words], self._table.tokens, counts)
         if self._form.strip_markup and may_have_markup(text):
             without_markup = stripped_with_offsets(text)
             left = self._places_of_words(counts, without_markup.text)

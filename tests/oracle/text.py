@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from decon_core.kernels.html_tags import MOST_SPACES, MOST_WIDE_BYTES
 from decon_core.text.characters import (
     ACCENTS,
     COMMANDS,
@@ -13,8 +14,6 @@ from decon_core.text.characters import (
     IGNORABLE,
     LIKE_ESCAPES,
     LOOK_ALIKES,
-    MOST_SPACES,
-    MOST_WIDE_BYTES,
     SIGNS,
     TAGS,
     WINDOWS_1252,

@@ -73,10 +73,10 @@ class RewordedSearch(Search):
         least = np.maximum(
             evidence - (totals - words), np.ceil(_LEAST_WORDS * words).astype(np.int64)
         )
-        edges = arrays["term_offsets"]
+        n_terms, n_triggers = (np.diff(arrays[f"{of}_offsets"]) for of in ("term", "trigger"))
         columns = (
-            edges[:-1],
-            np.diff(edges),
+            arrays["term_offsets"][:-1],
+            n_terms,
             arrays["lengths"],
             least,
             evidence,
@@ -87,7 +87,13 @@ class RewordedSearch(Search):
             name: read_only(arrays[name]) for name in word_windows.Items._fields if name in arrays
         }
         known["triggers"] = known["triggers"].reshape(-1, word_windows.N_TRIGGER)
-        self._items = word_windows.Items(rows=np.stack(columns, axis=1), **known)
+        self._items = word_windows.Items(
+            rows=np.stack(columns, axis=1),
+            longest_window=int(arrays["lengths"].max(initial=0)),
+            most_terms=int(n_terms.max(initial=0)),
+            most_triggers=int(n_triggers.max(initial=0)),
+            **known,
+        )
         self._limits = word_windows.Limits(
             LEAST_PAIR, self._floor, LEAST_COUNT, HALF_COUNT, _LONGEST_GAP, _MARGIN
         )

@@ -12,6 +12,7 @@ from decon_core.index.record_texts import QUESTION, Pool
 from decon_core.index.text_index import Verbatim, _arrays, _of_arrays
 from decon_core.kernels import prefilter
 from decon_core.kernels.instructions import LANES
+from decon_core.kernels.word_stream import find_beginnings
 from decon_core.text.tokenizers import load_tokenizer
 from tests.uncompiled import IS_COMPILED, fewer
 
@@ -142,5 +143,5 @@ def test_places_are_beginnings_of_words_and_characters_beyond_ascii() -> None:
     content = " one,twö 字x 3.14_a😀".encode()
     data = np.frombuffer(content + bytes(LANES), np.uint8)
     places = np.empty(len(content) + 8, np.int64)
-    n = prefilter.find_beginnings(data, 0, len(content), places)
+    n = find_beginnings(data, 0, len(content), places)
     assert places[:n].tolist() == [at for at in range(len(content)) if begins_there(content, at)]
