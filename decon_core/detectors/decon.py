@@ -26,9 +26,7 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import (
     ABSENT,
-    Booleans,
     Detector,
-    Floats,
     Indexes,
     Nominations,
     Ruled,
@@ -38,8 +36,9 @@ from decon_core.detectors.detector import (
     of_needed,
 )
 from decon_core.detectors.shared_runs import BatchTexts
-from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
+from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.kernels import clusters, gram_runs
+from decon_core.kernels.arrays import Bools, Floats, Integers
 from decon_core.kernels.jit import is_ready
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def index_visibility(texts: RecordTexts, policy: Policy, limit: float) -> Unmet:
     question = entries.fields["question"]
     n_records, records = texts.part.n_records, entries.records
 
-    def by_record(of_question: Booleans) -> Booleans:
+    def by_record(of_question: Bools) -> Bools:
         meets = np.ones(entries.dropped.size, np.bool_)
         meets[records] = of_question[question.of_entry]
         return meets
@@ -374,7 +373,7 @@ def _penalized(base: Floats, lengths: Floats, policy: Policy) -> Floats:
     return np.where(is_penalized, base * threshold / required, base)
 
 
-def _is_leak_without_answer(matches: pa.Table, policy: Policy) -> Booleans:
+def _is_leak_without_answer(matches: pa.Table, policy: Policy) -> Bools:
     """Whether the record would be a leak if it had only its question, or no answer.
 
     Vectorized version of `is_no_answer` in the oracle, without the gates.
@@ -393,7 +392,7 @@ def _is_leak_without_answer(matches: pa.Table, policy: Policy) -> Booleans:
     return ((has_answer | has_passage) & alone) | with_passage
 
 
-def _is_leak_of_length(base: Floats, lengths: Floats, policy: Policy) -> Booleans:
+def _is_leak_of_length(base: Floats, lengths: Floats, policy: Policy) -> Bools:
     """Whether a text of this many tokens would be indexed and reach the threshold."""
     is_indexed = lengths >= policy.eval_min_token_length
     score = _penalized(base, lengths, policy)
@@ -403,7 +402,7 @@ def _is_leak_of_length(base: Floats, lengths: Floats, policy: Policy) -> Boolean
 # Visibility ---------------------------------------------------------------------------------------
 
 
-def _any_in_rows(flags: Booleans, offsets: Integers) -> Booleans:
+def _any_in_rows(flags: Bools, offsets: Integers) -> Bools:
     """Return, per row, whether any of its flags is set."""
     before = np.append(0, np.cumsum(flags))
     return before[offsets[1:]] > before[offsets[:-1]]

@@ -12,11 +12,12 @@ import numpy as np
 
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
-from decon_core.detectors.detector import Detector, Indexes, Integers, Nominations, Search
+from decon_core.detectors.detector import Detector, Indexes, Nominations, Search
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.index.record_texts import QUESTION
 from decon_core.kernels import token_runs
+from decon_core.kernels.arrays import Integers
 from decon_core.kernels.grams import screen_runs
 
 if TYPE_CHECKING:
@@ -75,8 +76,9 @@ class NgramAny(Detector):
         return sketch.possible(texts.offsets.size - 1, look_up)
 
     def record_of(self, indexes: Indexes, text: int) -> tuple[int, int]:
-        use = next(indexes.texts.uses(text, {QUESTION}))
-        return use.part, use.record
+        texts = indexes.texts
+        _, uses = texts.uses_of(np.array([text]), (QUESTION,), np.zeros(1, np.int64))
+        return int(texts.use_part[uses[0]]), int(texts.use_record[uses[0]])
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         n_tokens = texts.uses[QUESTION].n_canonical

@@ -18,11 +18,11 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import Detector, Indexes, Nominations, Search
 from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Runs, Shared, best_of
-from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
+from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.errors import Problem
 from decon_core.index.record_texts import NAMES, PROMPT, QUESTION
 from decon_core.kernels import grams, token_runs
-from decon_core.kernels.arrays import Numbers, distinct
+from decon_core.kernels.arrays import Integers, Numbers, distinct
 
 if TYPE_CHECKING:
     from decon_core.index.ngram_counts import GramTable

@@ -14,12 +14,12 @@ documents.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from itertools import compress, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -73,15 +73,6 @@ _BEGINNING_BITS = 4  # lower limit; probed most often, so it should fit the CPU 
 _LAYOUT = "5"
 
 
-class Use(NamedTuple):
-    """A record that uses a text, and the kind of text that it is there."""
-
-    part: int  # number of the benchmark
-    record: int
-    kind: int
-    weight: float
-
-
 @dataclass(frozen=True, eq=False)
 class Verbatim:
     """The texts to search for: one row each, then the rows of their forms with a leading space."""
@@ -107,14 +98,6 @@ class Verbatim:
     use_weight: Floats  # informativeness: mean idf of its n-grams over ln N
     part_offsets: Integers  # number of records before each benchmark
     field_texts: Int32s  # per record: its question, its answer; or NOTHING
-
-    def uses(self, text: int, kinds: Collection[int]) -> Iterator[Use]:
-        """Yield the uses of a text as one of these kinds, by benchmark and record."""
-        for at in range(int(self.use_offsets[text]), int(self.use_offsets[text + 1])):
-            kind = int(self.use_kind[at])
-            if kind in kinds:
-                part, record = int(self.use_part[at]), int(self.use_record[at])
-                yield Use(part, record, kind, float(self.use_weight[at]))
 
     def uses_of(
         self, texts: Integers, kinds: Sequence[int], documents: Integers

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.kernels import markup
+from decon_core.kernels.arrays import Bytes, Integers
 from decon_core.kernels.html_tags import NUMBERS, POINT_BITS, Names, hash_of
 from decon_core.text.characters import (
     COMMANDS,
@@ -24,9 +24,6 @@ from decon_core.text.characters import (
     TAGS,
     WINDOWS_1252,
 )
-
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
 
 _INITIAL_SIGNS = 1 << 12
 _NO_EDITS = np.empty((0, markup.EDIT_NUMBERS), np.int64)

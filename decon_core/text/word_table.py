@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import mmap
 import sys
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from decon_core.kernels import word_table as kernels
-
-Bytes = npt.NDArray[np.uint8]
-Words64 = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
-Tokens = npt.NDArray[np.uint32]
+from decon_core.kernels.arrays import Bytes, Integers, Number, Numbers, Words64
 
 # New words that are tokenized together. Larger rounds are not faster.
 _ROUND_WORDS = 1 << 14
@@ -77,7 +72,7 @@ class WordTable:
         n_words: int,
         first: int,
         values: Words64,
-        terms: Tokens,
+        terms: Numbers,
     ) -> int:
         """Look up words from `word` on; return the first one for which there is no room."""
         if self.words.pending_bytes.size < 2 * lowered.size:
@@ -92,14 +87,14 @@ class WordTable:
         text = self.words.pending_bytes[:n_bytes].tobytes()
         return text, self.words.pending_offsets[: n_words + 1]
 
-    def settle(self, tokens: Tokens, offsets: Integers, values: Words64) -> None:
+    def settle(self, tokens: Numbers, offsets: Integers, values: Words64) -> None:
         """Store the tokens of the pending words, in the table and in values that wait."""
         self.tokens = _with_room(self.tokens, tokens.size + offsets.size)
         kernels.settle(tokens, offsets, self.words, values, self.tokens, self._settled)
         self.words.counts[kernels.OF_PENDING] = 0
 
     def settle_terms(
-        self, of_pending: Tokens, offsets: Integers, values: Words64, terms: Tokens
+        self, of_pending: Numbers, offsets: Integers, values: Words64, terms: Numbers
     ) -> None:
         """Store the terms of the pending words likewise; before their tokens."""
         self.terms = _with_room(self.terms, of_pending.size + offsets.size)
@@ -142,9 +137,6 @@ def _new_slots(n: int) -> Words64:
     slots = np.frombuffer(pages, np.uint64)
     first = -slots.ctypes.data % _HUGE_PAGE // 8
     return slots[first : first + n]
-
-
-Number = TypeVar("Number", bound=np.generic)
 
 
 def longer(array: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:

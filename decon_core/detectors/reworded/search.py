@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
@@ -18,9 +17,8 @@ from decon_core.detectors.detector import Finding, Nominations, Search
 from decon_core.detectors.reworded.evidence import HALF_COUNT, LEAST_COUNT, Evidence, evidence_of
 from decon_core.detectors.reworded.items import LEAST_PAIR, numbers_of
 from decon_core.detectors.shared_runs import BatchTexts
-from decon_core.detectors.visibility import Integers
 from decon_core.kernels import word_windows
-from decon_core.kernels.arrays import read_only
+from decon_core.kernels.arrays import Integers, Numbers, read_only
 from decon_core.text.characters import Form
 from decon_core.text.content_words import is_content, stems
 from decon_core.text.numbers import NUMBER_WORDS, numeral_of
@@ -258,7 +256,7 @@ class _Document:
     text: str
     form: Form
     places: Places
-    terms: npt.NDArray[np.uint32]
+    terms: Numbers
     # Items of one benchmark that share a scene have windows at the same place.
     _numbers: dict[tuple[int, int], list[float]] = field(default_factory=dict)
 
