@@ -358,7 +358,6 @@ class _AlignedSearch(Search):
                 answer_overlap=overlap,
                 n_matched=comparison.n_found,
                 question_tokens=comparison.n_units,
-                total_tokens=comparison.n_units,
                 question=(nomination.start, nomination.stop),
                 question_place=(comparison.start, comparison.stop),
                 answer_place=answer,

@@ -428,7 +428,6 @@ class _CodeSearch(Search):
                 answer_overlap=score if has_answer else None,
                 n_matched=n_matched,
                 question_tokens=searched.n_tokens,
-                total_tokens=searched.n_tokens,
                 kind=kind,
                 question_place=place if has_question else None,
                 answer_place=place if has_answer else None,

@@ -71,7 +71,6 @@ class Finding(NamedTuple):
     question_overlap: float | None
     n_matched: int
     question_tokens: int
-    total_tokens: int
     answer_overlap: float | None = None
     question: Span | None = None
     answer: Span | None = None

@@ -101,8 +101,6 @@ _NO_RUNS = Runs(*np.empty((len(Runs._fields), 0), np.int64))
 class Shared:
     """A document and the runs that it shares with texts."""
 
-    number: int  # its number in the batch
-    content: bytes
     pieces: Pieces
     tokens: Numbers
     wholes: Runs  # runs of the texts that it contains in full, by text
@@ -222,8 +220,7 @@ class Sharing:
     def shared(self, screened: Screened) -> Iterator[Shared]:
         """Yield the documents that share a run with a text, in order."""
         for number in np.flatnonzero(screened.is_sharing).tolist():
-            content = screened.content(number)
-            pieces = self._tokenizer.pieces(content.decode())
+            pieces = self._tokenizer.pieces(screened.content(number).decode())
             tokens = self._vocabulary.numbers(pieces.ids).astype(np.uint32)
             n = self._longest_runs(tokens)
             touched = np.sort(self._longest.touched[:n])
@@ -233,7 +230,7 @@ class Sharing:
             wholes = self._wholes_of(number, screened, pieces)
             if wholes.text.size or rows.size:
                 forms, runs = self._runs_of(number, rows, found, wholes, pieces)
-                yield Shared(number, content, pieces, tokens, wholes, forms, runs)
+                yield Shared(pieces, tokens, wholes, forms, runs)
 
     def _wholes_of(self, number: int, screened: Screened, pieces: Pieces) -> Runs:
         """Return the texts that a document contains in full, each at its first occurrence."""

@@ -77,7 +77,6 @@ _LAYOUT = "5"
 class Verbatim:
     """The texts to search for: one row each, then the rows of their forms with a leading space."""
 
-    versions: tuple[Version, ...]
     texts: prefilter.Texts
     beginnings: Words64  # Bloom filter of the first bytes of all windows
     long: prefilter.Windows
@@ -152,7 +151,7 @@ def open_verbatim(
     """
     build = partial(build_verbatim, store, versions, ids, policy, scan=scan)
     arrays, about = map_or_build(_path(store, versions, scan), build)
-    return _of_arrays(arrays, about, versions)
+    return _of_arrays(arrays, about)
 
 
 def build_verbatim(
@@ -169,10 +168,8 @@ def verbatim_of_records(
     store: Store, records: Mapping[Version, Sequence[int]], ids: Integers, policy: Policy
 ) -> Verbatim:
     """Return the text index of some items, given by the rows of their records, in memory."""
-    versions = tuple(records)
     arrays, about = _built(store, records, ids, policy)
-    arrays = {name: read_only(array) for name, array in arrays.items()}
-    return _of_arrays(arrays, about, versions)
+    return _of_arrays({name: read_only(array) for name, array in arrays.items()}, about)
 
 
 def _built(
@@ -420,14 +417,11 @@ def _canonical_screen(rows: Ragged, size: int) -> dict[str, Array]:
 # Read back ----------------------------------------------------------------------------------------
 
 
-def _of_arrays(
-    arrays: Mapping[str, Any], about: Mapping[str, str], versions: Sequence[Version]
-) -> Verbatim:
+def _of_arrays(arrays: Mapping[str, Any], about: Mapping[str, str]) -> Verbatim:
     def group(prefix: str, kind: Any) -> Any:
         return kind(**{name: arrays[f"{prefix}.{name}"] for name in kind._fields})
 
     groups: dict[str, Any] = {
-        "versions": tuple(versions),
         "texts": prefilter.Texts(**{name: arrays[name] for name in prefilter.Texts._fields}),
         "long": group("long", prefilter.Windows),
         "short": group("short", prefilter.Windows),

@@ -207,7 +207,6 @@ class RewordedSearch(Search):
                 question_overlap=evidence.words / evidence.all_words,
                 n_matched=evidence.n_words + evidence.n_agreeing,
                 question_tokens=n_looked_for,
-                total_tokens=n_looked_for,
                 question_place=characters,
                 kind=evidence.kind,
             )

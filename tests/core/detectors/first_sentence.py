@@ -54,7 +54,6 @@ class _Search(Search):
                 question_overlap=_share(question),
                 n_matched=1,
                 question_tokens=len(question.split()),
-                total_tokens=len(question.split()),
                 question_place=(0, len(beginning)),
                 kind="first sentence",
             )

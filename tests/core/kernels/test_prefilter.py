@@ -55,7 +55,7 @@ def verbatim_of(texts: list[str], policy: Policy) -> Verbatim:
         pool.add(text, 0, number, QUESTION)
     arrays = _arrays(pool, np.empty(0, np.int64), versions, CL100K, policy)
     arrays["use_weight"] = np.zeros(len(texts))
-    return _of_arrays(arrays, {"is_screened": "yes"}, versions)
+    return _of_arrays(arrays, {"is_screened": "yes"})
 
 
 def batch_of(documents: list[str], order: list[int], between: bytes) -> Batch:
