@@ -308,10 +308,9 @@ class NamedPrograms:
 
     def find(self, content: Bytes) -> dict[int, tuple[float, int, Span]]:
         """Return by program the best score, number of words, and place."""
-        n = names.find_names(read_only(content), self._index, self._found)
-        if n > len(self._found):
+        data = read_only(content)
+        while (n := names.find_names(data, self._index, self._found)) > len(self._found):
             self._found = np.empty((2 * n, 2), np.int64)
-            n = names.find_names(read_only(content), self._index, self._found)
         best: dict[int, tuple[float, int, Span]] = {}
         # End of what was compared, by program and kind of comparison.
         compared: dict[tuple[int, int], int] = {}
@@ -361,10 +360,8 @@ class WindowSearch:
 
     def windows_in(self, content: Bytes) -> Integers:
         """Return the best window of each program down to the floor; columns as in `windows`."""
-        n = self._events_in(content)
-        if n > len(self._events):
+        while (n := self._events_in(content)) > len(self._events):
             self._events = np.empty((2 * n, 4), np.int64)
-            n = self._events_in(content)
         n_found = windows.find_windows(
             self._events, n, self._floor, self._index, self._scratch, self._windows
         )
