@@ -17,7 +17,7 @@ from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import decoded, is_text, without_lone_surrogates
 from decon_core.kernels import json_lines, row_texts, string_values
 from decon_core.kernels.arrays import Table, Words64, alloc_array
-from decon_core.kernels.json_lines import MOST_DEEP, MOST_MEMBERS, MOST_STRINGS
+from decon_core.kernels.json_lines import MOST_STRINGS
 from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
 
 Integers = npt.NDArray[np.int64]
@@ -167,11 +167,6 @@ def strings_of_lines(
         fields.columns,
         fields.names,
         fields.marks,
-        np.full(fields.n, -1),
-        np.full(2 * fields.n, -1),
-        np.empty((MOST_DEEP + 1, json_lines.N_OF_CONTAINER), np.int64),
-        np.empty((MOST_MEMBERS, 2), np.int64),
-        np.empty((json_lines.N_OF_STRING, MOST_STRINGS), np.int64),
         text,
         strings,
         status,

@@ -31,13 +31,13 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.decisions.judging import may_prove
 from decon_core.detectors.detector import detector
-from decon_core.detectors.visibility import Flags, Integers, OwnIndex, RecordTexts, TextUse, Unmet
+from decon_core.detectors.visibility import OwnIndex, RecordTexts, TextUse, Unmet
 from decon_core.errors import DamagedError, Problem
 from decon_core.index.joined_index import built_own_indexes, mark_used, search_name
 from decon_core.index.parts import Part, has_part, index_fingerprint, open_part
 from decon_core.index.record_texts import NAMES
 from decon_core.index.text_index import Verbatim, open_verbatim, verbatim_of_records
-from decon_core.kernels.arrays import distinct
+from decon_core.kernels.arrays import Bools, Integers, distinct
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.schemas import VISIBILITY
 from decon_core.storage.store import Store
@@ -264,7 +264,7 @@ class _Benchmark:
     name: str
     item_of: Integers  # per record: its item, numbered in order of first occurrence
     question_of: Integers  # per record: its question, numbered likewise
-    is_counted: Flags  # per record: whether its question is seen only if it is
+    is_counted: Bools  # per record: whether its question is seen only if it is
     texts: RecordTexts
 
 

@@ -25,10 +25,11 @@ from decon_core.corpus.sketch.pack_sketch import (
     remove_pack_sketch,
 )
 from decon_core.corpus.sketch.shard_sketch import has_blocks, open_blocks
-from decon_core.detectors.detector import Booleans, Indexes, detector
+from decon_core.detectors.detector import Indexes, detector
 from decon_core.errors import DamagedError
 from decon_core.index.joined_index import open_search
 from decon_core.index.text_index import open_verbatim
+from decon_core.kernels.arrays import Bools
 from decon_core.storage.store import Store
 
 _log = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class Answer:
 
     sketch: PackSketch
     indexes: Indexes
-    is_possible: Booleans  # per block of the pack
+    is_possible: Bools  # per block of the pack
     by_detector: Mapping[str, Possible]
 
     def blocks_of(self, shard: str) -> tuple[tuple[int, ...], int]:

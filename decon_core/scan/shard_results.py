@@ -15,7 +15,6 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from decon_core.config.policy import Policy
 from decon_core.corpus.batches import summed
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.origins import Origins, shortest, total
@@ -141,7 +140,7 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
             write_json(store.unjoined_ledger(*names), ledger, is_synced=False)
         # Scan results are written last: with them, the scan of the shard is complete.
         taken = [scanner.detectors.take_counts() for scanner in scanners]
-        counts = _gram_counts(taken, scanners[0].search, job.policy)
+        counts = _gram_counts(taken, scanners[0].search)
         written = zip(job.versions, _scan_results(job, matches), counts, strict=True)
         results = {
             version.fingerprint: (result, counts_of_version)
@@ -166,7 +165,7 @@ def _scan_results(job: ShardJob, matches: Sequence[Columns]) -> list[pa.Table]:
     ]
 
 
-def _gram_counts(counts: Sequence[_GramCounts], search: Search, policy: Policy) -> list[pa.Table]:
+def _gram_counts(counts: Sequence[_GramCounts], search: Search) -> list[pa.Table]:
     """Add the counts of several threads and split them into one table per benchmark.
 
     An n-gram is identified by its first place in the concatenated questions of the benchmark's
@@ -179,7 +178,7 @@ def _gram_counts(counts: Sequence[_GramCounts], search: Search, policy: Policy) 
     offsets = search.index.posting_offsets
     n_postings = offsets[grams + np.uint32(1)] - offsets[grams]
     rows, parts, places = np.empty((3, int(np.minimum(n_postings, n_parts).sum())), np.int64)
-    n = places_in_parts(grams, search.index, policy.ngram_size, rows, parts, places)
+    n = places_in_parts(grams, search.index, rows, parts, places)
     rows, parts, places = rows[:n], parts[:n], places[:n]
     order = np.lexsort((places, parts))
     columns = {"place": places[order], "n_documents": n_documents[rows[order]]}
