@@ -26,7 +26,7 @@ from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.decisions.unread import UnreadRule
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import Problem, StaleError
-from decon_core.feature import feature_hooks, feature_nominations
+from decon_core.feature import feature_entries, feature_hooks
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.index.term_weights import (
     current_snapshot,
@@ -166,7 +166,7 @@ class Plan:
     @cached_property
     def nominations(self) -> tuple[NominatedPlaces, ...]:
         """What features found beside the scan."""
-        hooks = map(resolve_name, feature_nominations().values())
+        hooks = map(resolve_name, feature_entries("nominations").values())
         return tuple(places for hook in hooks if (places := hook(self)))
 
     @cached_property

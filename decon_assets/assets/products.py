@@ -34,7 +34,7 @@ from decon_assets.partitions import (
     sorted_keys,
 )
 from decon_core.errors import DeconError, IncompleteError
-from decon_core.feature import all_features, feature_columns
+from decon_core.feature import all_features, feature_objects
 from decon_core.report.tables import TABLES
 from decon_core.schemas import COMMON, MATCHES, RECORDS, REMOVED
 from decon_core.wording import counted
@@ -78,7 +78,7 @@ _COLUMNS_OF = {
     "scan": MATCHES,
     "common_ngrams": COMMON,
     "mixture": REMOVED,
-    **feature_columns(),
+    **feature_objects("columns"),
 }
 # Assets of features that find places beside the scan, and of those with tables in the report.
 _NOMINATING = [

@@ -27,7 +27,7 @@ from decon_assets.partitions import MOST_PARTITIONS, PACK
 from decon_assets.resources import Decon
 from decon_core.errors import IncompleteError, Problem
 from decon_core.execution.engine import ENGINE_LOG
-from decon_core.feature import feature_products
+from decon_core.feature import feature_entries
 
 if TYPE_CHECKING:
     from decon_core.config.load import Config
@@ -120,7 +120,7 @@ def stage(
         name = body.__name__
         STAGES[name] = Stage(
             name,
-            missing or feature_products()[name],
+            missing or feature_entries("products")[name],
             dimensions,
             is_required,
             priority,

@@ -35,7 +35,7 @@ from decon_core.config.validation import (
     expects,
 )
 from decon_core.errors import ConfigError, Problem
-from decon_core.feature import feature_nominations, feature_tables
+from decon_core.feature import feature_entries, feature_objects
 from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path, use_options
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class ConfigReader(SettingsReader):
 
     def config(self, values: Mapping[str, Any]) -> Config:
         others = sorted(values.keys() - SECTIONS.keys())
-        feature_models = feature_tables() if others else {}
+        feature_models = feature_objects("tables") if others else {}
         for name in (name for name in others if name not in feature_models):
             remedy = did_you_mean(name, (*SECTIONS, *feature_models))
             self.wrong(name, f"unknown key {name!r}", "a known key", remedy)
@@ -230,7 +230,7 @@ class ConfigReader(SettingsReader):
         report = self.table(Report, "report", values.get("report", {}))
         policy = self._policy(values.get("policy", {}))
         detectors = policy.detectors if policy else names()
-        nominating = [name for name in feature_nominations() if name in values]
+        nominating = [name for name in feature_entries("nominations") if name in values]
         self.mixtures, problems = read_mixtures(
             self._with_tokenizer_files(values.get("mixture")),
             where=str(self.path),
@@ -243,7 +243,7 @@ class ConfigReader(SettingsReader):
         self.names = {
             "sources": sources,
             "products": [mixture.name for mixture in self.mixtures],
-            "detectors": [*detectors, *feature_nominations()],
+            "detectors": [*detectors, *feature_entries("nominations")],
         }
         tables = {
             name: table
