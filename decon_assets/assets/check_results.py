@@ -3,10 +3,12 @@
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import dagster as dg
 
+from decon_assets.assets.inputs import benchmark_files, corpus
 from decon_assets.assets.metadata import preview
 from decon_assets.resources import Decon
 from decon_core.errors import DeconError, Problem, sentence
@@ -21,11 +23,11 @@ _PROBLEM_WIDTH = 400  # wide enough for whole paths and remedies
 # The input whose partitions are the parts of a check. By partition of a grid, the planned events of
 # a check would take too much space (docs/decisions, 0018).
 INPUT_OF = {
-    "self_tests_pass": "benchmark_files",
-    "ledger_is_complete": "corpus",
-    "every_row_was_read": "corpus",
-    "text_is_utf8": "corpus",
-    "mixture_adds_up": "corpus",
+    "self_tests_pass": benchmark_files,
+    "ledger_is_complete": corpus,
+    "every_row_was_read": corpus,
+    "text_is_utf8": corpus,
+    "mixture_adds_up": corpus,
 }
 
 Context: TypeAlias = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
@@ -84,17 +86,40 @@ def partitioned_check(**options: Any) -> Callable[..., dg.AssetChecksDefinition]
     return declare
 
 
-def inspect_and_report(
-    context: dg.AssetCheckExecutionContext, decon: Decon, inspect: Inspect
-) -> dg.AssetCheckResult:
-    """Report the parts of a check; return its result, or that of the partition of the run."""
-    (spec,) = context.check_specs
-    with decon.writable_store() as (config, store):
-        inspected = inspect(config, store)
-    report_parts(context, spec.key, inspected)
-    if spec.partitions_def:
-        return inspected.result_of_part(context.partition_key)
-    return inspected.result
+def checks_by_part(
+    asset: dg.AssetsDefinition, name: str, inspect: Inspect, *, blocking: bool = False
+) -> tuple[dg.AssetChecksDefinition, dg.AssetChecksDefinition]:
+    """Return a check of an asset, and the same check of each partition of an input.
+
+    The first one also reports the results of the partitions. They show which pack or benchmark
+    failed, and block nothing themselves. The docstring of `inspect` describes both.
+    """
+    about, of_all = cleandoc(inspect.__doc__ or ""), asset.key.to_user_string()
+    source = INPUT_OF[name]
+
+    def execute(context: dg.AssetCheckExecutionContext, decon: Decon) -> dg.AssetCheckResult:
+        (spec,) = context.check_specs
+        # Without a partition, Dagster would fail after all were inspected.
+        if spec.partitions_def and not context.has_partition_key:
+            remedy = f"Execute `{name}` of `{of_all}`, which reports every partition here"
+            message = f"This check needs one partition. {remedy}, or choose a partition."
+            raise dg.Failure(message, allow_retries=False)
+        with decon.writable_store() as (config, store):
+            inspected = inspect(config, store)
+        report_parts(context, spec.key, inspected)
+        if spec.partitions_def:
+            return inspected.result_of_part(context.partition_key)
+        return inspected.result
+
+    of_partition = partitioned_check(
+        asset=source,
+        name=name,
+        description=f"{about}\n\nThe result of one partition, reported by the check of `{of_all}`, "
+        "which covers all partitions.",
+        partitions_def=source.partitions_def,
+    )
+    check = dg.asset_check(asset=asset, name=name, description=about, blocking=blocking)
+    return check(execute), of_partition(execute)
 
 
 def report_parts(context: Context, check: dg.AssetCheckKey, inspected: Inspected) -> None:
@@ -102,7 +127,8 @@ def report_parts(context: Context, check: dg.AssetCheckKey, inspected: Inspected
     if not inspected.parts:
         return
     prefix = check.asset_key.path[:-1]
-    check = dg.AssetCheckKey(dg.AssetKey([*prefix, INPUT_OF[check.name]]), check.name)
+    source = dg.AssetKey([*prefix, *INPUT_OF[check.name].key.path])
+    check = dg.AssetCheckKey(source, check.name)
     infos = context.instance.event_log_storage.get_asset_check_partition_info([check])
     passed = {
         info.partition_key for info in infos if info.latest_execution_status.value == "SUCCEEDED"
@@ -155,7 +181,7 @@ def _evaluation(
 
 
 def inspect_self_tests(config: "Config", store: "Store") -> Inspected:
-    """Return the result of `self_tests_pass`, by benchmark."""
+    """The scan finds benchmark items planted into synthetic shards, with every detector."""
     from decon_core.execution.jobs import wanted_workers
     from decon_core.planner import Plan
     from decon_core.quality.self_tests import run_self_tests
@@ -183,7 +209,7 @@ def inspect_self_tests(config: "Config", store: "Store") -> Inspected:
 
 
 def inspect_ledgers(config: "Config", store: "Store") -> Inspected:
-    """Return the result of `ledger_is_complete`, by pack."""
+    """The ledger of each scanned shard accounts for all rows, and its scan results belong to it."""
     from decon_core.planner import Plan
     from decon_core.quality.store_faults import changed_faults_of_scan
 
@@ -193,12 +219,15 @@ def inspect_ledgers(config: "Config", store: "Store") -> Inspected:
 
 
 def inspect_rows(config: "Config", store: "Store") -> Inspected:
-    """Return the result of `every_row_was_read`, by pack."""
+    """All rows of the scanned shards could be read.
+
+    Unreadable rows block the mixtures of their pack, unless the policy drops such rows.
+    """
     return _inspect_rows(config, store, "rows", is_warning=config.policy.unreadable == "drop")
 
 
 def inspect_utf8(config: "Config", store: "Store") -> Inspected:
-    """Return the result of `text_is_utf8`, by pack."""
+    """All rows of the scanned shards are valid UTF-8; invalid bytes are scanned as U+FFFD."""
     return _inspect_rows(config, store, "utf8", is_warning=config.policy.invalid_utf8 != "block")
 
 
@@ -216,7 +245,7 @@ def _inspect_rows(
 
 
 def inspect_mixtures(config: "Config", store: "Store") -> Inspected:
-    """Return the result of `mixture_adds_up`, by pack."""
+    """Documents read equal documents kept plus documents removed, and no file was changed."""
     from decon_core.corpus.registration import list_packs
     from decon_core.mixtures.verify import inspect_changed_mixtures
 
