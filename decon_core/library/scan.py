@@ -34,7 +34,13 @@ from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.feature import feature_hooks
 from decon_core.library import results
-from decon_core.library.estimates import SAMPLE_FILE, Rate, rates_of_documents, write_rates
+from decon_core.library.estimates import (
+    SAMPLE_FILE,
+    Rate,
+    rates_of_documents,
+    rates_of_shards,
+    write_rates,
+)
 from decon_core.library.evals import require_records
 from decon_core.library.page import (
     CARD_FILE,
@@ -43,7 +49,6 @@ from decon_core.library.page import (
     write_report,
     write_report_of_sample,
 )
-from decon_core.library.shard_estimates import rates_of_shards
 from decon_core.library.stored_index import OnStep, StoredIndex, index_records, no_step
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.blocks import kept_scanners
@@ -217,23 +222,8 @@ def _scan_folder(
         if request.sample:
             write_report_of_sample(out, outcome.rates)
         else:
-            _write_page(request, index, pack, not_covered)
+            write_report(out, index, pack, request.verdicts, not_covered)
     return outcome
-
-
-def _write_page(
-    request: Request, index: StoredIndex, pack: Pack, not_covered: Sequence[NotCovered]
-) -> None:
-    write_report(
-        request.out,
-        index.store,
-        pack,
-        index.versions,
-        policy=request.policy,
-        verdicts=request.verdicts,
-        source=request.source,
-        not_covered=not_covered,
-    )
 
 
 def output_for(corpus: str) -> Path:
