@@ -55,9 +55,6 @@ VERDICT_VERSION = 4
 # Increased when the content of scan results changes: shards are scanned again, and no index built.
 SCAN_RESULT_VERSION = 11
 
-# Increased when the content of a sketch changes.
-_SKETCH_VERSION = 2
-
 # Fields that determine what is indexed, and with which weight.
 _INDEX_FIELDS = (
     "punctuation_chars",
@@ -333,7 +330,7 @@ class Policy:
         Without the term weights: of what a snapshot itself depends on.
         """
         settings = {name: getattr(self, name) for name in _INDEX_FIELDS}
-        return _digest([settings, tokenizer, snapshot, VERDICT_VERSION])
+        return digest_of([settings, tokenizer, snapshot, VERDICT_VERSION])
 
     def scan_fingerprint(self, *, tokenizer: str, snapshot: str) -> str:
         """Return the fingerprint of what a scan result depends on besides shard and benchmark."""
@@ -343,17 +340,12 @@ class Policy:
         settings["detectors"] = sorted(self.detectors)
         for detector in self._chosen:
             settings |= detector.fingerprint_settings(self)
-        return _digest([settings, tokenizer, snapshot, VERDICT_VERSION, SCAN_RESULT_VERSION])
+        return digest_of([settings, tokenizer, snapshot, VERDICT_VERSION, SCAN_RESULT_VERSION])
 
     @property
     def fingerprint(self) -> str:
         """The fingerprint of all settings."""
-        return _digest(asdict(self))
-
-    def sketch_fingerprint(self, bits: int, *, tokenizer: str) -> str:
-        """Return the fingerprint of what a sketch depends on besides its shard."""
-        settings = {"form": asdict(self.form), "ngram_size": self.ngram_size, "bits": bits}
-        return _digest([settings, tokenizer, VERDICT_VERSION, _SKETCH_VERSION])
+        return digest_of(asdict(self))
 
     @property
     def form(self) -> Form:
@@ -479,7 +471,8 @@ def without_effect(policy: Policy) -> Iterator[Problem]:
             yield Problem(where, found, f"{detector.name} among the detectors")
 
 
-def _digest(value: object) -> str:
+def digest_of(value: object) -> str:
+    """Return a short digest of a value that JSON can hold."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 

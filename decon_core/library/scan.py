@@ -24,7 +24,12 @@ from decon_core.corpus.formats import known_suffixes
 from decon_core.corpus.packs import Pack, Shard, only_shards, require_names_in_utf8, shards_in
 from decon_core.corpus.sample import Sample, sampled_packs
 from decon_core.corpus.shard_sample import ShardSample
-from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch, pack_key
+from decon_core.corpus.sketch.pack_sketch import (
+    build_pack_sketch,
+    has_pack_sketch,
+    pack_key,
+    sketch_fingerprint,
+)
 from decon_core.decisions.common_ngrams import freeze_common
 from decon_core.decisions.scripts import split_scripts
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
@@ -66,7 +71,6 @@ from decon_core.storage.listing import Listing, Skipped, list_path
 from decon_core.storage.paths import fixed_part, is_url, parse_path, require_access, why_absent
 from decon_core.storage.store import Store
 from decon_core.storage.tables import write_parquet
-from decon_core.text.tokenizers import load_tokenizer
 from decon_core.wording import counted, size
 
 _PACK = f"{ONLY_SOURCE}-0000"
@@ -370,9 +374,7 @@ def _join_sketch(index: StoredIndex, sketch: Sketch, pack: Pack) -> None:
 
     The filters of shards are kept: the next scan of the folder may have more shards.
     """
-    store, policy = index.store, index.policy
-    tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
-    name = policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
+    store, name = index.store, sketch_fingerprint(index.policy, sketch)
     if not has_pack_sketch(store, name, pack):
         build_pack_sketch(store, name, pack, keeps_filters=True)
     for path in store.pack_sketch(name, "any").parent.glob("*"):
