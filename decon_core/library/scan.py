@@ -113,13 +113,11 @@ class Request:
                 "how common an n-gram is would depend on the sample",
             ),
         }
-        problems = [
+        InputError.raise_for(
             Problem("sample", f"{name} as well", f"a scan of all documents, because {why}")
             for name, (is_given, why) in given.items()
-            if is_given
-        ]
-        if self.sample and problems:
-            raise InputError(problems)
+            if is_given and self.sample
+        )
 
 
 def scan_folder(
