@@ -7,7 +7,7 @@ from decon_assets.assets.gates import last_evaluation, unfinished_checks
 from decon_assets.definitions import build_definitions
 from decon_assets.graph import GRAPH
 from decon_assets.resources import Decon
-from decon_assets.run_requests import Materialized, State, next_requests
+from decon_assets.run_requests import Materialized, next_requests
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.config.load import load_config
 from decon_core.planner import Plan
@@ -103,8 +103,8 @@ def test_checks_that_a_stopped_run_left_out_are_made_up_for_by_the_next(world, m
 def test_what_was_held_back_is_asked_for_again_once_the_check_passes(world, monkeypatch):
     def asked_for(before):
         config, store = load_config(world.config_path), world.store
-        today = State(Plan(config, store), Materialized(world.instance))
-        found, after = next_requests(today, before)
+        known = Materialized(world.instance)
+        found, after = next_requests(Plan(config, store), known, before)
         return {request.asset for request in found}, after
 
     with monkeypatch.context() as patched:
