@@ -1,4 +1,4 @@
-"""Assets that people use: mixtures, clean benchmarks and the report."""
+"""Assets that people use: mixtures, clean benchmarks, the report, and its page with other files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from decon_assets.assets.metadata import (
     Metadata,
     PartitionReporter,
     cost_metadata,
+    pictures,
     preview,
     same,
 )
+from decon_assets.assets.report_server import link_to
 from decon_assets.assets.scanning import common_ngrams, scan
 from decon_assets.assets.stage import stage
 from decon_assets.instance.cost import cost_of_scans
@@ -80,11 +82,13 @@ _COLUMNS_OF = {
     "mixture": REMOVED,
     **feature_objects("columns"),
 }
-# Assets of features that find places beside the scan, and of those with tables in the report.
+# Assets of features that find places beside the scan, of those with tables in the report, and of
+# those with a section of its page.
 _NOMINATING = [
     name for feature in all_features() if feature.nominations for name in feature.products
 ]
 _ADDED = [name for feature in all_features() if feature.report for name in feature.products]
+_ON_PAGE = [name for feature in all_features() if feature.page for name in feature.products]
 
 _REPORT_ORIGINS = {
     f"{name}.{column}": (table.origin, column)
@@ -320,4 +324,34 @@ def _report_metadata(store: Store) -> dict[str, object]:
         "mixtures": preview(mixtures, width=_ABOUT_WIDTH),
         "tables": preview(tables, width=_ABOUT_WIDTH, most=len(TABLES)),
         "scan_results": dg.MetadataValue.path(store.scan_results(summary["scan_fingerprint"])),
+    }
+
+
+@stage(
+    missing="decon_core.planner:needs_page",
+    priority=1,
+    deps=[report, *_ON_PAGE],
+    group=GROUP,
+    kind="html",
+)
+def report_page(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
+    """The report as an HTML page, figures, a dataset card section and a JSON summary."""
+    from decon_core.report.html.build import additions_of, write_page
+    from decon_core.report.publish.card import CARD, SUMMARY, write_published
+    from decon_core.report.publish.figures import figures, write_figures
+    from decon_core.report.publish.summary import summary_of
+
+    folder = store.report.parent
+    facts = write_page(store.report, store.report_page, additions=additions_of(config, store))
+    drawn = figures(facts)
+    write_figures(drawn, store.report_figures)
+    write_published(summary_of(store.report), folder)
+    context.log.info(f"{store.report_page.name}, {CARD}, {SUMMARY}, {store.report_figures.name}/")
+    return {
+        **{name: pictures(charts) for name, charts in drawn.items()},
+        "figures": dg.MetadataValue.path(store.report_figures),
+        "page": dg.MetadataValue.path(store.report_page),
+        "link": dg.MetadataValue.url(link_to(store.report_page)),
+        "card": dg.MetadataValue.md((folder / CARD).read_text(encoding="utf-8")),
+        "summary": dg.MetadataValue.path(folder / SUMMARY),
     }
