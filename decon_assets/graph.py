@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from importlib import import_module
 from inspect import signature
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -175,6 +176,15 @@ GRAPH = Graph(
 ).extended(
     *(import_module(feature.definitions) for feature in all_features() if feature.has_assets)
 )
+
+
+def feature_jobs() -> list[dg.JobDefinition]:
+    """Return the jobs of features, which have one op each."""
+    return [
+        resolve_name(f"{feature.definitions}:{job}")
+        for feature in all_features()
+        for job in feature.jobs
+    ]
 
 
 def build_graph(

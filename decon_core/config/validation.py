@@ -321,12 +321,14 @@ _KINDS = {
 }
 
 
-class _Named(Protocol):
+class Named(Protocol):
+    """A table with a name."""
+
     @property
     def name(self) -> str: ...
 
 
-D = TypeVar("D", bound=_Named)
+D = TypeVar("D", bound=Named)
 
 
 def declared(what: str, tables: Iterable[D], name: str) -> D:
