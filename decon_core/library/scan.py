@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from glob import has_magic
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -251,11 +251,9 @@ def output_for(corpus: str) -> Path:
     return out
 
 
-class LeftOut(NamedTuple):
-    """Files that are not read. Paths are relative to the corpus, if they are in it."""
-
-    skipped: list[Skipped]
-    not_drawn: list[Skipped]  # shards that are not in the sample
+# Files that are not read: what is no shard, and the shards that are not in the sample. Paths are
+# relative to the corpus, if they are in it.
+LeftOut = tuple[list[Skipped], list[Skipped]]
 
 
 def pack_of(
@@ -290,7 +288,7 @@ def pack_of(
         listing, not_drawn = _drawn(listing, sample, start=start)
     shards = shards_in(listing, source, known=known)
     pack = Pack(name=_PACK, source=source, shards=tuple(shards))
-    return pack, LeftOut(skipped, not_drawn)
+    return pack, (skipped, not_drawn)
 
 
 def _drawn(listing: Listing, sample: ShardSample, *, start: str) -> tuple[Listing, list[Skipped]]:
