@@ -210,6 +210,7 @@ def test_a_daemon_killed_in_a_backfill_of_the_ui_is_taken_over_by_the_next(grid,
     assert {path: now[path] for path in finished} == finished
 
 
+@only_in_long_runs("tests/assets/cli/test_backfill.py scans twice at once in one store")
 def test_two_backfills_at_once_read_no_shard_twice_and_make_the_same_bytes(grid, tmp_path):
     world, undisturbed = grid
     both = [

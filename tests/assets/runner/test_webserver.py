@@ -1,7 +1,6 @@
-"""The UI of `decon-assets dev`: what pages of other sites cannot do with it, and what it tells."""
+"""The UI of `decon-assets dev`: what pages of other sites cannot do with it."""
 
 import http.client
-import json
 import os
 import socket
 import subprocess
@@ -13,22 +12,11 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from decon_core.report.tables import TABLES
 from tests.waiting import wait_until
 
 PROGRAM = "import sys; from decon_assets.cli.main import main; sys.exit(main())"
 MUTATION = f"/graphql?query={quote('mutation Seen { setNuxSeen } query Q { version }')}"
 QUERY = f"/graphql?query={quote('{ version }')}"
-COLUMNS = """{assetNodes {assetKey {path} metadataEntries {
-    ... on TableSchemaMetadataEntry {schema {columns {name}}}
-    ... on TableColumnLineageMetadataEntry {
-        lineage {columnName columnDeps {assetKey {path} columnName}}}}}}"""
-# What describes files, decisions and settings: no asset has such columns.
-WITHOUT_LINEAGE = {
-    *("runs", "earlier_rates", "shards", "unreadable", "unread_text", "row_origins"),
-    "invalid_utf8",
-}
-WITHOUT_LINEAGE |= {"verdicts", "source_labels", "neighbour_sample", "not_covered"}
 
 
 @pytest.fixture
@@ -98,30 +86,3 @@ def test_the_ui_answers_its_own_pages_and_programs_and_nobody_else(port):
     by_address = socket.create_connection(("127.0.0.1", port))
     with closing(by_address), pytest.raises(InvalidStatus, match="403"):
         connect("ws://evil.example/graphql", sock=by_address)
-
-
-def test_the_ui_knows_where_the_columns_of_all_tables_come_from(port):
-    answer = json.loads(ask(port, "GET", f"/graphql?query={quote(COLUMNS)}")[1])
-    columns, lineage = {}, {}
-    for node in answer["data"]["assetNodes"]:
-        (asset,) = node["assetKey"]["path"]
-        for entry in node["metadataEntries"]:
-            if "schema" in entry:
-                columns[asset] = [column["name"] for column in entry["schema"]["columns"]]
-            for column in entry.get("lineage", ()):
-                (dep,) = column["columnDeps"]
-                origin = ".".join((*dep["assetKey"]["path"], dep["columnName"]))
-                lineage[asset, column["columnName"]] = origin
-    declared = {f"{name}.{c}": t for name, t in TABLES.items() for c in t.schema.names}
-    assert columns["report"] == [*declared]
-    with_lineage = {name.partition(".")[0] for asset, name in lineage if asset == "report"}
-    assert with_lineage == {*TABLES} - WITHOUT_LINEAGE
-    for column, table in declared.items():
-        origin = lineage.get(("report", column))
-        name = column.partition(".")[2]
-        if name in table.origins:
-            assert origin == table.origins[name]
-        else:
-            assert origin in (None, f"{table.origin}.{name}")
-    for asset in ("mixture", "blend", "clean_benchmark"):
-        assert lineage[asset, "instance_index"].endswith(".instance_index")
