@@ -1,10 +1,7 @@
-"""The UI of `decon-assets dev`: what pages of other sites cannot do with it."""
+"""Requests to the UI of `decon-assets dev`: of its own pages, of programs, and of other sites."""
 
 import http.client
-import os
 import socket
-import subprocess
-import sys
 from contextlib import closing
 from urllib.parse import quote
 
@@ -14,38 +11,8 @@ from websockets.sync.client import connect
 
 from tests.waiting import wait_until
 
-PROGRAM = "import sys; from decon_assets.cli.main import main; sys.exit(main())"
 MUTATION = f"/graphql?query={quote('mutation Seen { setNuxSeen } query Q { version }')}"
 QUERY = f"/graphql?query={quote('{ version }')}"
-
-
-@pytest.fixture
-def at_home(at_home_on_disk):
-    """Other processes open the history."""
-    return at_home_on_disk
-
-
-@pytest.fixture
-def port(at_home, unused_port):
-    """The port of a UI that also answers to decon.example.org."""
-    with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "dev", "--port", str(unused_port)],
-        env=os.environ | {"DECON_UI_HOSTS": "x.example, decon.example.org"},
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        try:
-            assert wait_until(lambda: answers(unused_port), process)
-            yield unused_port
-        finally:
-            process.terminate()
-
-
-def answers(port):
-    try:
-        return ask(port, "GET", "/server_info")[0] == 200
-    except OSError:
-        return False
 
 
 def ask(port, method, path, **headers):
@@ -56,7 +23,16 @@ def ask(port, method, path, **headers):
         return answer.status, answer.read().decode()
 
 
-def test_the_ui_answers_its_own_pages_and_programs_and_nobody_else(port):
+def answers(port):
+    try:
+        return ask(port, "GET", "/server_info")[0] == 200
+    except OSError:
+        return False
+
+
+def require_own_pages_only(port):
+    """It answers its own pages and programs, also as decon.example.org, and nobody else."""
+    assert wait_until(lambda: answers(port))
     ours = f"http://127.0.0.1:{port}"
     for host in (f"localhost:{port}", f"LOCALHOST:{port}", f"[::1]:{port}", "decon.example.org"):
         assert ask(port, "GET", "/server_info", Host=host)[0] == 200, host
