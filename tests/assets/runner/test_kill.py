@@ -177,7 +177,7 @@ def test_a_daemon_killed_in_a_backfill_of_the_ui_is_taken_over_by_the_next(grid,
         (tmp_path / "daemon.log").open("w") as log,
     ):
         pipeline = Pipeline(world.config_path, instance, lambda _: None)
-        pipeline.scan(lambda _: {}, most_partitions=1000)
+        pipeline.scan(lambda *_: {}, most_partitions=1000)
         for number in range(N_DAEMON_KILLS):
             ask_for_the_grid(world, instance)
             more = rng.randint(1, 2 * N_SHARDS // (N_DAEMON_KILLS + 1))
