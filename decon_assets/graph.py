@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from decon_assets import assets, checks
-from decon_assets.assets.stage import STAGES, Stage
+from decon_assets.assets.stage import STAGES, Gates, Stage
 from decon_assets.resources import Decon
 from decon_core.feature import all_features
 
@@ -130,13 +130,12 @@ class Graph:
         return [STAGES[name] for name in self.upstream if name in STAGES]
 
     @cached_property
-    def blocking(self) -> Mapping[str, list[str]]:
-        """The blocking checks of each asset, as gates."""
-        found: dict[str, list[str]] = {name: [] for name in self.upstream}
+    def blocking(self) -> Mapping[str, list[dg.AssetCheckKey]]:
+        """The blocking checks of each asset."""
+        found: dict[str, list[dg.AssetCheckKey]] = {name: [] for name in self.upstream}
         for spec in (spec for check in self.checks for spec in check.check_specs):
             if spec.blocking:
-                gate = f"{spec.asset_key.to_user_string()}:{spec.name}"
-                found[self._name(spec.asset_key)].append(gate)
+                found[self._name(spec.asset_key)].append(spec.key)
         return found
 
     def checks_of(self, asset: str) -> list[dg.AssetCheckKey]:
@@ -144,7 +143,7 @@ class Graph:
         return [spec.key for spec in specs if spec.asset_key == self.key(asset)]
 
     @cached_property
-    def gates(self) -> Mapping[str, list[str]]:
+    def gates(self) -> Gates:
         """The blocking checks that each asset waits for: those of all assets upstream of it."""
         return {
             name: [gate for asset in before for gate in self.blocking[asset]]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import dagster as dg
 import pyarrow as pa
 
-from decon_assets.assets.gates import check_of, failed_checks
+from decon_assets.assets.gates import failed_checks
 from decon_assets.assets.metadata import OWNERS, Column, Metadata, code_reference, columns
 from decon_assets.failures import dagster_failures
 from decon_assets.partitions import MOST_PARTITIONS, PACK
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # each pack.
 Missing = bool | Collection[str] | Mapping[str, Collection[str]]
 Partitions = dg.DynamicPartitionsDefinition | dg.MultiPartitionsDefinition
-Gates = Mapping[str, Sequence[str]]  # the blocking checks upstream of each asset
+Gates = Mapping[str, Sequence[dg.AssetCheckKey]]  # the blocking checks upstream of each asset
 KEY_PREFIX_TAG = "decon/key_prefix"  # of a component, on runs of its jobs without assets
 Body: TypeAlias = "Callable[[dg.AssetExecutionContext, Config, Store], Metadata | None]"
 
@@ -188,7 +188,10 @@ def engine_log(context: dg.AssetExecutionContext) -> Iterator[None]:
 
 
 def require_unblocked(
-    instance: dg.DagsterInstance, gates: Sequence[str], config: "Config", store: "Store"
+    instance: dg.DagsterInstance,
+    gates: Sequence[dg.AssetCheckKey],
+    config: "Config",
+    store: "Store",
 ) -> None:
     """Raise IncompleteError if a blocking check of an upstream asset is failed, or a demand unmet.
 
@@ -199,7 +202,7 @@ def require_unblocked(
         Problem(check.asset_key.to_user_string(), f"the check {check.name} failed", remedy=_REMEDY)
         for check in failed_checks(instance, gates)
     ]
-    for asset_name in dict.fromkeys(check_of(gate).asset_key.path[-1] for gate in gates):
+    for asset_name in dict.fromkeys(gate.asset_key.path[-1] for gate in gates):
         problems += STAGES[asset_name].unmet(config, store)
     IncompleteError.raise_for(problems)
 

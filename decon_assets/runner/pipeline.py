@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import dagster as dg
 
-from decon_assets.assets.gates import check_of, failed_checks, unfinished_checks
+from decon_assets.assets.gates import failed_checks, unfinished_checks
 from decon_assets.assets.registration import Echo, Registration, register_outside
 from decon_assets.assets.stage import Stage
 from decon_assets.graph import GRAPH, Graph, build_graph
@@ -139,7 +139,7 @@ class Pipeline:
         """
         gates = self._graph.blocking[stage.name]
         is_unmet = bool(stage.unmet(registered.config, registered.store))
-        checks = [*map(check_of, gates)] if is_unmet else failed_checks(self._instance, gates)
+        checks = [*gates] if is_unmet else failed_checks(self._instance, gates)
         checks += unfinished_checks(self._instance, self._graph.checks_of(stage.name))
         if not checks:
             state = "up to date"
