@@ -184,13 +184,14 @@ def _check(graph: Graph, check: dg.AssetChecksDefinition) -> dg.AssetChecksDefin
     """Return a check under the names of a graph."""
     (spec,) = check.check_specs
     return partitioned_check(
+        _function(graph, check.op),
         asset=graph.key(spec.asset_key.to_user_string()),
         name=spec.name,
         description=spec.description,
         blocking=spec.blocking,
         metadata=spec.metadata,
         partitions_def=spec.partitions_def and under(graph.key_prefix, spec.partitions_def),
-    )(_function(graph, check.op))
+    )
 
 
 def _job(graph: Graph, job: dg.JobDefinition) -> dg.JobDefinition:

@@ -75,15 +75,13 @@ def result_of_inspection(
     return result_of(inspection.problems, is_warning=is_warning, **counts)
 
 
-def partitioned_check(**options: Any) -> Callable[..., dg.AssetChecksDefinition]:
-    """Return the decorator `asset_check`, without Dagster's warning that partitions are new."""
-
-    def declare(function: Callable[..., dg.AssetCheckResult]) -> dg.AssetChecksDefinition:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", dg.PreviewWarning)
-            return dg.asset_check(**options)(function)
-
-    return declare
+def partitioned_check(
+    function: Callable[..., dg.AssetCheckResult], **options: Any
+) -> dg.AssetChecksDefinition:
+    """Return a check that may have partitions, without Dagster's warning that these are new."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        return dg.asset_check(**options)(function)
 
 
 def checks_by_part(
@@ -112,6 +110,7 @@ def checks_by_part(
         return inspected.result
 
     of_partition = partitioned_check(
+        execute,
         asset=source,
         name=name,
         description=f"{about}\n\nThe result of one partition, reported by the check of `{of_all}`, "
@@ -119,7 +118,7 @@ def checks_by_part(
         partitions_def=source.partitions_def,
     )
     check = dg.asset_check(asset=asset, name=name, description=about, blocking=blocking)
-    return check(execute), of_partition(execute)
+    return check(execute), of_partition
 
 
 def report_parts(context: Context, check: dg.AssetCheckKey, inspected: Inspected) -> None:
