@@ -273,7 +273,6 @@ def scan(
                 sample=drawn,
             ),
             on_step=progress.step,
-            on_work=lambda shards: progress.begin(len(shards), sum(s.n_bytes for s in shards)),
             on_progress=progress.update,
             engine=chosen,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from glob import has_magic
 from pathlib import Path
@@ -71,13 +71,10 @@ from decon_core.storage.listing import Listing, Skipped, list_path
 from decon_core.storage.paths import fixed_part, is_url, parse_path, require_access, why_absent
 from decon_core.storage.store import Store
 from decon_core.storage.tables import write_parquet
-from decon_core.wording import counted, size
+from decon_core.wording import counted, size, to_scan
 
 _PACK = f"{ONLY_SOURCE}-0000"
 _DATA_SET = re.compile(r"hf://datasets/[^/@]+/(?P<name>[^/@]+)")
-
-# Called with the shards that are still to be scanned.
-OnWork = Callable[[Sequence[Shard]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +121,6 @@ def scan_folder(
     request: Request,
     *,
     on_step: OnStep = no_step,
-    on_work: OnWork | None = None,
     on_progress: Progress | None = None,
     engine: Engine = LOCAL,
 ) -> results.Outcome:
@@ -142,7 +138,7 @@ def scan_folder(
     removed_before: set[Path] = set()
     while True:
         try:
-            return _scan_folder(request, store, engine, on_step, on_work, on_progress)
+            return _scan_folder(request, store, engine, on_step, on_progress)
         except DamagedError as error:
             from decon_core.quality.integrity import remove_damaged
 
@@ -159,7 +155,6 @@ def _scan_folder(
     store: Store,
     engine: Engine,
     on_step: OnStep,
-    on_work: OnWork | None,
     on_progress: Progress | None,
 ) -> results.Outcome:
     out, policy = request.out, request.policy
@@ -182,8 +177,7 @@ def _scan_folder(
     require_records(str(request.evals), sum(version.n_records for version in versions))
     index = index_records(store, versions, policy, on_step)
     missing = _missing(index, pack)
-    if on_work:
-        on_work(missing)
+    on_step(to_scan(len(missing), sum(shard.n_bytes for shard in missing)))
     failed = _scan_pack(request, index, pack, engine, on_step, on_progress)
     unread = {shard.name for shard in _missing(index, pack)}
     scanned = results.ScannedPack(index.reader(request.verdicts), pack, unread)

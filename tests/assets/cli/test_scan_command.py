@@ -678,11 +678,9 @@ def test_a_misspelt_table_in_the_file_of_an_engine_is_refused_before_the_scan(pl
 def test_progress_says_rate_and_time_left():
     stream = io.StringIO()
     progress = ShardProgress(stream)
-    progress.begin(4, 400_000_000)
     progress.update(0, 4, 0, 400_000_000, 0.0)
     assert "left" not in stream.getvalue()
     progress = ShardProgress(stream)
-    progress.begin(4, 400_000_000)
     progress.update(1, 4, 100_000_000, 400_000_000, 2.0)
     assert "1 of 4 shards, 100.0 MB at 50.0 MB/s, 6 s left" in stream.getvalue()
     progress.update(2, 4, 200_000_000, 400_000_000, 4.0)
