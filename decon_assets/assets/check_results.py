@@ -14,8 +14,7 @@ from decon_assets.resources import Decon
 from decon_core.errors import DeconError, Problem, sentence
 
 if TYPE_CHECKING:
-    from decon_core.config.load import Config
-    from decon_core.storage.store import Store
+    from decon_core.planner import Plan
     from decon_core.storage.verification import Inspection
 
 _PROBLEM_WIDTH = 400  # wide enough for whole paths and remedies
@@ -45,7 +44,7 @@ class Inspected:
         return result_of(self.parts.get(name, ()), is_warning=is_warning)
 
 
-Inspect: TypeAlias = "Callable[[Config, Store], Inspected]"
+Inspect: TypeAlias = "Callable[[Plan], Inspected]"
 
 
 def result_of(
@@ -102,8 +101,10 @@ def checks_by_part(
             remedy = f"Execute `{name}` of `{of_all}`, which reports every partition here"
             message = f"This check needs one partition. {remedy}, or choose a partition."
             raise dg.Failure(message, allow_retries=False)
+        from decon_core.planner import Plan
+
         with decon.writable_store() as (config, store):
-            inspected = inspect(config, store)
+            inspected = inspect(Plan(config, store))
         report_parts(context, spec.key, inspected)
         if spec.partitions_def:
             return inspected.result_of_part(context.partition_key)
@@ -179,15 +180,14 @@ def _evaluation(
 # scan results are used, so `scan` then reports its blocking checks, and so does `mixture`.
 
 
-def inspect_self_tests(config: "Config", store: "Store") -> Inspected:
+def inspect_self_tests(plan: "Plan") -> Inspected:
     """The scan finds benchmark items planted into synthetic shards, with every detector."""
     from decon_core.execution.jobs import wanted_workers
-    from decon_core.planner import Plan
     from decon_core.quality.self_tests import run_self_tests
 
     try:
-        versions = Plan(config, store).indexed_versions
-        self_tests = run_self_tests(store, versions, config.policy, workers=wanted_workers())
+        store, versions, workers = plan.store, plan.indexed_versions, wanted_workers()
+        self_tests = run_self_tests(store, versions, plan.config.policy, workers=workers)
     except DeconError as error:
         return Inspected(result_of(error.problems), {})
     parts: dict[str, list[Problem]] = {version.benchmark: [] for version in versions}
@@ -207,46 +207,38 @@ def inspect_self_tests(config: "Config", store: "Store") -> Inspected:
     return Inspected(result, parts)
 
 
-def inspect_ledgers(config: "Config", store: "Store") -> Inspected:
+def inspect_ledgers(plan: "Plan") -> Inspected:
     """The ledger of each scanned shard accounts for all rows, and its scan results belong to it."""
-    from decon_core.planner import Plan
     from decon_core.quality.store_faults import changed_faults_of_scan
 
-    plan = Plan(config, store)
-    inspection = changed_faults_of_scan(store, plan.packs, plan.indexed_versions, plan.scan)
+    inspection = changed_faults_of_scan(plan.store, plan.packs, plan.indexed_versions, plan.scan)
     return Inspected(result_of_inspection(inspection), inspection.by_group)
 
 
-def inspect_rows(config: "Config", store: "Store") -> Inspected:
+def inspect_rows(plan: "Plan") -> Inspected:
     """All rows of the scanned shards could be read.
 
     Unreadable rows block the mixtures of their pack, unless the policy drops such rows.
     """
-    return _inspect_rows(config, store, "rows", is_warning=config.policy.unreadable == "drop")
+    return _inspect_rows(plan, "rows", is_warning=plan.config.policy.unreadable == "drop")
 
 
-def inspect_utf8(config: "Config", store: "Store") -> Inspected:
+def inspect_utf8(plan: "Plan") -> Inspected:
     """All rows of the scanned shards are valid UTF-8; invalid bytes are scanned as U+FFFD."""
-    return _inspect_rows(config, store, "utf8", is_warning=config.policy.invalid_utf8 != "block")
+    return _inspect_rows(plan, "utf8", is_warning=plan.config.policy.invalid_utf8 != "block")
 
 
-def _inspect_rows(
-    config: "Config", store: "Store", what: Literal["rows", "utf8"], *, is_warning: bool
-) -> Inspected:
-    from decon_core.corpus.registration import list_packs
+def _inspect_rows(plan: "Plan", what: Literal["rows", "utf8"], *, is_warning: bool) -> Inspected:
     from decon_core.quality.store_faults import changed_rows
-    from decon_core.scan.coverage import scan_fingerprint
 
-    fingerprint = scan_fingerprint(store, config.policy)
-    inspection = changed_rows(store, list_packs(store), fingerprint, what=what)
+    inspection = changed_rows(plan.store, plan.packs, plan.scan, what=what)
     result = result_of_inspection(inspection, is_warning=is_warning)
     return Inspected(result, inspection.by_group)
 
 
-def inspect_mixtures(config: "Config", store: "Store") -> Inspected:
+def inspect_mixtures(plan: "Plan") -> Inspected:
     """Documents read equal documents kept plus documents removed, and no file was changed."""
-    from decon_core.corpus.registration import list_packs
     from decon_core.mixtures.verify import inspect_changed_mixtures
 
-    inspection = inspect_changed_mixtures(store, config.mixtures, list_packs(store))
+    inspection = inspect_changed_mixtures(plan.store, plan.config.mixtures, plan.packs)
     return Inspected(result_of_inspection(inspection), inspection.by_group)

@@ -142,7 +142,8 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     from decon_core.mixtures.build import build_shares
     from decon_core.planner import Plan
 
-    builder = Plan(config, store).builder
+    plan = Plan(config, store)
+    builder = plan.builder
     keys = [pack_and_other(shares, key) for key in sorted_keys(context)]
     packs = {pack.name: pack for pack in packs_of(store, sorted({name for name, _ in keys}))}
     chosen = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
@@ -179,7 +180,7 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     n_kept = f"{total['n_documents_out']:,} of {counted(total['n_documents_in'], 'document')} kept"
     context.log.info(f"{scope}, {n_kept}, {total['n_cut']:,} of them cut")
     if errors:
-        report_before_failure(context, built, mixture_adds_up=inspect_mixtures(config, store))
+        report_before_failure(context, built, mixture_adds_up=inspect_mixtures(plan))
     if len(errors) > 1:
         raise IncompleteError(
             dict.fromkeys(problem for error in errors for problem in error.problems)

@@ -107,8 +107,8 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
         report_before_failure(
             context,
             _complete_partitions(context, plan),
-            self_tests_pass=inspect_self_tests(config, store),
-            ledger_is_complete=inspect_ledgers(config, store),
+            self_tests_pass=inspect_self_tests(plan),
+            ledger_is_complete=inspect_ledgers(plan),
         )
         raise CorpusError(dict.fromkeys(problems))
     _describe(context, plan, total, costs)
