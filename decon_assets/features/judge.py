@@ -170,11 +170,11 @@ def judge(
     if context.invoked_subcommand:
         return 0
     from decon_core.decisions.candidates import in_fair_order
-    from decon_core.features.judge.judging import load_prompt
+    from decon_core.features.judge.judging import load_judge_prompt
 
     with _open_desk(config, report) as desk:
         template = desk.settings.prompt
-        prompt = load_prompt(desk.config.folder / template if template else None)
+        prompt = load_judge_prompt(desk.config.folder / template if template else None)
         pairs = in_fair_order(desk.candidates(benchmark, detector), seed=seed)[:sample]
         if not dry_run:
             key = require_endpoint(desk.settings, desk.config.path, docs="docs/judge.md")

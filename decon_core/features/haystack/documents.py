@@ -25,7 +25,7 @@ from decon_core.corpus.documents import Document, document_of, field_value, not_
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_blocks, values_of
 from decon_core.errors import CorpusError, MissingError, Problem
-from decon_core.execution.jobs import run_jobs, useful_workers
+from decon_core.execution.jobs import results_of, run_jobs, useful_workers
 from decon_core.execution.progress import advance
 from decon_core.features.haystack.settings import Haystack
 from decon_core.wording import size
@@ -158,7 +158,6 @@ def _run(
     Raises CorpusError for all shards that could not be read, after the others are done.
     """
     sizes = [job.shard.n_bytes for job in jobs]
-    problems: list[Problem] = []
     logged_at = time.monotonic()
 
     def log_progress(n_bytes: int) -> None:
@@ -174,16 +173,7 @@ def _run(
         on_advance=log_progress,
         name_of=lambda job: job.shard.path,
     )
-    for job, future in done:
-        error = future.exception()
-        if isinstance(error, CorpusError):
-            problems += error.problems
-        elif error:
-            raise error
-        else:
-            yield job, future.result()
-    if problems:
-        raise CorpusError(dict.fromkeys(problems))
+    yield from results_of(done)
 
 
 def _number_all(
