@@ -19,14 +19,14 @@ from decon_core.benchmarks.records import Version, current_version, recorded_ori
 from decon_core.config.load import Config
 from decon_core.corpus.packs import Pack, Shard, list_source
 from decon_core.corpus.registration import PackChanges, changes_of_packs, list_packs
-from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
+from decon_core.corpus.sketch.pack_sketch import has_pack_sketch, sketch_fingerprint
 from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import common_made_from
 from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.decisions.unread import UnreadRule
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import Problem, StaleError
-from decon_core.feature import feature_hooks, feature_nominations
+from decon_core.feature import feature_entries, feature_hooks
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.index.term_weights import (
     current_snapshot,
@@ -42,7 +42,6 @@ from decon_core.scan.coverage import gaps_of, missing_scan_results, scan_fingerp
 from decon_core.scan.scan_results import ScanResults
 from decon_core.storage.paths import stamp_or_none
 from decon_core.storage.store import Store
-from decon_core.text.tokenizers import load_tokenizer
 
 
 @dataclass(frozen=True)
@@ -123,9 +122,7 @@ class Plan:
         """The fingerprint of the sketches that the configuration asks for; empty without any."""
         if self.config.sketch is None:
             return ""
-        policy = self.config.policy
-        tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
-        return policy.sketch_fingerprint(self.config.sketch.bits, tokenizer=tokenizer)
+        return sketch_fingerprint(self.config.policy, self.config.sketch)
 
     @cached_property
     def scan(self) -> str:
@@ -166,7 +163,7 @@ class Plan:
     @cached_property
     def nominations(self) -> tuple[NominatedPlaces, ...]:
         """What features found beside the scan."""
-        hooks = map(resolve_name, feature_nominations().values())
+        hooks = map(resolve_name, feature_entries("nominations").values())
         return tuple(places for hook in hooks if (places := hook(self)))
 
     @cached_property

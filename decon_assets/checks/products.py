@@ -2,20 +2,18 @@
 
 from itertools import chain, product
 
-from dagster import AssetCheckExecutionContext, AssetCheckResult, asset_check
+from dagster import AssetCheckResult, asset_check
 
-from decon_assets.assets.check_results import inspect_and_report, inspect_mixtures, result_of
+from decon_assets.assets.check_results import checks_by_part, inspect_mixtures, result_of
 from decon_assets.assets.products import clean_benchmark, mixture, report
 from decon_assets.freshness import changes_since_report
 from decon_assets.resources import Decon
 from decon_core.errors import DeconError, Problem, collecting
 from decon_core.wording import counted
 
-
-@asset_check(asset=mixture, blocking=True)
-def mixture_adds_up(context: AssetCheckExecutionContext, decon: Decon) -> AssetCheckResult:
-    """Documents read equal documents kept plus documents removed, and no file was changed."""
-    return inspect_and_report(context, decon, inspect_mixtures)
+mixture_adds_up, mixtures_of_pack = checks_by_part(
+    mixture, "mixture_adds_up", inspect_mixtures, blocking=True
+)
 
 
 @asset_check(asset=mixture)

@@ -35,7 +35,7 @@ from decon_core.config.open_store import open_store
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import DeconError, MissingError, StaleError
 from decon_core.execution.choice import require_engine
-from decon_core.feature import feature_hooks, feature_partitions
+from decon_core.feature import feature_hooks, feature_objects
 from decon_core.report.open import coverage_of
 from decon_core.report.publish.summary import format_headline
 from decon_core.storage.store import Store
@@ -290,7 +290,7 @@ def _say_products(registered: Registration) -> None:
     if config.kept:
         say(f"stored at {config.kept}; the local copies are:")
     names = {"mixture": [mixture.name for mixture in config.mixtures]}
-    names |= {kind: names_of(config) for kind, names_of in feature_partitions().items()}
+    names |= {kind: names_of(config) for kind, names_of in feature_objects("partitions").items()}
     for kind, names_of_kind in names.items():
         folders = [store.root / f"{kind}s" / name for name in names_of_kind]
         if len(folders) == 1:

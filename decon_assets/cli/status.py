@@ -22,7 +22,7 @@ from decon_assets.terminal.output import say
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import DeconError, MissingError
-from decon_core.feature import feature_partitions, feature_products
+from decon_core.feature import feature_entries, feature_objects
 from decon_core.storage.checksums import REMEDY
 from decon_core.wording import counted
 
@@ -168,9 +168,9 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     for mixture in plan.config.mixtures:
         n_built = len(plan.packs) - unmixed[mixture.name]
         say(f"  mixture {mixture.name}: {n_built} of {n_packs} up to date")
-    partitions = feature_partitions()
+    partitions = feature_objects("partitions")
     is_made = {}
-    for name, missing_of in feature_products().items():
+    for name, missing_of in feature_entries("products").items():
         if name not in plan.config.tables:
             continue
         absent = resolve_name(missing_of)(plan)

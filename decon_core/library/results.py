@@ -185,10 +185,10 @@ def write_matches(
             line = {"file": not_drawn.path, "is_read": False, "is_drawn": False}
             lines.write(orjson.dumps({**line, "file_bytes": not_drawn.n_bytes}) + b"\n")
     files = out / MATCHES_FILE, out / VISIBILITY_FILE
-    counts = count_matches(*files, reader.versions, reader.policy)
-    outcome.benchmarks = counts.benchmarks
-    outcome.n_no_answer, outcome.n_review = counts.n_no_answer, counts.n_review
-    outcome.n_leaks = sum(count.n_leaks for count in counts.benchmarks)
+    outcome.benchmarks, outcome.n_no_answer, outcome.n_review = count_matches(
+        *files, reader.versions, reader.policy
+    )
+    outcome.n_leaks = sum(count.n_leaks for count in outcome.benchmarks)
     ledgers = [(source.name, ledger) for ledger in by_name.values()]
     rule = UnreadRule(((source.name, source.ignore),))
     outcome.unread_text = next(iter(unread_texts(ledgers, rule)), None)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from decon_core.errors import DeconError, Problem
-from decon_core.feature import feature_folders
+from decon_core.feature import feature_entries
 from decon_core.index.term_weights import current_snapshot_fingerprint, outdated_members
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.manifest import faults_without_pack, listed_files
@@ -39,7 +39,7 @@ class _Manifests(NamedTuple):
 
 def _manifests() -> dict[str, _Manifests]:
     """Return the folders whose files are listed in manifests."""
-    patterns = {**_OF_THE_CORE, **feature_folders()}
+    patterns = {**_OF_THE_CORE, **feature_entries("folders")}
     return {
         folder: _Manifests(pattern.removeprefix("manifests/"), pattern.startswith("manifests/"))
         for folder, pattern in patterns.items()
@@ -50,7 +50,8 @@ def _manifests() -> dict[str, _Manifests]:
 def verify_store(store: Store) -> Iterator[Problem | None]:
     """Read every file; yield for each a problem, or None if it is intact."""
     with_manifest = _manifests()
-    left_out = _LEFT_OUT | {folder for folder, pattern in feature_folders().items() if not pattern}
+    folders = feature_entries("folders")
+    left_out = _LEFT_OUT | {folder for folder, pattern in folders.items() if not pattern}
     for folder in sorted(path for path in store.root.glob("*") if path.is_dir()):
         if folder.name in left_out or folder.name.startswith("."):
             continue

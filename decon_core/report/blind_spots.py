@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from decon_core.config.detector_registry import find
 from decon_core.wording import counted
 
+# Shown with every count of no-answer items, which is incomplete without them.
+QUESTIONS_LEFT_OUT = "most questions of up to 43 tokens are left out, because keep_no_answer is off"
+
 
 def blind_spots(detectors: Iterable[str], n_unknown: int | None) -> str:
     """Return the sentence that limits what `clean` means.

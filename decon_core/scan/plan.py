@@ -12,7 +12,7 @@ from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
+from decon_core.corpus.sketch.pack_sketch import has_pack_sketch, sketch_fingerprint
 from decon_core.corpus.sketch.shard_sketch import has_blocks, has_filters
 from decon_core.errors import MissingError, Problem
 from decon_core.index.joined_index import build_search, open_search
@@ -42,7 +42,7 @@ class Plan:
         self.scan = policy.scan_fingerprint(tokenizer=tokenizer, snapshot=snapshot)
         self._sketch = None
         if sketch:
-            name = policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
+            name = sketch_fingerprint(policy, sketch)
             self._sketch = NewSketch(name, sketch.bits)
         self._fill_sketch = fill_sketch
         self._packs: dict[str, str] = {}  # pack of each shard

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from decon_core.config.policy import VERDICT_VERSION, Policy, digest_of
+from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.sketch.shard_sketch import (
     ShardBlocks,
@@ -31,9 +33,13 @@ from decon_core.storage.checksums import EMPTY, N_BYTES, damaged, seal
 from decon_core.storage.files import atomic_path
 from decon_core.storage.store import Store
 from decon_core.storage.tables import map_arrays, write_arrays
+from decon_core.text.tokenizers import load_tokenizer
 
 Flags = npt.NDArray[np.uint8]
 Words64 = npt.NDArray[np.uint64]
+
+# Increased when the content of a sketch changes.
+_SKETCH_VERSION = 2
 
 # A unit has at least this many bytes of rows, so that its check adds at most an eighth.
 _LEAST_UNIT_BYTES = 16
@@ -85,6 +91,13 @@ def _layouts(log2_bits: npt.NDArray[np.int64]) -> list[_Layout]:
         offset = layouts[-1].offset + layouts[-1].n_bytes if layouts else 0
         layouts.append(_Layout(int(log2), int(n), offset))
     return layouts
+
+
+def sketch_fingerprint(policy: Policy, sketch: Sketch) -> str:
+    """Return the fingerprint of what a sketch depends on besides its shard."""
+    tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
+    settings = {"form": asdict(policy.form), "ngram_size": policy.ngram_size, "bits": sketch.bits}
+    return digest_of([settings, tokenizer, VERDICT_VERSION, _SKETCH_VERSION])
 
 
 def pack_key(pack: Pack) -> str:

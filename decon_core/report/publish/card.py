@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from decon_core.config.detector_registry import find
-from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
-from decon_core.report.blind_spots import blind_spots
+from decon_core.config.policy import Policy
+from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.report.open import incomplete_notice, unavailable_notice
 from decon_core.report.publish.summary import (
     Summary,

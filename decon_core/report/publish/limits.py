@@ -17,9 +17,9 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.config.rounding import exceeds
 from decon_core.errors import InputError, Problem
+from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
 from decon_core.report.publish.summary import Summary, keeps_no_answer, not_scanned_by_reason
 from decon_core.wording import counted, percent, size
 

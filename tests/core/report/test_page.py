@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plotly.offline import get_plotlyjs
 
-from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.errors import MissingError, StaleError
 from decon_core.report import html as page_package
+from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
 from decon_core.report.html import charts, labels, matched_texts, sections, write_page
 from decon_core.report.html import gather as gathering
 from decon_core.report.html.gather import MOST_PLACES_OF_TEXT, gather

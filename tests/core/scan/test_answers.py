@@ -17,6 +17,7 @@ from decon_core.corpus.sketch.pack_sketch import (
     build_pack_sketch,
     has_pack_sketch,
     open_pack_sketch,
+    sketch_fingerprint,
 )
 from decon_core.corpus.sketch.shard_sketch import has_blocks, open_blocks
 from decon_core.errors import CorpusError
@@ -87,8 +88,7 @@ def make_world(bench, make_words, *, n_items=30, n_documents=150, share=0.3, see
 
 
 def fingerprint(bench):
-    tokenizer = load_tokenizer(bench.policy.tokenizer_str).fingerprint
-    return bench.policy.sketch_fingerprint(SKETCH.bits, tokenizer=tokenizer)
+    return sketch_fingerprint(bench.policy, SKETCH)
 
 
 def files(bench, pack, version):
