@@ -48,6 +48,7 @@ from decon_core.library.stored_index import OnStep, StoredIndex, index_records, 
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.coverage import missing_scan_results, uncounted
+from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.drafts import remove, sweep_beside
 from decon_core.storage.files import (
@@ -338,7 +339,7 @@ def _saved_pack(request: Request, store: Store) -> tuple[Pack, LeftOut]:
 
 def _missing(index: StoredIndex, pack: Pack) -> list[Shard]:
     """Return the shards that are not scanned for all benchmarks."""
-    missing = missing_scan_results(index.store, [pack], index.versions, index.scan)
+    missing = missing_scan_results(ScanResults(index.store, index.scan), [pack], index.versions)
     return [shard for _, shard, _ in missing]
 
 
@@ -401,7 +402,7 @@ def _write_common(out: Path, index: StoredIndex, scanned: results.ScannedPack) -
         index.policy,
         index=index.index,
         scan=index.scan,
-        missing=uncounted(index.store, packs, index.versions, index.scan),
+        missing=uncounted(ScanResults(index.store, index.scan), packs, index.versions),
     )
     write_parquet(out / results.COMMON_FILE, common)
     return int(common.num_rows)

@@ -289,9 +289,8 @@ class UrlStore:
 
     def _for_node(self, job: ShardJob, search: tuple[str, ...], results: ScanResults) -> NodeJob:
         versions = {version.fingerprint for version in job.versions}
-        needs_counts = self.policy.leave_out_common
         lacking = without_scan_result(
-            self.store, results, job.shard, job.versions, self.scan, needs_counts=needs_counts
+            results, job.shard, job.versions, needs_counts=self.policy.leave_out_common
         )
         joined = versions.difference(version.fingerprint for version in lacking)
         sketch = () if job.new_sketch else _sketch_files(job)

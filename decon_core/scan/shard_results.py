@@ -60,7 +60,7 @@ def scan_shard(job: ShardJob) -> Cost | None:
         results = ScanResults(store, job.scan)
         versions = frozenset(version.fingerprint for version in job.versions)
         left = results.missing(shard, versions, needs_counts=needs_counts) - unjoined
-        job = replace(job, is_read=job.is_read or is_read(store, results, shard))
+        job = replace(job, is_read=job.is_read or is_read(results, shard))
         if not left and not job.new_sketch and job.is_read:
             advance(job.n_bytes_to_read)
             return None

@@ -25,7 +25,6 @@ from decon_core.index.parts import index_fingerprint
 from decon_core.scan import blocks as scan_blocks_module
 from decon_core.scan.answers import answer, why_unbounded
 from decon_core.scan.coverage import missing_scan_results, uncounted
-from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import scan_packs
 from decon_core.text.tokenizers import load_tokenizer
 from tests.oracle.decon import tokenize
@@ -233,30 +232,28 @@ def test_the_record_of_an_answer_names_the_blocks_that_were_read(bench, make_wor
     summary = scan_packs(bench.store, [pack], [later], bench.policy, sketch=SKETCH)
     n_read = n_blocks = 0
     for shard in pack.shards:
-        record = ScanResults(bench.store, bench.scan).answer(shard.fingerprint, later.fingerprint)
+        record = bench.results.answer(shard.fingerprint, later.fingerprint)
         assert record["n_blocks"] == len(
             open_blocks(bench.store, fingerprint(bench), shard.fingerprint)
         )
         n_read, n_blocks = n_read + len(record["blocks_read"]), n_blocks + record["n_blocks"]
     assert (summary.n_blocks_read, summary.n_blocks_excluded) == (n_read, n_blocks - n_read)
-    assert {*uncounted(bench.store, [pack], [first, later], bench.scan).values()} == {
-        frozenset({"later"})
-    }
+    assert {*uncounted(bench.results, [pack], [first, later]).values()} == {frozenset({"later"})}
 
 
 def test_common_ngrams_need_counts_and_so_a_full_scan(bench, make_words, small_parts):
     (first, later), pack = make_world(bench, make_words, share=0.1)
     sketch(bench, pack, [first])
     scan_packs(bench.store, [pack], [later], bench.policy, sketch=SKETCH)
-    assert not missing_scan_results(bench.store, [pack], [later], bench.scan)
+    assert not missing_scan_results(bench.results, [pack], [later])
     bench.policy = replace(bench.policy, leave_out_common=True)
     assert "leave_out_common" in why_unbounded(bench.policy)
     before = files(bench, pack, later)
-    assert missing_scan_results(bench.store, [pack], [later], bench.scan, needs_counts=True)
+    assert missing_scan_results(bench.results, [pack], [later], needs_counts=True)
     summary = scan_packs(bench.store, [pack], [later], bench.policy, sketch=SKETCH)
     assert summary.n_shards_read == 3
     assert files(bench, pack, later) == before
-    assert not uncounted(bench.store, [pack], [later], bench.scan)
+    assert not uncounted(bench.results, [pack], [later])
 
 
 def test_detectors_without_a_bound_are_scanned_in_full(bench, make_words, small_parts):
@@ -324,7 +321,7 @@ def test_a_block_with_another_text_is_refused(bench, make_words, small_parts):
     with pytest.raises(CorpusError, match="different content") as caught:
         scan_packs(bench.store, [pack], [later], bench.policy, sketch=SKETCH)
     assert caught.value.problems
-    assert missing_scan_results(bench.store, [pack], [later], bench.scan)
+    assert missing_scan_results(bench.results, [pack], [later])
 
 
 def test_a_scan_that_fails_leaves_no_sketch(bench, make_words, small_parts, monkeypatch):
@@ -356,5 +353,5 @@ def test_shards_without_a_sketch_are_read_for_it(bench, make_words, small_parts)
     )
     assert summary.n_shards_read == 3
     assert files(bench, pack, first) == before
-    assert not missing_scan_results(bench.store, [pack], [first, later], bench.scan)
+    assert not missing_scan_results(bench.results, [pack], [first, later])
     assert build_pack_sketch(bench.store, fingerprint(bench), pack)
