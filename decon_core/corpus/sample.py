@@ -18,17 +18,15 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config import seeding
 from decon_core.corpus.batches import Batch
 from decon_core.errors import InputError, Problem
-from decon_core.kernels.arrays import distinct
+from decon_core.kernels.arrays import Bools, Integers, distinct
 
 if TYPE_CHECKING:
     from decon_core.corpus.packs import Pack, Shard
 
-Booleans = npt.NDArray[np.bool_]
 
 _MOST_ROWS = 1_000_000  # rows of a run: shares have at most six decimals
 # Fewest rows that are drawn: drawing a run at a time would take longer for short runs.
@@ -67,7 +65,7 @@ class Sample:
         """Return how many draws a shard of `n_rows` rows takes, also those beyond its last row."""
         return -(-n_rows // self.n_of) * self.n_taken
 
-    def takes(self, content: str, rows: npt.NDArray[np.int64]) -> Booleans:
+    def takes(self, content: str, rows: Integers) -> Bools:
         """Return which of some ascending rows of a shard are in the sample."""
         n_runs = max(1, _ROWS_AT_ONCE // self.n_of)
         parts, first = rows // (n_runs * self.n_of), 0
@@ -104,7 +102,7 @@ class Sample:
 
 
 @lru_cache(maxsize=64)
-def _drawn(sample: Sample, content: str, part: int, n_runs: int) -> Booleans:
+def _drawn(sample: Sample, content: str, part: int, n_runs: int) -> Bools:
     """Return which rows of some consecutive runs of a shard are drawn."""
     name = f"sample {sample.seed} of shard {content}, copy {sample.copy}"
     n_rows = n_runs * sample.n_of

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.config.layouts import EVERYTHING
@@ -44,6 +43,7 @@ from decon_core.corpus.formats.table_values import (
 )
 from decon_core.corpus.shard_file import ShardFile, changed, too_long
 from decon_core.errors import CorpusError, Problem
+from decon_core.kernels.arrays import Bools
 from decon_core.storage.compression import suffix_of
 from decon_core.storage.paths import RemotePath, stamp_of
 
@@ -257,7 +257,7 @@ class TableRewriter:
         return pa.concat_tables(pieces).combine_chunks()
 
 
-def _filter(table: pa.Table, is_left: npt.NDArray[np.bool_], start: int, stop: int) -> pa.Table:
+def _filter(table: pa.Table, is_left: Bools, start: int, stop: int) -> pa.Table:
     """Return the rows of a range that are left."""
     left, piece = is_left[start:stop], table.slice(start, stop - start)
     try:
