@@ -22,8 +22,7 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.corpus.formats import known_suffixes
 from decon_core.corpus.packs import Pack, Shard, only_shards, require_names_in_utf8, shards_in
-from decon_core.corpus.sample import Sample, sampled_packs
-from decon_core.corpus.shard_sample import ShardSample
+from decon_core.corpus.sample import Sample, ShardSample, sampled_packs
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch, pack_key
 from decon_core.decisions.common_ngrams import freeze_common
 from decon_core.decisions.scripts import split_scripts
