@@ -21,7 +21,7 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
-from decon_core.corpus.formats.recognize import compile_readers
+from decon_core.corpus.formats.json_lines import compile_line_reader
 from decon_core.corpus.origins import Origins
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shard_file import changed
@@ -349,9 +349,9 @@ def compile_kernels(job: ShardJob, *, n_bytes: int | None = None) -> None:
         is_cached = not is_new(word_table.look_up) or scanner.detectors.is_ready_to_judge
         if not (is_cached or is_little):
             with in_subprocess(_compile_judging, job) if usable_cores() > 1 else nullcontext():
-                compile_readers(job.source)
+                compile_line_reader(job.source)
                 scanner.detectors.compile_all_but_judging(tokens)
-        compile_readers(job.source)
+        compile_line_reader(job.source)
         scanner.compile()
 
 

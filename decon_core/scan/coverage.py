@@ -7,7 +7,7 @@ a ledger counts the rows that were read of the shard.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
@@ -129,9 +129,7 @@ def missing_by_shard(gaps: Iterable[Gap]) -> dict[str, frozenset[str]]:
 
 def write_refusal(store: Store, shard: Shard, error: DeconError) -> None:
     """Record why a shard could not be scanned. A later scan that succeeds removes the record."""
-    first = error.problems[0]
-    value = {"where": first.where, "found": first.found, "expected": first.expected}
-    write_json(store.refusal(shard.fingerprint), {**value, "remedy": first.remedy})
+    write_json(store.refusal(shard.fingerprint), asdict(error.problems[0]))
 
 
 def read_refusal(store: Store, shard: Shard) -> Problem:

@@ -117,15 +117,16 @@ class JsonLines(LineFormat):
                     yield value if isinstance(value, dict) else None
                 line = file.readline(_MAX_LINE_BYTES)
 
-    def compile_reader(self, source: Source) -> None:
-        """Compile the line kernel on an empty line, unless it may be compiled later."""
-        for block in blocks_of(b"{}\n", JsonBlock, block_bytes=64):
-            block.batch(source)
-
     def line_of(self, value: Value, *, like: bytes) -> bytes:
         """Serialize a row like the old line: same escaping, byte order mark and line break."""
         head = BYTE_ORDER_MARK if like.startswith(BYTE_ORDER_MARK) else b""
         return head + dumped(value, like=like) + like[len(like.rstrip(b"\r\n")) :]
+
+
+def compile_line_reader(source: Source) -> None:
+    """Compile the kernels that read lines, unless they may be compiled later."""
+    for block in blocks_of(b"{}\n", JsonBlock, block_bytes=64):
+        block.batch(source)
 
 
 def dumped(value: Value, *, like: bytes) -> bytes:

@@ -120,10 +120,6 @@ class ShardFormat(ABC):
     def is_text(self) -> bool:
         return not self.magics
 
-    def compile_reader(self, source: Source) -> None:
-        """Compile its kernels, if it has any, unless they may be compiled later."""
-        del source
-
     @abstractmethod
     def parts(
         self, file: ShardFile, source: Source | None, *, part_bytes: int = PART_BYTES
