@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.storage.drafts import remove
@@ -56,8 +56,7 @@ _BATCH_SIZE = 200  # files per transfer
 _MAX_LOST = 5  # a loss of so few files is never "most of a store"
 
 
-@dataclass(frozen=True)
-class _Agreed:
+class _Agreed(NamedTuple):
     """The state of a file on both sides at the last synchronization."""
 
     here: Stamp
@@ -218,8 +217,7 @@ class Mirror:
                 self._write_note(sides.agreed)
 
     def _write_note(self, agreed: Mapping[str, _Agreed]) -> None:
-        files = {name: [[*both.here], both.there] for name, both in sorted(agreed.items())}
-        write_json(self.work / _NOTE, {"url": str(self.kept), "files": files})
+        write_json(self.work / _NOTE, {"url": str(self.kept), "files": agreed})
 
     def _read_note(self) -> dict[str, _Agreed]:
         path = self.work / _NOTE
