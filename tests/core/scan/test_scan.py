@@ -109,8 +109,10 @@ def crowded(bench, make_words):
     return bench, items, pack
 
 
-@pytest.mark.parametrize("sampling", ["exhaustive", "reference"])
-@pytest.mark.parametrize("threshold", [0.6, 0.7, 0.8, 0.95])
+@pytest.mark.parametrize(
+    ("sampling", "threshold"),
+    [("exhaustive", 0.6), ("reference", 0.7), ("exhaustive", 0.8), ("reference", 0.95)],
+)
 def test_scan_results_and_decisions_equal_the_oracle(crowded, sampling, threshold):
     bench, items, pack = crowded
     bench.policy = Policy(
@@ -177,10 +179,16 @@ def test_scan_results_do_not_depend_on_workers_order_or_company(crowded, tmp_pat
     assert scan_results(parallel, pack, versions) == together
 
 
-@pytest.mark.parametrize("sampling", ["exhaustive", "reference"])
 @pytest.mark.parametrize(
-    ("threads", "cores", "block_bytes"),
-    [(1, 1, 64), (1, 8, 64), (1, 8, 1000), (3, 8, 300), (2, 2, 4 << 20)],
+    ("sampling", "threads", "cores", "block_bytes"),
+    [
+        ("exhaustive", 1, 1, 64),
+        ("reference", 1, 8, 64),
+        ("exhaustive", 1, 8, 1000),
+        ("exhaustive", 3, 8, 300),
+        ("reference", 3, 8, 300),
+        ("exhaustive", 2, 2, 4 << 20),
+    ],
 )
 def test_scan_results_do_not_depend_on_threads_or_blocks(
     crowded, tmp_path, monkeypatch, sampling, threads, cores, block_bytes
