@@ -249,12 +249,10 @@ def unscanned(plan: Plan) -> Iterator[tuple[str, str, Shard]]:
     if not known:
         return
     for pack, shard, versions in missing_scan_results(
-        plan.store,
+        plan.scan_results,
         plan.packs,
         plan.versions,
-        plan.scan,
         needs_counts=plan.config.policy.leave_out_common,
-        results=plan.scan_results,
     ):
         yield from ((version.benchmark, pack.name, shard) for version in versions)
 
@@ -280,11 +278,9 @@ def needs_common_ngrams(plan: Plan) -> bool:
     It cannot be made while a shard waits for its scan; shards whose scan failed are left out.
     """
     store, packs, versions, scan = plan.store, plan.packs, plan.versions, plan.scan
-    if not all(
-        gap.is_refused for gap in gaps_of(store, packs, versions, scan, results=plan.scan_results)
-    ):
+    if not all(gap.is_refused for gap in gaps_of(plan.scan_results, packs, versions)):
         return False
-    left_out = uncounted(store, packs, versions, scan, results=plan.scan_results)
+    left_out = uncounted(plan.scan_results, packs, versions)
     return not common_made_from(store, packs, versions, plan.config.policy, scan, left_out)
 
 

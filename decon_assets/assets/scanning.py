@@ -124,12 +124,10 @@ def _complete_partitions(context: dg.AssetExecutionContext, plan: Plan) -> list[
     for key in sorted_keys(context):
         pack, benchmark = pack_and_other(scan_grid, key)
         missing = missing_scan_results(
-            plan.store,
+            plan.scan_results,
             [packs[pack]],
             [current_version(plan.store, benchmark)],
-            plan.scan,
             needs_counts=plan.config.policy.leave_out_common,
-            results=plan.scan_results,
         )
         if not missing:
             complete.append(key)
@@ -319,11 +317,11 @@ def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Stor
     plan = Plan(config, store)
     packs, versions, policy = plan.packs, plan.current_versions, config.policy
     reader = MatchReader(store, tuple(versions), policy, plan.scan)
-    for gap in gaps_of(store, packs, versions, plan.scan):
+    for gap in gaps_of(plan.scan_results, packs, versions):
         if not gap.is_refused:  # a later scan of it would change the counts
             require_scanned(reader, gap.pack, versions)
     index = index_fingerprint(store, policy)
-    missing = uncounted(store, packs, versions, plan.scan)
+    missing = uncounted(plan.scan_results, packs, versions)
     table = freeze_common(
         store, packs, versions, policy, index=index, scan=plan.scan, missing=missing
     )

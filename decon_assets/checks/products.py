@@ -69,7 +69,7 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
     problems = [Problem(path, "gone or changed since it was registered") for path in gone]
     problems += [Problem(path, "not registered") for path in new]
     try:
-        gaps = gaps_of(plan.store, plan.packs, plan.current_versions, plan.scan)
+        gaps = gaps_of(plan.scan_results, plan.packs, plan.current_versions)
     except DeconError as error:
         return result_of([*problems, *error.problems])
     for gap in gaps:

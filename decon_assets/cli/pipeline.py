@@ -144,7 +144,7 @@ def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:
     for problem in (*without_effect(loaded.policy), *splits):
         warn(problem)
     is_unread, is_empty = say_unread(plan)
-    if gaps_of(plan.store, plan.packs, versions, plan.scan) or is_empty:
+    if gaps_of(plan.scan_results, plan.packs, versions) or is_empty:
         return 1
     if is_unread and not may_be_unread:
         return 4

@@ -111,7 +111,7 @@ def _partitions(config: Config) -> tuple[int, int]:
         n_partitions = len(packs) * len(plan.benchmarks)
         if not plan.store.current_snapshot.is_file():
             return 0, n_partitions
-        missing = missing_scan_results(plan.store, packs, known, plan.scan)
+        missing = missing_scan_results(plan.scan_results, packs, known)
     except DeconError:
         return 0, 0  # the run has not written a file yet
     unscanned = {

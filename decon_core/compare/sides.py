@@ -63,7 +63,7 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
         raise ConfigError(problems)
     _require_same_scan(builder, policy, other)
     packs = builder.packs
-    gaps = gaps_of(builder.store, packs, builder.versions, builder.reader.scan)
+    gaps = gaps_of(builder.reader.scan_results, packs, builder.versions)
     notes += [
         f"left out: shard {gap.shard.name} for {', '.join(gap.lacking)}: {gap.reason}"
         for gap in gaps
@@ -94,7 +94,7 @@ def _scanned(plan: Plan) -> tuple[Builder, list[str]]:
             why = "its recipe or files changed since it was scanned"
         else:
             version = current_version(store, name)
-            n_missing = len(missing_scan_results(store, plan.packs, [version], plan.scan))
+            n_missing = len(missing_scan_results(plan.scan_results, plan.packs, [version]))
             if has_part(store, version, index) and n_missing < plan.n_shards:
                 versions.append(version)
                 continue

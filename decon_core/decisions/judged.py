@@ -55,7 +55,7 @@ def calibrated(reader: MatchReader, packs: Sequence[Pack], annotations: Annotati
     labels = labels_of(reader.verdicts.labels, annotations)
     decided = {pair: label.is_sd for pair, label in labels.items() if label.is_sd is not None}
     store, policy, scan = reader.store, reader.policy, reader.scan
-    gaps = gaps_of(store, packs, reader.versions, scan)
+    gaps = gaps_of(reader.scan_results, packs, reader.versions)
     value = [
         _FORMAT,
         scan,
@@ -78,7 +78,7 @@ def judged_points(
     """Return each judged pair that a scan found, once for each detector and benchmark."""
     if not labels:
         return []
-    lacking = missing_by_shard(gaps_of(reader.store, packs, reader.versions, reader.scan))
+    lacking = missing_by_shard(gaps_of(reader.scan_results, packs, reader.versions))
     is_judged = pc.field("text_id").isin(sorted(labels))
 
     def rows() -> Iterator[dict[str, Any]]:

@@ -294,10 +294,9 @@ def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]
 
 def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]) -> None:
     """Raise `MissingError` unless every shard has a scan result for every benchmark."""
-    gaps = gaps_of(reader.store, [pack], versions, reader.scan, results=reader.scan_results)
+    gaps = gaps_of(reader.scan_results, [pack], versions)
     if gaps:  # or scan results that were written since they were listed
-        results = reader.list_scan_results_again()
-        gaps = gaps_of(reader.store, [pack], versions, reader.scan, results=results)
+        gaps = gaps_of(reader.list_scan_results_again(), [pack], versions)
     problems = []
     for gap in gaps:
         where = f"shard {gap.shard.name!r} of pack {gap.pack.name!r}"

@@ -29,9 +29,8 @@ from decon_core.config.sources import Source
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.lines import LineFormat
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.sample import Sample
+from decon_core.corpus.sample import Sample, ShardSample
 from decon_core.corpus.shard_head import no_row_read
-from decon_core.corpus.shard_sample import ShardSample
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.named_rows import named_rows, rows_of_benchmarks
 from decon_core.decisions.unread import (

@@ -22,8 +22,7 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.corpus.formats import known_suffixes
 from decon_core.corpus.packs import Pack, Shard, only_shards, require_names_in_utf8, shards_in
-from decon_core.corpus.sample import Sample, sampled_packs
-from decon_core.corpus.shard_sample import ShardSample
+from decon_core.corpus.sample import Sample, ShardSample, sampled_packs
 from decon_core.corpus.sketch.pack_sketch import (
     build_pack_sketch,
     has_pack_sketch,
@@ -58,6 +57,7 @@ from decon_core.library.stored_index import OnStep, StoredIndex, index_records, 
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.coverage import missing_scan_results, uncounted
+from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.drafts import remove, sweep_beside
 from decon_core.storage.files import (
@@ -322,7 +322,7 @@ def _saved_pack(request: Request, store: Store) -> tuple[Pack, LeftOut]:
 
 def _missing(index: StoredIndex, pack: Pack) -> list[Shard]:
     """Return the shards that are not scanned for all benchmarks."""
-    missing = missing_scan_results(index.store, [pack], index.versions, index.scan)
+    missing = missing_scan_results(ScanResults(index.store, index.scan), [pack], index.versions)
     return [shard for _, shard, _ in missing]
 
 
@@ -383,7 +383,7 @@ def _write_common(out: Path, index: StoredIndex, scanned: results.ScannedPack) -
         index.policy,
         index=index.index,
         scan=index.scan,
-        missing=uncounted(index.store, packs, index.versions, index.scan),
+        missing=uncounted(ScanResults(index.store, index.scan), packs, index.versions),
     )
     write_parquet(out / results.COMMON_FILE, common)
     return int(common.num_rows)

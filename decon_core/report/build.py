@@ -115,7 +115,7 @@ def build_report(
 
 
 def _gaps(builder: Builder) -> list[Gap]:
-    return gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan)
+    return gaps_of(builder.reader.scan_results, builder.packs, builder.versions)
 
 
 def is_current(

@@ -112,7 +112,7 @@ def _compare_shards(builder: Builder, connection: duckdb.DuckDBPyConnection) -> 
     in_store: dict[tuple[str, ...], str] = {
         (pack.name, shard.name): f"shard {shard.fingerprint}" for pack, shard in builder.shards
     }
-    for gap in gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan):
+    for gap in gaps_of(builder.reader.scan_results, builder.packs, builder.versions):
         name = gap.pack.name, gap.shard.name
         in_store[name] = _partly(in_store[name] if gap.is_read else None, gap.lacking)
     yield from _differences("shards", in_report, in_store)

@@ -194,7 +194,7 @@ def account(
     ]
     documents = documents_of(builder, [entry["text_id"] for entry in found])
     of_shard = replace(place.pack, shards=(place.shard,))
-    gaps = gaps_of(builder.store, [of_shard], builder.versions, builder.reader.scan)
+    gaps = gaps_of(results, [of_shard], builder.versions)
     why = (gaps[0].reason, sentence(gaps[0].cause.remedy)) if gaps else ()
     return {
         "schema": SCHEMA,

@@ -86,15 +86,9 @@ class Plan:
         lacking = self._without_sketch(pack)
         for shard in self.shards_of(pack):
             missing = [*versions, *extra]
-            if is_read_before := is_read(self._store, results, shard.fingerprint):
-                missing = without_scan_result(
-                    self._store,
-                    results,
-                    shard,
-                    missing,
-                    self.scan,
-                    needs_counts=self._policy.leave_out_common,
-                )
+            if is_read_before := is_read(results, shard.fingerprint):
+                needs_counts = self._policy.leave_out_common
+                missing = without_scan_result(results, shard, missing, needs_counts=needs_counts)
             lacks_sketch = shard.fingerprint in lacking
             needed = sort_versions([version for version in missing if version in requested])
             if not needed and not (lacks_sketch and self._fill_sketch):
