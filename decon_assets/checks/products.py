@@ -100,8 +100,8 @@ def leak_rate_is_steady(decon: Decon) -> AssetCheckResult:
 
     config, store = decon.open_store()
     try:
-        drift = drift_of(store.report, config.report.drift)
+        problems, n_compared = drift_of(store.report, config.report.drift)
     except DeconError as error:
         return result_of(error.problems, is_warning=True)
-    compared = drift.n_compared or "no previous report"
-    return result_of(drift.problems, is_warning=True, benchmarks_compared=compared)
+    compared = n_compared or "no previous report"
+    return result_of(problems, is_warning=True, benchmarks_compared=compared)

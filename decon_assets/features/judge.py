@@ -336,11 +336,9 @@ def import_annotations(
     if not file.is_file():
         raise MissingError(Problem(str(file), "no such file", "annotations, one object per line"))
     lines = read_annotated(file)
-    merged = merge_annotations(lines, read_annotations(saved))
-    append_annotations(saved, merged.lines)
-    say(
-        f"{counted(len(lines), 'line')}: {len(merged.lines):,} new, {merged.n_same:,} already known"
-    )
-    if merged.lines:
+    new, n_known = merge_annotations(lines, read_annotations(saved))
+    append_annotations(saved, new)
+    say(f"{counted(len(lines), 'line')}: {len(new):,} new, {n_known:,} already known")
+    if new:
         say(f"Saved in {saved}; update the report with `decon-assets run`")
     return 0

@@ -136,8 +136,7 @@ def _require_known(
         for name in chosen
         if name not in known
     ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(problems)
 
 
 def about_detectors(items: ReportItems, detectors: Sequence[str]) -> list[str]:

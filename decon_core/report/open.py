@@ -115,12 +115,18 @@ class Coverage:
 
     @property
     def notice(self) -> str:
+        """The sentences that mark an incomplete report; empty for a complete report."""
         reasons = [row["reason"] for row in self.not_scanned]
-        notices = (
-            incomplete_notice(reasons, self.n_shards),
-            unavailable_notice(self.not_covered, self.n_benchmarks),
+        notice = incomplete_notice(reasons, self.n_shards)
+        names = [row["benchmark"] for row in self.not_covered if not row["is_refused"]]
+        if not names:
+            return notice
+        n = f"{len(names):,} of {counted(self.n_benchmarks, 'benchmark')}"
+        unavailable = (
+            f"Incomplete: {n} could not be downloaded: {', '.join(names)}. "
+            "The corpus may contain their items."
         )
-        return " ".join(filter(None, notices))
+        return f"{notice} {unavailable}".lstrip()
 
 
 def coverage_in(connection: duckdb.DuckDBPyConnection) -> Coverage:
@@ -158,16 +164,4 @@ def incomplete_notice(reasons: Sequence[str | None], n_shards: int) -> str:
         f"Incomplete: {'; '.join(parts)}. All numbers cover only the scanned "
         f"{'documents' if samples else 'shards'}: more items may have leaked, and items without a "
         "finding are not known to be clean."
-    )
-
-
-def unavailable_notice(not_covered: Sequence[Row], n_benchmarks: int) -> str:
-    """Return the sentence on benchmarks that could not be downloaded; empty without any."""
-    names = [row["benchmark"] for row in not_covered if not row["is_refused"]]
-    if not names:
-        return ""
-    n = f"{len(names):,} of {counted(n_benchmarks, 'benchmark')}"
-    return (
-        f"Incomplete: {n} could not be downloaded: {', '.join(names)}. "
-        "The corpus may contain their items."
     )

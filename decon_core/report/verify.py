@@ -17,7 +17,6 @@ from decon_core.report.additions import REBUILD, ReportAddition, state_changed
 from decon_core.report.build import is_current
 from decon_core.report.gather import run_table
 from decon_core.report.open import opened, queries_in, rows_of
-from decon_core.scan.coverage import gaps_of
 from decon_core.storage.files import read_json
 from decon_core.storage.tables import read_parquet
 from decon_core.wording import counted
@@ -112,7 +111,7 @@ def _compare_shards(builder: Builder, connection: duckdb.DuckDBPyConnection) -> 
     in_store: dict[tuple[str, ...], str] = {
         (pack.name, shard.name): f"shard {shard.fingerprint}" for pack, shard in builder.shards
     }
-    for gap in gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan):
+    for gap in builder.gaps:
         name = gap.pack.name, gap.shard.name
         in_store[name] = _partly(in_store[name] if gap.is_read else None, gap.lacking)
     yield from _differences("shards", in_report, in_store)

@@ -79,8 +79,7 @@ def parse_groupings(by: Sequence[str], categories: Sequence[str]) -> tuple[Group
         if n > 1:
             remedy = "Rename a file."
             problems.append(Problem("--by, --categories", f"{name!r} twice", "other names", remedy))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(problems)
     return tuple(groupings)
 
 

@@ -165,7 +165,6 @@ def _checked(
             problems.append(Problem(where, found, "one category for each value"))
     if not by_value and not problems:
         problems.append(Problem(where, "no values", "values and their categories"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(problems)
     kept = (Rule(value, category, benchmark) for (benchmark, value), category in by_value.items())
     return Categories(name, column, tuple(kept))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate
 from math import log10
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -402,12 +401,6 @@ def _stacked(
     data = [{**bar, "orientation": "h", "y": rows} for bar in bars]
     description = descriptions.stacked(names, [(bar["name"], bar["x"]) for bar in bars], axis)
     return Chart(title, data, layout, description, opens)
-
-
-def by_detector(rows: Rows) -> Iterable[tuple[str, Rows]]:
-    name = itemgetter("detector")
-    for detector, group in groupby(sorted(rows, key=name), key=name):
-        yield detector, list(group)
 
 
 def _bar(name: str, colour: str, pattern: str) -> dict[str, Any]:

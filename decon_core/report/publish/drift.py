@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from decon_core.config.rounding import exceeds
 from decon_core.errors import Problem
-from decon_core.report.open import Row, opened, rows_of
+from decon_core.report.open import opened, rows_of
 from decon_core.wording import percent
 
 _CHANGES = {
@@ -21,25 +19,15 @@ _CHANGES = {
 _UNEXPLAINED = "settings and benchmark are unchanged: check the shards that were added or removed"
 
 
-@dataclass(frozen=True)
-class Drift:
-    """Benchmarks whose leak rate moved, and how many were compared: 0 without an earlier report."""
+def drift_of(report: Path, most: float) -> tuple[list[Problem], int]:
+    """Return the benchmarks whose leak rate moved since the report that this one replaced.
 
-    problems: tuple[Problem, ...]
-    n_compared: int
-
-
-def drift_of(report: Path, most: float) -> Drift:
-    """Compare a report with the one that it replaced.
-
-    `most`: the largest difference of two rates that is not a problem.
+    `most`: the largest difference of two rates that is not a problem. Also returns how many
+    benchmarks were compared: 0 without an earlier report.
     """
     with opened(report) as connection:
         rows = rows_of(connection, "FROM rate_changes")
-    return Drift(tuple(_moved(rows, most)), len(rows))
-
-
-def _moved(rows: Sequence[Row], most: float) -> Iterator[Problem]:
+    problems = []
     for row in rows:
         if not exceeds(abs(row["leak_rate"] - row["rate_before"]), most):
             continue
@@ -48,4 +36,5 @@ def _moved(rows: Sequence[Row], most: float) -> Iterator[Problem]:
         rate, before = percent(row["leak_rate"]), percent(row["rate_before"])
         found = f"{rate} of {row['n_checkable']} checkable items leaked"
         expected = f"{before} ± {percent(most)}"
-        yield Problem(row["benchmark"], found, expected, remedy)
+        problems.append(Problem(row["benchmark"], found, expected, remedy))
+    return problems, len(rows)

@@ -1,21 +1,24 @@
-"""Read a report for review: its matched texts, and its findings that are leaks by score."""
+"""Read a report for review: its matched texts, in which order, and its leaks by score."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import duckdb
 
 from decon_core.config.policy import Policy
+from decon_core.decisions.verdicts import Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.report.open import Coverage, coverage_in, opened, queries_in, rows_of
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
+
+Order = Literal["doubt", "score", "documents"]
 
 MOST_DOCUMENTS = 1_000  # per matched text
 
@@ -176,3 +179,40 @@ class Report:
 def open_report(path: Path) -> Iterator[Report]:
     with opened(path) as connection:
         yield Report(connection, path)
+
+
+def sort_texts(texts: Iterable[MatchedText], order: Order, policy: Policy) -> list[MatchedText]:
+    """Sort matched texts; `doubt` puts those with scores closest to a threshold first."""
+    match order:
+        case "doubt":
+            return sorted(
+                texts, key=lambda text: (doubt(text, policy), -text.n_documents, text.text_id)
+            )
+        case "score":
+            return sorted(texts, key=lambda text: (-text.score, -text.n_documents, text.text_id))
+        case "documents":
+            return sorted(texts, key=lambda text: (-text.n_documents, -text.score, text.text_id))
+
+
+def doubt(text: MatchedText, policy: Policy) -> float:
+    """Return the distance of the score to the nearest threshold of the matched text's detectors."""
+    names = filter(None, text.detectors.split(", "))
+    limits = policy.for_benchmark(text.benchmark)
+    # Rounded: differences beyond a few digits are rounding errors and would break ties.
+    return min((round(abs(text.score - limits.threshold_of(name)), 9) for name in names), default=1)
+
+
+def without_verdict(texts: Iterable[MatchedText], verdicts: Verdicts) -> list[MatchedText]:
+    return [text for text in texts if text.text_id not in verdicts.by_text]
+
+
+def texts_of_findings(
+    texts: Iterable[MatchedText], findings: Sequence[ReportFinding]
+) -> list[MatchedText]:
+    """Return the matched texts of the findings, each once, in the order of the findings."""
+    known = {text.text_id: text for text in texts}
+    return [
+        known[text_id]
+        for text_id in dict.fromkeys(finding.text_id for finding in findings)
+        if text_id in known
+    ]

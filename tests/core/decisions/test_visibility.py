@@ -271,7 +271,7 @@ def test_what_is_visible_is_computed_once_for_a_policy_and_again_when_its_file_i
     first = visibility_table(bench.store, versions, bench.policy)
     others = checkable_by_others(bench.store, versions, bench.policy)
     with monkeypatch.context() as patched:
-        patched.setattr(visibility, "_unmet", lambda *_: pytest.fail("computed again"))
+        patched.setattr(visibility, "_visible", lambda *_: pytest.fail("computed again"))
         assert visibility_table(bench.store, versions[::-1], bench.policy).equals(first)
         assert checkable_by_others(bench.store, versions, bench.policy) == others
         stricter = replace(bench.policy, aligned_threshold=0.9)

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
+from decon_core.report.build import earlier_rates
 from decon_core.report.database import write_database
-from decon_core.report.history import earlier_rates
 from decon_core.report.html.gather import gather
 from decon_core.report.html.opening import opening
 from decon_core.report.html.sections import section
@@ -93,7 +93,7 @@ def test_a_change_between_a_complete_and_an_incomplete_report_names_that_as_the_
 ):
     replace(1, 3)
     replace(2, 5, n_gaps=1)
-    (problem,) = drift_of(tmp_path / "r.duckdb", 0.1).problems
+    (problem,), _ = drift_of(tmp_path / "r.duckdb", 0.1)
     assert problem.remedy.endswith("(one of the two reports is incomplete)")
 
 
