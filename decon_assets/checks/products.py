@@ -48,7 +48,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 def clean_benchmark_adds_up(decon: Decon) -> AssetCheckResult:
     """Items left and items removed add up, no leaked item is left, and no file was changed."""
     from decon_core.planner import Plan
-    from decon_core.quality.product_faults import faults_of_clean_benchmark
+    from decon_core.quality.store_faults import faults_of_clean_benchmark
 
     config, store = decon.open_store()
     names = [version.benchmark for version in Plan(config, store).current_versions]

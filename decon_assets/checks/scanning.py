@@ -30,7 +30,7 @@ def ledger_is_complete(context: AssetCheckExecutionContext, decon: Decon) -> Ass
 def excluded_blocks_have_no_match(decon: Decon) -> AssetCheckResult:
     """There is no match in a random sample of the blocks that the sketch excludes."""
     from decon_core.planner import Plan
-    from decon_core.quality.excluded_blocks import matches_in_excluded_blocks
+    from decon_core.quality.self_tests import matches_in_excluded_blocks
 
     with decon.writable_store() as (config, store):
         plan = Plan(config, store)

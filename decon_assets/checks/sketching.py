@@ -11,7 +11,7 @@ from decon_assets.resources import Decon
 def sketch_is_whole(decon: Decon) -> AssetCheckResult:
     """The sketch of each pack can be opened and covers all of its shards."""
     from decon_core.planner import Plan
-    from decon_core.quality.product_faults import faults_of_sketch
+    from decon_core.quality.store_faults import faults_of_sketch
 
     plan = Plan(*decon.open_store())
     if not plan.sketch:

@@ -81,7 +81,7 @@ class Desk:
     def candidates(self, benchmarks: Sequence[str], detectors: Sequence[str]) -> list[Candidate]:
         """Return the candidates of the report and of files that the options select."""
         from decon_core.decisions.candidates import read_candidates
-        from decon_core.report.review.candidates import candidates_in
+        from decon_core.report.review.found import candidates_in
 
         chosen = [*detectors] or [*self.settings.detectors]
         candidates: list[Candidate] = []
@@ -194,7 +194,7 @@ def _plan(
     desk: Desk, pairs: Sequence[list[Candidate]], prompt: Prompt, *, also_reviewed: bool
 ) -> Plan:
     from decon_core.features.judge.judging import plan_requests
-    from decon_core.report.review.candidates import with_texts
+    from decon_core.report.review.found import with_texts
 
     return plan_requests(
         with_texts(desk.report, pairs),

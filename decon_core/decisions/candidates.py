@@ -1,6 +1,6 @@
 """Candidates: pairs of a benchmark item and a training text that are to be judged.
 
-They come from a report (`report/review/candidates.py`) or from files: Parquet, or one JSON object
+They come from a report (`report/review/found.py`) or from files: Parquet, or one JSON object
 per line:
 
     {"benchmark": "gsm8k", "item": "…", "text": "…", "detector": "neighbours", "score": 0.71}

@@ -11,7 +11,7 @@ from decon_core.benchmarks.records import NotCovered, Version
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack
-from decon_core.decisions.unread import UnreadRule
+from decon_core.decisions.ledgers import UnreadRule
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.library.estimates import Rate
 from decon_core.storage.files import atomic_path, write_text

@@ -15,9 +15,9 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import current_common
 from decon_core.decisions.judged import Calibrated, calibrated
+from decon_core.decisions.ledgers import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.nominations import NominatedPlaces
-from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import ConfigError
 from decon_core.index.term_weights import current_snapshot_fingerprint

@@ -18,8 +18,8 @@ from decon_core.decisions.calibration import Calibration
 from decon_core.decisions.decide import counts, is_probable, probability_of, would_count
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import LEAK
+from decon_core.mixtures.edit_rows import RowReader
 from decon_core.mixtures.licenses import may_be_taken, names_license
-from decon_core.mixtures.rows import RowReader
 
 Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
 Integers = npt.NDArray[np.int64]

@@ -24,9 +24,9 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DamagedError
 from decon_core.mixtures.choice import FOUND, Sizes, choose_rows, drop_unlicensed, leaks_of
+from decon_core.mixtures.edit_rows import RowReader
 from decon_core.mixtures.manifest import fingerprint_of
 from decon_core.mixtures.match_sizes import matching
-from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import DRAWN
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet, write_parquet

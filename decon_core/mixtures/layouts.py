@@ -251,7 +251,10 @@ class Parquet:
 
     def add(self, row: Row) -> None:
         fields, value, messages = _fields(row), row.value, None
-        if path := _conversation_in(row):
+        path = "messages" if isinstance(row.value.get("messages"), list) else None
+        if row.source.paths:
+            path = row.source.messages
+        if path:
             rest, turns = _pop(row.value, path)
             if all(_is_plain_turn(turn) for turn in turns):
                 value, messages = rest, turns
@@ -271,13 +274,6 @@ class Parquet:
             self._writer.write_table(pa.table(self._columns, schema=PARQUET))
         self._columns = {name: [] for name in PARQUET.names}
         self._n_characters = 0
-
-
-def _conversation_in(row: Row) -> str | None:
-    """Return the path of the conversation in a row, if there is any."""
-    if row.source.paths:
-        return row.source.messages
-    return "messages" if isinstance(row.value.get("messages"), list) else None
 
 
 def _is_plain_turn(turn: object) -> bool:

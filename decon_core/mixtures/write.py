@@ -23,12 +23,12 @@ from decon_core.mixtures.builder import tokenizer_of
 from decon_core.mixtures.card import counts_in
 from decon_core.mixtures.choice import RowActions, Sizes, choose_rows, drop_unlicensed
 from decon_core.mixtures.dolma_attributes import SUFFIX, write_attributes
+from decon_core.mixtures.edit_rows import RowReader
 from decon_core.mixtures.excise import Cut, Rescan, cut_out
 from decon_core.mixtures.layouts import LAYOUTS, write_layout
 from decon_core.mixtures.loading import columns_of
 from decon_core.mixtures.manifest import REMOVED_FILE
 from decon_core.mixtures.masks import write_masks
-from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import REMOVED
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.tables import write_parquet

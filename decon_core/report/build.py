@@ -20,7 +20,6 @@ from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.card import digest_of_labels
-from decon_core.report.additions import ReportAddition
 from decon_core.report.database import schema_digest, write_database
 from decon_core.report.gather import (
     common_in_report,
@@ -33,7 +32,7 @@ from decon_core.report.gather import (
 from decon_core.report.matched_texts import gather_matched_texts
 from decon_core.report.open import opened
 from decon_core.report.review.judged import judged_tables
-from decon_core.report.tables import TABLES, table_of
+from decon_core.report.tables import TABLES, ReportAddition, table_of
 from decon_core.scan.coverage import Gap
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.drafts import remove

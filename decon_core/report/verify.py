@@ -13,10 +13,10 @@ import duckdb
 from decon_core.config.load import Report
 from decon_core.errors import Problem
 from decon_core.mixtures.builder import Builder
-from decon_core.report.additions import REBUILD, ReportAddition, state_changed
 from decon_core.report.build import is_current
 from decon_core.report.gather import run_table
 from decon_core.report.open import opened, queries_in, rows_of
+from decon_core.report.tables import REBUILD, ReportAddition, state_changed
 from decon_core.storage.files import read_json
 from decon_core.storage.tables import read_parquet
 from decon_core.wording import counted

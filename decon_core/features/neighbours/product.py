@@ -20,7 +20,7 @@ from decon_core.features.neighbours.build import (
 )
 from decon_core.features.neighbours.settings import Neighbours
 from decon_core.planner import Plan
-from decon_core.report.additions import ReportAddition
+from decon_core.report.tables import ReportAddition
 from decon_core.storage.store import Store
 
 _ITEM = ("split", "instance_index")

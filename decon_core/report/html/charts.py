@@ -318,16 +318,15 @@ def _apart(
         half = character * len(text) / 2
         for side, foot in (("top center", y), ("bottom center", y - _LABEL_HEIGHT)):
             own = (x - half, x + half, foot, foot + _LABEL_HEIGHT)
-            if not any(_meet(own, box) for box in boxes):
+            if not any(
+                own[0] < box[1] and box[0] < own[1] and own[2] < box[3] and box[2] < own[3]
+                for box in boxes
+            ):
                 boxes.append(own)
                 yield x, y, text, side
                 break
         else:
             yield x, y, "", "top center"
-
-
-def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
-    return all(one[at] < other[at + 1] and other[at] < one[at + 1] for at in (0, 2))
 
 
 def agreement(rows: Rows) -> Chart:

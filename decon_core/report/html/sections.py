@@ -15,7 +15,6 @@ from typing import Any
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
 from decon_core.feature import feature_files
-from decon_core.report.blind_spots import blind_spots
 from decon_core.report.html import charts
 from decon_core.report.html.charts import Chart
 from decon_core.report.html.gather import Facts, Rows
@@ -23,6 +22,7 @@ from decon_core.report.html.labels import beginning, count, share, shown
 from decon_core.report.html.opening import Scanned, opening
 from decon_core.report.html.over_time import over_time
 from decon_core.report.html.spread import spread
+from decon_core.report.open import blind_spots
 from decon_core.wording import counted, render
 
 ALL = "all benchmarks"

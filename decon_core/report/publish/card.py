@@ -12,8 +12,7 @@ from pathlib import Path
 
 from decon_core.config.detector_registry import find
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
-from decon_core.report.blind_spots import blind_spots
-from decon_core.report.open import Coverage
+from decon_core.report.open import Coverage, blind_spots
 from decon_core.report.publish.summary import (
     Summary,
     keeps_no_answer,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import duckdb
 
 from decon_core.config.policy import Policy
+from decon_core.decisions.candidates import Candidate
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.report.open import Coverage, coverage_in, opened, queries_in, rows_of
@@ -216,3 +218,49 @@ def texts_of_findings(
         for text_id in dict.fromkeys(finding.text_id for finding in findings)
         if text_id in known
     ]
+
+
+_PAIRS_AT_ONCE = 500  # whose texts are in memory
+
+
+def candidates_in(
+    report: Report, *, benchmarks: Sequence[str] = (), detectors: Sequence[str] = ()
+) -> list[Candidate]:
+    """Return the matched texts that these detectors found (default: all), without their texts."""
+    return [
+        Candidate(
+            pair=row["text_id"],
+            fingerprint=row["fingerprint"],
+            benchmark=row["benchmark"],
+            item=f"{row['split']} {row['instance_index']}",
+            detector=row["detector"],
+            score=row["score"],
+        )
+        for row in report.candidates(benchmarks, detectors)
+    ]
+
+
+def with_texts(
+    report: Report | None, pairs: Iterable[Sequence[Candidate]]
+) -> Iterator[list[Candidate]]:
+    """Yield the candidates of each pair, those of the report with their texts."""
+    rest = iter(pairs)
+    while batch := [*islice(rest, _PAIRS_AT_ONCE)]:
+        # Candidates of files have their texts already.
+        keys = [member.pair for members in batch for member in members if not member.item_text]
+        texts = report.texts(keys) if report and keys else {}
+        for members in batch:
+            yield [
+                _filled(member, texts[member.pair]) if member.pair in texts else member
+                for member in members
+            ]
+
+
+def _filled(candidate: Candidate, row: Mapping[str, Any]) -> Candidate:
+    parts = [row["passage"], row["question"], row["answer"] and f"Answer: {row['answer']}"]
+    return replace(
+        candidate,
+        item_text="\n\n".join(filter(None, parts)),
+        text=row["text"],
+        why_no_text=row["why_no_text"] or "the report has no text for it",
+    )

@@ -21,7 +21,7 @@ from decon_core.corpus.documents import document_of
 from decon_core.errors import ConfigError
 from decon_core.mixtures import masks as masks_module
 from decon_core.mixtures.excise import CutRow, MaskedRow
-from decon_core.mixtures.masked_text import MaskedText
+from decon_core.mixtures.masks import MaskedText
 from decon_core.mixtures.verify import verify
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import read_json, write_json
