@@ -96,7 +96,7 @@ def report_is_todays(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=report)
 def leak_rate_is_steady(decon: Decon) -> AssetCheckResult:
     """No benchmark's leak rate differs much from that in the previous report."""
-    from decon_core.report.publish.drift import drift_of
+    from decon_core.report.verify import drift_of
 
     config, store = decon.open_store()
     try:

@@ -25,7 +25,7 @@ from decon_core.corpus.formats import Changes, Ids
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.row_texts import Keys, Slot
 from decon_core.corpus.text_values import without_lone_surrogates
-from decon_core.mixtures.layouts import Row, add_documents, document_in, id_in, source_in
+from decon_core.mixtures.layouts import Row, RowGroups, add_documents, document_in, id_in, source_in
 from decon_core.text.trainer_tokens import TrainerTokenizer
 
 Integers = npt.NDArray[np.int64]
@@ -80,50 +80,6 @@ def tokens_of(document: Document, masked: Spans, tokenizer: TrainerTokenizer) ->
     return Tokens(pieces.ids, pieces.starts, pieces.stops, is_masked, parts or None)
 
 
-class Masks:
-    """A file of token ids and masks, written row group by row group."""
-
-    def __init__(
-        self, writer: pq.ParquetWriter, masked: Mapping[int, Spans], tokenizer: TrainerTokenizer
-    ) -> None:
-        self._writer, self._masked, self._tokenizer = writer, masked, tokenizer
-        self._rows: list[tuple[str, str, Spans, Tokens]] = []
-        self._n_in_group = self.n_tokens = self.n_masked = 0
-
-    def add(self, row: Row) -> None:
-        masked = self._masked.get(row.number, ())
-        tokens = tokens_of(document_in(row).without_hidden, masked, self._tokenizer)
-        name, source = map(without_lone_surrogates, (id_in(row), source_in(row)))
-        self._rows.append((name, source, masked, tokens))
-        self._n_in_group += tokens.ids.size
-        self.n_tokens += tokens.ids.size
-        self.n_masked += int(tokens.is_masked.sum())
-        if self._n_in_group >= _GROUP_TOKENS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the collected rows as a row group."""
-        if not self._rows:
-            return
-        ids, sources, spans, tokens = zip(*self._rows, strict=True)
-        columns = {
-            "id": pa.array(ids, pa.string()),
-            "source": pa.array(sources, pa.string()),
-            "input_ids": _lists([row.ids for row in tokens], np.int32),
-            "labels": _lists([row.labels for row in tokens], np.int32),
-            "loss_mask": _lists([~row.is_masked for row in tokens], np.uint8),
-            "masked": [[{"start": a, "stop": b} for a, b in each] for each in spans],
-            "parts": [row.parts for row in tokens],
-        }
-        self._writer.write_table(pa.table(columns, schema=MASKS))
-        self._rows, self._n_in_group = [], 0
-
-
-def _lists(arrays: Sequence[npt.NDArray[Any]], kind: type[np.generic]) -> pa.ListArray:
-    offsets = np.cumsum([0, *(array.size for array in arrays)]).astype(np.int32)
-    return pa.ListArray.from_arrays(offsets, np.concatenate(arrays).astype(kind))
-
-
 def write_masks(
     shard: Shard,
     source: Source,
@@ -138,11 +94,29 @@ def write_masks(
     Return the ids of all changed rows, and the counts of tokens.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
+    counts = {"n_input_tokens": 0, "n_masked_tokens": 0}
     with pq.ParquetWriter(target, MASKS, compression="zstd", use_dictionary=["source"]) as writer:
-        out = Masks(writer, masked, tokenizer)
-        ids = add_documents(out.add, shard, source, changes, rows)
-        out.flush()
-    return ids, {"n_input_tokens": out.n_tokens, "n_masked_tokens": out.n_masked}
+        groups = RowGroups(writer, MASKS, largest=_GROUP_TOKENS)
+
+        def add(row: Row) -> None:
+            spans = masked.get(row.number, ())
+            tokens = tokens_of(document_in(row).without_hidden, spans, tokenizer)
+            columns = {
+                "id": without_lone_surrogates(id_in(row)),
+                "source": without_lone_surrogates(source_in(row)),
+                "input_ids": tokens.ids.astype(np.int32),
+                "labels": tokens.labels.astype(np.int32),
+                "loss_mask": (~tokens.is_masked).astype(np.uint8),
+                "masked": [{"start": start, "stop": stop} for start, stop in spans],
+                "parts": tokens.parts,
+            }
+            groups.add(columns, tokens.ids.size)
+            counts["n_input_tokens"] += tokens.ids.size
+            counts["n_masked_tokens"] += int(tokens.is_masked.sum())
+
+        ids = add_documents(add, shard, source, changes, rows)
+        groups.flush()
+    return ids, counts
 
 
 Flags = npt.NDArray[np.bool_]

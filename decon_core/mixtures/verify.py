@@ -35,7 +35,7 @@ from decon_core.mixtures.builder import Builder, tokenizer_of
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import Sizes, counted_leaks, is_only_questions, leaks_of
 from decon_core.mixtures.excise import Rescan, merged
-from decon_core.mixtures.layouts import ID, LAYOUTS, TEXT, document_in, id_in, rows_of
+from decon_core.mixtures.layouts import ID, SUFFIXES, TEXT, document_in, id_in, rows_of
 from decon_core.mixtures.manifest import (
     faults_without_pack,
     has_page,
@@ -236,7 +236,7 @@ def _output_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Pack:
     manifest = read_json(builder.store.mixture_manifest(mixture.name, pack.name))
     names = [shard["file"] for shard in manifest["shards"]]
     source = pack.source
-    if mixture.write in LAYOUTS:
+    if mixture.write in SUFFIXES:
         source = Source(name=source.name, path=source.path, text=TEXT, id=ID)
     shards = tuple(shard_at(source, folder / name, folder) for name in names)
     return replace(pack, source=source, shards=shards)

@@ -25,7 +25,7 @@ from decon_core.mixtures.choice import RowActions, Sizes, choose_rows, drop_unli
 from decon_core.mixtures.dolma_attributes import SUFFIX, write_attributes
 from decon_core.mixtures.edit_rows import RowReader
 from decon_core.mixtures.excise import Cut, Rescan, cut_out
-from decon_core.mixtures.layouts import LAYOUTS, write_layout
+from decon_core.mixtures.layouts import SUFFIXES, write_layout
 from decon_core.mixtures.loading import columns_of
 from decon_core.mixtures.manifest import REMOVED_FILE
 from decon_core.mixtures.masks import write_masks
@@ -135,7 +135,7 @@ def _file_of(mixture: Mixture, shard: Shard) -> str:
     stem = folder + slash + file.partition(".jsonl")[0]
     if mixture.write == "attributes":
         return stem + SUFFIX
-    suffix = masks.SUFFIX if mixture.write == "mask" else LAYOUTS[mixture.write].suffix
+    suffix = masks.SUFFIX if mixture.write == "mask" else SUFFIXES[mixture.write]
     return stem.removesuffix(suffix) + suffix
 
 

@@ -8,8 +8,8 @@ from decon_core.report.database import write_database
 from decon_core.report.html.gather import gather
 from decon_core.report.html.opening import opening
 from decon_core.report.html.sections import section
-from decon_core.report.publish.drift import drift_of
 from decon_core.report.tables import table_of
+from decon_core.report.verify import drift_of
 
 PLACE = {"benchmark": "quiz", "split": "test"}
 ITEMS = [{**PLACE, "instance_index": n, "is_indexed": True} for n in range(10)]
