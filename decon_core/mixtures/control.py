@@ -23,7 +23,7 @@ from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DamagedError
-from decon_core.mixtures.choice import FOUND, Sizes, choose_rows, drop_unlicensed, leaks_of
+from decon_core.mixtures.choice import FOUND, choose_rows, drop_unlicensed, leaks_of
 from decon_core.mixtures.edit_rows import RowReader
 from decon_core.mixtures.manifest import fingerprint_of
 from decon_core.mixtures.match_sizes import matching
@@ -133,8 +133,8 @@ def _split_by_treatment(
 
     Documents that are removed for another reason are in neither: the control removes them, too.
     """
-    sizes = Sizes.of(reader.documents(shard))
-    choice = choose_rows(reader, shard, pack.source.name, treatment, sizes)
+    choice = choose_rows(reader, shard, pack.source.name, treatment)
+    sizes = choice.sizes
     drop_unlicensed(choice, sizes.rows.tolist(), RowReader(shard, pack.source), treatment.licenses)
     reasons = {row: {reason["why"] for reason in all_} for row, all_ in choice.gone.items()}
     leaks = [row for row, whys in reasons.items() if whys.issubset(FOUND)]

@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import duckdb
 import pyarrow as pa
 
 from decon_core.errors import Problem
 from decon_core.feature import all_features, feature_files
 from decon_core.schemas import COMMON, ENTRIES, REMOVED, VISIBILITY
+
+if TYPE_CHECKING:
+    import duckdb
 
 _MARK = pa.struct([("start", pa.int64()), ("stop", pa.int64()), ("part", pa.string())])
 _KINDS = {
