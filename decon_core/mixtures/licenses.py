@@ -8,7 +8,7 @@ any name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from typing import Any
@@ -35,14 +35,7 @@ def may_be_taken(license_name: str | None, licenses: Licenses) -> bool:
     if _matches((text,), licenses.deny):
         return False
     is_named = text in map(_normalized, licenses.allow)
-
-    def is_met(term: Any) -> bool:
-        if not hasattr(term, "args") or not term.args:
-            return _is_allowed(_names_of(term), licenses, is_named=is_named)
-        meets = any if isinstance(term, _parser().OR) else all
-        return meets(map(is_met, term.args))
-
-    return is_met(expression)
+    return is_satisfied(expression, lambda names: _is_allowed(names, licenses, is_named=is_named))
 
 
 def names_license(text: str) -> bool:
@@ -81,6 +74,14 @@ def parse(text: str) -> Any:  # an expression of the library, which has no types
         return None
     symbols = _parser().license_symbols(parsed, unique=False)
     return parsed if all(_NAME.fullmatch(symbol.key) for symbol in symbols) else None
+
+
+def is_satisfied(expression: Any, takes: Callable[[Sequence[str]], bool]) -> bool:
+    """Return whether an expression can be met with licenses that are taken, by their names."""
+    if not expression.args:
+        return takes(_names_of(expression))
+    meets = any if isinstance(expression, _parser().OR) else all
+    return meets(is_satisfied(part, takes) for part in expression.args)
 
 
 @cache
