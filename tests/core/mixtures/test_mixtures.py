@@ -19,7 +19,6 @@ from decon_core.config.sources import Source
 from decon_core.corpus.formats import lines as lines_module
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shard_file import ShardFile
-from decon_core.corpus.shards import read_shard
 from decon_core.decisions.ledgers import UnreadRule
 from decon_core.decisions.match_reader import require_scanned
 from decon_core.errors import CorpusError, IncompleteError, MissingError
@@ -718,41 +717,6 @@ def test_shards_of_one_base_name_in_different_folders_do_not_mix_up(leaky, make_
     assert [row["text"] for row in place.rows(CLEAN, "y/s.jsonl")] == [clean_text(make_words, 1)]
     told = [(row["shard"], row["row"]) for row in place.removed(CLEAN)]
     assert told == [("x/s.jsonl", 1), ("y/s.jsonl", 0)]
-
-
-def test_every_document_is_in_the_mixture_or_in_the_list_of_what_is_not(leaky, make_words):
-    place, leaks = leaky
-    rng = random.Random(3)
-    shards = {}
-    for number in range(3):
-        rows = []
-        for row in range(100):
-            text = clean_text(make_words, (number, row), rng.randrange(20, 60))
-            if rng.random() < 0.1:
-                text = f"{text} {rng.choice(leaks)}"
-            license_ = rng.choice(["MIT", "GPL-3.0", None])
-            rows.append({"id": f"{number}-{row}", "text": text, "license": license_})
-        shards[f"{number}/s.jsonl.zst"] = rows
-    pack = place.put(shards)
-    place.scan()
-    source = replace(pack.source, path="**/*.zst")
-    everything = {row["id"] for rows in shards.values() for row in rows}
-    mit = Mixture(name="mit", licenses=Licenses(fields=("license",), allow=("MIT",)))
-    cut, leaky_ones = Mixture(name="cut", cut="spans"), Mixture(name="leaks", take="leaks")
-    for mixture in (CLEAN, CONTROL, cut, leaky_ones, mit):
-        folder = place.build(mixture).folder
-        left = {
-            row.id
-            for shard in find_shards(source, folder=folder, known={})
-            for row in read_shard(shard, source)
-        }
-        gone = {row["doc_id"] for row in place.removed(mixture) if row["what"] == "document"}
-        assert left | gone == everything
-        assert not left & gone
-        totals = place.manifest(mixture)["totals"]
-        n_removed = sum(totals["removed"].values())
-        assert totals["n_documents_in"] == totals["n_documents_out"] + n_removed
-        assert totals["n_documents_out"] == len(left) > 0
 
 
 def test_a_mixture_is_held_to_its_account_by_scanning_it_again(leaky, make_words):
