@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from decon_core.config.layouts import EVERYTHING
@@ -172,10 +173,9 @@ class RowReader:
         named = self.source
         source = Source(name=named.name, path=named.path, text=field, ignore=(EVERYTHING,))
         if self.part:
-            yield from _texts_in(self.part.batch(source))
-        else:
-            for block in read_blocks(self.shard, source):
-                yield from _texts_in(block.read())
+            return _texts_in(self.part.batch(source))
+        blocks = read_blocks(self.shard, source)
+        return chain.from_iterable(_texts_in(block.read()) for block in blocks)
 
     def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
         """Yield row number and fields of these rows (ascending); of tables only text columns."""
