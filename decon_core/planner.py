@@ -22,8 +22,8 @@ from decon_core.corpus.registration import PackChanges, changes_of_packs, list_p
 from decon_core.corpus.sketch.pack_sketch import has_pack_sketch, sketch_fingerprint
 from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import common_made_from
+from decon_core.decisions.ledgers import UnreadRule
 from decon_core.decisions.nominations import NominatedPlaces
-from decon_core.decisions.unread import UnreadRule
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import Problem, StaleError
 from decon_core.feature import feature_entries, feature_hooks
@@ -36,8 +36,8 @@ from decon_core.index.term_weights import (
 )
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
-from decon_core.report.additions import ReportAddition
 from decon_core.report.build import is_current
+from decon_core.report.tables import ReportAddition
 from decon_core.scan.coverage import gaps_of, missing_scan_results, scan_fingerprint, uncounted
 from decon_core.scan.scan_results import ScanResults
 from decon_core.storage.paths import stamp_or_none

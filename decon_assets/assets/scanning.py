@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -281,14 +283,14 @@ def _plot_of_scores(
     from decon_core.benchmarks.records import current_version
     from decon_core.decisions.match_reader import MatchReader
     from decon_core.decisions.score_bins import score_bins
-    from decon_core.report.html.charts import by_detector, scores
+    from decon_core.report.html.charts import scores
 
     policy = plan.config.policy
     versions = [current_version(plan.store, name) for name in sorted(benchmarks)]
     reader = MatchReader(plan.store, tuple(versions), policy, plan.scan)
     charts = [
-        replace(scores(bins, policy.threshold_of(name)), title=f"Matches by score: {name}")
-        for name, bins in by_detector(score_bins(reader, packs, versions))
+        replace(scores([*bins], policy.threshold_of(name)), title=f"Matches by score: {name}")
+        for name, bins in groupby(score_bins(reader, packs, versions), itemgetter("detector"))
     ]
     return {"scores": pictures(charts)} if charts else {}
 

@@ -46,7 +46,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 def clean_benchmark_adds_up(decon: Decon) -> AssetCheckResult:
     """Items left and items removed add up, no leaked item is left, and no file was changed."""
     from decon_core.planner import Plan
-    from decon_core.quality.product_faults import faults_of_clean_benchmark
+    from decon_core.quality.store_faults import faults_of_clean_benchmark
 
     config, store = decon.open_store()
     names = [version.benchmark for version in Plan(config, store).current_versions]
@@ -94,12 +94,12 @@ def report_is_todays(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=report)
 def leak_rate_is_steady(decon: Decon) -> AssetCheckResult:
     """No benchmark's leak rate differs much from that in the previous report."""
-    from decon_core.report.publish.drift import drift_of
+    from decon_core.report.verify import drift_of
 
     config, store = decon.open_store()
     try:
-        drift = drift_of(store.report, config.report.drift)
+        problems, n_compared = drift_of(store.report, config.report.drift)
     except DeconError as error:
         return result_of(error.problems, is_warning=True)
-    compared = drift.n_compared or "no previous report"
-    return result_of(drift.problems, is_warning=True, benchmarks_compared=compared)
+    compared = n_compared or "no previous report"
+    return result_of(problems, is_warning=True, benchmarks_compared=compared)

@@ -28,7 +28,7 @@ text_is_utf8, text_of_pack = checks_by_part(scan, "text_is_utf8", inspect_utf8)
 def excluded_blocks_have_no_match(decon: Decon) -> AssetCheckResult:
     """There is no match in a random sample of the blocks that the sketch excludes."""
     from decon_core.planner import Plan
-    from decon_core.quality.excluded_blocks import matches_in_excluded_blocks
+    from decon_core.quality.self_tests import matches_in_excluded_blocks
 
     with decon.writable_store() as (config, store):
         plan = Plan(config, store)
@@ -42,7 +42,7 @@ def excluded_blocks_have_no_match(decon: Decon) -> AssetCheckResult:
 def sketch_is_whole(decon: Decon) -> AssetCheckResult:
     """The sketch of each pack can be opened and covers all of its shards."""
     from decon_core.planner import Plan
-    from decon_core.quality.product_faults import faults_of_sketch
+    from decon_core.quality.store_faults import faults_of_sketch
 
     plan = Plan(*decon.open_store())
     if not plan.sketch:

@@ -32,8 +32,8 @@ def say_unread(plan: Plan) -> tuple[bool, bool]:
 
     Returns whether unread text blocks, and whether a source has no text.
     """
+    from decon_core.decisions.ledgers import ledgers_of, sources_without_text, unread_texts
     from decon_core.decisions.match_reader import MatchReader
-    from decon_core.decisions.unread import ledgers_of, sources_without_text, unread_texts
 
     # Without verdicts, which may be damaged: the state of products says so.
     policy = plan.config.policy

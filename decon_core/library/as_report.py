@@ -16,7 +16,7 @@ import orjson
 
 from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE
-from decon_core.decisions.named_rows import named_rows
+from decon_core.decisions.ledgers import named_rows
 from decon_core.decisions.visibility import ONLY_REVIEW
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.library import results

@@ -31,14 +31,15 @@ from decon_core.corpus.formats.lines import LineFormat
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sample import Sample, ShardSample
 from decon_core.corpus.shard_head import no_row_read
-from decon_core.decisions.match_reader import MatchReader
-from decon_core.decisions.named_rows import named_rows, rows_of_benchmarks
-from decon_core.decisions.unread import (
+from decon_core.decisions.ledgers import (
     UnreadRule,
     UnreadText,
+    named_rows,
+    rows_of_benchmarks,
     sources_without_text,
     unread_texts,
 )
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.library.benchmark_counts import BenchmarkCount, count_matches
 from decon_core.library.estimates import Rate, Stratum, source_of

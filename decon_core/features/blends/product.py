@@ -18,9 +18,8 @@ from decon_core.features.blends.schemas import BLEND_ITEMS
 from decon_core.features.blends.settings import declared_blends
 from decon_core.mixtures.builder import Builder
 from decon_core.planner import Plan
-from decon_core.report.additions import ReportAddition, state_changed
 from decon_core.report.open import rows_of
-from decon_core.report.tables import TABLES, beside, table_of
+from decon_core.report.tables import TABLES, ReportAddition, beside, state_changed, table_of
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet

@@ -14,7 +14,7 @@ from decon_core.errors import InputError, Problem
 from decon_core.features.neighbours.build import Results, neighbours_key
 from decon_core.features.neighbours.settings import Neighbours
 from decon_core.planner import Plan
-from decon_core.report.additions import ReportAddition
+from decon_core.report.tables import ReportAddition
 
 _ITEM = ("split", "instance_index")
 _BUILD_AGAIN = "delete the folder, and `decon-assets run` builds it again"

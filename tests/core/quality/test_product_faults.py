@@ -9,7 +9,7 @@ from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import FILES, changed_files, hashes_below
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, pack_key, sketch_fingerprint
 from decon_core.mixtures.clean_evals import MANIFEST, TABLES_FOLDER, build_clean_benchmarks
-from decon_core.quality.product_faults import faults_of_clean_benchmark, faults_of_sketch
+from decon_core.quality.store_faults import faults_of_clean_benchmark, faults_of_sketch
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.files import read_json, write_json
 from tests.core.places import Place
