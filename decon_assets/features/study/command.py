@@ -45,9 +45,9 @@ def study_command(
     clean. `decon-assets run` builds the same tables as the asset `study`.
     docs/studies/training-runs.md explains the numbers.
 
-    Results with a column `step`, or {step} in their path, add scores by step of training, and the
-    change from the peak to the end. Training runs with a `dose` add differences by dose
-    (docs/studies/time-and-dose.md).
+    If results have a column `step`, or {step} in their path, more tables show the score at each
+    training step, and the change from the highest score to the last. If training runs have a
+    `dose`, another table shows the differences by dose (docs/studies/time-and-dose.md).
 
     Examples:
       decon-assets study --config data/decon.toml
