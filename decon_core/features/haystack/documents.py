@@ -24,7 +24,7 @@ from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of, field_value, not_a_document
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_blocks, values_of
-from decon_core.errors import CorpusError, MissingError, Problem
+from decon_core.errors import CorpusError, MissingError, Problem, collecting
 from decon_core.execution.jobs import run_jobs, useful_workers
 from decon_core.execution.progress import advance
 from decon_core.features.haystack.settings import Haystack
@@ -175,15 +175,9 @@ def _run(
         name_of=lambda job: job.shard.path,
     )
     for job, future in done:
-        error = future.exception()
-        if isinstance(error, CorpusError):
-            problems += error.problems
-        elif error:
-            raise error
-        else:
+        with collecting(problems, CorpusError):
             yield job, future.result()
-    if problems:
-        raise CorpusError(dict.fromkeys(problems))
+    CorpusError.raise_for(dict.fromkeys(problems))
 
 
 def _number_all(

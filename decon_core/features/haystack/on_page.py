@@ -53,12 +53,13 @@ def section_of(folder: Path) -> Section:
             if scored["n_without_score"]
         ),
     ]
-    tables = [
-        _table("haystack", "Percentiles of planted items", page.HEADS, page.lines(result)),
-        _table("amplification", "What a filter keeps", page.CUT_HEADS, page.cut_lines(result)),
+    tables = page.tables(result)
+    shown_tables = [
+        _table("haystack", "Percentiles of planted items", *tables["percentiles"]),
+        _table("amplification", "What a filter keeps", *tables["amplification"]),
     ]
     choices = [Choice(ALL, [*figures(*rows).values()])]
-    return Section("haystack", "Planted items and quality filters", words, choices, tables)
+    return Section("haystack", "Planted items and quality filters", words, choices, shown_tables)
 
 
 def _table(name: str, title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
