@@ -46,11 +46,11 @@ from decon_core.features.blends.card import (
     source_rows,
 )
 from decon_core.features.blends.counts import account_of
-from decon_core.features.blends.folders import blend_folder, blend_manifest
 from decon_core.features.blends.on_page import composition_figure
 from decon_core.features.blends.plan import items_to_reword, plan_blend
 from decon_core.features.blends.product import blender_of
-from decon_core.features.blends.rewording_settings import rewording_settings, rewordings_path
+from decon_core.features.blends.rewordings import rewording_settings, rewordings_path
+from decon_core.features.blends.schemas import blend_folder, blend_manifest
 from decon_core.features.blends.settings import REWORDED, Blend, blend_named
 from decon_core.features.blends.verify import BlendVerification, verify_blend
 from decon_core.planner import Plan

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.errors import InputError, Problem
-from decon_core.features.blends.rewording_settings import Rewording
-from decon_core.features.blends.rewordings import FIELDS, ItemWords, Line, Rewordings
+from decon_core.features.blends.rewordings import FIELDS, ItemWords, Line, Rewording, Rewordings
 from decon_core.features.endpoints.requests import (
     Prompt,
     Request,

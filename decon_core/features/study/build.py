@@ -29,7 +29,7 @@ import pyarrow as pa
 from decon_core.config.validation import did_you_mean
 from decon_core.corpus.packs import FILES
 from decon_core.errors import InputError, Problem, StaleError
-from decon_core.features.blends.folders import blend_manifest
+from decon_core.features.blends.schemas import blend_manifest
 from decon_core.features.results.items import Items, indexed_items
 from decon_core.features.results.join import join
 from decon_core.features.results.scales import Part, mix_of_scales

@@ -21,9 +21,8 @@ from decon_core.benchmarks.parse import load_recipes
 from decon_core.benchmarks.recipe import Recipe
 from decon_core.config.load import Config
 from decon_core.errors import DamagedError, DeconError, Problem
-from decon_core.features.blends.build import ITEMS_FILE
-from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.blends.product import blender_of
+from decon_core.features.blends.schemas import ITEMS_FILE, blend_manifest
 from decon_core.features.blends.settings import Blend, declared_blends
 from decon_core.features.study.settings import STEP, Study, TrainingRun
 from decon_core.planner import Plan

@@ -10,7 +10,7 @@ import pytest
 from decon_assets.cli.main import main
 from decon_core.config.load import load_config
 from decon_core.decisions import statistics
-from decon_core.features.blends.folders import blend_folder, blend_manifest
+from decon_core.features.blends.schemas import blend_folder, blend_manifest
 from decon_core.features.blends.settings import declared_blends
 from decon_core.features.results.items import indexed_items
 from decon_core.features.study.build import DATABASE

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
-from decon_core.features.blends.build import ITEMS_FILE
+from decon_core.features.blends.schemas import ITEMS_FILE
 from decon_core.features.blends.settings import Blend, Contamination
 from decon_core.features.results.items import Item
 from decon_core.report.items import CLEAN, LEAKED, WITH_ANSWER
