@@ -132,8 +132,7 @@ def choose_items(
     if contamination.shuffle_answers and not any(item.choices for item in (*seen, *unseen)):
         expected = "at least one, because shuffle_answers = true"
         problems.append(Problem(named, "no question with choices", expected))
-    if problems:
-        raise ConfigError(problems)
+    ConfigError.raise_for(problems)
     return ChosenItems(tuple(seen), tuple(unseen), n_without, n_not_rewritten)
 
 

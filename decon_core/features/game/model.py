@@ -152,6 +152,5 @@ def game_from(settings: Sequence[str]) -> Game:
         least = _LEAST_STEEPNESS if name == "steepness" else 0.0
         if not least <= values[name] < float("inf"):
             problems.append(Problem(f"--set {name}", text, f"a number of at least {least:g}"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(problems)
     return Game(**values)
