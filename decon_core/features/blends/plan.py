@@ -130,11 +130,7 @@ def plan_blend(builder: Builder, blend: Blend, rewordings: Rewordings) -> Plan:
             takes_items[stream.draws.source],
             [earlier.insertions.replaced for earlier in contaminated],
         )
-        parts = parts_of(contamination.form)
-        texts = [
-            item_text(item, part, contamination, "0").text for item in items.seen for part in parts
-        ]
-        sizes = tokens_of(builder.policy, texts).reshape(len(items.seen), len(parts))
+        sizes = _sizes(builder.policy, items.seen, contamination)
         name = f"{blend.seed} contamination {number}"
         insertions = insert(room, contamination, sizes, name)
         contaminated.append(Contaminated(contamination, items, sizes, insertions))
@@ -159,6 +155,13 @@ def plan_blend(builder: Builder, blend: Blend, rewordings: Rewordings) -> Plan:
         by=np.concatenate(by)[order],
         insertion=np.concatenate(insertion)[order],
     )
+
+
+def _sizes(policy: Policy, items: Sequence[Item], contamination: Contamination) -> Integers:
+    """Return a row for every item, with the tokens of each of its texts."""
+    parts = parts_of(contamination.form)
+    texts = [item_text(item, part, contamination, "0").text for item in items for part in parts]
+    return tokens_of(policy, texts).reshape(len(items), len(parts))
 
 
 def items_to_reword(builder: Builder, blends: Iterable[Blend]) -> list[ItemWords]:

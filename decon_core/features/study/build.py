@@ -35,10 +35,12 @@ from decon_core.features.results.join import join
 from decon_core.features.results.scales import Part, mix_of_scales
 from decon_core.features.results.tasks import parse_task_mappings, task_of
 from decon_core.features.study import page, schemas
-from decon_core.features.study.exposure.effects import Effect, corpus_effects, effects
-from decon_core.features.study.exposure.labels import (
+from decon_core.features.study.exposure import (
+    Effect,
     ItemId,
     Label,
+    corpus_effects,
+    effects,
     id_of,
     leaked_labels,
     planted_labels,
@@ -48,15 +50,18 @@ from decon_core.features.study.product import SUMMARY, Inputs, fingerprint_of, s
 from decon_core.features.study.settings import Study
 from decon_core.features.study.training_runs.by_dose import OfDose, compare_doses
 from decon_core.features.study.training_runs.differences import Comparison, compare_training_runs
-from decon_core.features.study.training_runs.scales import REMEDY
-from decon_core.features.study.training_runs.scores import TrainingRunScores, read_training_runs
+from decon_core.features.study.training_runs.scores import (
+    REMEDY,
+    TrainingRunScores,
+    read_training_runs,
+)
 from decon_core.features.study.training_runs.through_training import (
     Training,
     checkpoints_at,
     compare_through_training,
     steps_of,
 )
-from decon_core.features.study.translation.metrics import CorpusMetric, Counts
+from decon_core.features.study.translation import CorpusMetric, Counts
 from decon_core.report.html.charts import Chart
 from decon_core.report.html.still import svg
 from decon_core.report.items import load_report_items

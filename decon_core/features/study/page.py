@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from decon_core.features.study.exposure.effects import Effect
+from decon_core.features.study.exposure import Effect
 from decon_core.features.study.figures import amount
 from decon_core.features.study.training_runs.by_dose import OfDose
 from decon_core.features.study.training_runs.differences import Difference

@@ -21,10 +21,13 @@ from decon_core.decisions.statistics import (
     paired_p_value,
 )
 from decon_core.features.results.scales import less_is_better
-from decon_core.features.study.training_runs.scales import require_one_scale
-from decon_core.features.study.training_runs.scores import Measure, Scores, TrainingRunScores
-from decon_core.features.study.translation.bootstrap import paired_draws, summarize
-from decon_core.features.study.translation.segments import score_of
+from decon_core.features.study.training_runs.scores import (
+    Measure,
+    Scores,
+    TrainingRunScores,
+    require_one_scale,
+)
+from decon_core.features.study.translation import paired_draws, score_of, summarize
 from decon_core.wording import counted
 
 AVERAGE = "average"
@@ -352,8 +355,9 @@ def _of_segments(result: Difference, own: Scores, other: Scores, text: str) -> D
         result = replace(result, remark=_only_on(both))
     if len(both) < LEAST_ITEMS:
         return replace(result, basis="", remark=f"too few items: {len(both)}")
-    drawn = summarize(paired_draws(ours, theirs, metric, text), score - baseline)
-    return replace(result, low=drawn.low, high=drawn.high, p=drawn.p, stderr=drawn.stderr)
+    draws = paired_draws(ours, theirs, metric, text)
+    result = replace(result, stderr=float(draws.std(ddof=1)))
+    return replace(result, **summarize(draws, score - baseline))
 
 
 def normal(result: Difference, sure: float = SURE) -> Difference:

@@ -26,10 +26,13 @@ from decon_core.features.study.training_runs.differences import (
     stderr_of,
     with_averages,
 )
-from decon_core.features.study.training_runs.scales import require_one_scale
-from decon_core.features.study.training_runs.scores import Measure, Scores, TrainingRunScores
-from decon_core.features.study.translation.bootstrap import paired_draws
-from decon_core.features.study.translation.segments import Segments, score_of
+from decon_core.features.study.training_runs.scores import (
+    Measure,
+    Scores,
+    TrainingRunScores,
+    require_one_scale,
+)
+from decon_core.features.study.translation import Segments, paired_draws, score_of
 
 ChangeName = Literal["peak - end", "end - start"]
 _NOWHERE = "the peak is the end"
