@@ -17,12 +17,10 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.validation import did_you_mean
+from decon_core.decisions.statistics import Floats
 from decon_core.errors import InputError, Problem
-
-Floats = npt.NDArray[np.float64]
 
 _LEAST_STEEPNESS = 0.1
 
@@ -119,17 +117,6 @@ def deterring_penalty(game: Game) -> float | None:
         return kappa - gamma
     slope = k * touching ** (k - 1)  # slope of the probability of detection at that level
     return kappa / slope if slope else float("inf")  # without an entry cost a little always pays
-
-
-def best_levels(game: Game, gains: Floats, penalties: Floats) -> Floats:
-    """Return the best level for each gain (a row) and penalty (a column)."""
-    settings = vars(game)
-    return np.array(
-        [
-            [solve(Game(**settings | {"gain": m, "penalty": beta})).level for beta in penalties]
-            for m in gains
-        ]
-    )
 
 
 def game_from(settings: Sequence[str]) -> Game:

@@ -17,6 +17,7 @@ from decon_core.config import seeding
 from decon_core.errors import InputError
 from decon_core.features.results.find import find_results
 from decon_core.features.results.per_item import Texts
+from decon_core.features.study import translation
 from decon_core.features.study.exposure import HELD_BACK, SEEN, Effect, Label, corpus_effects
 from decon_core.features.study.settings import Study, TrainingRun, Translation
 from decon_core.features.study.training_runs.differences import AVERAGE, compare_training_runs
@@ -24,11 +25,11 @@ from decon_core.features.study.training_runs.scores import read_training_runs
 from decon_core.features.study.translation import (
     Bleu,
     Chrf,
-    bootstrap,
     check,
     corpus_metric,
     paired_draws,
     score_of,
+    summarize,
 )
 
 WORDS = ["the", "sea", "gull", ",harbour.", "don't", "12,5", "Öl", "海", "鸥", "(pier)"]
@@ -75,7 +76,7 @@ def sentences(n, *, share, seed):
 
 @pytest.mark.parametrize("metric", [Bleu("13a"), Chrf()])
 def test_draws_are_scores_of_the_drawn_test_sets(monkeypatch, metric):
-    monkeypatch.setattr(bootstrap, "N_DRAWS", 9)
+    monkeypatch.setattr(translation, "N_DRAWS", 9)
     monkeypatch.setattr(bootstrap, "_MOST_AT_ONCE", 100)  # several times
     references, own = sentences(30, share=0.9, seed=1)
     _, other = sentences(30, share=0.7, seed=1)
@@ -122,7 +123,7 @@ def test_equal_translations_differ_by_nothing():
 
 
 def test_without_an_effect_the_interval_holds_0_in_95_of_100_studies(monkeypatch):
-    monkeypatch.setattr(bootstrap, "N_DRAWS", 300)  # the suite is long enough
+    monkeypatch.setattr(translation, "N_DRAWS", 300)  # the suite is long enough
     metric, n_hits, n_low_p, n_studies = Bleu("13a"), 0, 0, 150
     references, one = sentences(600, share=0.8, seed=5)
     rng = np.random.default_rng(6)
