@@ -35,7 +35,7 @@ _BEYOND = 2  # penalties and gains go up to this multiple of the game's
 
 
 def levels_around(game: Game) -> dict[float, list[Point]]:
-    """Return the best levels by penalty for each gain, both from 0 to some way beyond the game's."""
+    """Return the best levels by penalty for each gain: both go beyond those of the game."""
     penalties = np.linspace(0.0, _BEYOND * max(game.penalty, game.net_gain, 0.1), _STEPS + 1)
     gains = np.linspace(0.0, _BEYOND * max(game.gain, 0.1), _STEPS + 1).tolist()
     return {

@@ -50,11 +50,12 @@ JOIN_HEADS = ("file", "model", "task", "benchmark", "split", "rows", "joined by"
 def tables(
     account: ScoreGaps, gaps: Sequence[Gap]
 ) -> dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]]:
-    """Return heads and rows of these gaps, of averages, and of files."""
+    """Return heads and rows of these gaps, of averages, leak rates, and files."""
     return {
         "gaps": (HEADS, [line(gap) for gap in gaps]),
         "groups": (GROUP_HEADS, [group_line(gap) for gap in gaps]),
         "averages": (AVERAGE_HEADS, [average_line(average) for average in account.averages]),
+        "rates": (RATE_HEADS, [*rate_lines(account.rates)]),
         "joins": (JOIN_HEADS, [join_line(count) for count in account.joins]),
     }
 
@@ -225,8 +226,7 @@ def as_markdown(account: ScoreGaps) -> str:
         warning=WARNING,
         figures=figures(account),
         notes=account.notes,
-        tables=tables(account, account.gaps)
-        | {"rates": (RATE_HEADS, [*rate_lines(account.rates)])},
+        tables=tables(account, account.gaps),
         left_out={
             "Not read or not joined": [str(problem) for problem in account.problems],
             "Earlier runs, not counted": account.earlier,

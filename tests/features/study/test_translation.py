@@ -77,7 +77,7 @@ def sentences(n, *, share, seed):
 @pytest.mark.parametrize("metric", [Bleu("13a"), Chrf()])
 def test_draws_are_scores_of_the_drawn_test_sets(monkeypatch, metric):
     monkeypatch.setattr(translation, "N_DRAWS", 9)
-    monkeypatch.setattr(bootstrap, "_MOST_AT_ONCE", 100)  # several times
+    monkeypatch.setattr(translation, "_MOST_AT_ONCE", 100)  # several times
     references, own = sentences(30, share=0.9, seed=1)
     _, other = sentences(30, share=0.7, seed=1)
     sides = [counts_of_texts(metric, one, references) for one in (own, other)]
