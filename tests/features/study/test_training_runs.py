@@ -16,7 +16,12 @@ from decon_core.errors import InputError
 from decon_core.features.study.page import line, wide
 from decon_core.features.study.settings import Study, TrainingRun
 from decon_core.features.study.training_runs.differences import AVERAGE, compare_training_runs
-from decon_core.features.study.training_runs.scores import read_training_runs
+from decon_core.features.study.training_runs.scores import (
+    Measure,
+    Scores,
+    TrainingRunScores,
+    read_training_runs,
+)
 
 # Apertus, tables 10 and 11: scores by configuration, in the order of the columns.
 TABLE_10 = {
@@ -122,7 +127,18 @@ def write_items(folder, name, scores_of):
     return TrainingRun(name=name, results=(path.name,))
 
 
-def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(tmp_path, monkeypatch):
+def of_items(name, by_benchmark):
+    """A training run with these scores by item, as read from a table."""
+    scores = {
+        Measure(benchmark, "score", ""): Scores(
+            by_item={("", "index", f"{n:09}"): float(score) for n, score in enumerate(of_benchmark)}
+        )
+        for benchmark, of_benchmark in by_benchmark.items()
+    }
+    return TrainingRunScores(TrainingRun(name=name, results=("x",)), scores, [], [], [], [], {})
+
+
+def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(monkeypatch):
     monkeypatch.setattr(statistics, "N_DRAWS", 1_000)  # the suite is long enough
     effect = 0.05
     n_hits = n_hits_of_average = 0
@@ -134,10 +150,8 @@ def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(tmp_path, monkey
             difficulty = rng.beta(2, 2, n_items) * 0.9
             scores["clean"][benchmark] = (rng.random(n_items) < difficulty).tolist()
             scores["leaked"][benchmark] = (rng.random(n_items) < difficulty + effect).tolist()
-        training_runs = [
-            write_items(tmp_path, name, of_training_run) for name, of_training_run in scores.items()
-        ]
-        _, by_name = compared(Study(baseline="clean", training_run=tuple(training_runs)), tmp_path)
+        found = compare_training_runs([of_items(*run) for run in scores.items()], "clean", {})
+        by_name = {(row.training_run, row.benchmark): row for row in found.all}
         one, average = by_name["leaked", "a"], by_name["leaked", AVERAGE]
         assert one.basis == average.basis == "same items"
         n_hits += one.low <= effect <= one.high
