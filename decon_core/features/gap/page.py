@@ -7,8 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from decon_core.features.gap.account import JoinCount, ScoreGaps
-from decon_core.features.gap.averages import Average, Estimate
-from decon_core.features.gap.gaps import Gap, Group, Name
+from decon_core.features.gap.gaps import Average, Estimate, Gap, Group, Name
 from decon_core.features.results.items import GROUPS
 from decon_core.report.categories.figure import rates_figure
 from decon_core.report.categories.rates import HEADS as RATE_HEADS

@@ -97,9 +97,7 @@ def build_study(inputs: Inputs) -> Found:
     key = fingerprint_of(inputs)
     training_runs = read_training_runs(inputs.study, inputs.folder)
     study = inputs.study
-    comparison = compare_training_runs(
-        training_runs, study.baseline, study.groups, study.beyond_one, contrasts=study.contrasts
-    )
+    comparison = compare_training_runs(training_runs, study)
     InputError.raise_for(_unknown_in_contrasts(study, comparison))
     training = compare_through_training(training_runs, study)
     by_dose = compare_doses(training_runs, comparison, study)

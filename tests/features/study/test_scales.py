@@ -41,7 +41,7 @@ def tables(folder, **scores):
 
 def compared(study, folder):
     read = read_training_runs(study, folder)
-    found = compare_training_runs(read, study.baseline, study.groups, study.beyond_one)
+    found = compare_training_runs(read, study)
     every = (*found.benchmarks, *found.averages)
     return {(one.training_run, one.benchmark, one.metric): one for one in every}
 

@@ -33,7 +33,7 @@ def compared(folder, rows, benchmarks, sizes=None):
         (folder / f"{run}.csv").write_text("\n".join(lines) + "\n")
     runs = tuple(TrainingRun(name=run, results=(f"{run}.csv",)) for run in rows)
     study = Study(baseline="Baseline", training_run=runs)
-    found = compare_training_runs(read_training_runs(study, folder), "Baseline", {})
+    found = compare_training_runs(read_training_runs(study, folder), study)
     return {(one.training_run, one.benchmark): one for one in (*found.benchmarks, *found.averages)}
 
 

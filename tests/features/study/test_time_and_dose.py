@@ -81,7 +81,7 @@ def planted_doses(folder, seed):
             runs.append(TrainingRun(name=run.name, results=run.results, dose=float(dose)))
     study = Study(baseline="0 0", training_run=tuple(runs), contrasts={"planted": "clean"})
     read = read_training_runs(study, folder)
-    found = compare_training_runs(read, study.baseline, {}, contrasts=study.contrasts)
+    found = compare_training_runs(read, study)
     rows = compare_doses(read, found, study)
     return {(row.dose, row.difference.benchmark): row.difference for row in rows}
 

@@ -57,7 +57,7 @@ def write_table(folder: Path, table, columns):
 
 
 def compared(study, folder):
-    found = compare_training_runs(read_training_runs(study, folder), study.baseline, study.groups)
+    found = compare_training_runs(read_training_runs(study, folder), study)
     by_name = {
         (one.training_run, one.benchmark): one for one in (*found.benchmarks, *found.averages)
     }
@@ -150,7 +150,9 @@ def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(monkeypatch):
             difficulty = rng.beta(2, 2, n_items) * 0.9
             scores["clean"][benchmark] = (rng.random(n_items) < difficulty).tolist()
             scores["leaked"][benchmark] = (rng.random(n_items) < difficulty + effect).tolist()
-        found = compare_training_runs([of_items(*run) for run in scores.items()], "clean", {})
+        found = compare_training_runs(
+            [of_items(*run) for run in scores.items()], Study(baseline="clean")
+        )
         by_name = {(row.training_run, row.benchmark): row for row in found.all}
         one, average = by_name["leaked", "a"], by_name["leaked", AVERAGE]
         assert one.basis == average.basis == "same items"
@@ -228,7 +230,7 @@ def test_results_of_harnesses_for_whole_benchmarks(tmp_path):
         (tmp_path / name / "task-000-puzzle-metrics.json").write_text(json.dumps(olmes))
     read = read_training_runs(Study(baseline="one", training_run=training_runs), tmp_path)
     assert not any(training_run.problems for training_run in read)
-    found = compare_training_runs(read, "one", {})
+    found = compare_training_runs(read, Study(baseline="one"))
     by_name = {(one.training_run, one.benchmark, one.metric): one for one in found.benchmarks}
     acc = by_name["two", "quiz", "acc"]
     assert (acc.basis, acc.n) == ("standard errors", 400)
@@ -309,7 +311,7 @@ def test_what_cannot_be_compared_says_why(tmp_path):
     assert "the score 'much'" in said
     assert "no benchmark" in said
     assert "a second score for quiz (score): 0.7" in said
-    found = compare_training_runs(read, "two", {})
+    found = compare_training_runs(read, Study(baseline="two"))
     by_name = {(one.training_run, one.benchmark): one for one in found.benchmarks}
     assert by_name["one", "only_here"].remark == "the baseline has no such score"
     assert by_name["one", "quiz"].difference == -0.125

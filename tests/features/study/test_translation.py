@@ -282,7 +282,7 @@ def studied(folder, *training_runs):
         baseline=training_runs[0].name, training_run=training_runs, translation=translation
     )
     read = read_training_runs(study, folder)
-    found = compare_training_runs(read, study.baseline, {})
+    found = compare_training_runs(read, study)
     every = (*found.benchmarks, *found.averages)
     return read, {(one.training_run, one.benchmark, one.metric): one for one in every}
 

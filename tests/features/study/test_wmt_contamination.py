@@ -132,7 +132,7 @@ def study_of(folder, size):
     }
     training_runs = tuple(TrainingRun(name=name, results=(f"{size} {name}.csv",)) for name in lines)
     study = Study(baseline="none", training_run=training_runs, groups=groups)
-    found = compare_training_runs(read_training_runs(study, folder), "none", groups)
+    found = compare_training_runs(read_training_runs(study, folder), study)
     return {(one.training_run, one.benchmark): one for one in (*found.benchmarks, *found.averages)}
 
 

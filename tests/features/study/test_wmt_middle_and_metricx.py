@@ -46,7 +46,7 @@ def compared(folder, name, size):
     runs = tuple(TrainingRun(name=run, results=(f"{run}.csv",)) for run in scores)
     groups = {"named": NAMED}
     study = Study(baseline="none", training_run=runs, groups=groups)
-    found = compare_training_runs(read_training_runs(study, folder), "none", groups)
+    found = compare_training_runs(read_training_runs(study, folder), study)
     return {(one.training_run, one.benchmark): one for one in (*found.benchmarks, *found.averages)}
 
 

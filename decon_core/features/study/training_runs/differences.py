@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -21,6 +20,7 @@ from decon_core.decisions.statistics import (
     paired_p_value,
 )
 from decon_core.features.results.scales import less_is_better
+from decon_core.features.study.settings import Study
 from decon_core.features.study.training_runs.scores import (
     Measure,
     Scores,
@@ -101,34 +101,24 @@ class Comparison:
 
 
 def compare_training_runs(
-    training_runs: Sequence[TrainingRunScores],
-    baseline: str,
-    groups: Mapping[str, Sequence[str]],
-    beyond_one: Sequence[str] = (),
-    *,
-    contrasts: Mapping[str, str] = MappingProxyType({}),
-    averaged: Averaged | None = None,
+    training_runs: Sequence[TrainingRunScores], study: Study, *, averaged: Averaged | None = None
 ) -> Comparison:
     """Compare all training runs with the baseline. Averages are over benchmarks that all have.
 
-    `beyond_one`: tasks whose scores are not of 0 to 1, though some are not above 1. `contrasts`:
-    groups or benchmarks, and those whose differences are subtracted from theirs. `averaged`: other
-    averages than those of `groups`. Raises InputError if scores on different scales would be
-    averaged or compared.
+    `averaged`: other averages than those of the study's groups. Raises InputError if scores on
+    different scales would be averaged or compared.
     """
-    (base,) = (
-        training_run for training_run in training_runs if training_run.settings.name == baseline
-    )
-    averaged = averages_of(training_runs, groups) if averaged is None else averaged
+    (base,) = (run for run in training_runs if run.settings.name == study.baseline)
+    averaged = averages_of(training_runs, study.groups) if averaged is None else averaged
     named = ((name, members) for name, _, members in averaged)
-    require_one_scale(training_runs, named, beyond_one)
+    require_one_scale(training_runs, named, study.beyond_one)
     differences = {
         (training_run.settings.name, measure): _difference(training_run, base, measure)
         for measure in _measures(training_runs)
         for training_run in training_runs
         if measure in training_run.scores
     }
-    compared = with_averages(differences, averaged, contrasts, baseline=baseline)
+    compared = with_averages(differences, averaged, study.contrasts, baseline=study.baseline)
     steps = {each.settings.name: each.step for each in training_runs}
     benchmarks, averages = (
         [_at_step(row, steps[row.training_run], base.step) for row in rows]

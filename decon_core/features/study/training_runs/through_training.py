@@ -97,12 +97,7 @@ def compare_through_training(training_runs: Sequence[TrainingRunScores], study: 
     averaged = averages_of(every, study.groups)
     compared = {
         step: compare_training_runs(
-            checkpoints_at(training_runs, study.baseline, step),
-            study.baseline,
-            study.groups,
-            study.beyond_one,
-            contrasts=study.contrasts,
-            averaged=averaged,
+            checkpoints_at(training_runs, study.baseline, step), study, averaged=averaged
         )
         for step in steps
     }
