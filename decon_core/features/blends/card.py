@@ -29,7 +29,7 @@ def card_of_blend(manifest: Value, labels: Labels = NO_LABELS) -> str:
             {name for entry in with_test_items for name in entry["declared"]["benchmarks"]}
         ),
         settings={**manifest, **manifest["mixture"]},
-        tables=tables_of(manifest),
+        account_tables=tables_of(manifest),
         has_labels=bool(labels),
         composition_heads=phase_heads(len(manifest["phases"])),
         composition=phase_rows(contents_of_phases(manifest), labels),
