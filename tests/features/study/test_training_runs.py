@@ -16,12 +16,8 @@ from decon_core.errors import InputError
 from decon_core.features.study.page import line, wide
 from decon_core.features.study.settings import Study, TrainingRun
 from decon_core.features.study.training_runs.differences import AVERAGE, compare_training_runs
-from decon_core.features.study.training_runs.scores import (
-    Measure,
-    Scores,
-    TrainingRunScores,
-    read_training_runs,
-)
+from decon_core.features.study.training_runs.scores import read_training_runs
+from tests.features.study.in_memory import training_run_of
 
 # Apertus, tables 10 and 11: scores by configuration, in the order of the columns.
 TABLE_10 = {
@@ -116,26 +112,22 @@ def test_the_multilingual_table_of_apertus(tmp_path):
     assert by_name["original", "knowledge"].n_benchmarks == 2
 
 
+def rows_of(benchmark, scores):
+    return [
+        {"benchmark": benchmark, "index": index, "score": score}
+        for index, score in enumerate(scores)
+    ]
+
+
 def write_items(folder, name, scores_of):
     rows = [
-        {"benchmark": benchmark, "index": index, "score": score, "model": name}
+        {**row, "model": name}
         for benchmark, scores in scores_of.items()
-        for index, score in enumerate(scores)
+        for row in rows_of(benchmark, scores)
     ]
     path = folder / f"{name}.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return TrainingRun(name=name, results=(path.name,))
-
-
-def of_items(name, by_benchmark):
-    """A training run with these scores by item, as read from a table."""
-    scores = {
-        Measure(benchmark, "score", ""): Scores(
-            by_item={("", "index", f"{n:09}"): float(score) for n, score in enumerate(of_benchmark)}
-        )
-        for benchmark, of_benchmark in by_benchmark.items()
-    }
-    return TrainingRunScores(TrainingRun(name=name, results=("x",)), scores, [], [], [], [], {})
 
 
 def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(monkeypatch):
@@ -145,14 +137,16 @@ def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(monkeypatch):
     n_items, n_studies = 200, 100
     for seed in range(n_studies):
         rng = np.random.default_rng(seed)
-        scores = {"clean": {}, "leaked": {}}
+        rows = {"clean": [], "leaked": []}
         for benchmark in ("a", "b", "c"):
             difficulty = rng.beta(2, 2, n_items) * 0.9
-            scores["clean"][benchmark] = (rng.random(n_items) < difficulty).tolist()
-            scores["leaked"][benchmark] = (rng.random(n_items) < difficulty + effect).tolist()
-        found = compare_training_runs(
-            [of_items(*run) for run in scores.items()], Study(baseline="clean")
-        )
+            for name, chance in (("clean", difficulty), ("leaked", difficulty + effect)):
+                rows[name] += rows_of(benchmark, (rng.random(n_items) < chance).tolist())
+        runs = [
+            training_run_of(TrainingRun(name=name, results=("x",)), of_run)
+            for name, of_run in rows.items()
+        ]
+        found = compare_training_runs(runs, Study(baseline="clean"))
         by_name = {(row.training_run, row.benchmark): row for row in found.all}
         one, average = by_name["leaked", "a"], by_name["leaked", AVERAGE]
         assert one.basis == average.basis == "same items"
