@@ -35,6 +35,8 @@ from decon_core.features.results.join import join
 from decon_core.features.results.scales import Part, mix_of_scales
 from decon_core.features.results.tasks import parse_task_mappings, task_of
 from decon_core.features.study import page, schemas
+from decon_core.features.study.by_dose import OfDose, compare_doses
+from decon_core.features.study.differences import Comparison, compare_training_runs
 from decon_core.features.study.exposure import (
     Effect,
     ItemId,
@@ -47,15 +49,13 @@ from decon_core.features.study.exposure import (
 )
 from decon_core.features.study.figures import TABLES, figures, files_of
 from decon_core.features.study.product import SUMMARY, Inputs, fingerprint_of, study_folder
-from decon_core.features.study.settings import Study
-from decon_core.features.study.training_runs.by_dose import OfDose, compare_doses
-from decon_core.features.study.training_runs.differences import Comparison, compare_training_runs
-from decon_core.features.study.training_runs.scores import (
+from decon_core.features.study.scores import (
     REMEDY,
     TrainingRunScores,
     read_training_runs,
 )
-from decon_core.features.study.training_runs.through_training import (
+from decon_core.features.study.settings import Study
+from decon_core.features.study.through_training import (
     Training,
     checkpoints_at,
     compare_through_training,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from decon_core.features.study.by_dose import OfDose
+from decon_core.features.study.differences import Difference
 from decon_core.features.study.exposure import Effect
 from decon_core.features.study.figures import amount
-from decon_core.features.study.training_runs.by_dose import OfDose
-from decon_core.features.study.training_runs.differences import Difference
-from decon_core.features.study.training_runs.through_training import Change
+from decon_core.features.study.through_training import Change
 from decon_core.text_tables import interval, number, p_value, signed
 from decon_core.wording import counted, percent
 

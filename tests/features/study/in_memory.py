@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import replace
 
-from decon_core.features.study.training_runs.scores import Measure, Scores, TrainingRunScores
+from decon_core.features.study.scores import Measure, Scores, TrainingRunScores
 
 
 def training_run_of(settings, rows):

@@ -8,9 +8,9 @@ import pytest
 
 from decon_core.config.load import load_config
 from decon_core.errors import InputError
+from decon_core.features.study.differences import AVERAGE, compare_training_runs
+from decon_core.features.study.scores import read_training_runs
 from decon_core.features.study.settings import Study, TrainingRun, Translation
-from decon_core.features.study.training_runs.differences import AVERAGE, compare_training_runs
-from decon_core.features.study.training_runs.scores import read_training_runs
 
 DATA = Path(__file__).parents[3] / "data"
 RUNS = ("clean", "original", "swapped")

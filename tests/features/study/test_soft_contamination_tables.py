@@ -9,9 +9,9 @@ from statistics import mean
 import pytest
 import yaml
 
+from decon_core.features.study.differences import compare_training_runs
+from decon_core.features.study.scores import read_training_runs
 from decon_core.features.study.settings import Study, TrainingRun
-from decon_core.features.study.training_runs.differences import compare_training_runs
-from decon_core.features.study.training_runs.scores import read_training_runs
 from tests.features.study.test_exposure import TABLE_11, found_of
 
 PRINTED = yaml.safe_load(Path(__file__).with_name("soft_contamination_tables.yaml").read_text())

@@ -12,11 +12,11 @@ import pytest
 from decon_assets.cli.main import main
 from decon_core.decisions import statistics
 from decon_core.errors import InputError
+from decon_core.features.study.by_dose import NO_REPETITION, compare_doses
+from decon_core.features.study.differences import AVERAGE, compare_training_runs
+from decon_core.features.study.scores import read_training_runs
 from decon_core.features.study.settings import Study, TrainingRun
-from decon_core.features.study.training_runs.by_dose import NO_REPETITION, compare_doses
-from decon_core.features.study.training_runs.differences import AVERAGE, compare_training_runs
-from decon_core.features.study.training_runs.scores import read_training_runs
-from decon_core.features.study.training_runs.through_training import compare_through_training
+from decon_core.features.study.through_training import compare_through_training
 from tests.features.study.in_memory import training_run_of
 from tests.finished_world import DATA
 from tests.long_runs import only_in_long_runs

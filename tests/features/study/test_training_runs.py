@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from decon_core.decisions import statistics
 from decon_core.decisions.statistics import interval_of_few, paired_interval, paired_p_value
 from decon_core.errors import InputError
+from decon_core.features.study.differences import AVERAGE, compare_training_runs
 from decon_core.features.study.page import line, wide
+from decon_core.features.study.scores import read_training_runs
 from decon_core.features.study.settings import Study, TrainingRun
-from decon_core.features.study.training_runs.differences import AVERAGE, compare_training_runs
-from decon_core.features.study.training_runs.scores import read_training_runs
 from tests.features.study.in_memory import training_run_of
 
 # Apertus, tables 10 and 11: scores by configuration, in the order of the columns.

@@ -18,10 +18,10 @@ from decon_core.errors import InputError
 from decon_core.features.results.find import find_results
 from decon_core.features.results.per_item import Texts
 from decon_core.features.study import translation
+from decon_core.features.study.differences import AVERAGE, compare_training_runs
 from decon_core.features.study.exposure import HELD_BACK, SEEN, Effect, Label, corpus_effects
+from decon_core.features.study.scores import read_training_runs
 from decon_core.features.study.settings import Study, TrainingRun, Translation
-from decon_core.features.study.training_runs.differences import AVERAGE, compare_training_runs
-from decon_core.features.study.training_runs.scores import read_training_runs
 from decon_core.features.study.translation import (
     Bleu,
     Chrf,

@@ -9,9 +9,9 @@ from statistics import mean
 import pytest
 import yaml
 
+from decon_core.features.study.differences import compare_training_runs
+from decon_core.features.study.scores import read_training_runs
 from decon_core.features.study.settings import Study, TrainingRun
-from decon_core.features.study.training_runs.differences import compare_training_runs
-from decon_core.features.study.training_runs.scores import read_training_runs
 from tests.features.study.test_wmt_contamination import COPIES, FORMS, INTO, NAMED, OUT_OF, TABLES
 
 PRINTED = yaml.safe_load(Path(__file__).with_name("wmt_tables.yaml").read_text())

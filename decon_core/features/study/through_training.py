@@ -13,8 +13,7 @@ import numpy as np
 from decon_core.decisions.statistics import Floats
 from decon_core.features.results.per_item import ItemKey
 from decon_core.features.results.scales import less_is_better
-from decon_core.features.study.settings import Study
-from decon_core.features.study.training_runs.differences import (
+from decon_core.features.study.differences import (
     LEAST_ITEMS,
     SURE,
     Averaged,
@@ -26,12 +25,13 @@ from decon_core.features.study.training_runs.differences import (
     stderr_of,
     with_averages,
 )
-from decon_core.features.study.training_runs.scores import (
+from decon_core.features.study.scores import (
     Measure,
     Scores,
     TrainingRunScores,
     require_one_scale,
 )
+from decon_core.features.study.settings import Study
 from decon_core.features.study.translation import Segments, paired_draws, score_of
 
 ChangeName = Literal["peak - end", "end - start"]

@@ -20,13 +20,13 @@ from decon_core.decisions.statistics import (
     paired_p_value,
 )
 from decon_core.features.results.scales import less_is_better
-from decon_core.features.study.settings import Study
-from decon_core.features.study.training_runs.scores import (
+from decon_core.features.study.scores import (
     Measure,
     Scores,
     TrainingRunScores,
     require_one_scale,
 )
+from decon_core.features.study.settings import Study
 from decon_core.features.study.translation import paired_draws, score_of, summarize
 from decon_core.wording import counted
 
