@@ -174,12 +174,13 @@ def _effects(
     by_exposure: list[Effect] = []
     InputError.raise_for(_mixes(joined, inputs.study))
     for training_run in training_runs:
-        if training_run.settings.name == inputs.study.baseline:
+        name = training_run.settings.name
+        if name == inputs.study.baseline:
             continue
         labellings = [leaked]
         if blend := blends.get(training_run.settings.of or ""):
             if not inputs.is_built(blend):
-                where = f"study.training_run {training_run.settings.name!r}"
+                where = f"study.training_run {name!r}"
                 found = f"the blend {blend.name!r}, not built or built from other inputs"
                 expected = "a blend that says which items were planted"
                 raise StaleError(Problem(where, found, expected, "`decon-assets run` builds it"))
@@ -188,12 +189,7 @@ def _effects(
             others = {item: label for item, label in leaked.items() if item not in planted}
             labellings = [planted, others] if planted else labellings
         for labels in labellings:
-            by_exposure += _effects_of(
-                training_run.settings.name,
-                joined[training_run.settings.name],
-                baseline,
-                labels,
-            )
+            by_exposure += _effects_of(name, joined[name], baseline, labels)
     return by_exposure, problems
 
 

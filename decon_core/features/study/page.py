@@ -118,15 +118,12 @@ def wide(every: Sequence[Difference], *, with_step: bool = False) -> Table:
 
 def effect_line(effect: Effect) -> tuple[str, ...]:
     """Format an effect as a row under EFFECT_HEADS."""
-    names = (
+    return (
         effect.training_run,
         effect.benchmark,
         effect.metric,
         effect.filter,
         effect.label.exposure,
-    )
-    return (
-        *names,
         ", ".join(filter(None, effect.label[1:])),
         f"{effect.n:,}",
         "" if effect.score is None else number(effect.score),

@@ -93,11 +93,9 @@ def read_training_runs(study: Study, folder: Path) -> list[TrainingRunScores]:
             with collecting(problems, InputError):
                 read.append(_read_training_run(training_run, paths, study))
     InputError.raise_for(problems)
-    (baseline,) = (
-        training_run for training_run in read if training_run.settings.name == study.baseline
-    )
-    for training_run_scores in read:
-        training_run_scores.problems += _other_references(training_run_scores, baseline)
+    (baseline,) = (run for run in read if run.settings.name == study.baseline)
+    for run in read:
+        run.problems += _other_references(run, baseline)
     return read
 
 
@@ -112,12 +110,9 @@ def _other_references(
             both = ours.keys() & theirs.keys()
             n = sum(ours[key].references != theirs[key].references for key in both)
             if n:
-                where, expected = (
-                    f"study.training_run {training_run.settings.name!r}",
-                    "those of the baseline",
-                )
+                where = f"study.training_run {training_run.settings.name!r}"
                 found = f"different references in {counted(n, 'segment')} of {measure.benchmark}"
-                yield Problem(where, f"{found} ({measure.metric})", expected)
+                yield Problem(where, f"{found} ({measure.metric})", "those of the baseline")
 
 
 def _read_training_run(

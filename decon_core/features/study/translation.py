@@ -125,10 +125,8 @@ def corpus_metric(name: CorpusMetricName, tokenize: TokenizerName) -> CorpusMetr
     """Return a metric. Raises InputError if a package that it needs is not installed."""
     where = f"study.translation {name}"
     if find_spec("sacrebleu") is None:
-        found, remedy = (
-            "no package 'sacrebleu' installed",
-            "run `pip install 'decon-assets[translation]'`",
-        )
+        found = "no package 'sacrebleu' installed"
+        remedy = "run `pip install 'decon-assets[translation]'`"
         raise InputError(Problem(where, found, "that package", remedy))
     if name == "chrf":
         return Chrf()
