@@ -32,7 +32,11 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import Sketch, Source
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.shards import read_places
-from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, open_pack_sketch
+from decon_core.corpus.sketch.pack_sketch import (
+    build_pack_sketch,
+    open_pack_sketch,
+    sketch_fingerprint,
+)
 from decon_core.corpus.sketch.shard_sketch import open_blocks
 from decon_core.index.joined_index import open_search
 from decon_core.index.parts import build_part, index_fingerprint
@@ -44,7 +48,6 @@ from decon_core.scan.scan_results import Ledger, ScanResults
 from decon_core.scan.scanner import ScanSummary, scan_packs
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.store import Store
-from decon_core.text.tokenizers import load_tokenizer
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,7 @@ class World:
         return scan_fingerprint(self.store, self.policy)
 
     def sketch_name(self, sketch: Sketch) -> str:
-        tokenizer = load_tokenizer(self.policy.tokenizer_str).fingerprint
-        return self.policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
+        return sketch_fingerprint(self.policy, sketch)
 
     def first_shards(self, n: int) -> World:
         """Return the world with fewer shards."""

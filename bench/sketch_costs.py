@@ -21,12 +21,12 @@ from decon_core.corpus.sketch.shard_sketch import (
     LOG2_BITS,
     PartSketch,
     TwoNumberings,
-    Words64,
     writing_sketch,
 )
 from decon_core.features.scorecard.corpora import texts_below
 from decon_core.index.ngram_counts import grams_of
 from decon_core.index.parts import index_fingerprint
+from decon_core.kernels.arrays import Words64
 from decon_core.scan.answers import answer
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.storage.compression import open_bytes

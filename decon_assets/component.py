@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import signature
-from pkgutil import resolve_name
 from typing import Annotated, Any
 
 import dagster as dg
@@ -19,10 +18,9 @@ from decon_assets.assets.check_results import partitioned_check
 from decon_assets.assets.inputs import observable
 from decon_assets.assets.stage import KEY_PREFIX_TAG
 from decon_assets.everything_job import everything_job, run_pipeline
-from decon_assets.graph import GRAPH, Graph
+from decon_assets.graph import GRAPH, Graph, feature_jobs
 from decon_assets.partitions import under
 from decon_assets.sensors import build_sensor
-from decon_core.feature import all_features
 
 _LINEAGE = "dagster/column_lineage"
 
@@ -112,7 +110,10 @@ class DeconComponent(dg.Component, dg.Model, dg.Resolvable):
         own = dg.Definitions(
             assets=graph.assets,
             asset_checks=graph.checks,
-            jobs=[everything_job(partial(run_pipeline, graph=graph), graph), *_jobs(graph)],
+            jobs=[
+                everything_job(partial(run_pipeline, graph=graph), graph),
+                *(_job(graph, job) for job in feature_jobs()),
+            ],
             resources=resources,
         )
         return dg.Definitions.merge(own, build_sensor(graph))
@@ -183,25 +184,18 @@ def _check(graph: Graph, check: dg.AssetChecksDefinition) -> dg.AssetChecksDefin
     """Return a check under the names of a graph."""
     (spec,) = check.check_specs
     return partitioned_check(
+        _function(graph, check.op),
         asset=graph.key(spec.asset_key.to_user_string()),
         name=spec.name,
         description=spec.description,
         blocking=spec.blocking,
         metadata=spec.metadata,
         partitions_def=spec.partitions_def and under(graph.key_prefix, spec.partitions_def),
-    )(_function(graph, check.op))
-
-
-def _jobs(graph: Graph) -> list[dg.JobDefinition]:
-    """Return the jobs of features, which have one op each, under the names of a graph."""
-    return [
-        _job(graph, resolve_name(f"{feature.definitions}:{job}"))
-        for feature in all_features()
-        for job in feature.jobs
-    ]
+    )
 
 
 def _job(graph: Graph, job: dg.JobDefinition) -> dg.JobDefinition:
+    """Return the job of a feature under the names of a graph."""
     (op,) = job.graph.node_defs
     function = _function(graph, op)
     make = dg.op(name=graph.identifier(op.name), description=op.description)(function)

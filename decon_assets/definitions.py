@@ -3,27 +3,19 @@
 `assets/__init__.py` says how to add an asset; it is not listed here.
 """
 
-from pkgutil import resolve_name
-
 from dagster import Definitions
 
 from decon_assets.everything_job import EVERYTHING_MISSING
-from decon_assets.graph import GRAPH, Graph, build_graph
+from decon_assets.graph import GRAPH, Graph, build_graph, feature_jobs
 from decon_assets.sensors import build_sensor
-from decon_core.feature import all_features
 
 
 def build_definitions(*, config_path: str = "", graph: Graph = GRAPH) -> Definitions:
     """Build the production definitions; tests pass the path of their own configuration."""
-    jobs = [
-        resolve_name(f"{feature.definitions}:{job}")
-        for feature in all_features()
-        for job in feature.jobs
-    ]
     return Definitions.merge(
         build_graph(config_path=config_path, graph=graph),
         build_sensor(graph),
-        Definitions(jobs=[EVERYTHING_MISSING, *jobs]),
+        Definitions(jobs=[EVERYTHING_MISSING, *feature_jobs()]),
     )
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from importlib import import_module
 from inspect import signature
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from decon_assets import assets, checks
-from decon_assets.assets.stage import STAGES, Stage
+from decon_assets.assets.stage import STAGES, Gates, Stage
 from decon_assets.resources import Decon
 from decon_core.feature import all_features
 
@@ -129,13 +130,12 @@ class Graph:
         return [STAGES[name] for name in self.upstream if name in STAGES]
 
     @cached_property
-    def blocking(self) -> Mapping[str, list[str]]:
-        """The blocking checks of each asset, as gates."""
-        found: dict[str, list[str]] = {name: [] for name in self.upstream}
+    def blocking(self) -> Mapping[str, list[dg.AssetCheckKey]]:
+        """The blocking checks of each asset."""
+        found: dict[str, list[dg.AssetCheckKey]] = {name: [] for name in self.upstream}
         for spec in (spec for check in self.checks for spec in check.check_specs):
             if spec.blocking:
-                gate = f"{spec.asset_key.to_user_string()}:{spec.name}"
-                found[self._name(spec.asset_key)].append(gate)
+                found[self._name(spec.asset_key)].append(spec.key)
         return found
 
     def checks_of(self, asset: str) -> list[dg.AssetCheckKey]:
@@ -143,7 +143,7 @@ class Graph:
         return [spec.key for spec in specs if spec.asset_key == self.key(asset)]
 
     @cached_property
-    def gates(self) -> Mapping[str, list[str]]:
+    def gates(self) -> Gates:
         """The blocking checks that each asset waits for: those of all assets upstream of it."""
         return {
             name: [gate for asset in before for gate in self.blocking[asset]]
@@ -175,6 +175,15 @@ GRAPH = Graph(
 ).extended(
     *(import_module(feature.definitions) for feature in all_features() if feature.has_assets)
 )
+
+
+def feature_jobs() -> list[dg.JobDefinition]:
+    """Return the jobs of features, which have one op each."""
+    return [
+        resolve_name(f"{feature.definitions}:{job}")
+        for feature in all_features()
+        for job in feature.jobs
+    ]
 
 
 def build_graph(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dagster import ConfigurableResource
 
-from decon_core.config.location import CONFIG_VARIABLE, DEFAULT_CONFIG
+from decon_core.config import CONFIG_VARIABLE, DEFAULT_CONFIG
 from decon_core.errors import ConfigError, Problem
 
 if TYPE_CHECKING:

@@ -74,31 +74,23 @@ class Materialized:
         return [check.name for check in failed_checks(self.instance, self.graph.blocking[asset])]
 
 
-@dataclass(frozen=True)
-class State:
-    """A plan, and what Dagster has recorded."""
-
-    plan: Plan
-    known: Materialized
-
-
-def requests(state: State, asset: str) -> list[Request]:
+def requests(plan: Plan, known: Materialized, asset: str) -> list[Request]:
     """Return the runs that bring an asset up to date with its current upstream assets.
 
     Partitions that exist in the store but were never materialized on this instance are included:
     such a run keeps what exists, so it costs almost nothing, and the UI then shows them.
     """
     stage = STAGES[asset]
-    if stage.not_configured(state.plan.config):
+    if stage.not_configured(plan.config):
         return []
-    missing = stage.missing(state.plan)
+    missing = stage.missing(plan)
     if isinstance(missing, bool):
         return [Request(asset)] if missing else []
     if isinstance(missing, Mapping):
-        partitions = _with_unknown(state, stage, missing)
-        return grid_requests(state, asset, partitions, most_partitions=MOST_PARTITIONS)
-    order = state.known.order(stage.dimensions[0])
-    unknown = {*order} - {*state.known.materialized(asset)}
+        partitions = _with_unknown(known, stage, missing)
+        return grid_requests(known, asset, partitions, most_partitions=MOST_PARTITIONS)
+    order = known.order(stage.dimensions[0])
+    unknown = {*order} - {*known.materialized(asset)}
     runs = contiguous_runs((*missing, *unknown), order)
     return [Request(asset, (run[0], run[-1]), len(run)) for run in runs]
 
@@ -113,7 +105,9 @@ def missing_stages(plan: Plan, graph: Graph) -> list[str]:
     ]
 
 
-def next_requests(state: State, asked: Mapping[str, str]) -> tuple[list[Request], dict[str, str]]:
+def next_requests(
+    plan: Plan, known: Materialized, asked: Mapping[str, str]
+) -> tuple[list[Request], dict[str, str]]:
     """Return the next runs to request, and the new value of `asked`.
 
     The runs are those of the first stage with any run that was not requested in the present
@@ -123,34 +117,34 @@ def next_requests(state: State, asked: Mapping[str, str]) -> tuple[list[Request]
     """
     situation = sha256()
     still_needed: dict[str, str] = {}
-    for stage in state.known.graph.stages:
+    for stage in known.graph.stages:
         digest = situation.hexdigest()[:16]
-        needed = requests(state, stage.name)
+        needed = requests(plan, known, stage.name)
         fresh = [request for request in needed if asked.get(request.name) != digest]
         still_needed |= {request.name: digest for request in needed}
         if fresh or (needed and stage.is_required):
             return fresh, still_needed
         names = [request.name for request in needed]
-        situation.update(repr((names, state.known.failed(stage.name))).encode())
+        situation.update(repr((names, known.failed(stage.name))).encode())
     return [], still_needed
 
 
-def unscanned_or_unknown(state: State) -> dict[str, set[str]]:
+def unscanned_or_unknown(plan: Plan, known: Materialized) -> dict[str, set[str]]:
     """Return, for each pack, the benchmarks not scanned or not recorded as scanned by Dagster."""
     from decon_core.planner import unscanned_benchmarks
 
-    return _with_unknown(state, STAGES["scan"], unscanned_benchmarks(state.plan))
+    return _with_unknown(known, STAGES["scan"], unscanned_benchmarks(plan))
 
 
 def grid_requests(
-    state: State, asset: str, missing: Mapping[str, Collection[str]], *, most_partitions: int
+    known: Materialized, asset: str, missing: Mapping[str, Collection[str]], *, most_partitions: int
 ) -> list[Request]:
     """Return few runs of at most `most_partitions` that cover the missing ones of a grid."""
     _, other = STAGES[asset].dimensions
     areas = rectangles(
         {pack: frozenset(names) for pack, names in missing.items()},
-        pack_order=state.known.order(PACK),
-        other_order=state.known.order(other),
+        pack_order=known.order(PACK),
+        other_order=known.order(other),
     )
     return [
         Request(asset, (_key(piece, 0, other), _key(piece, -1, other)), piece.n_partitions)
@@ -164,17 +158,17 @@ def _key(area: Rectangle, at: int, other: str) -> MultiPartitionKey:
 
 
 def _with_unknown(
-    state: State, stage: Stage, missing: Mapping[str, Collection[str]]
+    known: Materialized, stage: Stage, missing: Mapping[str, Collection[str]]
 ) -> dict[str, set[str]]:
     """Add to the missing partitions those that were never materialized on this instance."""
-    known = set(state.known.materialized(stage.name))
+    materialized = set(known.materialized(stage.name))
     _, other = stage.dimensions
     return {
         pack: {
             name
-            for name in state.known.order(other)
+            for name in known.order(other)
             if name in missing.get(pack, ())
-            or MultiPartitionKey({PACK: pack, other: name}) not in known
+            or MultiPartitionKey({PACK: pack, other: name}) not in materialized
         }
-        for pack in state.known.order(PACK)
+        for pack in known.order(PACK)
     }

@@ -16,12 +16,13 @@ import dagster as dg
 
 from decon_assets.graph import GRAPH, Graph
 from decon_assets.resources import Decon
-from decon_assets.run_requests import Materialized, Request, State, next_requests
+from decon_assets.run_requests import Materialized, Request, next_requests
 from decon_core.errors import DeconError, format_problems
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from decon_core.config.load import Config
+    from decon_core.planner import Plan
 
 NAME = "keep_up"
 FILES_TAG = "decon/files"  # tag of every requested run: the state of the files at that time
@@ -75,8 +76,8 @@ class Step(NamedTuple):
     skip_reason: str = ""
 
 
-def step(cursor: Cursor, files: str, known: Materialized, load_state: Callable[[], State]) -> Step:
-    """Decide what to do next; `load_state` is called only if the store has to be read."""
+def step(cursor: Cursor, files: str, known: Materialized, load_plan: Callable[[], "Plan"]) -> Step:
+    """Decide what to do next; `load_plan` is called only if the store has to be read."""
     if files != cursor.seen:
         # Files may still be being copied: wait until they are unchanged for a tick.
         reason = "files changed; waiting one tick in case more changes follow"
@@ -91,7 +92,7 @@ def step(cursor: Cursor, files: str, known: Materialized, load_state: Callable[[
     instance_state = _state_of_instance(known)
     if instance_state == cursor.settled:
         return Step(cursor, skip_reason=_settled_reason(cursor))
-    requests, asked = next_requests(load_state(), cursor.asked)
+    requests, asked = next_requests(load_plan(), known, cursor.asked)
     updated = replace(cursor, asked=asked, settled="" if requests else instance_state)
     return Step(updated, requests, "" if requests else _settled_reason(updated))
 
@@ -137,7 +138,7 @@ def tick(context: dg.SensorEvaluationContext, decon: Decon, graph: Graph) -> dg.
         config = decon.config()
         files = state_of_files(config)
         known = Materialized(context.instance, graph)
-        result = step(cursor, files, known, lambda: _load_state(config, known))
+        result = step(cursor, files, known, lambda: _load_plan(config))
     except DeconError as error:  # a problem of the inputs is no failure of the tick
         result = Step(cursor, skip_reason=format_problems(error.problems))
     return dg.SensorResult(
@@ -203,9 +204,8 @@ def _registered_at(known: Materialized) -> float:
     return event.timestamp if event else 0.0
 
 
-def _load_state(config: "Config", known: Materialized) -> State:
+def _load_plan(config: "Config") -> "Plan":
     from decon_core.config.open_store import open_store
     from decon_core.planner import Plan
 
-    store = open_store(config)
-    return State(Plan(config, store), known)
+    return Plan(config, open_store(config))

@@ -10,7 +10,7 @@ What is a string here is `module:name`, imported when it is first used.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -109,17 +109,17 @@ def all_features() -> tuple[Feature, ...]:
     return tuple(resolve_name(f"decon_core.features.{name}:FEATURE") for name in names)
 
 
-def _resolved(places: Iterable[Mapping[str, str]]) -> Mapping[str, Any]:
-    return {key: resolve_name(place) for key, place in _merged(places).items()}
+@cache
+def feature_entries(mapping: str) -> Mapping[str, str]:
+    """Return the entries of a mapping of `Feature`, such as "products", of all features."""
+    return {
+        key: value for feature in all_features() for key, value in getattr(feature, mapping).items()
+    }
 
 
-def _merged(mappings: Iterable[Mapping[str, str]]) -> Mapping[str, str]:
-    return {key: value for mapping in mappings for key, value in mapping.items()}
-
-
-def feature_tables() -> Mapping[str, Any]:
-    """Return the model of each table of decon.toml that belongs to a feature."""
-    return _resolved(feature.tables for feature in all_features())
+def feature_objects(mapping: str) -> Mapping[str, Any]:
+    """Return the same entries with what each names as `module:name`."""
+    return {key: resolve_name(place) for key, place in feature_entries(mapping).items()}
 
 
 def feature_files(name: str) -> Iterator[Traversable]:
@@ -137,47 +137,6 @@ def feature_hooks(name: str) -> Iterator[Any]:
             yield resolve_name(place)
 
 
-@cache
-def feature_nominations() -> Mapping[str, str]:
-    """Return what finds places beside the scan, by the name that stands for a detector."""
-    return _merged(feature.nominations for feature in all_features())
-
-
-def feature_engines() -> Mapping[str, str]:
-    """Return the model of the settings of each engine, as `module:name`."""
-    return _merged(feature.engines for feature in all_features())
-
-
 def engine_names() -> tuple[str, ...]:
     """Return the names of all engines of jobs: that of this machine, and those of features."""
-    return (LOCAL_ENGINE, *feature_engines())
-
-
-def feature_columns() -> Mapping[str, Any]:
-    """Return the Arrow schemas of products, by name."""
-    return _resolved(feature.columns for feature in all_features())
-
-
-def feature_partitions() -> Mapping[str, Any]:
-    """Return the functions that name the partitions of products, by product."""
-    return _resolved(feature.partitions for feature in all_features())
-
-
-def feature_accounts() -> Mapping[str, Any]:
-    """Return what adds to the account of a document, by key."""
-    return _resolved(feature.why for feature in all_features())
-
-
-def feature_folders() -> Mapping[str, str]:
-    """Return the folders of features in the store, and the pattern of the manifests of each."""
-    return _merged(feature.folders for feature in all_features())
-
-
-def not_made_by_run() -> Collection[str]:
-    """Return the folders of features that only a command of the same name fills."""
-    return {name for feature in all_features() for name in {*feature.folders} - {*feature.products}}
-
-
-def feature_products() -> Mapping[str, str]:
-    """Return the functions that say whether a plan lacks a product, by product."""
-    return _merged(feature.products for feature in all_features())
+    return (LOCAL_ENGINE, *feature_entries("engines"))

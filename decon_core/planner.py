@@ -19,14 +19,14 @@ from decon_core.benchmarks.records import Version, current_version, recorded_ori
 from decon_core.config.load import Config
 from decon_core.corpus.packs import Pack, Shard, list_source
 from decon_core.corpus.registration import PackChanges, changes_of_packs, list_packs
-from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
+from decon_core.corpus.sketch.pack_sketch import has_pack_sketch, sketch_fingerprint
 from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import common_made_from
+from decon_core.decisions.ledgers import UnreadRule
 from decon_core.decisions.nominations import NominatedPlaces
-from decon_core.decisions.unread import UnreadRule
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import Problem, StaleError
-from decon_core.feature import feature_hooks, feature_nominations
+from decon_core.feature import feature_entries, feature_hooks
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.index.term_weights import (
     current_snapshot,
@@ -36,13 +36,12 @@ from decon_core.index.term_weights import (
 )
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
-from decon_core.report.additions import ReportAddition
 from decon_core.report.build import is_current
+from decon_core.report.tables import ReportAddition
 from decon_core.scan.coverage import gaps_of, missing_scan_results, scan_fingerprint, uncounted
 from decon_core.scan.scan_results import ScanResults
 from decon_core.storage.paths import stamp_or_none
 from decon_core.storage.store import Store
-from decon_core.text.tokenizers import load_tokenizer
 
 
 @dataclass(frozen=True)
@@ -123,9 +122,7 @@ class Plan:
         """The fingerprint of the sketches that the configuration asks for; empty without any."""
         if self.config.sketch is None:
             return ""
-        policy = self.config.policy
-        tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
-        return policy.sketch_fingerprint(self.config.sketch.bits, tokenizer=tokenizer)
+        return sketch_fingerprint(self.config.policy, self.config.sketch)
 
     @cached_property
     def scan(self) -> str:
@@ -166,7 +163,7 @@ class Plan:
     @cached_property
     def nominations(self) -> tuple[NominatedPlaces, ...]:
         """What features found beside the scan."""
-        hooks = map(resolve_name, feature_nominations().values())
+        hooks = map(resolve_name, feature_entries("nominations").values())
         return tuple(places for hook in hooks if (places := hook(self)))
 
     @cached_property
@@ -252,12 +249,10 @@ def unscanned(plan: Plan) -> Iterator[tuple[str, str, Shard]]:
     if not known:
         return
     for pack, shard, versions in missing_scan_results(
-        plan.store,
+        plan.scan_results,
         plan.packs,
         plan.versions,
-        plan.scan,
         needs_counts=plan.config.policy.leave_out_common,
-        results=plan.scan_results,
     ):
         yield from ((version.benchmark, pack.name, shard) for version in versions)
 
@@ -283,11 +278,9 @@ def needs_common_ngrams(plan: Plan) -> bool:
     It cannot be made while a shard waits for its scan; shards whose scan failed are left out.
     """
     store, packs, versions, scan = plan.store, plan.packs, plan.versions, plan.scan
-    if not all(
-        gap.is_refused for gap in gaps_of(store, packs, versions, scan, results=plan.scan_results)
-    ):
+    if not all(gap.is_refused for gap in gaps_of(plan.scan_results, packs, versions)):
         return False
-    left_out = uncounted(store, packs, versions, scan, results=plan.scan_results)
+    left_out = uncounted(plan.scan_results, packs, versions)
     return not common_made_from(store, packs, versions, plan.config.policy, scan, left_out)
 
 

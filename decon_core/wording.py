@@ -35,6 +35,11 @@ def size(n_bytes: float) -> str:
     return counted(round(n_bytes), "byte")
 
 
+def to_scan(n_shards: int, n_bytes: int) -> str:
+    """Say how much there is to scan: "4 shards to scan, 400.0 MB on disk"."""
+    return f"{counted(n_shards, 'shard')} to scan, {size(n_bytes)} on disk"
+
+
 def contain(n: int) -> str:
     """Return "contains" for 1 and "contain" otherwise."""
     return "contains" if n == 1 else "contain"

@@ -16,7 +16,7 @@ import yaml
 
 from decon_assets.instance.home import HOME_VARIABLE, LOCATION
 from decon_assets.runner.webserver import MODULE
-from decon_core.config.location import CONFIG_VARIABLE
+from decon_core.config import CONFIG_VARIABLE
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

@@ -108,18 +108,18 @@ def test_every_plant_that_must_be_found_is_found_and_no_hard_negative_is_flagged
     benchmarks, phenomena = score(config)
     with capsys.disabled():  # the truth table is for people, in a run that passes as well
         say_truth(benchmarks, phenomena)
-    by_name = {found.phenomenon: found for found in phenomena}
+    by_name = {found["phenomenon"]: found for found in phenomena}
     assert set(by_name) >= MUST_BE_FOUND
-    for name in MUST_BE_FOUND:
-        assert by_name[name].n_flagged == by_name[name].n == by_name[name].n_expected >= 2
+    for found in (by_name[name] for name in MUST_BE_FOUND):
+        assert found["n_flagged"] == found["n"] == found["n_expected"] >= 2
     for found in phenomena:
-        assert found.n_wrong == 0, found
-        if found.kind == "hard_negative":
-            assert found.n_flagged == 0
-            assert found.n >= 3
-    assert {found.benchmark for found in benchmarks} == INSIDE
-    assert all(found.n_items >= 60 for found in benchmarks)
-    assert all(found.n_false_alarms == 0 for found in benchmarks)
+        assert found["n_wrong"] == 0, found
+        if found["kind"] == "hard_negative":
+            assert found["n_flagged"] == 0
+            assert found["n"] >= 3
+    assert {found["benchmark"] for found in benchmarks} == INSIDE
+    assert all(found["n_items"] >= 60 for found in benchmarks)
+    assert all(found["n_false_alarms"] == 0 for found in benchmarks)
 
 
 def test_the_verdict_on_the_readme_s_first_screen_is_the_report_s(four_report):
@@ -220,9 +220,9 @@ def test_a_fifth_benchmark_fills_only_its_column_and_finds_its_leaks(config, joi
     assert {path: after[path] for path in before} == before
     assert len(set(after) - set(before)) == 18  # a scan result for each shard, and its counts
     assert n_shards_read(said) == 9  # every shard once
-    (orchard,) = [found for found in benchmarks if found.benchmark == "orchard_code"]
-    assert orchard.n_found == orchard.n_planted >= 4
-    assert orchard.n_false_alarms == 0
+    (orchard,) = [found for found in benchmarks if found["benchmark"] == "orchard_code"]
+    assert orchard["n_found"] == orchard["n_planted"] >= 4
+    assert orchard["n_false_alarms"] == 0
 
 
 @only_in_long_runs("takes half a minute; test_chain.py has the same of a small world")

@@ -3,17 +3,18 @@
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import dagster as dg
 
+from decon_assets.assets.inputs import benchmark_files, corpus
 from decon_assets.assets.metadata import preview
 from decon_assets.resources import Decon
 from decon_core.errors import DeconError, Problem, sentence
 
 if TYPE_CHECKING:
-    from decon_core.config.load import Config
-    from decon_core.storage.store import Store
+    from decon_core.planner import Plan
     from decon_core.storage.verification import Inspection
 
 _PROBLEM_WIDTH = 400  # wide enough for whole paths and remedies
@@ -21,11 +22,11 @@ _PROBLEM_WIDTH = 400  # wide enough for whole paths and remedies
 # The input whose partitions are the parts of a check. By partition of a grid, the planned events of
 # a check would take too much space (docs/decisions, 0018).
 INPUT_OF = {
-    "self_tests_pass": "benchmark_files",
-    "ledger_is_complete": "corpus",
-    "every_row_was_read": "corpus",
-    "text_is_utf8": "corpus",
-    "mixture_adds_up": "corpus",
+    "self_tests_pass": benchmark_files,
+    "ledger_is_complete": corpus,
+    "every_row_was_read": corpus,
+    "text_is_utf8": corpus,
+    "mixture_adds_up": corpus,
 }
 
 Context: TypeAlias = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
@@ -43,7 +44,7 @@ class Inspected:
         return result_of(self.parts.get(name, ()), is_warning=is_warning)
 
 
-Inspect: TypeAlias = "Callable[[Config, Store], Inspected]"
+Inspect: TypeAlias = "Callable[[Plan], Inspected]"
 
 
 def result_of(
@@ -73,28 +74,52 @@ def result_of_inspection(
     return result_of(inspection.problems, is_warning=is_warning, **counts)
 
 
-def partitioned_check(**options: Any) -> Callable[..., dg.AssetChecksDefinition]:
-    """Return the decorator `asset_check`, without Dagster's warning that partitions are new."""
-
-    def declare(function: Callable[..., dg.AssetCheckResult]) -> dg.AssetChecksDefinition:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", dg.PreviewWarning)
-            return dg.asset_check(**options)(function)
-
-    return declare
+def partitioned_check(
+    function: Callable[..., dg.AssetCheckResult], **options: Any
+) -> dg.AssetChecksDefinition:
+    """Return a check that may have partitions, without Dagster's warning that these are new."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        return dg.asset_check(**options)(function)
 
 
-def inspect_and_report(
-    context: dg.AssetCheckExecutionContext, decon: Decon, inspect: Inspect
-) -> dg.AssetCheckResult:
-    """Report the parts of a check; return its result, or that of the partition of the run."""
-    (spec,) = context.check_specs
-    with decon.writable_store() as (config, store):
-        inspected = inspect(config, store)
-    report_parts(context, spec.key, inspected)
-    if spec.partitions_def:
-        return inspected.result_of_part(context.partition_key)
-    return inspected.result
+def checks_by_part(
+    asset: dg.AssetsDefinition, name: str, inspect: Inspect, *, blocking: bool = False
+) -> tuple[dg.AssetChecksDefinition, dg.AssetChecksDefinition]:
+    """Return a check of an asset, and the same check of each partition of an input.
+
+    The first one also reports the results of the partitions. They show which pack or benchmark
+    failed, and block nothing themselves. The docstring of `inspect` describes both.
+    """
+    about, of_all = cleandoc(inspect.__doc__ or ""), asset.key.to_user_string()
+    source = INPUT_OF[name]
+
+    def execute(context: dg.AssetCheckExecutionContext, decon: Decon) -> dg.AssetCheckResult:
+        (spec,) = context.check_specs
+        # Without a partition, Dagster would fail after all were inspected.
+        if spec.partitions_def and not context.has_partition_key:
+            remedy = f"Execute `{name}` of `{of_all}`, which reports every partition here"
+            message = f"This check needs one partition. {remedy}, or choose a partition."
+            raise dg.Failure(message, allow_retries=False)
+        from decon_core.planner import Plan
+
+        with decon.writable_store() as (config, store):
+            inspected = inspect(Plan(config, store))
+        report_parts(context, spec.key, inspected)
+        if spec.partitions_def:
+            return inspected.result_of_part(context.partition_key)
+        return inspected.result
+
+    of_partition = partitioned_check(
+        execute,
+        asset=source,
+        name=name,
+        description=f"{about}\n\nThe result of one partition, reported by the check of `{of_all}`, "
+        "which covers all partitions.",
+        partitions_def=source.partitions_def,
+    )
+    check = dg.asset_check(asset=asset, name=name, description=about, blocking=blocking)
+    return check(execute), of_partition
 
 
 def report_parts(context: Context, check: dg.AssetCheckKey, inspected: Inspected) -> None:
@@ -102,7 +127,8 @@ def report_parts(context: Context, check: dg.AssetCheckKey, inspected: Inspected
     if not inspected.parts:
         return
     prefix = check.asset_key.path[:-1]
-    check = dg.AssetCheckKey(dg.AssetKey([*prefix, INPUT_OF[check.name]]), check.name)
+    source = dg.AssetKey([*prefix, *INPUT_OF[check.name].key.path])
+    check = dg.AssetCheckKey(source, check.name)
     infos = context.instance.event_log_storage.get_asset_check_partition_info([check])
     passed = {
         info.partition_key for info in infos if info.latest_execution_status.value == "SUCCEEDED"
@@ -154,15 +180,14 @@ def _evaluation(
 # scan results are used, so `scan` then reports its blocking checks, and so does `mixture`.
 
 
-def inspect_self_tests(config: "Config", store: "Store") -> Inspected:
-    """Return the result of `self_tests_pass`, by benchmark."""
+def inspect_self_tests(plan: "Plan") -> Inspected:
+    """The scan finds benchmark items planted into synthetic shards, with every detector."""
     from decon_core.execution.jobs import wanted_workers
-    from decon_core.planner import Plan
     from decon_core.quality.self_tests import run_self_tests
 
     try:
-        versions = Plan(config, store).indexed_versions
-        self_tests = run_self_tests(store, versions, config.policy, workers=wanted_workers())
+        store, versions, workers = plan.store, plan.indexed_versions, wanted_workers()
+        self_tests = run_self_tests(store, versions, plan.config.policy, workers=workers)
     except DeconError as error:
         return Inspected(result_of(error.problems), {})
     parts: dict[str, list[Problem]] = {version.benchmark: [] for version in versions}
@@ -182,43 +207,38 @@ def inspect_self_tests(config: "Config", store: "Store") -> Inspected:
     return Inspected(result, parts)
 
 
-def inspect_ledgers(config: "Config", store: "Store") -> Inspected:
-    """Return the result of `ledger_is_complete`, by pack."""
-    from decon_core.planner import Plan
+def inspect_ledgers(plan: "Plan") -> Inspected:
+    """The ledger of each scanned shard accounts for all rows, and its scan results belong to it."""
     from decon_core.quality.store_faults import changed_faults_of_scan
 
-    plan = Plan(config, store)
-    inspection = changed_faults_of_scan(store, plan.packs, plan.indexed_versions, plan.scan)
+    inspection = changed_faults_of_scan(plan.store, plan.packs, plan.indexed_versions, plan.scan)
     return Inspected(result_of_inspection(inspection), inspection.by_group)
 
 
-def inspect_rows(config: "Config", store: "Store") -> Inspected:
-    """Return the result of `every_row_was_read`, by pack."""
-    return _inspect_rows(config, store, "rows", is_warning=config.policy.unreadable == "drop")
+def inspect_rows(plan: "Plan") -> Inspected:
+    """All rows of the scanned shards could be read.
+
+    Unreadable rows block the mixtures of their pack, unless the policy drops such rows.
+    """
+    return _inspect_rows(plan, "rows", is_warning=plan.config.policy.unreadable == "drop")
 
 
-def inspect_utf8(config: "Config", store: "Store") -> Inspected:
-    """Return the result of `text_is_utf8`, by pack."""
-    return _inspect_rows(config, store, "utf8", is_warning=config.policy.invalid_utf8 != "block")
+def inspect_utf8(plan: "Plan") -> Inspected:
+    """All rows of the scanned shards are valid UTF-8; invalid bytes are scanned as U+FFFD."""
+    return _inspect_rows(plan, "utf8", is_warning=plan.config.policy.invalid_utf8 != "block")
 
 
-def _inspect_rows(
-    config: "Config", store: "Store", what: Literal["rows", "utf8"], *, is_warning: bool
-) -> Inspected:
-    from decon_core.corpus.registration import list_packs
+def _inspect_rows(plan: "Plan", what: Literal["rows", "utf8"], *, is_warning: bool) -> Inspected:
     from decon_core.quality.store_faults import changed_rows
-    from decon_core.scan.coverage import scan_fingerprint
 
-    fingerprint = scan_fingerprint(store, config.policy)
-    inspection = changed_rows(store, list_packs(store), fingerprint, what=what)
+    inspection = changed_rows(plan.store, plan.packs, plan.scan, what=what)
     result = result_of_inspection(inspection, is_warning=is_warning)
     return Inspected(result, inspection.by_group)
 
 
-def inspect_mixtures(config: "Config", store: "Store") -> Inspected:
-    """Return the result of `mixture_adds_up`, by pack."""
-    from decon_core.corpus.registration import list_packs
+def inspect_mixtures(plan: "Plan") -> Inspected:
+    """Documents read equal documents kept plus documents removed, and no file was changed."""
     from decon_core.mixtures.verify import inspect_changed_mixtures
 
-    inspection = inspect_changed_mixtures(store, config.mixtures, list_packs(store))
+    inspection = inspect_changed_mixtures(plan.store, plan.config.mixtures, plan.packs)
     return Inspected(result_of_inspection(inspection), inspection.by_group)

@@ -1,6 +1,6 @@
-"""Gates: the blocking checks that an asset waits for, and the last results of them.
+"""Gates: the blocking checks that an asset waits for, and the last results of checks.
 
-A gate is written `asset:check`. Which gates an asset has follows from the asset graph.
+Which gates an asset has follows from the asset graph.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import dagster as dg
 _PAGE = 20
 
 
-def failed_checks(instance: dg.DagsterInstance, gates: Iterable[str]) -> list[dg.AssetCheckKey]:
-    """Return the checks of these gates whose last completed execution failed."""
+def failed_checks(
+    instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheckKey]
+) -> list[dg.AssetCheckKey]:
+    """Return the checks whose last completed execution failed."""
     failed = []
-    for check in map(check_of, gates):
+    for check in checks:
         last = last_evaluation(instance, check)
         if last and not last.passed and last.severity is dg.AssetCheckSeverity.ERROR:
             failed.append(check)
@@ -33,11 +35,6 @@ def unfinished_checks(
         for key, records in last.items()
         if records and not isinstance(records[0].evaluation, dg.AssetCheckEvaluation)
     ]
-
-
-def check_of(gate: str) -> dg.AssetCheckKey:
-    asset, _, check = gate.partition(":")
-    return dg.AssetCheckKey(dg.AssetKey.from_user_string(asset), check)
 
 
 def last_evaluation(

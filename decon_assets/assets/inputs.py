@@ -6,8 +6,7 @@ another asset was made from, Dagster shows that partition as outdated.
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import dagster as dg
 from pydantic import Field
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
 GROUP = "inputs"
 DATA_VERSION = "dagster/data_version"  # tag of an observation
 
-Versions: TypeAlias = "Callable[[Plan], Mapping[str, str]]"
-
-_files = partial(dg.AssetSpec, group_name=GROUP, owners=OWNERS, kinds={"file"}, code_version="1")
-
 
 def changed_versions(
     instance: dg.DagsterInstance, asset: dg.AssetKey, versions: Mapping[str, str]
@@ -41,16 +36,6 @@ def changed_versions(
             yield dg.AssetObservation(asset, partition=partition, tags=tags)
 
 
-def benchmark_versions(plan: "Plan") -> dict[str, str]:
-    """Return the fingerprint of recipe and files of each benchmark."""
-    return {name: benchmark.origin() for name, benchmark in plan.benchmarks.items()}
-
-
-def pack_versions(plan: "Plan") -> dict[str, str]:
-    """Return a digest of the shards of each registered pack; changed ones are read."""
-    return plan.changes.versions
-
-
 def observable(spec: dg.AssetSpec, observe: Callable[..., object]) -> dg.AssetsDefinition:
     """Return an asset that Dagster can observe, but not materialize."""
     with warnings.catch_warnings():
@@ -63,7 +48,12 @@ def observable(spec: dg.AssetSpec, observe: Callable[..., object]) -> dg.AssetsD
         return asset
 
 
-def _files_with_versions(spec: dg.AssetSpec, versions: Versions) -> dg.AssetsDefinition:
+def _files(
+    name: str,
+    partitions: dg.DynamicPartitionsDefinition,
+    versions: "Callable[[Plan], Mapping[str, str]]",
+    about: str,
+) -> dg.AssetsDefinition:
     """Return an asset of files. Observing it records the partitions whose files changed."""
 
     def observe(context: dg.AssetExecutionContext, decon: Decon) -> Iterator[dg.AssetObservation]:
@@ -71,34 +61,38 @@ def _files_with_versions(spec: dg.AssetSpec, versions: Versions) -> dg.AssetsDef
 
         with dagster_failures():
             current = versions(Plan(*decon.open_store()))
-        instance, partitions = context.instance, context.assets_def.partitions_def
-        registered = partitions.get_partition_keys(dynamic_partitions_store=instance)
+        instance, declared = context.instance, context.assets_def.partitions_def
+        registered = declared.get_partition_keys(dynamic_partitions_store=instance)
         known = {name: current[name] for name in registered if name in current}
         yield from changed_versions(instance, context.asset_key, known)
 
+    spec = dg.AssetSpec(
+        name,
+        description=about,
+        partitions_def=partitions,
+        group_name=GROUP,
+        owners=OWNERS,
+        kinds={"file"},
+        code_version="1",
+    )
     return observable(spec, observe)
 
 
-benchmark_files = _files_with_versions(
-    _files(
-        "benchmark_files",
-        partitions_def=benchmarks,
-        description="Raw benchmark files, read with the recipe in `evals.yaml`. Dagster "
-        "does not materialize them. The data version of a partition is a digest of its recipe "
-        "and files.",
-    ),
-    benchmark_versions,
+benchmark_files = _files(
+    "benchmark_files",
+    benchmarks,
+    lambda plan: {name: benchmark.origin() for name, benchmark in plan.benchmarks.items()},
+    "Raw benchmark files, read with the recipe in `evals.yaml`. Dagster does not materialize them. "
+    "The data version of a partition is a digest of its recipe and files.",
 )
 
-corpus = _files_with_versions(
-    _files(
-        "corpus",
-        partitions_def=packs,
-        description="Shards of training text, grouped into packs with fixed members. Dagster "
-        "does not materialize them. The data version of a partition is a digest of its shards; "
-        "only new and changed shards are read.",
-    ),
-    pack_versions,
+corpus = _files(
+    "corpus",
+    packs,
+    lambda plan: plan.changes.versions,
+    "Shards of training text, grouped into packs with fixed members. Dagster does not materialize "
+    "them. The data version of a partition is a digest of its shards; only new and changed shards "
+    "are read.",
 )
 
 

@@ -1,4 +1,4 @@
-"""Assets that people use: mixtures, clean benchmarks and the report."""
+"""Assets that people use: mixtures, clean benchmarks, the report, and its page with other files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from decon_assets.assets.metadata import (
     Metadata,
     PartitionReporter,
     cost_metadata,
+    pictures,
     preview,
     same,
 )
+from decon_assets.assets.report_server import link_to
 from decon_assets.assets.scanning import common_ngrams, scan
 from decon_assets.assets.stage import stage
 from decon_assets.instance.cost import cost_of_scans
@@ -34,7 +36,7 @@ from decon_assets.partitions import (
     sorted_keys,
 )
 from decon_core.errors import DeconError, IncompleteError
-from decon_core.feature import all_features, feature_columns
+from decon_core.feature import all_features, feature_objects
 from decon_core.report.tables import TABLES
 from decon_core.schemas import COMMON, MATCHES, RECORDS, REMOVED
 from decon_core.wording import counted
@@ -78,13 +80,15 @@ _COLUMNS_OF = {
     "scan": MATCHES,
     "common_ngrams": COMMON,
     "mixture": REMOVED,
-    **feature_columns(),
+    **feature_objects("columns"),
 }
-# Assets of features that find places beside the scan, and of those with tables in the report.
+# Assets of features that find places beside the scan, of those with tables in the report, and of
+# those with a section of its page.
 _NOMINATING = [
     name for feature in all_features() if feature.nominations for name in feature.products
 ]
 _ADDED = [name for feature in all_features() if feature.report for name in feature.products]
+_ON_PAGE = [name for feature in all_features() if feature.page for name in feature.products]
 
 _REPORT_ORIGINS = {
     f"{name}.{column}": (table.origin, column)
@@ -138,7 +142,8 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     from decon_core.mixtures.build import build_shares
     from decon_core.planner import Plan
 
-    builder = Plan(config, store).builder
+    plan = Plan(config, store)
+    builder = plan.builder
     keys = [pack_and_other(shares, key) for key in sorted_keys(context)]
     packs = {pack.name: pack for pack in packs_of(store, sorted({name for name, _ in keys}))}
     chosen = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
@@ -175,7 +180,7 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     n_kept = f"{total['n_documents_out']:,} of {counted(total['n_documents_in'], 'document')} kept"
     context.log.info(f"{scope}, {n_kept}, {total['n_cut']:,} of them cut")
     if errors:
-        report_before_failure(context, built, mixture_adds_up=inspect_mixtures(config, store))
+        report_before_failure(context, built, mixture_adds_up=inspect_mixtures(plan))
     if len(errors) > 1:
         raise IncompleteError(
             dict.fromkeys(problem for error in errors for problem in error.problems)
@@ -320,4 +325,34 @@ def _report_metadata(store: Store) -> dict[str, object]:
         "mixtures": preview(mixtures, width=_ABOUT_WIDTH),
         "tables": preview(tables, width=_ABOUT_WIDTH, most=len(TABLES)),
         "scan_results": dg.MetadataValue.path(store.scan_results(summary["scan_fingerprint"])),
+    }
+
+
+@stage(
+    missing="decon_core.planner:needs_page",
+    priority=1,
+    deps=[report, *_ON_PAGE],
+    group=GROUP,
+    kind="html",
+)
+def report_page(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
+    """The report as an HTML page, figures, a dataset card section and a JSON summary."""
+    from decon_core.report.html.build import additions_of, write_page
+    from decon_core.report.publish.card import CARD, SUMMARY, write_published
+    from decon_core.report.publish.figures import figures, write_figures
+    from decon_core.report.publish.summary import summary_of
+
+    folder = store.report.parent
+    facts = write_page(store.report, store.report_page, additions=additions_of(config, store))
+    drawn = figures(facts)
+    write_figures(drawn, store.report_figures)
+    write_published(summary_of(store.report), folder)
+    context.log.info(f"{store.report_page.name}, {CARD}, {SUMMARY}, {store.report_figures.name}/")
+    return {
+        **{name: pictures(charts) for name, charts in drawn.items()},
+        "figures": dg.MetadataValue.path(store.report_figures),
+        "page": dg.MetadataValue.path(store.report_page),
+        "link": dg.MetadataValue.url(link_to(store.report_page)),
+        "card": dg.MetadataValue.md((folder / CARD).read_text(encoding="utf-8")),
+        "summary": dg.MetadataValue.path(folder / SUMMARY),
     }

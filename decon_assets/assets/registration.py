@@ -13,7 +13,7 @@ from decon_assets.assets.inputs import changed_versions
 from decon_assets.assets.metadata import preview
 from decon_assets.partitions import BENCHMARK, MIXTURE, PACK, align, registered_as
 from decon_core.errors import Problem, RecordError, collecting
-from decon_core.feature import feature_partitions
+from decon_core.feature import feature_objects
 
 if TYPE_CHECKING:
     from decon_core.config.load import Config
@@ -118,7 +118,7 @@ def register(
         BENCHMARK: list(by_name),
         PACK: [pack.name for pack in changes.current],
         MIXTURE: [mixture.name for mixture in config.mixtures],
-        **{product: names(config) for product, names in feature_partitions().items()},
+        **{product: names(config) for product, names in feature_objects("partitions").items()},
     }
     for dimension, keys in partitions.items():
         name = registered_as(key_prefix, dimension)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,8 +109,8 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
         report_before_failure(
             context,
             _complete_partitions(context, plan),
-            self_tests_pass=inspect_self_tests(config, store),
-            ledger_is_complete=inspect_ledgers(config, store),
+            self_tests_pass=inspect_self_tests(plan),
+            ledger_is_complete=inspect_ledgers(plan),
         )
         raise CorpusError(dict.fromkeys(problems))
     _describe(context, plan, total, costs)
@@ -124,12 +126,10 @@ def _complete_partitions(context: dg.AssetExecutionContext, plan: Plan) -> list[
     for key in sorted_keys(context):
         pack, benchmark = pack_and_other(scan_grid, key)
         missing = missing_scan_results(
-            plan.store,
+            plan.scan_results,
             [packs[pack]],
             [current_version(plan.store, benchmark)],
-            plan.scan,
             needs_counts=plan.config.policy.leave_out_common,
-            results=plan.scan_results,
         )
         if not missing:
             complete.append(key)
@@ -236,7 +236,7 @@ def _describe(
     keys = sorted_keys(context)
     pairs = [pack_and_other(scan_grid, key) for key in keys]
     scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in pairs)]
-    plot = _plot_of_scores(config, store, scanned, {benchmark for _, benchmark in pairs})
+    plot = _plot_of_scores(plan, scanned, {benchmark for _, benchmark in pairs})
     reporter = PartitionReporter(context)
     # Of each pack one partition comes first, as not all may be reported.
     by_benchmark = sorted(zip(keys, pairs, strict=True), key=lambda entry: entry[1][::-1])
@@ -275,7 +275,7 @@ def _leaked_items(reader: MatchReader, pack: Pack) -> dict[str, int]:
 
 
 def _plot_of_scores(
-    config: Config, store: Store, packs: Collection[Pack], benchmarks: Collection[str]
+    plan: Plan, packs: Collection[Pack], benchmarks: Collection[str]
 ) -> dict[str, dg.MetadataValue]:
     """Plot the scores of a run's matches; nothing for a large run, as it reads all scan results."""
     if sum(len(pack.shards) for pack in packs) > _MAX_SHARDS_PLOTTED:
@@ -283,15 +283,14 @@ def _plot_of_scores(
     from decon_core.benchmarks.records import current_version
     from decon_core.decisions.match_reader import MatchReader
     from decon_core.decisions.score_bins import score_bins
-    from decon_core.report.html.charts import by_detector, scores
-    from decon_core.scan.coverage import scan_fingerprint
+    from decon_core.report.html.charts import scores
 
-    versions = [current_version(store, name) for name in sorted(benchmarks)]
-    fingerprint = scan_fingerprint(store, config.policy)
-    reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
+    policy = plan.config.policy
+    versions = [current_version(plan.store, name) for name in sorted(benchmarks)]
+    reader = MatchReader(plan.store, tuple(versions), policy, plan.scan)
     charts = [
-        replace(scores(bins, config.policy.threshold_of(name)), title=f"Matches by score: {name}")
-        for name, bins in by_detector(score_bins(reader, packs, versions))
+        replace(scores([*bins], policy.threshold_of(name)), title=f"Matches by score: {name}")
+        for name, bins in groupby(score_bins(reader, packs, versions), itemgetter("detector"))
     ]
     return {"scores": pictures(charts)} if charts else {}
 
@@ -320,11 +319,11 @@ def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Stor
     plan = Plan(config, store)
     packs, versions, policy = plan.packs, plan.current_versions, config.policy
     reader = MatchReader(store, tuple(versions), policy, plan.scan)
-    for gap in gaps_of(store, packs, versions, plan.scan):
+    for gap in gaps_of(plan.scan_results, packs, versions):
         if not gap.is_refused:  # a later scan of it would change the counts
             require_scanned(reader, gap.pack, versions)
     index = index_fingerprint(store, policy)
-    missing = uncounted(store, packs, versions, plan.scan)
+    missing = uncounted(plan.scan_results, packs, versions)
     table = freeze_common(
         store, packs, versions, policy, index=index, scan=plan.scan, missing=missing
     )

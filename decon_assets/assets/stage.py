@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import dagster as dg
 import pyarrow as pa
 
-from decon_assets.assets.gates import check_of, failed_checks
+from decon_assets.assets.gates import failed_checks
 from decon_assets.assets.metadata import OWNERS, Column, Metadata, code_reference, columns
 from decon_assets.failures import dagster_failures
 from decon_assets.partitions import MOST_PARTITIONS, PACK
 from decon_assets.resources import Decon
 from decon_core.errors import IncompleteError, Problem
 from decon_core.execution.engine import ENGINE_LOG
-from decon_core.feature import feature_products
+from decon_core.feature import feature_entries
 
 if TYPE_CHECKING:
     from decon_core.config.load import Config
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # each pack.
 Missing = bool | Collection[str] | Mapping[str, Collection[str]]
 Partitions = dg.DynamicPartitionsDefinition | dg.MultiPartitionsDefinition
-Gates = Mapping[str, Sequence[str]]  # the blocking checks upstream of each asset
+Gates = Mapping[str, Sequence[dg.AssetCheckKey]]  # the blocking checks upstream of each asset
 KEY_PREFIX_TAG = "decon/key_prefix"  # of a component, on runs of its jobs without assets
 Body: TypeAlias = "Callable[[dg.AssetExecutionContext, Config, Store], Metadata | None]"
 
@@ -120,7 +120,7 @@ def stage(
         name = body.__name__
         STAGES[name] = Stage(
             name,
-            missing or feature_products()[name],
+            missing or feature_entries("products")[name],
             dimensions,
             is_required,
             priority,
@@ -188,7 +188,10 @@ def engine_log(context: dg.AssetExecutionContext) -> Iterator[None]:
 
 
 def require_unblocked(
-    instance: dg.DagsterInstance, gates: Sequence[str], config: "Config", store: "Store"
+    instance: dg.DagsterInstance,
+    gates: Sequence[dg.AssetCheckKey],
+    config: "Config",
+    store: "Store",
 ) -> None:
     """Raise IncompleteError if a blocking check of an upstream asset is failed, or a demand unmet.
 
@@ -199,7 +202,7 @@ def require_unblocked(
         Problem(check.asset_key.to_user_string(), f"the check {check.name} failed", remedy=_REMEDY)
         for check in failed_checks(instance, gates)
     ]
-    for asset_name in dict.fromkeys(check_of(gate).asset_key.path[-1] for gate in gates):
+    for asset_name in dict.fromkeys(gate.asset_key.path[-1] for gate in gates):
         problems += STAGES[asset_name].unmet(config, store)
     IncompleteError.raise_for(problems)
 

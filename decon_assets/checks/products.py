@@ -2,20 +2,18 @@
 
 from itertools import chain, product
 
-from dagster import AssetCheckExecutionContext, AssetCheckResult, asset_check
+from dagster import AssetCheckResult, asset_check
 
-from decon_assets.assets.check_results import inspect_and_report, inspect_mixtures, result_of
+from decon_assets.assets.check_results import checks_by_part, inspect_mixtures, result_of
 from decon_assets.assets.products import clean_benchmark, mixture, report
 from decon_assets.freshness import changes_since_report
 from decon_assets.resources import Decon
 from decon_core.errors import DeconError, Problem, collecting
 from decon_core.wording import counted
 
-
-@asset_check(asset=mixture, blocking=True)
-def mixture_adds_up(context: AssetCheckExecutionContext, decon: Decon) -> AssetCheckResult:
-    """Documents read equal documents kept plus documents removed, and no file was changed."""
-    return inspect_and_report(context, decon, inspect_mixtures)
+mixture_adds_up, mixtures_of_pack = checks_by_part(
+    mixture, "mixture_adds_up", inspect_mixtures, blocking=True
+)
 
 
 @asset_check(asset=mixture)
@@ -48,7 +46,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 def clean_benchmark_adds_up(decon: Decon) -> AssetCheckResult:
     """Items left and items removed add up, no leaked item is left, and no file was changed."""
     from decon_core.planner import Plan
-    from decon_core.quality.product_faults import faults_of_clean_benchmark
+    from decon_core.quality.store_faults import faults_of_clean_benchmark
 
     config, store = decon.open_store()
     names = [version.benchmark for version in Plan(config, store).current_versions]
@@ -71,7 +69,7 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
     problems = [Problem(path, "gone or changed since it was registered") for path in gone]
     problems += [Problem(path, "not registered") for path in new]
     try:
-        gaps = gaps_of(plan.store, plan.packs, plan.current_versions, plan.scan)
+        gaps = gaps_of(plan.scan_results, plan.packs, plan.current_versions)
     except DeconError as error:
         return result_of([*problems, *error.problems])
     for gap in gaps:
@@ -96,12 +94,12 @@ def report_is_todays(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=report)
 def leak_rate_is_steady(decon: Decon) -> AssetCheckResult:
     """No benchmark's leak rate differs much from that in the previous report."""
-    from decon_core.report.publish.drift import drift_of
+    from decon_core.report.verify import drift_of
 
     config, store = decon.open_store()
     try:
-        drift = drift_of(store.report, config.report.drift)
+        problems, n_compared = drift_of(store.report, config.report.drift)
     except DeconError as error:
         return result_of(error.problems, is_warning=True)
-    compared = drift.n_compared or "no previous report"
-    return result_of(drift.problems, is_warning=True, benchmarks_compared=compared)
+    compared = n_compared or "no previous report"
+    return result_of(problems, is_warning=True, benchmarks_compared=compared)

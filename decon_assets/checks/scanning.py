@@ -1,9 +1,9 @@
 """Checks of the scan: it finds planted items and accounts for every row that it read."""
 
-from dagster import AssetCheckExecutionContext, AssetCheckResult, asset_check
+from dagster import AssetCheckResult, asset_check
 
 from decon_assets.assets.check_results import (
-    inspect_and_report,
+    checks_by_part,
     inspect_ledgers,
     inspect_rows,
     inspect_self_tests,
@@ -11,26 +11,24 @@ from decon_assets.assets.check_results import (
     result_of,
 )
 from decon_assets.assets.scanning import scan
+from decon_assets.assets.sketching import sketch
 from decon_assets.resources import Decon
 
-
-@asset_check(asset=scan, blocking=True)
-def self_tests_pass(context: AssetCheckExecutionContext, decon: Decon) -> AssetCheckResult:
-    """The scan finds benchmark items planted into synthetic shards, with every detector."""
-    return inspect_and_report(context, decon, inspect_self_tests)
-
-
-@asset_check(asset=scan, blocking=True)
-def ledger_is_complete(context: AssetCheckExecutionContext, decon: Decon) -> AssetCheckResult:
-    """The ledger of each scanned shard accounts for all rows, and its scan results belong to it."""
-    return inspect_and_report(context, decon, inspect_ledgers)
+self_tests_pass, self_tests_of_benchmark = checks_by_part(
+    scan, "self_tests_pass", inspect_self_tests, blocking=True
+)
+ledger_is_complete, ledger_of_pack = checks_by_part(
+    scan, "ledger_is_complete", inspect_ledgers, blocking=True
+)
+every_row_was_read, rows_of_pack = checks_by_part(scan, "every_row_was_read", inspect_rows)
+text_is_utf8, text_of_pack = checks_by_part(scan, "text_is_utf8", inspect_utf8)
 
 
 @asset_check(asset=scan, blocking=True)
 def excluded_blocks_have_no_match(decon: Decon) -> AssetCheckResult:
     """There is no match in a random sample of the blocks that the sketch excludes."""
     from decon_core.planner import Plan
-    from decon_core.quality.excluded_blocks import matches_in_excluded_blocks
+    from decon_core.quality.self_tests import matches_in_excluded_blocks
 
     with decon.writable_store() as (config, store):
         plan = Plan(config, store)
@@ -40,16 +38,13 @@ def excluded_blocks_have_no_match(decon: Decon) -> AssetCheckResult:
         return result_of(found, blocks_scanned=n)
 
 
-@asset_check(asset=scan)
-def every_row_was_read(context: AssetCheckExecutionContext, decon: Decon) -> AssetCheckResult:
-    """All rows of the scanned shards could be read.
+@asset_check(asset=sketch)
+def sketch_is_whole(decon: Decon) -> AssetCheckResult:
+    """The sketch of each pack can be opened and covers all of its shards."""
+    from decon_core.planner import Plan
+    from decon_core.quality.store_faults import faults_of_sketch
 
-    Unreadable rows block the mixtures of their pack, unless the policy drops such rows.
-    """
-    return inspect_and_report(context, decon, inspect_rows)
-
-
-@asset_check(asset=scan)
-def text_is_utf8(context: AssetCheckExecutionContext, decon: Decon) -> AssetCheckResult:
-    """All rows of the scanned shards are valid UTF-8; invalid bytes are scanned as U+FFFD."""
-    return inspect_and_report(context, decon, inspect_utf8)
+    plan = Plan(*decon.open_store())
+    if not plan.sketch:
+        return result_of([])
+    return result_of([*faults_of_sketch(plan.store, plan.sketch, plan.packs)])

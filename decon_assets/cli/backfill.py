@@ -17,7 +17,7 @@ from decon_assets.cli.pipeline import stage_lines
 from decon_assets.cli.serve import export_engine, export_workers
 from decon_assets.instance.home import home_for, open_instance, tags_of_command
 from decon_assets.partitions import BENCHMARK, MOST_PARTITIONS, PACK, aligned
-from decon_assets.run_requests import Materialized, State, grid_requests, unscanned_or_unknown
+from decon_assets.run_requests import Materialized, grid_requests, unscanned_or_unknown
 from decon_assets.terminal.options import (
     ConfigPath,
     EngineOption,
@@ -88,10 +88,10 @@ def backfill(
     settings = load_config(config)
     require_engine(settings.tables)  # fail before a history is created
 
-    def wanted(state: State) -> Mapping[str, Collection[str]]:
-        benchmarks = _chosen("benchmark", state.plan.benchmarks, benchmark)
-        packs = _chosen("pack", [known.name for known in state.plan.packs], pack)
-        unscanned = unscanned_or_unknown(state)
+    def wanted(plan: Plan, known: Materialized) -> Mapping[str, Collection[str]]:
+        benchmarks = _chosen("benchmark", plan.benchmarks, benchmark)
+        packs = _chosen("pack", [each.name for each in plan.packs], pack)
+        unscanned = unscanned_or_unknown(plan, known)
         return {name: unscanned.get(name, set()) & benchmarks for name in packs}
 
     if dry_run:
@@ -166,7 +166,7 @@ class _BeforeIndexing(Plan):
 
 def _say_cost(
     path: Path,
-    wanted: Callable[[State], Mapping[str, Collection[str]]],
+    wanted: Callable[[Plan, Materialized], Mapping[str, Collection[str]]],
     *,
     most_partitions: int,
     may_retire: bool,
@@ -182,9 +182,9 @@ def _say_cost(
         require_most_there(plan.changes, plan.store)
     names = {BENCHMARK: [*plan.benchmarks], PACK: [pack.name for pack in plan.packs]}
     with _history(home_for(path)) as instance:
-        state = State(plan, _AsRegistered(instance, names=names))
-        partitions = wanted(state)
-        n_runs = len(grid_requests(state, "scan", partitions, most_partitions=most_partitions))
+        known = _AsRegistered(instance, names=names)
+        partitions = wanted(plan, known)
+        n_runs = len(grid_requests(known, "scan", partitions, most_partitions=most_partitions))
         known_rate = _last_rate(instance)
     n_partitions = sum(map(len, partitions.values()))
     if not n_partitions:

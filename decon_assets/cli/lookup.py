@@ -16,7 +16,7 @@ from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem
 from decon_core.execution.local import LOCAL
-from decon_core.wording import counted
+from decon_core.wording import counted, to_scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +70,7 @@ def lookup(
         if not loaded.sketch:
             shards = [shard for pack in packs for shard in pack.shards]
             progress.step(f"no [sketch]: scanning {counted(len(shards), 'shard')}")
-            progress.begin(len(shards), sum(shard.n_bytes for shard in shards))
+            progress.step(to_scan(len(shards), sum(shard.n_bytes for shard in shards)))
         found = look_up(
             store,
             packs,

@@ -35,14 +35,13 @@ from decon_core.config.open_store import open_store
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import DeconError, MissingError, StaleError
 from decon_core.execution.choice import require_engine
-from decon_core.feature import feature_hooks, feature_partitions
-from decon_core.report.open import coverage_of
+from decon_core.feature import feature_hooks, feature_objects
+from decon_core.report.open import Row, coverage_of
 from decon_core.report.publish.summary import format_headline
 from decon_core.storage.store import Store
 
 if TYPE_CHECKING:
     from decon_assets.assets.registration import Registration
-    from decon_core.report.truth import BenchmarkScore, PhenomenonScore
 
 _NAME = "decon-assets"
 _BENCHMARK_LEGEND = """\
@@ -144,7 +143,7 @@ def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:
     for problem in (*without_effect(loaded.policy), *splits):
         warn(problem)
     is_unread, is_empty = say_unread(plan)
-    if gaps_of(plan.store, plan.packs, versions, plan.scan) or is_empty:
+    if gaps_of(plan.scan_results, plan.packs, versions) or is_empty:
         return 1
     if is_unread and not may_be_unread:
         return 4
@@ -223,7 +222,7 @@ def demo(
     say(f"UI with the runs: {program} dev --config {config}")
     say(f"{time.monotonic() - started:.0f} s")
     is_wrong = any(
-        benchmark.n_found != benchmark.n_planted or benchmark.n_false_alarms
+        benchmark["n_found"] != benchmark["n_planted"] or benchmark["n_false_alarms"]
         for benchmark in benchmarks
     )
     return 1 if is_wrong else 0
@@ -290,7 +289,7 @@ def _say_products(registered: Registration) -> None:
     if config.kept:
         say(f"stored at {config.kept}; the local copies are:")
     names = {"mixture": [mixture.name for mixture in config.mixtures]}
-    names |= {kind: names_of(config) for kind, names_of in feature_partitions().items()}
+    names |= {kind: names_of(config) for kind, names_of in feature_objects("partitions").items()}
     for kind, names_of_kind in names.items():
         folders = [store.root / f"{kind}s" / name for name in names_of_kind]
         if len(folders) == 1:
@@ -299,19 +298,12 @@ def _say_products(registered: Registration) -> None:
             say(f"{kind}s: {folders[0].parent} ({len(folders)}; decon-assets {kind} list)")
 
 
-def say_truth(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> None:
+def say_truth(benchmarks: Sequence[Row], phenomena: Sequence[Row]) -> None:
     say()
     heads = ("benchmark", "items", "leaked", "planted", "found", "false alarms")
-    rows: list[tuple[object, ...]] = [
-        (s.benchmark, s.n_items, s.n_leaked, s.n_planted, s.n_found, s.n_false_alarms)
-        for s in benchmarks
-    ]
-    say_table(heads, rows)
+    say_table(heads, [(*row.values(),) for row in benchmarks])
     say(_BENCHMARK_LEGEND)
     heads = ("", "phenomenon", "n", "flagged", "expected", "wrong")
-    rows = [
-        (s.kind.replace("_", " "), s.phenomenon, s.n, s.n_flagged, s.n_expected, s.n_wrong)
-        for s in phenomena
-    ]
-    say_table(heads, rows)
+    rows = [{**row, "kind": row["kind"].replace("_", " ")} for row in phenomena]
+    say_table(heads, [(*row.values(),) for row in rows])
     say(_PHENOMENON_LEGEND)

@@ -127,8 +127,7 @@ def check(
     input; 4 the limits are met, but some text was not read; 6 the limits are met for the items that
     can be found, but perhaps not for all items.
     """
-    from decon_core.report.publish.junit import junit_of
-    from decon_core.report.publish.limits import Limits, cases_of
+    from decon_core.report.publish.limits import Limits, cases_of, junit_of
 
     limit_of_benchmark = {}
     for typed in benchmark:

@@ -38,11 +38,11 @@ from decon_assets.terminal.options import (
 from decon_assets.terminal.output import say, say_next, say_rows, warn
 from decon_assets.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry
-from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy, without_effect
+from decon_core.config.policy import Policy, without_effect
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.config.validation import bytes_of
 from decon_core.errors import InputError, Problem, format_problems
-from decon_core.report.blind_spots import blind_spots
+from decon_core.report.open import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.storage.paths import is_url
 from decon_core.storage.store import Store
 from decon_core.wording import contain, counted, have, of_checkable, percent, said_by_rows, size
@@ -273,7 +273,6 @@ def scan(
                 sample=drawn,
             ),
             on_step=progress.step,
-            on_work=lambda shards: progress.begin(len(shards), sum(s.n_bytes for s in shards)),
             on_progress=progress.update,
             engine=chosen,
         )

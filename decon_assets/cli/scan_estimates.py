@@ -10,8 +10,7 @@ from decon_assets.terminal.output import say, say_rows
 from decon_core.wording import counted, percent
 
 if TYPE_CHECKING:
-    from decon_core.corpus.sample import Sample
-    from decon_core.corpus.shard_sample import ShardSample
+    from decon_core.corpus.sample import Sample, ShardSample
     from decon_core.library.estimates import Rate
     from decon_core.library.results import Outcome
 

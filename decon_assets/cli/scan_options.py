@@ -16,8 +16,7 @@ from decon_core.storage.files import write_text
 
 if TYPE_CHECKING:
     from decon_core.benchmarks.catalog import Selection
-    from decon_core.corpus.sample import Sample
-    from decon_core.corpus.shard_sample import ShardSample
+    from decon_core.corpus.sample import Sample, ShardSample
     from decon_core.decisions.verdicts import Verdicts
 
 
@@ -93,8 +92,7 @@ def policy_from(path: Path | None, preset: str | None, detectors: str | None) ->
 
 
 def sample_from(share: str | None, seed: int | None) -> Sample | ShardSample | None:
-    from decon_core.corpus.sample import Sample
-    from decon_core.corpus.shard_sample import ShardSample
+    from decon_core.corpus.sample import Sample, ShardSample
 
     if share is None:
         if seed is not None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from decon_assets.terminal.options import ConfigPath, Workers, option
 from decon_assets.terminal.output import say
+from decon_core.config import CONFIG_VARIABLE
 from decon_core.config.load import Config, load_config
-from decon_core.config.location import CONFIG_VARIABLE
 from decon_core.execution.choice import ENGINE_VARIABLE
 from decon_core.execution.jobs import WORKERS_VARIABLE
 from decon_core.storage.store import Store

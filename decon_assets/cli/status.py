@@ -22,7 +22,7 @@ from decon_assets.terminal.output import say
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import DeconError, MissingError
-from decon_core.feature import feature_partitions, feature_products
+from decon_core.feature import feature_entries, feature_objects
 from decon_core.storage.checksums import REMEDY
 from decon_core.wording import counted
 
@@ -138,9 +138,7 @@ def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
     versions = [current_version(store, name) for name in plan.benchmarks if name not in reasons]
     n_missing: Counter[str] = Counter()
     if versions:
-        for _, _, missing in missing_scan_results(
-            store, plan.packs, versions, plan.scan, results=plan.scan_results
-        ):
+        for _, _, missing in missing_scan_results(plan.scan_results, plan.packs, versions):
             n_missing.update(version.benchmark for version in missing)
     of_all = counted(plan.n_shards, "shard")
     for name in plan.benchmarks:
@@ -168,9 +166,9 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     for mixture in plan.config.mixtures:
         n_built = len(plan.packs) - unmixed[mixture.name]
         say(f"  mixture {mixture.name}: {n_built} of {n_packs} up to date")
-    partitions = feature_partitions()
+    partitions = feature_objects("partitions")
     is_made = {}
-    for name, missing_of in feature_products().items():
+    for name, missing_of in feature_entries("products").items():
         if name not in plan.config.tables:
             continue
         absent = resolve_name(missing_of)(plan)
@@ -181,9 +179,7 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
         else:
             say(f"  {name}: {'missing or outdated' if absent else 'up to date'}")
     is_reported = not needs_report(plan)
-    is_scanned = not gaps_of(
-        plan.store, plan.packs, plan.builder.versions, plan.scan, results=plan.scan_results
-    )
+    is_scanned = not gaps_of(plan.scan_results, plan.packs, plan.builder.versions)
     coverage = "" if is_scanned or not is_reported else ", incomplete: some shards were not scanned"
     say(f"  report: {'up to date' if is_reported else 'out of date'}{coverage}")
     has_page = plan.store.report_page.is_file()

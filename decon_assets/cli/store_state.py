@@ -11,7 +11,7 @@ from decon_assets.terminal.output import Say, say, warn
 from decon_core.config.load import Config
 from decon_core.config.open_store import writable_store
 from decon_core.errors import Problem
-from decon_core.feature import not_made_by_run
+from decon_core.feature import feature_entries
 from decon_core.storage.listing import Skipped
 from decon_core.storage.mirror import Mirror
 from decon_core.storage.store import Store
@@ -32,8 +32,8 @@ def say_unread(plan: Plan) -> tuple[bool, bool]:
 
     Returns whether unread text blocks, and whether a source has no text.
     """
+    from decon_core.decisions.ledgers import ledgers_of, sources_without_text, unread_texts
     from decon_core.decisions.match_reader import MatchReader
-    from decon_core.decisions.unread import ledgers_of, sources_without_text, unread_texts
 
     # Without verdicts, which may be damaged: the state of products says so.
     policy = plan.config.policy
@@ -90,12 +90,13 @@ def remove_damaged_files(config: Config, say: Say) -> None:
                 say(f"  fetched again: {path}")
             removed = [path for path in removed if path not in fetched or path in damaged]
         forget_stamps(store, {problem.where for problem in changed_shards_of(store, say)})
+    made_by_command = feature_entries("folders").keys() - feature_entries("products").keys()
     for path in removed:
         if path.exists():
             say(f"  restored from its copy: {path}")
             continue
         folder = path.relative_to(store.root).parts[0]
-        remedy = f"; `decon-assets {folder}` rebuilds it" if folder in not_made_by_run() else ""
+        remedy = f"; `decon-assets {folder}` rebuilds it" if folder in made_by_command else ""
         say(f"  removed: {path}{remedy}")
 
 

@@ -59,7 +59,7 @@ def why(
 
     Exit codes: 0 done; 1 there is no such document; 2 invalid input.
     """
-    from decon_core.feature import feature_accounts
+    from decon_core.feature import feature_objects
     from decon_core.planner import Plan
     from decon_core.report.why import account, as_text, places_of, wrapped
 
@@ -75,7 +75,7 @@ def why(
         ):
             of_features = {
                 key: [] if mixture else account_of(loaded, builder, place)
-                for key, account_of in feature_accounts().items()
+                for key, account_of in feature_objects("why").items()
             }
             account_of_document = account(
                 builder, place, mixtures=mixtures, of_features=of_features, showing=loaded.report

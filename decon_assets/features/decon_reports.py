@@ -69,7 +69,7 @@ def write(*, out: Path = option("the output folder", "FOLDER"), config: ConfigPa
     Examples:
       decon-assets reference write --out reports/
     """
-    from decon_core.features.decon_reports.write import write_reports
+    from decon_core.features.decon_reports.decon_jsonl import write_reports
     from decon_core.planner import Plan
 
     loaded = load_config(config)

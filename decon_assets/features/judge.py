@@ -81,7 +81,7 @@ class Desk:
     def candidates(self, benchmarks: Sequence[str], detectors: Sequence[str]) -> list[Candidate]:
         """Return the candidates of the report and of files that the options select."""
         from decon_core.decisions.candidates import read_candidates
-        from decon_core.report.review.candidates import candidates_in
+        from decon_core.report.review.found import candidates_in
 
         chosen = [*detectors] or [*self.settings.detectors]
         candidates: list[Candidate] = []
@@ -170,11 +170,11 @@ def judge(
     if context.invoked_subcommand:
         return 0
     from decon_core.decisions.candidates import in_fair_order
-    from decon_core.features.judge.judging import load_prompt
+    from decon_core.features.judge.judging import load_judge_prompt
 
     with _open_desk(config, report) as desk:
         template = desk.settings.prompt
-        prompt = load_prompt(desk.config.folder / template if template else None)
+        prompt = load_judge_prompt(desk.config.folder / template if template else None)
         pairs = in_fair_order(desk.candidates(benchmark, detector), seed=seed)[:sample]
         if not dry_run:
             key = require_endpoint(desk.settings, desk.config.path, docs="docs/judge.md")
@@ -194,7 +194,7 @@ def _plan(
     desk: Desk, pairs: Sequence[list[Candidate]], prompt: Prompt, *, also_reviewed: bool
 ) -> Plan:
     from decon_core.features.judge.judging import plan_requests
-    from decon_core.report.review.candidates import with_texts
+    from decon_core.report.review.found import with_texts
 
     return plan_requests(
         with_texts(desk.report, pairs),
@@ -336,11 +336,9 @@ def import_annotations(
     if not file.is_file():
         raise MissingError(Problem(str(file), "no such file", "annotations, one object per line"))
     lines = read_annotated(file)
-    merged = merge_annotations(lines, read_annotations(saved))
-    append_annotations(saved, merged.lines)
-    say(
-        f"{counted(len(lines), 'line')}: {len(merged.lines):,} new, {merged.n_same:,} already known"
-    )
-    if merged.lines:
+    new, n_known = merge_annotations(lines, read_annotations(saved))
+    append_annotations(saved, new)
+    say(f"{counted(len(lines), 'line')}: {len(new):,} new, {n_known:,} already known")
+    if new:
         say(f"Saved in {saved}; update the report with `decon-assets run`")
     return 0

@@ -41,6 +41,7 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
     from decon_core.execution.choice import open_engine
     from decon_core.execution.jobs import wanted_workers
     from decon_core.features.neighbours.build import build_neighbours
+    from decon_core.features.neighbours.sample import Workers
     from decon_core.features.neighbours.settings import Neighbours
     from decon_core.planner import Plan
 
@@ -58,34 +59,32 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
             context.log.debug(f"{what}: {n_done:,} of {n:,}{states}")
 
     plan = Plan(config, store)
-    built = build_neighbours(
+    results, strata, n_neighbours = build_neighbours(
         store,
         plan.packs,
         plan.current_versions,
         settings,
         tokenizer=config.policy.tokenizer_str,
-        workers=wanted_workers(),
-        engine=engine,
-        on_progress=log_progress,
+        workers=Workers(wanted_workers(), engine, log_progress),
     )
-    n_paragraphs = sum(stratum.n_paragraphs for stratum in built.strata)
-    n_documents = sum(stratum.n_sampled for stratum in built.strata)
+    n_paragraphs = sum(stratum.n_paragraphs for stratum in strata)
+    n_documents = sum(stratum.n_sampled for stratum in strata)
     found = f"{counted(n_paragraphs, 'paragraph')} from {counted(n_documents, 'sampled document')}"
-    context.log.info(f"{found}, {counted(built.n_neighbours, 'neighbour')}")
+    context.log.info(f"{found}, {counted(n_neighbours, 'neighbour')}")
     return {
-        "dagster/row_count": built.n_neighbours,
+        "dagster/row_count": n_neighbours,
         "paragraphs": n_paragraphs,
         "sampled_documents": n_documents,
-        "sample": preview([asdict(stratum) for stratum in built.strata]),
+        "sample": preview([asdict(stratum) for stratum in strata]),
         "embedder": settings.embedder,
-        "folder": dg.MetadataValue.path(built.folder),
+        "folder": dg.MetadataValue.path(results.folder),
     }
 
 
 @dg.asset_check(asset=neighbours)
 def neighbours_are_of_items(decon: Decon) -> dg.AssetCheckResult:
     """Every neighbour belongs to a benchmark item, which has at most `top`; cosines are up to 1."""
-    from decon_core.features.neighbours.product import current_key, faults_of_neighbours
+    from decon_core.features.neighbours.product import current_results, faults_of_neighbours
     from decon_core.features.neighbours.settings import Neighbours
     from decon_core.planner import Plan
 
@@ -93,7 +92,5 @@ def neighbours_are_of_items(decon: Decon) -> dg.AssetCheckResult:
     settings = plan.config.table(Neighbours)
     if settings is None:
         return result_of([])
-    versions = plan.current_versions
-    key = current_key(plan)
-    faults = faults_of_neighbours(plan.store, key, versions, settings.top) if key else ()
-    return result_of([*faults])
+    results, versions = current_results(plan), plan.current_versions
+    return result_of([*faults_of_neighbours(results, versions, settings.top)] if results else [])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decon_assets.instance.history_errors import readable_instance
-from decon_assets.instance.home import COMMAND_LINE_TAG, LOCK, home_for
+from decon_assets.instance.home import COMMAND_LINE_TAG, LOCK, home_for, take_lock
 from decon_assets.instance.sqlite_history import storage_settings
 from decon_core.config.load import Config, load_config
 from decon_core.errors import DeconError
@@ -66,11 +66,7 @@ def _is_locked(home: Path) -> bool:
     except FileNotFoundError:
         return False
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+        return not take_lock(file, kind=fcntl.LOCK_SH)
 
 
 def _started(
@@ -115,7 +111,7 @@ def _partitions(config: Config) -> tuple[int, int]:
         n_partitions = len(packs) * len(plan.benchmarks)
         if not plan.store.current_snapshot.is_file():
             return 0, n_partitions
-        missing = missing_scan_results(plan.store, packs, known, plan.scan)
+        missing = missing_scan_results(plan.scan_results, packs, known)
     except DeconError:
         return 0, 0  # the run has not written a file yet
     unscanned = {

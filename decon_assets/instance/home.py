@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import yaml
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter, deserialize_value
@@ -113,13 +113,20 @@ def _settings_of_commands(home: Path) -> Iterator[Path]:
         yield path
 
 
+def take_lock(file: IO[Any] | int, *, kind: int = fcntl.LOCK_EX) -> bool:
+    """Lock a file unless another process has; return whether it did."""
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 @contextmanager
 def _locked(home: Path) -> Iterator[None]:
     """Hold the folder's lock, waiting if necessary. The system frees it when a process dies."""
     with (home / LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not take_lock(file):
             print(f"another decon-assets command is using {home}; waiting for it", file=sys.stderr)  # noqa: T201 - for the command line
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -138,11 +145,8 @@ def _fail_dead_runs(instance: DagsterInstance) -> None:
 def fail_runs_of_dead_commands(home: Path, instance: DagsterInstance) -> None:
     """Mark unfinished runs of killed commands as failed, unless a command is active."""
     with (home / LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
-        _fail_dead_runs(instance)
+        if take_lock(file):
+            _fail_dead_runs(instance)
 
 
 @contextmanager

@@ -7,14 +7,13 @@ time waits for it forever. The process that gets the lock knows that they are go
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 
-from decon_assets.instance.home import fail_runs_of_dead_commands, free_slots_of
+from decon_assets.instance.home import fail_runs_of_dead_commands, free_slots_of, take_lock
 from decon_core.errors import InputError, Problem
 
 _LOCK = "decon-daemon.lock"
@@ -39,13 +38,11 @@ def _become_sole_daemon(home: Path) -> None:
     """
     # Left open on purpose, and inherited by Dagster: the lock is free when both have ended.
     descriptor = os.open(home / _LOCK, os.O_WRONLY | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not take_lock(descriptor):
         os.close(descriptor)
         failure = "already used by another daemon or `decon-assets dev`"
         remedy = "Stop the other one, or use another DAGSTER_HOME"
-        raise InputError(Problem(str(home), failure, remedy=remedy)) from None
+        raise InputError(Problem(str(home), failure, remedy=remedy))
     os.set_inheritable(descriptor, True)
 
 

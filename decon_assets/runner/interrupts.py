@@ -40,8 +40,8 @@ def watch_interrupts() -> Iterator[None]:
 
 def stop_if_asked() -> None:
     """Raise KeyboardInterrupt if the watched block was to be stopped; does nothing in a thread."""
-    if _watching and threading.current_thread() is threading.main_thread():
-        _stop_if(_watching[0]())
+    if _watching and threading.current_thread() is threading.main_thread() and _watching[0]():
+        raise KeyboardInterrupt
 
 
 @contextmanager
@@ -52,11 +52,7 @@ def _stopped_at_end(is_to_stop: Callable[[], bool]) -> Iterator[None]:
         if is_to_stop():
             raise KeyboardInterrupt from error
         raise
-    _stop_if(is_to_stop())
-
-
-def _stop_if(is_to_stop: bool) -> None:
-    if is_to_stop:
+    if is_to_stop():
         raise KeyboardInterrupt
 
 

@@ -13,13 +13,13 @@ from types import MappingProxyType
 
 import dagster as dg
 
-from decon_assets.assets.gates import check_of, failed_checks, unfinished_checks
+from decon_assets.assets.gates import failed_checks, unfinished_checks
 from decon_assets.assets.registration import Echo, Registration, register_outside
 from decon_assets.assets.stage import Stage
 from decon_assets.graph import GRAPH, Graph, build_graph
 from decon_assets.instance.home import COMMAND_LINE_TAGS, LOCATION, show_in_timeline
 from decon_assets.instance.sqlite_history import write_quickly
-from decon_assets.run_requests import Materialized, Request, State, grid_requests, requests
+from decon_assets.run_requests import Materialized, Request, grid_requests, requests
 from decon_assets.runner.interrupts import stop_if_asked, watch_interrupts
 from decon_assets.runner.stage_lines import StageLines
 from decon_core.planner import Plan
@@ -53,6 +53,7 @@ class Pipeline:
         self._instance = instance
         self._lines = lines or StageLines(echo)
         self._graph = graph
+        self._known = Materialized(instance, graph)
         self._tags = {**COMMAND_LINE_TAGS, **tags}
         definitions = build_graph(
             config_path=str(config_path.resolve()),
@@ -74,7 +75,7 @@ class Pipeline:
 
     def scan(
         self,
-        wanted: Callable[[State], Mapping[str, Collection[str]]],
+        wanted: Callable[[Plan, Materialized], Mapping[str, Collection[str]]],
         *,
         most_partitions: int,
         may_retire: bool = False,
@@ -85,8 +86,8 @@ class Pipeline:
         self._run_stages(
             registered, [stage for stage in self._graph.stages if stage.name in before]
         )
-        state = self._state(registered)
-        todo = grid_requests(state, "scan", wanted(state), most_partitions=most_partitions)
+        partitions = wanted(_plan_of(registered), self._known)
+        todo = grid_requests(self._known, "scan", partitions, most_partitions=most_partitions)
         if failures := self._execute(todo):
             raise PipelineError("\n".join(failures))
         return len(todo)
@@ -99,10 +100,6 @@ class Pipeline:
             echo=self._lines.line,
             key_prefix=self._graph.key_prefix,
         )
-
-    def _state(self, registered: Registration) -> State:
-        plan = Plan(registered.config, registered.store, registered.packs)
-        return State(plan, Materialized(self._instance, self._graph))
 
     def _run_stages(
         self,
@@ -128,7 +125,7 @@ class Pipeline:
 
     def _materialize(self, registered: Registration, stage: Stage) -> list[str]:
         """Materialize what is missing of a stage; return the failures of all its runs."""
-        todo = requests(self._state(registered), stage.name)
+        todo = requests(_plan_of(registered), self._known, stage.name)
         failures = self._execute(todo) if todo else self._check_again(registered, stage)
         if not failures:
             for problem in stage.remarks(registered.config, registered.store):
@@ -142,7 +139,7 @@ class Pipeline:
         """
         gates = self._graph.blocking[stage.name]
         is_unmet = bool(stage.unmet(registered.config, registered.store))
-        checks = [*map(check_of, gates)] if is_unmet else failed_checks(self._instance, gates)
+        checks = [*gates] if is_unmet else failed_checks(self._instance, gates)
         checks += unfinished_checks(self._instance, self._graph.checks_of(stage.name))
         if not checks:
             state = "up to date"
@@ -206,6 +203,10 @@ class Pipeline:
                 if any(error and "Interrupt" in (error.cls_name or "") for error in errors):
                     raise KeyboardInterrupt  # SIGTERM arrived, which Dagster treats like Ctrl-C
                 raise PipelineError(_reason(asset, result))
+
+
+def _plan_of(registered: Registration) -> Plan:
+    return Plan(registered.config, registered.store, registered.packs)
 
 
 def _reason(asset: str, result: dg.ExecuteInProcessResult) -> str:

@@ -77,7 +77,7 @@ def names_in(text: str) -> list[str]:
 
 
 def _default_config() -> Path:
-    from decon_core.config.location import CONFIG_VARIABLE, DEFAULT_CONFIG
+    from decon_core.config import CONFIG_VARIABLE, DEFAULT_CONFIG
 
     return Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
 

@@ -6,27 +6,22 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from decon_assets.instance.active_run import active_run
 from decon_assets.terminal.output import say, warn
 from decon_assets.terminal.progress import ShardProgress
 from decon_core.config.mixtures import Leaks
+from decon_core.config.validation import Named
 from decon_core.errors import ConfigError, Problem, format_problems
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import wanted_workers
 from decon_core.mixtures.verify import Verification
 from decon_core.wording import counted
 
-
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
 _MOST_NAMED = 8  # benchmarks in a description
 
-Product = TypeVar("Product", bound=_Named)
+Product = TypeVar("Product", bound=Named)
 Result = TypeVar("Result", bound=Verification)
 
 
@@ -53,7 +48,7 @@ def _name_of(typed: str, folder: Path) -> str:
     return path.name
 
 
-def say_undeclared(folder: Path, declared: Sequence[_Named]) -> None:
+def say_undeclared(folder: Path, declared: Sequence[Named]) -> None:
     """Print a line for each product's folder that decon.toml no longer declares."""
     known = {product.name for product in declared}
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():

@@ -50,10 +50,6 @@ class ShardProgress(logging.Handler):
         self._stream.write(f"{without_control(line)}\n")
         self._stream.flush()
 
-    def begin(self, n_shards: int, n_bytes: int) -> None:
-        """Print how much there is to scan."""
-        self.step(f"{counted(n_shards, 'shard')} to scan, {size(n_bytes)} on disk")
-
     def update(
         self, n_done: int, n_shards: int, n_bytes: int, n_bytes_in_all: int, seconds: float
     ) -> None:

@@ -81,8 +81,8 @@ def _columns_of(passages: Mapping[str, set[str]], form: Form) -> dict[str, Array
     n_items = [max(1, len(about - {""})) for about in passages.values()]
     weights = np.array([*map(weight_of_word, spelled)], np.uint32)[kind]
     n_items_with = items_with_runs(units.keys, units.lengths, n_items)
-    own = own_of(n_items_with, units.lengths)
-    own_weights = weights * own.is_own
+    is_own, n_family = own_of(n_items_with, units.lengths)
+    own_weights = weights * is_own
     is_worth = np.array([*map(is_content, spelled)], np.bool_)[kind] | (units.is_number == 1)
     return {
         "keys": units.keys,
@@ -93,7 +93,7 @@ def _columns_of(passages: Mapping[str, set[str]], form: Form) -> dict[str, Array
         "worth": np.where(is_worth, WORTH, WORTH_OF_STOP_WORD).astype(np.uint8),
         "weight": _sums(weights, units),
         "own_weight": _sums(own_weights, units),
-        "n_family": own.n_family,
+        "n_family": n_family,
         "n_units": units.lengths,
         "n_characters": np.array([*map(len, passages)], np.int64),
     }

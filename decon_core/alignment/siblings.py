@@ -9,7 +9,6 @@ family, by a tenth of it at most.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,17 +20,11 @@ _TEMPLATE_SHARE = 0.4  # least share of an item's units that makes a template
 _NEAREST = 10  # one in so many of a family
 
 
-class Own(NamedTuple):
-    """What tells items from others."""
+def own_of(n_items_with: Integers, lengths: Integers) -> tuple[Bools, Integers]:
+    """Return which units are an item's own, and how many items share two fifths of each item.
 
-    is_own: Bools  # one flag per unit
-    n_family: Integers  # per item: items that share two fifths of it
-
-
-def own_of(n_items_with: Integers, lengths: Integers) -> Own:
-    """Return which units are an item's own, by how many items have the runs that hold each.
-
-    `lengths`: the number of units of each item.
+    `n_items_with`: how many items have the runs that hold each unit; `lengths`: the number of units
+    of each item.
     """
     edges = np.append(0, np.cumsum(lengths))
     n_alone = np.diff(np.append(0, np.cumsum(n_items_with == 1))[edges])
@@ -42,7 +35,7 @@ def own_of(n_items_with: Integers, lengths: Integers) -> Own:
         of_item = n_items_with[edges[item] : edges[item + 1]]
         n_family[item] = np.partition(of_item, at[item])[at[item]]
     most = np.maximum(1, n_family // _NEAREST)
-    return Own(n_items_with <= np.repeat(most, lengths), n_family)
+    return n_items_with <= np.repeat(most, lengths), n_family
 
 
 def items_with_runs(keys: Words64, lengths: Integers, n_items: Sequence[int]) -> Integers:

@@ -9,7 +9,6 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -136,11 +135,8 @@ def _current_revision(recipe: Recipe, base: Path) -> str:
         sources = (HubSource(path=path, revision=at) for path, at in repositories)
         return "-".join(revision_of(source, where=recipe.name) for source in sources)
     files = {file for paths in files_by_split(recipe, base=base).values() for file in paths}
-    return _digest((str(file), *stamp_of(file)) for file in sorted(files))
-
-
-def _digest(values: Iterable[object]) -> str:
-    return sha256(json.dumps([*values]).encode()).hexdigest()[:16]
+    stamps = [(str(file), *stamp_of(file)) for file in sorted(files)]
+    return sha256(json.dumps(stamps).encode()).hexdigest()[:16]
 
 
 def first_records(recipe: Recipe, base: Path, *, limit: int) -> pa.Table:

@@ -21,12 +21,9 @@ def files_by_split(recipe: Recipe, *, base: Path) -> dict[str, tuple[Path, ...]]
     file names (`bundled/gsm8k_` for gsm8k_train-1.jsonl.gz, gsm8k_train-2.jsonl.gz, ...). Raises
     `RecipeError` if a split has no file or a file has an unknown format.
     """
-    source = recipe.source
-    if not isinstance(source, LocalSource):
-        return {}
     problems: list[Problem] = []
     files: dict[str, tuple[Path, ...]] = {}
-    for split, patterns in _patterns(recipe, source):
+    for split, patterns in _patterns(recipe):
         by_pattern = [_files_of(recipe, pattern, split, base, problems) for pattern in patterns]
         files[split] = tuple(dict.fromkeys(chain(*by_pattern)))
     RecipeError.raise_for(dict.fromkeys(problems))
@@ -35,13 +32,13 @@ def files_by_split(recipe: Recipe, *, base: Path) -> dict[str, tuple[Path, ...]]
 
 def local_paths(recipe: Recipe) -> list[str]:
     """Return the local paths and patterns as written in the recipe; none for a hub data set."""
+    return [pattern for _, patterns in _patterns(recipe) for pattern in patterns]
+
+
+def _patterns(recipe: Recipe) -> list[tuple[str, tuple[str, ...]]]:
     source = recipe.source
     if not isinstance(source, LocalSource):
         return []
-    return [pattern for _, patterns in _patterns(recipe, source) for pattern in patterns]
-
-
-def _patterns(recipe: Recipe, source: LocalSource) -> list[tuple[str, tuple[str, ...]]]:
     return list(source.by_split) or [(split, source.patterns) for split in recipe.splits]
 
 

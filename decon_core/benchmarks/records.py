@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -67,30 +67,34 @@ def save_records(
     return version
 
 
+def _current(store: Store, benchmark: str) -> dict[str, Any]:
+    """Return what was saved about the current version; {} if there is none."""
+    path = store.current_records(benchmark)
+    value: dict[str, Any] = read_json(path) if path.is_file() else {}
+    return value
+
+
 def current_version(store: Store, benchmark: str) -> Version:
     """Return the current version of a benchmark. Raises `MissingError` if there is none."""
-    path = store.current_records(benchmark)
-    if not path.is_file():
+    value = _current(store, benchmark)
+    if not value:
         remedy = "Run `decon-assets run`, or materialize the asset `records` for this benchmark"
         where, found = f"benchmark {benchmark!r}", "no normalized records"
+        path = store.current_records(benchmark)
         raise MissingError(Problem(where, found, str(path), remedy))
-    value = read_json(path)
     return Version(benchmark, value["version"], value["n_records"], value["n_items"])
 
 
 def recorded_origin(store: Store, benchmark: str) -> str | None:
     """Return the fingerprint of recipe and files of the current records, or None without any."""
-    path = store.current_records(benchmark)
-    if not path.is_file():
-        return None
-    value = read_json(path)
-    return str(value["origin"]) if store.records(benchmark, value["version"]).is_file() else None
+    value = _current(store, benchmark)
+    is_there = value and store.records(benchmark, value["version"]).is_file()
+    return str(value["origin"]) if is_there else None
 
 
 def recorded_revision(store: Store, benchmark: str) -> str | None:
     """Return the revision of the downloaded data set; None if it is not one, or unknown."""
-    path = store.current_records(benchmark)
-    return read_json(path).get("revision") or None if path.is_file() else None
+    return _current(store, benchmark).get("revision") or None
 
 
 def load_records(

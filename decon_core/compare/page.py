@@ -6,6 +6,7 @@ page.toml has the titles and heads of the tables.
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,17 +38,16 @@ class Section:
 
 def headline(comparison: differences.Comparison) -> str:
     """Return the counts of the comparison as one line."""
+    n = Counter[str](comparison["n_findings"])
     if comparison["is_same"]:
-        others = {kind: _n_findings(comparison, kind) for kind in differences.IN_BOTH}
-        also = [f"{n:,} {kind}" for kind, n in others.items() if n]
-        return ", ".join([f"the same: {_n_findings(comparison, 'same'):,} leaks in both", *also])
+        also = [f"{n[kind]:,} {kind}" for kind in differences.IN_BOTH if n[kind]]
+        return ", ".join([f"the same: {n['same']:,} leaks in both", *also])
     n_items = sum(status["n"] for status in comparison["statuses"])
-    others = {kind: _n_findings(comparison, kind) for kind in differences.OTHER_KINDS}
     parts = [
-        f"{counted(_n_findings(comparison, 'same'), 'leak')} unchanged",
-        *(f"{_n_findings(comparison, kind):,} leaks {kind}" for kind in differences.KINDS),
-        f"{_n_findings(comparison, _NOT_COMPARABLE):,} {_NOT_COMPARABLE}",
-        *(f"{n:,} {kind}" for kind, n in others.items() if n),
+        f"{counted(n['same'], 'leak')} unchanged",
+        *(f"{n[kind]:,} leaks {kind}" for kind in differences.KINDS),
+        f"{n[_NOT_COMPARABLE]:,} {_NOT_COMPARABLE}",
+        *(f"{n[kind]:,} {kind}" for kind in differences.OTHER_KINDS if n[kind]),
         f"{counted(n_items, 'item')} with a different status",
     ]
     return "; ".join(parts)
@@ -56,8 +56,8 @@ def headline(comparison: differences.Comparison) -> str:
 def sections(comparison: differences.Comparison, *, most: int) -> Iterator[Section]:
     """Yield the tables that are not empty, each with its first `most` rows."""
     n_shards, statuses = comparison["n_shards"], comparison["statuses"]
-    standings = ", ".join(f"{n:,} {standing}" for standing, n in n_shards.items())
-    others = {kind: _n_findings(comparison, kind) for kind in differences.OTHER_KINDS}
+    standings = ", ".join(f"{count:,} {standing}" for standing, count in n_shards.items())
+    n = Counter[str](comparison["n_findings"])
     rows: dict[str, Iterable[Sequence[Cell]]] = {
         "settings": _settings(comparison),
         "shards": [tuple(row.values()) for row in comparison["shards"][:most]],
@@ -66,12 +66,12 @@ def sections(comparison: differences.Comparison, *, most: int) -> Iterator[Secti
             (*_statuses(row), row["n"], row["n"] - row["n_comparable"]) for row in statuses
         ],
         "items": map(_item, comparison["items"][:most]),
-        "others": [(kind, n) for kind, n in others.items() if n],
+        "others": [(kind, n[kind]) for kind in differences.OTHER_KINDS if n[kind]],
         **{kind: map(_finding, comparison["findings"][kind][:most]) for kind in differences.KINDS},
         "not_comparable": [tuple(row.values()) for row in comparison["not_comparable"]],
     }
     # The number of all rows, where only the first ones are shown.
-    n_rows = {kind: _n_findings(comparison, kind) for kind in differences.KINDS}
+    n_rows = {kind: n[kind] for kind in differences.KINDS}
     n_rows["shards"] = sum(n_shards.values()) - n_shards.get("in both", 0)
     n_rows["items"] = sum(status["n"] for status in statuses)
     for name, table in _TABLES.items():
@@ -80,10 +80,6 @@ def sections(comparison: differences.Comparison, *, most: int) -> Iterator[Secti
         n_more = n_rows.get(name, len(shown)) - len(shown)
         if shown:
             yield Section(table["title"], about, table["heads"], shown, n_more)
-
-
-def _n_findings(comparison: differences.Comparison, kind: str) -> int:
-    return int(comparison["n_findings"].get(kind, 0))
 
 
 def _settings(comparison: differences.Comparison) -> Iterator[tuple[Cell, ...]]:

@@ -19,7 +19,7 @@ from decon_core.mixtures.builder import Builder
 from decon_core.planner import Plan
 from decon_core.report.database import write_database
 from decon_core.report.gather import run_table, small_tables, write_matches
-from decon_core.scan.coverage import gaps_of, missing_scan_results, scan_fingerprint
+from decon_core.scan.coverage import missing_scan_results, scan_fingerprint
 from decon_core.storage.store import Store
 
 _NO_TEXTS = Report(snippets="off")
@@ -62,8 +62,7 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
     if problems := [*unknown_benchmarks(policy, plan.benchmarks)]:
         raise ConfigError(problems)
     _require_same_scan(builder, policy, other)
-    packs = builder.packs
-    gaps = gaps_of(builder.store, packs, builder.versions, builder.reader.scan)
+    packs, gaps = builder.packs, builder.gaps
     notes += [
         f"left out: shard {gap.shard.name} for {', '.join(gap.lacking)}: {gap.reason}"
         for gap in gaps
@@ -94,7 +93,7 @@ def _scanned(plan: Plan) -> tuple[Builder, list[str]]:
             why = "its recipe or files changed since it was scanned"
         else:
             version = current_version(store, name)
-            n_missing = len(missing_scan_results(store, plan.packs, [version], plan.scan))
+            n_missing = len(missing_scan_results(plan.scan_results, plan.packs, [version]))
             if has_part(store, version, index) and n_missing < plan.n_shards:
                 versions.append(version)
                 continue

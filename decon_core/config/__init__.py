@@ -12,3 +12,7 @@ feature. What follows from it:
 - A field of `Mixture` or `Blend` is part of its fingerprint, by `to_json`: all mixtures are built
   again, unless `to_json` leaves the key out where it has no effect.
 """
+
+# Where decon.toml is, for commands that only name it.
+CONFIG_VARIABLE = "DECON_CONFIG"  # environment variable with the path, for Dagster's processes
+DEFAULT_CONFIG = "decon.toml"

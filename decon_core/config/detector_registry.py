@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any, ClassVar, TypeVar
 
 from decon_core.errors import InputError, Problem
-from decon_core.feature import feature_nominations
+from decon_core.feature import feature_entries
 
 Setting = bool | int | float | str
 
@@ -171,7 +171,7 @@ def get(name: str) -> Declaration:
 
     Raises InputError with the known names if there is none of this name.
     """
-    if name in feature_nominations():
+    if name in feature_entries("nominations"):
         return _nominator(name)
     if name in BUILT_IN and name not in _registered:
         importlib.import_module(f"decon_core.detectors.{name}")
@@ -191,7 +191,7 @@ def _nominator(name: str) -> Declaration:
 
 def find(name: str) -> Declaration | None:
     """Return a detector, or None: a report may name one that is not installed here."""
-    return get(name) if name in (*names(), *feature_nominations()) else None
+    return get(name) if name in (*names(), *feature_entries("nominations")) else None
 
 
 def declarations() -> Iterator[Declaration]:

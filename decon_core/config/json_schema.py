@@ -23,14 +23,14 @@ from pydantic.dataclasses import is_pydantic_dataclass
 
 from decon_core.config.load import SECTIONS
 from decon_core.config.policy import PRESETS
-from decon_core.feature import feature_tables
+from decon_core.feature import feature_objects
 
 SCHEMA_PATH = Path(__file__).with_name("decon.schema.json")
 
 
 def config_schema() -> dict[str, Any]:
     """Return the JSON schema of the whole file."""
-    feature_models = feature_tables()
+    feature_models = feature_objects("tables")
     sections = {**SECTIONS, **{name: model.in_file() for name, model in feature_models.items()}}
     fields: dict[str, Any] = {name: (model, ...) for name, model in sections.items()}
     model = create_model("DeconToml", __config__=ConfigDict(extra="forbid"), **fields)

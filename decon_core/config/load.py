@@ -22,6 +22,7 @@ from pydantic.dataclasses import dataclass as model
 from decon_core.config.detector_registry import names
 from decon_core.config.mixtures import TOKENIZER_FILE, Mixture, read_mixtures
 from decon_core.config.policy import Policy
+from decon_core.config.policy_file import policy_from
 from decon_core.config.sources import Corpus, Sketch, Source, source_names
 from decon_core.config.validation import (
     TABLE,
@@ -34,8 +35,8 @@ from decon_core.config.validation import (
     did_you_mean,
     expects,
 )
-from decon_core.errors import ConfigError, Problem
-from decon_core.feature import feature_nominations, feature_tables
+from decon_core.errors import ConfigError, Problem, collecting
+from decon_core.feature import feature_entries, feature_objects
 from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path, use_options
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class ConfigReader(SettingsReader):
 
     def config(self, values: Mapping[str, Any]) -> Config:
         others = sorted(values.keys() - SECTIONS.keys())
-        feature_models = feature_tables() if others else {}
+        feature_models = feature_objects("tables") if others else {}
         for name in (name for name in others if name not in feature_models):
             remedy = did_you_mean(name, (*SECTIONS, *feature_models))
             self.wrong(name, f"unknown key {name!r}", "a known key", remedy)
@@ -218,8 +219,8 @@ class ConfigReader(SettingsReader):
             expected = "recipe files, or benchmarks of the catalog in evals.catalog"
             self.wrong("evals.recipes", "nothing", expected)
         recipes = self._recipes(evals.recipes) if evals else ()
-        section = self.table(StoreTable, "store", values.get("store", {}))
-        store, kept = self._store(section or StoreTable())
+        of_store = self.table(StoreTable, "store", values.get("store", {}))
+        store, kept = self._store(of_store or StoreTable())
         self.has_store_url = kept is not None
         review = self.table(Review, "review", values.get("review", {}))
         verdicts = self.local_file("review.verdicts", (review or Review()).verdicts)
@@ -228,9 +229,12 @@ class ConfigReader(SettingsReader):
         sources = source_names(values.get("corpus"))
         self.named_tables("corpus.source", sources, what="source")
         report = self.table(Report, "report", values.get("report", {}))
-        policy = self._policy(values.get("policy", {}))
+        policy = None
+        with collecting(self.problems, ConfigError):
+            section = {"policy": values.get("policy", {})}
+            policy = policy_from(section, self.path, folder=self.folder)
         detectors = policy.detectors if policy else names()
-        nominating = [name for name in feature_nominations() if name in values]
+        nominating = [name for name in feature_entries("nominations") if name in values]
         self.mixtures, problems = read_mixtures(
             self._with_tokenizer_files(values.get("mixture")),
             where=str(self.path),
@@ -243,7 +247,7 @@ class ConfigReader(SettingsReader):
         self.names = {
             "sources": sources,
             "products": [mixture.name for mixture in self.mixtures],
-            "detectors": [*detectors, *feature_nominations()],
+            "detectors": [*detectors, *feature_entries("nominations")],
         }
         tables = {
             name: table
@@ -337,19 +341,6 @@ class ConfigReader(SettingsReader):
                     expected = "sources whose turns are all scanned"
                     remedy = "select other sources with `sources`, or remove `roles` from this one"
                     self.wrong(where, found, expected, remedy)
-
-    def _policy(self, section: object) -> Policy | None:
-        if not isinstance(section, dict):
-            self.wrong("policy", repr(section), "a table")
-            return None
-        tokenizer = section.get("tokenizer_str")
-        if isinstance(tokenizer, str) and tokenizer.endswith(".json"):
-            section = {**section, "tokenizer_str": str(self.folder / tokenizer)}
-        try:
-            return Policy.from_mapping(section, where=str(self.path))
-        except ConfigError as error:
-            self.problems += error.problems
-            return None
 
 
 def _secrets(value: object, where: str) -> Iterator[str]:

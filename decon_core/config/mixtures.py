@@ -194,24 +194,23 @@ def read_mixtures(
     """
     if value is None:
         return (DEFAULT,), []
-    reader = _Reader(where, names={"leak": leak})
-    return reader.mixtures(value, sources, detectors), reader.problems
+    names = {"leak": leak, "sources": sources, "detectors": detectors}
+    reader = _Reader(where, names=names)
+    return reader.mixtures(value), reader.problems
 
 
 class _Reader(SettingsReader):
     """Parses [[mixture]] tables and collects their problems."""
 
-    def mixtures(
-        self, value: object, sources: Sequence[str], detectors: Sequence[str]
-    ) -> tuple[Mixture, ...]:
+    def mixtures(self, value: object) -> tuple[Mixture, ...]:
         by_name: dict[str, Mixture] = {}
         names = []
         for number, entry in enumerate(self.tables("mixture", value)):
             where, before = f"mixture[{number}]", len(self.problems)
-            mixture = self.table(Mixture, where, entry, sources=sources, detectors=detectors)
+            mixture = self.table(Mixture, where, entry)
             if mixture is not None:
                 self._check_effects(where, mixture)
-                self._check_probability(f"{where}.leaks", mixture.leaks, detectors)
+                self._check_probability(f"{where}.leaks", mixture.leaks)
                 if mixture.licenses is not None:
                     self._check_licenses(f"{where}.licenses", mixture.licenses)
                 if len(self.problems) == before:
@@ -249,9 +248,9 @@ class _Reader(SettingsReader):
             expected = 'the tokenizer of the trainer, which write = "mask" needs'
             self.wrong(f"{where}.tokenizer", None, expected)
 
-    def _check_probability(self, where: str, leaks: Leaks, detectors: Sequence[str]) -> None:
+    def _check_probability(self, where: str, leaks: Leaks) -> None:
         """Report settings of a probability without an effect."""
-        chosen = leaks.detectors or detectors
+        chosen = leaks.detectors or self.names["detectors"]
         if leaks.min_probability is None:
             if leaks.min_judged != Leaks.min_judged:
                 self.wrong(f"{where}.min_judged", leaks.min_judged, "min_probability as well")

@@ -12,6 +12,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, field, fields, replace
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_type_hints
 
 import numpy as np
@@ -25,13 +26,14 @@ from decon_core.config.detector_registry import Declaration, Reads
 from decon_core.config.validation import (
     AS_WRITTEN,
     TABLE,
+    AtLeastTwo,
     Count,
     Distinct,
     Flag,
     Number,
     Positive,
     PositiveShare,
-    Whole,
+    ShareBelowOne,
     did_you_mean,
     dotted,
     expects,
@@ -54,9 +56,6 @@ VERDICT_VERSION = 4
 
 # Increased when the content of scan results changes: shards are scanned again, and no index built.
 SCAN_RESULT_VERSION = 11
-
-# Increased when the content of a sketch changes.
-_SKETCH_VERSION = 2
 
 # Fields that determine what is indexed, and with which weight.
 _INDEX_FIELDS = (
@@ -85,9 +84,6 @@ PRESETS: dict[str, dict[str, object]] = {
     }
 }
 
-# Shown with every count of no-answer items, which is incomplete without them.
-QUESTIONS_LEFT_OUT = "most questions of up to 43 tokens are left out, because keep_no_answer is off"
-
 # Fields that select among existing matches or change none: no new scan is needed. For the tokenizer
 # its own fingerprint is used instead of its name, which may be a path.
 _DECISION_FIELDS = frozenset(
@@ -114,7 +110,6 @@ Detectors = Annotated[
     expects(f"one or more of {', '.join(registry.BUILT_IN)}, each once"),
 ]
 
-
 Kind = Annotated[
     str,
     AfterValidator(lambda name: known_name(name, registry.kinds())),
@@ -122,8 +117,6 @@ Kind = Annotated[
     Field(json_schema_extra=lambda schema: schema.update(enum=[*registry.kinds()])),
 ]
 Kinds = Distinct[Kind]
-AtLeastTwo = Annotated[Whole, Field(ge=2)]
-ShareBelowOne = Annotated[float, Field(strict=True, gt=0, lt=1), AS_WRITTEN]
 
 
 class Thresholds(TypedDict, total=False):
@@ -293,12 +286,8 @@ class Policy:
             raise ConfigError(problems) from None
 
     def __post_init__(self) -> None:
-        problems: list[Problem] = []
-        for detector in registry.declarations():
-            problems += detector.setting_problems(self)
-        problems += _related_problems(self)
-        if problems:
-            raise ConfigError(problems)
+        of_detectors = (each.setting_problems(self) for each in registry.declarations())
+        ConfigError.raise_for(chain(*of_detectors, _related_problems(self)))
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object], *, where: str = "") -> Policy:
@@ -333,7 +322,7 @@ class Policy:
         Without the term weights: of what a snapshot itself depends on.
         """
         settings = {name: getattr(self, name) for name in _INDEX_FIELDS}
-        return _digest([settings, tokenizer, snapshot, VERDICT_VERSION])
+        return digest_of([settings, tokenizer, snapshot, VERDICT_VERSION])
 
     def scan_fingerprint(self, *, tokenizer: str, snapshot: str) -> str:
         """Return the fingerprint of what a scan result depends on besides shard and benchmark."""
@@ -343,17 +332,12 @@ class Policy:
         settings["detectors"] = sorted(self.detectors)
         for detector in self._chosen:
             settings |= detector.fingerprint_settings(self)
-        return _digest([settings, tokenizer, snapshot, VERDICT_VERSION, SCAN_RESULT_VERSION])
+        return digest_of([settings, tokenizer, snapshot, VERDICT_VERSION, SCAN_RESULT_VERSION])
 
     @property
     def fingerprint(self) -> str:
         """The fingerprint of all settings."""
-        return _digest(asdict(self))
-
-    def sketch_fingerprint(self, bits: int, *, tokenizer: str) -> str:
-        """Return the fingerprint of what a sketch depends on besides its shard."""
-        settings = {"form": asdict(self.form), "ngram_size": self.ngram_size, "bits": bits}
-        return _digest([settings, tokenizer, VERDICT_VERSION, _SKETCH_VERSION])
+        return digest_of(asdict(self))
 
     @property
     def form(self) -> Form:
@@ -479,7 +463,8 @@ def without_effect(policy: Policy) -> Iterator[Problem]:
             yield Problem(where, found, f"{detector.name} among the detectors")
 
 
-def _digest(value: object) -> str:
+def digest_of(value: object) -> str:
+    """Return a short digest of a value that JSON can hold."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -508,7 +493,7 @@ def _related_problems(policy: Policy) -> Iterator[Problem]:
         remedy = "answers of lengths in between would have no n-grams and could never be found"
         found = repr(policy.short_answer_token_threshold)
         yield Problem("policy.short_answer_token_threshold", found, expected, remedy)
-    if policy.perfect_match_decay_end <= policy.perfect_match_decay_start:
-        expected = f"more than perfect_match_decay_start ({policy.perfect_match_decay_start})"
-        found = repr(policy.perfect_match_decay_end)
-        yield Problem("policy.perfect_match_decay_end", found, expected)
+    start, end = policy.perfect_match_decay_start, policy.perfect_match_decay_end
+    if end <= start:
+        expected = f"more than perfect_match_decay_start ({start})"
+        yield Problem("policy.perfect_match_decay_end", repr(end), expected)

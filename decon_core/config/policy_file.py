@@ -30,14 +30,19 @@ def read_policy(path: Path) -> dict[str, Any]:
         raise ConfigError(Problem(str(path), str(error), "valid TOML in UTF-8")) from None
 
 
-def policy_from(values: Mapping[str, Any], path: Path, *, like: Policy | None = None) -> Policy:
-    """Make a policy from the values of a TOML file; `like` as in `load_policy`."""
+def policy_from(
+    values: Mapping[str, Any], path: Path, *, folder: Path | None = None, like: Policy | None = None
+) -> Policy:
+    """Make a policy from the values of a TOML file; `like` as in `load_policy`.
+
+    `folder`: that of the path of a tokenizer, by default the folder of the file.
+    """
     section = values.get("policy", values)
     if not isinstance(section, dict):
         raise ConfigError(Problem(f"{path}: policy", repr(section), "a table"))
     tokenizer = section.get("tokenizer_str")
     if isinstance(tokenizer, str) and tokenizer.endswith(".json"):
-        section = {**section, "tokenizer_str": str(path.parent / tokenizer)}
+        section = {**section, "tokenizer_str": str((folder or path.parent) / tokenizer)}
     base = asdict(like) if like else {}
     if isinstance(section.get("benchmark"), dict):
         section = {**section, "benchmark": {**base.get("benchmark", {}), **section["benchmark"]}}

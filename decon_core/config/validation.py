@@ -28,7 +28,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from decon_core.errors import ConfigError, KeyNameError, Problem
+from decon_core.errors import ConfigError, KeyNameError, Problem, collecting
 from decon_core.storage.paths import is_url
 
 T = TypeVar("T")
@@ -80,9 +80,11 @@ Flag = Annotated[bool, Field(strict=True)]
 Whole = Annotated[int, Field(strict=True, ge=-_MOST, le=_MOST)]
 Count = Annotated[int, Field(strict=True, ge=0, le=_MOST)]
 Positive = Annotated[int, Field(strict=True, ge=1, le=_MOST)]
+AtLeastTwo = Annotated[int, Field(strict=True, ge=2, le=_MOST)]
 Number = Annotated[float, Field(strict=True), AS_WRITTEN]
 Share = Annotated[float, Field(strict=True, ge=0, le=1), AS_WRITTEN]
 PositiveShare = Annotated[float, Field(strict=True, gt=0, le=1), AS_WRITTEN]
+ShareBelowOne = Annotated[float, Field(strict=True, gt=0, lt=1), AS_WRITTEN]
 Name = Annotated[str, Field(min_length=1), expects("a name in quotes")]
 Distinct = Annotated[tuple[N, ...], AfterValidator(_distinct)]
 Names = Annotated[Distinct[N], BeforeValidator(_not_empty)]
@@ -319,12 +321,14 @@ _KINDS = {
 }
 
 
-class _Named(Protocol):
+class Named(Protocol):
+    """A table with a name."""
+
     @property
     def name(self) -> str: ...
 
 
-D = TypeVar("D", bound=_Named)
+D = TypeVar("D", bound=Named)
 
 
 def declared(what: str, tables: Iterable[D], name: str) -> D:
@@ -393,10 +397,8 @@ class SettingsReader:
             if len(same) > 1:
                 found = f"{' and '.join(map(repr, same))}, which differ only in case"
                 self.wrong(where, found, "names that differ on case-insensitive file systems")
-        try:
+        with collecting(self.problems):
             check_names(names, what=f"{self._file}: {what}")
-        except KeyNameError as error:
-            self.problems.extend(error.problems)
 
 
 def check_names(names: Iterable[str], *, what: str) -> None:
@@ -406,13 +408,11 @@ def check_names(names: Iterable[str], *, what: str) -> None:
         "or '.'"
     )
     remedy = "rename it: '|', ',' and '...' are special in partition keys"
-    problems = [
+    KeyNameError.raise_for(
         Problem(f"{what} name", repr(name), expected, remedy)
         for name in names
         if not _ALLOWED.fullmatch(name) or name.endswith(".")
-    ]
-    if problems:
-        raise KeyNameError(problems)
+    )
 
 
 def key_from(text: str, *, other: str) -> str:

@@ -8,11 +8,10 @@ from itertools import chain
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable
 from decon_core.corpus.origins import Origins, total
-from decon_core.kernels.arrays import distinct
+from decon_core.kernels.arrays import Bytes, Integers, distinct
 
 Reread = Callable[[int], Document | Unreadable | None]
 
@@ -21,12 +20,12 @@ Reread = Callable[[int], Document | Unreadable | None]
 class Batch:
     """Texts of documents as one byte array, and the unreadable rows between them."""
 
-    text: npt.NDArray[np.uint8]  # UTF-8; the texts are slices of it
-    starts: npt.NDArray[np.int64]  # start of each text
-    stops: npt.NDArray[np.int64]
+    text: Bytes  # UTF-8; the texts are slices of it
+    starts: Integers  # start of each text
+    stops: Integers
     # Row number of each text in the shard, ascending. A row has a text, or one that a model sees
     # and a hidden text.
-    rows: npt.NDArray[np.int64]
+    rows: Integers
     n_characters: int
     unreadable: list[Unreadable]
     reread: Reread  # read a row again, by its number
@@ -43,9 +42,13 @@ class Batch:
     def of(cls, documents: Sequence[Document]) -> Batch:
         """Return documents that are in memory as a batch."""
         by_row = {document.row: document for document in documents}
+        return cls.of_rows(documents, by_row.__getitem__)
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Document | Unreadable], reread: Reread) -> Batch:
+        """Return rows that were parsed singly as a batch."""
         none = np.empty(0, np.int64)
-        empty = cls(np.empty(0, np.uint8), none, none, none, 0, [], by_row.__getitem__)
-        return empty.with_rows(documents)
+        return cls(np.empty(0, np.uint8), none, none, none, 0, [], reread).with_rows(rows)
 
     @classmethod
     def of_texts(cls, texts: Sequence[str]) -> Batch:
@@ -70,17 +73,17 @@ class Batch:
     def n_documents(self) -> int:
         return int(distinct(self.rows).size)
 
-    def per_document(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def per_document(self, numbers: Integers) -> Integers:
         """Return the sum of a number of each text for each document."""
         return np.add.reduceat(numbers, self._first_texts) if numbers.size else numbers
 
     @property
-    def document_rows(self) -> npt.NDArray[np.int64]:
+    def document_rows(self) -> Integers:
         """The row of each document, ascending."""
         return self.rows[self._first_texts]
 
     @property
-    def _first_texts(self) -> npt.NDArray[np.int64]:
+    def _first_texts(self) -> Integers:
         return np.flatnonzero(np.diff(self.rows, prepend=-1))
 
     def with_rows(self, rows: Iterable[Document | Unreadable | None]) -> Batch:

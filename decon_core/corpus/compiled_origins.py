@@ -6,20 +6,17 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.corpus.fields import FieldTree, Names
 from decon_core.corpus.origins import MOST_NAMES, Origin, Origins
 from decon_core.kernels import json_lines, row_origins
-from decon_core.kernels.arrays import Integers, distinct
+from decon_core.kernels.arrays import Bools, Integers, distinct
 
 if TYPE_CHECKING:
     from decon_core.corpus.compiled_rows import Fields, Strings
 
 
-def origins_in(
-    strings: Strings, is_usual: npt.NDArray[np.bool_], tree: FieldTree, fields: Fields
-) -> Origins:
+def origins_in(strings: Strings, is_usual: Bools, tree: FieldTree, fields: Fields) -> Origins:
     """Return what rows name as their origins; of rows that are not usual nothing.
 
     Of a field with many names, those that `shortest` would leave out anyway are counted together.
@@ -63,7 +60,7 @@ def origins_in(
     return sums
 
 
-def _are_short(numbers: Integers, sizes: Integers) -> npt.NDArray[np.bool_]:
+def _are_short(numbers: Integers, sizes: Integers) -> Bools:
     """Return which names may be among the `MOST_NAMES` shortest of their fields."""
     is_short = np.ones(numbers.size, np.bool_)
     for number in distinct(numbers).tolist() if numbers.size > MOST_NAMES else ():

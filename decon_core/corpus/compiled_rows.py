@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.layouts import Layout
 from decon_core.config.sources import Source
@@ -16,13 +15,9 @@ from decon_core.corpus.fields import Field, FieldTree, field_tree
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import decoded, is_text, without_lone_surrogates
 from decon_core.kernels import json_lines, row_texts, string_values
-from decon_core.kernels.arrays import Table, Words64, alloc_array
-from decon_core.kernels.json_lines import MOST_DEEP, MOST_MEMBERS, MOST_STRINGS
+from decon_core.kernels.arrays import Bools, Bytes, Integers, Table, Words64, alloc_array
+from decon_core.kernels.json_lines import MOST_STRINGS
 from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
-
-Integers = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-Flags = npt.NDArray[np.bool_]
 
 _MOST_NESTED = 8  # levels of JSON in strings; rows with more are left to Python
 _WORD = (1 << 64) - 1
@@ -95,6 +90,17 @@ def _is_entered(node: Field) -> bool:
     return is_plain and not (len(key) > LONGEST_NAME and is_text(key))
 
 
+class _Column:
+    """A column of `Strings.columns`."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __get__(self, strings: Strings, _: type[Strings]) -> Integers:
+        column: Integers = strings.columns[self._number]
+        return column
+
+
 @dataclass(frozen=True, eq=False)
 class Strings:
     """Strings of rows, in reading order: row after row."""
@@ -104,41 +110,15 @@ class Strings:
     marks: Words64  # marks of layouts, for each row
     has_room: bool  # whether two spare bytes follow each string that is read
 
-    @property
-    def fields(self) -> Integers:
-        return self._column(json_lines.FIELD)
+    fields = _Column(json_lines.FIELD)
+    starts = _Column(json_lines.START)
+    stops = _Column(json_lines.STOP)
+    continuing = _Column(json_lines.CONTINUING)  # bytes that begin no character
+    actions = _Column(json_lines.ACTION)  # what is done with each string
+    keys = _Column(json_lines.KEY)
+    rows = _Column(json_lines.LINE)
 
-    @property
-    def starts(self) -> Integers:
-        return self._column(json_lines.START)
-
-    @property
-    def stops(self) -> Integers:
-        return self._column(json_lines.STOP)
-
-    @property
-    def continuing(self) -> Integers:
-        """Bytes that begin no character."""
-        return self._column(json_lines.CONTINUING)
-
-    @property
-    def actions(self) -> Integers:
-        """What is done with each string."""
-        return self._column(json_lines.ACTION)
-
-    @property
-    def keys(self) -> Integers:
-        return self._column(json_lines.KEY)
-
-    @property
-    def rows(self) -> Integers:
-        return self._column(json_lines.LINE)
-
-    def _column(self, number: int) -> Integers:
-        column: Integers = self.columns[number]
-        return column
-
-    def take(self, which: Flags | Integers) -> Strings:
+    def take(self, which: Bools | Integers) -> Strings:
         """Return some of the strings: by a flag for each, or by their numbers in order."""
         if which.dtype == np.bool_ and which.all():
             return self
@@ -167,11 +147,6 @@ def strings_of_lines(
         fields.columns,
         fields.names,
         fields.marks,
-        np.full(fields.n, -1),
-        np.full(2 * fields.n, -1),
-        np.empty((MOST_DEEP + 1, json_lines.N_OF_CONTAINER), np.int64),
-        np.empty((MOST_MEMBERS, 2), np.int64),
-        np.empty((json_lines.N_OF_STRING, MOST_STRINGS), np.int64),
         text,
         strings,
         status,
@@ -181,7 +156,7 @@ def strings_of_lines(
     return Strings(text, strings[:, :n], marks, has_room=True), status, line_starts
 
 
-def settle(strings: Strings, is_unusual: Flags, fields: Fields, *, may_decode: bool) -> None:
+def settle(strings: Strings, is_unusual: Bools, fields: Fields, *, may_decode: bool) -> None:
     """Set what is done with strings that the line reader did not see; marks rows as unusual."""
     json_lines.settle(
         strings.text,
@@ -196,7 +171,7 @@ def settle(strings: Strings, is_unusual: Flags, fields: Fields, *, may_decode: b
 
 def batch_of(
     strings: Strings,
-    is_unusual: Flags,
+    is_unusual: Bools,
     source: Source,
     fields: Fields,
     *,
@@ -236,8 +211,9 @@ def batch_of(
         {tree.fields[at].path: [int(n_values[at]), int(n_bytes[at])]}
         for at in np.flatnonzero(n_values).tolist()
     )
-    batch = Batch(text, starts, stops, rows, n_characters, [], reread)
-    batch = replace(batch, unread=counts_by_path, origins=origins)
+    batch = Batch(
+        text, starts, stops, rows, n_characters, [], reread, unread=counts_by_path, origins=origins
+    )
     if source.id is None:
         batch = replace(
             batch, only_path=lambda row: _path_of_key(tree, only_field[row - first_row])
@@ -251,7 +227,7 @@ def _path_of_key(tree: FieldTree, number: int) -> str | None:
     return node.path if node.parent is tree.root and "[" not in node.path else None
 
 
-def _with_decoded(strings: Strings, is_unusual: Flags, fields: Fields) -> Strings:
+def _with_decoded(strings: Strings, is_unusual: Bools, fields: Fields) -> Strings:
     """Return the strings with those in place of JSON that it holds; marks rows as unusual."""
     for _ in range(_MOST_NESTED):
         is_holder = strings.actions == string_values.TO_DECODE
@@ -264,7 +240,7 @@ def _with_decoded(strings: Strings, is_unusual: Flags, fields: Fields) -> String
 
 
 def _decoded_once(
-    strings: Strings, holders: Integers, is_unusual: Flags, fields: Fields
+    strings: Strings, holders: Integers, is_unusual: Bools, fields: Fields
 ) -> Strings:
     outer = strings.take(holders)
     lines = np.zeros(int((outer.stops - outer.starts + 1).sum()) + PADDING, np.uint8)
@@ -334,7 +310,7 @@ def _may_stay(read: Strings, kinds: Bytes, n_bytes: int) -> bool:
     return bool(is_in_order.all())
 
 
-def _layouts(marks: Words64, is_unusual: Flags, tree: FieldTree) -> tuple[list[Layout], Integers]:
+def _layouts(marks: Words64, is_unusual: Bools, tree: FieldTree) -> tuple[list[Layout], Integers]:
     """Return the layouts of rows, and which of them each row has; unusual rows have any."""
     (usual,) = np.nonzero(~is_unusual)
     layout_of_row = np.zeros(is_unusual.size, np.int64)

@@ -200,15 +200,7 @@ def _fitting(marks: int) -> Iterator[Layout]:
             yield layout
 
 
-_cached_tree = lru_cache(maxsize=64)(FieldTree)
-
-
-@lru_cache(maxsize=64)
-def _reading_of(source: Source) -> Source:
-    """Return how a source is read, which is asked for with each row."""
-    return source.reading
-
-
+@lru_cache(maxsize=128)
 def field_tree(source: Source) -> FieldTree:
     """Return the fields of a source; the same object for all sources that are read alike."""
-    return _cached_tree(_reading_of(source))
+    return FieldTree(source) if source == source.reading else field_tree(source.reading)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -249,10 +248,6 @@ def _shards_per_pack(packs: Iterable[Pack], *, most_packs: int) -> int | None:
     n_shards = Counter[str]()
     for pack in packs:
         n_shards[pack.source.name] += len(pack.shards)
-    if len(n_shards) > most_packs:
-        return None
     sizes = range(1, max(n_shards.values()) + 1)
-    at = bisect_left(
-        sizes, True, key=lambda size: sum(-(-n // size) for n in n_shards.values()) <= most_packs
-    )
-    return sizes[at]
+    few = (size for size in sizes if sum(-(-n // size) for n in n_shards.values()) <= most_packs)
+    return next(few, None)

@@ -1,4 +1,4 @@
-"""A sample of the documents of a corpus: the same share of every shard, chosen by a seed.
+"""Samples of a corpus: the same share of every shard, or whole shards, chosen by a seed.
 
 The rows of a shard are divided into runs of `n_of` rows, and `n_taken` rows of each are drawn. So
 every row has the same probability, every shard and source has its share, and whether a row is taken
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -18,17 +18,16 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config import seeding
 from decon_core.corpus.batches import Batch
 from decon_core.errors import InputError, Problem
-from decon_core.kernels.arrays import distinct
+from decon_core.kernels.arrays import Bools, Integers, distinct
+from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from decon_core.corpus.packs import Pack, Shard
 
-Booleans = npt.NDArray[np.bool_]
 
 _MOST_ROWS = 1_000_000  # rows of a run: shares have at most six decimals
 # Fewest rows that are drawn: drawing a run at a time would take longer for short runs.
@@ -67,7 +66,7 @@ class Sample:
         """Return how many draws a shard of `n_rows` rows takes, also those beyond its last row."""
         return -(-n_rows // self.n_of) * self.n_taken
 
-    def takes(self, content: str, rows: npt.NDArray[np.int64]) -> Booleans:
+    def takes(self, content: str, rows: Integers) -> Bools:
         """Return which of some ascending rows of a shard are in the sample."""
         n_runs = max(1, _ROWS_AT_ONCE // self.n_of)
         parts, first = rows // (n_runs * self.n_of), 0
@@ -104,7 +103,7 @@ class Sample:
 
 
 @lru_cache(maxsize=64)
-def _drawn(sample: Sample, content: str, part: int, n_runs: int) -> Booleans:
+def _drawn(sample: Sample, content: str, part: int, n_runs: int) -> Bools:
     """Return which rows of some consecutive runs of a shard are drawn."""
     name = f"sample {sample.seed} of shard {content}, copy {sample.copy}"
     n_rows = n_runs * sample.n_of
@@ -137,3 +136,36 @@ def _sampled(shard: Shard, sample: Sample, copies: Counter[str]) -> Shard:
     identity = json.dumps([shard.fingerprint, asdict(numbered)])
     fingerprint = sha256(identity.encode()).hexdigest()[:32]
     return replace(shard, sample=numbered, fingerprint=fingerprint)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardSample:
+    """How many whole shards of a corpus are drawn; the others are not opened.
+
+    Each has the same probability. Whether a shard is drawn depends on the seed and on the names of
+    the shards, not on their order or content. A larger sample of the same seed contains the smaller
+    one, so its scan reads only what is new.
+    """
+
+    n_shards: int
+    seed: int = 0
+
+    @property
+    def words(self) -> str:
+        """The sample as results name it."""
+        return f"sample of {counted(self.n_shards, 'shard')}, seed {self.seed}"
+
+    def draw(self, names: Collection[str]) -> set[str]:
+        """Return the names of the drawn shards; raise `InputError` if there are no others."""
+        if self.n_shards >= len(names):
+            found = f"only {counted(len(names), 'shard')}"
+            expected = f"more than the {self.n_shards:,} to be drawn"
+            remedy = (
+                "Omit --sample to scan all of them, or use --sample 1%, which searches one "
+                "document in a hundred of each"
+            )
+            raise InputError(Problem("sample", found, expected, remedy))
+        return {*sorted(names, key=self._key)[: self.n_shards]}
+
+    def _key(self, name: str) -> str:
+        return sha256(f"sample {self.seed} of shard {name}".encode()).hexdigest()

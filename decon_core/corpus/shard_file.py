@@ -136,7 +136,9 @@ class ShardFile(io.RawIOBase):
         if not isinstance(self.path, RemotePath):
             self.require_unchanged()
             yield self.path
-            self.require_in_place()
+            if _file_identity(self.path) != self._opened:
+                found = "a file modified while it was read"
+                raise CorpusError(Problem(str(self.path), found, "an unchanged file", REGISTER))
             return
         sweep_beside(Path(gettempdir()))  # copies of processes that were killed
         with NamedTemporaryFile(prefix=f"{draft_name('shard')}.") as copy:
@@ -144,12 +146,6 @@ class ShardFile(io.RawIOBase):
             copy.flush()
             self.require_unchanged()
             yield Path(copy.name)
-
-    def require_in_place(self) -> None:
-        """Raise `CorpusError` if the path no longer leads to the open file."""
-        if _file_identity(self.path) != self._opened:
-            found = "a file modified while it was read"
-            raise CorpusError(Problem(str(self.path), found, "an unchanged file", REGISTER))
 
 
 def _file_identity(path: Path, file: BinaryIO | None = None) -> tuple[object, ...]:

@@ -38,19 +38,6 @@ class ShardHead:
     damage: str = ""  # why the file cannot be read, or not beyond some row
 
 
-@dataclass(frozen=True)
-class NamedField:
-    """A field, and the kinds of its values in the first rows."""
-
-    name: str
-    kinds: tuple[str, ...]
-    n_characters: int  # average length of its texts
-
-    def __str__(self) -> str:
-        length = f", {self.n_characters} characters" if "text" in self.kinds else ""
-        return f"{printable(self.name)} ({' or '.join(self.kinds)}{length})"
-
-
 def head_of(path: Path) -> ShardHead:
     """Read the first rows of a shard. Damage is noted, not raised."""
     read: list[Row | None] = []
@@ -76,26 +63,23 @@ def leaves(value: Row, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, 
             yield path, item
 
 
-def fields_of(rows: Iterable[Row]) -> list[NamedField]:
-    """Return the fields of rows in order of first appearance."""
+def listed_fields(rows: Iterable[Row]) -> str:
+    """Name the fields of rows and what they hold in a message, the first ones of very many."""
     values: defaultdict[str, list[object]] = defaultdict(list)
     for row in rows:
         for path, value in leaves(row):
             values[path].append(value)
-    fields = []
-    for path, values_of_path in values.items():
-        kinds = tuple(sorted(set(map(_kind_of, values_of_path))))
-        texts = [value for value in values_of_path if isinstance(value, str)]
-        fields.append(NamedField(path, kinds, sum(map(len, texts)) // max(len(texts), 1)))
-    return fields
-
-
-def listed_fields(rows: Iterable[Row]) -> str:
-    """Name the fields of rows in a message, the first ones of very many."""
-    fields = [*map(str, fields_of(rows))]
+    fields = [f"{printable(path)} ({_kinds_of(of_path)})" for path, of_path in values.items()]
     n_others = len(fields) - _MOST_FIELDS
     others = [f"and {counted(n_others, 'other field')}"] if n_others > 0 else []
     return f"the fields {', '.join([*fields[:_MOST_FIELDS], *others])}" if fields else "no fields"
+
+
+def _kinds_of(values: Sequence[object]) -> str:
+    """Return the kinds of values in words, with the average length of texts."""
+    kinds = " or ".join(sorted({*map(_kind_of, values)}))
+    lengths = [len(value) for value in values if isinstance(value, str)]
+    return f"{kinds}, {sum(lengths) // len(lengths)} characters" if lengths else kinds
 
 
 def _kind_of(value: object) -> str:

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from decon_core.config.validation import did_you_mean
 from decon_core.errors import Problem
@@ -190,15 +190,10 @@ def labels_of(people: Mapping[str, Label], annotations: Annotations) -> dict[str
     return dict(sorted((labels | dict(people)).items()))
 
 
-class Imported(NamedTuple):
-    """The lines to append of an imported file, and how many are in the file already."""
-
-    lines: list[Annotation]
-    n_same: int
-
-
-def merge_annotations(lines: Sequence[Annotation], current: Annotations) -> Imported:
-    """Return the annotations that the file does not have yet; the last one of a pair counts."""
+def merge_annotations(
+    lines: Sequence[Annotation], current: Annotations
+) -> tuple[list[Annotation], int]:
+    """Return the annotations that the file does not have yet, and how many others it has."""
     known, different = set(current.lines), dict.fromkeys(lines)
     new = [line for line in different if line not in known]
-    return Imported(new, n_same=len(different) - len(new))
+    return new, len(different) - len(new)

@@ -1,6 +1,6 @@
 """Candidates: pairs of a benchmark item and a training text that are to be judged.
 
-They come from a report (`report/review/candidates.py`) or from files: Parquet, or one JSON object
+They come from a report (`report/review/found.py`) or from files: Parquet, or one JSON object
 per line:
 
     {"benchmark": "gsm8k", "item": "…", "text": "…", "detector": "neighbours", "score": 0.71}
@@ -106,11 +106,9 @@ def _read_table(path: Path) -> Sequence[Line]:
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(Problem(str(path), str(error), _A_FILE)) from None
     rows: list[Line] = table.select([*_KEYS.intersection(table.column_names)]).to_pylist()
-    problems: list[Problem] = []
-    for at, row in enumerate(rows):
-        problems += _problems_of(f"{path}: row {at}", row)
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(
+        problem for at, row in enumerate(rows) for problem in _problems_of(f"{path}: row {at}", row)
+    )
     return rows
 
 

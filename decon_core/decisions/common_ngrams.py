@@ -8,10 +8,11 @@ the policy's share is frozen, like idf, so that decisions do not shift while the
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ from decon_core.text.word_cache import Encoder, FixedVocabulary
 
 Integers = npt.NDArray[np.int64]
 
-# Benchmarks without a scan result, by fingerprint of a shard whose scan failed.
+# Benchmarks without a scan result, by fingerprint of the shard.
 MissingByShard = Mapping[str, Collection[str]]
 
 _TABLE_MB = 16
@@ -58,10 +59,8 @@ def freeze_common(
     """Add up the counts of all scanned shards, and store the common n-grams as the current list."""
     tables = [COMMON.empty_table()]
     results = ScanResults(store, scan)
-    sources: dict[str, list[Pack]] = defaultdict(list)
-    for pack in packs:
-        sources[pack.source.name].append(pack)
-    for source, members in sorted(sources.items()):
+    source_of = attrgetter("source.name")
+    for source, members in groupby(sorted(packs, key=source_of), key=source_of):
         shards = [shard.fingerprint for pack in members for shard in pack.shards]
         sizes = {
             shard: results.ledger(shard)["n_documents"]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import groupby
 from typing import Any
 
 import pyarrow.compute as pc
@@ -16,7 +15,7 @@ from decon_core.corpus.packs import Pack
 from decon_core.decisions.annotations import Annotations, labels_of
 from decon_core.decisions.calibration import Calibration, Point, calibrate
 from decon_core.decisions.common_ngrams import current_common
-from decon_core.decisions.match_reader import SHARDS_AT_ONCE, MatchReader
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DamagedError
 from decon_core.scan.coverage import gaps_of, missing_by_shard
 from decon_core.storage.files import read_json, write_json
@@ -55,7 +54,7 @@ def calibrated(reader: MatchReader, packs: Sequence[Pack], annotations: Annotati
     labels = labels_of(reader.verdicts.labels, annotations)
     decided = {pair: label.is_sd for pair, label in labels.items() if label.is_sd is not None}
     store, policy, scan = reader.store, reader.policy, reader.scan
-    gaps = gaps_of(store, packs, reader.versions, scan)
+    gaps = gaps_of(reader.scan_results, packs, reader.versions)
     value = [
         _FORMAT,
         scan,
@@ -78,22 +77,15 @@ def judged_points(
     """Return each judged pair that a scan found, once for each detector and benchmark."""
     if not labels:
         return []
-    lacking = missing_by_shard(gaps_of(reader.store, packs, reader.versions, reader.scan))
+    lacking = missing_by_shard(gaps_of(reader.scan_results, packs, reader.versions))
     is_judged = pc.field("text_id").isin(sorted(labels))
-
-    def rows() -> Iterator[dict[str, Any]]:
-        in_order = sorted(packs, key=lambda pack: pack.source.name)
-        for source, group in groupby(in_order, key=lambda pack: pack.source.name):
-            shards = [*dict.fromkeys(shard.fingerprint for pack in group for shard in pack.shards)]
-            for at in range(0, len(shards), SHARDS_AT_ONCE):
-                batch = shards[at : at + SHARDS_AT_ONCE]
-                entries = reader.entries_of_shards(
-                    batch, reader.versions, source=source, lacking=lacking
-                )
-                judged = entries.filter(is_judged).select(_COLUMNS)
-                yield from judged.rename_columns({"text_id": "pair"}).to_pylist()
-
-    return points_of(rows(), labels)
+    in_order = sorted(packs, key=lambda pack: pack.source.name)
+    rows = (
+        row
+        for _, entries in reader.entry_batches(in_order, reader.versions, lacking)
+        for row in entries.filter(is_judged).select(_COLUMNS).to_pylist()
+    )
+    return points_of(({**row, "pair": row["text_id"]} for row in rows), labels)
 
 
 def points_of(rows: Iterable[Mapping[str, Any]], labels: Mapping[str, bool]) -> list[Point]:

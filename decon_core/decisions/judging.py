@@ -18,15 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
-from decon_core.detectors.detector import (
-    Booleans,
-    Detector,
-    Floats,
-    Integers,
-    column,
-    detector,
-    of_needed,
-)
+from decon_core.detectors.detector import Detector, column, detector, of_needed
+from decon_core.kernels.arrays import Bools, Floats, Integers
 
 _STEPS = 100  # steps from 0 to 1
 
@@ -35,10 +28,10 @@ class Judged(NamedTuple):
     """Score and class of each match, without verdicts."""
 
     score: Floats
-    is_leak: Booleans
-    is_no_answer: Booleans  # never together with `is_leak`
-    needs_review: Booleans  # nor with one of these
-    is_by_score: Booleans  # a leak, or to review, and its kind has a threshold
+    is_leak: Bools
+    is_no_answer: Bools  # never together with `is_leak`
+    needs_review: Bools  # nor with one of these
+    is_by_score: Bools  # a leak, or to review, and its kind has a threshold
 
 
 def judge(matches: pa.Table, policy: Policy) -> Judged:
@@ -123,15 +116,15 @@ def _judge_of(finder: Detector, matches: pa.Table, policy: Policy) -> Callable[[
     return judge_at
 
 
-def _kinds_of(matches: pa.Table) -> Callable[[Iterable[str]], Booleans]:
+def _kinds_of(matches: pa.Table) -> Callable[[Iterable[str]], Bools]:
     """Return what tells the matches whose kind is among some names."""
     encoded = matches["kind"].combine_chunks().dictionary_encode()
     names = encoded.dictionary.to_pylist()
     number: Integers = encoded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
 
-    def is_kind(kinds: Iterable[str]) -> Booleans:
+    def is_kind(kinds: Iterable[str]) -> Bools:
         chosen = {*kinds}
-        is_chosen: Booleans = np.array([*(name in chosen for name in names), False], np.bool_)
+        is_chosen: Bools = np.array([*(name in chosen for name in names), False], np.bool_)
         return is_chosen[number]
 
     return is_kind

@@ -16,7 +16,7 @@ from decon_core.benchmarks.records import Version, save_records
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
+from decon_core.corpus.sketch.pack_sketch import has_pack_sketch, sketch_fingerprint
 from decon_core.corpus.sketch.shard_sketch import open_blocks
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.detectors.detector import detector
@@ -29,7 +29,6 @@ from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.schemas import ENTRIES
 from decon_core.storage.files import draft_folder
 from decon_core.storage.store import Store, linked_store
-from decon_core.text.tokenizers import load_tokenizer
 
 _SHARED = ("idf", "sketch")  # folders of the store that a lookup reads
 
@@ -71,8 +70,7 @@ def look_up(
     name, searched = "", packs
     if sketch:
         policy = bounded(policy)
-        tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
-        name = policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
+        name = sketch_fingerprint(policy, sketch)
         searched = [pack for pack in packs if has_pack_sketch(store, name, pack)]
     if not searched:
         failure = "no pack has a sketch" if packs else "no pack is registered"

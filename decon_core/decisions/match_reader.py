@@ -18,7 +18,12 @@ from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.calibration import NO_CALIBRATION, Calibration
-from decon_core.decisions.common_ngrams import current_common, places_of, without_common
+from decon_core.decisions.common_ngrams import (
+    MissingByShard,
+    current_common,
+    places_of,
+    without_common,
+)
 from decon_core.decisions.decide import decide
 from decon_core.decisions.judging import highest_thresholds, may_need_review
 from decon_core.decisions.nominations import NominatedPlaces
@@ -34,8 +39,10 @@ from decon_core.storage.tables import no_rows
 
 One = TypeVar("One")
 
+_NOTHING_MISSING: MissingByShard = MappingProxyType({})
+
 _SCAN_FIRST = "materialize `scan` for these packs first; a shard that was not scanned is not clean"
-SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
+_SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
 _ROWS_AT_ONCE = 200_000  # matches of shards that are read together
 
 
@@ -140,7 +147,7 @@ class MatchReader:
         self,
         shards: Sequence[str],
         versions: Sequence[Version],
-        lacking: Mapping[str, Collection[str]] = MappingProxyType({}),
+        lacking: MissingByShard = _NOTHING_MISSING,
     ) -> int:
         """Return how many of these shards to read together, to have few enough rows in memory."""
         n_rows = self._read_results(
@@ -154,22 +161,31 @@ class MatchReader:
     def iter_entries(
         self, packs: Iterable[Pack], versions: Sequence[Version]
     ) -> Iterator[tuple[Pack, Shard, pa.Table]]:
-        """Yield the entries of every shard that has any, in the order of packs.
+        """Yield the entries of every shard that has any, in the order of packs."""
+        for shards, entries in self.entry_batches(packs, versions):
+            tables = _by_shard(entries)
+            for pack, shard in shards:  # two shards may have the same content
+                if shard.fingerprint in tables:
+                    yield pack, shard, tables[shard.fingerprint]
+
+    def entry_batches(
+        self,
+        packs: Iterable[Pack],
+        versions: Sequence[Version],
+        lacking: MissingByShard = _NOTHING_MISSING,
+    ) -> Iterator[tuple[Sequence[tuple[Pack, Shard]], pa.Table]]:
+        """Yield many shards of a source at a time, with their entries, in the order of packs.
 
         Scan results of many shards are read in one call: one by one takes several times as long.
         """
         for source, group in groupby(packs, key=lambda pack: pack.source.name):
             shards = [(pack, shard) for pack in group for shard in pack.shards]
             names = [*dict.fromkeys(shard.fingerprint for _, shard in shards)]
-            n = max(self.n_shards_at_once(names, versions), SHARDS_AT_ONCE)
+            n = max(self.n_shards_at_once(names, versions, lacking), _SHARDS_AT_ONCE)
             for at in range(0, len(shards), n):
                 batch = shards[at : at + n]
-                fingerprints = [*dict.fromkeys(shard.fingerprint for _, shard in batch)]
-                entries = self.entries_of_shards(fingerprints, versions, source=source)
-                tables = _by_shard(entries)
-                for pack, shard in batch:  # two shards may have the same content
-                    if shard.fingerprint in tables:
-                        yield pack, shard, tables[shard.fingerprint]
+                names = [*dict.fromkeys(shard.fingerprint for _, shard in batch)]
+                yield batch, self.entries_of_shards(names, versions, source=source, lacking=lacking)
 
     def entries_of_shards(
         self,
@@ -178,7 +194,7 @@ class MatchReader:
         *,
         source: str,
         is_swept: bool = False,
-        lacking: Mapping[str, Collection[str]] = MappingProxyType({}),
+        lacking: MissingByShard = _NOTHING_MISSING,
     ) -> pa.Table:
         """Return the entries of several shards of one source, given by their fingerprints.
 
@@ -259,9 +275,7 @@ class MatchReader:
         return pa.Table.from_pylist(rows, schema=matches.schema)
 
 
-def _scanned(
-    shards: Iterable[str], version: Version, lacking: Mapping[str, Collection[str]]
-) -> list[str]:
+def _scanned(shards: Iterable[str], version: Version, lacking: MissingByShard) -> list[str]:
     """Return the shards that do not lack a scan result of a benchmark."""
     return [shard for shard in shards if version.benchmark not in lacking.get(shard, ())]
 
@@ -294,10 +308,9 @@ def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]
 
 def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]) -> None:
     """Raise `MissingError` unless every shard has a scan result for every benchmark."""
-    gaps = gaps_of(reader.store, [pack], versions, reader.scan, results=reader.scan_results)
+    gaps = gaps_of(reader.scan_results, [pack], versions)
     if gaps:  # or scan results that were written since they were listed
-        results = reader.list_scan_results_again()
-        gaps = gaps_of(reader.store, [pack], versions, reader.scan, results=results)
+        gaps = gaps_of(reader.list_scan_results_again(), [pack], versions)
     problems = []
     for gap in gaps:
         where = f"shard {gap.shard.name!r} of pack {gap.pack.name!r}"
@@ -306,5 +319,4 @@ def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]
         if gap.is_refused:
             found, remedy = f"{found} ({gap.reason})", gap.cause.remedy
         problems.append(Problem(where, found, "a scan result for every benchmark", remedy))
-    if problems:
-        raise MissingError(problems)
+    MissingError.raise_for(problems)

@@ -2,7 +2,7 @@
 
 The sample takes every document with the same probability, the share: it draws the same number of
 rows from each of many runs of rows (`corpus/sample.py`). Or it takes every shard with the same
-probability (`corpus/shard_sample.py`); then what is said of documents below is true of shards.
+probability (`corpus/sample.py`); then what is said of documents below is true of shards.
 
 **Documents** with a property, such as a leak: the number in the sample is a sum of independent
 draws, whose probabilities differ by run. Of all such sums with the same mean the binomial one has

@@ -31,13 +31,13 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.decisions.judging import may_prove
 from decon_core.detectors.detector import detector
-from decon_core.detectors.visibility import Flags, Integers, OwnIndex, RecordTexts, TextUse, Unmet
+from decon_core.detectors.visibility import OwnIndex, RecordTexts, TextUse, Unmet
 from decon_core.errors import DamagedError, Problem
 from decon_core.index.joined_index import built_own_indexes, mark_used, search_name
 from decon_core.index.parts import Part, has_part, index_fingerprint, open_part
 from decon_core.index.record_texts import NAMES
 from decon_core.index.text_index import Verbatim, open_verbatim, verbatim_of_records
-from decon_core.kernels.arrays import distinct
+from decon_core.kernels.arrays import Bools, Integers, distinct
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.schemas import VISIBILITY
 from decon_core.storage.store import Store
@@ -118,8 +118,22 @@ def _unless_read_only() -> Iterator[None]:
 
 
 def _visible(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:
-    tables = [_table(*unmet) for unmet in _unmet(store, versions, policy)]
-    return pa.concat_tables([VISIBILITY.empty_table(), *tables])
+    index = index_fingerprint(store, policy)
+    parts = [open_part(store, version, index) for version in versions]
+    scan = scan_fingerprint(store, policy)
+    verbatim = None
+    if policy.needs_texts and parts:
+        ids = distinct(np.concatenate([part.entries.ids for part in parts]))
+        verbatim = open_verbatim(store, versions, ids, policy, scan=scan)
+    own = built_own_indexes(store, versions, policy.detectors, scan=scan)
+    tables = [VISIBILITY.empty_table()]
+    for number, (version, part) in enumerate(zip(versions, parts, strict=True)):
+        benchmark = _benchmark(store, version, part, verbatim, number, own)
+        own_policy = policy.for_benchmark(version.benchmark)
+        for name in policy.detectors:
+            unmet = detector(name).visibility(benchmark.texts, own_policy)
+            tables.append(_table(benchmark, name, unmet))
+    return pa.concat_tables(tables)
 
 
 def _by_others(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:
@@ -134,7 +148,8 @@ def _by_others(store: Store, versions: Sequence[Version], policy: Policy) -> pa.
     parts = [open_part(store, version, index) for version in ordered]
     blind_records = {}
     for version in ordered:
-        items = _values(load_records(store, version, columns=[*_ITEM]), _ITEM)
+        records = load_records(store, version, columns=[*_ITEM])
+        items = zip(*(records[name].to_pylist() for name in _ITEM), strict=True)
         names = blind[version.benchmark]
         blind_records[version] = [at for at, item in enumerate(items) if item in names]
     ids = distinct(np.concatenate([part.entries.ids for part in parts]))
@@ -264,27 +279,8 @@ class _Benchmark:
     name: str
     item_of: Integers  # per record: its item, numbered in order of first occurrence
     question_of: Integers  # per record: its question, numbered likewise
-    is_counted: Flags  # per record: whether its question is seen only if it is
+    is_counted: Bools  # per record: whether its question is seen only if it is
     texts: RecordTexts
-
-
-def _unmet(
-    store: Store, versions: Sequence[Version], policy: Policy
-) -> Iterator[tuple[_Benchmark, str, Unmet]]:
-    """Yield why the records of each benchmark are not visible to each chosen detector."""
-    index = index_fingerprint(store, policy)
-    parts = [open_part(store, version, index) for version in versions]
-    scan = scan_fingerprint(store, policy)
-    verbatim = None
-    if policy.needs_texts and parts:
-        ids = distinct(np.concatenate([part.entries.ids for part in parts]))
-        verbatim = open_verbatim(store, versions, ids, policy, scan=scan)
-    own = built_own_indexes(store, versions, policy.detectors, scan=scan)
-    for number, (version, part) in enumerate(zip(versions, parts, strict=True)):
-        benchmark = _benchmark(store, version, part, verbatim, number, own)
-        own_policy = policy.for_benchmark(version.benchmark)
-        for name in policy.detectors:
-            yield benchmark, name, detector(name).visibility(benchmark.texts, own_policy)
 
 
 def _benchmark(
@@ -315,10 +311,6 @@ def _benchmark(
     has_right = np.bincount(question_of, may_be_right) > 0
     is_counted = may_be_right | ~has_right[question_of]
     return _Benchmark(version.benchmark, item_of, question_of, is_counted, texts)
-
-
-def _values(records: pa.Table, names: Sequence[str]) -> list[tuple[Any, ...]]:
-    return [*zip(*(records[name].to_pylist() for name in names), strict=True)]
 
 
 def _numbered(records: pa.Table, columns: Sequence[str]) -> Integers:

@@ -115,7 +115,7 @@ class Aligned(Detector):
 
     def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> Possible:
         """Only in these can a question be nominated."""
-        return possible_blocks(indexes.grams, sketch, indexes.policy, least_overlap=_NOMINATED)
+        return possible_blocks(indexes.grams, sketch, least_overlap=_NOMINATED)
 
     def record_of(self, indexes: Indexes, text: int) -> tuple[int, int]:
         return Decon().record_of(indexes, text)
@@ -208,30 +208,21 @@ class _Compared(NamedTuple):
         return 2 * shared >= min(this.stop - this.start, that.stop - that.start)
 
 
-class _AlignedSearch(Search):
+class _AlignedSearch(ClusterSearch):
     def __init__(self, indexes: Indexes) -> None:
-        self._policy, self._form = indexes.policy, indexes.policy.form
-        self._grams = indexes.grams
-        self._clusters = ClusterSearch(indexes.grams, indexes.policy, least_overlap=_NOMINATED)
-        self._own = indexes.own[Aligned.name]
+        super().__init__(indexes.grams, indexes.policy, least_overlap=_NOMINATED)
+        self._form, self._own = indexes.policy.form, indexes.own[Aligned.name]
         self._questions = Questions(self._own)
 
     def compile(self, documents: Ragged) -> None:
-        self._clusters.compile(documents)
+        super().compile(documents)
         for _ in self._compared([]):
             pass
 
-    def compile_judging(self, documents: Ragged) -> None:
-        self._clusters.compile_judging(documents)
-
-    @property
-    def is_ready_to_judge(self) -> bool:
-        return self._clusters.is_ready_to_judge
-
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return for each document, item and place what the place is to the item."""
-        matches = self._clusters.detect(texts.tokens, with_matched=False)
-        self._clusters.take_counts()
+        matches = self.detect(texts.tokens, with_matched=False)
+        self.take_counts()  # only `decon` reports them
         documents = [
             _Document.of(number, _most_likely([*nominations]), texts)
             for number, nominations in groupby(
@@ -250,7 +241,7 @@ class _AlignedSearch(Search):
         """
         whole, scores = matches.whole, matches.scores
         entries = whole[:, clusters.ENTRY]
-        parts, records = self._grams.entry_part[entries], self._grams.entry_record[entries]
+        parts, records = self._search.entry_part[entries], self._search.entry_record[entries]
         rows = self._own["record_edges"][parts] + records
         item_of, is_wrong = self._own["item_of"][rows], self._own["is_wrong"][rows]
         keys = np.column_stack(
@@ -258,7 +249,7 @@ class _AlignedSearch(Search):
                 whole[:, clusters.DOCUMENT],
                 self._own["question_of"][rows],
                 whole[:, [clusters.START, clusters.END]],
-                self._grams.index.entry_passage[entries],
+                self._search.index.entry_passage[entries],
                 item_of,
             ]
         )
@@ -289,7 +280,7 @@ class _AlignedSearch(Search):
                 question,
                 passage,
                 start,
-                end + self._policy.ngram_size,
+                end + self._ngram_size,
                 items[slice(*edges)],
                 score=shares[clusters.BASE],
                 passage=shares[clusters.PASSAGE] if passage >= 0 else None,
@@ -347,18 +338,17 @@ class _AlignedSearch(Search):
         for *_, missing, row in nomination.items:
             whole = matches.whole[row].tolist()
             entry, (start, stop) = whole[clusters.ENTRY], whole[_ANSWER]
-            overlap = -missing if self._grams.index.entry_answer[entry] >= 0 else None
+            overlap = -missing if self._search.index.entry_answer[entry] >= 0 else None
             answer = document.places.characters(start, stop) if start >= 0 else None
             yield Finding(
                 document=nomination.document,
                 part=nomination.part,
-                record=int(self._grams.entry_record[entry]),
+                record=int(self._search.entry_record[entry]),
                 score=kind[1],
                 question_overlap=comparison.weight_found / comparison.weight,
                 answer_overlap=overlap,
                 n_matched=comparison.n_found,
                 question_tokens=comparison.n_units,
-                total_tokens=comparison.n_units,
                 question=(nomination.start, nomination.stop),
                 question_place=(comparison.start, comparison.stop),
                 answer_place=answer,

@@ -23,7 +23,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.benchmarks.records import StoredRecords
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
@@ -31,10 +30,11 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import Detector, Finding, Indexes, Nominations, Search, Span
 from decon_core.detectors.shared_runs import BatchTexts
-from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
-from decon_core.kernels.arrays import Bytes, read_only
+from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
+from decon_core.kernels.arrays import Bytes, Integers, Words64, read_only
 from decon_core.kernels.code import names, windows
 from decon_core.kernels.code.lexer import mark_code
+from decon_core.kernels.hashing import Numbered, enter_numbered
 from decon_core.text.code_form import (
     ProgramText,
     fingerprints,
@@ -260,12 +260,9 @@ def arrays_of(programs: Sequence[Program]) -> windows.Index:
     every = np.array([digest for digest, _, _ in rows], np.uint64)
     digests, numbers = np.unique(every, return_inverse=True)
     order = np.argsort(numbers, kind="stable")
-    slots, in_filter = _entered(digests)
     return windows.Index(
         names=names_table(),
-        filter=in_filter,
-        slots=slots,
-        digests=digests,
+        numbered=_numbered(digests),
         posting_offsets=edges_of(np.bincount(numbers, minlength=digests.size)),
         posting_programs=np.array([number for _, number, _ in rows], np.int32)[order],
         posting_weights=np.array([weight for _, _, weight in rows], np.int64)[order],
@@ -276,14 +273,11 @@ def arrays_of(programs: Sequence[Program]) -> windows.Index:
     )
 
 
-def _entered(
-    digests: npt.NDArray[np.uint64],
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-    """Return a hash table of digests, and a filter of them."""
-    slots = np.zeros(2 * digests.size + 2, np.uint32)
+def _numbered(digests: Words64) -> Numbered:
     in_filter = np.zeros(digests.size // 4 + 1, np.uint64)
-    windows.enter_fingerprints(digests, slots, in_filter)
-    return slots, in_filter
+    numbered = Numbered(in_filter, np.zeros(2 * digests.size + 2, np.uint32), digests)
+    enter_numbered(numbered)
+    return numbered
 
 
 class NamedPrograms:
@@ -303,8 +297,7 @@ class NamedPrograms:
             [names.digest_of_name(np.frombuffer(name.encode(), np.uint8)) for name in numbers],
             np.uint64,
         )
-        slots, in_filter = _entered(digests)
-        self._index = names.NameIndex(in_filter, slots, digests)
+        self._index = _numbered(digests)
         self._found = np.empty((_INITIAL_EVENTS, 2), np.int64)
 
     @staticmethod
@@ -315,10 +308,9 @@ class NamedPrograms:
 
     def find(self, content: Bytes) -> dict[int, tuple[float, int, Span]]:
         """Return by program the best score, number of words, and place."""
-        n = names.find_names(read_only(content), self._index, self._found)
-        if n > len(self._found):
+        data = read_only(content)
+        while (n := names.find_names(data, self._index, self._found)) > len(self._found):
             self._found = np.empty((2 * n, 2), np.int64)
-            n = names.find_names(read_only(content), self._index, self._found)
         best: dict[int, tuple[float, int, Span]] = {}
         # End of what was compared, by program and kind of comparison.
         compared: dict[tuple[int, int], int] = {}
@@ -360,7 +352,7 @@ class WindowSearch:
             n_events=np.zeros(n, np.int64),
             touched=np.zeros(n, np.int64),
             offsets=np.zeros(n, np.int64),
-            is_seen=np.zeros(index.digests.size, np.uint8),
+            is_seen=np.zeros(index.numbered.digests.size, np.uint8),
             n_inside=np.zeros(index.posting_weights.size, np.int32),
         )
         self._windows = np.zeros((n + 1, 5), np.int64)
@@ -368,10 +360,8 @@ class WindowSearch:
 
     def windows_in(self, content: Bytes) -> Integers:
         """Return the best window of each program down to the floor; columns as in `windows`."""
-        n = self._events_in(content)
-        if n > len(self._events):
+        while (n := self._events_in(content)) > len(self._events):
             self._events = np.empty((2 * n, 4), np.int64)
-            n = self._events_in(content)
         n_found = windows.find_windows(
             self._events, n, self._floor, self._index, self._scratch, self._windows
         )
@@ -435,7 +425,6 @@ class _CodeSearch(Search):
                 answer_overlap=score if has_answer else None,
                 n_matched=n_matched,
                 question_tokens=searched.n_tokens,
-                total_tokens=searched.n_tokens,
                 kind=kind,
                 question_place=place if has_question else None,
                 answer_place=place if has_answer else None,

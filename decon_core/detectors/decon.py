@@ -1,8 +1,8 @@
 """The `decon` detector (AI2), the default: idf-weighted n-grams of question, answer and passage.
 
-Its kernels are in `kernels/clusters.py`, its method in docs/decon-detector.md, and a slow plain
-twin in `tests/oracle/decon.py`. Its settings and their defaults are fields of `Policy`
-(`config/policy.py`), since it is the default detector.
+Its kernels are in `kernels/gram_runs.py` and `clusters.py`, its method in docs/decon-detector.md,
+and a slow plain twin in `tests/oracle/decon.py`. Its settings and their defaults are fields of
+`Policy` (`config/policy.py`), since it is the default detector.
 
 A match carries its overlaps and lengths, so every gate and the length penalty can be applied for
 any threshold at or above the lowest recorded score.
@@ -26,9 +26,7 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import (
     ABSENT,
-    Booleans,
     Detector,
-    Floats,
     Indexes,
     Nominations,
     Ruled,
@@ -38,8 +36,9 @@ from decon_core.detectors.detector import (
     of_needed,
 )
 from decon_core.detectors.shared_runs import BatchTexts
-from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
-from decon_core.kernels import clusters
+from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
+from decon_core.kernels import clusters, gram_runs
+from decon_core.kernels.arrays import Bools, Floats, Integers
 from decon_core.kernels.jit import is_ready
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from decon_core.kernels.arrays import Flags, Numbers, Words64
     from decon_core.kernels.ngram_filters import Rows
     from decon_core.kernels.question_index import Index
-    from decon_core.kernels.scores import Thresholds
     from decon_core.text.word_cache import Ragged
 
 _INITIAL_RUNS = 1 << 12
@@ -106,7 +104,7 @@ class Decon(Detector):
         return True
 
     def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> Possible:
-        return possible_blocks(indexes.grams, sketch, indexes.policy.at_floor)
+        return possible_blocks(indexes.grams, sketch)
 
     def record_of(self, indexes: Indexes, text: int) -> tuple[int, int]:
         grams = indexes.grams
@@ -151,7 +149,7 @@ def index_visibility(texts: RecordTexts, policy: Policy, limit: float) -> Unmet:
     question = entries.fields["question"]
     n_records, records = texts.part.n_records, entries.records
 
-    def by_record(of_question: Booleans) -> Booleans:
+    def by_record(of_question: Bools) -> Bools:
         meets = np.ones(entries.dropped.size, np.bool_)
         meets[records] = of_question[question.of_entry]
         return meets
@@ -183,33 +181,25 @@ def index_visibility(texts: RecordTexts, policy: Policy, limit: float) -> Unmet:
 # Search -------------------------------------------------------------------------------------------
 
 
-def _needed(
-    search: GramIndex, policy: Policy, least_overlap: float | None
-) -> tuple[Index, Thresholds]:
-    """Return the index and the thresholds of a search, as `ClusterSearch` describes them."""
-    from decon_core.index.joined_index import thresholds_of, with_least_overlap
+def _index_of(search: GramIndex, least_overlap: float | None) -> Index:
+    """Return the index of a search, as `ClusterSearch` describes it."""
+    from decon_core.index.joined_index import with_least_overlap
 
-    thresholds = thresholds_of(policy)
-    if least_overlap is None:
-        return search.index, thresholds
-    of_any_length = thresholds._replace(
-        least_overlap=least_overlap, threshold=0.0, decay_start=0, decay_end=1
-    )
-    return with_least_overlap(search, least_overlap), of_any_length
+    return search.index if least_overlap is None else with_least_overlap(search, least_overlap)
 
 
 def possible_blocks(
-    search: GramIndex, sketch: PackSketch, policy: Policy, *, least_overlap: float | None = None
+    search: GramIndex, sketch: PackSketch, *, least_overlap: float | None = None
 ) -> Possible:
     """Return the blocks whose n-grams may have enough weight for a match of `ClusterSearch`."""
     from decon_core.corpus.sketch.shard_sketch import stable_numbers
     from decon_core.kernels.ngram_filters import bound_weights
 
-    index, thresholds = _needed(search, policy, least_overlap)
+    index = _index_of(search, least_overlap)
     tokens = stable_numbers(search.ids)[index.question_tokens.astype(np.int64) - 1]
 
     def look_up(rows: Rows, is_read: Flags, possible: Words64) -> bool:
-        return bound_weights(tokens, index, thresholds, rows, is_read, possible)
+        return bound_weights(tokens, index, rows, is_read, possible)
 
     return sketch.possible(search.n_questions, look_up)
 
@@ -220,30 +210,30 @@ class ClusterSearch(Search):
     def __init__(
         self, search: GramIndex, policy: Policy, *, least_overlap: float | None = None
     ) -> None:
-        """Find matches that reach the policy's threshold.
+        """Find matches that reach the threshold of the index.
 
         `least_overlap`: find questions with this overlap instead, whatever their length and answer.
         """
-        self._index, self._thresholds = _needed(search, policy, least_overlap)
+        self._index = _index_of(search, least_overlap)
         self._search, self._ngram_size = search, policy.ngram_size
         self._is_exhaustive = policy.sampling == "exhaustive"
         kind: type[Any] = np.float64 if self._is_exhaustive else np.int64
         self._scratch: npt.NDArray[Any] = np.zeros(search.n_questions, kind)
         self._runs = np.empty((_INITIAL_RUNS, 3), np.int64)
         # The distinct n-grams of each document, counted on the way to find common n-grams.
-        self._last_seen = np.zeros(search.index.gram_at.size, np.uint32)
-        self._serial = 1
-        self._seen = np.empty(0, np.uint32)
+        no_grams = np.empty(0, np.uint32)
+        last_seen = np.zeros(search.index.gram_at.size, np.uint32)
+        self._seen = gram_runs.Seen(no_grams, last_seen, first_serial=1)
         self._seen_batches: list[Numbers] = []
         self._alloc_outputs(_INITIAL_MATCHES)
 
     def _alloc_outputs(self, n: int) -> None:
-        self._whole = np.empty((n, clusters.N_WHOLE), np.int64)
-        self._scores = np.empty((n, clusters.N_SCORES))
+        whole, scores = np.empty((n, clusters.N_WHOLE), np.int64), np.empty((n, clusters.N_SCORES))
+        self._out = clusters.Output(whole, scores)
 
     def compile(self, documents: Ragged) -> None:
         self._find_runs(documents, 0)
-        self._matched(documents, self._whole[:0])
+        self._matched(documents, self._out.whole[:0])
 
     def compile_judging(self, documents: Ragged) -> None:
         self._judge(documents, self._runs[:0], [], [])
@@ -292,35 +282,27 @@ class ClusterSearch(Search):
         whole = [np.empty((0, clusters.N_WHOLE), np.int64)]
         scores = [np.empty((0, clusters.N_SCORES))]
         document = 0
-        if self._serial + len(documents) > _MAX_SERIAL:
-            self._last_seen[:] = 0
-            self._serial = 1
+        if self._seen.first_serial + len(documents) > _MAX_SERIAL:
+            self._seen.last[:] = 0
+            self._seen = self._seen._replace(first_serial=1)
         while document < len(documents):
             document_before = document
             n, document, n_seen = self._find_runs(documents, document)
-            self._seen_batches.append(self._seen[:n_seen].copy())
+            self._seen_batches.append(self._seen.grams[:n_seen].copy())
             if document == document_before:
                 self._runs = np.empty((2 * self._runs.shape[0], 3), np.int64)
             self._judge(documents, self._runs[:n], whole, scores)
-        self._serial += len(documents)
+        self._seen = self._seen._replace(first_serial=self._seen.first_serial + len(documents))
         ordered = _sorted_unique(np.concatenate(whole), np.concatenate(scores))
         matched = self._matched(documents, ordered[0]) if with_matched else []
         return Matches(*ordered, matched)
 
     def _find_runs(self, documents: Ragged, document: int) -> tuple[int, int, int]:
         """Find n-gram runs from `document` on; return n_runs, the next document, n_seen."""
-        if self._seen.size < documents.values.size:
-            self._seen = np.empty(documents.values.size, np.uint32)
-        return clusters.find_runs(
-            documents.values,
-            documents.offsets,
-            document,
-            self._index,
-            self._thresholds,
-            self._runs,
-            self._last_seen,
-            self._serial,
-            self._seen,
+        if self._seen.grams.size < documents.values.size:
+            self._seen = self._seen._replace(grams=np.empty(documents.values.size, np.uint32))
+        return gram_runs.find_runs(
+            documents.values, documents.offsets, document, self._index, self._runs, self._seen
         )
 
     def _matched(self, documents: Ragged, whole: Integers) -> list[bytes]:
@@ -330,14 +312,7 @@ class ClusterSearch(Search):
         edges = np.append(0, np.cumsum(n_grams))
         bits = np.zeros(edges[-1], np.uint8)
         clusters.mark_matched(
-            documents.values,
-            documents.offsets,
-            whole,
-            questions,
-            index,
-            self._thresholds,
-            edges,
-            bits,
+            documents.values, documents.offsets, whole, questions, index, edges, bits
         )
         return [np.packbits(bits[start:stop]).tobytes() for start, stop in pairwise(edges.tolist())]
 
@@ -355,32 +330,21 @@ class ClusterSearch(Search):
         return judge_sampled
 
     def _judge(
-        self,
-        documents: Ragged,
-        runs: Integers,
-        whole: list[Integers],
-        scores: list[Floats],
+        self, documents: Ragged, runs: Integers, whole: list[Integers], scores: list[Floats]
     ) -> None:
         run = 0
         while True:
             run_before = run
+            tokens, offsets = documents.values, documents.offsets
             n, run = self._judging(
-                documents.values,
-                documents.offsets,
-                runs,
-                run,
-                self._index,
-                self._thresholds,
-                self._scratch,
-                self._whole,
-                self._scores,
+                tokens, offsets, runs, run, self._index, self._scratch, self._out
             )
-            whole.append(self._whole[:n].copy())
-            scores.append(self._scores[:n].copy())
+            whole.append(self._out.whole[:n].copy())
+            scores.append(self._out.scores[:n].copy())
             if run == runs.shape[0]:
                 return
             if run == run_before:
-                self._alloc_outputs(2 * self._whole.shape[0])
+                self._alloc_outputs(2 * self._out.whole.shape[0])
 
 
 def _sorted_unique(whole: Integers, scores: Floats) -> tuple[Integers, Floats]:
@@ -409,7 +373,7 @@ def _penalized(base: Floats, lengths: Floats, policy: Policy) -> Floats:
     return np.where(is_penalized, base * threshold / required, base)
 
 
-def _is_leak_without_answer(matches: pa.Table, policy: Policy) -> Booleans:
+def _is_leak_without_answer(matches: pa.Table, policy: Policy) -> Bools:
     """Whether the record would be a leak if it had only its question, or no answer.
 
     Vectorized version of `is_no_answer` in the oracle, without the gates.
@@ -428,7 +392,7 @@ def _is_leak_without_answer(matches: pa.Table, policy: Policy) -> Booleans:
     return ((has_answer | has_passage) & alone) | with_passage
 
 
-def _is_leak_of_length(base: Floats, lengths: Floats, policy: Policy) -> Booleans:
+def _is_leak_of_length(base: Floats, lengths: Floats, policy: Policy) -> Bools:
     """Whether a text of this many tokens would be indexed and reach the threshold."""
     is_indexed = lengths >= policy.eval_min_token_length
     score = _penalized(base, lengths, policy)
@@ -438,7 +402,7 @@ def _is_leak_of_length(base: Floats, lengths: Floats, policy: Policy) -> Boolean
 # Visibility ---------------------------------------------------------------------------------------
 
 
-def _any_in_rows(flags: Booleans, offsets: Integers) -> Booleans:
+def _any_in_rows(flags: Bools, offsets: Integers) -> Bools:
     """Return, per row, whether any of its flags is set."""
     before = np.append(0, np.cumsum(flags))
     return before[offsets[1:]] > before[offsets[:-1]]

@@ -21,6 +21,7 @@ from decon_core.config.detector_registry import Declaration
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import exceeds, reaches
 from decon_core.detectors.visibility import RecordTexts, Unmet
+from decon_core.kernels.arrays import Bools, Floats, Integers, Numbers
 
 if TYPE_CHECKING:  # a detector can be asked for its words before pyarrow is loaded
     import pyarrow as pa
@@ -35,9 +36,6 @@ if TYPE_CHECKING:  # a detector can be asked for its words before pyarrow is loa
     from decon_core.text.tokenizers import Words
     from decon_core.text.word_cache import Ragged
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 Span = tuple[int, int]
 
 ABSENT = -1  # missing value in arrays
@@ -73,7 +71,6 @@ class Finding(NamedTuple):
     question_overlap: float | None
     n_matched: int
     question_tokens: int
-    total_tokens: int
     answer_overlap: float | None = None
     question: Span | None = None
     answer: Span | None = None
@@ -173,7 +170,7 @@ class Search:
         """Whether that kernel is compiled."""
         return True
 
-    def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    def take_counts(self) -> tuple[Numbers, Integers]:
         """Return indexed n-grams and their document counts since the last call, and reset them."""
         return np.empty(0, np.uint32), np.empty(0, np.int64)
 
@@ -182,8 +179,8 @@ class Ruled(NamedTuple):
     """What the rule of a detector says of each match, whatever its kind and its verdict."""
 
     score: Floats
-    reaches: Booleans
-    is_no_answer: Booleans  # never together with `reaches`
+    reaches: Bools
+    is_no_answer: Bools  # never together with `reaches`
 
 
 class Detector(Declaration):
@@ -232,7 +229,7 @@ class Detector(Declaration):
             scores, threshold = np.minimum(column(matches, "n_matched") / threshold, 1.0), 1.0
         return Ruled(scores, self.reaches_threshold(scores, threshold), np.zeros(len(scores), bool))
 
-    def reaches_threshold(self, scores: Floats, threshold: float) -> Booleans:
+    def reaches_threshold(self, scores: Floats, threshold: float) -> Bools:
         return (exceeds if self.threshold.is_exclusive else reaches)(scores, threshold)
 
     def unmet_gates(self, entry: Mapping[str, Any], policy: Policy) -> Iterator[str]:

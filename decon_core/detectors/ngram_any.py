@@ -12,11 +12,12 @@ import numpy as np
 
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
-from decon_core.detectors.detector import Detector, Indexes, Integers, Nominations, Search
+from decon_core.detectors.detector import Detector, Indexes, Nominations, Search
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.index.record_texts import QUESTION
 from decon_core.kernels import token_runs
+from decon_core.kernels.arrays import Integers
 from decon_core.kernels.grams import screen_runs
 
 if TYPE_CHECKING:
@@ -75,8 +76,9 @@ class NgramAny(Detector):
         return sketch.possible(texts.offsets.size - 1, look_up)
 
     def record_of(self, indexes: Indexes, text: int) -> tuple[int, int]:
-        use = next(indexes.texts.uses(text, {QUESTION}))
-        return use.part, use.record
+        texts = indexes.texts
+        _, uses = texts.uses_of(np.array([text]), (QUESTION,), np.zeros(1, np.int64))
+        return int(texts.use_part[uses[0]]), int(texts.use_record[uses[0]])
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         n_tokens = texts.uses[QUESTION].n_canonical
@@ -93,9 +95,7 @@ class _NgramSearch(Search):
     def __init__(self, indexes: Indexes) -> None:
         self._verbatim = verbatim = indexes.texts
         self._size = indexes.policy.ngram_any_lowest_recorded
-        self._best = np.zeros(verbatim.n_rows, np.int64)
-        self._place = np.zeros((verbatim.n_rows, 2), np.int64)
-        self._touched = np.empty(verbatim.n_rows, np.int64)
+        self._longest = token_runs.longest_of(verbatim.n_rows)
 
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return all questions that share a run with a document."""
@@ -132,22 +132,14 @@ class _NgramSearch(Search):
         yield np.empty((4, 0), np.int64)
         for number in np.flatnonzero(shares).tolist():
             start, stop = documents.offsets[number], documents.offsets[number + 1]
-            text = np.sort(self._touched[: self._longest_runs(documents, start, stop)])
-            first = self._place[text, token_runs.DOCUMENT] - start
-            yield np.stack([np.full(text.size, number), text, self._best[text], first])
-            self._best[text] = 0
+            text = np.sort(self._longest.touched[: self._longest_runs(documents, start, stop)])
+            first, _, length = self._longest.runs[text].T
+            yield np.stack([np.full(text.size, number), text, length, first - start])
+            self._longest.runs[text, token_runs.LENGTH] = 0
 
     def _longest_runs(self, documents: Ragged, start: int, stop: int) -> int:
-        return token_runs.longest_runs(
-            documents.values,
-            start,
-            stop,
-            self._verbatim.canonical,
-            self._size,
-            self._best,
-            self._place,
-            self._touched,
-        )
+        texts, size = self._verbatim.canonical, self._size
+        return token_runs.longest_runs(documents.values, start, stop, texts, size, self._longest)
 
     def compile(self, documents: Ragged) -> None:
         self._longest_runs(documents, 0, 0)

@@ -18,11 +18,11 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import Detector, Indexes, Nominations, Search
 from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Runs, Shared, best_of
-from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
+from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.errors import Problem
 from decon_core.index.record_texts import NAMES, PROMPT, QUESTION
 from decon_core.kernels import grams, token_runs
-from decon_core.kernels.arrays import Numbers, distinct
+from decon_core.kernels.arrays import Integers, Numbers, distinct
 
 if TYPE_CHECKING:
     from decon_core.index.ngram_counts import GramTable
@@ -149,7 +149,7 @@ class _RatcliffSearch(Search):
         slots = np.zeros(2 * tokens.size + 1, np.uint32)
         token_runs.enter_grams(tokens, 0, tokens.size, size, slots)
         kept, edges = np.empty(n_tokens, np.uint32), np.empty(forms.size + 1, np.int64)
-        token_runs.covered(tokens, slots, size, aligned.tokens, aligned.offsets, forms, kept, edges)
+        token_runs.covered(tokens, slots, size, aligned, forms, kept, edges)
         return kept[: edges[-1]], edges
 
 

@@ -21,8 +21,9 @@ from decon_core.config.policy import Policy
 from decon_core.detectors.detector import Span, firsts
 from decon_core.kernels import prefilter, token_runs
 from decon_core.kernels.arrays import NONE as NOTHING
-from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Numbers, Words64
-from decon_core.kernels.word_beginnings import find_beginnings
+from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Numbers, Table
+from decon_core.kernels.instructions import LANES
+from decon_core.kernels.word_stream import find_beginnings
 from decon_core.text.canonical import canonical, formed, original_places
 
 if TYPE_CHECKING:
@@ -100,8 +101,6 @@ _NO_RUNS = Runs(*np.empty((len(Runs._fields), 0), np.int64))
 class Shared:
     """A document and the runs that it shares with texts."""
 
-    number: int  # its number in the batch
-    content: bytes
     pieces: Pieces
     tokens: Numbers
     wholes: Runs  # runs of the texts that it contains in full, by text
@@ -154,11 +153,9 @@ class Sharing:
         is_aligned = policy.compares_tokens and verbatim.is_screened
         self._n_tokens = policy.shared_ngram_size if is_aligned else 0
         self._found = np.empty((_INITIAL_FOUND, 3), np.int64)
-        self._padding_buffer = self._eights = np.zeros(0, np.uint64)
-        self._places = np.empty((4, prefilter.STRETCH + 3), np.int64)
-        self._best = np.zeros(verbatim.n_rows, np.int64)
-        self._place = np.zeros((verbatim.n_rows, 2), np.int64)
-        self._touched = np.empty(verbatim.n_rows, np.int64)
+        self._padding_buffer = np.zeros(0, np.uint8)
+        self._places = np.empty((4, prefilter.STRETCH + 8), np.int64)
+        self._longest = token_runs.longest_of(verbatim.n_rows)
 
     def look(self, batch: Batch) -> Screened:
         """Screen all documents of a batch."""
@@ -177,88 +174,63 @@ class Sharing:
     def _screen(self, content: _Contents, shares: Flags) -> Iterator[Integers]:
         data, starts, stops = content.data()
         n = int(stops.max(initial=0))
-        data, self._eights = self._padded(data, n)
-        verbatim = self._verbatim
+        data, texts = self._padded(data, n), self._verbatim.texts
+        documents = prefilter.Documents(data, starts, stops)
         yield self._found[:0]
-        found = self._find_windows(n)
+        found = self._find_windows(data, n)
         for (size, windows), (places, numbers) in zip(self._windows, found, strict=True):
-            firsts = np.searchsorted(places, starts)
-            prefilter.fetch(numbers, windows, verbatim.texts)
+            hits = prefilter.Hits(size, places, numbers, np.searchsorted(places, starts))
+            prefilter.fetch(numbers, windows, texts)
             document = 0
             while document < starts.size:
                 document_before = document
                 n_found, document = prefilter.screen(
-                    data,
-                    starts,
-                    stops,
-                    places,
-                    numbers,
-                    firsts,
-                    document,
-                    size,
-                    windows,
-                    verbatim.texts,
-                    self._n_tokens,
-                    shares,
-                    self._found,
+                    documents, hits, document, windows, texts, self._n_tokens, shares, self._found
                 )
                 yield self._found[:n_found].copy()
                 if document == document_before:  # full
                     self._found = np.empty((2 * self._found.shape[0], 3), np.int64)
 
-    def _padded(self, data: Bytes, n: int) -> tuple[Bytes, Words64]:
-        """Return `n` bytes with spare bytes behind them, as bytes and as uint64.
+    def _padded(self, data: Bytes, n: int) -> Bytes:
+        """Return `n` bytes with spare bytes behind them.
 
         Without a copy where the reader left enough room.
         """
-        n_eights = (n + prefilter.SPARE) // 8 + 1
-        if data.size < 8 * n_eights or data.ctypes.data % 8 or not data.flags.writeable:
-            if self._padding_buffer.size < n_eights:
-                self._padding_buffer = np.zeros(n_eights, np.uint64)
-            self._padding_buffer.view(np.uint8)[:n] = data[:n]
-            return self._padding_buffer.view(np.uint8), self._padding_buffer
-        return data, data[: 8 * n_eights].view(np.uint64)
+        if data.size >= n + LANES and data.flags.writeable:
+            return data
+        if self._padding_buffer.size < n + LANES:
+            self._padding_buffer = np.zeros(n + LANES, np.uint8)
+        self._padding_buffer[:n] = data[:n]
+        return self._padding_buffer
 
-    def _find_windows(self, n: int) -> list[Integers]:
+    def _find_windows(self, data: Bytes, n: int) -> list[Integers]:
         """Find the long, then the short windows in `n` bytes: rows (position, window number)."""
-        verbatim, text_eights = self._verbatim, self._verbatim.texts.data.view(np.uint64)
+        verbatim, texts = self._verbatim, self._verbatim.texts.data
         every, left, *both = self._places
         found: list[list[Integers]] = [[_NO_PLACES] for _ in self._windows]
         for start in range(0, n, prefilter.STRETCH):
             stop = min(start + prefilter.STRETCH, n)
-            n_every = find_beginnings(self._eights, start, stop, every)
-            n_left = prefilter.sift(self._eights, every[:n_every], verbatim.beginnings, left)
+            n_every = find_beginnings(data, start, stop, every)
+            n_left = prefilter.sift(data, every[:n_every], verbatim.beginnings, left)
             for rows, (size, windows) in zip(found, self._windows, strict=True):
-                n_windows = prefilter.find_windows(
-                    self._eights,
-                    left[:n_left],
-                    size,
-                    windows.filter,
-                    windows.slots,
-                    windows.first,
-                    text_eights,
-                    *both,
-                )
+                n_windows = prefilter.find_windows(data, left[:n_left], size, windows, texts, *both)
                 rows.append(np.stack([array[:n_windows] for array in both]))
         return [np.concatenate(rows, axis=1) for rows in found]
 
     def shared(self, screened: Screened) -> Iterator[Shared]:
         """Yield the documents that share a run with a text, in order."""
         for number in np.flatnonzero(screened.is_sharing).tolist():
-            content = screened.content(number)
-            pieces = self._tokenizer.pieces(content.decode())
+            pieces = self._tokenizer.pieces(screened.content(number).decode())
             tokens = self._vocabulary.numbers(pieces.ids).astype(np.uint32)
             n = self._longest_runs(tokens)
-            touched = np.sort(self._touched[:n])
+            touched = np.sort(self._longest.touched[:n])
             rows = touched[self._are_opened(tokens, touched)]
-            found = np.stack(
-                [rows, self._best[rows], self._place[rows, token_runs.DOCUMENT]], axis=1
-            )
-            self._best[touched] = 0
+            found = self._longest.runs[rows]
+            self._longest.runs[touched, token_runs.LENGTH] = 0
             wholes = self._wholes_of(number, screened, pieces)
             if wholes.text.size or rows.size:
-                forms, runs = self._runs_of(number, found, wholes, pieces)
-                yield Shared(number, content, pieces, tokens, wholes, forms, runs)
+                forms, runs = self._runs_of(number, rows, found, wholes, pieces)
+                yield Shared(pieces, tokens, wholes, forms, runs)
 
     def _wholes_of(self, number: int, screened: Screened, pieces: Pieces) -> Runs:
         """Return the texts that a document contains in full, each at its first occurrence."""
@@ -276,13 +248,13 @@ class Sharing:
         return Runs(document, text, start, stop, n_tokens, n_tokens, place, end)
 
     def _runs_of(
-        self, number: int, found: Integers, wholes: Runs, pieces: Pieces
+        self, number: int, rows: Integers, found: Table, wholes: Runs, pieces: Pieces
     ) -> tuple[Integers, Runs]:
-        """Return forms, in order, and their runs. `found` has columns form, length, start."""
+        """Return forms of texts that are not found in full, in order, and their runs."""
         verbatim = self._verbatim
-        text = verbatim.text_of[found[:, 0]].astype(np.int64)
-        kept = verbatim.is_compared[found[:, 0]] & ~np.isin(text, wholes.text)
-        forms, length, start = found[kept].T
+        text = verbatim.text_of[rows].astype(np.int64)
+        kept = verbatim.is_compared[rows] & ~np.isin(text, wholes.text)
+        forms, (start, _, length) = rows[kept], found[kept].T
         stop = start + length
         first_byte, last_byte = pieces.starts[start], pieces.stops[stop - 1]
         n_tokens, document = verbatim.n_tokens(forms), np.full(forms.size, number)
@@ -290,42 +262,19 @@ class Sharing:
         return forms, runs
 
     def _are_opened(self, tokens: Numbers, texts: Integers) -> Bools:
-        """Return which texts share with the document an n-gram that opens a comparison.
-
-        Mostly the longest run of a text has one: then it need not be searched for.
-        """
-        size, aligned = self._policy.shared_ngram_size, self._verbatim.aligned
+        """Return which texts share with the document an n-gram that opens a comparison."""
+        size, verbatim = self._policy.shared_ngram_size, self._verbatim
         are_opened = np.zeros(texts.size, np.uint8)
-        opens = self._verbatim.opens
-        if token_runs.find_opening_runs(
-            aligned.offsets, size, texts, self._best, self._place, opens, are_opened
-        ):
-            return are_opened.astype(np.bool_)
         slots = np.zeros(2 * tokens.size + 1, np.uint32)
         token_runs.enter_grams(tokens, 0, tokens.size, size, slots)
         token_runs.find_opened(
-            tokens,
-            slots,
-            size,
-            aligned.tokens,
-            aligned.offsets,
-            texts,
-            opens,
-            are_opened,
+            tokens, slots, size, verbatim.aligned, texts, verbatim.opens, are_opened
         )
         return are_opened.astype(np.bool_)
 
     def _longest_runs(self, tokens: Numbers) -> int:
-        return token_runs.longest_runs(
-            tokens,
-            0,
-            tokens.size,
-            self._verbatim.aligned,
-            self._policy.shared_ngram_size,
-            self._best,
-            self._place,
-            self._touched,
-        )
+        size, aligned = self._policy.shared_ngram_size, self._verbatim.aligned
+        return token_runs.longest_runs(tokens, 0, tokens.size, aligned, size, self._longest)
 
     def compile(self) -> None:
         """Compile the kernels that run only for documents with a shared run."""
@@ -333,12 +282,9 @@ class Sharing:
         self._longest_runs(tokens[:0])
         self._are_opened(tokens, np.empty(0, np.int64))
         token_runs.enter_grams(tokens, 0, tokens.size, 5, slots)
-        aligned = self._verbatim.aligned.tokens
-        offsets, no_texts = self._verbatim.aligned.offsets, np.empty(0, np.int64)
-        token_runs.covered(
-            tokens, slots, 5, aligned, offsets, no_texts, tokens, np.zeros(1, np.int64)
-        )
-        token_runs.matching_blocks(tokens, aligned[:0], 5, np.empty((1, 3), np.int64))
+        aligned, no_texts = self._verbatim.aligned, np.empty(0, np.int64)
+        token_runs.covered(tokens, slots, 5, aligned, no_texts, tokens, np.zeros(1, np.int64))
+        token_runs.matching_blocks(tokens, aligned.tokens[:0], 5, np.empty((1, 3), np.int64))
 
     def characters(self, text: str, content: bytes, places: Sequence[Span]) -> list[Span]:
         """Map byte ranges of a document's form to characters of its text; cut ones are included."""

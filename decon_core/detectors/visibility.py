@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from decon_core.kernels.arrays import Bools, Floats, Integers
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from decon_core.benchmarks.records import StoredRecords
     from decon_core.index.parts import Part
 
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Details = npt.NDArray[np.object_]
 
 
@@ -25,12 +25,12 @@ Details = npt.NDArray[np.object_]
 class TextUse:
     """Per record of a benchmark: the text that it uses as one kind of text."""
 
-    has_text: Flags
+    has_text: Bools
     n_tokens: Integers
     n_canonical: Integers  # canonical tokens; questions only
-    opens: Flags  # whether an n-gram of it opens a comparison
-    is_whole: Flags  # whether it can be found as a whole text
-    weight: npt.NDArray[np.float64]  # informativeness by idf
+    opens: Bools  # whether an n-gram of it opens a comparison
+    is_whole: Bools  # whether it can be found as a whole text
+    weight: Floats  # informativeness by idf
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Unmet:
         return self
 
 
-def first_unmet(requirements: Mapping[str, Flags], details: Details | None = None) -> Unmet:
+def first_unmet(requirements: Mapping[str, Bools], details: Details | None = None) -> Unmet:
     """Return the first unmet requirement of each record, in the given order.
 
     `requirements` has the records that meet it, by the reason that is reported for the others.
@@ -81,7 +81,7 @@ def first_unmet(requirements: Mapping[str, Flags], details: Details | None = Non
     )
 
 
-def joined_names(flags: Mapping[str, Flags]) -> Details:
+def joined_names(flags: Mapping[str, Bools]) -> Details:
     """Return, per record, the names whose flags are set."""
     masks = zip(*flags.values(), strict=True)
     joined = (", ".join(compress(flags, mask)) or None for mask in masks)

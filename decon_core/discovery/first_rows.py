@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from decon_core.benchmarks.fields import Row
 from decon_core.benchmarks.readers import first_cells, read_rows
+from decon_core.corpus.formats.delimited import is_number
 from decon_core.discovery.columns import Column
 from decon_core.errors import InputError, Problem
 
@@ -64,14 +65,6 @@ def _is_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
         below = [line[at] for line in others if at < len(line)]
         is_label = cell in below and len({*below}) <= _FEW
         is_prose = Column("", (cell,), 1).is_asking or len(cell.split()) > 6
-        if cell and (is_label or is_prose or _is_number(cell)):
+        if cell and (is_label or is_prose or is_number(cell.replace(",", ""))):
             return True
     return False
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell.replace(",", ""))
-    except ValueError:
-        return False
-    return True

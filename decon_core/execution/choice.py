@@ -14,7 +14,7 @@ from decon_core.config.validation import SettingsReader, did_you_mean
 from decon_core.errors import ConfigError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LocalEngine
-from decon_core.feature import LOCAL_ENGINE, engine_names, feature_engines, feature_tables
+from decon_core.feature import LOCAL_ENGINE, engine_names, feature_entries, feature_objects
 from decon_core.storage.paths import RemotePath
 from decon_core.storage.store import Store
 
@@ -77,7 +77,7 @@ def unknown_engine(where: str, name: str) -> Problem:
 
 def _settings(tables: Tables, name: str) -> EngineTable:
     """Return the table with the settings of an engine, or the defaults if decon.toml has none."""
-    model: type[EngineTable] = resolve_name(feature_engines()[name])
+    model: type[EngineTable] = resolve_name(feature_entries("engines")[name])
     matching = (table for table in tables.values() if isinstance(table, model))
     return next(matching, None) or model()
 
@@ -86,7 +86,7 @@ def load_engine_tables(path: Path) -> Tables:
     """Read the tables of engines from a TOML file. Raises one `ConfigError` with all problems."""
     from decon_core.config.load import SECTIONS
 
-    known = feature_tables()
+    known = feature_objects("tables")
     models = {name: model for name, model in known.items() if issubclass(model, EngineTable)}
     if not models:
         failure = "the file configures an engine, but no feature provides one"

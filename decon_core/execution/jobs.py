@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import IO, Any, TypeVar, cast
 
-from decon_core.errors import ConfigError, EngineError, Problem
+from decon_core.errors import ConfigError, CorpusError, EngineError, Problem
 from decon_core.execution.engine import Engine, Prepare, Work
 from decon_core.execution.local import LOCAL, run_here
 from decon_core.execution.progress import Advance, ignore
@@ -101,6 +101,23 @@ def run_jobs(
     if n_ended != len(jobs):
         failure = f"The engine returned {n_ended} results for {len(jobs)} jobs"
         raise EngineError(Problem("", failure, remedy="This is a bug in the engine; run it again"))
+
+
+def results_of(ended: Iterable[tuple[Job, Future[Any]]]) -> Iterator[tuple[Job, Any]]:
+    """Yield each job with its result.
+
+    Raises CorpusError for all shards that could not be read, after the others are done.
+    """
+    problems: list[Problem] = []
+    for job, future in ended:
+        error = future.exception()
+        if isinstance(error, CorpusError):
+            problems += error.problems
+        elif error:
+            raise error
+        else:
+            yield job, future.result()
+    CorpusError.raise_for(dict.fromkeys(problems))
 
 
 def _log_of_states(engine: Engine) -> Advance:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from decon_core.index.ngram_counts import KINDS, Grams, grams_of, inverted, pair
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels import grams as kernels
 from decon_core.kernels.arrays import (
-    Bytes,
     Flags,
     Floats,
     Int32s,
@@ -70,31 +69,14 @@ class Search:
     entry_part: Int32s  # per entry: number of the benchmark
     entry_record: Int32s  # per entry: row of its record
     entry_question: Int32s  # per entry: number of its question
-    without_templates: WithoutTemplates
+    is_template: Flags  # per weight: whether its n-grams are those of a template
+    # What differs, by field of `index`, where n-grams of a template, which many items share, weigh
+    # nothing. Needs are those of a search for whole questions.
+    without_templates: Mapping[str, Any]
 
     @property
     def n_questions(self) -> int:
         return self.index.question_total.size
-
-
-class Bounds(NamedTuple):
-    """Of each n-gram the largest weight and the smallest need, as codes, and their values."""
-
-    gram_weight: Bytes
-    gram_need: Bytes
-    weight_levels: Floats
-    need_levels: Floats
-
-
-class WithoutTemplates(NamedTuple):
-    """What differs in an index where n-grams of a template, which many items share, weigh nothing.
-
-    Needs are those of a search for whole questions.
-    """
-
-    is_template: Flags  # per weight: whether its n-grams are those of a template
-    question_total: Floats
-    bounds: Bounds
 
 
 def search_name(versions: Sequence[Version]) -> str:
@@ -147,7 +129,7 @@ def open_search(
     """Memory-map the union that `build_search` saved; build it again if it is gone or damaged."""
     build = partial(build_search, store, versions, policy, index=index, scan=scan)
     arrays, _ = map_or_build(store.search(scan, search_name(versions)), build)
-    return search_from_arrays(arrays, versions)
+    return search_from_arrays(arrays, versions, policy)
 
 
 def open_own_index(
@@ -183,23 +165,24 @@ def built_own_indexes(
     return built
 
 
-def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:
+def search_from_arrays(
+    arrays: Mapping[str, Any], versions: Sequence[Version], policy: Policy
+) -> Search:
     values = {name: read_only(array) for name, array in arrays.items()}
-    index = Index(**{name: values[name] for name in Index._fields})
-    bounds = Bounds(**{name: values[f"{_OWN}{name}"] for name in Bounds._fields})
-    rest = ("ids", "entry_part", "entry_record", "entry_question")
+    of_index = {name: values[name] for name in Index._fields if name in values}
+    index = Index(**of_index, policy=_thresholds_of(policy))
+    own = {name: array for name, array in values.items() if name.startswith(_OWN)}
+    rest = ("ids", "entry_part", "entry_record", "entry_question", "is_template")
     return Search(
         versions=tuple(versions),
         index=index,
-        without_templates=WithoutTemplates(
-            values["is_template"], values[f"{_OWN}question_total"], bounds
-        ),
+        without_templates={name.removeprefix(_OWN): array for name, array in own.items()},
         **{name: values[name] for name in rest},
     )
 
 
-def thresholds_of(policy: Policy) -> Thresholds:
-    """Return the policy's numbers for kernels, with the lowest recorded score as threshold."""
+def _thresholds_of(policy: Policy) -> Thresholds:
+    """Return the policy's numbers for kernels."""
     return Thresholds(
         ngram_size=policy.ngram_size,
         answer_ngram_size=policy.answer_ngram_size,
@@ -222,18 +205,19 @@ def thresholds_of(policy: Policy) -> Thresholds:
 
 
 def with_least_overlap(search: Search, overlap: float) -> Index:
-    """Return the index for a search that needs this overlap of every question.
+    """Return the index for a search that needs this overlap of every question, and nothing else.
 
     N-grams of a template, which a family of items shares, do not count.
     """
     index, without = search.index, search.without_templates
     return index._replace(
-        weights_of_questions=read_only(np.where(without.is_template, 0.0, index.weights)),
-        question_total=without.question_total,
-        question_need=read_only(_need_of(without.question_total) * overlap),
-        **without.bounds._asdict()
-        | {"need_levels": read_only(without.bounds.need_levels * overlap)},
-        is_hot=read_only(index.is_hot | without.is_template),
+        **{**without, "need_levels": read_only(without["need_levels"] * overlap)},
+        weights_of_questions=read_only(np.where(search.is_template, 0.0, index.weights)),
+        question_need=read_only(_need_of(without["question_total"]) * overlap),
+        is_hot=read_only(index.is_hot | search.is_template),
+        policy=index.policy._replace(
+            least_overlap=overlap, threshold=0.0, decay_start=0, decay_end=1
+        ),
     )
 
 
@@ -264,7 +248,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         ),
         "entry_record": np.concatenate([part.entries.records for part in parts]).astype(np.int32),
         **_table(grams),
-        **_bounds(grams, weight_of["question"], weights, need)._asdict(),
+        **_bounds(grams, weight_of["question"], weights, need),
         "posting_offsets": posting_offsets.astype(np.uint32),
         "postings": postings,
         "part_offsets": edges_of([len(part.entries.fields["question"].texts) for part in parts]),
@@ -307,8 +291,7 @@ def _without_templates(
     """Return what differs where n-grams of a template weigh nothing."""
     own = np.where(is_template, 0.0, weights)
     total = _totals(grams, weight_of, own)
-    bounds = _bounds(grams, weight_of, own, _need_of(total))
-    arrays = {"question_total": total, **bounds._asdict()}
+    arrays = {"question_total": total, **_bounds(grams, weight_of, own, _need_of(total))}
     return {f"{_OWN}{name}": array for name, array in arrays.items()}
 
 
@@ -397,8 +380,11 @@ def _table(grams: Grams) -> dict[str, Array]:
     }
 
 
-def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> Bounds:
-    """Return bounds per n-gram as bytes, rounded so that they remain bounds."""
+def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> dict[str, Array]:
+    """Return the largest weight and the smallest need of each n-gram as codes, and their values.
+
+    They are rounded so that they remain bounds.
+    """
     largest = np.zeros(len(grams))
     minimum = np.full(len(grams), np.inf)
     rows = grams.rows
@@ -416,4 +402,9 @@ def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> B
         some = slice(start, start + _GRAMS_TOGETHER)
         gram_weight[some] = np.searchsorted(weight_levels, largest[some])
         gram_need[some] = np.searchsorted(need_levels, minimum[some], side="right") - 1
-    return Bounds(gram_weight, gram_need, weight_levels, need_levels)
+    return {
+        "gram_weight": gram_weight,
+        "gram_need": gram_need,
+        "weight_levels": weight_levels,
+        "need_levels": need_levels,
+    }

@@ -14,12 +14,12 @@ documents.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from itertools import compress, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +56,8 @@ from decon_core.kernels.arrays import (
     read_only,
 )
 from decon_core.kernels.grams import enter_runs
-from decon_core.kernels.word_beginnings import find_beginnings
+from decon_core.kernels.instructions import LANES
+from decon_core.kernels.word_stream import find_beginnings
 from decon_core.storage.store import Store
 from decon_core.storage.tables import Array, write_arrays
 from decon_core.text.tokenizers import Pieces, Tokenizer, load_tokenizer
@@ -72,20 +73,10 @@ _BEGINNING_BITS = 4  # lower limit; probed most often, so it should fit the CPU 
 _LAYOUT = "5"
 
 
-class Use(NamedTuple):
-    """A record that uses a text, and the kind of text that it is there."""
-
-    part: int  # number of the benchmark
-    record: int
-    kind: int
-    weight: float
-
-
 @dataclass(frozen=True, eq=False)
 class Verbatim:
     """The texts to search for: one row each, then the rows of their forms with a leading space."""
 
-    versions: tuple[Version, ...]
     texts: prefilter.Texts
     beginnings: Words64  # Bloom filter of the first bytes of all windows
     long: prefilter.Windows
@@ -106,14 +97,6 @@ class Verbatim:
     use_weight: Floats  # informativeness: mean idf of its n-grams over ln N
     part_offsets: Integers  # number of records before each benchmark
     field_texts: Int32s  # per record: its question, its answer; or NOTHING
-
-    def uses(self, text: int, kinds: Collection[int]) -> Iterator[Use]:
-        """Yield the uses of a text as one of these kinds, by benchmark and record."""
-        for at in range(int(self.use_offsets[text]), int(self.use_offsets[text + 1])):
-            kind = int(self.use_kind[at])
-            if kind in kinds:
-                part, record = int(self.use_part[at]), int(self.use_record[at])
-                yield Use(part, record, kind, float(self.use_weight[at]))
 
     def uses_of(
         self, texts: Integers, kinds: Sequence[int], documents: Integers
@@ -168,7 +151,7 @@ def open_verbatim(
     """
     build = partial(build_verbatim, store, versions, ids, policy, scan=scan)
     arrays, about = map_or_build(_path(store, versions, scan), build)
-    return _of_arrays(arrays, about, versions)
+    return _of_arrays(arrays, about)
 
 
 def build_verbatim(
@@ -185,10 +168,8 @@ def verbatim_of_records(
     store: Store, records: Mapping[Version, Sequence[int]], ids: Integers, policy: Policy
 ) -> Verbatim:
     """Return the text index of some items, given by the rows of their records, in memory."""
-    versions = tuple(records)
     arrays, about = _built(store, records, ids, policy)
-    arrays = {name: read_only(array) for name, array in arrays.items()}
-    return _of_arrays(arrays, about, versions)
+    return _of_arrays({name: read_only(array) for name, array in arrays.items()}, about)
 
 
 def _built(
@@ -230,13 +211,10 @@ def _arrays(
     is_whole_wanted = np.any([is_of[kind] for kind in (*WHOLE, PROMPT)], axis=0)
     if policy.compares_tokens:
         is_whole_wanted |= is_of[ANSWER] & (rows.lengths >= policy.shared_ngram_size)
-    windows, opens, is_whole = _windows(
-        as_bytes,
-        _gram_ranges(rows, tokens, policy.shared_ngram_size),
-        _Ranges(
-            is_whole_wanted.astype(np.uint8), as_bytes["offsets"][:-1], as_bytes["offsets"][1:]
-        ),
-    )
+    grams = _gram_ranges(rows, tokens, policy.shared_ngram_size)
+    edges = as_bytes["offsets"]
+    wholes = _ranges(edges[:-1], edges[1:], is_whole_wanted.astype(np.uint8))
+    windows = _windows(as_bytes, grams, wholes)
     questions = [
         text if is_question else ""
         for text, is_question in zip(texts, is_of[QUESTION].tolist(), strict=True)
@@ -247,8 +225,10 @@ def _arrays(
         **tokens,
         **windows,
         "text_of": text_of,
-        "opens": np.concatenate([opens, np.zeros(rows.values.size - opens.size, np.uint8)]),
-        "is_whole": is_whole,
+        "opens": np.append(
+            grams.is_open, np.zeros(rows.values.size - grams.is_open.size, np.uint8)
+        ),
+        "is_whole": wholes.is_open,
         **_canonical_screen(canonical, policy.ngram_any_lowest_recorded),
         **_prefixed("aligned", texts_of(rows, policy.shared_ngram_size)),
         **_prefixed("canonical", texts_of(canonical, policy.ngram_any_lowest_recorded)),
@@ -338,74 +318,58 @@ def _tokens(pieces: Pieces, n_tokens: Integers, offsets: Integers) -> tuple[Ragg
     }
 
 
-@dataclass(frozen=True, eq=False)
-class _Ranges:
-    """Byte ranges to choose windows for, where wanted."""
-
-    is_wanted: Flags
-    starts: Integers
-    stops: Integers
-
-
-def _gram_ranges(rows: Ragged, tokens: Mapping[str, Any], size: int) -> _Ranges:
+def _gram_ranges(rows: Ragged, tokens: Mapping[str, Any], size: int) -> prefilter.Ranges:
     """Return for every token the range of the n-gram that begins there, if its text has n-grams."""
     n = max(rows.values.size - size + 1, 0)
     is_wanted = np.ones(rows.values.size, np.uint8)
     for step in range(1, size):
         is_wanted[np.maximum(rows.offsets[1:] - step, rows.offsets[:-1])[rows.lengths > 0]] = 0
-    return _Ranges(is_wanted[:n], tokens["token_starts"][:n], tokens["token_stops"][size - 1 :])
+    return _ranges(tokens["token_starts"][:n], tokens["token_stops"][size - 1 :], is_wanted[:n])
+
+
+def _ranges(starts: Integers, stops: Integers, is_wanted: Flags) -> prefilter.Ranges:
+    return prefilter.Ranges(starts, stops, is_wanted, np.zeros(is_wanted.size, np.uint8))
 
 
 # Windows ------------------------------------------------------------------------------------------
 
 
 def _windows(
-    texts: Mapping[str, Any], grams: _Ranges, wholes: _Ranges
-) -> tuple[dict[str, Array], Flags, Flags]:
-    """Return windows of both sizes; which n-grams open a comparison; which texts match whole."""
+    texts: Mapping[str, Any], grams: prefilter.Ranges, wholes: prefilter.Ranges
+) -> dict[str, Array]:
+    """Return windows of both sizes; note which n-grams and whole texts have one."""
     data, offsets = texts["data"], texts["offsets"]
-    eights = data.view(np.uint64)
-    places = _beginnings(eights, int(offsets[-1]))
+    places = _beginnings(data, int(offsets[-1]))
     threes, fours = np.zeros(1 << 20, np.uint32), np.zeros(1 << 22, np.uint32)
     prefilter.count_bytes(data, int(offsets[-1]), threes, fours)
     levels = prefilter.rate_beginnings(data, places, threes, fours)
     arrays: dict[str, Array] = {}
-    are_open = [np.zeros(ranges.is_wanted.size, np.uint8) for ranges in (grams, wholes)]
     for name, size in _SIZES.items():
         ranks = np.empty(places.size, np.uint64)
-        prefilter.rank_windows(eights, places, size, levels, ranks)
+        prefilter.rank_windows(data, places, size, levels, ranks)
         chosen = []
-        for ranges, is_open in zip((grams, wholes), are_open, strict=True):
+        for ranges in (grams, wholes):
             before, after = np.full((2, places.size), prefilter.NEVER, np.uint32)
-            prefilter.choose(
-                data,
-                places,
-                ranks,
-                ranges.starts,
-                ranges.stops,
-                size,
-                ranges.is_wanted,
-                is_open,
-                before,
-                after,
-            )
+            prefilter.choose(data, places, ranks, size, ranges, before, after)
             is_used = before != prefilter.NEVER
             used = places[is_used]
             texts_of_used = np.searchsorted(offsets, used, side="right") - 1
             chosen.append(_Uses(used, texts_of_used, before[is_used], after[is_used]))
-        numbered = _numbered(data, eights, size, *chosen)
+        numbered = _numbered(data, size, *chosen)
         arrays |= {f"{name}.{array}": value for array, value in numbered.items()}
     first = np.concatenate([arrays[f"{name}.first"] for name in _SIZES]).astype(np.int64)
     beginnings = np.zeros(1 << max((first.size * _BEGINNING_BITS // 64).bit_length(), 1), np.uint64)
-    prefilter.enter_beginnings(eights, first, beginnings)
-    return arrays | {"beginnings": beginnings}, are_open[0], are_open[1]
+    prefilter.enter_beginnings(data, first, beginnings)
+    return arrays | {"beginnings": beginnings}
 
 
-def _beginnings(eights: Words64, n: int) -> Integers:
+def _beginnings(data: Bytes, n: int) -> Integers:
     """Return where windows may begin. Works in stretches, to limit the memory."""
-    room, found = np.empty(prefilter.STRETCH + 2, np.int64), [np.empty(0, np.int64)]
+    data = np.append(data[:n], np.zeros(LANES, np.uint8))
+    room, found = np.empty(prefilter.STRETCH + 8, np.int64), [np.empty(0, np.int64)]
     for start in range(0, n, prefilter.STRETCH):
-        n_found = find_beginnings(eights, start, min(start + prefilter.STRETCH, n), room)
+        stop = min(start + prefilter.STRETCH, n)
+        n_found = find_beginnings(data, start, stop, room)
         found.append(room[:n_found].copy())
     return np.concatenate(found)
 
@@ -420,22 +384,15 @@ class _Uses:
     after: Numbers  # and from the position on
 
 
-def _numbered(
-    data: Bytes,
-    eights: Words64,
-    size: int,
-    grams: _Uses,
-    wholes: _Uses,
-) -> dict[str, Array]:
+def _numbered(data: Bytes, size: int, grams: _Uses, wholes: _Uses) -> dict[str, Array]:
     """Build the arrays of `prefilter.Windows`."""
     places = np.concatenate([grams.places, wholes.places])
     first, numbers = np.empty(places.size, np.int64), np.empty(places.size, np.uint32)
     digests, slots = np.empty(places.size, np.uint64), np.zeros(places.size * 2 + 2, np.uint32)
-    n = prefilter.number_windows(data, eights, places, size, digests, slots, first, numbers)
+    n = prefilter.number_windows(data, places, size, digests, slots, first, numbers)
     in_filter = np.zeros(n * _FILTER_BITS // 64 + 1, np.uint64)
     table = np.zeros(3 * n + 1, np.uint64)  # sparse: most lookups fail
-    prefilter.enter_filter(digests[:n], in_filter)
-    prefilter.enter(digests[:n], table)
+    prefilter.enter(digests[:n], in_filter, table)
     arrays: dict[str, Array] = {"filter": in_filter, "slots": table, "first": first[:n]}
     of_kind = np.split(numbers, [grams.places.size])
     for name, uses, number in zip(("gram", "whole"), (grams, wholes), of_kind, strict=True):
@@ -460,14 +417,11 @@ def _canonical_screen(rows: Ragged, size: int) -> dict[str, Array]:
 # Read back ----------------------------------------------------------------------------------------
 
 
-def _of_arrays(
-    arrays: Mapping[str, Any], about: Mapping[str, str], versions: Sequence[Version]
-) -> Verbatim:
+def _of_arrays(arrays: Mapping[str, Any], about: Mapping[str, str]) -> Verbatim:
     def group(prefix: str, kind: Any) -> Any:
         return kind(**{name: arrays[f"{prefix}.{name}"] for name in kind._fields})
 
     groups: dict[str, Any] = {
-        "versions": tuple(versions),
         "texts": prefilter.Texts(**{name: arrays[name] for name in prefilter.Texts._fields}),
         "long": group("long", prefilter.Windows),
         "short": group("short", prefilter.Windows),

@@ -19,7 +19,7 @@ from decon_core.kernels import grams as kernels
 from decon_core.kernels.arrays import Floats, Integers
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import Tokenizer
-from decon_core.text.word_cache import Encoder, FixedVocabulary, GrowingVocabulary, Ragged, edges_of
+from decon_core.text.word_cache import Encoder, GrowingVocabulary, Ragged, Vocabulary, edges_of
 
 _TOO_SHORT = [REASONS.index(reason) for reason in ("too few tokens", "too few different words")]
 _TABLE_MB = 256
@@ -107,10 +107,7 @@ def _mean_idf(df: Integers, offsets: Integers, n_records: int) -> Floats:
 
 
 def encode_texts(
-    texts: Sequence[str],
-    vocabulary: FixedVocabulary | GrowingVocabulary,
-    tokenizer: Tokenizer,
-    policy: Policy,
+    texts: Sequence[str], vocabulary: Vocabulary, tokenizer: Tokenizer, policy: Policy
 ) -> Ragged:
     encoder = Encoder(tokenizer, vocabulary, form=policy.form, table_mb=_TABLE_MB)
     contents = [text.encode() for text in texts]

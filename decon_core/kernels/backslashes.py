@@ -5,11 +5,10 @@ from __future__ import annotations
 from decon_core.kernels.arrays import Bytes
 from decon_core.kernels.html_tags import LONGEST_NAME, NOTHING, Names, value_of
 from decon_core.kernels.jit import kernel
-from decon_core.kernels.utf8 import hex_value, is_letter
+from decon_core.kernels.utf8 import four_digits, is_letter
 
 _BACKSLASH, _OPEN, _CLOSE, _N, _R, _T, _U = map(ord, "\\{}nrtu")
 _TAB, _LINE_FEED = map(ord, "\t\n")
-_DIGITS = 4  # digits of a UTF-16 unit
 _UNIT_BYTES = 6
 _HIGH, _LOW, _END = 0xD800, 0xDC00, 0xE000  # surrogates
 
@@ -81,10 +80,4 @@ def _unit(text: Bytes, at: int, stop: int) -> int:
     """Return the number in `\\uXXXX`; -1 if there is none."""
     if at + _UNIT_BYTES > stop or text[at] != _BACKSLASH or text[at + 1] != _U:
         return -1
-    number = 0
-    for place in range(at + 2, at + 2 + _DIGITS):
-        digit = hex_value(text[place])
-        if digit < 0:
-            return -1
-        number = number << 4 | digit
-    return number
+    return four_digits(text, at + 2)

@@ -15,6 +15,7 @@ from decon_core.kernels.hashing import (
     ZERO,
     digest_of,
     enter_digest,
+    free_slot,
     has_bit,
     may_hold,
     mixed,
@@ -80,9 +81,7 @@ def _prefetch_first(ahead: Integers, slots: Numbers, first: Integers) -> None:
 def enter_grams(tokens: Numbers, first: Integers, size: int, slots: Numbers) -> None:
     """Enter distinct grams, given by their positions, into a table as `number_grams` does."""
     for number in range(first.size):
-        slot = scaled(digest_of(tokens, first[number], size), slots.size)
-        while slots[slot]:
-            slot = next_slot(slot, slots.size)
+        slot = free_slot(scaled(digest_of(tokens, first[number], size), slots.size), slots)
         slots[slot] = np.uint32(number + 1)
 
 

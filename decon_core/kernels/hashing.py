@@ -120,6 +120,35 @@ def free_slot(slot: int, slots: Array) -> int:
     return slot
 
 
+class Numbered(NamedTuple):
+    """Distinct digests by number: a filter of them, and a table with their numbers, from 1."""
+
+    filter: Words64
+    slots: Numbers
+    digests: Words64
+
+
+@kernel
+def enter_numbered(numbered: Numbered) -> None:
+    """Fill the filter and the table, which are zeros."""
+    for number in range(numbered.digests.size):
+        digest, slots = numbered.digests[number], numbered.slots
+        enter_digest(digest, numbered.filter)
+        slots[free_slot(scaled(digest, slots.size), slots)] = number + 1
+
+
+@inlined
+def number_of_digest(digest: np.uint64, numbered: Numbered) -> int:
+    """Return the number of a digest, `NONE` if it was not entered."""
+    if not may_hold(numbered.filter, digest):
+        return NONE
+    slots = numbered.slots
+    slot = scaled(digest, slots.size)
+    while slots[slot] and numbered.digests[np.int64(slots[slot]) - 1] != digest:
+        slot = next_slot(slot, slots.size)
+    return np.int64(slots[slot]) - 1
+
+
 @inlined
 def slot_of_known(
     values: Array, at: int, size: int, slot: int, known: Array, starts: Array, slots: Array

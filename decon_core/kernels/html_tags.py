@@ -19,6 +19,10 @@ class Names(NamedTuple):
     slots: Integers  # `NUMBERS` each: start and stop of the name in `data`, its value
 
 
+# A tag or comment with more text (in it or in a quoted value) is kept: the text may be a leak.
+MOST_SPACES = 7
+MOST_WIDE_BYTES = 63
+
 NUMBERS = 3  # per slot; a free one has stop 0
 
 # A replacement is one or two code points in a number, the first one lowest. Numbers are cheaper
@@ -60,16 +64,14 @@ def hash_of(text: Bytes, start: int, stop: int) -> int:
 
 
 @kernel
-def tag(
-    text: Bytes, at: int, stop: int, tags: Names, most_spaces: int, most_wide: int
-) -> tuple[int, int]:
+def tag(text: Bytes, at: int, stop: int, tags: Names) -> tuple[int, int]:
     """Return the end of a tag or comment and its replacement; -1: none, or too much text in it.
 
     Parsing stops at a second `<`, so the time is linear in the text.
     """
     place = at + 1
     if text[place] == EXCLAMATION:
-        return _comment(text, at, stop, most_spaces, most_wide), NOTHING
+        return _comment(text, at, stop), NOTHING
     if text[place] == SLASH:
         place += 1
     first = place
@@ -88,13 +90,13 @@ def tag(
             return place + 2, value
         if place >= stop or place == gap:
             return -1, NOTHING
-        place = _attribute(text, place, stop, most_spaces, most_wide)
+        place = _attribute(text, place, stop)
         if place < 0:
             return -1, NOTHING
 
 
 @kernel
-def _attribute(text: Bytes, place: int, stop: int, most_spaces: int, most_wide: int) -> int:
+def _attribute(text: Bytes, place: int, stop: int) -> int:
     """Return the end of an attribute with its value; -1 if there is none."""
     first = place
     while place < stop and not _ends_value(text[place]) and text[place] != SLASH:
@@ -122,7 +124,7 @@ def _attribute(text: Bytes, place: int, stop: int, most_spaces: int, most_wide: 
         place += 1
     if place >= stop or text[place] == LESS:
         return -1
-    return -1 if holds_text(text, first, place, most_spaces, most_wide) else place + 1
+    return -1 if holds_text(text, first, place) else place + 1
 
 
 @kernel
@@ -136,16 +138,16 @@ def _is_name(byte: int) -> bool:
 
 
 @kernel
-def holds_text(text: Bytes, start: int, stop: int, most_spaces: int, most_wide: int) -> bool:
+def holds_text(text: Bytes, start: int, stop: int) -> bool:
     n_spaces = n_wide = 0
     for at in range(start, stop):
         n_spaces += is_space(text[at])
         n_wide += text[at] >= 0x80
-    return n_spaces > most_spaces or n_wide > most_wide
+    return n_spaces > MOST_SPACES or n_wide > MOST_WIDE_BYTES
 
 
 @kernel
-def _comment(text: Bytes, at: int, stop: int, most_spaces: int, most_wide: int) -> int:
+def _comment(text: Bytes, at: int, stop: int) -> int:
     """Return the end of a comment without a tag in it; -1: none, or it contains text."""
     if at + 6 >= stop or text[at + 1] != EXCLAMATION:
         return -1
@@ -158,7 +160,7 @@ def _comment(text: Bytes, at: int, stop: int, most_spaces: int, most_wide: int) 
         return -1
     if text[place - 1] != HYPHEN or text[place - 2] != HYPHEN:
         return -1
-    is_kept = holds_text(text, at + 4, place - 2, most_spaces, most_wide)
+    is_kept = holds_text(text, at + 4, place - 2)
     return -1 if is_kept else place + 1
 
 

@@ -116,39 +116,24 @@ def register() -> None:
 
         return types.uint64(types.uint64), emit
 
-    overload = extending.overload
+    for function, intrinsic in ((prefetch, fetch), (eight_bytes, load)):
+        extending.overload(function)(_called_at(intrinsic))
+    extending.overload(bytes_between)(_called_between(compare))
+    for function, intrinsic in ((lowest_bit, count_zeros), (n_bits, count_ones)):
+        extending.overload(function)(_called_on(intrinsic))
 
-    @overload(prefetch)  # type: ignore[untyped-decorator] # numba's decorators are untyped
-    def _(array: Any, at: Any) -> Any:  # noqa: ARG001 - numba compares the names of the two
-        def implementation(array: Any, at: Any) -> Any:
-            return fetch(array, at)
 
-        return implementation
+# Numba calls the outer functions, compiles the inner ones, and compares the names of parameters.
+# ruff: noqa: ARG005, PLW0108
 
-    @overload(eight_bytes)  # type: ignore[untyped-decorator] # numba's decorators are untyped
-    def _(array: Any, at: Any) -> Any:  # noqa: ARG001
-        def implementation(array: Any, at: Any) -> Any:
-            return load(array, at)
 
-        return implementation
+def _called_at(intrinsic: Any) -> Any:
+    return lambda array, at: lambda array, at: intrinsic(array, at)
 
-    @overload(bytes_between)  # type: ignore[untyped-decorator] # numba's decorators are untyped
-    def _(array: Any, at: Any, low: Any, high: Any) -> Any:  # noqa: ARG001
-        def implementation(array: Any, at: Any, low: Any, high: Any) -> Any:
-            return compare(array, at, low, high)
 
-        return implementation
+def _called_between(intrinsic: Any) -> Any:
+    return lambda array, at, low, high: lambda array, at, low, high: intrinsic(array, at, low, high)
 
-    @overload(lowest_bit)  # type: ignore[untyped-decorator] # numba's decorators are untyped
-    def _(bits: Any) -> Any:  # noqa: ARG001
-        def implementation(bits: Any) -> Any:
-            return count_zeros(bits)
 
-        return implementation
-
-    @overload(n_bits)  # type: ignore[untyped-decorator] # numba's decorators are untyped
-    def _(bits: Any) -> Any:  # noqa: ARG001
-        def implementation(bits: Any) -> Any:
-            return count_ones(bits)
-
-        return implementation
+def _called_on(intrinsic: Any) -> Any:
+    return lambda bits: lambda bits: intrinsic(bits)

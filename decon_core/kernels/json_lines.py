@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.arrays import Bytes, Integers, Table, Words64
+from decon_core.kernels.arrays import Bytes, Integers, Table, Words64, filled
+from decon_core.kernels.hashing import HALF, MIX
 from decon_core.kernels.jit import entry, inlined, kernel
 from decon_core.kernels.json_tokens import (
     BACKSLASH,
@@ -62,7 +63,6 @@ MOST_DEEP = 64  # maximum nesting: one bit of a number per container
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 _COLON, _COMMA = 0x3A, 0x2C
 _OBJECT, _OBJECT_END, _LIST, _LIST_END = 0x7B, 0x7D, 0x5B, 0x5D
@@ -87,10 +87,10 @@ def _end_of_label(block: Bytes, at: Place) -> Place:
 
 @kernel
 def _hash(block: Bytes, start: Place, stop: Place, parent: Number) -> np.uint64:
-    value = (np.uint64(parent) + _ONE) * _MULTIPLIER
+    value = (np.uint64(parent) + _ONE) * MIX
     for step in range(np.int64(stop - start)):
-        value = (value ^ np.uint64(block[start + np.uint64(step)])) * _MULTIPLIER
-    return value ^ (value >> np.uint64(32))
+        value = (value ^ np.uint64(block[start + np.uint64(step)])) * MIX
+    return value ^ (value >> HALF)
 
 
 @kernel
@@ -381,11 +381,6 @@ def read_lines(
     fields: Table,
     names: Bytes,
     marks_of: Words64,
-    seen_in: Integers,
-    next_keys: Integers,
-    depths: Table,
-    members: Table,
-    copy: Table,
     text: Bytes,
     strings: Table,
     status: Bytes,
@@ -395,13 +390,17 @@ def read_lines(
     """Write the strings of every line, and its status; return the number of strings.
 
     `roots`: the field of the value in each line; of rows it is an object. `marks_of` fields are
-    collected in `marks` of lines. `seen_in` has a number below 0 for each field, `next_keys`
-    has -1 twice for each: the field that comes behind it in an object, and the first one in the
-    object that it is. `depths`, `members` and `copy` are scratch; `status` and `marks` are 0.
+    collected in `marks` of lines. `status` and `marks` are 0.
 
     Two line breaks follow each string that is kept: most documents stand in the text as they are.
     Names are at its end. The bytes of strings that are only counted are not kept.
     """
+    seen_in = filled(fields.shape[0], -1)  # the last object with each field
+    # Of each field the one that comes behind it in an object, and the first one in the object.
+    next_keys = filled(2 * fields.shape[0], -1)
+    depths = np.empty((MOST_DEEP + 1, N_OF_CONTAINER), np.int64)
+    members = np.empty((MOST_MEMBERS, 2), np.int64)
+    copy = np.empty((N_OF_STRING, MOST_STRINGS), np.int64)
     at = _ZERO
     end = np.uint64(n_bytes)
     n = _ZERO

@@ -10,7 +10,7 @@ import numpy as np
 from decon_core.kernels.arrays import Bytes
 from decon_core.kernels.instructions import bytes_between, lowest_bit
 from decon_core.kernels.jit import kernel
-from decon_core.kernels.utf8 import hex_value, valid_size, write_character
+from decon_core.kernels.utf8 import four_digits, valid_size, write_character
 
 # Unsigned: signed indexes cost one more comparison per byte.
 Place = np.uint64
@@ -64,18 +64,6 @@ def _is_other(byte: Byte) -> bool:
 
 
 @kernel
-def _four_digits(block: Bytes, at: Place) -> Number:
-    """Return the number after `\\u`; -1 if there are no four hexadecimal digits."""
-    value = np.int64(0)
-    for place in range(4):
-        digit = hex_value(block[at + np.uint64(place)])
-        if digit < 0:
-            return -1
-        value = value << 4 | digit
-    return value
-
-
-@kernel
 def _escaped(block: Bytes, at: Place) -> tuple[Number, int]:
     """Return the code point of an escape, and its length in bytes; 0 bytes if unusual."""
     byte = block[at + _ONE]
@@ -84,14 +72,14 @@ def _escaped(block: Bytes, at: Place) -> tuple[Number, int]:
     if (byte == QUOTE) | (byte == BACKSLASH) | (byte == 0x2F):
         return np.int64(byte), 2
     if byte == 0x75:
-        point = _four_digits(block, at + np.uint64(2))
+        point = four_digits(block, at + np.uint64(2))
         if (point < 0) | ((point >= 0xDC00) & (point < 0xE000)):
             return 0, 0
         if (point < 0xD800) | (point >= 0xE000):
             return point, 6
         if (block[at + np.uint64(6)] != BACKSLASH) | (block[at + np.uint64(7)] != 0x75):
             return 0, 0
-        second = _four_digits(block, at + np.uint64(8))
+        second = four_digits(block, at + np.uint64(8))
         if (second < 0xDC00) | (second >= 0xE000):
             return 0, 0
         return 0x10000 + ((point - 0xD800) << 10) + second - 0xDC00, 12

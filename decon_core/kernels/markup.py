@@ -39,7 +39,6 @@ _ALL = np.uint64((1 << LANES) - 1)
 _PERCENT, _SPACE, _TAB, _LINE_FEED, _RETURN = map(ord, "% \t\n\r")
 _BACKSLASH, _BRACKET, _OPEN, _CLOSE, _OPEN_BRACKET, _QUOTE, _APOSTROPHE = map(ord, "\\]()[\"'")
 _COLON, _DOT, _MORE = map(ord, ":.>")
-SIGNS = LESS, AMPERSAND, _PERCENT, _LINE_FEED, _BACKSLASH, _BRACKET
 _SOFT = 0xAD  # last byte of a soft hyphen, after 0xC2
 _UNICODE = 0x90  # last byte of U+2010, after 0xE2 0x80
 
@@ -118,8 +117,6 @@ def strip(
     signs: Integers,
     firsts: Integers,
     tables: Tables,
-    most_spaces: int,
-    most_wide: int,
     out: Bytes,
     out_offsets: Integers,
     edits: Integers,
@@ -146,7 +143,7 @@ def strip(
             byte = text[place]
             begin, value = place, NOTHING
             if byte == LESS:
-                following, value = tag(text, place, stop, tags, most_spaces, most_wide)
+                following, value = tag(text, place, stop, tags)
             elif byte == AMPERSAND:
                 following, value = reference(text, place, stop, entities, windows_1252)
             elif byte == _PERCENT:
@@ -154,7 +151,7 @@ def strip(
                     dense_stop, is_dense = _stretch(text, place, start, stop)
                 following, value = _decoded(text, place, stop) if is_dense else (-1, NOTHING)
             elif byte == _BRACKET:
-                following = _link(text, place, stop, most_spaces, most_wide)
+                following = _link(text, place, stop)
             elif byte == _BACKSLASH:
                 following, value = backslash(text, place, stop, commands, like_escapes)
             else:
@@ -238,7 +235,7 @@ def _decoded(text: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 
 @kernel
-def _link(text: Bytes, at: int, stop: int, most_spaces: int, most_wide: int) -> int:
+def _link(text: Bytes, at: int, stop: int) -> int:
     """Return the end of a link's target and title, behind `]`; -1: none, or too much text in it.
 
     Parsing stops at a second `]` outside the title, so the time is linear in the text.
@@ -260,7 +257,7 @@ def _link(text: Bytes, at: int, stop: int, most_spaces: int, most_wide: int) -> 
         first = place
         while place < stop and text[place] != quote:
             place += 1
-        if place >= stop or holds_text(text, first, place, most_spaces, most_wide):
+        if place >= stop or holds_text(text, first, place):
             return -1
         place += 1
     elif place > gap:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decon_core.kernels.arrays import Flags, Floats, Integers, Numbers, Words64
+from decon_core.kernels.gram_runs import LENIENT
 from decon_core.kernels.hashing import BASE, MIX, ONE, SIX, SIX_BITS, ZERO, digest_of, mixed
 from decon_core.kernels.instructions import eight_bytes
 from decon_core.kernels.jit import kernel
@@ -24,7 +25,7 @@ from decon_core.kernels.question_index import (
     n_question_grams,
     weights_of_question,
 )
-from decon_core.kernels.scores import Thresholds, passes
+from decon_core.kernels.scores import passes
 
 PROBES = 3
 LOG2_LINE = 9
@@ -36,8 +37,6 @@ _IN_LINE = np.uint64((1 << LOG2_LINE) - 1)
 _THIRTY_TWO = np.uint64(32)
 _CHECK_SHIFT = np.uint64(48)
 _CHECK_BITS = np.uint64(0xFFFF)
-# Bounds are relaxed by this factor against rounding: false positives, but no false negatives.
-_LENIENT = 1.0 - 1e-6
 _TOUCHED = 1e-9
 _STEPS_BETWEEN_CHECKS = 4
 # The upper six bits of the product with a power of two are different for each of the 64 powers.
@@ -205,12 +204,7 @@ def find_ngram(digest: np.uint64, rows: Rows, is_read: Flags, present: Words64) 
 
 @kernel
 def bound_weights(
-    tokens: Numbers,
-    index: Index,
-    policy: Thresholds,
-    rows: Rows,
-    is_read: Flags,
-    possible: Words64,
+    tokens: Numbers, index: Index, rows: Rows, is_read: Flags, possible: Words64
 ) -> bool:
     """Find the blocks in which enough weight of a question may occur for a match.
 
@@ -223,10 +217,10 @@ def bound_weights(
     for question in range(possible.shape[0]):
         n = n_question_grams(question, index)
         n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
-        if index.question_total[question] == 0.0 and not passes(0.0, n_tokens, policy):
+        if index.question_total[question] == 0.0 and not passes(0.0, n_tokens, index.policy):
             continue
-        need = index.question_need[question] * _LENIENT
-        grams, _ = grams_of_question(question, policy.ngram_size, index)
+        need = index.question_need[question] * LENIENT
+        grams, _ = grams_of_question(question, index)
         weight_of = weights_of_question(question, index)
         weights = np.empty(n)
         left = 0.0
@@ -238,13 +232,13 @@ def bound_weights(
         is_excluded = False
         for step, at in enumerate(np.argsort(-weights)):
             place = np.int64(index.gram_at[grams[at]])
-            digest = digest_of(tokens, place, policy.ngram_size)
+            digest = digest_of(tokens, place, index.policy.ngram_size)
             if not find_ngram(digest, rows, is_read, present):
                 return False
             _add(max(weights[at], _TOUCHED), present, sums)
             left -= weights[at]
             # The rest is only read if some block is not excluded yet.
-            if step % _STEPS_BETWEEN_CHECKS == 0 and sums.max() + left < need * _LENIENT:
+            if step % _STEPS_BETWEEN_CHECKS == 0 and sums.max() + left < need * LENIENT:
                 is_excluded = True
                 break
         for block in range(0 if is_excluded else rows.n_blocks):

@@ -18,6 +18,7 @@ from decon_core.kernels.arrays import (
     Flags,
     Integers,
     Numbers,
+    Table,
     Words64,
     first_at_least,
     n_same,
@@ -77,6 +78,32 @@ class Texts(NamedTuple):
     token_stops: Integers
 
 
+class Documents(NamedTuple):
+    """Documents as ranges of bytes, in any order, with spare bytes at the end."""
+
+    data: Bytes
+    starts: Integers
+    stops: Integers
+
+
+class Hits(NamedTuple):
+    """The windows of one size in documents."""
+
+    size: int
+    places: Integers  # ascending
+    numbers: Integers  # number of each window
+    firsts: Integers  # the first one of each document
+
+
+class Ranges(NamedTuple):
+    """Ranges of bytes for which windows are chosen, where wanted."""
+
+    starts: Integers
+    stops: Integers
+    is_wanted: Flags  # 0 once there is a window
+    is_open: Flags  # whether there is one
+
+
 # Columns of `found`: a document, a text that it contains in full, and the byte offset.
 DOCUMENT, TEXT, PLACE = 0, 1, 2
 
@@ -89,45 +116,39 @@ _BIT_1, _BIT_2 = np.uint64(34), np.uint64(28)  # bits of a quick digest
 
 
 @kernel
-def enter_beginnings(eights: Words64, places: Integers, in_filter: Words64) -> None:
+def enter_beginnings(data: Bytes, places: Integers, in_filter: Words64) -> None:
     """Enter the first bytes of windows into a zeroed filter; its size is a power of two."""
     shift = shift_for(in_filter) + SIX
     for number in range(places.size):
-        digest = _quick_digest(eights, places[number])
+        digest = _quick_digest(data, places[number])
         bits = ONE << ((digest >> _BIT_1) & SIX_BITS) | ONE << ((digest >> _BIT_2) & SIX_BITS)
         in_filter[np.int64(digest >> shift)] |= bits
 
 
 @kernel
-def _quick_digest(eights: Words64, at: int) -> np.uint64:
+def _quick_digest(data: Bytes, at: int) -> np.uint64:
     """Return a cheap digest of twelve bytes, for every word; its upper bits are better mixed."""
-    first, second = eight_bytes(eights, at), eight_bytes(eights, at + 8)
+    first, second = eight_bytes(data, at), eight_bytes(data, at + 8)
     return (first ^ (second & LOW) * MIX) * BASE
 
 
 @kernel
-def enter_filter(digests: Words64, in_filter: Words64) -> None:
-    """Enter digests into a zeroed filter."""
-    for number in range(digests.size):
-        enter_digest(digests[number], in_filter)
-
-
-@kernel
-def enter(digests: Words64, slots: Words64) -> None:
-    """Enter distinct windows, by number, into a zeroed table."""
+def enter(digests: Words64, in_filter: Words64, slots: Words64) -> None:
+    """Enter distinct windows, by number, into a filter and a table, which are zeros."""
     for number in range(digests.size):
         digest = digests[number]
+        enter_digest(digest, in_filter)
         slot = free_slot(scaled_low(digest, slots.size), slots)
         slots[slot] = digest & _HIGH | np.uint64(number + 1)
 
 
 @kernel
-def _digest(eights: Words64, at: int, size: int) -> np.uint64:
+def _digest(data: Bytes, at: int, size: int) -> np.uint64:
     """Return the digest of a window."""
-    first, second = eight_bytes(eights, at), eight_bytes(eights, at + 8)
+    first, second = eight_bytes(data, at), eight_bytes(data, at + 8)
     digest = first * BASE
     if size == LONG:
-        return mixed((digest ^ second) * MIX + (eight_bytes(eights, at + 16) & LOW) * BASE)
+        return mixed((digest ^ second) * MIX + (eight_bytes(data, at + 16) & LOW) * BASE)
     return mixed(digest + (second & LOW) * MIX)
 
 
@@ -173,16 +194,14 @@ def rate_beginnings(data: Bytes, places: Integers, threes: Numbers, fours: Numbe
 
 
 @kernel
-def rank_windows(
-    eights: Words64, places: Integers, size: int, levels: Numbers, ranks: Words64
-) -> None:
+def rank_windows(data: Bytes, places: Integers, size: int, levels: Numbers, ranks: Words64) -> None:
     """Rank windows by how likely they are in unrelated text; higher is more likely.
 
     Windows of similar likelihood have a fixed order by digest, so that the same ones are chosen
     everywhere and fewer are kept.
     """
     for number in range(places.size):
-        digest = _digest(eights, places[number], size)
+        digest = _digest(data, places[number], size)
         ranks[number] = np.uint64(levels[number]) << np.uint64(40) | digest >> np.uint64(24)
 
 
@@ -191,22 +210,20 @@ def choose(
     data: Bytes,
     places: Integers,
     ranks: Words64,
-    starts: Integers,
-    stops: Integers,
     size: int,
-    is_wanted: Flags,
-    is_open: Flags,
+    ranges: Ranges,
     before: Numbers,
     after: Numbers,
 ) -> None:
-    """Choose the window of lowest rank in each wanted byte range; set `is_open` if there is one.
+    """Choose the window of lowest rank in each wanted byte range.
 
     For each window, `before` and `after` (initially `NEVER`) get the minimum number of bytes before
     and from its position on in the ranges that chose it. A word at the start of a range does not
     count, because the text before it may be part of the word.
     """
+    starts, stops = ranges.starts, ranges.stops
     for number in range(starts.size):
-        if not is_wanted[number]:
+        if not ranges.is_wanted[number]:
             continue
         start, last = starts[number], stops[number] - size
         best = NONE
@@ -217,7 +234,7 @@ def choose(
                 best = at
             at += 1
         if best != NONE:
-            is_wanted[number], is_open[number] = 0, 1
+            ranges.is_wanted[number], ranges.is_open[number] = 0, 1
             before[best] = min(before[best], np.uint32(places[best] - start))
             after[best] = min(after[best], np.uint32(stops[number] - places[best]))
 
@@ -225,7 +242,6 @@ def choose(
 @kernel
 def number_windows(
     data: Bytes,
-    eights: Words64,
     places: Integers,
     size: int,
     digests: Words64,
@@ -236,7 +252,7 @@ def number_windows(
     """Number the distinct windows at these positions; return how many. `slots`: zeros."""
     n = 0
     for at in range(places.size):
-        digest = _digest(eights, places[at], size)
+        digest = _digest(data, places[at], size)
         slot = scaled_low(digest, slots.size)
         slot = slot_of_known(data, places[at], size, slot, data, first, slots)
         if not slots[slot]:
@@ -248,61 +264,58 @@ def number_windows(
 
 
 @inlined
-def _n_before(data: Bytes, start: int, at: int, texts: Texts, text: int, place: int) -> int:
-    """Count the common bytes of text and document before a position."""
+def _n_before(data: Bytes, at: int, others: Bytes, other: int, most: int) -> int:
+    """Count the equal bytes before two positions, up to `most`."""
     n = 0
-    while at - n > start and place - n > texts.offsets[text]:
-        if data[at - n - 1] != texts.data[place - n - 1]:
-            break
+    while n < most and data[at - n - 1] == others[other - n - 1]:
         n += 1
     return n
 
 
 @inlined
-def _n_after(data: Bytes, stop: int, at: int, texts: Texts, text: int, place: int) -> int:
-    """Count the common bytes of text and document from a position on."""
-    n = 0
-    while at + n < stop and place + n < texts.offsets[text + 1]:
-        if data[at + n] != texts.data[place + n]:
-            break
-        n += 1
-    return n
-
-
-@inlined
-def _use_window(
-    data: Bytes,
+def _has_gram(
+    documents: Documents,
     document: int,
-    start: int,
-    stop: int,
     at: int,
     number: int,
     windows: Windows,
     texts: Texts,
     n_tokens: int,
-    shares: Flags,
-    found: Integers,
+) -> bool:
+    """Return whether a document has so many tokens of a text around a window."""
+    data, start, stop = documents.data, documents.starts[document], documents.stops[document]
+    for use in range(windows.gram_offsets[number], windows.gram_offsets[number + 1]):
+        place, text = windows.grams[use], np.int64(windows.gram_texts[use])
+        most = min(stop - at, texts.offsets[text + 1] - place)
+        n_after = n_same(data, at, texts.data, place, most)
+        if n_after < np.int64(windows.gram_after[use]):
+            continue
+        most = min(at - start, place - texts.offsets[text])
+        n_before = _n_before(data, at, texts.data, place, most)
+        if n_before < np.int64(windows.gram_before[use]):
+            continue
+        end = texts.token_offsets[text + 1]
+        token = first_at_least(texts.token_starts, texts.token_offsets[text], end, place - n_before)
+        token += n_tokens - 1
+        if token < end and texts.token_stops[token] <= place + n_after:
+            return True
+    return False
+
+
+@inlined
+def _find_wholes(
+    documents: Documents,
+    document: int,
+    at: int,
+    number: int,
+    windows: Windows,
+    texts: Texts,
+    found: Table,
     n_found: int,
 ) -> int:
-    """Verify what a window represents; return the number of whole texts found so far."""
-    first, last = windows.gram_offsets[number], windows.gram_offsets[number + 1]
-    use = first
-    while use < last and n_tokens and not shares[document]:
-        place, text = windows.grams[use], np.int64(windows.gram_texts[use])
-        n_after = _n_after(data, stop, at, texts, text, place)
-        if n_after >= np.int64(windows.gram_after[use]):
-            n_before = _n_before(data, start, at, texts, text, place)
-            if n_before >= np.int64(windows.gram_before[use]):
-                end = texts.token_offsets[text + 1]
-                token = first_at_least(
-                    texts.token_starts, texts.token_offsets[text], end, place - n_before
-                )
-                token += n_tokens - 1
-                if token < end and texts.token_stops[token] <= place + n_after:
-                    shares[document] = 1
-        use += 1
-    first, last = windows.whole_offsets[number], windows.whole_offsets[number + 1]
-    for use in range(first, last):
+    """Write the texts that a document has in full around a window; return how many so far."""
+    data, start, stop = documents.data, documents.starts[document], documents.stops[document]
+    for use in range(windows.whole_offsets[number], windows.whole_offsets[number + 1]):
         place, text = windows.wholes[use], np.int64(windows.whole_texts[use])
         begin = at - (place - texts.offsets[text])
         length = texts.offsets[text + 1] - texts.offsets[text]
@@ -317,7 +330,7 @@ def _use_window(
 
 
 @kernel
-def sift(eights: Words64, places: Integers, beginnings: Words64, left: Integers) -> int:
+def sift(data: Bytes, places: Integers, beginnings: Words64, left: Integers) -> int:
     """Keep the positions that pass the filter of beginnings; return how many.
 
     `left` has room for all and one more. A separate kernel keeps this hot loop short.
@@ -325,7 +338,7 @@ def sift(eights: Words64, places: Integers, beginnings: Words64, left: Integers)
     shift = shift_for(beginnings) + SIX
     n = ZERO
     for number in range(places.size):
-        digest = _quick_digest(eights, places[number])
+        digest = _quick_digest(data, places[number])
         bits = beginnings[digest >> shift]
         left[n] = places[number]
         n += (
@@ -338,13 +351,11 @@ def sift(eights: Words64, places: Integers, beginnings: Words64, left: Integers)
 
 @kernel
 def find_windows(
-    eights: Words64,
+    data: Bytes,
     places: Integers,
     size: int,
-    in_filter: Words64,
-    slots: Words64,
-    firsts: Integers,
-    text_eights: Words64,
+    windows: Windows,
+    texts: Bytes,
     left: Integers,
     numbers: Integers,
 ) -> int:
@@ -353,14 +364,15 @@ def find_windows(
     The outputs have room for all and one more. Several short loops, each over the results of the
     one before: the tables are far larger than the CPU cache, so cache misses overlap.
     """
+    in_filter, slots, firsts = windows.filter, windows.slots, windows.first
     n_held = 0
     for at in places:
-        digest = _digest(eights, at, size)
+        digest = _digest(data, at, size)
         left[n_held], numbers[n_held] = at, scaled_low(digest, slots.size)
         n_held += np.int64(may_hold(in_filter, digest))
     n_likely = 0
     for place in range(n_held):
-        digest = _digest(eights, left[place], size)
+        digest = _digest(data, left[place], size)
         slot = _likely_slot(digest, numbers[place], slots)
         left[n_likely], numbers[n_likely] = left[place], slot
         n_likely += np.int64(slot != NONE)
@@ -370,13 +382,13 @@ def find_windows(
     n = 0
     for place in range(n_likely):
         at, slot = left[place], numbers[place]
-        digest = _digest(eights, at, size)
-        is_same = _are_same(eights, at, text_eights, first[place], size)
+        digest = _digest(data, at, size)
+        is_same = _are_same(data, at, texts, first[place], size)
         while not is_same and slot != NONE:  # two windows with one digest: very rare
             slot = _likely_slot(digest, next_slot(slot, slots.size), slots)
             if slot != NONE:
                 other = firsts[np.int64(slots[slot] & LOW) - 1]
-                is_same = _are_same(eights, at, text_eights, other, size)
+                is_same = _are_same(data, at, texts, other, size)
         if is_same:
             left[n], numbers[n] = at, np.int64(slots[slot] & LOW) - 1
             n += 1
@@ -394,14 +406,14 @@ def _likely_slot(digest: np.uint64, slot: int, slots: Words64) -> int:
 
 
 @kernel
-def _are_same(eights: Words64, at: int, others: Words64, other_at: int, size: int) -> bool:
+def _are_same(data: Bytes, at: int, others: Bytes, other_at: int, size: int) -> bool:
     """Return whether two windows have the same bytes."""
-    first, second = eight_bytes(eights, at), eight_bytes(eights, at + 8)
+    first, second = eight_bytes(data, at), eight_bytes(data, at + 8)
     other_first, other_second = eight_bytes(others, other_at), eight_bytes(others, other_at + 8)
     first ^= other_first
     second ^= other_second
     if size == LONG:
-        third = eight_bytes(eights, at + 16) ^ eight_bytes(others, other_at + 16)
+        third = eight_bytes(data, at + 16) ^ eight_bytes(others, other_at + 16)
         return first | second | (third & LOW) == ZERO
     return first | (second & LOW) == ZERO
 
@@ -430,48 +442,33 @@ def fetch(numbers: Integers, windows: Windows, texts: Texts) -> int:
 
 @kernel
 def screen(
-    data: Bytes,
-    starts: Integers,
-    stops: Integers,
-    places: Integers,
-    numbers: Integers,
-    firsts: Integers,
+    documents: Documents,
+    hits: Hits,
     first_document: int,
-    size: int,
     windows: Windows,
     texts: Texts,
     n_tokens: int,
     shares: Flags,
-    found: Integers,
+    found: Table,
 ) -> tuple[int, int]:
     """Mark documents that share the bytes of `n_tokens` tokens, and find whole texts in them.
 
-    `places` and `numbers` are the positions and numbers of windows; those of each document start at
-    its value in `firsts`, as documents may be in any order. With `n_tokens` 0, only whole texts are
-    searched. Returns the rows of `found`, and the document to continue with if it is full.
+    With `n_tokens` 0, only whole texts are searched. Returns the rows of `found`, and the document
+    to continue with if it is full.
     """
     n_found = 0
-    for document in range(first_document, starts.size):
-        start, stop = starts[document], stops[document]
+    for document in range(first_document, documents.starts.size):
+        stop = documents.stops[document]
         n_before = n_found
-        for at in range(firsts[document], places.size):
-            place = places[at]
-            if place + size > stop:
+        for hit in range(hits.firsts[document], hits.places.size):
+            at, number = hits.places[hit], hits.numbers[hit]
+            if at + hits.size > stop:
                 break
-            n_found = _use_window(
-                data,
-                document,
-                start,
-                stop,
-                place,
-                numbers[at],
-                windows,
-                texts,
-                n_tokens,
-                shares,
-                found,
-                n_found,
-            )
+            if n_tokens and not shares[document]:
+                shares[document] = _has_gram(
+                    documents, document, at, number, windows, texts, n_tokens
+                )
+            n_found = _find_wholes(documents, document, at, number, windows, texts, found, n_found)
         if n_found > found.shape[0]:
             return n_before, document
-    return n_found, starts.size
+    return n_found, documents.starts.size

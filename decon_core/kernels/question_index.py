@@ -32,6 +32,7 @@ from decon_core.kernels.hashing import (
     two_bits,
 )
 from decon_core.kernels.jit import entry, inlined, kernel
+from decon_core.kernels.scores import Thresholds
 
 
 class Index(NamedTuple):
@@ -71,6 +72,7 @@ class Index(NamedTuple):
     weights: Floats
     weights_of_questions: Floats  # weights of question n-grams: those of a template may be 0
     is_hot: Flags  # per weight: whether its n-grams are too common to start a cluster
+    policy: Thresholds
 
 
 @kernel
@@ -112,8 +114,9 @@ def bound_grams(
 
 
 @kernel
-def gram_at(tokens: Numbers, at: int, size: int, index: Index) -> int:
+def gram_at(tokens: Numbers, at: int, index: Index) -> int:
     """Return the number of the n-gram at a position, or `NONE`."""
+    size = index.policy.ngram_size
     digest = digest_of(tokens, at, size)
     if not may_be_gram(digest, index.filter):
         return NONE
@@ -149,7 +152,7 @@ def weights_of_question(question: int, index: Index) -> Short:
 
 
 @kernel
-def grams_of_question(question: int, size: int, index: Index) -> tuple[Integers, NumberTable]:
+def grams_of_question(question: int, index: Index) -> tuple[Integers, NumberTable]:
     """Return a question's n-grams in order of first occurrence, and a table of their ordinals.
 
     Stored for every question, they would be a tenth of the index; few questions are ever scored.
@@ -158,8 +161,8 @@ def grams_of_question(question: int, size: int, index: Index) -> tuple[Integers,
     ordinals = table_for(grams.size)
     n = 0
     start, stop = index.question_offsets[question], index.question_offsets[question + 1]
-    for at in range(start, stop - size + 1):
-        gram = gram_at(index.question_tokens, at, size, index)
+    for at in range(start, stop - index.policy.ngram_size + 1):
+        gram = gram_at(index.question_tokens, at, index)
         if enter_number(gram, n, ordinals):
             grams[n] = gram
             n += 1
@@ -168,7 +171,7 @@ def grams_of_question(question: int, size: int, index: Index) -> tuple[Integers,
 
 @entry(compile_seconds=0.3, steps=lambda grams, *_: 80 * grams.size)
 def places_in_parts(
-    grams: Numbers, index: Index, size: int, rows: Integers, parts: Integers, places: Integers
+    grams: Numbers, index: Index, rows: Integers, parts: Integers, places: Integers
 ) -> int:
     """Find the first occurrence of n-grams in every benchmark that contains them.
 
@@ -176,7 +179,7 @@ def places_in_parts(
     Returns the number of rows.
     """
     n = 0
-    tokens = index.question_tokens
+    tokens, size = index.question_tokens, index.policy.ngram_size
     for row in range(grams.size):
         gram = np.int64(grams[row])
         known = np.int64(index.gram_at[gram])

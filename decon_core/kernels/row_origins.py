@@ -8,14 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Integers
+from decon_core.kernels.hashing import HALF, MIX
 from decon_core.kernels.instructions import eight_bytes
 from decon_core.kernels.jit import entry, kernel
 from decon_core.kernels.string_values import LONGEST_NAME, TO_NOTE, is_text
 
 ORIGIN, SPLIT = 1, 2  # what the values of a field name; 0: nothing
 
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
 _WORD = 8  # bytes
 
 
@@ -31,8 +30,8 @@ def _word(text: Bytes, start: int, stop: int, at: int) -> np.uint64:
 def _hash(text: Bytes, start: int, stop: int, seed: np.uint64) -> np.uint64:
     value = seed
     for at in range(0, stop - start, _WORD):
-        value = (value ^ _word(text, start, stop, at)) * _MULTIPLIER
-        value ^= value >> _HALF
+        value = (value ^ _word(text, start, stop, at)) * MIX
+        value ^= value >> HALF
     return value
 
 

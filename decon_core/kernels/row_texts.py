@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.arrays import Bytes, Integers, Table
+from decon_core.kernels.arrays import Bytes, Integers, Table, n_same
 from decon_core.kernels.jit import entry, kernel
 from decon_core.kernels.string_values import LEAST_REPEATED
 
@@ -23,14 +23,6 @@ VISIBLE, HIDDEN = 1, 2
 TABLE = 1 << 13, 5
 _ROW, _PLACE, _SIZE, _KIND, _TEXT = range(5)
 _FEWEST = 63
-
-
-@kernel
-def _is_same(text: Bytes, start: int, joined: Bytes, other: int, n: int) -> bool:
-    for step in range(n):  # noqa: SIM110 - a generator is not compiled
-        if text[start + step] != joined[other + step]:
-            return False
-    return True
 
 
 @kernel
@@ -50,7 +42,7 @@ def _is_repeated(
     at = (key >> 40) & mask
     while table[at, _ROW] == row:
         is_alike = (table[at, _TEXT] == key) & (table[at, _SIZE] == n) & (table[at, _KIND] == kind)
-        if is_alike and _is_same(text, start, joined, table[at, _PLACE], n):
+        if is_alike and n_same(text, start, joined, table[at, _PLACE], n) == n:
             return True
         at = (at + 1) & mask
     table[at, _ROW], table[at, _PLACE], table[at, _SIZE] = row, to, n

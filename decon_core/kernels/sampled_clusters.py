@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import NONE, Flags, Floats, Integers, Numbers, filled, first_at_least
-from decon_core.kernels.clusters import Cluster, judge
+from decon_core.kernels.arrays import NONE, Flags, Integers, Numbers, Table, filled, first_at_least
+from decon_core.kernels.clusters import Cluster, Output, judge
 from decon_core.kernels.hashing import value_of
 from decon_core.kernels.jit import entry, kernel
 from decon_core.kernels.question_index import (
@@ -18,7 +18,7 @@ from decon_core.kernels.question_index import (
     postings_of,
     weights_of_question,
 )
-from decon_core.kernels.scores import Thresholds, passes, share
+from decon_core.kernels.scores import passes, share
 
 
 class _Traces(NamedTuple):
@@ -49,13 +49,11 @@ class _Hits(NamedTuple):
 def judge_sampled(
     tokens: Numbers,
     offsets: Integers,
-    runs: Integers,
+    runs: Table,
     first_run: int,
     index: Index,
-    policy: Thresholds,
     trace_of: Integers,
-    whole: Integers,
-    scores: Floats,
+    out: Output,
 ) -> tuple[int, int]:
     """Write the matches in documents with runs of hits, walking as the reference tool does.
 
@@ -68,10 +66,10 @@ def judge_sampled(
     while run < runs.shape[0]:
         document = runs[run, 0]
         text = tokens[offsets[document] : offsets[document + 1]]
-        grams = np.empty(text.size - policy.ngram_size + 1, np.int64)
+        grams = np.empty(text.size - index.policy.ngram_size + 1, np.int64)
         has_hits = np.zeros(n_parts, np.uint8)
         for at in range(grams.size):
-            grams[at] = gram_at(text, at, policy.ngram_size, index)
+            grams[at] = gram_at(text, at, index)
             if grams[at] == NONE:
                 continue
             part = 0
@@ -83,10 +81,8 @@ def judge_sampled(
         n_before = n_out
         for part in range(n_parts):
             if has_hits[part]:
-                n_out = _judge_part(
-                    text, document, grams, part, index, policy, trace_of, whole, scores, n_out
-                )
-        if n_out > whole.shape[0]:
+                n_out = _judge_part(text, document, grams, part, index, trace_of, out, n_out)
+        if n_out > out.whole.shape[0]:
             return n_before, run
         while run < runs.shape[0] and runs[run, 0] == document:
             run += 1
@@ -100,13 +96,12 @@ def _judge_part(
     grams: Integers,
     part: int,
     index: Index,
-    policy: Thresholds,
     trace_of: Integers,
-    whole: Integers,
-    scores: Floats,
+    out: Output,
     n_out: int,
 ) -> int:
     """Probe every m-th position of a document for one benchmark; continue after each cluster."""
+    policy = index.policy
     low, high = index.part_offsets[part], index.part_offsets[part + 1]
     hits = _Hits(grams, filled(grams.size, 0), filled(grams.size, 0))
     for at in range(grams.size):
@@ -120,15 +115,15 @@ def _judge_part(
         if start == stop:
             position += policy.sample_every
             continue
-        if _is_hot(grams[position], np.int64(index.postings[start]), index, policy):
+        if _is_hot(grams[position], np.int64(index.postings[start]), index):
             position += 1
             continue
-        traces = _traces_from(position, hits, index, policy)
+        traces = _traces_from(position, hits, index)
         last = position
         for trace in range(traces.questions.size):
             trace_of[traces.questions[trace]] = trace + 1
         for step in (-1, 1):
-            walked = _walk(hits, position, step, trace_of, traces, index, policy.longest_gap)
+            walked = _walk(hits, position, step, trace_of, traces, index)
             last = max(position, walked)
         for trace in range(traces.questions.size):
             question = traces.questions[trace]
@@ -145,21 +140,21 @@ def _judge_part(
                 bounds = np.empty((1, 2), np.int64)
                 bounds[0, 0], bounds[0, 1] = traces.starts[trace], traces.ends[trace]
                 cluster = Cluster(document, question, bounds, n_matched, overlap)
-                n_out = judge(tokens, cluster, index, policy, whole, scores, n_out)
+                n_out = judge(tokens, cluster, index, out, n_out)
         position = last + 1
     return n_out
 
 
 @kernel
-def _is_hot(gram: int, question: int, index: Index, policy: Thresholds) -> bool:
+def _is_hot(gram: int, question: int, index: Index) -> bool:
     """Return whether an n-gram is too common in this question's part to start a cluster."""
-    _, ordinals = grams_of_question(question, policy.ngram_size, index)
+    _, ordinals = grams_of_question(question, index)
     weight = weights_of_question(question, index)[value_of(gram, ordinals)]
     return index.is_hot[np.int64(weight)] != 0
 
 
 @kernel
-def _traces_from(position: int, hits: _Hits, index: Index, policy: Thresholds) -> _Traces:
+def _traces_from(position: int, hits: _Hits, index: Index) -> _Traces:
     """Begin a trace for every question of the benchmark with the n-gram at a position."""
     first = hits.posting_starts[position]
     n = hits.posting_stops[position] - first
@@ -171,7 +166,7 @@ def _traces_from(position: int, hits: _Hits, index: Index, policy: Thresholds) -
     grams = np.empty(offsets[n], np.int64)
     flags = np.zeros(offsets[n], np.uint8)
     for trace in range(n):
-        of_question, ordinals = grams_of_question(questions[trace], policy.ngram_size, index)
+        of_question, ordinals = grams_of_question(questions[trace], index)
         grams[offsets[trace] : offsets[trace + 1]] = of_question
         flags[offsets[trace] + value_of(hits.grams[position], ordinals)] = 1
     return _Traces(questions, filled(n, position), filled(n, position), offsets, grams, flags)
@@ -179,13 +174,7 @@ def _traces_from(position: int, hits: _Hits, index: Index, policy: Thresholds) -
 
 @kernel
 def _walk(
-    hits: _Hits,
-    position: int,
-    step: int,
-    trace_of: Integers,
-    traces: _Traces,
-    index: Index,
-    longest_gap: int,
+    hits: _Hits, position: int, step: int, trace_of: Integers, traces: _Traces, index: Index
 ) -> int:
     """Walk in one direction until all traces have ended; return the last position or `NONE`."""
     n = traces.questions.size
@@ -213,7 +202,7 @@ def _walk(
         for trace in range(n):
             if is_active[trace] and hit_at[trace] != position:
                 misses[trace] += 1
-                if misses[trace] >= longest_gap:
+                if misses[trace] >= index.policy.longest_gap:
                     is_active[trace] = 0
                     n_active -= 1
         position += step

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Integers
+from decon_core.kernels.hashing import MIX
 from decon_core.kernels.instructions import bytes_between, eight_bytes, lowest_bit
 from decon_core.kernels.jit import kernel
 from decon_core.kernels.utf8 import valid_size
@@ -26,7 +27,6 @@ LONGEST_NAME = 64  # bytes of a value that names a data set or a split
 _LEAST_ENCODED = 64
 _LEAST_BETWEEN = 12
 LEAST_REPEATED = 32
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _FIRST_BYTES = 96  # bytes that are looked at first
 _LINE_OF_BASE64 = 60
 _STRIDE = 32
@@ -148,18 +148,6 @@ def _is_unspaced(lead: np.uint8, second: np.uint8) -> bool:
 
 
 @kernel
-def _is_of_base64(byte: np.uint8) -> bool:
-    return bool(
-        ((byte >= 0x61) & (byte <= 0x7A))
-        | ((byte >= 0x41) & (byte <= 0x5A))
-        | ((byte >= 0x2F) & (byte <= 0x39))
-        | (byte == 0x2B)
-        | (byte == 0x5F)
-        | (byte == 0x2D)
-    )
-
-
-@kernel
 def _end_of_base64(text: Bytes, start: int, stop: int) -> int:
     """Return where the letters of base64 from a place on end; reads up to 64 bytes beyond."""
     at = np.uint64(start)
@@ -203,7 +191,7 @@ def is_base64(text: Bytes, start: int, stop: int) -> bool:
         if not (is_break & (n >= _LINE_OF_BASE64)):
             break
         after = at + (2 if byte == 0x0D else 1)
-        if (after == stop) or not _is_of_base64(text[after]):
+        if _end_of_base64(text, after, min(after + 1, stop)) == after:
             break
         at = first = after
     if n == 0:
@@ -277,7 +265,7 @@ def key_of(text: Bytes, start: Place, stop: Place) -> np.int64:
     if size < np.uint64(LEAST_REPEATED):
         return np.int64(0)
     first, last = eight_bytes(text, start), eight_bytes(text, stop - np.uint64(8))
-    key = ((first * _MULTIPLIER ^ last) * _MULTIPLIER + size) * _MULTIPLIER
+    key = ((first * MIX ^ last) * MIX + size) * MIX
     return np.int64(key >> _ONE)
 
 

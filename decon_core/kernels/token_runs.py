@@ -16,6 +16,7 @@ from decon_core.kernels.arrays import (
     Flags,
     Integers,
     Numbers,
+    Table,
     Words64,
     first_at_least,
     n_same,
@@ -36,7 +37,7 @@ from decon_core.kernels.jit import inlined, kernel
 
 GAP = np.uint32(0xFFFFFFFF)  # a token that neither documents nor texts have
 
-# Columns of `place` and of `blocks`.
+# Columns of runs and of blocks: where it begins in the document and in the text, its tokens.
 DOCUMENT, TEXT, LENGTH = 0, 1, 2
 
 
@@ -51,6 +52,18 @@ class Texts(NamedTuple):
     posting_offsets: Integers
     postings: Numbers  # positions in the tokens, ascending
     posting_texts: Numbers  # the text of each posting
+
+
+class Longest(NamedTuple):
+    """The longest run that a document shares with each text; of equal ones the first."""
+
+    runs: Table  # a row for each text; length 0: none
+    touched: Integers  # texts with a run, in any order
+
+
+def longest_of(n_texts: int) -> Longest:
+    """Return room for the longest run of each text."""
+    return Longest(np.zeros((n_texts, 3), np.int64), np.empty(n_texts, np.int64))
 
 
 class Run(NamedTuple):
@@ -132,45 +145,22 @@ def _has_gram(tokens: Numbers, slots: Numbers, text: Numbers, at: int, size: int
 
 
 @kernel
-def find_opening_runs(
-    offsets: Integers,
-    size: int,
-    texts: Integers,
-    best: Integers,
-    place: Integers,
-    opens: Flags,
-    are_opened: Flags,
-) -> bool:
-    """Mark the texts whose longest run has an opening n-gram; return whether all have one."""
-    n_opened = 0
-    for number in range(texts.size):
-        text = texts[number]
-        first = offsets[text] + place[text, TEXT]
-        for at in range(first, first + best[text] - size + 1):
-            if opens[at]:
-                are_opened[number] = 1
-                n_opened += 1
-                break
-    return n_opened == texts.size
-
-
-@kernel
 def find_opened(
     tokens: Numbers,
     slots: Numbers,
     size: int,
-    known: Numbers,
-    offsets: Integers,
+    known: Texts,
     texts: Integers,
     opens: Flags,
     are_opened: Flags,
 ) -> None:
     """Mark the texts with an opening n-gram among those entered from `tokens`."""
+    offsets = known.offsets
     for number in range(texts.size):
         start, stop = offsets[texts[number]], offsets[texts[number] + 1]
         at = start
         while at <= stop - size and not are_opened[number]:
-            if opens[at] and _has_gram(tokens, slots, known, at, size):
+            if opens[at] and _has_gram(tokens, slots, known.tokens, at, size):
                 are_opened[number] = 1
             at += 1
 
@@ -180,8 +170,7 @@ def covered(
     tokens: Numbers,
     slots: Numbers,
     size: int,
-    known: Numbers,
-    offsets: Integers,
+    known: Texts,
     texts: Integers,
     kept: Numbers,
     kept_offsets: Integers,
@@ -192,24 +181,25 @@ def covered(
     an upper bound of any alignment, and texts with equal ones have the same blocks. `kept` needs
     room for all tokens of the texts; `kept_offsets` gets the range of each.
     """
-    n = ZERO
+    n, known_tokens = ZERO, known.tokens
     for number in range(texts.size):
         kept_offsets[number] = n
-        start, stop = offsets[texts[number]], offsets[texts[number] + 1]
+        start, stop = known.offsets[texts[number]], known.offsets[texts[number] + 1]
         # `document` is where the last n-gram ends in the document, if it was found.
         reached, document = start, ZERO
         for at in range(start, stop - size + 1):
-            if document and document < tokens.size and tokens[document] == known[at + size - 1]:
+            last = known_tokens[at + size - 1]
+            if document and document < tokens.size and tokens[document] == last:
                 document += 1
             else:
-                document = np.int64(slots[slot_of_gram(known, at, size, tokens, slots)])
+                document = np.int64(slots[slot_of_gram(known_tokens, at, size, tokens, slots)])
                 document += (size - 1) * (document > 0)  # numbered from 1
             if document:
                 if at > reached and n > kept_offsets[number]:
                     kept[n] = GAP
                     n += 1
                 for place in range(max(reached, at), at + size):
-                    kept[n] = known[place]
+                    kept[n] = known_tokens[place]
                     n += 1
                 reached = at + size
     kept_offsets[texts.size] = n
@@ -225,26 +215,21 @@ def longest_runs(
     stop: int,
     texts: Texts,
     size: int,
-    best: Integers,
-    place: Integers,
-    touched: Integers,
+    longest: Longest,
 ) -> int:
     """Find the longest run, of at least `size` tokens, that a document shares with each text.
 
-    `best` (zeros) gets its length per text; `place` its start in `tokens` and in the text, the
-    first of equally long ones. `touched` gets these texts in arbitrary order; their number is
-    returned. The caller must reset `best` to zero for them.
+    Returns the number of texts that have one, which are in `touched`. The caller must reset their
+    lengths to 0.
     """
     n_touched = ZERO
     for first in range(start, stop - size + 1, _WINDOW):
         last = min(first + _WINDOW, stop - size + 1)
         n_touched, is_done = _follow_hits(
-            tokens, start, stop, first, last, texts, size, best, place, touched, n_touched
+            tokens, start, stop, first, last, texts, size, longest, n_touched
         )
         if not is_done:
-            n_touched = _follow_texts(
-                tokens, stop, first, last, texts, size, best, place, touched, n_touched
-            )
+            n_touched = _follow_texts(tokens, stop, first, last, texts, size, longest, n_touched)
     return n_touched
 
 
@@ -257,9 +242,7 @@ def _follow_hits(
     last: int,
     texts: Texts,
     size: int,
-    best: Integers,
-    place: Integers,
-    touched: Integers,
+    longest: Longest,
     n_touched: int,
 ) -> tuple[int, bool]:
     """Follow every run that begins in [first, last), up to a limit of work.
@@ -267,6 +250,7 @@ def _follow_hits(
     Returns the number of touched texts, and whether all runs were followed.
     """
     known_tokens, offsets, pairs, slots, gram_at, posting_offsets, postings, posting_texts = texts
+    runs, touched = longest
     most_work = _WORK_TO_ENTER * (last - first)
     for at in range(n_touched):
         text = touched[at]
@@ -292,15 +276,15 @@ def _follow_hits(
             if at > start and known > text_start and tokens[at - 1] == known_tokens[known - 1]:
                 continue  # inside a run that began earlier
             most = min(text_stop - known, stop - at)
-            if most <= best[text]:
+            if most <= runs[text, LENGTH]:
                 continue  # not longer than an earlier one
             length = size + n_same(tokens, at + size, known_tokens, known + size, most - size)
             work += length
-            if best[text] == 0:
+            if runs[text, LENGTH] == 0:
                 touched[n_touched] = text
                 n_touched += 1
                 most_work += _WORK_TO_STEP * (text_stop - text_start)
-            _keep_better(text, Run(at, known - text_start, length), best, place)
+            _keep_better(Run(at, known - text_start, length), runs[text])
             if work > most_work:
                 return n_touched, False
         if work > most_work:
@@ -309,18 +293,16 @@ def _follow_hits(
 
 
 @inlined
-def _keep_better(text: int, run: Run, best: Integers, place: Integers) -> None:
+def _keep_better(run: Run, best: Integers) -> None:
     """Keep the longer run; of equal ones the first in the document, then in the text."""
-    if run.length < best[text]:
+    if run.length < best[LENGTH]:
         return
-    if run.length == best[text]:
-        if run.document > place[text, DOCUMENT]:
+    if run.length == best[LENGTH]:
+        if run.document > best[DOCUMENT]:
             return
-        if run.document == place[text, DOCUMENT] and run.text >= place[text, TEXT]:
+        if run.document == best[DOCUMENT] and run.text >= best[TEXT]:
             return
-    best[text] = run.length
-    place[text, DOCUMENT] = run.document
-    place[text, TEXT] = run.text
+    best[DOCUMENT], best[TEXT], best[LENGTH] = run
 
 
 @kernel
@@ -331,13 +313,12 @@ def _follow_texts(
     last: int,
     texts: Texts,
     size: int,
-    best: Integers,
-    place: Integers,
-    touched: Integers,
+    longest: Longest,
     n_touched: int,
 ) -> int:
     """Find the same runs by stepping the touched texts through an automaton of the range."""
     known_tokens, offsets, _, slots, gram_at, posting_offsets, postings, posting_texts = texts
+    runs, touched = longest
     is_seen = zeros(gram_at.size)
     for at in range(first, last):
         number = _number_of(tokens, at, size, known_tokens, gram_at, slots)
@@ -346,15 +327,15 @@ def _follow_texts(
         is_seen[number] = 1
         for posting in range(posting_offsets[number], posting_offsets[number + 1]):
             text = np.int64(posting_texts[posting])
-            if best[text] == 0:
+            if runs[text, LENGTH] == 0:
                 known = np.int64(postings[posting])
-                _keep_better(text, Run(at, known - offsets[text], size), best, place)
+                _keep_better(Run(at, known - offsets[text], size), runs[text])
                 touched[n_touched] = text
                 n_touched += 1
-    longest = 0
+    most = 0
     for at in range(n_touched):
-        longest = max(longest, offsets[touched[at] + 1] - offsets[touched[at]])
-    automaton = automaton_of(tokens, first, min(last - 1 + longest, stop))
+        most = max(most, offsets[touched[at] + 1] - offsets[touched[at]])
+    automaton = automaton_of(tokens, first, min(last - 1 + most, stop))
     for at in range(n_touched):
         text = touched[at]
         text_start = offsets[text]
@@ -364,7 +345,7 @@ def _follow_texts(
             if length >= size:
                 document = automaton.states[state, END] - length
                 run = Run(document, known + 1 - length - text_start, length)
-                _keep_better(text, run, best, place)
+                _keep_better(run, runs[text])
     return n_touched
 
 

@@ -40,6 +40,18 @@ def hex_value(byte: int) -> int:
 
 
 @kernel
+def four_digits(text: Bytes, at: Place) -> int:
+    """Return the number that four hexadecimal digits spell; -1 if these are none."""
+    value, first = np.int64(0), np.uint64(at)
+    for step in range(4):
+        digit = hex_value(text[first + np.uint64(step)])
+        if digit < 0:
+            return -1
+        value = value << 4 | digit
+    return value
+
+
+@kernel
 def character_at(text: Bytes, at: Place) -> tuple[int, int]:
     """Return the code point at a non-ASCII byte of valid UTF-8, and its number of bytes."""
     place = np.uint64(at)  # unsigned: signed indexes cost one more comparison

@@ -73,6 +73,17 @@ class Words(NamedTuple):
     is_name: Flags
 
 
+class Place(NamedTuple):
+    """A question, and where it is looked for: words of all questions, then of a document."""
+
+    first: int
+    last: int
+    start: int  # what may belong to the question
+    stop: int
+    span_start: int  # a part of this does
+    span_stop: int
+
+
 # Words --------------------------------------------------------------------------------------------
 
 
@@ -291,16 +302,7 @@ def _blocks(
 
 
 @kernel
-def compare(
-    questions: Questions,
-    first: int,
-    last: int,
-    words: Words,
-    start: int,
-    stop: int,
-    span_start: int,
-    span_stop: int,
-) -> tuple[Table, Integers]:
+def compare(questions: Questions, words: Words, where: Place) -> tuple[Table, Integers]:
     """Compare a question with what stands around a span of a document's words.
 
     Returns the blocks of equal words, none if nothing of the question is there, and counts. The
@@ -308,9 +310,10 @@ def compare(
     far away are taken for those of the question, nor those of another copy near it. None is better
     than a whole copy, which is looked for first.
     """
+    first, last, start, stop, span_start, span_stop = where
     keys, worth = questions.keys[first:last], questions.worth[first:last]
     n_words = last - first
-    copy = _whole_copy(keys, words.keys, start, stop, span_start, span_stop)
+    copy = _whole_copy(keys, words.keys, where)
     width = max(_MOST_CELLS // max(n_words, 1), _NARROWEST)
     at, end = span_start, min(span_stop, span_start + width - 1)
     shift = at
@@ -329,18 +332,17 @@ def compare(
     counts = filled(N_COUNTS, 0)
     if blocks.shape[0]:
         _count_found(questions, first, blocks, counts)
-        _count_changed(questions, first, last, words, start, stop, blocks, counts)
+        _count_changed(questions, words, where, blocks, counts)
     return blocks, counts
 
 
 @kernel
-def _whole_copy(
-    keys: Words64, document: Words64, start: int, stop: int, span_start: int, span_stop: int
-) -> int:
+def _whole_copy(keys: Words64, document: Words64, where: Place) -> int:
     """Return where all words of a question follow each other, most of them in a span, or `NONE`."""
     n = keys.size
-    half = n - n // 2
-    for place in range(max(start, span_start - n // 2), min(stop - n, span_stop - half) + 1):
+    first = max(where.start, where.span_start - n // 2)
+    last = min(where.stop - n, where.span_stop - (n - n // 2))
+    for place in range(first, last + 1):
         if n and n_same(keys, 0, document, place, n) == n:
             return place
     return NONE
@@ -348,7 +350,7 @@ def _whole_copy(
 
 @kernel
 def compare_all(questions: Questions, words: Words, places: Table) -> tuple[Table, Integers, Table]:
-    """Compare questions with places: the arguments of `compare` without its tables, as rows.
+    """Compare questions with places, the rows of a table.
 
     Returns the blocks of all, where those of each begin, and a row of counts for each.
     """
@@ -359,7 +361,8 @@ def compare_all(questions: Questions, words: Words, places: Table) -> tuple[Tabl
     n = 0
     for number in range(n_places):
         first, last, start, stop, span_start, span_stop = places[number]
-        found, counted = compare(questions, first, last, words, start, stop, span_start, span_stop)
+        where = Place(first, last, start, stop, span_start, span_stop)
+        found, counted = compare(questions, words, where)
         if n + found.shape[0] > blocks.shape[0]:
             more = np.empty((2 * blocks.shape[0] + found.shape[0], 3), np.int64)
             more[:n] = blocks[:n]
@@ -386,20 +389,14 @@ def _count_found(questions: Questions, first: int, blocks: Table, counts: Intege
 
 @inlined
 def _count_changed(
-    questions: Questions,
-    first: int,
-    last: int,
-    words: Words,
-    start: int,
-    stop: int,
-    blocks: Table,
-    counts: Integers,
+    questions: Questions, words: Words, where: Place, blocks: Table, counts: Integers
 ) -> None:
     """Count the words that replace the question's words that were not found.
 
     Before and after what was found, the nearest words replace each other, in order. The first
     word of the question is left out: it may be its number in a list.
     """
+    first, last, start, stop, _, _ = where
     new_names = np.empty((last - first, 2), np.uint64)
     n_names = 0
     for number in range(-1, blocks.shape[0]):

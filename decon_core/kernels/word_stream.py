@@ -25,9 +25,9 @@ _LANES = np.uint64(LANES)
 _LAST = np.uint64(LANES - 1)
 _FIRST_NOT_ASCII, _LAST_BYTE = np.uint8(0x80), np.uint8(0xFF)
 _MOST_RANGES = 64  # ranges of 128 bytes
-_UPPER_A, _UPPER_Z = ord("A"), ord("Z")
+_UPPER_A, _UPPER_Z, _LOWER_A, _LOWER_Z, _DIGIT_0, _DIGIT_9 = map(ord, "AZaz09")
 _CASE = np.uint8(5)  # the bit that differs between the cases
-_EDGES_TOGETHER = np.uint64(8)
+_PLACES_TOGETHER = np.uint64(8)
 
 
 @kernel
@@ -65,7 +65,7 @@ def cut_words(
                 if not bytes_between(text, at, _FIRST_NOT_ASCII, _LAST_BYTE):
                     _write_lower(text, at, lowered, out)
                     letters = ~_separators(text, at, lows, highs)
-                    edge = _write_edges(letters ^ (letters << ONE | inside), out, edges, edge)
+                    edge = write_places(letters ^ (letters << ONE | inside), out, edges, edge)
                     inside = letters >> _LAST
                     out += _LANES
                     at += _LANES
@@ -137,14 +137,46 @@ def _write_lower(text: Bytes, at: np.uint64, lowered: Bytes, out: np.uint64) -> 
 
 
 @inlined
-def _write_edges(bits: np.uint64, first: np.uint64, edges: Integers, edge: np.uint64) -> np.uint64:
+def write_places(bits: np.uint64, first: np.uint64, places: Integers, at: np.uint64) -> np.uint64:
     """Write the positions of bits, eight at a time, as their number is unpredictable."""
     n = n_bits(bits)
-    for some in range(ZERO, n, _EDGES_TOGETHER):
-        for number in range(_EDGES_TOGETHER):
-            edges[edge + some + number] = first + lowest_bit(bits)
+    for some in range(ZERO, n, _PLACES_TOGETHER):
+        for number in range(_PLACES_TOGETHER):
+            places[at + some + number] = first + lowest_bit(bits)
             bits &= bits - ONE
-    return edge + n
+    return at + n
+
+
+@kernel
+def find_beginnings(data: Bytes, start: int, stop: int, places: Integers) -> int:
+    """Find the positions in a range where words or characters beyond ASCII begin.
+
+    `places` has room for every byte and eight more, `data` for the last `LANES` bytes. Returns the
+    number of positions.
+    """
+    n = ZERO
+    inside = ZERO  # whether the last byte is of a word
+    if start:
+        inside = _word_bytes(data, start - 1) & ONE
+    for at in range(start, stop, LANES):
+        words = _word_bytes(data, at)
+        begins = words & ~(words << ONE | inside) | bytes_between(data, at, 0xC0, _LAST_BYTE)
+        inside = words >> _LAST
+        if at + LANES > stop:
+            begins &= (ONE << np.uint64(stop - at)) - ONE
+        n = write_places(begins, np.uint64(at), places, n)
+    return np.int64(n)
+
+
+@inlined
+def _word_bytes(data: Bytes, at: int) -> np.uint64:
+    """Return a bit for each of `LANES` bytes: 1 for letters, digits and all beyond ASCII."""
+    return (
+        bytes_between(data, at, _LOWER_A, _LOWER_Z)
+        | bytes_between(data, at, _UPPER_A, _UPPER_Z)
+        | bytes_between(data, at, _DIGIT_0, _DIGIT_9)
+        | bytes_between(data, at, _FIRST_NOT_ASCII, _LAST_BYTE)
+    )
 
 
 @kernel

@@ -15,6 +15,8 @@ The table is one array with four numbers per slot, so that a lookup costs one CP
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Integers, Numbers, Words64
@@ -30,8 +32,8 @@ NUMBERS = 4  # per slot
 _NUMBERS = np.uint64(NUMBERS)
 _GROUP = 128  # words that are looked up or expanded together
 
-# Numbers in `counts`: words that wait for their tokens, their bytes, and values that wait for them;
-# bytes of long words, and words in the table.
+# Numbers in `Words.counts`: words that wait for their tokens, their bytes, and values that wait for
+# them; bytes of long words, and words in the table.
 OF_PENDING = slice(3)
 KEPT_BYTES, KNOWN_WORDS, N_COUNTS = 3, 4, 5
 
@@ -74,6 +76,26 @@ _PASSING_TERMS = np.uint32(1 << 30)
 _TERMS_PLACE = np.uint32((1 << 30) - 1)
 
 
+class Words(NamedTuple):
+    """The words seen so far, and those that wait for their tokens."""
+
+    counts: Integers  # how much of each array is used
+    table: Words64
+    kept: Bytes  # bytes of long words
+    pending_slots: Integers
+    pending_offsets: Integers
+    pending_bytes: Bytes  # with a space before each word
+    patches: Integers  # positions of the values that wait
+
+
+class Arena(NamedTuple):
+    """The tokens of words that do not fit in a value, after their number."""
+
+    kept: Numbers  # of words in the table
+    passing: Numbers  # of all others; dropped after the batch
+    ends: Integers  # how much of both is used
+
+
 @kernel
 def look_up(
     lowered: Bytes,
@@ -81,22 +103,15 @@ def look_up(
     word: int,
     n_words: int,
     first_value: int,
-    counts: Integers,
-    table: Words64,
-    kept: Bytes,
+    words: Words,
     values: Words64,
     terms: Numbers,
-    pending_slots: Integers,
-    pending_offsets: Integers,
-    pending_bytes: Bytes,
-    patches: Integers,
 ) -> int:
     """Look up words from `word` on until all are done or an array is full; return the next.
 
-    An unknown word is entered as pending: its bytes are appended to `pending_bytes` after a space,
-    and the positions in `values` that wait for it to `patches`. `counts` says how much of these
-    arrays is used.
+    An unknown word is entered as pending.
     """
+    counts, table, kept, pending_slots, pending_offsets, pending_bytes, patches = words
     shift = _shift_for(table)
     # Look up in groups: the table exceeds the CPU caches, and the cache misses of a group overlap.
     lows = np.zeros(_GROUP, np.uint64)
@@ -253,39 +268,35 @@ def rehash(table: Words64, larger: Words64) -> None:
 
 
 @kernel
-def _append(tokens: Numbers, start: int, stop: int, target: Numbers, end: int) -> int:
-    """Append the number of a word's tokens, then the tokens; return the new end."""
-    target[end] = stop - start
-    end += 1
+def _append(tokens: Numbers, start: int, stop: int, is_kept: bool, arena: Arena) -> int:
+    """Append the number of a word's tokens, then the tokens; return where."""
+    target = arena.kept if is_kept else arena.passing
+    first = arena.ends[int(not is_kept)]
+    target[first] = stop - start
     for at in range(start, stop):
-        target[end] = tokens[at]
-        end += 1
-    return end
+        target[first + 1 + at - start] = tokens[at]
+    arena.ends[int(not is_kept)] = first + 1 + stop - start
+    return first
 
 
 @kernel
 def settle(
     tokens: Numbers,
     offsets: Integers,
-    pending_slots: Integers,
-    table: Words64,
+    words: Words,
     values: Words64,
-    patches: Integers,
-    arena: Numbers,
-    n_arena: int,
-    passing: Numbers,
-    n_passing: int,
+    arena: Arena,
     settled: Words64,
-) -> tuple[int, int]:
+) -> None:
     """Store the tokens of the pending words, in the table and in all values that wait.
 
-    A value contains up to three tokens. More are stored in `arena`, at the position in the value;
-    those of a word that is not kept in `passing`. `settled` is scratch, one value per pending word.
-    Returns the new ends of `arena` and `passing`.
+    A value contains up to three tokens. More are stored in `arena`, at the position in the value.
+    `settled` is scratch, one value per pending word.
     """
-    for number in range(pending_slots.size):
+    table = words.table
+    for number in range(words.counts[0]):
         start, stop = offsets[number], offsets[number + 1]
-        slot = pending_slots[number]
+        slot = words.pending_slots[number]
         n = stop - start
         value = np.uint64(n) << _TOP
         is_near = n <= MOST_NEAR
@@ -296,75 +307,46 @@ def settle(
                 value |= token << np.uint64(_NEAR_BITS * at)
         if not is_near:
             value = np.uint64(FAR + n if n <= _MOST_FAR else MANY) << _TOP
-            if slot != NOT_KEPT:
-                value |= np.uint64(n_arena)
-                n_arena = _append(tokens, start, stop, arena, n_arena)
-            else:
-                value |= np.uint64(n_passing) | _PASSING
-                n_passing = _append(tokens, start, stop, passing, n_passing)
+            value |= np.uint64(_append(tokens, start, stop, slot != NOT_KEPT, arena))
+            if slot == NOT_KEPT:
+                value |= _PASSING
         settled[number] = value
         if slot != NOT_KEPT:
             table[NUMBERS * slot + 2] = value
-    for at in patches:
+    for at in words.patches[: words.counts[2]]:
         values[at] = settled[np.int64(values[at] & _HASH_BITS)]
-    return n_arena, n_passing
 
 
 @kernel
 def settle_terms(
     tokens: Numbers,
     offsets: Integers,
-    pending_slots: Integers,
-    table: Words64,
+    words: Words,
     values: Words64,
     terms: Numbers,
-    patches: Integers,
-    arena: Numbers,
-    n_arena: int,
-    passing: Numbers,
-    n_passing: int,
+    arena: Arena,
     settled: Numbers,
-) -> tuple[int, int]:
-    """Store the terms of the pending words, in the table and in `terms`, before `settle`.
-
-    Returns the new ends of `arena` and `passing`.
-    """
-    for number in range(pending_slots.size):
+) -> None:
+    """Store the terms of the pending words, in the table and in `terms`, before `settle`."""
+    for number in range(words.counts[0]):
         start, stop = offsets[number], offsets[number + 1]
-        slot = pending_slots[number]
+        slot = words.pending_slots[number]
         if stop - start == 1:
             term = tokens[start]
-        elif slot != NOT_KEPT:
-            term = SEVERAL | np.uint32(n_arena)
-            n_arena = _append(tokens, start, stop, arena, n_arena)
         else:
-            term = SEVERAL | _PASSING_TERMS | np.uint32(n_passing)
-            n_passing = _append(tokens, start, stop, passing, n_passing)
+            term = SEVERAL | np.uint32(_append(tokens, start, stop, slot != NOT_KEPT, arena))
+            if slot == NOT_KEPT:
+                term |= _PASSING_TERMS
         settled[number] = term
         if slot != NOT_KEPT:
-            table[NUMBERS * slot + 3] |= np.uint64(term) << HALF
-    for at in patches:
+            words.table[NUMBERS * slot + 3] |= np.uint64(term) << HALF
+    for at in words.patches[: words.counts[2]]:
         terms[at] = settled[np.int64(values[at] & _HASH_BITS)]
-    return n_arena, n_passing
-
-
-@kernel
-def _copied(source: Numbers, start: int, stop: int, out: Numbers, n: np.uint64) -> np.uint64:
-    """Write a part of `source` to `out` from `n` on, and return where it ends."""
-    for at in range(start, stop):
-        out[n] = source[at]
-        n += ONE
-    return n
 
 
 @kernel
 def expand_terms(
-    terms: Numbers,
-    word_offsets: Integers,
-    arena: Numbers,
-    passing: Numbers,
-    out: Numbers,
-    term_offsets: Integers,
+    terms: Numbers, word_offsets: Integers, arena: Arena, out: Numbers, term_offsets: Integers
 ) -> bool:
     """Write the terms of all words, and the offsets of the documents.
 
@@ -380,34 +362,34 @@ def expand_terms(
             n += ONE
             if term >= SEVERAL:
                 n -= ONE
-                source = passing if term & _PASSING_TERMS else arena
-                start = np.int64(term & _TERMS_PLACE)
-                size = np.int64(source[start])
-                if np.int64(n) + size + n_left > out.size:
+                source = arena.passing if term & _PASSING_TERMS else arena.kept
+                start = np.uint64(term & _TERMS_PLACE)
+                size = np.uint64(source[start])
+                if np.int64(n + size) + n_left > out.size:
                     return False
-                n = _copied(source, start + 1, start + 1 + size, out, n)
+                _copy(source, start, out, n)
+                n += size
         term_offsets[document + 1] = np.int64(n)
     return True
 
 
 @kernel
-def terms_of_words(terms: Numbers, arena: Numbers, passing: Numbers, counts: Integers) -> None:
+def terms_of_words(terms: Numbers, arena: Arena, counts: Integers) -> None:
     """Count the terms of each word."""
     for at in range(terms.size):
-        place = np.int64(terms[at] & _TERMS_PLACE)
-        size = 1
+        counts[at] = 1
         if terms[at] >= SEVERAL:
-            size = np.int64(passing[place] if terms[at] & _PASSING_TERMS else arena[place])
-        counts[at] = size
+            source = arena.passing if terms[at] & _PASSING_TERMS else arena.kept
+            counts[at] = source[np.int64(terms[at] & _TERMS_PLACE)]
 
 
 @kernel
-def _n_tokens(value: np.uint64, arena: Numbers, passing: Numbers) -> int:
+def _n_tokens(value: np.uint64, arena: Arena) -> int:
     """Return the number of tokens of a word."""
     size = value >> _TOP
     if size == _MANY:
-        at = np.int64(value & _PLACE)
-        return np.int64(passing[at] if value & _PASSING else arena[at])
+        source = arena.passing if value & _PASSING else arena.kept
+        return np.int64(source[np.int64(value & _PLACE)])
     return np.int64(size & _SIZE_BITS)
 
 
@@ -420,18 +402,14 @@ def _copy(source: Numbers, at: np.uint64, out: Numbers, n: np.uint64) -> None:
 
 @kernel
 def expand(
-    values: Words64,
-    value_offsets: Integers,
-    arena: Numbers,
-    passing: Numbers,
-    out: Numbers,
-    token_offsets: Integers,
+    values: Words64, value_offsets: Integers, arena: Arena, out: Numbers, token_offsets: Integers
 ) -> bool:
     """Write the tokens of all words, and the offsets of the documents.
 
     Returns False if `out` is too small. It needs all tokens, and `SPARE` more.
     """
     n = ZERO
+    kept, passing = arena.kept, arena.passing
     far_words, far_places = np.empty(_GROUP, np.uint64), np.empty(_GROUP, np.uint64)
     for document in range(value_offsets.size - 1):
         stop = np.uint64(value_offsets[document + 1])
@@ -451,7 +429,7 @@ def expand(
                 n_far += size >> _FAR_SHIFT
                 n += size & _SIZE_BITS
                 if size == _MANY:
-                    n += np.uint64(_n_tokens(value, arena, passing)) - (_MANY & _SIZE_BITS)
+                    n += np.uint64(_n_tokens(value, arena)) - (_MANY & _SIZE_BITS)
                     if np.int64(n) + SPARE > out.size:
                         return False
             for number in range(n_far):
@@ -460,13 +438,13 @@ def expand(
                 if value & _PASSING:
                     _copy(passing, at, out, place)
                 else:
-                    _copy(arena, at, out, place)
+                    _copy(kept, at, out, place)
         token_offsets[document + 1] = np.int64(n)
     return True
 
 
 @entry(compile_seconds=0.1, steps=lambda values, *_: values.size)
-def tokens_of_words(values: Words64, arena: Numbers, passing: Numbers, counts: Integers) -> None:
+def tokens_of_words(values: Words64, arena: Arena, counts: Integers) -> None:
     """Count the tokens of each word."""
     for at in range(values.size):
-        counts[at] = _n_tokens(values[at], arena, passing)
+        counts[at] = _n_tokens(values[at], arena)

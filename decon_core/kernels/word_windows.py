@@ -48,6 +48,9 @@ class Items(NamedTuple):
     numeral_counts: Integers  # how often the item has it
     numeral_weights: Integers
     totals: Integers  # per item: weight of its terms and numerals
+    longest_window: int
+    most_terms: int  # of an item
+    most_triggers: int  # of a term
 
 
 class _Scratch(NamedTuple):
@@ -96,18 +99,17 @@ def find_windows(
     the item's number of words, and then those terms of the item that are close to it. The windows
     of an item are in order of the second anchor.
     """
-    longest = _largest(items.rows[:, LENGTH])
+    longest = items.longest_window
     scratch = _Scratch(
         np.zeros(items.trigger_offsets.size, np.int16),
         np.empty(2 * longest + 1, np.int64),
         np.empty(2 * longest + 1, np.int16),
-        np.zeros(_largest(items.rows[:, N_ITEM_TERMS]) + 1, np.int64),
+        np.zeros(items.most_terms + 1, np.int64),
     )
     n_words = max(_STRETCH, longest)  # words of a stretch
     blocks = np.zeros(items.trigger_offsets.size, np.uint64)  # per term: in which it is
     places = np.empty(n_words + 2 * longest + 1, np.int64)
-    most = _ROUND + _largest(np.diff(items.trigger_offsets)) + 1
-    near = np.empty((most, 2), np.int64)
+    near = np.empty((_ROUND + items.most_triggers + 1, 2), np.int64)
     window = np.zeros(N_COLUMNS, np.int64)
     n_found = 0
     for document in range(offsets.size - 1):
@@ -279,14 +281,6 @@ def _extended(
         stretch.last < stretch.end and around >> last & ONE != ZERO
     )
     return around, is_cut_off
-
-
-@inlined
-def _largest(numbers: Integers) -> int:
-    largest = 0
-    for number in numbers:
-        largest = max(largest, number)
-    return largest
 
 
 @inlined

@@ -51,19 +51,13 @@ class BenchmarkCount:
         return self.n_checkable_items + self.n_leaked_items - self.n_leaked_checkable_items
 
 
-@dataclass(frozen=True)
-class Counts:
-    """The counts of each benchmark, and of the findings of all of them."""
-
-    benchmarks: list[BenchmarkCount]
-    n_no_answer: int
-    n_review: int
-
-
 def count_matches(
     matches: Path, visibility: Path, versions: Sequence[Version], policy: Policy
-) -> Counts:
-    """Count the matches, and the items that can be found, from the files of a folder scan."""
+) -> tuple[list[BenchmarkCount], int, int]:
+    """Count the matches, and the items that can be found, from the files of a folder scan.
+
+    Returns the counts of each benchmark, and of the findings of all: without the answer, to review.
+    """
     found = {row["benchmark"]: row for row in _findings_by_benchmark(matches)}
     checkable = {row.pop("benchmark"): row for row in _checkable(matches, visibility, policy)}
     n_no_answer = sum(row.pop("n_no_answer") for row in found.values())
@@ -86,7 +80,7 @@ def count_matches(
         count.n_items_by_all += row["n"] if len(row["detectors"]) == len(policy.detectors) else 0
         for detector in row["detectors"]:
             count.n_items_by_detector[detector] += row["n"]
-    return Counts([*counts.values()], n_no_answer, n_review)
+    return [*counts.values()], n_no_answer, n_review
 
 
 def _findings_by_benchmark(matches: Path) -> list[dict[str, Any]]:

@@ -1,9 +1,9 @@
-"""Estimates for the whole corpus from a scan of a sample of it: sample.csv."""
+"""Estimates for the whole corpus from a scan of documents or whole shards of it: sample.csv."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -71,10 +71,56 @@ def rates_of_documents(
     `n_known`: by benchmark, the number of items that can be found, or were.
     """
     leaks = pl.scan_parquet(matches).filter("is_contaminated")
-    return [
-        *_of_documents(_leaky_documents(leaks), strata, [ALL, *sorted(n_known)], share),
-        *rates_of_items(leaks, n_known, share, unit=("file", "row")),
+    n_leaky: Counter[tuple[str, str]] = Counter()
+    for benchmark, by_shard in _leaky_documents(leaks).items():
+        for shard, n in by_shard.items():
+            n_leaky.update({(ALL, benchmark): n, (source_of(shard), benchmark): n})
+    whole = sum(strata.values(), Stratum())
+    of_sources = sorted(strata.items()) if len(strata) > 1 else []
+    rates = [
+        _rate_of(
+            sampling.documents(n_leaky[source, benchmark], **asdict(stratum), share=share),
+            of="documents",
+            source=source,
+            benchmark=benchmark,
+            n=stratum.n_documents,
+            n_sampled=stratum.n_sampled,
+            n_found=n_leaky[source, benchmark],
+            together=None,
+        )
+        for source, stratum in [(ALL, whole), *of_sources]
+        for benchmark in [ALL, *sorted(n_known)]
     ]
+    return [*rates, *_rates_of_items(leaks, n_known, share, unit=("file", "row"))]
+
+
+def rates_of_shards(
+    matches: Path,
+    n_documents: Mapping[str, int],
+    others: Collection[str],
+    n_known: Mapping[str, int],
+) -> list[Rate]:
+    """Return the estimates for shards and documents, by source and benchmark, and for items.
+
+    `n_documents`: of the shards that were read; `others`: the names of all other shards;
+    `n_known`: by benchmark, the number of items that can be found, or were.
+    """
+    leaks = pl.scan_parquet(matches).filter("is_contaminated")
+    n_leaky = _leaky_documents(leaks)
+    names = [*n_documents, *others]
+    by_source = defaultdict[str, list[str]](list)
+    for name in names:
+        by_source[source_of(name)].append(name)
+    of_sources = sorted(by_source.items()) if len(by_source) > 1 else []
+    rates: list[Rate] = []
+    for source, members in [(ALL, names), *of_sources]:
+        drawn = [name for name in members if name in n_documents]
+        for benchmark in (ALL, *sorted(n_known)):
+            shards = [(n_leaky[benchmark].get(name, 0), n_documents[name]) for name in drawn]
+            rates += _of_source(source, benchmark, len(members), shards)
+    rates.sort(key=lambda rate: rate.of == "documents")  # after the shards
+    share = len(n_documents) / len(names)
+    return [*rates, *_rates_of_items(leaks, n_known, share, unit=("file",), together_unseen=None)]
 
 
 def write_rates(out: Path, rates: Sequence[Rate]) -> None:
@@ -85,46 +131,57 @@ def write_rates(out: Path, rates: Sequence[Rate]) -> None:
         )
 
 
-def _leaky_documents(leaks: pl.LazyFrame) -> dict[tuple[str, str], int]:
-    """Count the documents with leaks by source and benchmark, and by all of either."""
-    folders = pl.col("file").str.split("/").list
-    source = pl.when(folders.len() > 1).then(folders.first()).otherwise(pl.lit("."))
-    places = leaks.select("file", "row", "benchmark", source=source).unique()
-    with_all = [
-        places.with_columns(source=of_source, benchmark=of_benchmark)
-        for of_source in (pl.col("source"), pl.lit(ALL))
-        for of_benchmark in (pl.col("benchmark"), pl.lit(ALL))
-    ]
-    documents = pl.concat(with_all).group_by("source", "benchmark")
-    counts = documents.agg(pl.struct("file", "row").n_unique()).collect(engine="streaming")
-    return {(source, benchmark): n for source, benchmark, n in counts.iter_rows()}
+def _leaky_documents(leaks: pl.LazyFrame) -> dict[str, dict[str, int]]:
+    """Count the documents with leaks by benchmark, or any benchmark, and by shard."""
+    places = leaks.select("file", "row", "benchmark")
+    with_all = pl.concat([places, places.with_columns(benchmark=pl.lit(ALL))]).unique()
+    counts = with_all.group_by("benchmark", "file").len().collect(engine="streaming")
+    n_leaky = defaultdict[str, dict[str, int]](dict)
+    for benchmark, file, n in counts.iter_rows():
+        n_leaky[benchmark][file] = n
+    return n_leaky
 
 
-def _of_documents(
-    n_found: Mapping[tuple[str, str], int],
-    strata: Mapping[str, Stratum],
-    benchmarks: Sequence[str],
-    share: float,
+def _of_source(
+    source: str, benchmark: str, n_shards: int, shards: Sequence[tuple[int, int]]
 ) -> Iterator[Rate]:
-    """Yield the rates of all documents, and of each source if there are several."""
-    whole = sum(strata.values(), Stratum())
-    of_sources = sorted(strata.items()) if len(strata) > 1 else []
-    for source, stratum in [(ALL, whole), *of_sources]:
-        for benchmark in benchmarks:
-            n = n_found.get((source, benchmark), 0)
-            yield rate_of(
-                sampling.documents(n, **asdict(stratum), share=share),
-                of="documents",
-                source=source,
-                benchmark=benchmark,
-                n=stratum.n_documents,
-                n_sampled=stratum.n_sampled,
-                n_found=n,
-                together=None,
-            )
+    """Yield the rates of shards and documents with a leak, from the drawn shards of a source."""
+    n_drawn, n_found = len(shards), sum(n_leaky > 0 for n_leaky, _ in shards)
+    yield _rate_of(
+        sampling.documents(
+            n_found,
+            n_sampled=n_drawn,
+            n_draws=n_drawn,
+            n_documents=n_shards,
+            share=n_drawn / n_shards or 1,
+        ),
+        of="shards",
+        source=source,
+        benchmark=benchmark,
+        n=n_shards,
+        n_sampled=n_drawn,
+        n_found=n_found,
+        together=None,
+    )
+    share, low, high = sampling.share_of_documents(shards) or (None, None, None)
+    yield Rate(
+        of="documents",
+        source=source,
+        benchmark=benchmark,
+        n=None,
+        n_sampled=sum(n for _, n in shards),
+        n_found=sum(n_leaky for n_leaky, _ in shards),
+        together=None,
+        estimate=None,
+        low=None,
+        high=None,
+        rate=share,
+        rate_low=low,
+        rate_high=high,
+    )
 
 
-def rates_of_items(
+def _rates_of_items(
     leaks: pl.LazyFrame,
     n_known: Mapping[str, int],
     share: float,
@@ -146,7 +203,7 @@ def rates_of_items(
     most = dict(by_unit.collect(engine="streaming").iter_rows())
     for benchmark, n in sorted(n_known.items()):
         n_items, together = n_by_units[benchmark], most.get(benchmark, together_unseen or n)
-        yield rate_of(
+        yield _rate_of(
             sampling.items(n_items, share=share, n_items=n, n_most_together=together),
             of="items",
             source=ALL,
@@ -158,7 +215,7 @@ def rates_of_items(
         )
 
 
-def rate_of(estimate: sampling.Estimate, *, n: int, n_sampled: int | None, **known: Any) -> Rate:
+def _rate_of(estimate: sampling.Estimate, *, n: int, n_sampled: int | None, **known: Any) -> Rate:
     """Return an estimated number of `n` as a rate."""
     return Rate(
         **known,

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from decon_core.benchmarks.records import NotCovered, Version
-from decon_core.config.policy import Policy
-from decon_core.config.sources import Source
+from decon_core.benchmarks.records import NotCovered
 from decon_core.corpus.packs import Pack
-from decon_core.decisions.unread import UnreadRule
+from decon_core.decisions.ledgers import UnreadRule
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.library.estimates import Rate
+from decon_core.library.stored_index import StoredIndex
 from decon_core.storage.files import atomic_path, write_text
-from decon_core.storage.store import Store
 
 FIGURE_FILES = ("sample.svg", "sample_items.svg")  # if only a sample was scanned
 PAGE_FILE = "report.html"
@@ -24,14 +22,10 @@ CARD_FILE = "card.md"
 
 def write_report(
     out: Path,
-    store: Store,
+    index: StoredIndex,
     pack: Pack,
-    versions: Sequence[Version],
-    *,
-    policy: Policy,
     verdicts: Verdicts,
-    source: Source,
-    not_covered: Sequence[NotCovered] = (),
+    not_covered: Sequence[NotCovered],
 ) -> None:
     """Write the page and card of a scan, and their database in the store, if it is not current."""
     from decon_core.mixtures.builder import Builder
@@ -39,14 +33,15 @@ def write_report(
     from decon_core.report.html.build import write_page
     from decon_core.report.html.opening import Scanned
 
+    store = index.store
     builder = Builder(
         store,
         (pack,),
-        tuple(versions),
-        policy,
+        index.versions,
+        index.policy,
         mixtures=(),
         verdicts=verdicts,
-        unread=UnreadRule(((source.name, source.ignore),)),
+        unread=UnreadRule(((pack.source.name, pack.source.ignore),)),
         not_covered=tuple(not_covered),
     )
     if not is_current(builder) or not store.report_page.is_file():

@@ -29,17 +29,17 @@ from decon_core.config.sources import Source
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.lines import LineFormat
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.sample import Sample
+from decon_core.corpus.sample import Sample, ShardSample
 from decon_core.corpus.shard_head import no_row_read
-from decon_core.corpus.shard_sample import ShardSample
-from decon_core.decisions.match_reader import MatchReader
-from decon_core.decisions.named_rows import named_rows, rows_of_benchmarks
-from decon_core.decisions.unread import (
+from decon_core.decisions.ledgers import (
     UnreadRule,
     UnreadText,
+    named_rows,
+    rows_of_benchmarks,
     sources_without_text,
     unread_texts,
 )
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.library.benchmark_counts import BenchmarkCount, count_matches
 from decon_core.library.estimates import Rate, Stratum, source_of
@@ -185,10 +185,10 @@ def write_matches(
             line = {"file": not_drawn.path, "is_read": False, "is_drawn": False}
             lines.write(orjson.dumps({**line, "file_bytes": not_drawn.n_bytes}) + b"\n")
     files = out / MATCHES_FILE, out / VISIBILITY_FILE
-    counts = count_matches(*files, reader.versions, reader.policy)
-    outcome.benchmarks = counts.benchmarks
-    outcome.n_no_answer, outcome.n_review = counts.n_no_answer, counts.n_review
-    outcome.n_leaks = sum(count.n_leaks for count in counts.benchmarks)
+    outcome.benchmarks, outcome.n_no_answer, outcome.n_review = count_matches(
+        *files, reader.versions, reader.policy
+    )
+    outcome.n_leaks = sum(count.n_leaks for count in outcome.benchmarks)
     ledgers = [(source.name, ledger) for ledger in by_name.values()]
     rule = UnreadRule(((source.name, source.ignore),))
     outcome.unread_text = next(iter(unread_texts(ledgers, rule)), None)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from glob import has_magic
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -22,9 +22,13 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.corpus.formats import known_suffixes
 from decon_core.corpus.packs import Pack, Shard, only_shards, require_names_in_utf8, shards_in
-from decon_core.corpus.sample import Sample, sampled_packs
-from decon_core.corpus.shard_sample import ShardSample
-from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch, pack_key
+from decon_core.corpus.sample import Sample, ShardSample, sampled_packs
+from decon_core.corpus.sketch.pack_sketch import (
+    build_pack_sketch,
+    has_pack_sketch,
+    pack_key,
+    sketch_fingerprint,
+)
 from decon_core.decisions.common_ngrams import freeze_common
 from decon_core.decisions.scripts import split_scripts
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
@@ -34,7 +38,13 @@ from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.feature import feature_hooks
 from decon_core.library import results
-from decon_core.library.estimates import SAMPLE_FILE, Rate, rates_of_documents, write_rates
+from decon_core.library.estimates import (
+    SAMPLE_FILE,
+    Rate,
+    rates_of_documents,
+    rates_of_shards,
+    write_rates,
+)
 from decon_core.library.evals import require_records
 from decon_core.library.page import (
     CARD_FILE,
@@ -43,11 +53,11 @@ from decon_core.library.page import (
     write_report,
     write_report_of_sample,
 )
-from decon_core.library.shard_estimates import rates_of_shards
 from decon_core.library.stored_index import OnStep, StoredIndex, index_records, no_step
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.coverage import missing_scan_results, uncounted
+from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.drafts import remove, sweep_beside
 from decon_core.storage.files import (
@@ -61,14 +71,10 @@ from decon_core.storage.listing import Listing, Skipped, list_path
 from decon_core.storage.paths import fixed_part, is_url, parse_path, require_access, why_absent
 from decon_core.storage.store import Store
 from decon_core.storage.tables import write_parquet
-from decon_core.text.tokenizers import load_tokenizer
-from decon_core.wording import counted, size
+from decon_core.wording import counted, size, to_scan
 
 _PACK = f"{ONLY_SOURCE}-0000"
 _DATA_SET = re.compile(r"hf://datasets/[^/@]+/(?P<name>[^/@]+)")
-
-# Called with the shards that are still to be scanned.
-OnWork = Callable[[Sequence[Shard]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,20 +110,17 @@ class Request:
                 "how common an n-gram is would depend on the sample",
             ),
         }
-        problems = [
+        InputError.raise_for(
             Problem("sample", f"{name} as well", f"a scan of all documents, because {why}")
             for name, (is_given, why) in given.items()
-            if is_given
-        ]
-        if self.sample and problems:
-            raise InputError(problems)
+            if is_given and self.sample
+        )
 
 
 def scan_folder(
     request: Request,
     *,
     on_step: OnStep = no_step,
-    on_work: OnWork | None = None,
     on_progress: Progress | None = None,
     engine: Engine = LOCAL,
 ) -> results.Outcome:
@@ -135,7 +138,7 @@ def scan_folder(
     removed_before: set[Path] = set()
     while True:
         try:
-            return _scan_folder(request, store, engine, on_step, on_work, on_progress)
+            return _scan_folder(request, store, engine, on_step, on_progress)
         except DamagedError as error:
             from decon_core.quality.integrity import remove_damaged
 
@@ -152,7 +155,6 @@ def _scan_folder(
     store: Store,
     engine: Engine,
     on_step: OnStep,
-    on_work: OnWork | None,
     on_progress: Progress | None,
 ) -> results.Outcome:
     out, policy = request.out, request.policy
@@ -175,8 +177,7 @@ def _scan_folder(
     require_records(str(request.evals), sum(version.n_records for version in versions))
     index = index_records(store, versions, policy, on_step)
     missing = _missing(index, pack)
-    if on_work:
-        on_work(missing)
+    on_step(to_scan(len(missing), sum(shard.n_bytes for shard in missing)))
     failed = _scan_pack(request, index, pack, engine, on_step, on_progress)
     unread = {shard.name for shard in _missing(index, pack)}
     scanned = results.ScannedPack(index.reader(request.verdicts), pack, unread)
@@ -217,23 +218,8 @@ def _scan_folder(
         if request.sample:
             write_report_of_sample(out, outcome.rates)
         else:
-            _write_page(request, index, pack, not_covered)
+            write_report(out, index, pack, request.verdicts, not_covered)
     return outcome
-
-
-def _write_page(
-    request: Request, index: StoredIndex, pack: Pack, not_covered: Sequence[NotCovered]
-) -> None:
-    write_report(
-        request.out,
-        index.store,
-        pack,
-        index.versions,
-        policy=request.policy,
-        verdicts=request.verdicts,
-        source=request.source,
-        not_covered=not_covered,
-    )
 
 
 def output_for(corpus: str) -> Path:
@@ -259,11 +245,9 @@ def output_for(corpus: str) -> Path:
     return out
 
 
-class LeftOut(NamedTuple):
-    """Files that are not read. Paths are relative to the corpus, if they are in it."""
-
-    skipped: list[Skipped]
-    not_drawn: list[Skipped]  # shards that are not in the sample
+# Files that are not read: what is no shard, and the shards that are not in the sample. Paths are
+# relative to the corpus, if they are in it.
+LeftOut = tuple[list[Skipped], list[Skipped]]
 
 
 def pack_of(
@@ -298,7 +282,7 @@ def pack_of(
         listing, not_drawn = _drawn(listing, sample, start=start)
     shards = shards_in(listing, source, known=known)
     pack = Pack(name=_PACK, source=source, shards=tuple(shards))
-    return pack, LeftOut(skipped, not_drawn)
+    return pack, (skipped, not_drawn)
 
 
 def _drawn(listing: Listing, sample: ShardSample, *, start: str) -> tuple[Listing, list[Skipped]]:
@@ -338,7 +322,7 @@ def _saved_pack(request: Request, store: Store) -> tuple[Pack, LeftOut]:
 
 def _missing(index: StoredIndex, pack: Pack) -> list[Shard]:
     """Return the shards that are not scanned for all benchmarks."""
-    missing = missing_scan_results(index.store, [pack], index.versions, index.scan)
+    missing = missing_scan_results(ScanResults(index.store, index.scan), [pack], index.versions)
     return [shard for _, shard, _ in missing]
 
 
@@ -380,9 +364,7 @@ def _join_sketch(index: StoredIndex, sketch: Sketch, pack: Pack) -> None:
 
     The filters of shards are kept: the next scan of the folder may have more shards.
     """
-    store, policy = index.store, index.policy
-    tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
-    name = policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
+    store, name = index.store, sketch_fingerprint(index.policy, sketch)
     if not has_pack_sketch(store, name, pack):
         build_pack_sketch(store, name, pack, keeps_filters=True)
     for path in store.pack_sketch(name, "any").parent.glob("*"):
@@ -401,7 +383,7 @@ def _write_common(out: Path, index: StoredIndex, scanned: results.ScannedPack) -
         index.policy,
         index=index.index,
         scan=index.scan,
-        missing=uncounted(index.store, packs, index.versions, index.scan),
+        missing=uncounted(ScanResults(index.store, index.scan), packs, index.versions),
     )
     write_parquet(out / results.COMMON_FILE, common)
     return int(common.num_rows)

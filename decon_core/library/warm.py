@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -38,17 +37,12 @@ _WORDS = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Warmed:
-    """The machine code in the cache, and how many kernels were added to it."""
+class Warmed(NamedTuple):
+    """The folder of the machine code, and the kernels that were there and that were added."""
 
     folder: Path
     n_before: int
-    n_kernels: int
-
-    @property
-    def n_new(self) -> int:
-        return self.n_kernels - self.n_before
+    n_new: int
 
 
 def warm(on_scan: Callable[[str], None], *, small: bool = False) -> Warmed | None:
@@ -67,7 +61,7 @@ def warm(on_scan: Callable[[str], None], *, small: bool = False) -> Warmed | Non
             _scan(Path(scratch) / "small", {}, sketch=None)
         else:
             _compile_all(Path(scratch), on_scan)
-    return Warmed(folder, n_before, _n_kernels(folder))
+    return Warmed(folder, n_before, _n_kernels(folder) - n_before)
 
 
 def _n_kernels(folder: Path) -> int:

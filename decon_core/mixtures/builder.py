@@ -15,9 +15,9 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import current_common
 from decon_core.decisions.judged import Calibrated, calibrated
+from decon_core.decisions.ledgers import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.nominations import NominatedPlaces
-from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import ConfigError
 from decon_core.index.term_weights import current_snapshot_fingerprint
@@ -25,7 +25,7 @@ from decon_core.mixtures.card import CARD, Share, card_of, digest_of_labels, lis
 from decon_core.mixtures.composition import Labels, labels_of
 from decon_core.mixtures.control import draw_fingerprint
 from decon_core.mixtures.manifest import current_manifest, fingerprint_of, read_share
-from decon_core.scan.coverage import scan_fingerprint
+from decon_core.scan.coverage import Gap, gaps_of, scan_fingerprint
 from decon_core.storage.files import names_in
 from decon_core.storage.store import Store
 from decon_core.text.trainer_tokens import TrainerTokenizer, load_trainer_tokenizer
@@ -109,13 +109,13 @@ class Builder:
         return {
             pack.name
             for pack in packs
-            if pack.name in listed.packs and self._is_built(mixture, pack)
+            if pack.name in listed.packs
+            and current_manifest(
+                self.store.mixture_manifest(mixture.name, pack.name),
+                self.fingerprint(mixture, pack),
+                self.store.mixture(mixture.name, pack.name),
+            )
         }
-
-    def _is_built(self, mixture: Mixture, pack: Pack) -> bool:
-        path = self.store.mixture_manifest(mixture.name, pack.name)
-        folder = self.store.mixture(mixture.name, pack.name)
-        return current_manifest(path, self.fingerprint(mixture, pack), folder) is not None
 
     def fingerprint(self, mixture: Mixture, pack: Pack) -> str:
         """Return a hash of all inputs: shards, mixture, benchmark versions, scan and policy."""
@@ -135,6 +135,11 @@ class Builder:
     def shards(self) -> Iterator[tuple[Pack, Shard]]:
         """All shards of all packs."""
         return ((pack, shard) for pack in self.packs for shard in pack.shards)
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """The shards that are not scanned against every version."""
+        return gaps_of(self.reader.scan_results, self.packs, self.versions)
 
     @cached_property
     def shards_as_json(self) -> str:

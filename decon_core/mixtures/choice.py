@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,11 @@ from decon_core.decisions.calibration import Calibration
 from decon_core.decisions.decide import counts, is_probable, probability_of, would_count
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import LEAK
+from decon_core.mixtures.edit_rows import RowReader
 from decon_core.mixtures.licenses import may_be_taken, names_license
-from decon_core.mixtures.rows import RowReader
+
+if TYPE_CHECKING:
+    from decon_core.mixtures.excise import Cut
 
 Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
 Integers = npt.NDArray[np.int64]
@@ -56,15 +59,24 @@ class Sizes:
 
 @dataclass
 class RowActions:
-    """What a mixture does with the rows of a shard. Rows that are not named stay unchanged."""
+    """What a mixture does with the rows of a shard. Rows that are not named stay unchanged.
 
+    Licenses and what is left after cuts are added while the shard is written.
+    """
+
+    sizes: Sizes
     gone: dict[int, list[Reason]] = field(default_factory=dict)
     cut: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # entries to cut out
+    left: dict[int, Cut] = field(default_factory=dict)  # what is left of rows without them
     leaks: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # entries, by row
     # Documents with a leak, with questions alone, and with matches to review alone.
     n_found: Counter[str] = field(default_factory=Counter)
     # Rows in which replacement characters take the place of bytes that are not UTF-8.
     replaced: set[int] = field(default_factory=set)
+
+    @property
+    def rows(self) -> range:
+        return range(max([*self.gone, *self.sizes.rows[-1:].tolist()], default=-1) + 1)
 
     def drop(self, row: int, reason: Reason) -> None:
         self.gone.setdefault(row, []).append(reason)
@@ -133,7 +145,6 @@ def choose_rows(
     shard: Shard,
     source: str,
     mixture: Mixture,
-    sizes: Sizes,
     *,
     drawn: Sequence[int] = (),
 ) -> RowActions:
@@ -142,7 +153,7 @@ def choose_rows(
     Licenses are not checked here: they need the rows themselves (`drop_unlicensed`). `drawn`: the
     rows that a control leaves out.
     """
-    choice = RowActions()
+    choice = RowActions(Sizes.of(reader.documents(shard)))
     ledger = reader.ledger(shard)
     for row in ledger["unreadable"]:
         detail = f"{row['reason']} ({row['detail']})"
@@ -163,7 +174,7 @@ def choose_rows(
         rows = {entry["row"] for entry in to_review if would_count(entry, mixture.leaks)}
         if n_review := len(rows.difference(leaks)):
             choice.n_found[REVIEW] += n_review
-        _choose_by_leaks(choice, leaks, sizes, mixture)
+        _choose_by_leaks(choice, leaks, mixture)
     return choice
 
 
@@ -193,10 +204,10 @@ def drop_unlicensed(
 
 
 def _choose_by_leaks(
-    choice: RowActions, leaks: dict[int, list[dict[str, Any]]], sizes: Sizes, mixture: Mixture
+    choice: RowActions, leaks: dict[int, list[dict[str, Any]]], mixture: Mixture
 ) -> None:
     if mixture.take == "leaks":
-        for row in sizes.rows.tolist():
+        for row in choice.sizes.rows.tolist():
             if row not in leaks:
                 choice.drop(row, {"why": "no leak"})
         return

@@ -231,8 +231,7 @@ class _LeakedOnce:
     @cached_property
     def lacking(self) -> set[str]:
         """The benchmarks for which a shard has no scan result."""
-        builder = self.builder
-        gaps = gaps_of(builder.store, builder.packs, self.versions, builder.reader.scan)
+        gaps = gaps_of(self.builder.reader.scan_results, self.builder.packs, self.versions)
         return {name for gap in gaps for name in gap.lacking}
 
     @cached_property

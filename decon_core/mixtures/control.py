@@ -12,10 +12,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,16 +23,15 @@ from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DamagedError
-from decon_core.mixtures.choice import FOUND, Sizes, choose_rows, drop_unlicensed, leaks_of
+from decon_core.mixtures.choice import FOUND, choose_rows, drop_unlicensed, leaks_of
+from decon_core.mixtures.edit_rows import RowReader
 from decon_core.mixtures.manifest import fingerprint_of
 from decon_core.mixtures.match_sizes import matching
-from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import DRAWN
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet, write_parquet
 
 Integers = npt.NDArray[np.int64]
-Words64 = npt.NDArray[np.uint64]
 
 _MATCHED = b"matched"
 # Size of the pool to draw from: so many documents for each one to be drawn, and at least so many.
@@ -104,19 +103,17 @@ def draw(
     for number, (pack, shard) in enumerate(shards):
         sizes, kept = _split_by_treatment(reader, shard, pack, treatment)
         removed.append(sizes)
-        pools.append(_Pool.of(control.seed, shard, number, *kept, share=share))
-    wanted, pool = np.concatenate(removed), _Pool.joined(pools)
-    drawn = pool.take(matching(wanted, pool.n_tokens))
-    order = np.lexsort([drawn.rows, drawn.shards])
-    names = np.array([shard.name for _, shard in shards], object)[drawn.shards[order]]
-    table = pa.table([pa.array(names, pa.string()), drawn.rows[order]], DRAWN)
+        pools.append(_pool(control.seed, shard, number, *kept, share=share))
+    wanted, pool = np.concatenate(removed), pl.concat(pools).sort("rank", maintain_order=True)
+    drawn = pool[matching(wanted, pool["n_tokens"].to_numpy())].sort("number", "row")
     matched = Matched(
         source=source,
         n_documents=int(wanted.size),
         n_tokens=int(wanted.sum()),
-        n_drawn=int(drawn.rows.size),
-        n_drawn_tokens=int(drawn.n_tokens.sum()),
+        n_drawn=drawn.height,
+        n_drawn_tokens=int(drawn["n_tokens"].sum()),
     )
+    table = drawn.select("shard", "row").to_arrow().cast(DRAWN)
     table = table.replace_schema_metadata({_MATCHED: json.dumps(vars(matched)).encode()})
     write_parquet(reader.store.draw(fingerprint), table)
     return _draw_of(table)
@@ -136,8 +133,8 @@ def _split_by_treatment(
 
     Documents that are removed for another reason are in neither: the control removes them, too.
     """
-    sizes = Sizes.of(reader.documents(shard))
-    choice = choose_rows(reader, shard, pack.source.name, treatment, sizes)
+    choice = choose_rows(reader, shard, pack.source.name, treatment)
+    sizes = choice.sizes
     drop_unlicensed(choice, sizes.rows.tolist(), RowReader(shard, pack.source), treatment.licenses)
     reasons = {row: {reason["why"] for reason in all_} for row, all_ in choice.gone.items()}
     leaks = [row for row, whys in reasons.items() if whys.issubset(FOUND)]
@@ -145,31 +142,16 @@ def _split_by_treatment(
     return sizes.n_tokens[sizes.at(leaks)], (sizes.rows[is_kept], sizes.n_tokens[is_kept])
 
 
-class _Pool(NamedTuple):
-    """Documents that may be drawn, in the random order given by the seed."""
-
-    shards: Integers  # shard numbers
-    rows: Integers
-    n_tokens: Integers
-    ranks: Words64
-
-    @staticmethod
-    def of(
-        seed: int, shard: Shard, number: int, rows: Integers, n_tokens: Integers, *, share: float
-    ) -> _Pool:
-        """Select about this share of the documents of a shard."""
-        named = f"{seed} {shard.source} {shard.name} {shard.fingerprint}"
-        start = int(sha256(named.encode()).hexdigest()[:16], 16)
-        ranks = (rows.astype(np.uint64) + np.uint64(start)) * _MIX
-        ranks = (ranks ^ (ranks >> _SHIFT)) * _MIX_2
-        pool = _Pool(np.full(rows.size, number), rows, n_tokens, ranks ^ (ranks >> _SHIFT))
-        return pool if share >= 1 else pool.take(np.flatnonzero(pool.ranks < int(share * 2**64)))
-
-    @staticmethod
-    def joined(pools: Sequence[_Pool]) -> _Pool:
-        """Concatenate pools and sort them by rank. Field by field, to limit the peak memory."""
-        order = np.argsort(np.concatenate([pool.ranks for pool in pools]), kind="stable")
-        return _Pool._make(np.concatenate(columns)[order] for columns in zip(*pools, strict=True))
-
-    def take(self, at: Integers) -> _Pool:
-        return _Pool._make(column[at] for column in self)
+def _pool(
+    seed: int, shard: Shard, number: int, rows: Integers, n_tokens: Integers, *, share: float
+) -> pl.DataFrame:
+    """Return about this share of the documents of a shard, which may be drawn in order of rank."""
+    named = f"{seed} {shard.source} {shard.name} {shard.fingerprint}"
+    start = int(sha256(named.encode()).hexdigest()[:16], 16)
+    ranks = (rows.astype(np.uint64) + np.uint64(start)) * _MIX
+    ranks = (ranks ^ (ranks >> _SHIFT)) * _MIX_2
+    ranks ^= ranks >> _SHIFT
+    at = np.flatnonzero(ranks < int(share * 2**64)) if share < 1 else np.arange(rows.size)
+    columns = {"row": rows[at], "n_tokens": n_tokens[at], "rank": ranks[at]}
+    named_shard = pl.lit(shard.name, pl.String).alias("shard")
+    return pl.DataFrame(columns).with_columns(pl.lit(number).alias("number"), named_shard)

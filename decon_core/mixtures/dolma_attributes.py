@@ -22,7 +22,7 @@ from decon_core.corpus.packs import Shard
 from decon_core.corpus.shards import values_of
 from decon_core.errors import ConfigError, Problem
 from decon_core.mixtures.choice import FOUND, RowActions, reason_of
-from decon_core.mixtures.rows import RowReader
+from decon_core.mixtures.edit_rows import RowReader
 from decon_core.storage.compression import create
 
 Spans = dict[str, list[list[float]]]

@@ -25,6 +25,8 @@ from decon_core.index.parts import index_fingerprint
 from decon_core.mixtures.choice import Reason, RowActions, counted_leaks, reason_of
 from decon_core.mixtures.edit_rows import (
     NotExactError,
+    RowReader,
+    Value,
     is_empty,
     replaced,
     turns_of,
@@ -33,8 +35,7 @@ from decon_core.mixtures.edit_rows import (
     without_elements,
     without_spans,
 )
-from decon_core.mixtures.masked_text import MaskedText
-from decon_core.mixtures.rows import RowReader, Value
+from decon_core.mixtures.masks import MaskedText
 from decon_core.scan.blocks import Scanner
 from decon_core.scan.plan import build_search_files, sort_versions
 from decon_core.schemas import ENTRIES

@@ -12,8 +12,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,7 @@ from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import create
 
 Kind = Literal["dolma", "parquet"]
+SUFFIXES: Mapping[Kind, str] = {"dolma": ".jsonl.zst", "parquet": ".parquet"}
 
 # Field names of both layouts, used to read the documents back.
 TEXT, ID = "text", "id"
@@ -50,6 +52,9 @@ class Row:
     value: Value  # parsed; table values without a JSON equivalent are strings
     # The original line without byte order mark and line break; None for tables and changed rows.
     line: bytes | None
+
+
+Add = Callable[[Row], object]  # adds a document to a file
 
 
 def rows_of(
@@ -186,29 +191,17 @@ def _without_nan(value: Any) -> Any:
 
 
 @contextmanager
-def open_layout(kind: Kind, target: Path) -> Iterator[Dolma | Parquet]:
-    """Open a file of documents for writing; it is complete when the `with` block ends."""
+def open_layout(kind: Kind, target: Path) -> Iterator[Add]:
+    """Open a file of documents, yield what adds one; it is complete when the `with` block ends."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if kind == "dolma":
         with create(target, ".zst") as out:
-            yield Dolma(out)
+            yield lambda row: out.write(_line(row) + b"\n")
         return
     with pq.ParquetWriter(target, PARQUET, compression="zstd", use_dictionary=["source"]) as writer:
-        layout = Parquet(writer)
-        yield layout
-        layout.flush()
-
-
-class Dolma:
-    """JSON lines with `id`, `text` and `source`, compressed with zstd."""
-
-    suffix = ".jsonl.zst"
-
-    def __init__(self, out: IO[bytes]) -> None:
-        self._out = out
-
-    def add(self, row: Row) -> None:
-        self._out.write(_line(row) + b"\n")
+        groups = RowGroups(writer, PARQUET, largest=_GROUP_CHARACTERS, most_rows=_GROUP_ROWS)
+        yield lambda row: groups.add(*_parquet_row(row))
+        groups.flush()
 
 
 def _line(row: Row) -> bytes:
@@ -239,45 +232,49 @@ PARQUET = pa.schema(
 )
 
 
-class Parquet:
-    """Parquet with the columns that loaders expect; other fields go into one JSON object."""
+class RowGroups:
+    """The rows of a Parquet file; those of a row group are in memory until it is full."""
 
-    suffix = ".parquet"
+    def __init__(
+        self, writer: pq.ParquetWriter, schema: pa.Schema, *, largest: int, most_rows: float = inf
+    ) -> None:
+        self._writer, self._schema = writer, schema
+        self._largest, self._most_rows = largest, most_rows
+        self._rows: list[Mapping[str, Any]] = []
+        self._size = 0
 
-    def __init__(self, writer: pq.ParquetWriter) -> None:
-        self._writer = writer
-        self._columns: dict[str, list[Any]] = {name: [] for name in PARQUET.names}
-        self._n_characters = 0
-
-    def add(self, row: Row) -> None:
-        fields, value, messages = _fields(row), row.value, None
-        if path := _conversation_in(row):
-            rest, turns = _pop(row.value, path)
-            if all(_is_plain_turn(turn) for turn in turns):
-                value, messages = rest, turns
-        metadata = _json(_rest(value, row.source, fields), row, ascii_only=True).decode()
-        texts = {name: without_lone_surrogates(text) for name, text in fields.items()}
-        for name, cell in {**texts, "messages": messages, "metadata": metadata}.items():
-            self._columns[name].append(cell)
-        self._n_characters += len(fields["text"]) + len(metadata)
-        self._n_characters += sum(len(turn["content"]) for turn in messages or ())
-        n_rows = len(self._columns["id"])
-        if self._n_characters >= _GROUP_CHARACTERS or n_rows >= _GROUP_ROWS:
+    def add(self, row: Mapping[str, Any], size: int) -> None:
+        self._rows.append(row)
+        self._size += size
+        if self._size >= self._largest or len(self._rows) >= self._most_rows:
             self.flush()
 
     def flush(self) -> None:
         """Write the collected rows as a row group."""
-        if self._columns["id"]:
-            self._writer.write_table(pa.table(self._columns, schema=PARQUET))
-        self._columns = {name: [] for name in PARQUET.names}
-        self._n_characters = 0
+        if self._rows:
+            columns = {name: [row[name] for row in self._rows] for name in self._schema.names}
+            self._writer.write_table(pa.table(columns, schema=self._schema))
+        self._rows, self._size = [], 0
 
 
-def _conversation_in(row: Row) -> str | None:
-    """Return the path of the conversation in a row, if there is any."""
+def _parquet_row(row: Row) -> tuple[dict[str, Any], int]:
+    """Return the columns that loaders expect, and the number of characters.
+
+    Other fields go into one JSON object.
+    """
+    fields, value, messages = _fields(row), row.value, None
+    path = "messages" if isinstance(row.value.get("messages"), list) else None
     if row.source.paths:
-        return row.source.messages
-    return "messages" if isinstance(row.value.get("messages"), list) else None
+        path = row.source.messages
+    if path:
+        rest, turns = _pop(row.value, path)
+        if all(_is_plain_turn(turn) for turn in turns):
+            value, messages = rest, turns
+    metadata = _json(_rest(value, row.source, fields), row, ascii_only=True).decode()
+    texts = {name: without_lone_surrogates(text) for name, text in fields.items()}
+    n_characters = sum(len(turn["content"]) for turn in messages or ())
+    n_characters += len(fields["text"]) + len(metadata)
+    return {**texts, "messages": messages, "metadata": metadata}, n_characters
 
 
 def _is_plain_turn(turn: object) -> bool:
@@ -288,19 +285,16 @@ def _is_plain_turn(turn: object) -> bool:
     )
 
 
-LAYOUTS: Mapping[Kind, type[Dolma | Parquet]] = {"dolma": Dolma, "parquet": Parquet}
-
-
 def write_layout(
     kind: Kind, shard: Shard, source: Source, target: Path, changes: Changes, rows: Sequence[int]
 ) -> Ids:
     """Write the remaining documents of a shard; return the ids of all changed rows."""
-    with open_layout(kind, target) as out:
-        return add_documents(out.add, shard, source, changes, rows)
+    with open_layout(kind, target) as add:
+        return add_documents(add, shard, source, changes, rows)
 
 
 def add_documents(
-    add: Callable[[Row], None], shard: Shard, source: Source, changes: Changes, rows: Sequence[int]
+    add: Add, shard: Shard, source: Source, changes: Changes, rows: Sequence[int]
 ) -> Ids:
     """Add the remaining documents of a shard to a file; return the ids of all changed rows."""
     ids: Ids = dict.fromkeys(changes.rows)

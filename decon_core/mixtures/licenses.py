@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from typing import Any
@@ -36,9 +35,7 @@ def may_be_taken(license_name: str | None, licenses: Licenses) -> bool:
     if _matches((text,), licenses.deny):
         return False
     is_named = text in map(_normalized, licenses.allow)
-    return is_satisfied(
-        expression, lambda term: _is_allowed(term.names, licenses, is_named=is_named)
-    )
+    return is_satisfied(expression, lambda names: _is_allowed(names, licenses, is_named=is_named))
 
 
 def names_license(text: str) -> bool:
@@ -63,27 +60,8 @@ def _normalized(name: str) -> str:
     return name.strip().casefold()
 
 
-@dataclass(frozen=True)
-class License:
-    """One license of an expression, under all names by which a pattern may mean it."""
-
-    names: tuple[str, ...]
-    """`("GPL-2.0", "GPL-2.0+", "GPL-2.0+ WITH x")`: without and with wider terms."""
-
-
-@dataclass(frozen=True)
-class Joined:
-    """Licenses that all apply, or one of which can be chosen."""
-
-    is_choice: bool
-    parts: tuple[Expression, ...]
-
-
-Expression = License | Joined
-
-
 @lru_cache(maxsize=1 << 12)
-def parse(text: str) -> Expression | None:
+def parse(text: str) -> Any:  # an expression of the library, which has no types
     """Return the parsed expression; None if the text is a plain name or no expression."""
     if len(text) > _MAX_CHARACTERS or not _JOINED.search(text) or not _CHARACTERS.fullmatch(text):
         return None
@@ -95,15 +73,15 @@ def parse(text: str) -> Expression | None:
     except (ExpressionError, AssertionError, IndexError):
         return None
     symbols = _parser().license_symbols(parsed, unique=False)
-    return _converted(parsed) if all(_NAME.fullmatch(symbol.key) for symbol in symbols) else None
+    return parsed if all(_NAME.fullmatch(symbol.key) for symbol in symbols) else None
 
 
-def is_satisfied(expression: Expression, takes: Callable[[License], bool]) -> bool:
-    """Return whether the terms of an expression can be met with licenses that are taken."""
-    if isinstance(expression, License):
-        return takes(expression)
-    meets = any if expression.is_choice else all
-    return meets(is_satisfied(part, takes) for part in expression.parts)
+def is_satisfied(expression: Any, takes: Callable[[Sequence[str]], bool]) -> bool:
+    """Return whether an expression can be met with licenses that are taken, by their names."""
+    if not expression.args:
+        return takes(_names_of(expression))
+    meets = any if isinstance(expression, _parser().OR) else all
+    return meets(is_satisfied(part, takes) for part in expression.args)
 
 
 @cache
@@ -113,14 +91,11 @@ def _parser() -> Any:
     return Licensing()
 
 
-def _converted(parsed: Any) -> Expression:
-    if hasattr(parsed, "license_symbol"):
-        return License((*_widened(parsed.license_symbol.key), str(parsed)))
-    if hasattr(parsed, "key"):
-        return License(_widened(parsed.key))
-    return Joined(isinstance(parsed, _parser().OR), tuple(map(_converted, parsed.args)))
+def _names_of(term: Any) -> tuple[str, ...]:
+    """Return all names by which a pattern may mean a license of an expression.
 
-
-def _widened(name: str) -> tuple[str, ...]:
-    """Return the names of "this version, or (`+`) any later one"."""
-    return (name.removesuffix("+"), name) if name.endswith("+") else (name,)
+    They are those without and with wider terms: `("GPL-2.0", "GPL-2.0+", "GPL-2.0+ WITH x")`.
+    """
+    name = getattr(term, "license_symbol", term).key
+    without_later = (name.removesuffix("+"),) if name.endswith("+") else ()
+    return (*without_later, name, str(term))

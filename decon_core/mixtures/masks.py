@@ -7,8 +7,9 @@ take the tokens of a turn, with their mask, into a template of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.config.sources import Source
-from decon_core.corpus.documents import Document
+from decon_core.corpus.documents import Document, Part, joined_parts
 from decon_core.corpus.formats import Changes, Ids
 from decon_core.corpus.packs import Shard
+from decon_core.corpus.row_texts import Keys, Slot
 from decon_core.corpus.text_values import without_lone_surrogates
-from decon_core.mixtures.layouts import Row, add_documents, document_in, id_in, source_in
-from decon_core.mixtures.masked_text import Flags, Spans
+from decon_core.mixtures.layouts import Row, RowGroups, add_documents, document_in, id_in, source_in
 from decon_core.text.trainer_tokens import TrainerTokenizer
 
 Integers = npt.NDArray[np.int64]
@@ -79,50 +80,6 @@ def tokens_of(document: Document, masked: Spans, tokenizer: TrainerTokenizer) ->
     return Tokens(pieces.ids, pieces.starts, pieces.stops, is_masked, parts or None)
 
 
-class Masks:
-    """A file of token ids and masks, written row group by row group."""
-
-    def __init__(
-        self, writer: pq.ParquetWriter, masked: Mapping[int, Spans], tokenizer: TrainerTokenizer
-    ) -> None:
-        self._writer, self._masked, self._tokenizer = writer, masked, tokenizer
-        self._rows: list[tuple[str, str, Spans, Tokens]] = []
-        self._n_in_group = self.n_tokens = self.n_masked = 0
-
-    def add(self, row: Row) -> None:
-        masked = self._masked.get(row.number, ())
-        tokens = tokens_of(document_in(row).without_hidden, masked, self._tokenizer)
-        name, source = map(without_lone_surrogates, (id_in(row), source_in(row)))
-        self._rows.append((name, source, masked, tokens))
-        self._n_in_group += tokens.ids.size
-        self.n_tokens += tokens.ids.size
-        self.n_masked += int(tokens.is_masked.sum())
-        if self._n_in_group >= _GROUP_TOKENS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the collected rows as a row group."""
-        if not self._rows:
-            return
-        ids, sources, spans, tokens = zip(*self._rows, strict=True)
-        columns = {
-            "id": pa.array(ids, pa.string()),
-            "source": pa.array(sources, pa.string()),
-            "input_ids": _lists([row.ids for row in tokens], np.int32),
-            "labels": _lists([row.labels for row in tokens], np.int32),
-            "loss_mask": _lists([~row.is_masked for row in tokens], np.uint8),
-            "masked": [[{"start": a, "stop": b} for a, b in each] for each in spans],
-            "parts": [row.parts for row in tokens],
-        }
-        self._writer.write_table(pa.table(columns, schema=MASKS))
-        self._rows, self._n_in_group = [], 0
-
-
-def _lists(arrays: Sequence[npt.NDArray[Any]], kind: type[np.generic]) -> pa.ListArray:
-    offsets = np.cumsum([0, *(array.size for array in arrays)]).astype(np.int32)
-    return pa.ListArray.from_arrays(offsets, np.concatenate(arrays).astype(kind))
-
-
 def write_masks(
     shard: Shard,
     source: Source,
@@ -137,8 +94,116 @@ def write_masks(
     Return the ids of all changed rows, and the counts of tokens.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
+    counts = {"n_input_tokens": 0, "n_masked_tokens": 0}
     with pq.ParquetWriter(target, MASKS, compression="zstd", use_dictionary=["source"]) as writer:
-        out = Masks(writer, masked, tokenizer)
-        ids = add_documents(out.add, shard, source, changes, rows)
-        out.flush()
-    return ids, {"n_input_tokens": out.n_tokens, "n_masked_tokens": out.n_masked}
+        groups = RowGroups(writer, MASKS, largest=_GROUP_TOKENS)
+
+        def add(row: Row) -> None:
+            spans = masked.get(row.number, ())
+            tokens = tokens_of(document_in(row).without_hidden, spans, tokenizer)
+            columns = {
+                "id": without_lone_surrogates(id_in(row)),
+                "source": without_lone_surrogates(source_in(row)),
+                "input_ids": tokens.ids.astype(np.int32),
+                "labels": tokens.labels.astype(np.int32),
+                "loss_mask": (~tokens.is_masked).astype(np.uint8),
+                "masked": [{"start": start, "stop": stop} for start, stop in spans],
+                "parts": tokens.parts,
+            }
+            groups.add(columns, tokens.ids.size)
+            counts["n_input_tokens"] += tokens.ids.size
+            counts["n_masked_tokens"] += int(tokens.is_masked.sum())
+
+        ids = add_documents(add, shard, source, changes, rows)
+        groups.flush()
+    return ids, counts
+
+
+Flags = npt.NDArray[np.bool_]
+Spans = Sequence[tuple[int, int]]  # character ranges, half-open
+
+
+def runs_of(flags: Flags) -> list[tuple[int, int]]:
+    """Return the half-open ranges in which flags are set."""
+    edges = np.flatnonzero(np.diff(flags, prepend=False, append=False))
+    return [(start, stop) for start, stop in edges.reshape(-1, 2).tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedText:
+    """A document and the characters of it that are masked; separators of parts never are."""
+
+    whole: Document
+    is_masked: Flags  # per character
+
+    @staticmethod
+    def of(document: Document, spans: Spans = ()) -> MaskedText:
+        """Return a document with these characters masked."""
+        is_masked = np.zeros(len(document.text), np.bool_)
+        for start, stop in spans:
+            is_masked[start:stop] = True
+        return MaskedText(document, is_masked)
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """The masked characters as ascending, disjoint ranges."""
+        return runs_of(self.is_masked)
+
+    @cached_property
+    def _left(self) -> list[tuple[Part, Integers]]:
+        """The parts of which something is left, and the places of these characters."""
+        left = []
+        for part in self.whole.parts:
+            places = np.flatnonzero(~self.is_masked[part.start : part.stop]) + part.start
+            if places.size:
+                left.append((part, places))
+        return left
+
+    @cached_property
+    def remainder(self) -> Document:
+        """The document without the masked characters; parts of which nothing is left are gone."""
+        text = self.whole.text
+        joined, parts = joined_parts(
+            (Slot(part.keys, "".join(map(text.__getitem__, places.tolist()))), part.is_hidden)
+            for part, places in self._left
+        )
+        return Document(self.whole.row, self.whole.id, joined, None, parts)
+
+    def with_spans(self, spans: Spans) -> MaskedText:
+        """Mask these characters of the remainder as well."""
+        is_masked = self.is_masked.copy()
+        for _, places, start, stop in self._within_parts(spans):
+            is_masked[places[start:stop]] = True
+        return replace(self, is_masked=is_masked)
+
+    def emptied(self) -> list[Part]:
+        """Return the parts of which characters are masked and no letter or digit is left."""
+        text = self.whole.text
+        left = dict(self._left)
+        none = np.empty(0, np.int64)
+        return [
+            part
+            for part in self.whole.parts
+            if self.is_masked[part.start : part.stop].any()
+            and not any(text[at].isalnum() for at in left.get(part, none).tolist())
+        ]
+
+    def without_turns(self, turns: Collection[Keys]) -> MaskedText:
+        """Mask all parts of some turns."""
+        is_masked = self.is_masked.copy()
+        for part in self.whole.parts:
+            if any(part.keys[: len(turn)] == turn for turn in turns):
+                is_masked[part.start : part.stop] = True
+        return replace(self, is_masked=is_masked)
+
+    def parts_with(self, spans: Spans) -> list[Part]:
+        """Return the parts with these characters of the remainder."""
+        return [part for part, _, _, _ in self._within_parts(spans)]
+
+    def _within_parts(self, spans: Spans) -> Iterator[tuple[Part, Integers, int, int]]:
+        """Yield each span in each part that it touches, and the places of the part's characters."""
+        for (part, places), left in zip(self._left, self.remainder.parts, strict=True):
+            for start, stop in spans:
+                if start < left.stop and stop > left.start:
+                    first = max(start, left.start) - left.start
+                    yield part, places, first, min(stop, left.stop) - left.start

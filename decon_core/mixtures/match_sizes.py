@@ -41,7 +41,11 @@ def _nearest(sizes: Integers, wanted: Integers) -> Integers:
         if at < runs[-1][0]:
             runs.append((at, at))
         start, stop = runs.pop()
-        if _is_nearer_above(sizes, start - 1, stop, wanted[number]):
+        if start > 0 and stop < sizes.size:
+            is_above = sizes[stop] - wanted[number] <= wanted[number] - sizes[start - 1]
+        else:
+            is_above = start == 0
+        if is_above:
             taken[number], stop = stop, stop + 1
         else:
             taken[number] = start = start - 1
@@ -49,12 +53,6 @@ def _nearest(sizes: Integers, wanted: Integers) -> Integers:
             stop = runs.pop()[1]
         runs.append((start, stop))
     return taken
-
-
-def _is_nearer_above(sizes: Integers, below: int, above: int, size: np.int64) -> bool:
-    if below < 0 or above == sizes.size:
-        return below < 0
-    return bool(sizes[above] - size <= size - sizes[below])
 
 
 def _even_out(sizes: Integers, taken: Integers, total: int) -> None:

@@ -10,10 +10,10 @@ from decon_core.config.detector_registry import get
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shard_head import no_row_read
+from decon_core.decisions.ledgers import UnreadRule, ledgers_of, unread_texts
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.decisions.unread import UnreadRule, ledgers_of, unread_texts
 from decon_core.errors import IncompleteError, MissingError, Problem
-from decon_core.feature import feature_nominations
+from decon_core.feature import feature_entries
 from decon_core.storage.paths import parse_path
 
 
@@ -70,7 +70,7 @@ def require_nominated(reader: MatchReader, mixture: Mixture) -> None:
     MissingError.raise_for(
         Problem(where, f"no {name}", f"the asset `{name}`", _RUN)
         for name in mixture.leaks.detectors
-        if name in feature_nominations() and name not in made
+        if name in feature_entries("nominations") and name not in made
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,14 @@ from decon_core.errors import CorpusError, Problem
 from decon_core.mixtures import masks
 from decon_core.mixtures.builder import tokenizer_of
 from decon_core.mixtures.card import counts_in
-from decon_core.mixtures.choice import RowActions, Sizes, choose_rows, drop_unlicensed
+from decon_core.mixtures.choice import RowActions, choose_rows, drop_unlicensed
 from decon_core.mixtures.dolma_attributes import SUFFIX, write_attributes
-from decon_core.mixtures.excise import Cut, Rescan, cut_out
-from decon_core.mixtures.layouts import LAYOUTS, write_layout
+from decon_core.mixtures.edit_rows import RowReader
+from decon_core.mixtures.excise import Rescan, cut_out
+from decon_core.mixtures.layouts import SUFFIXES, write_layout
 from decon_core.mixtures.loading import columns_of
 from decon_core.mixtures.manifest import REMOVED_FILE
 from decon_core.mixtures.masks import write_masks
-from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import REMOVED
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.tables import write_parquet
@@ -48,25 +47,23 @@ class Writer:
 
     def write(self, shard: Shard, drawn: Sequence[int]) -> dict[str, Any]:
         """Write a shard; return its entry in the manifest. `drawn`: rows that a control removes."""
-        sizes = Sizes.of(self._reader.documents(shard))
         source = self._pack.source.name
-        choice = choose_rows(self._reader, shard, source, self._mixture, sizes, drawn=drawn)
-        outcome = _Outcome(sizes, choice)
+        choice = choose_rows(self._reader, shard, source, self._mixture, drawn=drawn)
         file = _file_of(self._mixture, shard)
         target = self._folder / file
         if target.exists():  # shards that differ only in their suffix
             what = "attributes" if self._mixture.write == "attributes" else "documents"
             found = f"another shard whose {what} would get the same file name"
             raise CorpusError(Problem(shard.path, found, "names that differ before the suffix"))
-        ids, n_tokens = self._write(shard, target, outcome)
-        self._removed.append(_removed_rows(shard, outcome, ids, self._mixture))
+        ids, n_tokens = self._write(shard, target, choice)
+        self._removed.append(_removed_rows(shard, choice, ids, self._mixture))
         is_data = self._mixture.write != "attributes"
         return {
             "shard": shard.name,
             "file": file,
             "content": shard.content,
             "fingerprint": shard.fingerprint,
-            **_account(outcome),
+            **_account(choice),
             **n_tokens,
             **({"columns": columns_of(target)} if is_data else {}),
             "n_bytes": target.stat().st_size,
@@ -74,36 +71,36 @@ class Writer:
         }
 
     def _write(
-        self, shard: Shard, target: Path, outcome: _Outcome
+        self, shard: Shard, target: Path, choice: RowActions
     ) -> tuple[Ids, Mapping[str, int]]:
         """Write the file of a shard; return the ids of the rows that changed, and more counts."""
         source, write = self._pack.source, self._mixture.write
 
         def decide(part: Part | None) -> Changes:
-            rows = part.rows if part else outcome.rows
-            return self._decide(outcome, rows, RowReader(shard, source, part))
+            rows = part.rows if part else choice.rows
+            return self._decide(choice, rows, RowReader(shard, source, part))
 
         if write == "shards":
             return rewrite_shard(shard, source, target, decide), {}
-        changes, rows = decide(None), outcome.sizes.rows.tolist()
+        changes, rows = decide(None), choice.sizes.rows.tolist()
         if write == "attributes":
             name = self._mixture.name
-            return write_attributes(shard, source, target, outcome.choice, rows, name), {}
+            return write_attributes(shard, source, target, choice, rows, name), {}
         if write == "mask":
-            masked = {row: left.masked for row, left in outcome.cut.items()}
+            masked = {row: left.masked for row, left in choice.left.items()}
             tokenizer = tokenizer_of(self._mixture)
             return write_masks(shard, source, target, changes, rows, masked, tokenizer)
         return write_layout(write, shard, source, target, changes, rows), {}
 
-    def _decide(self, outcome: _Outcome, rows: range, row_reader: RowReader) -> Changes:
+    def _decide(self, choice: RowActions, rows: range, row_reader: RowReader) -> Changes:
         """Check licenses and cut leaks in a range of rows; return all changes to these rows."""
-        mixture, choice = self._mixture, outcome.choice
-        drop_unlicensed(choice, outcome.sizes.within(rows), row_reader, mixture.licenses)
+        mixture = self._mixture
+        drop_unlicensed(choice, choice.sizes.within(rows), row_reader, mixture.licenses)
         to_cut = [row for row in rows if row in choice.cut] if choice.cut else []
         cut = {}
         if to_cut:
             cut = cut_out(choice, to_cut, row_reader, self._pack.source, mixture, self._rescan)
-            outcome.cut.update(cut)
+            choice.left |= cut
         gone = frozenset(filter(choice.gone.__contains__, rows))
         replaced = frozenset(filter(choice.replaced.__contains__, rows)) - gone - cut.keys()
         return Changes(gone, {row: left.value for row, left in cut.items()}, replaced)
@@ -114,19 +111,6 @@ class Writer:
         return path
 
 
-@dataclass(frozen=True, eq=False)
-class _Outcome:
-    """What happens to the rows of a shard. Licenses and cuts are added while it is written."""
-
-    sizes: Sizes
-    choice: RowActions
-    cut: dict[int, Cut] = field(default_factory=dict)
-
-    @property
-    def rows(self) -> range:
-        return range(max([*self.choice.gone, *self.sizes.rows[-1:].tolist()], default=-1) + 1)
-
-
 def _file_of(mixture: Mixture, shard: Shard) -> str:
     """Return the name of the file that a mixture writes for a shard."""
     if mixture.write == "shards":
@@ -135,13 +119,13 @@ def _file_of(mixture: Mixture, shard: Shard) -> str:
     stem = folder + slash + file.partition(".jsonl")[0]
     if mixture.write == "attributes":
         return stem + SUFFIX
-    suffix = masks.SUFFIX if mixture.write == "mask" else LAYOUTS[mixture.write].suffix
+    suffix = masks.SUFFIX if mixture.write == "mask" else SUFFIXES[mixture.write]
     return stem.removesuffix(suffix) + suffix
 
 
-def _account(outcome: _Outcome) -> dict[str, Any]:
+def _account(choice: RowActions) -> dict[str, Any]:
     """Return documents, bytes and tokens before and after, and removals by first reason."""
-    sizes, choice, cut = outcome.sizes, outcome.choice, outcome.cut
+    sizes, cut = choice.sizes, choice.left
     is_left = ~np.isin(sizes.rows, np.array([*choice.gone], np.int64))
     n_bytes, n_tokens = sizes.n_bytes.copy(), sizes.n_tokens.copy()
     for row, remainder in cut.items():
@@ -163,13 +147,13 @@ def _account(outcome: _Outcome) -> dict[str, Any]:
     }
 
 
-def _removed_rows(shard: Shard, outcome: _Outcome, ids: Ids, mixture: Mixture) -> pa.Table:
+def _removed_rows(shard: Shard, choice: RowActions, ids: Ids, mixture: Mixture) -> pa.Table:
     """Return the removed and cut rows with their reasons, one row per reason.
 
     Built column by column, as it may cover nearly all of the shard.
     """
-    sizes, cut = outcome.sizes, outcome.cut
-    by_row = outcome.choice.gone | {row: remainder.reasons for row, remainder in cut.items()}
+    sizes, cut = choice.sizes, choice.left
+    by_row = choice.gone | {row: remainder.reasons for row, remainder in cut.items()}
     unique = sorted(by_row)
     n_reasons = np.array([len(by_row[row]) for row in unique], np.int64)
     n_left = np.array([cut[row].n_tokens if row in cut else 0 for row in unique], np.int64)

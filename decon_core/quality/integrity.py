@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 from decon_core.errors import DeconError, Problem
-from decon_core.feature import feature_folders
+from decon_core.feature import feature_entries
 from decon_core.index.term_weights import current_snapshot_fingerprint, outdated_members
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.manifest import faults_without_pack, listed_files
@@ -26,22 +25,14 @@ _OF_THE_CORE = {"mixtures": "manifests/*/*/manifest.json", "clean": "*/manifest.
 _LEFT_OUT = {"drafts", "logs"}
 
 
-class _Manifests(NamedTuple):
-    """The manifests of a folder: in it, or at the same depth below `manifests/<folder>`."""
+def _manifests() -> dict[str, tuple[str, bool]]:
+    """Return the folders whose files are listed in manifests, with the pattern of these.
 
-    pattern: str
-    is_apart: bool
-
-    @property
-    def depth(self) -> int:
-        return self.pattern.count("/")
-
-
-def _manifests() -> dict[str, _Manifests]:
-    """Return the folders whose files are listed in manifests."""
-    patterns = {**_OF_THE_CORE, **feature_folders()}
+    The manifests are in the folder, or apart: at the same depth below `manifests/<folder>`.
+    """
+    patterns = {**_OF_THE_CORE, **feature_entries("folders")}
     return {
-        folder: _Manifests(pattern.removeprefix("manifests/"), pattern.startswith("manifests/"))
+        folder: (pattern.removeprefix("manifests/"), pattern.startswith("manifests/"))
         for folder, pattern in patterns.items()
         if pattern
     }
@@ -50,18 +41,19 @@ def _manifests() -> dict[str, _Manifests]:
 def verify_store(store: Store) -> Iterator[Problem | None]:
     """Read every file; yield for each a problem, or None if it is intact."""
     with_manifest = _manifests()
-    left_out = _LEFT_OUT | {folder for folder, pattern in feature_folders().items() if not pattern}
+    folders = feature_entries("folders")
+    left_out = _LEFT_OUT | {folder for folder, pattern in folders.items() if not pattern}
     for folder in sorted(path for path in store.root.glob("*") if path.is_dir()):
         if folder.name in left_out or folder.name.startswith("."):
             continue
-        listed = with_manifest.get(folder.name)
-        if listed is None:
+        pattern, is_apart = with_manifest.get(folder.name, ("", False))
+        if not pattern:
             # Manifests that are apart are verified with the data that they list.
             files = (path for path in files_below(folder) if path.name != "manifest.json")
             yield from map(_fault, files)
             continue
-        manifests = store.root / "manifests" / folder.name if listed.is_apart else folder
-        for path in sorted(manifests.glob(listed.pattern)):
+        manifests = store.root / "manifests" / folder.name if is_apart else folder
+        for path in sorted(manifests.glob(pattern)):
             yield from _faults_of_listed(path, folder / path.parent.relative_to(manifests))
         yield from (_fault(path) for path in files_below(folder) if path.name == CARD)
     yield from faults_without_pack(store, store.pack_names)
@@ -94,10 +86,10 @@ def _removed_with(store: Store, path: Path) -> list[Path]:
     kind, *rest = path.relative_to(store.root).parts
     if kind == "manifests":
         kind, *rest = rest
-    listed = _manifests().get(kind)
-    if listed and path.name != CARD:
-        below = Path(kind, *rest[: listed.depth])
-        manifests = [store.root / "manifests" / below] if listed.is_apart else []
+    pattern, is_apart = _manifests().get(kind, ("", False))
+    if pattern and path.name != CARD:
+        below = Path(kind, *rest[: pattern.count("/")])
+        manifests = [store.root / "manifests" / below] if is_apart else []
         return [*manifests, store.root / below]
     if path.parent == store.report_figures:
         return [path.parent, store.report_page]

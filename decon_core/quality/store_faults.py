@@ -1,4 +1,4 @@
-"""Find faults in existing files of a store: records, ledgers, scan results."""
+"""Find faults in existing files of a store: records, scan results, clean benchmarks, sketches."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.benchmarks.records import Version, current_version, fingerprint_of_records
-from decon_core.corpus.packs import Pack
+from decon_core.corpus.packs import FILES, Pack, changed_files
+from decon_core.corpus.sketch.pack_sketch import has_pack_sketch, open_pack_sketch
 from decon_core.errors import DamagedError, DeconError, Problem
-from decon_core.scan.scan_results import Joined, Ledger, ScanResults, digest_of
+from decon_core.mixtures.clean_evals import MANIFEST, TABLES_FOLDER
+from decon_core.scan.scan_results import Joined, ScanResults, digest_of
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
 from decon_core.storage import verification
 from decon_core.storage.checksums import map_verified
@@ -194,8 +197,15 @@ def _faults_of_ledgers(folder: Joined) -> Iterator[Problem]:
     try:
         ledgers = read_json(path)
         for shard in folder.shards:
-            n_expected += ledgers[shard]["n_documents"]
-            yield from _faults_of_ledger(f"{path}: {shard}", shard, ledgers[shard])
+            ledger, where = ledgers[shard], f"{path}: {shard}"
+            n_rows, n_documents = ledger["n_rows"], ledger["n_documents"]
+            n_expected, n_unreadable = n_expected + n_documents, len(ledger["unreadable"])
+            if ledger["shard"] != shard:
+                yield Problem(where, f"a ledger of shard {ledger['shard']}", shard, _SCAN_AGAIN)
+            if n_rows != n_documents + n_unreadable:
+                found = f"{counted(n_rows, 'row')}: {counted(n_documents, 'document')}"
+                found += f" and {n_unreadable} unreadable"
+                yield Problem(where, found, "rows = documents + unreadable", _SCAN_AGAIN)
     except (DeconError, KeyError, TypeError) as error:
         yield Problem(str(path), f"invalid ledgers ({error})", "readable ones", _SCAN_AGAIN)
         return
@@ -207,17 +217,6 @@ def _faults_of_ledgers(folder: Joined) -> Iterator[Problem]:
         yield Problem(str(documents), found, f"{n_expected}, as in the ledgers", _SCAN_AGAIN)
 
 
-def _faults_of_ledger(where: str, shard: str, ledger: Ledger) -> Iterator[Problem]:
-    n_rows, n_documents = ledger["n_rows"], ledger["n_documents"]
-    n_unreadable = len(ledger["unreadable"])
-    if ledger["shard"] != shard:
-        yield Problem(where, f"a ledger of shard {ledger['shard']}", shard, _SCAN_AGAIN)
-    if n_rows != n_documents + n_unreadable:
-        found = f"{counted(n_rows, 'row')}: {counted(n_documents, 'document')}"
-        found += f" and {n_unreadable} unreadable"
-        yield Problem(where, found, "rows = documents + unreadable", _SCAN_AGAIN)
-
-
 def _faults_of_scan_result(
     folder: Joined, version: Version, first: dict[str, int], note: Path
 ) -> Iterator[Problem]:
@@ -226,7 +225,18 @@ def _faults_of_scan_result(
     if isinstance(table, Problem):
         yield table
         return
-    problems = [*_foreign_matches(path, table, folder, version)] if table.num_rows else []
+    problems = []
+    if others := sorted({*table["shard"].unique().to_pylist()} - {*folder.shards}):
+        expected = f"shards in {folder.store.joined_shards(folder.scan, folder.name)}"
+        found = f"matches of shard {others[0]}"
+        problems.append(Problem(str(path), found, expected, _SCAN_AGAIN))
+    if others := sorted({*table["benchmark"].unique().to_pylist()} - {version.benchmark}):
+        found = f"matches of benchmark {others[0]}"
+        problems.append(Problem(str(path), found, version.benchmark, _SCAN_AGAIN))
+    if table.num_rows and pc.max(table["record"]).as_py() >= version.n_records:
+        found = "matches of records that the benchmark does not have"
+        expected = f"records below {version.n_records}"
+        problems.append(Problem(str(path), found, expected, _SCAN_AGAIN))
     yield from problems
     known = first.get(version.fingerprint, table.num_rows)
     if table.num_rows != known:
@@ -234,20 +244,6 @@ def _faults_of_scan_result(
         yield Problem(str(path), f"{table.num_rows} matches", f"{known}, as first seen", remedy)
     elif table.num_rows and not problems:  # most scan results have none: keeps the note short
         first[version.fingerprint] = table.num_rows
-
-
-def _foreign_matches(
-    path: Path, table: pa.Table, folder: Joined, version: Version
-) -> Iterator[Problem]:
-    if others := sorted({*table["shard"].unique().to_pylist()} - {*folder.shards}):
-        expected = f"shards in {folder.store.joined_shards(folder.scan, folder.name)}"
-        yield Problem(str(path), f"matches of shard {others[0]}", expected, _SCAN_AGAIN)
-    if others := sorted({*table["benchmark"].unique().to_pylist()} - {version.benchmark}):
-        found = f"matches of benchmark {others[0]}"
-        yield Problem(str(path), found, version.benchmark, _SCAN_AGAIN)
-    if pc.max(table["record"]).as_py() >= version.n_records:
-        found = "matches of records that the benchmark does not have"
-        yield Problem(str(path), found, f"records below {version.n_records}", _SCAN_AGAIN)
 
 
 def _read(
@@ -271,3 +267,42 @@ def _read(
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         return Problem(str(path), f"an unreadable file ({reason})", "a readable one", _AGAIN)
+
+
+_ITEM = ("split", "instance_index")
+_BUILD_AGAIN = "delete the folder, and `decon-assets run` builds it again"
+
+
+def faults_of_clean_benchmark(store: Store, benchmark: str) -> Iterator[Problem]:
+    """Check files and items of a clean benchmark against its manifest. Nothing if there is none."""
+    folder = store.clean_benchmark(benchmark)
+    if not (folder / MANIFEST).is_file():
+        return
+    manifest = read_json(folder / MANIFEST)
+    yield from changed_files(folder, manifest[FILES])
+    table = folder / TABLES_FOLDER / f"{benchmark}.parquet"
+    if not table.is_file():
+        return
+    left = {*pl.read_parquet(table, columns=[*_ITEM]).unique().rows()}
+    removed = {tuple(item[name] for name in _ITEM) for item in manifest["removed"]}
+    if both := left & removed:
+        found = f"{len(both):,} items that leaked, the first {min(both)}"
+        yield Problem(str(table), found, "none of them", _BUILD_AGAIN)
+    unknown = {tuple(item[name] for name in _ITEM) for item in manifest["not_checkable"]}
+    if not unknown <= left or len(unknown) != manifest["n_items_not_checkable"]:
+        found = f"{len(unknown & left):,} of the items that cannot be found"
+        expected = f"{manifest['n_items_not_checkable']:,}"
+        yield Problem(str(table), found, expected, _BUILD_AGAIN)
+    if len(left) + len(removed) != manifest["n_items"] or len(left) != manifest["n_items_left"]:
+        found = f"{len(left):,} items, and {len(removed):,} removed"
+        yield Problem(str(table), found, f"{manifest['n_items']:,} together", _BUILD_AGAIN)
+
+
+def faults_of_sketch(store: Store, sketch: str, packs: Sequence[Pack]) -> Iterator[Problem]:
+    """Open all sketches of packs: each must cover its shards."""
+    for pack in packs:
+        if has_pack_sketch(store, sketch, pack):
+            try:
+                open_pack_sketch(store, sketch, pack)
+            except DamagedError as error:
+                yield from error.problems

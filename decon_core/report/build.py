@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
 from decon_core.benchmarks.records import recorded_revision
 from decon_core.config.load import Report
 from decon_core.decisions.match_reader import require_scanned
-from decon_core.errors import MissingError, Problem
+from decon_core.errors import DeconError, MissingError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.card import digest_of_labels
-from decon_core.report.additions import ReportAddition
 from decon_core.report.database import schema_digest, write_database
 from decon_core.report.gather import (
     common_in_report,
@@ -27,11 +29,11 @@ from decon_core.report.gather import (
     verdict_table,
     write_matches,
 )
-from decon_core.report.history import earlier_rates
 from decon_core.report.matched_texts import gather_matched_texts
+from decon_core.report.open import opened
 from decon_core.report.review.judged import judged_tables
-from decon_core.report.tables import table_of
-from decon_core.scan.coverage import Gap, gaps_of
+from decon_core.report.tables import TABLES, ReportAddition, table_of
+from decon_core.scan.coverage import Gap
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import draft_folder
@@ -47,6 +49,21 @@ _SUMMARY = """
            (SELECT count(*) FROM item_status WHERE status = 'no answer'),
            (SELECT count(*) FROM documents WHERE is_no_answer),
            (SELECT count(*) FROM item_status WHERE status = 'review')
+"""
+
+_MOST_REPORTS = 100  # of which the rates are kept
+
+# Reports made in the same second need a number. A report that is built again has the same state.
+_EARLIER = """
+    WITH earlier AS (
+        FROM earlier_rates
+        UNION ALL BY NAME
+        SELECT 1 + coalesce((SELECT max(report) FROM earlier_rates), 0) AS report, *
+        FROM rates_of_report WHERE (SELECT state FROM runs) <> $state
+    )
+    FROM earlier
+    QUALIFY dense_rank() OVER (ORDER BY report DESC) <= $most
+    ORDER BY report, benchmark
 """
 
 
@@ -81,7 +98,7 @@ def build_report(
     if not packs:
         problem = Problem("corpus", "no registered pack", "at least one", "`decon-assets register`")
         raise MissingError(problem)
-    gaps = _gaps(builder)
+    gaps = builder.gaps
     n_shards = sum(len(pack.shards) for pack in packs)
     if n_shards and sum(not gap.is_read for gap in gaps) == n_shards:
         for pack in packs:  # an empty report would look clean
@@ -114,10 +131,6 @@ def build_report(
     return ReportSummary(*counts)
 
 
-def _gaps(builder: Builder) -> list[Gap]:
-    return gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan)
-
-
 def is_current(
     builder: Builder,
     showing: Report = _SHOWING,
@@ -135,7 +148,7 @@ def is_current(
             (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
     except duckdb.Error:
         return False  # without this column, or locked by another program
-    return bool(state == _state(builder, showing, _gaps(builder), additions))
+    return bool(state == _state(builder, showing, builder.gaps, additions))
 
 
 def _state(
@@ -178,3 +191,14 @@ def _state(
         *sorted(f"{gap.shard.fingerprint} {gap.lacking} {gap.reason}" for gap in gaps),
     ]
     return sha256(" ".join(value).encode()).hexdigest()[:16]
+
+
+def earlier_rates(report: Path, state: str) -> pa.Table:
+    """Return the rates of the report that one with this state replaces, and of those before it.
+
+    Of a report that is damaged, or was made by a version without these tables, nothing is kept.
+    """
+    values = {"state": state, "most": _MOST_REPORTS}
+    with suppress(DeconError), opened(report) as connection:
+        return connection.sql(_EARLIER, params=values).to_arrow_table()
+    return TABLES["earlier_rates"].schema.empty_table()

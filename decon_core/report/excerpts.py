@@ -133,21 +133,16 @@ def _pieces(text: str, spans: Spans, context: int) -> list[tuple[int, int]]:
     """Return the ranges to show: each span with its context; touching ranges are merged."""
     pieces: list[tuple[int, int]] = []
     for start, stop in sorted(spans.values()):
-        first = _at_word(text, max(0, start - context))
+        first = max(0, start - context)
+        # Begin at the next word, if one begins nearby.
+        if first and (word := _WORD_BEGINS.search(text, first - 1, first + _LONGEST_WORD)):
+            first = word.start() + 1
         last = min(len(text), min(stop, start + MOST_OF_PART) + context)
         if pieces and first <= pieces[-1][1]:
             pieces[-1] = pieces[-1][0], max(last, pieces[-1][1])
         else:
             pieces.append((first, last))
     return pieces
-
-
-def _at_word(text: str, at: int) -> int:
-    """Return the start of the next word, or `at` if none begins nearby."""
-    if not at:
-        return at
-    found = _WORD_BEGINS.search(text, at - 1, at + _LONGEST_WORD)
-    return found.start() + 1 if found else at
 
 
 def _cut(

@@ -22,9 +22,8 @@ from decon_core.config.load import Report
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import common_made_from, current_common
 from decon_core.decisions.judging import may_prove
+from decon_core.decisions.ledgers import NOTHING_IGNORED, UnreadRule, named_rows
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.decisions.named_rows import named_rows
-from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.decisions.visibility import (
     ONLY_REVIEW,
@@ -37,7 +36,7 @@ from decon_core.execution.local import LOCAL
 from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.index.term_weights import read_current
 from decon_core.mixtures.builder import Builder
-from decon_core.report.tables import TABLES, beside
+from decon_core.report.tables import TABLES, beside, table_of
 from decon_core.scan.coverage import Gap, missing_by_shard
 from decon_core.schemas import COMMON, REMOVED
 from decon_core.storage.files import read_json
@@ -100,7 +99,7 @@ def small_tables(
         "items": _items(reader, visible),
         "visibility": visible,
         "common_ngrams": common,
-        **{name: _table(name, rows_of_table) for name, rows_of_table in rows.items()},
+        **{name: table_of(name, rows_of_table) for name, rows_of_table in rows.items()},
     }
 
 
@@ -115,10 +114,6 @@ def common_in_report(reader: MatchReader, packs: Sequence[Pack], gaps: Sequence[
 def _unread(gaps: Iterable[Gap]) -> set[tuple[str, str]]:
     """Return pack and name of the shards that were not scanned at all."""
     return {(gap.pack.name, gap.shard.name) for gap in gaps if not gap.is_read}
-
-
-def _table(name: str, rows: Sequence[Row]) -> pa.Table:
-    return pa.Table.from_pylist(rows, schema=TABLES[name].schema)
 
 
 def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[Row]:
@@ -317,9 +312,9 @@ def mixture_tables(builder: Builder, showing: Report) -> tuple[dict[str, pa.Tabl
         for label, value in sorted(labels.items())
     ]
     tables = {
-        "mixtures": _table("mixtures", accounts),
+        "mixtures": table_of("mixtures", accounts),
         "removed": removed,
-        "source_labels": _table("source_labels", labels),
+        "source_labels": table_of("source_labels", labels),
     }
     return tables, n_without_mixture
 
@@ -331,7 +326,7 @@ def verdict_table(verdicts: Verdicts, matched_texts: pa.Table) -> pa.Table:
         dict(asdict(said), text_id=text, said_by=said.by, said_at=said.at, is_found=text in found)
         for text, said in sorted(verdicts.by_text.items())
     ]
-    return _table("verdicts", rows)
+    return table_of("verdicts", rows)
 
 
 def run_table(
@@ -352,4 +347,4 @@ def run_table(
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "policy": json.dumps(asdict(policy), sort_keys=True, ensure_ascii=False),
     }
-    return _table("runs", [row])
+    return table_of("runs", [row])

@@ -8,8 +8,6 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from decon_core.benchmarks.fields import Row
 from decon_core.config.detector_registry import find
 from decon_core.config.policy import Policy
@@ -33,6 +31,8 @@ _QUERY = """
     FROM item_status s JOIN items USING (benchmark, split, instance_index)
     ORDER BY benchmark, split, instance_index
 """
+
+_DETECTORS = "SELECT DISTINCT detector FROM visibility ORDER BY detector"
 
 # The same for chosen detectors as `item_status` and `findings` for all of them. A match counts here
 # even if its score is no proof: a user who names the detector asks for it.
@@ -102,7 +102,17 @@ def load_report_items(report: Path, detectors: Sequence[str] = ()) -> ReportItem
     unknown_totals = "SELECT benchmark FROM benchmarks WHERE n_items IS NULL"
     with opened(report) as connection:
         if chosen:
-            _require_known(connection, chosen, report)
+            known = [name for (name,) in connection.execute(_DETECTORS).fetchall()]
+            InputError.raise_for(
+                Problem(
+                    f"--detector {name}",
+                    f"no results of this detector in {report}",
+                    f"one of {', '.join(known)}" if known else "a report with detectors",
+                    did_you_mean(name, known),
+                )
+                for name in chosen
+                if name not in known
+            )
         query, values = (_BY_DETECTORS, [chosen, chosen]) if chosen else (_QUERY, [])
         items = connection.execute(query, values).fetchall()
         runs = connection.execute("SELECT state, threshold, policy FROM runs").fetchone()
@@ -119,25 +129,6 @@ def load_report_items(report: Path, detectors: Sequence[str] = ()) -> ReportItem
         for *columns, extras, is_checkable, by_chosen, by_report in items
     ]
     return ReportItems(rows, state, threshold, json.loads(policy), without_total)
-
-
-def _require_known(
-    connection: duckdb.DuckDBPyConnection, chosen: Sequence[str], report: Path
-) -> None:
-    query = "SELECT DISTINCT detector FROM visibility ORDER BY detector"
-    known = [name for (name,) in connection.execute(query).fetchall()]
-    problems = [
-        Problem(
-            f"--detector {name}",
-            f"no results of this detector in {report}",
-            f"one of {', '.join(known)}" if known else "a report with detectors",
-            did_you_mean(name, known),
-        )
-        for name in chosen
-        if name not in known
-    ]
-    if problems:
-        raise InputError(problems)
 
 
 def about_detectors(items: ReportItems, detectors: Sequence[str]) -> list[str]:

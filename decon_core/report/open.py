@@ -1,9 +1,9 @@
-"""Open a report's database read-only, with clear errors, and read which shards it lacks."""
+"""Open a report's database read-only, with clear errors, and say what the report does not cover."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from decon_core.config.detector_registry import find
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.storage.checksums import require_undamaged_database
 from decon_core.wording import counted
@@ -115,12 +116,18 @@ class Coverage:
 
     @property
     def notice(self) -> str:
+        """The sentences that mark an incomplete report; empty for a complete report."""
         reasons = [row["reason"] for row in self.not_scanned]
-        notices = (
-            incomplete_notice(reasons, self.n_shards),
-            unavailable_notice(self.not_covered, self.n_benchmarks),
+        notice = incomplete_notice(reasons, self.n_shards)
+        names = [row["benchmark"] for row in self.not_covered if not row["is_refused"]]
+        if not names:
+            return notice
+        n = f"{len(names):,} of {counted(self.n_benchmarks, 'benchmark')}"
+        unavailable = (
+            f"Incomplete: {n} could not be downloaded: {', '.join(names)}. "
+            "The corpus may contain their items."
         )
-        return " ".join(filter(None, notices))
+        return f"{notice} {unavailable}".lstrip()
 
 
 def coverage_in(connection: duckdb.DuckDBPyConnection) -> Coverage:
@@ -161,13 +168,26 @@ def incomplete_notice(reasons: Sequence[str | None], n_shards: int) -> str:
     )
 
 
-def unavailable_notice(not_covered: Sequence[Row], n_benchmarks: int) -> str:
-    """Return the sentence on benchmarks that could not be downloaded; empty without any."""
-    names = [row["benchmark"] for row in not_covered if not row["is_refused"]]
-    if not names:
-        return ""
-    n = f"{len(names):,} of {counted(n_benchmarks, 'benchmark')}"
-    return (
-        f"Incomplete: {n} could not be downloaded: {', '.join(names)}. "
-        "The corpus may contain their items."
-    )
+# Shown with every count of no-answer items, which is incomplete without them.
+QUESTIONS_LEFT_OUT = "most questions of up to 43 tokens are left out, because keep_no_answer is off"
+
+
+def blind_spots(detectors: Iterable[str], n_unknown: int | None) -> str:
+    """Return the sentence that limits what `clean` means.
+
+    `n_unknown`: the items that no chosen detector can find and that were not found; None if their
+    number is unknown.
+    """
+    chosen = [detector for detector in map(find, detectors) if detector]
+    finds_other_words = any(detector.compares_any_order for detector in chosen)
+    told = "worded completely differently" if finds_other_words else "in other words"
+    finds_numbers = any(detector.finds_other_numbers for detector in chosen)
+    others = " or in another language"
+    if not finds_numbers:
+        others = ", in another language or with other numbers"
+    sentence = f"Not covered: items {told}{others}"
+    if n_unknown:
+        return f"{sentence}; {counted(n_unknown, 'item')} that no chosen detector can find."
+    if n_unknown is None:
+        return f"{sentence}; an unknown number of items that no detector can find."
+    return f"{sentence}."

@@ -1,20 +1,26 @@
-"""The tables of a report, as tables.toml declares them; views.sql has the views.
+"""The tables of a report, as tables.toml declares them, and those that features add.
 
-The descriptions become comments in the database; a change to one rebuilds the report.
+The descriptions become comments in the database; a change to one rebuilds the report. views.sql has
+the views.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from decon_core.errors import Problem
 from decon_core.feature import all_features, feature_files
 from decon_core.schemas import COMMON, ENTRIES, REMOVED, VISIBILITY
+
+if TYPE_CHECKING:
+    import duckdb
 
 _MARK = pa.struct([("start", pa.int64()), ("stop", pa.int64()), ("part", pa.string())])
 _KINDS = {
@@ -104,3 +110,24 @@ def _default_of(field: pa.Field) -> Any:
     if pa.types.is_string(field.type):
         return ""
     return False if pa.types.is_boolean(field.type) else 0
+
+
+REBUILD = "Run `decon-assets run` to materialize `report` again"
+_STATES = {True: "up to date", False: "out of date or missing"}
+
+
+@dataclass(frozen=True)
+class ReportAddition:
+    """Tables of a report, and a key of their content: with another key the report is outdated."""
+
+    key: str
+    tables: Callable[[], Mapping[str, pa.Table]]
+    changes: Callable[[duckdb.DuckDBPyConnection], Iterable[Problem]] = lambda _: ()
+    """Yields what changed since an outdated report was built, where that is known."""
+
+
+def state_changed(product: str, in_report: bool, now: bool) -> Problem:
+    """Return the problem of a product that was current when the report was built, or is now."""
+    return Problem(
+        product, f"{_STATES[now]}, but {_STATES[in_report]} in the report", remedy=REBUILD
+    )

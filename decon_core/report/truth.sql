@@ -25,24 +25,28 @@ FROM read_json(?, format = 'newline_delimited', columns = {
 WHERE benchmark IS NULL OR benchmark IN (SELECT benchmark FROM report.benchmarks)
 
 -- name: benchmarks
+-- `n_found`: planted items that were found. `n_false_alarms`: findings that were not planted, or
+-- planted as negatives.
 SELECT b.benchmark,
-       (SELECT count(*) FROM report.items i WHERE i.benchmark = b.benchmark),
+       (SELECT count(*) FROM report.items i WHERE i.benchmark = b.benchmark) AS n_items,
        (SELECT count(DISTINCT (split, instance_index))
-          FROM flagged f WHERE f.benchmark = b.benchmark),
-       (SELECT count(*) FROM truth t WHERE t.benchmark = b.benchmark AND expected),
+          FROM flagged f WHERE f.benchmark = b.benchmark) AS n_leaked,
+       (SELECT count(*) FROM truth t WHERE t.benchmark = b.benchmark AND expected) AS n_planted,
        (SELECT count(*) FROM truth t
-         WHERE t.benchmark = b.benchmark AND expected AND is_flagged),
+         WHERE t.benchmark = b.benchmark AND expected AND is_flagged) AS n_found,
        (SELECT count(*) FROM flagged f
          WHERE f.benchmark = b.benchmark AND NOT EXISTS (
              FROM truth t
              WHERE t.kind = 'plant' AND t.expected IS DISTINCT FROM false
                AND (t.source, t.file, t.row) = (f.source, f.shard, f.row)
                AND (t.benchmark, t.split, t.instance_index)
-                 = (f.benchmark, f.split, f.instance_index)))
+                 = (f.benchmark, f.split, f.instance_index))) AS n_false_alarms
 FROM report.benchmarks b ORDER BY b.benchmark
 
 -- name: phenomena
-SELECT kind, phenomenon, count(*), count(*) FILTER (is_flagged),
-       count(*) FILTER (expected),
-       count(*) FILTER (expected IS NOT NULL AND expected <> is_flagged)
+-- `n_expected`: expected to be flagged. `n_wrong`: flagged where it must not be, or not flagged
+-- where it must.
+SELECT kind, phenomenon, count(*) AS n, count(*) FILTER (is_flagged) AS n_flagged,
+       count(*) FILTER (expected) AS n_expected,
+       count(*) FILTER (expected IS NOT NULL AND expected <> is_flagged) AS n_wrong
 FROM truth GROUP BY kind, phenomenon ORDER BY kind DESC, phenomenon

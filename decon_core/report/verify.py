@@ -1,4 +1,7 @@
-"""Compare a report with the store, its tables with each other, and its inputs with current ones."""
+"""Compare a report with the store, with current inputs, and with the report before it.
+
+Its tables are also compared with each other.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,16 @@ from typing import Any
 import duckdb
 
 from decon_core.config.load import Report
+from decon_core.config.rounding import exceeds
 from decon_core.errors import Problem
 from decon_core.mixtures.builder import Builder
-from decon_core.report.additions import REBUILD, ReportAddition, state_changed
 from decon_core.report.build import is_current
 from decon_core.report.gather import run_table
 from decon_core.report.open import opened, queries_in, rows_of
-from decon_core.scan.coverage import gaps_of
+from decon_core.report.tables import REBUILD, ReportAddition, state_changed
 from decon_core.storage.files import read_json
 from decon_core.storage.tables import read_parquet
-from decon_core.wording import counted
+from decon_core.wording import counted, percent
 
 _DAMAGED = "Delete the report and run `decon-assets run`"
 _BUILD = "Run `decon-assets run` to build it"
@@ -112,7 +115,7 @@ def _compare_shards(builder: Builder, connection: duckdb.DuckDBPyConnection) -> 
     in_store: dict[tuple[str, ...], str] = {
         (pack.name, shard.name): f"shard {shard.fingerprint}" for pack, shard in builder.shards
     }
-    for gap in gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan):
+    for gap in builder.gaps:
         name = gap.pack.name, gap.shard.name
         in_store[name] = _partly(in_store[name] if gap.is_read else None, gap.lacking)
     yield from _differences("shards", in_report, in_store)
@@ -182,3 +185,34 @@ def _differences(
         found, expected = in_report.get(name, "none"), in_store.get(name, "none")
         if found != expected:
             yield Problem(f"{what}: {', '.join(name)}", str(found), str(expected), remedy)
+
+
+_CHANGES = {
+    "is_incomplete": "the scanned shards (one of the two reports is incomplete)",
+    "is_other_scan": "the scan's settings or the term weights",
+    "is_other_policy": "the policy",
+    "is_other_verdicts": "the verdicts",
+    "is_other_version": "the benchmark itself",
+}
+_UNEXPLAINED = "settings and benchmark are unchanged: check the shards that were added or removed"
+
+
+def drift_of(report: Path, most: float) -> tuple[list[Problem], int]:
+    """Return the benchmarks whose leak rate moved since the report that this one replaced.
+
+    `most`: the largest difference of two rates that is not a problem. Also returns how many
+    benchmarks were compared: 0 without an earlier report.
+    """
+    with opened(report) as connection:
+        rows = rows_of(connection, "FROM rate_changes")
+    problems = []
+    for row in rows:
+        if not exceeds(abs(row["leak_rate"] - row["rate_before"]), most):
+            continue
+        why = [text for column, text in _CHANGES.items() if row[column]]
+        remedy = f"changed since: {', '.join(why)}" if why else _UNEXPLAINED
+        rate, before = percent(row["leak_rate"]), percent(row["rate_before"])
+        found = f"{rate} of {row['n_checkable']} checkable items leaked"
+        expected = f"{before} ± {percent(most)}"
+        problems.append(Problem(row["benchmark"], found, expected, remedy))
+    return problems, len(rows)

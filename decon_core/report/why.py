@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from difflib import SequenceMatcher
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -34,10 +34,8 @@ from decon_core.errors import CorpusError, InputError, Problem, sentence
 from decon_core.feature import all_features
 from decon_core.index.term_weights import current_snapshot_fingerprint
 from decon_core.mixtures.builder import Builder
-from decon_core.mixtures.choice import Sizes
 from decon_core.report.excerpts import PARTS, agree_of, make_excerpt, spans_of
 from decon_core.scan.coverage import gaps_of
-from decon_core.scan.scan_results import ScanResults
 from decon_core.schemas import REMOVED
 from decon_core.storage.files import read_json
 from decon_core.storage.tables import read_parquet
@@ -134,7 +132,7 @@ def _rows_where(
     columns: Sequence[str],
 ) -> Iterator[tuple[Any, ...]]:
     """Yield distinct values of columns for the matches of these shards that meet a condition."""
-    results = ScanResults(builder.store, builder.reader.scan)
+    results = builder.reader.scan_results
     fingerprints = [*dict.fromkeys(shard.fingerprint for _, shard in shards)]
     for version in builder.versions:
         scanned = [shard for shard in fingerprints if results.has(shard, version.fingerprint)]
@@ -180,21 +178,22 @@ def account(
     `of_features`: what features add, by key.
     """
     row, policy = _row_at(place), builder.policy
-    results = ScanResults(builder.store, builder.reader.scan)
-    is_scanned = results.is_read(place.shard.fingerprint)
+    results, name = builder.reader.scan_results, place.shard.fingerprint
+    is_scanned = results.is_read(name)
     scanned = [
         version
         for version in builder.versions
-        if is_scanned and results.has(place.shard.fingerprint, version.fingerprint)
+        if is_scanned and results.has(name, version.fingerprint)
     ]
     document = row if isinstance(row, Document) else None
+    versions = {version.benchmark: version for version in scanned}
     found = [
-        _entry(builder, place, match, version, document, showing)
-        for match, version in _matches(builder, place, scanned)
+        _entry(builder, place, match, versions[match["benchmark"]], document, showing)
+        for match in _matches(builder, place, scanned)
     ]
     documents = documents_of(builder, [entry["text_id"] for entry in found])
     of_shard = replace(place.pack, shards=(place.shard,))
-    gaps = gaps_of(builder.store, [of_shard], builder.versions, builder.reader.scan)
+    gaps = gaps_of(results, [of_shard], builder.versions)
     why = (gaps[0].reason, sentence(gaps[0].cause.remedy)) if gaps else ()
     return {
         "schema": SCHEMA,
@@ -221,6 +220,11 @@ def account(
 
 def _document(builder: Builder, place: Place, row: Document | str | None) -> Json:
     unread = row.unread if isinstance(row, Document) else {}
+    n_tokens = None
+    if builder.reader.scan_results.is_read(place.shard.fingerprint):
+        documents = builder.reader.documents(place.shard)
+        of_row = documents.filter(pc.field("row") == place.row)["n_tokens"].to_pylist()
+        n_tokens = of_row[0] if of_row else None
     return {
         "id": row.id if isinstance(row, Document) else None,
         "source": place.pack.source.name,
@@ -229,7 +233,7 @@ def _document(builder: Builder, place: Place, row: Document | str | None) -> Jso
         "path": place.shard.path,
         "shard_fingerprint": place.shard.fingerprint,
         "row": place.row,
-        "n_tokens": _n_tokens(builder, place),
+        "n_tokens": n_tokens,
         "is_there": row is not None,
         "why_unreadable": row if isinstance(row, str) else None,
         "unread": {  # bytes by path
@@ -240,22 +244,12 @@ def _document(builder: Builder, place: Place, row: Document | str | None) -> Jso
     }
 
 
-def _n_tokens(builder: Builder, place: Place) -> int | None:
-    if not builder.reader.scan_results.is_read(place.shard.fingerprint):
-        return None
-    sizes = Sizes.of(builder.reader.documents(place.shard))
-    at = int(sizes.at([place.row])[0])
-    is_there = at < sizes.rows.size and sizes.rows[at] == place.row
-    return int(sizes.n_tokens[at]) if is_there else None
-
-
 def _answers(builder: Builder, place: Place, scanned: Sequence[Version]) -> list[Json]:
     """Return the benchmarks that were answered from the sketch, and what of the shard was read."""
-    store, scan, shard = builder.store, builder.reader.scan, place.shard.fingerprint
+    store, shard = builder.store, place.shard.fingerprint
     answers = []
-    results = ScanResults(store, scan)
     for version in scanned:
-        record = results.answer(shard, version.fingerprint)
+        record = builder.reader.scan_results.answer(shard, version.fingerprint)
         if not record:
             continue
         answer = {"benchmark": version.benchmark, "n_blocks": record["n_blocks"]}
@@ -267,20 +261,15 @@ def _answers(builder: Builder, place: Place, scanned: Sequence[Version]) -> list
     return answers
 
 
-def _matches(
-    builder: Builder, place: Place, scanned: Sequence[Version]
-) -> Iterator[tuple[Json, Version]]:
-    """Yield the matches: leaks first, then those without the answer, then the rest by score."""
-    versions = {version.benchmark: version for version in scanned}
+def _matches(builder: Builder, place: Place, scanned: Sequence[Version]) -> list[Json]:
+    """Return the matches: leaks first, then those without the answer, then the rest by score."""
     entries = builder.reader.entries(place.shard, scanned, source=place.pack.source.name)
-    matches = entries.filter(pc.field("row") == place.row).to_pylist()
 
     def order(match: Json) -> tuple[object, ...]:
         classes = "is_contaminated", "is_no_answer", "needs_review"
         return *(not match[name] for name in classes), -match["score"], match["benchmark"]
 
-    for match in sorted(matches, key=order):
-        yield match, versions[match["benchmark"]]
+    return sorted(entries.filter(pc.field("row") == place.row).to_pylist(), key=order)
 
 
 def _entry(
@@ -293,7 +282,7 @@ def _entry(
 ) -> Json:
     """Describe a match; without a document there is no excerpt."""
     spans = spans_of(entry)
-    results = ScanResults(builder.store, builder.reader.scan)
+    results = builder.reader.scan_results
     scan_result_folder = results.folder(place.shard.fingerprint, version.fingerprint)
     verdict = builder.verdicts.by_text.get(entry["text_id"])
     judged = labels_of({}, builder.evidence.annotations).get(entry["text_id"])
@@ -339,12 +328,11 @@ def documents_of(builder: Builder, text_ids: Sequence[str]) -> dict[str, list[Js
         return documents
     columns = ["row", "doc_id", "text_id", "shard"]
     rows = {*_rows_where(builder, builder.shards, pl.col("text_id").is_in([*documents]), columns)}
-    by_shard: dict[str, list[tuple[int, str | None, str]]] = {}
-    for row, doc_id, text_id, shard in sorted(rows, key=itemgetter(0, 2)):
-        by_shard.setdefault(shard, []).append((row, doc_id, text_id))
+    in_order = sorted(rows, key=itemgetter(3, 0, 2))
+    by_shard = {name: [*of_shard] for name, of_shard in groupby(in_order, itemgetter(3))}
     places = sorted(builder.shards, key=lambda place: (place[0].source.name, place[1].name))
     for pack, shard in places:  # two shards may have the same fingerprint
-        for row, doc_id, text_id in by_shard.get(shard.fingerprint, ()):
+        for row, doc_id, text_id, _ in by_shard.get(shard.fingerprint, ()):
             place = {"source": pack.source.name, "shard": shard.name, "row": row, "id": doc_id}
             documents[text_id].append(place)
     return documents

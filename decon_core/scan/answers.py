@@ -25,10 +25,10 @@ from decon_core.corpus.sketch.pack_sketch import (
     remove_pack_sketch,
 )
 from decon_core.corpus.sketch.shard_sketch import has_blocks, open_blocks
-from decon_core.detectors.detector import Booleans, Indexes, detector
+from decon_core.detectors.detector import Indexes, detector
 from decon_core.errors import DamagedError
-from decon_core.index.joined_index import open_search
-from decon_core.index.text_index import open_verbatim
+from decon_core.kernels.arrays import Bools
+from decon_core.scan.blocks import open_indexes
 from decon_core.storage.store import Store
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Answer:
 
     sketch: PackSketch
     indexes: Indexes
-    is_possible: Booleans  # per block of the pack
+    is_possible: Bools  # per block of the pack
     by_detector: Mapping[str, Possible]
 
     def blocks_of(self, shard: str) -> tuple[tuple[int, ...], int]:
@@ -76,11 +76,7 @@ def answer(
     """
     if not has_pack_sketch(store, sketch, pack):
         return None
-    grams = open_search(store, versions, policy.at_floor, index=index, scan=scan)
-    verbatim = None
-    if policy.needs_texts:
-        verbatim = open_verbatim(store, versions, grams.ids, policy, scan=scan)
-    indexes = Indexes(grams, verbatim, policy)
+    indexes = open_indexes(store, versions, policy, index=index, scan=scan)
     try:
         opened = open_pack_sketch(store, sketch, pack)
         by_detector = {

@@ -21,7 +21,7 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
-from decon_core.corpus.formats.recognize import compile_readers
+from decon_core.corpus.formats.json_lines import compile_line_reader
 from decon_core.corpus.origins import Origins
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shard_file import changed
@@ -139,18 +139,9 @@ class Scanner:
         self._scan = scan
         self._ngram_size = policy.ngram_size
         self._strips_markup = policy.strip_markup
-        self.search = open_search(store, versions, policy.at_floor, index=index, scan=scan)
+        indexes = open_indexes(store, versions, policy, index=index, scan=scan)
+        self.search = indexes.grams
         tokenizer = load_tokenizer(policy.tokenizer_str)
-        verbatim = None
-        if policy.needs_texts:
-            verbatim = open_verbatim(store, versions, self.search.ids, policy, scan=scan)
-        indexes = Indexes(
-            self.search,
-            verbatim,
-            policy,
-            own=open_own_indexes(store, versions, policy, scan=scan),
-            records=tuple(StoredRecords(store, version) for version in self.search.versions),
-        )
         self.detectors = DetectorSet(indexes, tokenizer)
         make_encoder = partial(
             Encoder,
@@ -236,6 +227,19 @@ class Scanner:
             version = self.search.versions[number]
             self._labels[number] = load_records(self._store, version, columns=LABELS)
         return self._labels[number]
+
+
+def open_indexes(
+    store: Store, versions: Sequence[Version], policy: Policy, *, index: str, scan: str
+) -> Indexes:
+    """Memory-map all indexes that the chosen detectors read."""
+    grams = open_search(store, versions, policy.at_floor, index=index, scan=scan)
+    verbatim = None
+    if policy.needs_texts:
+        verbatim = open_verbatim(store, versions, grams.ids, policy, scan=scan)
+    own = open_own_indexes(store, versions, policy, scan=scan)
+    records = tuple(StoredRecords(store, version) for version in grams.versions)
+    return Indexes(grams, verbatim, policy, own=own, records=records)
 
 
 def open_own_indexes(
@@ -349,9 +353,9 @@ def compile_kernels(job: ShardJob, *, n_bytes: int | None = None) -> None:
         is_cached = not is_new(word_table.look_up) or scanner.detectors.is_ready_to_judge
         if not (is_cached or is_little):
             with in_subprocess(_compile_judging, job) if usable_cores() > 1 else nullcontext():
-                compile_readers(job.source)
+                compile_line_reader(job.source)
                 scanner.detectors.compile_all_but_judging(tokens)
-        compile_readers(job.source)
+        compile_line_reader(job.source)
         scanner.compile()
 
 

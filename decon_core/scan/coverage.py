@@ -7,7 +7,7 @@ a ledger counts the rows that were read of the shard.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
@@ -30,29 +30,25 @@ def scan_fingerprint(store: Store, policy: Policy) -> str:
 
 
 def missing_scan_results(
-    store: Store,
+    results: ScanResults,
     packs: Iterable[Pack],
     versions: Sequence[Version],
-    scan: str,
     *,
     needs_counts: bool = False,
-    results: ScanResults | None = None,
 ) -> list[tuple[Pack, Shard, list[Version]]]:
     """Return the shards that are not scanned against all versions, each with the missing ones.
 
-    With `needs_counts`, an answer from the sketch is not enough: it counts no documents. `results`
-    are those of the scan, if they were listed before.
+    With `needs_counts`, an answer from the sketch is not enough: it counts no documents.
     """
-    results = results or ScanResults(store, scan)
     return [
         (pack, shard, missing)
         for pack in packs
         for shard in pack.shards
-        if (missing := missing_of_shard(results, shard, versions, needs_counts=needs_counts))
+        if (missing := _missing_of_shard(results, shard, versions, needs_counts=needs_counts))
     ]
 
 
-def missing_of_shard(
+def _missing_of_shard(
     results: ScanResults, shard: Shard, versions: Sequence[Version], *, needs_counts: bool = False
 ) -> list[Version]:
     """Return the versions that a shard is not scanned against."""
@@ -64,35 +60,25 @@ def missing_of_shard(
 
 
 def without_scan_result(
-    store: Store,
-    results: ScanResults,
-    shard: Shard,
-    versions: Sequence[Version],
-    scan: str,
-    *,
-    needs_counts: bool,
+    results: ScanResults, shard: Shard, versions: Sequence[Version], *, needs_counts: bool
 ) -> list[Version]:
     """Return the versions for which a shard has no scan result, not even one to be joined."""
     names = frozenset(version.fingerprint for version in versions)
     missing = results.missing(shard.fingerprint, names, needs_counts=needs_counts)
     if missing:
-        missing -= unjoined_versions(store, scan, shard.fingerprint, needs_counts=needs_counts)
+        missing -= unjoined_versions(
+            results.store, results.scan, shard.fingerprint, needs_counts=needs_counts
+        )
     return [version for version in versions if version.fingerprint in missing]
 
 
 def uncounted(
-    store: Store,
-    packs: Iterable[Pack],
-    versions: Sequence[Version],
-    scan: str,
-    *,
-    results: ScanResults | None = None,
+    results: ScanResults, packs: Iterable[Pack], versions: Sequence[Version]
 ) -> dict[str, frozenset[str]]:
     """Return, by fingerprint of the shard, the benchmarks whose n-grams were not counted in it."""
-    found = missing_scan_results(store, packs, versions, scan, needs_counts=True, results=results)
     return {
         shard.fingerprint: frozenset(version.benchmark for version in missing)
-        for _, shard, missing in found
+        for _, shard, missing in missing_scan_results(results, packs, versions, needs_counts=True)
     }
 
 
@@ -123,27 +109,16 @@ class Gap:
         return f"{place}: {self.cause.found}" if place else self.cause.found
 
 
-def gaps_of(
-    store: Store,
-    packs: Iterable[Pack],
-    versions: Sequence[Version],
-    scan: str,
-    *,
-    results: ScanResults | None = None,
-) -> list[Gap]:
-    """Return the shards that are not scanned against every version, with the known causes.
-
-    `results` are those of the scan, if they were listed before.
-    """
+def gaps_of(results: ScanResults, packs: Iterable[Pack], versions: Sequence[Version]) -> list[Gap]:
+    """Return the shards that are not scanned against every version, with the known causes."""
     gaps = []
-    results = results or ScanResults(store, scan)
     for pack in packs:
         for shard in pack.shards:
-            missing = missing_of_shard(results, shard, versions)
+            missing = _missing_of_shard(results, shard, versions)
             if missing or not (versions or results.is_read(shard.fingerprint)):
                 names = tuple(version.benchmark for version in missing)
                 is_read = len(missing) < len(versions)
-                gaps.append(Gap(pack, shard, names, is_read, read_refusal(store, shard)))
+                gaps.append(Gap(pack, shard, names, is_read, read_refusal(results.store, shard)))
     return gaps
 
 
@@ -154,9 +129,7 @@ def missing_by_shard(gaps: Iterable[Gap]) -> dict[str, frozenset[str]]:
 
 def write_refusal(store: Store, shard: Shard, error: DeconError) -> None:
     """Record why a shard could not be scanned. A later scan that succeeds removes the record."""
-    first = error.problems[0]
-    value = {"where": first.where, "found": first.found, "expected": first.expected}
-    write_json(store.refusal(shard.fingerprint), {**value, "remedy": first.remedy})
+    write_json(store.refusal(shard.fingerprint), asdict(error.problems[0]))
 
 
 def read_refusal(store: Store, shard: Shard) -> Problem:

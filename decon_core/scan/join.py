@@ -153,9 +153,11 @@ def _unjoined_ledger(store: Store, scan: str, shard: str) -> Ledger | None:
     return ledger
 
 
-def is_read(store: Store, results: ScanResults, shard: str) -> bool:
+def is_read(results: ScanResults, shard: str) -> bool:
     """Return whether there are ledger and documents of a shard, joined or not."""
-    return results.is_read(shard) or _unjoined_ledger(store, results.scan, shard) is not None
+    if results.is_read(shard):
+        return True
+    return _unjoined_ledger(results.store, results.scan, shard) is not None
 
 
 def join_scan_results(

@@ -33,10 +33,9 @@ from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.shard_results import scan_shard
 from decon_core.storage.drafts import locked, remove
 from decon_core.storage.files import files_below, names_in
-from decon_core.storage.mirror import Mirror, in_order, is_unchanging
+from decon_core.storage.mirror import Mirror, delete, fetch, in_order, is_unchanging, send
 from decon_core.storage.paths import RemotePath, list_files, options_in_use, use_options
 from decon_core.storage.store import Store
-from decon_core.storage.transfers import delete, fetch, send
 
 T = TypeVar("T")
 
@@ -289,9 +288,8 @@ class UrlStore:
 
     def _for_node(self, job: ShardJob, search: tuple[str, ...], results: ScanResults) -> NodeJob:
         versions = {version.fingerprint for version in job.versions}
-        needs_counts = self.policy.leave_out_common
         lacking = without_scan_result(
-            self.store, results, job.shard, job.versions, self.scan, needs_counts=needs_counts
+            results, job.shard, job.versions, needs_counts=self.policy.leave_out_common
         )
         joined = versions.difference(version.fingerprint for version in lacking)
         sketch = () if job.new_sketch else _sketch_files(job)

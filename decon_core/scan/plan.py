@@ -12,7 +12,7 @@ from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
+from decon_core.corpus.sketch.pack_sketch import has_pack_sketch, sketch_fingerprint
 from decon_core.corpus.sketch.shard_sketch import has_blocks, has_filters
 from decon_core.errors import MissingError, Problem
 from decon_core.index.joined_index import build_search, open_search
@@ -42,7 +42,7 @@ class Plan:
         self.scan = policy.scan_fingerprint(tokenizer=tokenizer, snapshot=snapshot)
         self._sketch = None
         if sketch:
-            name = policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
+            name = sketch_fingerprint(policy, sketch)
             self._sketch = NewSketch(name, sketch.bits)
         self._fill_sketch = fill_sketch
         self._packs: dict[str, str] = {}  # pack of each shard
@@ -86,15 +86,9 @@ class Plan:
         lacking = self._without_sketch(pack)
         for shard in self.shards_of(pack):
             missing = [*versions, *extra]
-            if is_read_before := is_read(self._store, results, shard.fingerprint):
-                missing = without_scan_result(
-                    self._store,
-                    results,
-                    shard,
-                    missing,
-                    self.scan,
-                    needs_counts=self._policy.leave_out_common,
-                )
+            if is_read_before := is_read(results, shard.fingerprint):
+                needs_counts = self._policy.leave_out_common
+                missing = without_scan_result(results, shard, missing, needs_counts=needs_counts)
             lacks_sketch = shard.fingerprint in lacking
             needed = sort_versions([version for version in missing if version in requested])
             if not needed and not (lacks_sketch and self._fill_sketch):

@@ -191,7 +191,7 @@ class ScanResults:
     """The scan results of a scan that exist when this is created."""
 
     def __init__(self, store: Store, scan: str) -> None:
-        self._store, self.scan = store, scan
+        self.store, self.scan = store, scan
         self._root = store.scan_results(scan)
         self._names = frozenset(name for name in names_in(self._root) if not name.startswith("."))
         self._joined: dict[str, Joined | None] = {}
@@ -199,10 +199,10 @@ class ScanResults:
     def _folder(self, name: str) -> Joined | None:
         """Return a folder by name; None if it has no list of shards, and so is incomplete."""
         if name not in self._joined:
-            path = self._store.joined_shards(self.scan, name)
+            path = self.store.joined_shards(self.scan, name)
             is_complete = path.is_file()
             self._joined[name] = (
-                Joined(self._store, self.scan, name, _positions_at(path)) if is_complete else None
+                Joined(self.store, self.scan, name, _positions_at(path)) if is_complete else None
             )
         return self._joined[name]
 

@@ -9,24 +9,24 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from decon_core.config.policy import Policy
 from decon_core.corpus.batches import summed
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.origins import Origins, shortest, total
-from decon_core.corpus.sketch.shard_sketch import remove_filters, writing_sketch
+from decon_core.corpus.packs import Shard
+from decon_core.corpus.sketch.shard_sketch import ShardSketcher, remove_filters, writing_sketch
 from decon_core.errors import CorpusError
 from decon_core.execution.cost import Cost, cost_since
 from decon_core.execution.progress import advance
 from decon_core.index.joined_index import Search
 from decon_core.kernels.arrays import Integers, Numbers
 from decon_core.kernels.question_index import places_in_parts
-from decon_core.scan.blocks import ShardJob, SomeBlocks, scan_blocks, scanners_for
+from decon_core.scan.blocks import ScannedBlock, ShardJob, SomeBlocks, scan_blocks, scanners_for
 from decon_core.scan.coverage import write_refusal
 from decon_core.scan.join import is_read, unjoined_versions, write_unjoined
 from decon_core.scan.matches import Columns
@@ -60,7 +60,7 @@ def scan_shard(job: ShardJob) -> Cost | None:
         results = ScanResults(store, job.scan)
         versions = frozenset(version.fingerprint for version in job.versions)
         left = results.missing(shard, versions, needs_counts=needs_counts) - unjoined
-        job = replace(job, is_read=job.is_read or is_read(store, results, shard))
+        job = replace(job, is_read=job.is_read or is_read(results, shard))
         if not left and not job.new_sketch and job.is_read:
             advance(job.n_bytes_to_read)
             return None
@@ -76,82 +76,101 @@ def scan_shard(job: ShardJob) -> Cost | None:
         return cost_since(started, job.n_bytes_to_read)
 
 
+@dataclass
+class _Reading:
+    """What was read of a shard so far."""
+
+    shard: Shard
+    counts: Counter[str] = field(default_factory=Counter)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    invalid: list[InvalidUtf8] = field(default_factory=list)
+    unread: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    origins: Origins = field(default_factory=dict)
+    matches: list[Columns] = field(default_factory=list)
+    position: int = 0
+
+    def add(self, scanned: ScannedBlock) -> None:
+        self.counts.update(scanned.counts)
+        self.unread = summed([self.unread, scanned.unread])
+        if scanned.origins:
+            self.origins = shortest(total([self.origins, scanned.origins]))
+        self.unreadable += scanned.unreadable
+        self.invalid += scanned.invalid
+        self.matches += scanned.matches
+        ahead = min(max(scanned.position, self.position), self.shard.n_bytes)
+        advance(ahead - self.position)
+        self.position = ahead
+
+    def ledger(self) -> dict[str, object]:
+        """Return the ledger. It has nothing about benchmarks, so every scan writes the same one.
+
+        `invalid_utf8` are documents, with replacement characters.
+        """
+        of_sample = _COUNTS_OF_SAMPLE if self.shard.sample else ()
+        return {
+            "shard": self.shard.fingerprint,
+            **{name: self.counts[name] for name in (*_COUNTS_READ, *of_sample)},
+            "unreadable": [
+                {name: getattr(row, name) for name in _OF_UNREADABLE} for row in self.unreadable
+            ],
+            "invalid_utf8": [asdict(row) for row in self.invalid],
+            "unread": [
+                {"path": path, "n_values": n_values, "n_bytes": n_bytes}
+                for path, (n_values, n_bytes) in sorted(self.unread.items())
+            ],
+            "origins": [{**row._asdict(), "n_rows": n} for row, n in self.origins.items()],
+        }
+
+
 def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
     """Scan the shard, and write the scan results of the missing versions."""
-    read = Counter[str]()
-    unreadable, invalid = list[Unreadable](), list[InvalidUtf8]()
-    unread: Mapping[str, Sequence[int]] = {}
-    origins: Origins = {}
-    matches: list[Columns] = []
-    position = 0
-    scanners = scanners_for(job)
+    reading, scanners = _Reading(job.shard), scanners_for(job)
     for scanner in scanners:
         scanner.detectors.take_counts()  # drop the counts of a shard whose scan failed
-    names = job.scan, job.shard.fingerprint
-    new = job.new_sketch
-    sketching = (
-        writing_sketch(store, new.fingerprint, job.shard.fingerprint, bits=new.bits)
-        if new
-        else nullcontext()
-    )
-    documents = store.unjoined_documents(*names)
-    listing: AbstractContextManager[Callable[[pa.Table], None]] = nullcontext(lambda _: None)
+    shard, new = job.shard.fingerprint, job.new_sketch
+    documents = store.unjoined_documents(job.scan, shard)
+    sketching: AbstractContextManager[ShardSketcher | None] = nullcontext()
     if new:
-        documents = store.sketch_documents(new.fingerprint, job.shard.fingerprint)
+        documents = store.sketch_documents(new.fingerprint, shard)
+        sketching = writing_sketch(store, new.fingerprint, shard, bits=new.bits)
+    listing: AbstractContextManager[Callable[[pa.Table], None]] = nullcontext(lambda _: None)
     if new or not job.is_read:
         # Written while reading, so that memory does not grow with the shard.
         listing = growing_parquet(documents, DOCUMENTS, is_synced=bool(new))
     with sketching as sketcher:
         with listing as write:
             for scanned in scan_blocks(job):
-                read.update(scanned.counts)
-                unread = summed([unread, scanned.unread])
-                if scanned.origins:
-                    origins = shortest(total([origins, scanned.origins]))
-                unreadable += scanned.unreadable
-                invalid += scanned.invalid
+                reading.add(scanned)
                 write(scanned.documents)
                 if sketcher and scanned.sketch:
                     sketcher.add(scanned.sketch)
-                ahead = min(max(scanned.position, position), job.shard.n_bytes)
-                advance(ahead - position)
-                position = ahead
-                matches += scanned.matches
-        # It has nothing about benchmarks, so every scan writes the same one. `invalid_utf8` are
-        # documents, with replacement characters.
-        ledger = {
-            "shard": job.shard.fingerprint,
-            **{name: read[name] for name in _COUNTS_READ},
-            **({name: read[name] for name in _COUNTS_OF_SAMPLE} if job.shard.sample else {}),
-            "unreadable": [
-                {name: getattr(row, name) for name in _OF_UNREADABLE} for row in unreadable
-            ],
-            "invalid_utf8": [asdict(row) for row in invalid],
-            "unread": [
-                {"path": path, "n_values": n_values, "n_bytes": n_bytes}
-                for path, (n_values, n_bytes) in sorted(unread.items())
-            ],
-            "origins": [{**row._asdict(), "n_rows": n} for row, n in origins.items()],
-        }
         if new:
-            write_json(store.sketch_ledger(new.fingerprint, job.shard.fingerprint), ledger)
+            write_json(store.sketch_ledger(new.fingerprint, shard), reading.ledger())
         if new and not job.is_read:
             _read_as_for_sketch(store, job, new.fingerprint)
         elif not job.is_read:
-            write_json(store.unjoined_ledger(*names), ledger, is_synced=False)
-        # Scan results are written last: with them, the scan of the shard is complete.
-        taken = [scanner.detectors.take_counts() for scanner in scanners]
-        counts = _gram_counts(taken, scanners[0].search, job.policy)
-        written = zip(job.versions, _scan_results(job, matches), counts, strict=True)
-        results = {
-            version.fingerprint: (result, counts_of_version)
-            for version, result, counts_of_version in written
-            if version.fingerprint in missing
-        }
-        write_unjoined(store, *names, results)
+            path = store.unjoined_ledger(job.scan, shard)
+            write_json(path, reading.ledger(), is_synced=False)
+        _write_results(store, job, missing, reading.matches)
     if new and new.is_joined:
-        remove_filters(store, new.fingerprint, job.shard.fingerprint)
-    advance(job.shard.n_bytes - position)
+        remove_filters(store, new.fingerprint, shard)
+    advance(job.shard.n_bytes - reading.position)
+
+
+def _write_results(
+    store: Store, job: ShardJob, missing: Collection[str], matches: Sequence[Columns]
+) -> None:
+    """Write the scan results of the missing versions last: with them, the scan is complete."""
+    scanners = scanners_for(job)
+    taken = [scanner.detectors.take_counts() for scanner in scanners]
+    counts = _gram_counts(taken, scanners[0].search)
+    written = zip(job.versions, _scan_results(job, matches), counts, strict=True)
+    results = {
+        version.fingerprint: (result, counts_of_version)
+        for version, result, counts_of_version in written
+        if version.fingerprint in missing
+    }
+    write_unjoined(store, job.scan, job.shard.fingerprint, results)
 
 
 def _scan_results(job: ShardJob, matches: Sequence[Columns]) -> list[pa.Table]:
@@ -166,7 +185,7 @@ def _scan_results(job: ShardJob, matches: Sequence[Columns]) -> list[pa.Table]:
     ]
 
 
-def _gram_counts(counts: Sequence[_GramCounts], search: Search, policy: Policy) -> list[pa.Table]:
+def _gram_counts(counts: Sequence[_GramCounts], search: Search) -> list[pa.Table]:
     """Add the counts of several threads and split them into one table per benchmark.
 
     An n-gram is identified by its first place in the concatenated questions of the benchmark's
@@ -179,7 +198,7 @@ def _gram_counts(counts: Sequence[_GramCounts], search: Search, policy: Policy) 
     offsets = search.index.posting_offsets
     n_postings = offsets[grams + np.uint32(1)] - offsets[grams]
     rows, parts, places = np.empty((3, int(np.minimum(n_postings, n_parts).sum())), np.int64)
-    n = places_in_parts(grams, search.index, policy.ngram_size, rows, parts, places)
+    n = places_in_parts(grams, search.index, rows, parts, places)
     rows, parts, places = rows[:n], parts[:n], places[:n]
     order = np.lexsort((places, parts))
     columns = {"place": places[order], "n_documents": n_documents[rows[order]]}

@@ -40,8 +40,7 @@ DAMAGE = (
 
 _BUFFER = 1 << 20
 _STEP = 1 << 18  # fits the processor's cache together with its output
-ZSTD_HEAD = 5  # the magic number and the byte that gives the header's length
-ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
+_ZSTD_LONGEST_HEADER = 18
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HEAD = 16  # number of bytes that show the type of a file
@@ -49,12 +48,16 @@ HEAD = 16  # number of bytes that show the type of a file
 
 def sniff(head: bytes) -> tuple[str, str] | None:
     """Detect a compression from the first bytes: a description and suffix, or None."""
-    if head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5:
+    if _is_zstd_skippable(head):
         return "a zstd file", ".zst"
     for suffix, packing in _PACKINGS.items():
         if head.startswith(packing.magic):
             return packing.kind, suffix
     return None
+
+
+def _is_zstd_skippable(head: bytes) -> bool:
+    return head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5
 
 
 def compression_of(path: Path) -> str:
@@ -165,25 +168,35 @@ class _Members(io.RawIOBase):
         return True
 
 
-class ZstdHeader(NamedTuple):
-    """What the header of a zstd frame states (RFC 8878, 3.1.1.1)."""
+def zstd_frame_size(file: BinaryIO, start: int) -> tuple[int, int] | None:
+    """Return the uncompressed size of a frame and its length in the file; only headers are read.
 
-    content_size: int | None  # None: not stated
-    n_bytes: int  # bytes of the header
-    has_checksum: bool
-
-
-def zstd_header(head: bytes) -> ZstdHeader | None:
-    """Read the header of a zstd frame from its first bytes; None if it is none."""
+    None if there is no frame, if it does not state its size, or if it is truncated.
+    """
+    file.seek(start)
+    head = file.read(_ZSTD_LONGEST_HEADER)
     try:
-        size = zstd.get_frame_info(head).decompressed_size
+        size: int | None = zstd.get_frame_info(head).decompressed_size
     except zstd.ZstdError:
         return None
-    descriptor = head[4]
-    is_single = descriptor >> 5 & 1
-    n_size = (is_single, 2, 4, 8)[descriptor >> 6]
-    n_bytes = ZSTD_HEAD + (1 - is_single) + (0, 1, 2, 4)[descriptor & 3] + n_size
-    return ZstdHeader(size, n_bytes, bool(descriptor >> 2 & 1))
+    if size is None:
+        return None
+    if _is_zstd_skippable(head):
+        return size, 8 + int.from_bytes(head[4:8], "little")
+    descriptor = head[4]  # RFC 8878, 3.1.1.1
+    is_single, has_checksum = descriptor >> 5 & 1, descriptor >> 2 & 1
+    n_of_dictionary, n_of_size = (0, 1, 2, 4)[descriptor & 3], (is_single, 2, 4, 8)[descriptor >> 6]
+    at = start + 6 - is_single + n_of_dictionary + n_of_size
+    while True:
+        file.seek(at)
+        block_head = file.read(3)
+        if len(block_head) < 3:
+            return None
+        block = int.from_bytes(block_head, "little")
+        is_repeated_byte = (block >> 1 & 3) == 1
+        at += 3 + (1 if is_repeated_byte else block >> 3)
+        if block & 1:
+            return size, at + 4 * has_checksum - start
 
 
 class _Packing(NamedTuple):
@@ -213,15 +226,15 @@ _GZIP_MEMBER = partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP)
 _ZSTD_FRAME = partial(
     zstd.ZstdDecompressor, options={zstd.DecompressionParameter.window_log_max: 31}
 )
-_READ_GZIP = partial(_Members, start=_GZIP_MEMBER)
 _READ_ZSTD = partial(_Members, start=_ZSTD_FRAME, padding=b"")
 _READ_BZ2 = partial(_Members, start=bz2.BZ2Decompressor)
 _READ_XZ = partial(_Members, start=lzma.LZMADecompressor)
 _WRITE_BZ2, _WRITE_XZ = partial(bz2.open, mode="wb"), partial(lzma.open, mode="wb")
+_ZSTD = _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _READ_ZSTD, _zstd)
 _PACKINGS = {
-    ".gz": _Packing("a gzip file", b"\x1f\x8b", _READ_GZIP, _gzip),
-    ".zst": _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _READ_ZSTD, _zstd),
-    ".zstd": _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _READ_ZSTD, _zstd),
+    ".gz": _Packing("a gzip file", b"\x1f\x8b", partial(_Members, start=_GZIP_MEMBER), _gzip),
+    ".zst": _ZSTD,
+    ".zstd": _ZSTD,
     ".bz2": _Packing("a bzip2 file", b"BZh", _READ_BZ2, _WRITE_BZ2),
     ".xz": _Packing("an xz file", b"\xfd7zXZ\x00", _READ_XZ, _WRITE_XZ),
 }

@@ -9,17 +9,24 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.storage.drafts import remove
-from decon_core.storage.files import read_json, write_json
-from decon_core.storage.paths import RemotePath, Stamp, list_files, stamp_of
-from decon_core.storage.transfers import delete, fetch, send
+from decon_core.storage.files import draft_folder, read_json, write_json
+from decon_core.storage.paths import (
+    RemotePath,
+    Stamp,
+    list_files,
+    naming_unreachable,
+    scheme_of,
+    stamp_of,
+    uploads_are_whole,
+)
 from decon_core.wording import counted
 
 _NOTE = ".mirror.json"
@@ -49,8 +56,7 @@ _BATCH_SIZE = 200  # files per transfer
 _MAX_LOST = 5  # a loss of so few files is never "most of a store"
 
 
-@dataclass(frozen=True)
-class _Agreed:
+class _Agreed(NamedTuple):
     """The state of a file on both sides at the last synchronization."""
 
     here: Stamp
@@ -211,8 +217,7 @@ class Mirror:
                 self._write_note(sides.agreed)
 
     def _write_note(self, agreed: Mapping[str, _Agreed]) -> None:
-        files = {name: [[*both.here], both.there] for name, both in sorted(agreed.items())}
-        write_json(self.work / _NOTE, {"url": str(self.kept), "files": files})
+        write_json(self.work / _NOTE, {"url": str(self.kept), "files": agreed})
 
     def _read_note(self) -> dict[str, _Agreed]:
         path = self.work / _NOTE
@@ -314,3 +319,48 @@ def _stale_markers(
     """Return the manifests and cards to delete before the files they describe change."""
     names = {name for name in (*changed, *gone) if rank(name) in _COMPLETION_MARKERS}
     return [name for name in _in_reverse(names) if name in known]
+
+
+# Transfers: each file gets its name when it is complete ------------------------------------------
+
+
+def fetch(url: RemotePath, folder: Path, names: Collection[str]) -> None:
+    """Fetch files, which replace those in the folder."""
+    if not names:
+        return
+    with draft_folder(folder / "drafts", "fetched") as draft:
+        parts = [draft / str(number) for number in range(len(names))]
+        keys = [_key(url, name) for name in names]
+        with naming_unreachable(url):
+            url.file_system.get(keys, [str(part) for part in parts])
+        for part, name in zip(parts, names, strict=True):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            part.replace(folder / name)
+
+
+def send(folder: Path, url: RemotePath, names: Collection[str]) -> None:
+    """Send files, which replace those at the URL."""
+    if not names:
+        return
+    files = url.file_system
+    paths = [str(folder / name) for name in names]
+    keys = [_key(url, name) for name in names]
+    with naming_unreachable(url):
+        if uploads_are_whole(scheme_of(str(url))):
+            files.put(paths, keys)
+            return
+        for path, key in zip(paths, keys, strict=True):
+            parent, _, name = key.rpartition("/")
+            files.makedirs(parent, exist_ok=True)
+            files.put_file(path, f"{parent}/.{name}.tmp")
+            files.mv(f"{parent}/.{name}.tmp", key)
+
+
+def delete(url: RemotePath, name: str) -> None:
+    """Delete a file at the URL, unless another machine was quicker."""
+    with suppress(FileNotFoundError), naming_unreachable(url):
+        url.file_system.rm_file(_key(url, name))
+
+
+def _key(url: RemotePath, name: str) -> str:
+    return f"{url.key.rstrip('/')}/{name}"

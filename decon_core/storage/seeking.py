@@ -19,12 +19,10 @@ from typing import Any, BinaryIO, Protocol, cast
 
 from decon_core.storage.checksums import EMPTY, N_BYTES, is_whole, map_verified, seal
 from decon_core.storage.compression import (
-    ZSTD_HEAD,
-    ZSTD_SKIPPABLE,
     DamagedStreamError,
     compression_of,
     unpack,
-    zstd_header,
+    zstd_frame_size,
 )
 from decon_core.storage.files import atomic_path
 from decon_core.storage.paths import RemotePath
@@ -33,7 +31,6 @@ _note_once = cache(logging.getLogger(__name__).warning)
 
 _STEP = 1 << 18
 _FAR = 1 << 62  # above every offset
-_ZSTD_LONGEST_HEADER = 18
 
 
 @contextmanager
@@ -75,7 +72,9 @@ class _StreamRanges:
         # Offsets where reading can begin: uncompressed and compressed.
         self._starts = [(0, 0)]
         if compression in (".zst", ".zstd"):
-            self._starts = _frame_starts(self._file)
+            while frame := zstd_frame_size(self._file, self._starts[-1][1]):
+                uncompressed, compressed = self._starts[-1]
+                self._starts.append((uncompressed + frame[0], compressed + frame[1]))
         self._stream: io.RawIOBase | None = None
         self._at = 0  # uncompressed offset of the stream
         self._step = memoryview(bytearray(_STEP))
@@ -185,44 +184,3 @@ def _open_gz(path: Path, points: Path) -> Any | None:
             return None
         closing.pop_all()
         return opened
-
-
-# zstd ---------------------------------------------------------------------------------------------
-
-
-def _frame_starts(file: BinaryIO) -> list[tuple[int, int]]:
-    """Return where the frames of a zstd file begin, uncompressed and compressed.
-
-    Only headers are read. The list ends before a frame of unknown size.
-    """
-    starts, uncompressed, compressed = [(0, 0)], 0, 0
-    while True:
-        size, length = _frame_size(file, compressed)
-        if size is None or not length:
-            return starts
-        uncompressed, compressed = uncompressed + size, compressed + length
-        starts.append((uncompressed, compressed))
-
-
-def _frame_size(file: BinaryIO, start: int) -> tuple[int | None, int]:
-    """Return the uncompressed size of a frame (None: unknown) and its length in the file."""
-    file.seek(start)
-    head = file.read(_ZSTD_LONGEST_HEADER)
-    if len(head) < ZSTD_HEAD:
-        return None, 0
-    if head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5:
-        return 0, 8 + int.from_bytes(head[4:8], "little")
-    header = zstd_header(head)
-    if header is None or header.content_size is None:
-        return None, 0
-    at = start + header.n_bytes
-    while True:
-        file.seek(at)
-        head = file.read(3)
-        if len(head) < 3:  # truncated
-            return None, 0
-        block = int.from_bytes(head, "little")
-        is_repeated_byte = (block >> 1 & 3) == 1
-        at += 3 + (1 if is_repeated_byte else block >> 3)
-        if block & 1:
-            return header.content_size, at + 4 * header.has_checksum - start

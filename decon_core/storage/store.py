@@ -7,7 +7,8 @@ it again is harmless. docs/lineage.md lists all files.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,146 +19,75 @@ from decon_core.storage.files import names_in
 _OF_MIXTURES = ("manifests/mixtures", "mixtures")
 
 
+class _Path:
+    """A path in the store."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, store: Store, _: type[Store]) -> Path:
+        return store.root / self._name
+
+
+def _paths(form: str) -> Callable[..., Path]:
+    """Return a method that puts its arguments in place of the names in braces, in their order."""
+    form = re.sub(r"\{\w+\}", "%s", form)
+
+    def path(store: Store, *names: str) -> Path:
+        return store.root / (form % names)
+
+    return path
+
+
 @dataclass(frozen=True)
 class Store:
     """The folder that holds all products of a pipeline."""
 
     root: Path
 
-    def pack(self, pack: str) -> Path:
-        return self.root / f"packs/{pack}.json"
-
-    def pack_copy(self, pack: str) -> Path:
-        """A second copy of a pack's file: without it, damage would give the pack another name."""
-        return self.root / f"packs/copies/{pack}.json"
-
-    @property
-    def retired_packs(self) -> Path:
-        return self.root / "packs/retired"
-
-    @property
-    def skipped(self) -> Path:
-        return self.root / "skipped.json"
-
-    def records(self, benchmark: str, version: str) -> Path:
-        return self.root / f"records/{benchmark}/{version}.parquet"
-
-    def current_records(self, benchmark: str) -> Path:
-        return self.root / f"records/{benchmark}/current.json"
-
-    def snapshot(self, fingerprint: str) -> Path:
-        return self.root / f"idf/{fingerprint}.arrow"
-
-    @property
-    def current_snapshot(self) -> Path:
-        return self.root / "idf/current.json"
-
-    def index_part(self, index: str, benchmark: str, version: str) -> Path:
-        return self.root / f"index/{index}/{benchmark}/{version}.arrow"
-
-    def search(self, scan: str, versions: str) -> Path:
-        return self.root / f"search/{scan}/{versions}.arrow"
-
-    def scan_results(self, scan: str) -> Path:
-        return self.root / f"scan_results/{scan}"
-
-    def joined(self, scan: str, joined: str) -> Path:
-        return self.root / f"scan_results/{scan}/{joined}"
-
-    def joined_shards(self, scan: str, joined: str) -> Path:
-        return self.joined(scan, joined) / "shards.json"
-
-    def ledgers(self, scan: str, joined: str) -> Path:
-        return self.joined(scan, joined) / "ledgers.json"
-
-    def documents(self, scan: str, joined: str) -> Path:
-        return self.joined(scan, joined) / "documents.parquet"
-
-    def scan_result(self, scan: str, joined: str, version: str) -> Path:
-        return self.joined(scan, joined) / f"{version}.parquet"
-
-    def unjoined(self, scan: str) -> Path:
-        return self.root / f"unjoined/{scan}"
-
-    def unjoined_ledger(self, scan: str, shard: str) -> Path:
-        return self.unjoined(scan) / shard / "ledger.json"
-
-    def unjoined_documents(self, scan: str, shard: str) -> Path:
-        return self.unjoined(scan) / shard / "documents.parquet"
-
-    def refusal(self, shard: str) -> Path:
-        return self.root / f"refused/{shard}.json"
-
-    def sketch_blocks(self, sketch: str, shard: str) -> Path:
-        return self.root / f"sketch/{sketch}/{shard}.arrow"
-
-    def sketch_ledger(self, sketch: str, shard: str) -> Path:
-        return self.root / f"sketch/{sketch}/{shard}.ledger.json"
-
-    def sketch_documents(self, sketch: str, shard: str) -> Path:
-        return self.root / f"sketch/{sketch}/{shard}.documents.parquet"
-
-    def sketch_filters(self, sketch: str, shard: str) -> Path:
-        return self.root / f"sketch/{sketch}/{shard}.filters"
-
-    def sketch_points(self, sketch: str, shard: str) -> Path:
-        return self.root / f"sketch/{sketch}/{shard}.points"
-
-    def pack_sketch(self, sketch: str, key: str) -> Path:
-        return self.root / f"sketch/{sketch}/packs/{key}.arrow"
-
-    def pack_sketch_rows(self, sketch: str, key: str) -> Path:
-        return self.root / f"sketch/{sketch}/packs/{key}.rows"
-
-    def common(self, fingerprint: str) -> Path:
-        return self.root / f"common/{fingerprint}.parquet"
-
-    @property
-    def current_common(self) -> Path:
-        return self.root / "common/current.json"
-
-    def mixtures(self, name: str) -> Path:
-        return self.root / f"mixtures/{name}"
-
-    def mixture(self, name: str, pack: str) -> Path:
-        return self.root / f"mixtures/{name}/{pack}"
-
-    def mixture_manifests(self, name: str) -> Path:
-        return self.root / f"manifests/mixtures/{name}"
-
-    def mixture_manifest(self, name: str, pack: str) -> Path:
-        return self.root / f"manifests/mixtures/{name}/{pack}/manifest.json"
-
-    def removed(self, name: str, pack: str) -> Path:
-        return self.root / f"manifests/mixtures/{name}/{pack}/removed.parquet"
-
-    def clean_benchmark(self, benchmark: str) -> Path:
-        return self.root / f"clean/{benchmark}"
-
-    def draw(self, fingerprint: str) -> Path:
-        return self.root / f"draws/{fingerprint}.parquet"
-
-    def calibration(self, fingerprint: str) -> Path:
-        return self.root / f"calibration/{fingerprint}.json"
-
-    @property
-    def drafts(self) -> Path:
-        return self.root / "drafts"
-
-    @property
-    def report(self) -> Path:
-        return self.root / "report/contamination.duckdb"
-
-    @property
-    def report_page(self) -> Path:
-        return self.root / "report/report.html"
-
-    @property
-    def report_figures(self) -> Path:
-        return self.root / "report/figures"
-
-    def verification_note(self, what: str) -> Path:
-        return self.root / f"checks/{what}.json"
+    pack = _paths("packs/{pack}.json")
+    # A second copy: without it, damage would give the pack another name.
+    pack_copy = _paths("packs/copies/{pack}.json")
+    retired_packs = _Path("packs/retired")
+    skipped = _Path("skipped.json")
+    records = _paths("records/{benchmark}/{version}.parquet")
+    current_records = _paths("records/{benchmark}/current.json")
+    snapshot = _paths("idf/{fingerprint}.arrow")
+    current_snapshot = _Path("idf/current.json")
+    index_part = _paths("index/{index}/{benchmark}/{version}.arrow")
+    search = _paths("search/{scan}/{versions}.arrow")
+    scan_results = _paths("scan_results/{scan}")
+    joined = _paths("scan_results/{scan}/{joined}")
+    joined_shards = _paths("scan_results/{scan}/{joined}/shards.json")
+    ledgers = _paths("scan_results/{scan}/{joined}/ledgers.json")
+    documents = _paths("scan_results/{scan}/{joined}/documents.parquet")
+    scan_result = _paths("scan_results/{scan}/{joined}/{version}.parquet")
+    unjoined = _paths("unjoined/{scan}")
+    unjoined_ledger = _paths("unjoined/{scan}/{shard}/ledger.json")
+    unjoined_documents = _paths("unjoined/{scan}/{shard}/documents.parquet")
+    refusal = _paths("refused/{shard}.json")
+    sketch_blocks = _paths("sketch/{sketch}/{shard}.arrow")
+    sketch_ledger = _paths("sketch/{sketch}/{shard}.ledger.json")
+    sketch_documents = _paths("sketch/{sketch}/{shard}.documents.parquet")
+    sketch_filters = _paths("sketch/{sketch}/{shard}.filters")
+    sketch_points = _paths("sketch/{sketch}/{shard}.points")
+    pack_sketch = _paths("sketch/{sketch}/packs/{key}.arrow")
+    pack_sketch_rows = _paths("sketch/{sketch}/packs/{key}.rows")
+    common = _paths("common/{fingerprint}.parquet")
+    current_common = _Path("common/current.json")
+    mixtures = _paths("mixtures/{name}")
+    mixture = _paths("mixtures/{name}/{pack}")
+    mixture_manifests = _paths("manifests/mixtures/{name}")
+    mixture_manifest = _paths("manifests/mixtures/{name}/{pack}/manifest.json")
+    removed = _paths("manifests/mixtures/{name}/{pack}/removed.parquet")
+    clean_benchmark = _paths("clean/{benchmark}")
+    draw = _paths("draws/{fingerprint}.parquet")
+    calibration = _paths("calibration/{fingerprint}.json")
+    drafts = _Path("drafts")
+    report = _Path("report/contamination.duckdb")
+    report_page = _Path("report/report.html")
+    report_figures = _Path("report/figures")
+    verification_note = _paths("checks/{what}.json")
 
     @property
     def report_files(self) -> tuple[Path, ...]:

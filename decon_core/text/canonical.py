@@ -121,63 +121,36 @@ class Canonical:
         return self.starts[start], self.stops[stop - 1]
 
 
-def clean_with_offsets(text: str, *, punctuation: str) -> Canonical:
-    """Return the same text as `clean`, with the original offsets of every character."""
-    lowered = text.lower()
-    # Lower-casing may lengthen a character (İ becomes i and a combining dot), never merge two.
-    source = [at for at, char in enumerate(text) for _ in char.lower()]
-    joined = _Joined()
-    for word in _word_pattern(punctuation).finditer(lowered):
-        origins = source[word.start() : word.end()]
-        joined.add(word.group(), origins, [at + 1 for at in origins])
-    return joined.text()
-
-
-class _Joined:
-    """Words that are joined by spaces, and for each character the original range."""
-
-    def __init__(self) -> None:
-        self._words: list[str] = []
-        self._starts: list[int] = []
-        self._stops: list[int] = []
-
-    def add(self, word: str, starts: Sequence[int], stops: Sequence[int]) -> None:
-        if self._words:  # the space covers all between the two words
-            self._starts.append(self._stops[-1])
-            self._stops.append(starts[0])
-        self._words.append(word)
-        self._starts.extend(starts)
-        self._stops.extend(stops)
-
-    def text(self) -> Canonical:
-        return Canonical(" ".join(self._words), self._starts, self._stops)
-
-
 def canonical_with_offsets(text: str, form: Form) -> Canonical:
-    """Return the same text as `canonical`, with offsets; a changed word maps as a whole."""
+    """Return the same text as `canonical`, with the original offsets of every character.
+
+    A word that is normalized maps as a whole. A space covers all that is between two words.
+    """
     if form.strip_markup:
         without_markup = stripped_with_offsets(text)
         inner = canonical_with_offsets(without_markup.text, replace(form, strip_markup=False))
         places = [*map(without_markup.original, inner.starts, inner.stops)]
         return Canonical(inner.text, [start for start, _ in places], [stop for _, stop in places])
-    plain = clean_with_offsets(text, punctuation=form.punctuation)
-    if form.normalize_unicode and not is_plain(text):
-        plain = _normalized(plain, form.punctuation)
-    return plain
-
-
-def _normalized(plain: Canonical, punctuation: str) -> Canonical:
-    joined = _Joined()
-    at = 0
-    for word in plain.text.split(" ") if plain.text else ():
-        first, at = at, at + len(word) + 1
-        normalized = _joined_normalized(word, punctuation)
-        if normalized == word:
-            joined.add(word, plain.starts[first : at - 1], plain.stops[first : at - 1])
-        elif normalized:
-            start, stop = plain.original(first, at - 1)
-            joined.add(normalized, [start] * len(normalized), [stop] * len(normalized))
-    return joined.text()
+    may_change = form.normalize_unicode and not is_plain(text)
+    # Lower-casing may lengthen a character (İ becomes i and a combining dot), never merge two.
+    source = [at for at, char in enumerate(text) for _ in char.lower()]
+    words: list[str] = []
+    starts: list[int] = []
+    stops: list[int] = []
+    for match in _word_pattern(form.punctuation).finditer(text.lower()):
+        first = source[match.start() : match.end()]
+        behind = [at + 1 for at in first]
+        word = _joined_normalized(match[0], form.punctuation) if may_change else match[0]
+        if word != match[0]:
+            first, behind = [first[0]] * len(word), [behind[-1]] * len(word)
+        if word and words:
+            starts.append(stops[-1])
+            stops.append(first[0])
+        if word:
+            words.append(word)
+            starts += first
+            stops += behind
+    return Canonical(" ".join(words), starts, stops)
 
 
 # Forms of compared text ---------------------------------------------------------------------------

@@ -146,7 +146,3 @@ _LIKE_ESCAPES = """
     trianglelefteq triangleq triangleright trianglerighteq tt twoheadrightarrow
 """
 LIKE_ESCAPES = frozenset(_LIKE_ESCAPES.split())
-
-# A tag or comment with more text (in it or in a quoted value) is kept: the text may be a leak.
-MOST_SPACES = 7
-MOST_WIDE_BYTES = 63

@@ -13,13 +13,10 @@ from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from decon_core.kernels.arrays import distinct
+from decon_core.kernels.arrays import Words64, distinct
 from decon_core.kernels.code.lexer import CALLED, digest_of_bytes, enter_names
 from decon_core.kernels.code.windows import grams_of
-
-Digests = npt.NDArray[np.uint64]
 
 _FENCED = re.compile(r"^[ \t]*(```+|~~~+)[^\n`]*\n(.*?)(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
 _CALL = re.compile(r"\w\(")
@@ -116,7 +113,7 @@ def standard_names() -> StandardNames:
 
 
 @cache
-def names_table() -> Digests:
+def names_table() -> Words64:
     """Return the table of the names that count as themselves, for kernels."""
     names = standard_names()
     digests = [_digest(name) for name in sorted(names.keywords)]
@@ -131,7 +128,7 @@ def _digest(name: str) -> np.uint64:
     return digest_of_bytes(np.frombuffer(content, np.uint8), 0, len(content))
 
 
-def fingerprints(text: str, size: int) -> tuple[Digests, int]:
+def fingerprints(text: str, size: int) -> tuple[Words64, int]:
     """Return the distinct digests of consecutive tokens of a program, and its number of tokens."""
     content = np.frombuffer(text.encode(), np.uint8)
     room = np.empty(max(content.size, 1), np.uint64)

@@ -12,13 +12,10 @@ from typing import NamedTuple
 from unicodedata import combining, decomposition, is_normalized, normalize
 
 import numpy as np
-import numpy.typing as npt
 
+from decon_core.kernels.arrays import Bools, Bytes, Integers, Numbers
 from decon_core.text.canonical import normalized_words
 from decon_core.text.characters import ACCENTS, CONTROLS, IGNORABLE, LOOK_ALIKES, SIGNS
-
-Flags = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
 
 _SPACE = ord(" ")
 _N_PLAIN = 0x7F - _SPACE  # printable ASCII
@@ -57,7 +54,7 @@ def normalize_batch(
 
 
 def _replaced(
-    others: npt.NDArray[np.uint8], is_odd: Flags, lengths: Integers, odd: bytes
+    others: Bytes, is_odd: Bools, lengths: Integers, odd: bytes
 ) -> tuple[bytes, Integers]:
     """Put the odd words between the others; return text and edges."""
     data = np.frombuffer(odd, np.uint8)
@@ -83,7 +80,7 @@ def without_accents(text: bytes) -> bytes:
     return np.where(is_taken, plain, points).tobytes().decode(_CODE_POINTS).encode()
 
 
-def may_change(text: bytes) -> Flags:
+def may_change(text: bytes) -> Bools:
     """Return which of these lower-case words (space before each) `normalized_words` may change."""
     table = _characters()
     points = np.minimum(_points(text), table.is_changed.size - 1)
@@ -99,20 +96,20 @@ def may_change(text: bytes) -> Flags:
     return np.logical_or.reduceat(is_changed, words) | is_mixed
 
 
-def _points(text: bytes) -> npt.NDArray[np.uint32]:
+def _points(text: bytes) -> Numbers:
     return np.frombuffer(text.decode().encode(_CODE_POINTS), np.uint32)
 
 
 class _Characters(NamedTuple):
     """Properties of each code point. The last row is for all code points above."""
 
-    is_changed: Flags  # changes on its own
-    is_first: Flags  # may compose with the next character
-    is_second: Flags  # may compose with the previous character
-    order: npt.NDArray[np.uint8]  # canonical combining class
-    looks_latin: Flags
-    is_accent: Flags
-    plain: npt.NDArray[np.uint32]  # itself or the letter under its accents; 0 if neither is ASCII
+    is_changed: Bools  # changes on its own
+    is_first: Bools  # may compose with the next character
+    is_second: Bools  # may compose with the previous character
+    order: Bytes  # canonical combining class
+    looks_latin: Bools
+    is_accent: Bools
+    plain: Numbers  # itself or the letter under its accents; 0 if neither is ASCII
 
 
 @lru_cache(maxsize=1)

@@ -12,28 +12,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.kernels import markup
+from decon_core.kernels.arrays import Bytes, Integers
 from decon_core.kernels.html_tags import NUMBERS, POINT_BITS, Names, hash_of
-from decon_core.kernels.jit import is_worth_compiling, plain
 from decon_core.text.characters import (
     COMMANDS,
     ENTITIES,
     LIKE_ESCAPES,
-    MOST_SPACES,
-    MOST_WIDE_BYTES,
     N_CASED,
     TAGS,
     WINDOWS_1252,
 )
 
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
-
 _INITIAL_SIGNS = 1 << 12
-_SIGNS_SECONDS_PER_BYTE = 50e-9  # time to find them by NumPy
-_LIMITS = MOST_SPACES, MOST_WIDE_BYTES
 _NO_EDITS = np.empty((0, markup.EDIT_NUMBERS), np.int64)
 
 
@@ -59,16 +51,11 @@ class Stripper:
             self._out = np.empty(2 * size, np.uint8)
         offsets = np.zeros(starts.size + 1, np.int64)
         texts = data, starts, stops, signs, np.searchsorted(signs, starts)
-        markup.strip(*texts, _tables(), *_LIMITS, self._out, offsets, _NO_EDITS)
+        markup.strip(*texts, _tables(), self._out, offsets, _NO_EDITS)
         return self._out, offsets[:-1], offsets[1:]
 
     def signs(self, text: Bytes, start: int, stop: int) -> Integers:
         """Return the positions at which mark-up may begin."""
-        n_bytes = max(stop - start, 0)
-        if not is_worth_compiling(
-            markup.find_signs, n_bytes, seconds_per_byte=_SIGNS_SECONDS_PER_BYTE
-        ):
-            return _signs_by_numpy(text, start, stop)
         n = 0
         while start < stop:
             n_signs, start = markup.find_signs(text, start, stop, self._signs[n:])
@@ -76,14 +63,6 @@ class Stripper:
             if start < stop:
                 self._signs = np.concatenate([self._signs, np.empty_like(self._signs)])
         return self._signs[:n]
-
-
-def _signs_by_numpy(text: Bytes, start: int, stop: int) -> Integers:
-    """Do the same as `find_signs`, slower."""
-    candidates = start + np.flatnonzero(np.isin(text[start:stop], markup.SIGNS))
-    begins = plain(markup.begins)
-    is_sign = [begins(text, at, stop) for at in candidates.tolist()]
-    return candidates[np.array(is_sign, np.bool_)]
 
 
 def compile_markup() -> None:
@@ -133,7 +112,7 @@ def stripped_with_offsets(text: str) -> Stripped:
     edits = np.empty((signs.size, markup.EDIT_NUMBERS), np.int64)
     edges = np.array([0, content.size])
     texts = content, edges[:1], edges[1:], signs, np.zeros(1, np.int64)
-    n = markup.strip(*texts, _tables(), *_LIMITS, out, offsets, edits)
+    n = markup.strip(*texts, _tables(), out, offsets, edits)
     if n == 0:
         numbers = np.arange(len(text) + 1)
         return Stripped(text, numbers[:-1], numbers[1:])

@@ -19,13 +19,13 @@ class Number(NamedTuple):
     stop: int
 
 
-_SMALL = (
+SMALL_NUMBERS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen"
 )
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_ADDED = {word: float(n) for n, word in enumerate(_SMALL.split())} | {
-    word: 10.0 * n for n, word in enumerate(_TENS.split(), 2)
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_ADDED = {word: float(n) for n, word in enumerate(SMALL_NUMBERS.split())} | {
+    word: 10.0 * n for n, word in enumerate(TENS.split(), 2)
 }
 _SCALES = {"dozen": 12.0, "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9}
 _FACTORS = {

@@ -51,6 +51,13 @@ _UNARY: dict[type[ast.unaryop], str] = {
     ast.Invert: "~",
 }
 
+_COMPREHENSIONS: dict[type[ast.expr], str] = {
+    ast.ListComp: "append",
+    ast.SetComp: "add",
+    ast.GeneratorExp: "generate",
+    ast.DictComp: "[]=",
+}
+
 # Methods after which a variable holds something else.
 _GROWING = ("append", "extend", "add", "update", "insert", "setdefault")
 _CHANGING = frozenset((*_GROWING, "pop", "sort", "remove", "reverse", "discard", "clear"))
@@ -214,8 +221,7 @@ class _Reader(ast.NodeVisitor):
         self._read_all(node.body)
         self._scope = before
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self.visit_FunctionDef(node)
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 - named by ast
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         before = self._enter()
@@ -259,8 +265,7 @@ class _Reader(ast.NodeVisitor):
         self._read_all(node.body)
         self._read_all(node.orelse)
 
-    def visit_AsyncFor(self, node: ast.AsyncFor) -> None:
-        self.visit_For(node)
+    visit_AsyncFor = visit_For  # noqa: N815 - named by ast
 
     def _loop_over(self, target: ast.expr, iterable: ast.expr) -> None:
         match target, iterable:
@@ -308,8 +313,7 @@ class _Reader(ast.NodeVisitor):
                 self._write(item.optional_vars, value)
         self._read_all(node.body)
 
-    def visit_AsyncWith(self, node: ast.AsyncWith) -> None:
-        self.visit_With(node)
+    visit_AsyncWith = visit_With  # noqa: N815 - named by ast
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         caught = [("", self._of(node.type))] if node.type else []
@@ -416,30 +420,23 @@ class _Reader(ast.NodeVisitor):
         self._write(node.target, value)
         return value
 
-    def _comprehend(
-        self, label: str, loops: list[ast.comprehension], *values: tuple[str, ast.expr]
+    def visit_ListComp(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
     ) -> int:
         """Read a comprehension as the loop that does the same."""
         before = self._enter()
-        for loop in loops:
+        for loop in node.generators:
             self._loop_over(loop.target, loop.iter)
             for test in loop.ifs:
                 self._add("if", ("", self._of(test)))
-        operation = self._add(label, *[(role, self._of(value)) for role, value in values])
+        if isinstance(node, ast.DictComp):
+            inputs = [("at", self._of(node.key)), ("", self._of(node.value))]
+        else:
+            inputs = [("", self._of(node.elt))]
         self._scope = before
-        return operation
+        return self._add(_COMPREHENSIONS[type(node)], *inputs)
 
-    def visit_ListComp(self, node: ast.ListComp) -> int:
-        return self._comprehend("append", node.generators, ("", node.elt))
-
-    def visit_SetComp(self, node: ast.SetComp) -> int:
-        return self._comprehend("add", node.generators, ("", node.elt))
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> int:
-        return self._comprehend("generate", node.generators, ("", node.elt))
-
-    def visit_DictComp(self, node: ast.DictComp) -> int:
-        return self._comprehend("[]=", node.generators, ("at", node.key), ("", node.value))
+    visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp  # noqa: N815
 
 
 class _Step(NamedTuple):

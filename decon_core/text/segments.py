@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
+from decon_core.text.numbers import SMALL_NUMBERS, TENS
+
 Span = tuple[int, int]
 
 # Han and kana have no spaces: each character is a word. Vowel signs of Indic scripts and Thai,
@@ -27,12 +29,8 @@ _OPERAND = r"[(\[]*[-−]?√?(?:\d+(?:\.\d+)?[a-z]?|[a-zA-Z])(?:\^\d+)?[)\]]*"
 _EXPRESSION = re.compile(rf"(?<![\w$])(?:{_OPERAND}\s?[-−+*/=^<>≤≥×÷]\s?)+{_OPERAND}(?!\w)")
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)|(?<=\$)\d+(?:[.,]\d+)*")
-_NUMBER_NAMES = (
-    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen"
-    "|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred"
-)
-NUMBER_WORDS = tuple(_NUMBER_NAMES.split("|"))
-_NUMBER_WORD = re.compile(rf"\b(?:{_NUMBER_NAMES})\b", re.IGNORECASE)
+NUMBER_WORDS = (*SMALL_NUMBERS.split()[2:], *TENS.split(), "hundred")
+_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
 
 _SENTENCE_END = re.compile(r"[.!?…؟]+[\"'”’)\]]*\s+|[。！？]+[”’」』]*\s*|\s*\n\s*")
 OPENS_SENTENCE = ".!?…:;\"“”'‘(*-–—>"  # after one of these, a capital is not informative

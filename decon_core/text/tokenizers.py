@@ -1,6 +1,6 @@
 """Convert canonical text to token ids, with any tokenizer.
 
-A tokenizer maps texts to ids and, for a text that matched, tokens to character ranges. Tokenizer
+A tokenizer maps texts to ids and, for a text that matched, tokens to ranges of bytes. Tokenizer
 libraries are imported when a tokenizer is first loaded. The default is `tokenizer_str` of the
 policy (`config/policy.py`).
 """
@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -19,13 +19,10 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.errors import ConfigError, Problem
-from decon_core.kernels.arrays import distinct
+from decon_core.kernels.arrays import Integers, distinct
 from decon_core.text.canonical import WHITE_SPACE
-
-Integers = npt.NDArray[np.int64]
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -76,10 +73,6 @@ class Tokenizer(ABC):
         return flat(self.encode(words))
 
     @abstractmethod
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the character range of each token of a text."""
-
-    @abstractmethod
     def is_white_space(self, token: int) -> bool:
         """Return whether a token is only white space."""
 
@@ -90,10 +83,7 @@ class Tokenizer(ABC):
     def joined_pieces(self, texts: Sequence[str]) -> tuple[Pieces, Integers]:
         """Return the tokens of several texts in a row, and the number of tokens of each text."""
         pieces = [self.pieces(text) for text in texts]
-        ids, sizes = _concatenated([piece.ids for piece in pieces])
-        starts, _ = _concatenated([piece.starts for piece in pieces])
-        stops, _ = _concatenated([piece.stops for piece in pieces])
-        return Pieces(ids, starts, stops), sizes
+        return Pieces.joined(pieces), np.array([piece.ids.size for piece in pieces], np.int64)
 
     @abstractmethod
     def is_lossless(self) -> bool:
@@ -107,6 +97,15 @@ class Pieces:
     ids: Integers
     starts: Integers  # UTF-8 byte offsets
     stops: Integers
+
+    @staticmethod
+    def joined(pieces: Iterable[Pieces]) -> Pieces:
+        """Return the tokens of several texts in a row."""
+        rows = [vars(NO_PIECES).values(), *(vars(piece).values() for piece in pieces)]
+        return Pieces(*map(np.concatenate, zip(*rows, strict=True)))
+
+
+NO_PIECES = Pieces(*np.empty((3, 0), np.int64))
 
 
 @lru_cache(maxsize=4)
@@ -161,9 +160,6 @@ class Words(Tokenizer):
             [xxhash.xxh3_64_intdigest(word.encode()) >> 1 for word in text.split(" ") if word]
             for text in texts
         ]
-
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        return [word.span() for word in re.finditer("[^ ]+", text)]
 
     def is_white_space(self, token: int) -> bool:  # noqa: ARG002 - the protocol's signature
         return False
@@ -221,13 +217,6 @@ class BytePieces(Tokenizer):
             self._n_bytes[token] = len(self._inner.decode_token_bytes(token))
         return self._n_bytes[ids]
 
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        # A token is a run of bytes; if it ends inside a character, it covers all of that character.
-        character_of = [at for at, char in enumerate(text) for _ in char.encode()]
-        pieces = self.pieces(text)
-        edges = zip(pieces.starts.tolist(), pieces.stops.tolist(), strict=True)
-        return [(character_of[start], character_of[stop - 1] + 1) for start, stop in edges]
-
     def is_white_space(self, token: int) -> bool:
         return _is_blank(self.decode([token]))
 
@@ -239,7 +228,8 @@ class BytePieces(Tokenizer):
         return self.joined_pieces([text])[0]
 
     def joined_pieces(self, texts: Sequence[str]) -> tuple[Pieces, Integers]:
-        ids, sizes = _concatenated([self._ids_of(text) for text in texts])
+        rows = [self._ids_of(text) for text in texts]
+        ids, sizes = np.concatenate([NO_PIECES.ids, *rows]), np.array([*map(len, rows)], np.int64)
         n_bytes = self._bytes_of(ids)
         stops = np.cumsum(n_bytes)
         before_text = np.append(0, stops)[np.cumsum(sizes) - sizes]
@@ -279,9 +269,6 @@ class TokenizerFile(Tokenizer):
 
     def joins_words(self) -> bool:
         return any(_SPACE_INSIDE.search(token) for token in self._inner.get_vocab())
-
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        return list(self._inner.encode(text, add_special_tokens=False).offsets)
 
     def is_white_space(self, token: int) -> bool:
         return _is_blank(self.decode([token]))
@@ -342,11 +329,6 @@ def flat(ids: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:
     """Return the concatenated ids, and the number of ids of each text."""
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     return np.fromiter(chain.from_iterable(ids), np.int64, int(lengths.sum())), lengths
-
-
-def _concatenated(rows: Sequence[Integers]) -> tuple[Integers, Integers]:
-    sizes = np.array([row.size for row in rows], np.int64)
-    return np.concatenate([np.empty(0, np.int64), *rows]), sizes
 
 
 def _is_blank(text: str) -> bool:

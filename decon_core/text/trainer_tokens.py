@@ -12,14 +12,16 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.errors import ConfigError, Problem
-from decon_core.text.tokenizers import BytePieces, Pieces, TokenizerFile, load_tokenizer
-
-Flags = npt.NDArray[np.bool_]
-
-_NONE = np.empty(0, np.int64)
+from decon_core.kernels.arrays import Bools
+from decon_core.text.tokenizers import (
+    NO_PIECES,
+    BytePieces,
+    Pieces,
+    TokenizerFile,
+    load_tokenizer,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,7 @@ class TrainerTokenizer:
         sections, n_bytes = [], 0
         for start, stop in pairwise(edges):
             section = text[start:stop]
-            pieces = self.tokenizer.pieces(section) if section else Pieces(_NONE, _NONE, _NONE)
+            pieces = self.tokenizer.pieces(section) if section else NO_PIECES
             sections.append(Pieces(pieces.ids, pieces.starts + n_bytes, pieces.stops + n_bytes))
             n_bytes += len(section.encode())
         # Special tokens hold no byte of the text.
@@ -60,11 +62,9 @@ class TrainerTokenizer:
         first = Pieces(np.array(self.before, np.int64), at_start, at_start)
         at_end = np.full(len(self.after), n_bytes, np.int64)
         last = Pieces(np.array(self.after, np.int64), at_end, at_end)
-        all_pieces = [first, *sections, last]
-        columns = ([pieces.ids, pieces.starts, pieces.stops] for pieces in all_pieces)
-        ids, starts, stops = (np.concatenate(column) for column in zip(*columns, strict=True))
-        n_tokens = np.cumsum([pieces.ids.size for pieces in all_pieces[:-1]])
-        return Encoded(text, Pieces(ids, starts, stops), tuple(n_tokens.tolist()))
+        n_tokens = np.cumsum([pieces.ids.size for pieces in (first, *sections)])
+        every = Pieces.joined([first, *sections, last])
+        return Encoded(text, every, tuple(n_tokens.tolist()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class Encoded:
     pieces: Pieces
     section_edges: tuple[int, ...]
 
-    def touching(self, spans: Sequence[tuple[int, int]]) -> Flags:
+    def touching(self, spans: Sequence[tuple[int, int]]) -> Bools:
         """Return for each token whether it holds any byte of these characters.
 
         `spans`: character ranges, ascending and disjoint.

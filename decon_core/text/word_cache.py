@@ -13,13 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, product
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.kernels import word_stream
-from decon_core.kernels.arrays import alloc_array
+from decon_core.kernels.arrays import Bools, Bytes, Int32s, Integers, Numbers, alloc_array
 from decon_core.kernels.word_table import (
     MOST_NEAR,
     SPARE,
@@ -33,7 +31,6 @@ from decon_core.text.canonical import (
     Canonical,
     canonical,
     canonical_with_offsets,
-    clean_with_offsets,
 )
 from decon_core.text.characters import N_CASED, Form
 from decon_core.text.look_alikes import normalize_batch
@@ -41,10 +38,7 @@ from decon_core.text.markup import Stripper, may_have_markup, stripped_with_offs
 from decon_core.text.tokenizers import Tokenizer, Words, flat
 from decon_core.text.word_table import WordTable, longer
 
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
-Tokens = npt.NDArray[np.uint32]
-Classes = tuple[Bytes, npt.NDArray[np.int32]]
+Classes = tuple[Bytes, Int32s]
 
 _log = logging.getLogger(__name__)
 
@@ -65,15 +59,11 @@ class FixedVocabulary:
         if self._all.size:
             self._all[ids] = np.arange(1, ids.size + 1)
 
-    def numbers(self, ids: Integers) -> Tokens:
+    def numbers(self, ids: Integers) -> Numbers:
         if self._all.size:
             return np.where(ids < self._all.size, self._all[ids % self._all.size], UNKNOWN)
         at = np.searchsorted(self._ids[:-1], ids)
         return np.where(self._ids[at] == ids, at + 1, UNKNOWN).astype(np.uint32)
-
-
-class Vocabulary(Protocol):
-    def numbers(self, ids: Integers) -> Tokens: ...
 
 
 class GrowingVocabulary:
@@ -83,13 +73,13 @@ class GrowingVocabulary:
         self.ids: list[int] = []  # id n - 1 has number n
         self._numbers: dict[int, int] = {}
 
-    def numbers(self, ids: Integers) -> Tokens:
+    def numbers(self, ids: Integers) -> Numbers:
         known = self._numbers
         numbered = [known.setdefault(token, len(known) + 1) for token in ids.tolist()]
         self.ids += islice(known, len(self.ids), None)
         return np.array(numbered, np.uint32)
 
-    def ranked(self, *numbered: Tokens) -> tuple[Integers, Tokens]:
+    def ranked(self, *numbered: Numbers) -> tuple[Integers, Numbers]:
         """Return the ids that occur, ascending, and for each number its place among them from 1."""
         occurs = np.zeros(len(self.ids) + 1, np.bool_)
         for numbers in numbered:
@@ -102,6 +92,9 @@ class GrowingVocabulary:
         return ids[order], rank
 
 
+Vocabulary = FixedVocabulary | GrowingVocabulary
+
+
 def edges_of(lengths: Sequence[int] | Integers) -> Integers:
     """Return where each of several rows begins, and the end of the last."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
@@ -111,13 +104,13 @@ def edges_of(lengths: Sequence[int] | Integers) -> Integers:
 class Ragged:
     """Rows of different lengths in one array."""
 
-    values: Tokens
+    values: Numbers
     offsets: Integers
 
     def __len__(self) -> int:
         return self.offsets.size - 1
 
-    def row(self, at: int) -> Tokens:
+    def row(self, at: int) -> Numbers:
         return self.values[self.offsets[at] : self.offsets[at + 1]]
 
     @property
@@ -130,7 +123,7 @@ class Ragged:
         is_taken[rows] = True
         return Ragged(self.values[np.repeat(is_taken, self.lengths)], edges_of(self.lengths[rows]))
 
-    def only(self, is_kept: npt.NDArray[np.bool_]) -> Ragged:
+    def only(self, is_kept: Bools) -> Ragged:
         """Return all rows, with those that are not kept empty."""
         offsets = edges_of(np.where(is_kept, self.lengths, 0))
         return Ragged(self.values[np.repeat(is_kept, self.lengths)], offsets)
@@ -196,22 +189,22 @@ class Encoder:
         if self._form.strip_markup:
             text, starts, stops = self._stripper.strip(text, starts, stops)
         offsets = self._values_of(text, starts, stops)
-        values, arenas = self._values[: offsets[-1]], self._table.token_arenas
+        values, arena = self._values[: offsets[-1]], self._table.tokens
         token_offsets = np.zeros_like(offsets)
         capacity = (MOST_NEAR + 1) * values.size + SPARE
         while True:
             tokens = alloc_array(capacity, np.uint32)
-            if expand(values, offsets, arenas.kept, arenas.passing, tokens, token_offsets):
+            if expand(values, offsets, arena, tokens, token_offsets):
                 return Ragged(tokens[: token_offsets[-1]], token_offsets)
             capacity *= 2
 
     def terms_of_latest(self) -> Ragged:
         """Return the terms of each text of the latest batch; needs `terms`."""
-        arenas, offsets = self._table.term_arenas, np.zeros_like(self._offsets)
+        offsets = np.zeros_like(self._offsets)
         capacity = 2 * int(self._offsets[-1]) + 1
         while True:
             out = alloc_array(capacity, np.uint32)
-            if expand_terms(self._terms, self._offsets, arenas.kept, arenas.passing, out, offsets):
+            if expand_terms(self._terms, self._offsets, self._table.terms, out, offsets):
                 return Ragged(out[: offsets[-1]], offsets)
             capacity *= 2
 
@@ -225,11 +218,9 @@ class Encoder:
         words = slice(*self._offsets[number : number + 2])
         counts = np.empty(words.stop - words.start, np.int64)  # tokens or terms of each word
         if of_terms:
-            arenas = self._table.term_arenas
-            terms_of_words(self._terms[words], arenas.kept, arenas.passing, counts)
+            terms_of_words(self._terms[words], self._table.terms, counts)
         else:
-            arenas = self._table.token_arenas
-            tokens_of_words(self._values[words], arenas.kept, arenas.passing, counts)
+            tokens_of_words(self._values[words], self._table.tokens, counts)
         if self._form.strip_markup and may_have_markup(text):
             without_markup = stripped_with_offsets(text)
             left = self._places_of_words(counts, without_markup.text)
@@ -243,7 +234,7 @@ class Encoder:
         edges = np.empty(2 * n + 1, np.int64)
         word = np.repeat(np.arange(n), counts)
         if "Σ" in text or "İ" in text:  # split the lower-cased text and map its offsets back
-            plain = clean_with_offsets(text, punctuation=self._form.punctuation)
+            plain = canonical_with_offsets(text, Form(punctuation=self._form.punctuation))
             return Places(*_places_of_canonical(plain), word, word)
         data = np.frombuffer(text.encode(), np.uint8)
         if word_stream.word_places(data, *self._classes, edges) != 2 * n:
@@ -253,14 +244,12 @@ class Encoder:
     def _places_in_whole(self, text: str) -> Places:
         plain = canonical_with_offsets(text, self._form)
         starts, stops = _places_of_canonical(plain)
-        # The word of every character of the text with its leading space; a space belongs to the
-        # word after it.
-        is_space = np.frombuffer((" " + plain.text).encode("utf-32-le"), np.uint32) == ord(" ")
-        word_of = np.cumsum(is_space) - 1
-        in_text = self._tokenizer.spans(" " + plain.text) if plain.text else []
-        spans = np.array(in_text, np.int64).reshape(-1, 2)
-        last = np.maximum(spans[:, 1] - 1, spans[:, 0])
-        return Places(starts, stops, word_of[spans[:, 0]], word_of[last])
+        spaced = f" {plain.text}" if plain.text else ""
+        # The word of every byte; a space belongs to the word after it.
+        word_of = np.cumsum(np.frombuffer(spaced.encode(), np.uint8) == ord(" ")) - 1
+        pieces = self._tokenizer.pieces(spaced)
+        last = np.maximum(pieces.stops - 1, pieces.starts)
+        return Places(starts, stops, word_of[pieces.starts], word_of[last])
 
     def _values_of(self, text: Bytes, starts: Integers, stops: Integers) -> Integers:
         """Store a value for every word in `self._values`; return the first word of each text."""
@@ -355,7 +344,7 @@ def classes(punctuation: str) -> Classes:
     return in_bytes, characters
 
 
-def _lower_case(n: int) -> npt.NDArray[np.int32]:
+def _lower_case(n: int) -> Int32s:
     """Return the lower case of each of the first characters. Most pages have no cased letter."""
     points = np.arange(n, dtype=np.int32)
     for start in range(0, n, _PAGE):

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import mmap
 import sys
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from decon_core.kernels import word_table as kernels
-
-Bytes = npt.NDArray[np.uint8]
-Words64 = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
-Tokens = npt.NDArray[np.uint32]
+from decon_core.kernels.arrays import Bytes, Integers, Number, Numbers, Words64
 
 # New words that are tokenized together. Larger rounds are not faster.
 _ROUND_WORDS = 1 << 14
@@ -35,29 +30,39 @@ class WordTable:
     def __init__(self, n_bytes: int) -> None:
         most_slots = min(max(n_bytes // _BYTES_PER_SLOT, _FEWEST_SLOTS), _MOST_SLOTS)
         self._most_slots = 1 << most_slots.bit_length() - 1
-        self._pending_slots = np.empty(_ROUND_WORDS, np.int64)
-        self._pending_offsets = np.zeros(_ROUND_WORDS + 1, np.int64)
-        self._pending_bytes = np.empty(_ROUND_BYTES, np.uint8)
-        self._patches = np.empty(_ROUND_PATCHES, np.int64)
         self._settled = np.empty(_ROUND_WORDS, np.uint64)
-        self._counts = np.zeros(kernels.N_COUNTS, np.int64)
-        self._forget_words()
-        self.token_arenas, self.term_arenas = _Arenas(), _Arenas()
+        table, kept = self._no_words()
+        self.words = kernels.Words(
+            counts=np.zeros(kernels.N_COUNTS, np.int64),
+            table=table,
+            kept=kept,
+            pending_slots=np.empty(_ROUND_WORDS, np.int64),
+            pending_offsets=np.zeros(_ROUND_WORDS + 1, np.int64),
+            pending_bytes=np.empty(_ROUND_BYTES, np.uint8),
+            patches=np.empty(_ROUND_PATCHES, np.int64),
+        )
+        self.tokens, self.terms = _new_arena(), _new_arena()
+
+    def _no_words(self) -> tuple[Words64, Bytes]:
+        """Return a table without words, and room for the bytes of long ones."""
+        n_slots = min(_FIRST_SLOTS, self._most_slots)
+        kept = np.empty(kernels.LONGEST_KEPT * _FEWEST_SLOTS, np.uint8)
+        return _new_slots(kernels.NUMBERS * n_slots), kept
 
     def _forget_words(self) -> None:
-        n_slots = min(_FIRST_SLOTS, self._most_slots)
-        self.slots = _new_slots(kernels.NUMBERS * n_slots)
-        self._kept = np.empty(kernels.LONGEST_KEPT * _FEWEST_SLOTS, np.uint8)
-        self._counts[[kernels.KEPT_BYTES, kernels.KNOWN_WORDS]] = 0
+        table, kept = self._no_words()
+        self.words = self.words._replace(table=table, kept=kept)
+        self.words.counts[[kernels.KEPT_BYTES, kernels.KNOWN_WORDS]] = 0
 
     def begin(self) -> None:
         """Start a batch: values of earlier batches are no longer used."""
-        self.token_arenas.n_passing = self.term_arenas.n_passing = 0
-        self._counts[kernels.OF_PENDING] = 0
+        self.words.counts[kernels.OF_PENDING] = 0
+        for arena in (self.tokens, self.terms):
+            arena.ends[1] = 0
         n_most = _MOST_TOKENS_PER_SLOT * self._most_slots
-        if max(self.token_arenas.n_kept, self.term_arenas.n_kept) > n_most:
+        if max(self.tokens.ends[0], self.terms.ends[0]) > n_most:
             self._forget_words()
-            self.token_arenas, self.term_arenas = _Arenas(), _Arenas()
+            self.tokens, self.terms = _new_arena(), _new_arena()
 
     def look_up(
         self,
@@ -67,105 +72,61 @@ class WordTable:
         n_words: int,
         first: int,
         values: Words64,
-        terms: Tokens,
+        terms: Numbers,
     ) -> int:
         """Look up words from `word` on; return the first one for which there is no room."""
-        if self._pending_bytes.size < 2 * lowered.size:
-            self._pending_bytes = longer(self._pending_bytes, 2 * lowered.size)
-        return kernels.look_up(
-            lowered,
-            edges,
-            word,
-            n_words,
-            first,
-            self._counts,
-            self.slots,
-            self._kept,
-            values,
-            terms,
-            self._pending_slots,
-            self._pending_offsets,
-            self._pending_bytes,
-            self._patches,
-        )
+        if self.words.pending_bytes.size < 2 * lowered.size:
+            room = longer(self.words.pending_bytes, 2 * lowered.size)
+            self.words = self.words._replace(pending_bytes=room)
+        return kernels.look_up(lowered, edges, word, n_words, first, self.words, values, terms)
 
     @property
     def pending_words(self) -> tuple[bytes, Integers]:
         """The words that wait for their tokens, each with a leading space, and their edges."""
-        n_words, n_bytes, _ = self._counts[kernels.OF_PENDING]
-        return self._pending_bytes[:n_bytes].tobytes(), self._pending_offsets[: n_words + 1]
+        n_words, n_bytes, _ = self.words.counts[kernels.OF_PENDING]
+        text = self.words.pending_bytes[:n_bytes].tobytes()
+        return text, self.words.pending_offsets[: n_words + 1]
 
-    def settle(self, tokens: Tokens, offsets: Integers, values: Words64) -> None:
+    def settle(self, tokens: Numbers, offsets: Integers, values: Words64) -> None:
         """Store the tokens of the pending words, in the table and in values that wait."""
-        n_words, _, n_patches = self._counts[kernels.OF_PENDING]
-        arenas = self.token_arenas
-        arenas.make_room(tokens.size + n_words)
-        arenas.n_kept, arenas.n_passing = kernels.settle(
-            tokens,
-            offsets,
-            self._pending_slots[:n_words],
-            self.slots,
-            values,
-            self._patches[:n_patches],
-            arenas.kept,
-            arenas.n_kept,
-            arenas.passing,
-            arenas.n_passing,
-            self._settled,
-        )
-        self._counts[kernels.OF_PENDING] = 0
+        self.tokens = _with_room(self.tokens, tokens.size + offsets.size)
+        kernels.settle(tokens, offsets, self.words, values, self.tokens, self._settled)
+        self.words.counts[kernels.OF_PENDING] = 0
 
     def settle_terms(
-        self, of_pending: Tokens, offsets: Integers, values: Words64, terms: Tokens
+        self, of_pending: Numbers, offsets: Integers, values: Words64, terms: Numbers
     ) -> None:
         """Store the terms of the pending words likewise; before their tokens."""
-        n_words, _, n_patches = self._counts[kernels.OF_PENDING]
-        arenas = self.term_arenas
-        arenas.make_room(of_pending.size + n_words)
-        arenas.n_kept, arenas.n_passing = kernels.settle_terms(
-            of_pending,
-            offsets,
-            self._pending_slots[:n_words],
-            self.slots,
-            values,
-            terms,
-            self._patches[:n_patches],
-            arenas.kept,
-            arenas.n_kept,
-            arenas.passing,
-            arenas.n_passing,
-            self._settled.view(np.uint32),
-        )
+        self.terms = _with_room(self.terms, of_pending.size + offsets.size)
+        settled = self._settled.view(np.uint32)
+        kernels.settle_terms(of_pending, offsets, self.words, values, terms, self.terms, settled)
 
     def make_room(self) -> None:
         """Make capacity for more words. No words may be pending."""
-        n_slots = self.slots.size // kernels.NUMBERS
-        if self._counts[kernels.KNOWN_WORDS] >= n_slots * 3 // 4:
+        words, n_slots = self.words, self.words.table.size // kernels.NUMBERS
+        if words.counts[kernels.KNOWN_WORDS] >= n_slots * 3 // 4:
             if n_slots >= self._most_slots:
                 self._forget_words()
                 return
-            larger = _new_slots(2 * kernels.NUMBERS * n_slots)
-            kernels.rehash(self.slots, larger)
-            self.slots = larger
-        elif self._counts[kernels.KEPT_BYTES] + kernels.LONGEST_KEPT > self._kept.size:
-            self._kept = longer(self._kept, 2 * self._kept.size)
+            larger = _new_slots(2 * words.table.size)
+            kernels.rehash(words.table, larger)
+            self.words = words._replace(table=larger)
+        elif words.counts[kernels.KEPT_BYTES] + kernels.LONGEST_KEPT > words.kept.size:
+            self.words = words._replace(kept=longer(words.kept, 2 * words.kept.size))
 
 
-class _Arenas:
-    """The tokens or terms of words that have none or more than one.
+def _new_arena() -> kernels.Arena:
+    kept, passing = np.empty((2, _ROUND_WORDS), np.uint32)
+    return kernels.Arena(kept, passing, np.zeros(2, np.int64))
 
-    Those of words in the table are kept; all others are dropped after the batch.
-    """
 
-    def __init__(self) -> None:
-        self.kept, self.passing = np.empty((2, _ROUND_WORDS), np.uint32)
-        self.n_kept = self.n_passing = 0
-
-    def make_room(self, n: int) -> None:
-        if self.n_kept + n > self.kept.size:
-            self.kept = longer(self.kept, 2 * (self.n_kept + n))
-        if self.n_passing + n > self.passing.size:
-            self.passing = longer(self.passing, 2 * (self.n_passing + n))
+def _with_room(arena: kernels.Arena, n: int) -> kernels.Arena:
+    """Return the arena with room for more, whether they are kept or not."""
+    kept, passing = (
+        longer(array, 2 * (end + n)) if end + n > array.size else array
+        for array, end in zip((arena.kept, arena.passing), arena.ends.tolist(), strict=True)
+    )
+    return kernels.Arena(kept, passing, arena.ends)
 
 
 def _new_slots(n: int) -> Words64:
@@ -176,9 +137,6 @@ def _new_slots(n: int) -> Words64:
     slots = np.frombuffer(pages, np.uint64)
     first = -slots.ctypes.data % _HUGE_PAGE // 8
     return slots[first : first + n]
-
-
-Number = TypeVar("Number", bound=np.generic)
 
 
 def longer(array: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:

@@ -1,4 +1,4 @@
-"""What Dagster shows of single packs and benchmarks, asked in GraphQL as the UI asks it."""
+"""What Dagster shows of packs, benchmarks and columns, asked in GraphQL as the UI asks it."""
 
 import gzip
 import sys
@@ -15,6 +15,7 @@ from dagster_graphql.test.utils import execute_dagster_graphql
 from decon_assets.definitions import build_definitions
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.corpus.registration import list_packs
+from decon_core.report.tables import TABLES
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.storage.files import read_json, write_json
 from tests.scan_result_files import ledgers_path
@@ -35,10 +36,21 @@ STATES = """query States($asset: AssetKeyInput!) {
   } }
 }"""
 
+COLUMNS = """{assetNodes {assetKey {path} metadataEntries {
+    ... on TableSchemaMetadataEntry {schema {columns {name}}}
+    ... on TableColumnLineageMetadataEntry {
+        lineage {columnName columnDeps {assetKey {path} columnName}}}}}}"""
+# What describes files, decisions and settings: no asset has such columns.
+WITHOUT_LINEAGE = {
+    *("runs", "earlier_rates", "shards", "unreadable", "unread_text", "row_origins"),
+    "invalid_utf8",
+}
+WITHOUT_LINEAGE |= {"verdicts", "source_labels", "neighbour_sample", "not_covered"}
+
 
 @pytest.fixture
-def ask(world, monkeypatch):
-    """A function that asks about an asset, by a query, what the webserver would answer."""
+def ask_all(world, monkeypatch):
+    """A function that asks, by a query, what the webserver would answer."""
     monkeypatch.setenv("DECON_CONFIG", str(world.config_path))
     # Servers of code locations would need it, of which there is none.
     monkeypatch.setattr(world.instance, "get_ref", lambda: None)
@@ -47,14 +59,20 @@ def ask(world, monkeypatch):
     )
     target = InProcessWorkspaceLoadTarget(InProcessCodeLocationOrigin(location))
 
-    def node(query, asset):
-        with WorkspaceProcessContext(world.instance, target) as process:
-            variables = {"asset": {"path": [asset]}}
-            with process.create_request_context() as context:
-                answer = execute_dagster_graphql(context, query, variables)
-            return answer.data["assetNodeOrError"]
+    def answer(query, **variables):
+        with (
+            WorkspaceProcessContext(world.instance, target) as process,
+            process.create_request_context() as context,
+        ):
+            return execute_dagster_graphql(context, query, variables).data
 
-    return node
+    return answer
+
+
+@pytest.fixture
+def ask(ask_all):
+    """The same about an asset."""
+    return lambda query, name: ask_all(query, asset={"path": [name]})["assetNodeOrError"]
 
 
 def checks_of(ask, asset):
@@ -160,3 +178,30 @@ def test_the_automation_condition_of_the_docs_waits_for_all_parts_then_asks_for_
     world.run(until="mixture")
     assert requested() == ["report", "report_page"]
     assert requested() == []
+
+
+def test_the_ui_knows_where_the_columns_of_all_tables_come_from(world, ask_all):
+    world.write_config()
+    columns, lineage = {}, {}
+    for node in ask_all(COLUMNS)["assetNodes"]:
+        (asset,) = node["assetKey"]["path"]
+        for entry in node["metadataEntries"]:
+            if "schema" in entry:
+                columns[asset] = [column["name"] for column in entry["schema"]["columns"]]
+            for column in entry.get("lineage", ()):
+                (dep,) = column["columnDeps"]
+                origin = ".".join((*dep["assetKey"]["path"], dep["columnName"]))
+                lineage[asset, column["columnName"]] = origin
+    declared = {f"{name}.{c}": t for name, t in TABLES.items() for c in t.schema.names}
+    assert columns["report"] == [*declared]
+    with_lineage = {name.partition(".")[0] for asset, name in lineage if asset == "report"}
+    assert with_lineage == {*TABLES} - WITHOUT_LINEAGE
+    for column, table in declared.items():
+        origin = lineage.get(("report", column))
+        name = column.partition(".")[2]
+        if name in table.origins:
+            assert origin == table.origins[name]
+        else:
+            assert origin in (None, f"{table.origin}.{name}")
+    for asset in ("mixture", "blend", "clean_benchmark"):
+        assert lineage[asset, "instance_index"].endswith(".instance_index")

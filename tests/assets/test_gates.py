@@ -7,7 +7,7 @@ from decon_assets.assets.gates import last_evaluation, unfinished_checks
 from decon_assets.definitions import build_definitions
 from decon_assets.graph import GRAPH
 from decon_assets.resources import Decon
-from decon_assets.run_requests import Materialized, State, next_requests
+from decon_assets.run_requests import Materialized, next_requests
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.config.load import load_config
 from decon_core.planner import Plan
@@ -43,8 +43,7 @@ def test_what_is_held_back_is_all_that_comes_after_a_check_that_blocks():
     assert len(blocking) == 9
     for key in graph.get_all_asset_keys():
         ancestors = graph.get_ancestor_asset_keys(key)
-        held_by = {f"{check.asset_key.to_user_string()}:{check.name}" for check in blocking
-                   if check.asset_key in ancestors}  # fmt: skip
+        held_by = {check for check in blocking if check.asset_key in ancestors}
         assert held_by == {*GRAPH.gates[key.to_user_string()]}, key
 
 
@@ -103,8 +102,8 @@ def test_checks_that_a_stopped_run_left_out_are_made_up_for_by_the_next(world, m
 def test_what_was_held_back_is_asked_for_again_once_the_check_passes(world, monkeypatch):
     def asked_for(before):
         config, store = load_config(world.config_path), world.store
-        today = State(Plan(config, store), Materialized(world.instance))
-        found, after = next_requests(today, before)
+        known = Materialized(world.instance)
+        found, after = next_requests(Plan(config, store), known, before)
         return {request.asset for request in found}, after
 
     with monkeypatch.context() as patched:

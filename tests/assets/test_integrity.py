@@ -99,13 +99,14 @@ def damaged_in_kind(store, path: Path) -> set[str]:
         below = folder.relative_to(store.root / kind)
         faults = integrity._faults_of_listed(path, store.root / below)
         return {one.where for one in faults if one}
-    listed = integrity._manifests().get(kind)
-    if listed is None or path.name == "README.md":
+    pattern, is_apart = integrity._manifests().get(kind, ("", False))
+    if not pattern or path.name == "README.md":
         problem = integrity._fault(path)
         return {problem.where} if problem else set()
-    folder = store.root.joinpath(*path.relative_to(store.root).parts[: listed.depth + 1])
-    root = store.root / "manifests" if listed.is_apart else store.root
-    manifest = root / folder.relative_to(store.root) / Path(listed.pattern).name
+    below = path.relative_to(store.root).parts[: pattern.count("/") + 1]
+    folder = store.root.joinpath(*below)
+    root = store.root / "manifests" if is_apart else store.root
+    manifest = root.joinpath(*below, Path(pattern).name)
     return {one.where for one in integrity._faults_of_listed(manifest, folder) if one}
 
 

@@ -40,7 +40,7 @@ def test_everything_is_made_from_nothing_stage_by_stage(world, daemon):
 
 def test_a_tick_without_a_change_asks_for_nothing_and_opens_no_file(world, daemon, monkeypatch):
     daemon.settle()
-    monkeypatch.setattr("decon_assets.sensors._load_state", None)  # what would look into the store
+    monkeypatch.setattr("decon_assets.sensors._load_plan", None)  # what would look into the store
     assert daemon.tick() == ALL_DONE
 
 

@@ -60,6 +60,7 @@ def is_always_missing(plan):
 def after_lengths(context, config, store):
     """What is made of the lengths."""
 '''
+CHECK = AssetCheckKey(AssetKey("lengths"), "lengths_are_right")
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def run(world, graph):
 
 def test_a_toy_asset_has_the_gates_of_all_that_is_before_it(graph):
     assert graph.gates["lengths"] == GRAPH.gates["scan"]
-    assert graph.gates["after_lengths"] == [*GRAPH.gates["scan"], "lengths:lengths_are_right"]
+    assert graph.gates["after_lengths"] == [*GRAPH.gates["scan"], CHECK]
     names = [stage.name for stage in graph.stages]
     assert names.index("index") < names.index("lengths") < names.index("after_lengths")
 
@@ -114,7 +115,7 @@ def test_a_failed_check_of_a_toy_asset_holds_back_what_comes_after_it(world, fir
     file.write_text("4")
     check = Daemon(world, graph=graph).jobs.get_job("__ASSET_JOB").get_subset(
         asset_selection=frozenset(),
-        asset_check_selection={AssetCheckKey(AssetKey("lengths"), "lengths_are_right")},
+        asset_check_selection={CHECK},
     )  # fmt: skip
     check.execute_in_process(instance=world.instance, raise_on_error=False)
     assert failed_checks(world.instance, graph.blocking["lengths"])

@@ -6,7 +6,7 @@ from decon_assets.assets.stage import STAGES
 from decon_assets.definitions import build_definitions
 from decon_assets.graph import GRAPH
 from decon_assets.resources import Decon
-from decon_assets.run_requests import Materialized, Request, State, requests
+from decon_assets.run_requests import Materialized, Request, requests
 from decon_core.config.load import load_config
 from decon_core.planner import Plan
 from tests.first_runs import run_or_copy
@@ -55,8 +55,8 @@ class Daemon:
 
     def press(self, asset, **config):
         """What an asset lacks, as somebody who presses "Materialize" has it."""
-        now = world_today(self.world, self.instance)
-        todo = requests(now, asset) if asset in STAGES else []
+        plan = Plan(load_config(self.world.config_path), self.world.store)
+        todo = requests(plan, Materialized(self.instance), asset) if asset in STAGES else []
         for request in todo or [Request(asset)]:
             self.jobs.get_job("__ASSET_JOB").get_subset(
                 asset_selection={AssetKey(asset)}
@@ -86,9 +86,3 @@ class Daemon:
             if str(self.tick()).startswith(SETTLED) or until in self.asked:
                 return self.cursor, (*self.asked,)
         raise AssertionError(f"no end: {self.asked}")
-
-
-def world_today(world, instance):
-    config = load_config(world.config_path)
-    plan = Plan(config, world.store)
-    return State(plan, Materialized(instance))

@@ -17,6 +17,7 @@ from decon_core.corpus.packs import Pack, find_shards
 from decon_core.index.parts import build_part
 from decon_core.index.term_weights import Snapshot, freeze
 from decon_core.scan.coverage import scan_fingerprint
+from decon_core.scan.scan_results import ScanResults
 from decon_core.schemas import RECORDS
 from decon_core.storage.store import Store
 
@@ -60,6 +61,11 @@ class Bench:
     @property
     def scan(self) -> str:
         return scan_fingerprint(self.store, self.policy)
+
+    @property
+    def results(self) -> ScanResults:
+        """The scan results that exist now."""
+        return ScanResults(self.store, self.scan)
 
     def save(self, benchmark: str, items: Sequence[Item]) -> Version:
         return save_records(self.store, benchmark, records_table(benchmark, items))

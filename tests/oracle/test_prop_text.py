@@ -1,15 +1,17 @@
-"""Cleaning twice over, offsets back to the original, and spans of tokens."""
+"""Cleaning twice over, offsets back to the original, and tokens of canonical text."""
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from decon_core.config.policy import PUNCTUATION
-from decon_core.text.canonical import WHITE_SPACE, Canonical, clean, clean_with_offsets
+from decon_core.text.canonical import WHITE_SPACE, Canonical, canonical_with_offsets, clean
+from decon_core.text.characters import Form
 from decon_core.text.tokenizers import load_tokenizer
 from tests.oracle import decon as reference
 from tests.uncompiled import fewer
 
+PLAIN = Form(punctuation=PUNCTUATION)
 SLOW = settings(derandomize=True, max_examples=fewer(150))
 
 # What cleaning is about, far more often than chance would bring it up.
@@ -46,7 +48,7 @@ def test_cleaned_text_is_clean(text: str) -> None:
 @SLOW
 @given(TEXTS, st.one_of(st.just(PUNCTUATION), st.text(max_size=8)))
 def test_cleaning_with_offsets_gives_the_same_text(text: str, punctuation: str) -> None:
-    canonical = clean_with_offsets(text, punctuation=punctuation)
+    canonical = canonical_with_offsets(text, Form(punctuation=punctuation))
     assert canonical.text == clean(text, punctuation=punctuation)
     assert len(canonical.starts) == len(canonical.stops) == len(canonical.text)
 
@@ -54,7 +56,7 @@ def test_cleaning_with_offsets_gives_the_same_text(text: str, punctuation: str) 
 @SLOW
 @given(TEXTS)
 def test_offsets_never_run_backwards_or_out_of_the_text(text: str) -> None:
-    canonical = clean_with_offsets(text, punctuation=PUNCTUATION)
+    canonical = canonical_with_offsets(text, PLAIN)
     for at in range(len(canonical.text)):
         start, stop = canonical.original(at, at + 1)
         assert 0 <= start < stop <= len(text)
@@ -77,7 +79,7 @@ def sigma_apart(text: str) -> str:
 @SLOW
 @given(TEXTS, st.data())
 def test_offsets_cut_out_text_that_cleans_to_the_same_words(text: str, data: st.DataObject) -> None:
-    canonical = clean_with_offsets(text, punctuation=PUNCTUATION)
+    canonical = canonical_with_offsets(text, PLAIN)
     if not canonical.text:
         return
     n_words = canonical.text.count(" ") + 1
@@ -90,7 +92,7 @@ def test_offsets_cut_out_text_that_cleans_to_the_same_words(text: str, data: st.
 
 
 def test_a_character_that_lower_cases_to_two_comes_from_one() -> None:
-    canonical = clean_with_offsets("“İz — Σ”", punctuation=PUNCTUATION)
+    canonical = canonical_with_offsets("“İz — Σ”", PLAIN)
     assert canonical.text == "i\u0307z σ"
     # “ 0, İ 1, z 2, space 3, — 4, space 5, Σ 6
     assert list(canonical.starts) == [1, 1, 2, 3, 6]
@@ -99,31 +101,14 @@ def test_a_character_that_lower_cases_to_two_comes_from_one() -> None:
     assert canonical.original(0, len(canonical.text)) == (1, 7)
 
 
-@pytest.mark.parametrize("name", ["words", "cl100k"])
-@SLOW
-@given(text=TEXTS)
-def test_the_spans_of_tokens_cover_a_canonical_text(name: str, text: str) -> None:
-    tokenizer = load_tokenizer(name)
-    spaced = " " + clean(text, punctuation=PUNCTUATION)
-    spans = tokenizer.spans(spaced)
-    assert len(spans) == len(tokenizer.encode([spaced])[0])
-    assert spans == sorted(spans)
-    assert [stop for _, stop in spans] == sorted(stop for _, stop in spans)
-    assert all(0 <= start < stop <= len(spaced) for start, stop in spans)
-    covered = {at for start, stop in spans for at in range(start, stop)}
-    # `words` leaves the spaces between words to nobody
-    assert {at for at, char in enumerate(spaced) if at not in covered and char != " "} == set()
-    if name == "cl100k":
-        assert covered == set(range(len(spaced)))
-
-
 @SLOW
 @given(TEXTS)
-def test_a_word_token_spans_its_word(text: str) -> None:
-    tokenizer = load_tokenizer("words")
+def test_the_pieces_of_a_canonical_text_follow_each_other(text: str) -> None:
+    tokenizer = load_tokenizer("cl100k")
     spaced = " " + clean(text, punctuation=PUNCTUATION)
-    words = [spaced[start:stop] for start, stop in tokenizer.spans(spaced)]
-    assert words == [word for word in spaced.split(" ") if word]
+    pieces = tokenizer.pieces(spaced)
+    assert pieces.ids.tolist() == tokenizer.encode([spaced])[0]
+    assert [0, *pieces.stops.tolist()] == [*pieces.starts.tolist(), len(spaced.encode())]
 
 
 @SLOW

@@ -13,12 +13,13 @@ from decon_core.text.characters import (
     IGNORABLE,
     LIKE_ESCAPES,
     LOOK_ALIKES,
-    MOST_SPACES,
-    MOST_WIDE_BYTES,
     SIGNS,
     TAGS,
     WINDOWS_1252,
 )
+
+# A tag or comment with more text is kept.
+MOST_SPACES, MOST_WIDE_BYTES = 7, 63
 
 WHITE_SPACE_RUN = re.compile(
     r"[\t\n\x0b\x0c\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"

@@ -99,8 +99,12 @@ class Session:
     def queue(
         self, choice: Choice, order: Order | None, *, also_reviewed: bool
     ) -> list[MatchedText]:
-        from decon_core.report.review.found import ReviewFilter
-        from decon_core.report.review.queue import sort_texts, texts_of_findings, without_verdict
+        from decon_core.report.review.found import (
+            ReviewFilter,
+            sort_texts,
+            texts_of_findings,
+            without_verdict,
+        )
         from decon_core.report.review.sample import in_order_of_draw
 
         if choice.sample:

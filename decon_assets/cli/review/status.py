@@ -17,7 +17,7 @@ Json = dict[str, Any]
 def status_of(session: Session, choice: Choice) -> Json:
     """Count the texts of a choice and their verdicts, and estimate the precision of a sample."""
     from decon_core.report.review.found import ReviewFilter
-    from decon_core.report.review.precision import estimate, tally
+    from decon_core.report.review.sample import estimate, tally
 
     now = {text_id: verdict.verdict for text_id, verdict in session.verdicts.by_text.items()}
     texts = session.matched_texts(choice)

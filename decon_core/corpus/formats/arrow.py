@@ -20,7 +20,7 @@ from decon_core.corpus.formats.tables import (
 )
 from decon_core.corpus.shard_file import ShardFile
 from decon_core.errors import CorpusError, Problem
-from decon_core.storage.paths import RemotePath
+from decon_core.storage.paths import RemotePath, stamp_of
 
 _FILE = b"ARROW1"
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -41,13 +41,18 @@ class Arrow(TableFormat):
         _require_no_selection(file.path)
         yield from super().parts(file, source, part_bytes=part_bytes)
 
-    def batches(self, path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, path: Path, wanted: set[str], batch_bytes: int, rows: Sequence[range]
+    ) -> Iterator[tuple[int, pa.RecordBatch, int]]:
+        del rows  # all batches are read
+        first, n_bytes = 0, stamp_of(path).n_bytes
         for batch in _open(path, wanted)[2]:
             for column in batch.columns:
                 _require_in_bounds(column)
             step = rows_per_batch(batch.num_rows, batch.nbytes, batch_bytes)
             for at in range(0, batch.num_rows, step):
-                yield batch.slice(at, step)
+                yield first + at, batch.slice(at, step), n_bytes
+            first += batch.num_rows
 
     def first_batches(self, path: Path, most: int) -> Iterator[pa.RecordBatch]:
         del most  # a batch is read as a whole

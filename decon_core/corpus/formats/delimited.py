@@ -98,10 +98,10 @@ def _valid(cell: str) -> str:
 def _are_names(cells: Sequence[str]) -> bool:
     """Return whether the first cells are the names of the columns."""
     is_different = len({*cells}) == len(cells)
-    return is_different and not any(is_text(cell) or _is_number(cell) for cell in cells)
+    return is_different and not any(is_text(cell) or is_number(cell) for cell in cells)
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
     try:
         float(cell)
     except ValueError:

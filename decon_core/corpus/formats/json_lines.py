@@ -8,9 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Place
 from decon_core.corpus.compiled_rows import batch_of, fields_of, strings_of_lines
@@ -29,6 +26,7 @@ from decon_core.corpus.shard_file import ShardFile
 from decon_core.corpus.text_values import fault_of, parsed_row
 from decon_core.errors import CorpusError
 from decon_core.kernels import json_lines
+from decon_core.kernels.arrays import Bytes, Integers
 from decon_core.kernels.jit import is_worth_compiling
 from decon_core.storage.compression import BYTE_ORDER_MARK, open_bytes
 
@@ -41,9 +39,7 @@ class JsonBlock(LineBlock):
     def document(self, row: int, source: Source) -> Document | Unreadable | None:
         return self._document(row, self.edges, source)
 
-    def _document(
-        self, row: int, edges: npt.NDArray[np.int64], source: Source
-    ) -> Document | Unreadable | None:
+    def _document(self, row: int, edges: Integers, source: Source) -> Document | Unreadable | None:
         start, stop = edges[row - self.row], edges[row - self.row + 1]
         line, offset = self.lines[start:stop].tobytes(), self.offset + int(start)
         if not line.strip():
@@ -105,7 +101,7 @@ class JsonLines(LineFormat):
             yield first
             yield from blocks
 
-    def block_at(self, path: Path, place: Place, lines: npt.NDArray[np.uint8]) -> LineBlock:
+    def block_at(self, path: Path, place: Place, lines: Bytes) -> LineBlock:
         block = super().block_at(path, place, lines)
         if place.n_rows == 1 and block.n_lines > 1:
             return session_of([block])
@@ -121,15 +117,16 @@ class JsonLines(LineFormat):
                     yield value if isinstance(value, dict) else None
                 line = file.readline(_MAX_LINE_BYTES)
 
-    def compile_reader(self, source: Source) -> None:
-        """Compile the line kernel on an empty line, unless it may be compiled later."""
-        for block in blocks_of(b"{}\n", JsonBlock, block_bytes=64):
-            block.batch(source)
-
     def line_of(self, value: Value, *, like: bytes) -> bytes:
         """Serialize a row like the old line: same escaping, byte order mark and line break."""
         head = BYTE_ORDER_MARK if like.startswith(BYTE_ORDER_MARK) else b""
         return head + dumped(value, like=like) + like[len(like.rstrip(b"\r\n")) :]
+
+
+def compile_line_reader(source: Source) -> None:
+    """Compile the kernels that read lines, unless they may be compiled later."""
+    for block in blocks_of(b"{}\n", JsonBlock, block_bytes=64):
+        block.batch(source)
 
 
 def dumped(value: Value, *, like: bytes) -> bytes:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import BinaryIO, ClassVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Place
@@ -23,7 +22,7 @@ from decon_core.corpus.formats.recognize import require_text, require_utf8
 from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, ShardFormat, Value
 from decon_core.corpus.shard_file import ShardFile, changed, damaged, too_long
 from decon_core.errors import CorpusError
-from decon_core.kernels.arrays import alloc_array
+from decon_core.kernels.arrays import Bytes, Integers, alloc_array
 from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
 from decon_core.storage.compression import DAMAGE, HEAD, compression_of, create, read_chunks
 from decon_core.storage.seeking import open_ranges
@@ -36,7 +35,7 @@ _N_RESERVED = PADDING + 1  # bytes after the last line
 class LineBlock(Part):
     """Complete lines of a shard. Only the last line of a shard may have no line break."""
 
-    lines: npt.NDArray[np.uint8]  # a line break and `PADDING` bytes follow after `n_bytes`
+    lines: Bytes  # a line break and `PADDING` bytes follow after `n_bytes`
     n_bytes: int
     offset: int  # first byte in the uncompressed shard
 
@@ -49,7 +48,7 @@ class LineBlock(Part):
         return _n_lines(self.lines[: self.n_bytes])
 
     @cached_property
-    def edges(self) -> npt.NDArray[np.int64]:
+    def edges(self) -> Integers:
         """The start of each line, and the end of the last line."""
         breaks = np.flatnonzero(self.lines[: self.n_bytes] == LINE_BREAK) + 1
         return np.concatenate([[0], breaks[: self.n_rows - 1], [self.n_bytes]])
@@ -111,7 +110,7 @@ class LineFormat(ShardFormat):
                     raise CorpusError(changed(path))
                 yield block, ranges.n_bytes_read
 
-    def block_at(self, path: Path, place: Place, lines: npt.NDArray[np.uint8]) -> LineBlock:
+    def block_at(self, path: Path, place: Place, lines: Bytes) -> LineBlock:
         """Return the lines that were read at a place."""
         return self.block(path, place.row, place.n_rows, lines, place.n_bytes, place.offset)
 
@@ -211,7 +210,7 @@ class _Cutter:
         self._filled = left.size
 
 
-def _end_of_last_line(buffer: npt.NDArray[np.uint8], start: int, stop: int) -> int:
+def _end_of_last_line(buffer: Bytes, start: int, stop: int) -> int:
     """Return the offset after the last line break; 0 if there is none."""
     while stop > start:
         first = max(start, stop - _SEARCH_BYTES)
@@ -222,7 +221,7 @@ def _end_of_last_line(buffer: npt.NDArray[np.uint8], start: int, stop: int) -> i
     return 0
 
 
-def _n_lines(lines: npt.NDArray[np.uint8]) -> int:
+def _n_lines(lines: Bytes) -> int:
     # Count in pieces, so that the results of the comparisons stay in the processor's cache.
     counts = (
         int(np.count_nonzero(lines[at : at + _SEARCH_BYTES] == LINE_BREAK))

@@ -20,11 +20,7 @@ class Parquet(TableFormat):
     def columns(self, path: Path) -> Sequence[str]:
         return list(pq.read_schema(readable(path)).names)
 
-    def batches(self, path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
-        for _, batch, _ in self.batches_at(path, wanted, batch_bytes, [range(1 << 62)]):
-            yield batch
-
-    def batches_at(
+    def batches(
         self, path: Path, wanted: set[str], batch_bytes: int, rows: Sequence[range]
     ) -> Iterator[tuple[int, pa.RecordBatch, int]]:
         # `pre_buffer` would keep the compressed bytes of the whole file in memory. No threads:

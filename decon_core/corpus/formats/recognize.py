@@ -7,7 +7,6 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
-from decon_core.config.sources import Source
 from decon_core.corpus.formats.shard_format import ShardFormat
 from decon_core.corpus.shard_file import REGISTER
 from decon_core.errors import CorpusError, Problem
@@ -25,12 +24,6 @@ def shard_formats() -> dict[str, ShardFormat]:
     modules = (import_module(f"{__package__}.{name}") for name in names)
     formats = (form for module in modules for form in getattr(module, "SHARD_FORMATS", ()))
     return {suffix: form for form in formats for suffix in form.suffixes}
-
-
-def compile_readers(source: Source) -> None:
-    """Compile the kernels that read shards, unless they are to be put off."""
-    for form in dict.fromkeys(shard_formats().values()):
-        form.compile_reader(source)
 
 
 def is_shard(path: Path) -> bool:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
 from decon_core.config.sources import Source
@@ -21,7 +20,7 @@ from decon_core.corpus.formats.lines import LineBlock
 from decon_core.corpus.formats.shard_format import JsonRow, Part, Value
 from decon_core.corpus.row_texts import WholeRow
 from decon_core.corpus.text_values import KeyTwiceError, fault_of, parsed_row
-from decon_core.kernels.arrays import alloc_array
+from decon_core.kernels.arrays import Integers, alloc_array
 from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
 
 N_FIRST_LINES = 5  # a session shows within these lines
@@ -37,7 +36,7 @@ class SessionBlock(LineBlock):
         return 1  # they are one row
 
     @cached_property
-    def edges(self) -> npt.NDArray[np.int64]:
+    def edges(self) -> Integers:
         return np.array([0, self.n_bytes])
 
     def document(self, row: int, source: Source) -> Document | Unreadable | None:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Place
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.shard_file import ShardFile
+from decon_core.kernels.arrays import Integers
 
 Value = dict[str, Any]
 JsonRow = tuple[int, object, bytes | None]
@@ -47,7 +47,7 @@ class Part(ABC):
     def rows(self) -> range:
         return range(self.row, self.row + self.n_rows)
 
-    def within(self, rows: npt.NDArray[np.int64] | None) -> list[int]:
+    def within(self, rows: Integers | None) -> list[int]:
         """Return those of some rows (ascending; None: all) that are in this part."""
         if rows is None:
             return [*self.rows]
@@ -67,9 +67,7 @@ class Part(ABC):
 
     def batch(self, source: Source) -> Batch:
         """Read all rows as one batch. Formats override this with something faster."""
-        none, reread = np.empty(0, np.int64), partial(self.document, source=source)
-        empty = Batch(np.empty(0, np.uint8), none, none, none, 0, [], reread)
-        return empty.with_rows(self.documents(source))
+        return Batch.of_rows(self.documents(source), partial(self.document, source=source))
 
     @abstractmethod
     def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
@@ -121,10 +119,6 @@ class ShardFormat(ABC):
     @property
     def is_text(self) -> bool:
         return not self.magics
-
-    def compile_reader(self, source: Source) -> None:
-        """Compile its kernels, if it has any, unless they may be compiled later."""
-        del source
 
     @abstractmethod
     def parts(

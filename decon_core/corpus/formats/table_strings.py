@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,9 +15,9 @@ from decon_core.corpus.formats.table_values import is_bytes
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import is_text, text_of_bytes
 from decon_core.kernels import json_lines, string_values
+from decon_core.kernels.arrays import Bools, Bytes, Integers
 from decon_core.kernels.json_tokens import PADDING
 
-Integers = npt.NDArray[np.int64]
 _types = pa.types
 _CONTROL = "[\\x00-\\x08\\x0e-\\x1f]"  # bytes with one of these may not be text
 
@@ -37,9 +36,7 @@ class _Column:
     keys: Sequence[Integers]  # sort keys of the strings of a row
 
 
-def strings_of_table(
-    table: pa.RecordBatch, tree: FieldTree
-) -> tuple[Strings, npt.NDArray[np.bool_], Fields]:
+def strings_of_table(table: pa.RecordBatch, tree: FieldTree) -> tuple[Strings, Bools, Fields]:
     """Return the strings of rows, which rows are unusual, and the fields of the table.
 
     Raises `UnusualColumnError` if the table has to be read row by row.
@@ -161,7 +158,7 @@ def _texts_in(column: pa.Array) -> pa.Array:
     return pc.replace_with_mask(texts, is_odd, pa.array(odd, pa.large_string()))
 
 
-def bytes_of(column: pa.Array) -> tuple[npt.NDArray[np.uint8], Integers, Integers]:
+def bytes_of(column: pa.Array) -> tuple[Bytes, Integers, Integers]:
     """Return the bytes of a column, and where each text starts and stops."""
     _, offsets, content = column.buffers()
     width = np.int32 if column.type == pa.string() else np.int64

@@ -98,12 +98,9 @@ def _of_parts(scalar: Any, convert: Callable[[Any], Any]) -> Any:
 
 
 def json_values(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return the rows of a batch as JSON objects. Raises `ValueError` on duplicate column names."""
-    names = batch.schema.names
-    if len({*names}) < len(names):
-        raise ValueError("duplicate column names")
+    """Return the rows of a batch as JSON objects."""
     columns = [_json_column(column) for column in batch.columns]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _json_column(column: pa.Array) -> list[Any]:

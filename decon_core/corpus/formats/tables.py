@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.config.layouts import EVERYTHING
@@ -44,10 +43,12 @@ from decon_core.corpus.formats.table_values import (
 )
 from decon_core.corpus.shard_file import ShardFile, changed, too_long
 from decon_core.errors import CorpusError, Problem
+from decon_core.kernels.arrays import Bools
 from decon_core.storage.compression import suffix_of
-from decon_core.storage.paths import RemotePath, stamp_of
+from decon_core.storage.paths import RemotePath
 
 _MAX_ROWS = 4096  # per batch
+_MOST_ROWS = 1 << 62  # of a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,21 +106,14 @@ class TableFormat(ShardFormat):
         """Return the names of all columns."""
 
     @abstractmethod
-    def batches(self, path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
-        """Yield these columns in batches of about `batch_bytes`."""
-
-    def batches_at(
+    def batches(
         self, path: Path, wanted: set[str], batch_bytes: int, rows: Sequence[range]
     ) -> Iterator[tuple[int, pa.RecordBatch, int]]:
-        """Yield batches with some of these rows: first row, batch, and bytes read until then.
+        """Yield these columns in batches of about `batch_bytes` that have some of these rows.
 
-        Like `batches`, perhaps with other batches between them.
+        Each comes with its first row, and with the bytes of the file that were read until then. A
+        format that cannot skip batches yields the others, too.
         """
-        del rows  # formats override this if they can skip batches
-        first = 0
-        for batch in self.batches(path, wanted, batch_bytes):
-            yield first, batch, stamp_of(path).n_bytes
-            first += batch.num_rows
 
     @abstractmethod
     def first_batches(self, path: Path, most: int) -> Iterator[pa.RecordBatch]:
@@ -132,17 +126,16 @@ class TableFormat(ShardFormat):
     def parts(
         self, file: ShardFile, source: Source | None, *, part_bytes: int = PART_BYTES
     ) -> Iterator[TablePart]:
-        path, row = file.path, 0
+        path = file.path
         try:
             # Checked first: Arrow's errors on half-changed tables are misleading.
             with file.unchanged() as copy:
                 columns = self._columns_of(source, copy, path)
-                for batch in self.batches(copy, columns, part_bytes):
+                for row, batch, _ in self.batches(copy, columns, part_bytes, [range(_MOST_ROWS)]):
                     if not row:
                         _require_different_fields(batch.schema.types, path)
                     _require_short(batch, row, file)
                     yield TablePart(path, row, batch.num_rows, batch)
-                    row += batch.num_rows
         except (pa.ArrowException, EOFError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # an error of the disk, not of the file
@@ -158,7 +151,7 @@ class TableFormat(ShardFormat):
         rows = [range(place.row, place.row + place.n_rows) for place in places]
         try:
             columns = self._columns_of(source, path, path)
-            for row, batch, n in self.batches_at(path, columns, PART_BYTES, rows):
+            for row, batch, n in self.batches(path, columns, PART_BYTES, rows):
                 if wanted.pop(row, None) == Place(row, batch.num_rows):
                     yield TablePart(path, row, batch.num_rows, batch), n
         except (pa.ArrowException, EOFError):
@@ -257,7 +250,7 @@ class TableRewriter:
         return pa.concat_tables(pieces).combine_chunks()
 
 
-def _filter(table: pa.Table, is_left: npt.NDArray[np.bool_], start: int, stop: int) -> pa.Table:
+def _filter(table: pa.Table, is_left: Bools, start: int, stop: int) -> pa.Table:
     """Return the rows of a range that are left."""
     left, piece = is_left[start:stop], table.slice(start, stop - start)
     try:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from decon_core.config.policy import VERDICT_VERSION, Policy, digest_of
+from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.sketch.shard_sketch import (
     ShardBlocks,
@@ -25,15 +26,16 @@ from decon_core.corpus.sketch.shard_sketch import (
     remove_filters,
 )
 from decon_core.errors import DamagedError
-from decon_core.kernels.arrays import distinct
+from decon_core.kernels.arrays import Bools, Bytes, Flags, Integers, Words64, distinct
 from decon_core.kernels.ngram_filters import CHECK_BYTES, Rows, write_rows
 from decon_core.storage.checksums import EMPTY, N_BYTES, damaged, seal
 from decon_core.storage.files import atomic_path
 from decon_core.storage.store import Store
 from decon_core.storage.tables import map_arrays, write_arrays
+from decon_core.text.tokenizers import load_tokenizer
 
-Flags = npt.NDArray[np.uint8]
-Words64 = npt.NDArray[np.uint64]
+# Increased when the content of a sketch changes.
+_SKETCH_VERSION = 2
 
 # A unit has at least this many bytes of rows, so that its check adds at most an eighth.
 _LEAST_UNIT_BYTES = 16
@@ -78,13 +80,20 @@ class _Layout:
         return Rows(eights, self.log2_bits, self.n_blocks, self.rows_per_unit, self.unit_bytes)
 
 
-def _layouts(log2_bits: npt.NDArray[np.int64]) -> list[_Layout]:
+def _layouts(log2_bits: Integers) -> list[_Layout]:
     """Return the layouts of the groups of blocks with filters of these sizes."""
     layouts: list[_Layout] = []
     for log2, n in zip(*np.unique(log2_bits, return_counts=True), strict=True):
         offset = layouts[-1].offset + layouts[-1].n_bytes if layouts else 0
         layouts.append(_Layout(int(log2), int(n), offset))
     return layouts
+
+
+def sketch_fingerprint(policy: Policy, sketch: Sketch) -> str:
+    """Return the fingerprint of what a sketch depends on besides its shard."""
+    tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
+    settings = {"form": asdict(policy.form), "ngram_size": policy.ngram_size, "bits": sketch.bits}
+    return digest_of([settings, tokenizer, VERDICT_VERSION, _SKETCH_VERSION])
 
 
 def pack_key(pack: Pack) -> str:
@@ -147,7 +156,7 @@ def _of_size(
             at += n_words
 
 
-def _pieces(layout: _Layout, filters: Sequence[Words64]) -> Iterator[npt.NDArray[np.uint8]]:
+def _pieces(layout: _Layout, filters: Sequence[Words64]) -> Iterator[Bytes]:
     """Yield the bytes of a group in pieces of whole units."""
     n_words = (1 << layout.log2_bits) // 64
     step = 8  # a power of two: 512 rows, which are whole units
@@ -167,10 +176,10 @@ def _pieces(layout: _Layout, filters: Sequence[Words64]) -> Iterator[npt.NDArray
 class Possible:
     """Which blocks of a pack may contain a match of which texts; all others contain none."""
 
-    is_possible: npt.NDArray[np.bool_]  # per block, of any text
-    groups: Sequence[tuple[npt.NDArray[np.int64], Words64]]  # blocks, and a bit per text and block
+    is_possible: Bools  # per block, of any text
+    groups: Sequence[tuple[Integers, Words64]]  # blocks, and a bit per text and block
 
-    def n_blocks_of_texts(self) -> npt.NDArray[np.int64]:
+    def n_blocks_of_texts(self) -> Integers:
         """Return for each text the number of blocks that may contain a match."""
         counts = [np.bitwise_count(bits).sum(axis=1, dtype=np.int64) for _, bits in self.groups]
         return np.asarray(np.sum(counts, axis=0, dtype=np.int64))
@@ -190,8 +199,8 @@ class PackSketch:
 
     path: Path
     shards: tuple[str, ...]  # fingerprints
-    offsets: npt.NDArray[np.int64]  # range of the blocks of each shard
-    log2_bits: npt.NDArray[np.int64]  # size of the filter of each block
+    offsets: Integers  # range of the blocks of each shard
+    log2_bits: Integers  # size of the filter of each block
     eights: Words64
     is_read: dict[int, Flags] = field(default_factory=dict)  # flags of the units of a group
 
@@ -234,7 +243,7 @@ class PackSketch:
             n_pages += distinct(np.concatenate([first, last])).size
         return n_pages * _PAGE_BYTES
 
-    def blocks_of(self, shard: str, possible: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], int]:
+    def blocks_of(self, shard: str, possible: Bools) -> tuple[tuple[int, ...], int]:
         """Return the possible blocks of a shard, and the number of all its blocks."""
         number = self.shards.index(shard)
         flags = possible[self.offsets[number] : self.offsets[number + 1]]

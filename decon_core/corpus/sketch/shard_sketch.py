@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 import xxhash
 
 from decon_core.corpus.batches import Batch, Place
-from decon_core.kernels.arrays import alloc_array
+from decon_core.kernels.arrays import Integers, Numbers, Words64, alloc_array
 from decon_core.kernels.ngram_filters import LOG2_LINE, PROBES, enter_ngrams, renumber
 from decon_core.storage.checksums import EMPTY, map_verified, seal
 from decon_core.storage.files import atomic_path
@@ -32,10 +31,6 @@ LOG2_BITS = 24  # size of a filter: two megabytes, which the second cache of a c
 _LEAST_LOG2_BITS = LOG2_LINE + 3
 _MOST_NUMBER = (1 << 31) - 1
 _PLACE = ("row", "n_rows", "offset", "n_bytes")
-
-Words64 = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.uint32]
 
 
 # Tokens -------------------------------------------------------------------------------------------
@@ -121,8 +116,8 @@ def digest_of_texts(batch: Batch) -> bytes:
 class ShardBlocks:
     """Where the blocks of a shard lie."""
 
-    log2_bits: npt.NDArray[np.int64]  # size of the filter of each block
-    part_offsets: npt.NDArray[np.int64]  # range of the parts of each block
+    log2_bits: Integers  # size of the filter of each block
+    part_offsets: Integers  # range of the parts of each block
     places: Sequence[Place]  # places of all parts
     digests: Sequence[bytes]  # digests of the texts of all parts
 

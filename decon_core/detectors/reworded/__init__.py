@@ -17,7 +17,7 @@ import numpy as np
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
-from decon_core.detectors.detector import Detector, Floats, Indexes, Search
+from decon_core.detectors.detector import Detector, Indexes, Search
 from decon_core.detectors.reworded.evidence import LEAST_COUNT, OTHER_NUMBERS, REWORDED
 from decon_core.detectors.reworded.items import (
     ITEM,
@@ -29,6 +29,7 @@ from decon_core.detectors.reworded.items import (
 )
 from decon_core.detectors.reworded.search import RewordedSearch
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
+from decon_core.kernels.arrays import Floats
 
 if TYPE_CHECKING:
     from decon_core.index.joined_index import Rows

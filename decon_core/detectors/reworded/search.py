@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
@@ -18,9 +17,8 @@ from decon_core.detectors.detector import Finding, Nominations, Search
 from decon_core.detectors.reworded.evidence import HALF_COUNT, LEAST_COUNT, Evidence, evidence_of
 from decon_core.detectors.reworded.items import LEAST_PAIR, numbers_of
 from decon_core.detectors.shared_runs import BatchTexts
-from decon_core.detectors.visibility import Integers
 from decon_core.kernels import word_windows
-from decon_core.kernels.arrays import read_only
+from decon_core.kernels.arrays import Integers, Numbers, read_only
 from decon_core.text.characters import Form
 from decon_core.text.content_words import is_content, stems
 from decon_core.text.numbers import NUMBER_WORDS, numeral_of
@@ -73,10 +71,10 @@ class RewordedSearch(Search):
         least = np.maximum(
             evidence - (totals - words), np.ceil(_LEAST_WORDS * words).astype(np.int64)
         )
-        edges = arrays["term_offsets"]
+        n_terms, n_triggers = (np.diff(arrays[f"{of}_offsets"]) for of in ("term", "trigger"))
         columns = (
-            edges[:-1],
-            np.diff(edges),
+            arrays["term_offsets"][:-1],
+            n_terms,
             arrays["lengths"],
             least,
             evidence,
@@ -87,7 +85,13 @@ class RewordedSearch(Search):
             name: read_only(arrays[name]) for name in word_windows.Items._fields if name in arrays
         }
         known["triggers"] = known["triggers"].reshape(-1, word_windows.N_TRIGGER)
-        self._items = word_windows.Items(rows=np.stack(columns, axis=1), **known)
+        self._items = word_windows.Items(
+            rows=np.stack(columns, axis=1),
+            longest_window=int(arrays["lengths"].max(initial=0)),
+            most_terms=int(n_terms.max(initial=0)),
+            most_triggers=int(n_triggers.max(initial=0)),
+            **known,
+        )
         self._limits = word_windows.Limits(
             LEAST_PAIR, self._floor, LEAST_COUNT, HALF_COUNT, _LONGEST_GAP, _MARGIN
         )
@@ -203,7 +207,6 @@ class RewordedSearch(Search):
                 question_overlap=evidence.words / evidence.all_words,
                 n_matched=evidence.n_words + evidence.n_agreeing,
                 question_tokens=n_looked_for,
-                total_tokens=n_looked_for,
                 question_place=characters,
                 kind=evidence.kind,
             )
@@ -252,7 +255,7 @@ class _Document:
     text: str
     form: Form
     places: Places
-    terms: npt.NDArray[np.uint32]
+    terms: Numbers
     # Items of one benchmark that share a scene have windows at the same place.
     _numbers: dict[tuple[int, int], list[float]] = field(default_factory=dict)
 

@@ -25,9 +25,8 @@ from decon_core.features.blends.schemas import (
 from decon_core.features.blends.settings import Blend, declared_blends
 from decon_core.mixtures.builder import Builder
 from decon_core.planner import Plan
-from decon_core.report.additions import ReportAddition, state_changed
 from decon_core.report.open import rows_of
-from decon_core.report.tables import TABLES, beside, table_of
+from decon_core.report.tables import TABLES, ReportAddition, beside, state_changed, table_of
 from decon_core.report.why import Place, rows_of_place
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from decon_core.errors import InputError, Problem
 from decon_core.features.blends.rewordings import FIELDS, ItemWords, Line, Rewording, Rewordings
 from decon_core.features.endpoints.requests import (
     Prompt,
     Request,
     Task,
     last_object,
+    load_prompt,
     request_digest,
 )
 from decon_core.features.similarity.metrics import overlap, words_of
@@ -27,26 +27,19 @@ from decon_core.text.numbers import numbers_in
 _BUILT_IN = Path(__file__).with_name("rewording_prompt.txt.j2")
 # A near copy of a text has as much of its word n-grams (docs/blends.md). Shorter texts have none.
 _SIZE, _LIMIT = 3, 0.5
-_SIGN = "\ue000item\ue001"  # shows whether a template includes the question
 
 
 def load_rewording_prompt(path: Path | None) -> Prompt:
     """Read a template, the built-in one for None; raise InputError if it cannot be used."""
-    file, expected = path or _BUILT_IN, "a jinja2 template that uses {{ question }}"
-    where = f"rewording.prompt: {file}"
-    try:
-        prompt = Prompt(file.read_text(encoding="utf-8"), str(file), "rewording.prompt")
-        shown = _prompt_about(ItemWords("", _SIGN), 0, Rewording(), prompt)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(Problem(where, str(error), expected)) from None
-    if _SIGN not in shown:
-        raise InputError(Problem(where, "a template without {{ question }}", expected))
-    return prompt
+    expected = "a jinja2 template that uses {{ question }}"
+    values = _values(ItemWords("", ""), 0, Rewording())
+    return load_prompt(
+        path or _BUILT_IN, "rewording.prompt", values, shown=("question",), expected=expected
+    )
 
 
-def _prompt_about(item: ItemWords, variant: int, settings: Rewording, prompt: Prompt) -> str:
-    numbers = {"variant": variant + 1, "variants": settings.variants}
-    return prompt.fill({**item._asdict(), **numbers})
+def _values(item: ItemWords, variant: int, settings: Rewording) -> dict[str, Any]:
+    return {**item._asdict(), "variant": variant + 1, "variants": settings.variants}
 
 
 # What an answer has to be.
@@ -103,7 +96,7 @@ def plan_rewordings(
         plan.n_items += 1
         plan.accepted[item] = known.by_variant(item)
         for variant in range(settings.variants):
-            text = _prompt_about(item, variant, settings, prompt)
+            text = prompt.fill(_values(item, variant, settings))
             # Also by variant: a template may not show it.
             digest = request_digest(f"{variant}\n{text}", settings)
             if digest in known.answered:

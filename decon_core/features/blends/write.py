@@ -19,7 +19,7 @@ from decon_core.features.blends.items import item_text
 from decon_core.features.blends.mixture_documents import Integers, Small
 from decon_core.features.blends.plan import Plan, PlannedPart, TestText, tokens_of
 from decon_core.features.blends.settings import Write
-from decon_core.mixtures.layouts import LAYOUTS, Row, open_layout, rows_of
+from decon_core.mixtures.layouts import SUFFIXES, Row, open_layout, rows_of
 from decon_core.storage.checksums import hash_file
 
 _CHANGED = "remove this folder of the mixture; `decon-assets run` builds it again"
@@ -64,7 +64,7 @@ def job_of(plan: Plan, part: PlannedPart, folder: Path, policy: Policy) -> PartJ
         row[is_of] = material.row[at[is_of]]
     return PartJob(
         part=part,
-        path=folder / (part.name + LAYOUTS[plan.blend.write].suffix),
+        path=folder / (part.name + SUFFIXES[plan.blend.write]),
         layout=plan.blend.write,
         policy=policy,
         sources=tuple(material.source for material in plan.materials),
@@ -81,17 +81,17 @@ def write_part(job: PartJob) -> WrittenPart:
     documents = [_rows(job, number) for number in range(len(job.sources))]
     texts = iter(job.texts)
     inserted: list[str] = []
-    with open_layout(job.layout, job.path) as out:
+    with open_layout(job.layout, job.path) as add:
         for source, shard in zip(job.source.tolist(), job.shard.tolist(), strict=True):
             if shard >= 0:
-                out.add(next(documents[source]))
+                add(next(documents[source]))
                 continue
             row = row_of_text(next(texts), job.sources[source])
             document = document_of(row.value, 0, row.source)  # a scan reads it in the same way
             if not isinstance(document, Document):
                 raise TypeError(f"{document}: a row made for a source does not fit it")
             inserted.append(document.text)
-            out.add(row)
+            add(row)
     for rows in documents:
         next(rows, None)  # checksums are verified at the end of a shard
     tokens = tokens_of(job.policy, inserted) if inserted else np.empty(0, np.int64)

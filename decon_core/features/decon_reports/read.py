@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from decon_core.config.sources import ONLY_SOURCE
 from decon_core.errors import InputError, Problem
+from decon_core.features.decon_reports.decon_jsonl import MANIFEST
 from decon_core.features.decon_reports.report_lines import (
     Line,
     LineError,
@@ -28,7 +29,6 @@ from decon_core.features.decon_reports.report_lines import (
     parse_marks,
     read_line,
 )
-from decon_core.features.decon_reports.write import MANIFEST
 from decon_core.report.database import write_database
 from decon_core.report.open import queries_in, rows_of
 from decon_core.report.tables import TABLES, table_of
@@ -169,8 +169,7 @@ def _require_one_each(files: Sequence[ReportFile]) -> None:
     if len(thresholds) > 1:
         found = "thresholds " + ", ".join(sorted(map(str, thresholds)))
         problems.append(Problem(str(files[0].path.parent), found, "reports of one threshold"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(problems)
 
 
 # What is in them ----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from decon_core.errors import InputError, Problem
@@ -20,8 +21,7 @@ class Prompt:
     """The template of a prompt."""
 
     source: str
-    where: str
-    key: str  # key of decon.toml
+    where: str  # key of decon.toml, and file
 
     @cached_property
     def digest(self) -> str:
@@ -46,8 +46,28 @@ class Prompt:
         except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             found = f"{type(error).__name__}: {error}"
             remedy = f"a template may use {', '.join(values)}"
-            where, expected = f"{self.key}: {self.where}", "a jinja2 template"
-            raise InputError(Problem(where, found, expected, remedy)) from None
+            problem = Problem(self.where, found, "a jinja2 template", remedy)
+            raise InputError(problem) from None
+
+
+def load_prompt(
+    file: Path, key: str, values: Mapping[str, Any], *, shown: Sequence[str], expected: str
+) -> Prompt:
+    """Read a template; raise InputError if it cannot be filled, or does not show these values.
+
+    `key`: key of decon.toml. `values`: examples of all values that a template may use.
+    """
+    where = f"{key}: {file}"
+    try:
+        prompt = Prompt(file.read_text(encoding="utf-8"), where)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(Problem(where, str(error), expected)) from None
+    signs = {name: f"\ue000{name}\ue001" for name in shown}
+    filled = prompt.fill({**values, **signs})
+    if missing := [name for name, sign in signs.items() if sign not in filled]:
+        found = f"a template without {{{{ {missing[0]} }}}}"
+        raise InputError(Problem(where, found, expected))
+    return prompt
 
 
 class UnusableAnswerError(Exception):

@@ -9,11 +9,10 @@ from pathlib import Path
 from decon_core.features.gap.account import JoinCount, ScoreGaps
 from decon_core.features.gap.gaps import Average, Estimate, Gap, Group, Name
 from decon_core.features.results.items import GROUPS
-from decon_core.report.categories.figure import rates_figure
+from decon_core.report.categories.rates import CATEGORY, MICRO, Rate, rate_lines, rate_row
 from decon_core.report.categories.rates import HEADS as RATE_HEADS
-from decon_core.report.categories.rates import rate_lines, rate_row
 from decon_core.report.html.charts import Chart
-from decon_core.report.html.figures import pairs
+from decon_core.report.html.figures import Named, intervals, pairs
 from decon_core.report.html.still import svg
 from decon_core.storage.files import write_plain_json, write_text
 from decon_core.text_tables import NOTHING, as_csv, interval, number, p_value, rounded, signed
@@ -180,7 +179,7 @@ def figures(account: ScoreGaps) -> dict[str, Chart]:
     charts = {
         "gap": _gaps("Scores on clean and on leaked items", whole),
         "gap_by_category": _gaps("Scores on clean and on leaked items, by category", parts),
-        "rates": rates_figure(account.rates),
+        "rates": _rates(account.rates),
     }
     return {name: chart for name, chart in charts.items() if chart}
 
@@ -195,6 +194,23 @@ def _gaps(title: str, gaps: Sequence[Gap]) -> Chart | None:
             name += "" if gap.subset is None else f": {gap.by} {gap.subset}"
             rows[name] = gap.clean.score, gap.leaked.score
     return pairs(title, rows, ("clean", "leaked"), "score") if rows else None
+
+
+def _rates(rates: Sequence[Rate]) -> Chart | None:
+    """Draw the rate of each category and of all of them, with intervals; None without a rate."""
+    rows = [
+        Named(
+            ", ".join(filter(None, (rate.benchmark, rate.split)))
+            + f": {rate.by} {rate.category or '(all)'}",
+            100 * rate.leak_rate,
+            None if rate.low is None else 100 * rate.low,
+            None if rate.high is None else 100 * rate.high,
+        )
+        for rate in rates
+        if rate.leak_rate is not None and rate.kind in (CATEGORY, MICRO)
+    ]
+    axis = "leaked items, in % of those that can be checked"
+    return intervals("Leak rates by category", rows, axis) if rows else None
 
 
 def _row(gap: Gap) -> dict[str, object]:

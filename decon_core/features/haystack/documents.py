@@ -24,8 +24,8 @@ from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of, field_value, not_a_document
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_blocks, values_of
-from decon_core.errors import CorpusError, MissingError, Problem, collecting
-from decon_core.execution.jobs import run_jobs, useful_workers
+from decon_core.errors import CorpusError, MissingError, Problem
+from decon_core.execution.jobs import results_of, run_jobs, useful_workers
 from decon_core.execution.progress import advance
 from decon_core.features.haystack.settings import Haystack
 from decon_core.wording import size
@@ -158,7 +158,6 @@ def _run(
     Raises CorpusError for all shards that could not be read, after the others are done.
     """
     sizes = [job.shard.n_bytes for job in jobs]
-    problems: list[Problem] = []
     logged_at = time.monotonic()
 
     def log_progress(n_bytes: int) -> None:
@@ -174,10 +173,7 @@ def _run(
         on_advance=log_progress,
         name_of=lambda job: job.shard.path,
     )
-    for job, future in done:
-        with collecting(problems, CorpusError):
-            yield job, future.result()
-    CorpusError.raise_for(dict.fromkeys(problems))
+    yield from results_of(done)
 
 
 def _number_all(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from decon_core.features.importers.questions import Draft
 
 
 class Status(StrEnum):
@@ -29,7 +31,7 @@ class Origin:
 class Source:
     """Where the rows of a task are, as its registry declares them."""
 
-    hf_path: str
+    hf_path: str = ""
     hf_config: str = ""
     hf_revision: str = ""
     splits: tuple[str, ...] = ()
@@ -53,40 +55,45 @@ class ImportedBenchmark:
         return f"{self.reason}: {self.detail}" if self.detail else self.reason
 
 
-def refused(
-    name: str, origin: Origin, source: Source, reason: str, detail: str = ""
-) -> ImportedBenchmark:
-    """Return a benchmark without a recipe."""
-    return ImportedBenchmark(
-        name=name,
-        status=Status.REFUSED,
-        origin=origin,
-        data_set=source.hf_path,
-        reason=reason,
-        detail=detail,
-    )
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A task that a registry declares, and where its rows are."""
 
+    name: str
+    origin: Origin
+    source: Source = field(default_factory=Source)
 
-def benchmark(
-    name: str,
-    origin: Origin,
-    source: Source,
-    fields: Mapping[str, Any],
-    doubts: Sequence[tuple[str, str]] = (),
-) -> ImportedBenchmark:
-    """Return a benchmark with a recipe. It is only proposed if there are doubts."""
-    (reason, first), *others = doubts or [("", "")]
-    recipe: dict[str, Any] = {"hf_path": source.hf_path}
-    if source.hf_config not in ("", "default"):
-        recipe["hf_config"] = source.hf_config
-    if source.hf_revision:
-        recipe["hf_revision"] = source.hf_revision
-    return ImportedBenchmark(
-        name=name,
-        status=Status.PROPOSED if doubts else Status.DERIVED,
-        origin=origin,
-        data_set=source.hf_path,
-        recipe=recipe | {"splits": [*source.splits], **fields},
-        reason=reason,
-        detail="; ".join([first, *(f"{other}: {detail}" for other, detail in others)]),
-    )
+    def refused(self, reason: str, detail: str = "") -> ImportedBenchmark:
+        """Return a benchmark without a recipe."""
+        return ImportedBenchmark(
+            name=self.name,
+            status=Status.REFUSED,
+            origin=self.origin,
+            data_set=self.source.hf_path,
+            reason=reason,
+            detail=detail,
+        )
+
+    def benchmark(self, draft: Draft, shown: str = "") -> ImportedBenchmark:
+        """Return a benchmark with the fields of a draft; it is only proposed if there are doubts.
+
+        `shown`: what the draft was made of, as detail if there are no fields.
+        """
+        if draft.refusal:
+            return self.refused(draft.refusal, shown)
+        (reason, first), *others = draft.doubts or [("", "")]
+        source = self.source
+        recipe: dict[str, Any] = {"hf_path": source.hf_path}
+        if source.hf_config not in ("", "default"):
+            recipe["hf_config"] = source.hf_config
+        if source.hf_revision:
+            recipe["hf_revision"] = source.hf_revision
+        return ImportedBenchmark(
+            name=self.name,
+            status=Status.PROPOSED if draft.doubts else Status.DERIVED,
+            origin=self.origin,
+            data_set=source.hf_path,
+            recipe=recipe | {"splits": [*source.splits], **draft.fields},
+            reason=reason,
+            detail="; ".join([first, *(f"{other}: {detail}" for other, detail in others)]),
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -50,7 +50,3 @@ class Files:
             return read().decode()
         except (OSError, UnicodeDecodeError):
             return None
-
-    def below(self, ending: str) -> Iterator[str]:
-        """Yield the names of files that end in a text."""
-        return (name for name in self.names if name.endswith(ending))

@@ -5,23 +5,16 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import yaml
 
 from decon_core.benchmarks.parse import YAML_LOADER
-from decon_core.features.importers.benchmark import (
-    ImportedBenchmark,
-    Origin,
-    Source,
-    benchmark,
-    refused,
-)
+from decon_core.features.importers.benchmark import ImportedBenchmark, Origin, Source, Task
 from decon_core.features.importers.files import Files
 from decon_core.features.importers.functions import Module
 from decon_core.features.importers.questions import draft
-from decon_core.features.importers.row_changes import RowChange, row_change
+from decon_core.features.importers.row_changes import changed_row
 from decon_core.features.importers.templates import template_value
 from decon_core.features.importers.values import (
     ROW,
@@ -84,7 +77,7 @@ class _Registry:
         self._files = files
         self._contents: dict[str, Mapping[str, Any]] = {}
         self._modules: dict[str, Module] = {}
-        self._changes: dict[_Function, RowChange] = {}
+        self._rows: dict[_Function, Value] = {}  # rows after a function of a data set
 
     def tasks(self, name: str) -> Sequence[Mapping[str, Any]]:
         """Return the tasks of a file: itself, or those written out in a group."""
@@ -127,58 +120,31 @@ class _Registry:
         """Return a task as a benchmark."""
         task_name = str(task.get("task") or posixpath.basename(name).partition(".")[0])
         origin = Origin(registry=_REGISTRY, file=name, tasks=(task_name,))
-        source = _source(task)
-        refuse = partial(refused, task_name, origin, source)
-        if _UNREADABLE in task:
-            return refuse("a file of the task cannot be read", str(task[_UNREADABLE]))
-        for key, reason in _REFUSED.items():
-            if task.get(key):
-                return refuse(reason, f"{key}: {_shown(task[key])}")
-        if task.get("output_type") == "loglikelihood_rolling":
-            return refuse("the task measures the perplexity of whole texts")
-        kwargs = task.get("dataset_kwargs") or {}
-        if (
-            not source.hf_path
-            or source.hf_path in _LOADERS
-            or {"data_files", "data_dir"} & {*kwargs}
-        ):
-            return refuse("the rows are no data set of the hub", f"dataset_path: {source.hf_path}")
-        if not source.splits:
-            return refuse("no split is named")
-        change = self._row_change(task)
+        declared = Task(name=task_name, origin=origin, source=_source(task))
+        if refusal := _refusal(task, declared.source):
+            return declared.refused(*refusal)
+        row = self._changed_row(task)
         has_query = bool(task.get("should_decontaminate"))
         query = self._value(task, "doc_to_decontamination_query", ROW) if has_query else None
-        if change.refusal and (query is None or computed_by(query)):
-            return refuse(_NOT_PLAIN, f"{task['process_docs'].name}: {change.refusal}")
-        question = self._value(task, "doc_to_text", change.row)
+        is_query_plain = query is not None and not computed_by(query)
+        if isinstance(row, Computed) and not is_query_plain:
+            return declared.refused(_NOT_PLAIN, f"{task['process_docs'].name}: {row.by}")
+        question = self._value(task, "doc_to_text", row)
         is_function = isinstance(task.get("doc_to_text"), _Function)
-        if is_function and isinstance(question, Computed) and (query is None or computed_by(query)):
-            return refuse(_FUNCTION, f"doc_to_text: {question.by}")
-        return self._benchmark(task_name, origin, source, task, change, question, query)
-
-    def _benchmark(
-        self,
-        name: str,
-        origin: Origin,
-        source: Source,
-        task: Mapping[str, Any],
-        change: RowChange,
-        question: Value | None,
-        query: Value | None,
-    ) -> ImportedBenchmark:
-        if change.refusal:  # the columns of the templates may not be those of the data set
+        if is_function and isinstance(question, Computed) and not is_query_plain:
+            return declared.refused(_FUNCTION, f"doc_to_text: {question.by}")
+        if isinstance(
+            row, Computed
+        ):  # the columns of the templates may not be those of the data set
             done = draft(query or Constant(""), None)
             done.doubts.append((_NOT_PLAIN, task["process_docs"].name))
         else:
-            target, choices = (
-                self._value(task, key, change.row) for key in ("doc_to_target", "doc_to_choice")
-            )
+            target = self._value(task, "doc_to_target", row)
+            choices = self._value(task, "doc_to_choice", row)
             done = draft(question or Constant(""), target, choices, query)
-        if done.refusal:
-            return refused(name, origin, source, done.refusal, _shown(task.get("doc_to_text")))
         if (task.get("dataset_kwargs") or {}).get("trust_remote_code"):
             done.doubts.append(("a loading script makes the rows", "trust_remote_code"))
-        return benchmark(name, origin, source, done.fields, done.doubts)
+        return declared.benchmark(done, _shown(task.get("doc_to_text")))
 
     def _value(self, task: Mapping[str, Any], key: str, row: Value) -> Value | None:
         """Return what a key of a task yields for a row."""
@@ -204,14 +170,29 @@ class _Registry:
             self._modules[beside] = Module.parsed(source)
         return self._modules[beside]
 
-    def _row_change(self, task: Mapping[str, Any]) -> RowChange:
+    def _changed_row(self, task: Mapping[str, Any]) -> Value:
         function = task.get("process_docs")
         if not isinstance(function, _Function):
-            return RowChange()
-        if function not in self._changes:
+            return ROW
+        if function not in self._rows:
             name = function.name.rpartition(".")[2]
-            self._changes[function] = row_change(self._module(function), name)
-        return self._changes[function]
+            self._rows[function] = changed_row(self._module(function), name)
+        return self._rows[function]
+
+
+def _refusal(task: Mapping[str, Any], source: Source) -> tuple[str, str] | None:
+    """Return why the rows of a task are none that a recipe reads, with the detail."""
+    if _UNREADABLE in task:
+        return "a file of the task cannot be read", str(task[_UNREADABLE])
+    for key, reason in _REFUSED.items():
+        if task.get(key):
+            return reason, f"{key}: {_shown(task[key])}"
+    if task.get("output_type") == "loglikelihood_rolling":
+        return "the task measures the perplexity of whole texts", ""
+    has_files = {"data_files", "data_dir"} & {*(task.get("dataset_kwargs") or {})}
+    if not source.hf_path or source.hf_path in _LOADERS or has_files:
+        return "the rows are no data set of the hub", f"dataset_path: {source.hf_path}"
+    return None if source.splits else ("no split is named", "")
 
 
 def _choice_text(text: object, row: Value) -> Value:

@@ -14,30 +14,23 @@ from typing import Any
 
 import yaml
 
-from decon_core.features.importers.benchmark import (
-    ImportedBenchmark,
-    Origin,
-    Source,
-    benchmark,
-    refused,
-)
+from decon_core.features.importers.benchmark import ImportedBenchmark, Origin, Source, Task
 from decon_core.features.importers.column_names import proposed_fields
 from decon_core.features.importers.files import Files
-from decon_core.features.importers.questions import Draft, draft
+from decon_core.features.importers.questions import Draft, as_text, draft
 from decon_core.features.importers.values import Column, Constant, Items, Value
 
 _REGISTRY = "eval.yaml"
 _CACHED = re.compile(r"datasets--([^/]+)--([^/]+)/snapshots/([^/]+)$")
 _REPOSITORY = re.compile(r"([^/@]+/[^/@]+)(?:@([^/]+))?$")
 _AGGREGATES = ("overall", "all", "average")
-# What frameworks read, if their tasks name no fields.
-_MATH: dict[str, Any] = {"prompt": "problem", "answers": ["answer"]}
-_PATCHES: dict[str, Any] = {
-    "prompt": "problem_statement",
-    "solution": "patch",
-    "tests": "test_patch",
+# Columns that frameworks read, if their tasks name no fields.
+_PATCHES = ("problem_statement", "patch", "test_patch")
+_FRAMEWORKS = {
+    "math-arena": ("problem", "answer"),
+    "swe-bench": _PATCHES,
+    "swe-bench-pro": _PATCHES,
 }
-_FRAMEWORKS = {"math-arena": _MATH, "swe-bench": _PATCHES, "swe-bench-pro": _PATCHES}
 _WITHOUT_ROWS = {
     **dict.fromkeys(
         ("harbor", "pier", "benchflow"), "the tasks are folders with instruction.md, not rows"
@@ -79,20 +72,21 @@ def hub_benchmarks(files: Files) -> Iterator[ImportedBenchmark]:
 
 def _declared(files: Files, name: str) -> Iterator[ImportedBenchmark]:
     data_set = _data_set(files, name)
-    origin, source = Origin(registry=_REGISTRY, file=name), Source(hf_path=data_set.path)
     label = data_set.path.rpartition("/")[2] or name
+    origin = Origin(registry=_REGISTRY, file=name)
+    whole = Task(name=label, origin=origin, source=Source(hf_path=data_set.path))
     try:
         content = yaml.safe_load(files.text(name) or "")
     except yaml.YAMLError as error:
-        yield refused(label, origin, source, "the file is not YAML", str(error).partition("\n")[0])
+        yield whole.refused("the file is not YAML", str(error).partition("\n")[0])
         return
     tasks = content.get("tasks") if isinstance(content, dict) else None
     if isinstance(content, dict) and {"title", "contributors"} & {*content}:
-        reason = "the fields of inspect_evals are in Python"
-        yield refused(str(content.get("title") or label), origin, Source(hf_path=""), reason)
+        task = Task(name=str(content.get("title") or label), origin=origin)
+        yield task.refused("the fields of inspect_evals are in Python")
         return
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        yield refused(label, origin, source, "the file lists no tasks", "tasks")
+        yield whole.refused("the file lists no tasks", "tasks")
         return
     framework = str(content.get("evaluation_framework") or "")
     for task in tasks:
@@ -104,8 +98,8 @@ def _imported(
 ) -> ImportedBenchmark:
     task_id = str(task.get("id") or task.get("name") or data_set.path.rpartition("/")[2])
     config = str(task.get("config") or task.get("subset") or "default")
-    declared = task.get("split") or task.get("splits") or "test"
-    named = [declared] if isinstance(declared, str) else declared
+    named = task.get("split") or task.get("splits") or "test"
+    named = [named] if isinstance(named, str) else named
     splits = dict.fromkeys(str(split).partition("[")[0] for split in named)
     known = data_set.splits.get(config, ())
     source = Source(
@@ -114,14 +108,13 @@ def _imported(
         hf_revision=data_set.revision,
         splits=tuple(dict.fromkeys([*splits, *known])),  # training data leak from every split
     )
-    origin = replace(origin, tasks=(task_id,))
+    declared = Task(name=task_id, origin=replace(origin, tasks=(task_id,)), source=source)
     columns = data_set.columns.get(config)
     if not data_set.path:
-        return refused(task_id, origin, source, "the folders of the file name no data set")
+        return declared.refused("the folders of the file name no data set")
     absent = [split for split in splits if split not in known] if known else ()
     if absent or (not known and {*splits} & {*_AGGREGATES}):
-        detail = ", ".join(absent or splits)
-        return refused(task_id, origin, source, "the split is none of the data set", detail)
+        return declared.refused("the split is none of the data set", ", ".join(absent or splits))
     if isinstance(task.get("field_spec"), dict):
         done = _from_fields(task)
     else:
@@ -130,11 +123,8 @@ def _imported(
         name for name in _named(done.fields) if columns and name.partition(".")[0] not in columns
     ]
     if missing:
-        reason = "a field is no column of the data set"
-        return refused(task_id, origin, source, reason, ", ".join(missing))
-    if done.refusal:
-        return refused(task_id, origin, source, done.refusal, framework)
-    return benchmark(task_id, origin, source, done.fields, done.doubts)
+        return declared.refused("a field is no column of the data set", ", ".join(missing))
+    return declared.benchmark(done, framework)
 
 
 def _from_fields(task: Mapping[str, Any]) -> Draft:
@@ -155,7 +145,7 @@ def _from_fields(task: Mapping[str, Any]) -> Draft:
     shown = re.findall(r"\{(\w+)\}", _templates(task))
     passages = [str(name) for name in spec.get("metadata") or () if name in shown]
     if passages and not done.refusal:
-        done.fields["passage"] = passages[0] if len(passages) == 1 else {"fields": passages}
+        done.fields["passage"] = as_text(passages)
     if options is None and answer is not None and "math" in _names(task.get("scorers")):
         done.fields["answers"] = [str(target), {"field": str(target), "transform": "after_marker"}]
         done.doubts.append(("a solution may precede the answer", str(target)))
@@ -182,10 +172,10 @@ def _from_framework(framework: str, columns: Sequence[str] | None) -> Draft:
     """Return the fields that a framework reads, or those of columns with known names."""
     if framework in _WITHOUT_ROWS:
         return Draft(refusal=_WITHOUT_ROWS[framework])
-    fields = _FRAMEWORKS.get(framework)
-    if fields is not None and (columns is None or {*_named(fields)} <= {*columns}):
-        unknown = [] if columns else [("the columns are not known", ", ".join(_named(fields)))]
-        return Draft(fields=dict(fields), doubts=unknown)
+    read = _FRAMEWORKS.get(framework, ())
+    if read and (columns is None or {*read} <= {*columns}):
+        unknown = [] if columns else [("the columns are not known", ", ".join(read))]
+        return Draft(fields=proposed_fields(read) or {}, doubts=unknown)
     if columns is None:
         return Draft(refusal="no fields are declared, and the columns are not known")
     proposed = proposed_fields(columns)
@@ -210,18 +200,14 @@ def _data_set(files: Files, name: str) -> _DataSet:
         path, revision = found[1], found[2] or ""
     card = files.text(posixpath.join(posixpath.dirname(name), "README.md")) or ""
     infos = _infos(card)
-    return _DataSet(
-        path,
-        revision,
+    columns, splits = (
         {
-            config: [str(column.get("name")) for column in info.get("features") or ()]
+            config: [str(listed.get("name")) for listed in info.get(key) or ()]
             for config, info in infos.items()
-        },
-        {
-            config: [str(split.get("name")) for split in info.get("splits") or ()]
-            for config, info in infos.items()
-        },
+        }
+        for key in ("features", "splits")
     )
+    return _DataSet(path, revision, columns, splits)
 
 
 def _infos(card: str) -> dict[str, Mapping[str, Any]]:

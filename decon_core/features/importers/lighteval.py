@@ -5,19 +5,12 @@ from __future__ import annotations
 import ast
 import posixpath
 from collections.abc import Iterator, Mapping
-from functools import partial
 from itertools import product
 
-from decon_core.features.importers.benchmark import (
-    ImportedBenchmark,
-    Origin,
-    Source,
-    benchmark,
-    refused,
-)
+from decon_core.features.importers.benchmark import ImportedBenchmark, Origin, Source, Task
 from decon_core.features.importers.files import Files
 from decon_core.features.importers.functions import Module, NotPlainError, Reader
-from decon_core.features.importers.questions import Draft, draft
+from decon_core.features.importers.questions import Draft, as_text, draft
 from decon_core.features.importers.values import (
     ROW,
     Column,
@@ -28,6 +21,7 @@ from decon_core.features.importers.values import (
     Value,
     columns_of,
     joined,
+    text_of,
 )
 
 _REGISTRY = "lighteval"
@@ -47,13 +41,13 @@ _CORRECT = ("gold_index", "gold_idx", "target", "target_text", "answer")
 
 def lighteval_tasks(files: Files) -> Iterator[ImportedBenchmark]:
     """Yield the tasks of all modules with configs."""
-    for name in files.below(".py"):
-        source = files.text(name) or ""
+    for name in files.names:
+        source = files.text(name) or "" if name.endswith(".py") else ""
         if f"{_CONFIG}(" in source:
             module = Module.parsed(source)
             if module.error:
-                origin, reason = Origin(registry=_REGISTRY, file=name), "the file is not Python"
-                yield refused(name, origin, Source(hf_path=""), reason, module.error)
+                task = Task(name=name, origin=Origin(registry=_REGISTRY, file=name))
+                yield task.refused("the file is not Python", module.error)
             for call, loops in _configs(module.tree, ()):
                 for names in _rounds(module, loops):
                     yield _imported(module, call, names, name)
@@ -102,14 +96,14 @@ def _imported(
     module_name = posixpath.basename(file).removesuffix(".py")
     if module_name in ("main", "__init__"):
         module_name = posixpath.basename(posixpath.dirname(file))
-    named = _text(values.get("name", Constant("")))
-    task = named or "_".join(filter(None, (module_name, source.hf_config)))
-    origin = Origin(registry=_REGISTRY, file=file, tasks=(task,))
-    refuse = partial(refused, task, origin, source)
+    named = text_of(values.get("name"))
+    task_name = named or "_".join(filter(None, (module_name, source.hf_config)))
+    origin = Origin(registry=_REGISTRY, file=file, tasks=(task_name,))
+    task = Task(name=task_name, origin=origin, source=source)
     computed = [key for key in _LITERALS[1:] if not isinstance(values.get(key, _NONE), Constant)]
     if computed or not source.hf_path or not source.splits:
         detail = f"{', '.join(computed) or 'splits'}, line {call.lineno}"
-        return refuse("data set, config or splits are no literals", detail)
+        return task.refused("data set, config or splits are no literals", detail)
     reasons, drafts = [], []
     for key in ("prompt_function", "sample_fields"):
         if key in given:
@@ -118,13 +112,12 @@ def _imported(
             reasons.append(f"{ast.unparse(given[key])[:50]}: {done.refusal}")
             drafts += [] if done.refusal else [done]
     if not drafts:
-        return refuse("the prompt function is not plain", "; ".join(reasons))
-    best = min(drafts, key=lambda done: len(done.doubts))
-    return benchmark(task, origin, source, best.fields, best.doubts)
+        return task.refused("the prompt function is not plain", "; ".join(reasons))
+    return task.benchmark(min(drafts, key=lambda done: len(done.doubts)))
 
 
 def _source(values: Mapping[str, Value]) -> Source:
-    path, config, revision = (_text(values.get(key, _NONE)) for key in _LITERALS[1:])
+    path, config, revision = (text_of(values.get(key)) for key in _LITERALS[1:])
     splits = [split for key in _SPLITS if key in values for split in _texts(values[key])]
     return Source(
         hf_path=path,
@@ -134,13 +127,9 @@ def _source(values: Mapping[str, Value]) -> Source:
     )
 
 
-def _text(value: Value) -> str:
-    return str(value.value) if isinstance(value, Constant) and value.value is not None else ""
-
-
 def _texts(value: Value) -> list[str]:
     items = value.items if isinstance(value, Items) else (value,)
-    return [text for text in map(_text, items) if text]
+    return [text for text in map(text_of, items) if text]
 
 
 def _document(module: Module, reader: Reader, function: ast.expr) -> Fields | Computed:
@@ -169,7 +158,7 @@ def _adapted(module: Module, reader: Reader, adapter: ast.expr) -> Fields | None
             case ast.Dict():  # {"question": "column"}
                 made = reader.value(adapter)
                 if isinstance(made, Fields):
-                    made = Fields({key: Column(_text(made.fields[key])) for key in made.fields})
+                    made = Fields({key: Column(text_of(made.fields[key])) for key in made.fields})
             case _:
                 return None
     except NotPlainError:
@@ -191,5 +180,5 @@ def _draft(document: Fields) -> Draft:
         correct, choices = choices, None  # the choices of a `qa` adapter are its answers
     done = draft(joined(spaced), correct, choices)
     if passages and "prompt" in done.fields:
-        done.fields["passage"] = passages[0] if len(passages) == 1 else {"fields": [*passages]}
+        done.fields["passage"] = as_text(passages)
     return done

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
-from decon_core.features.importers.benchmark import (
-    ImportedBenchmark,
-    Origin,
-    Source,
-    benchmark,
-    refused,
-)
+from decon_core.features.importers.benchmark import ImportedBenchmark, Origin, Source, Task
 from decon_core.features.importers.files import Files
 from decon_core.features.importers.functions import Module, NotPlainError, Reader
 from decon_core.features.importers.questions import draft
-from decon_core.features.importers.values import ROW, Constant, Fields, Value
+from decon_core.features.importers.values import ROW, Constant, Fields, text_of
 
 _REGISTRY = "NeMo Gym"
 _SOURCE_KEYS = ("path", "name", "split", "revision")
@@ -26,37 +21,34 @@ _CHOICES = ("options", "choices")
 
 def gym_benchmarks(files: Files) -> Iterator[ImportedBenchmark]:
     """Yield the benchmarks of all folders with a `prepare.py`."""
-    for name in files.below("prepare.py"):
+    for name in files.names:
         path = (files.root.absolute() / name).parts
         if path[-1] == "prepare.py" and "benchmarks" in path:
-            yield _imported(files.text(name) or "", path[-2], name)
+            origin = Origin(registry=_REGISTRY, file=name, tasks=(path[-2],))
+            yield _imported(files.text(name) or "", Task(name=path[-2], origin=origin))
 
 
-def _imported(source_text: str, task: str, file: str) -> ImportedBenchmark:
+def _imported(source_text: str, task: Task) -> ImportedBenchmark:
     module = Module.parsed(source_text)
-    origin = Origin(registry=_REGISTRY, file=file, tasks=(task,))
     if module.error:
-        return refused(task, origin, Source(hf_path=""), "the file is not Python", module.error)
+        return task.refused("the file is not Python", module.error)
     sources = list(dict.fromkeys(_sources(module)))
     if len(sources) != 1:
         count = "several data sets are read" if sources else "no data set of the hub is read"
-        paths = ", ".join(source.hf_path for source in sources)
-        return refused(task, origin, Source(hf_path=""), count, paths)
+        return task.refused(count, ", ".join(source.hf_path for source in sources))
     (source,) = sources
+    task = replace(task, source=source)
     if not source.hf_path or not source.splits:
-        return refused(task, origin, source, "data set or split are no literals", "load_dataset")
+        return task.refused("data set or split are no literals", "load_dataset")
     rows = list(_rows(module))
     if not rows:
-        return refused(task, origin, source, "no object with a question is written out")
+        return task.refused("no object with a question is written out")
     fields = rows[0].fields
     question, answer, choices = (
         next((fields[key] for key in keys if key in fields), None)
         for keys in (_QUESTION, _ANSWER, _CHOICES)
     )
-    done = draft(question or Constant(""), answer, choices)
-    if done.refusal:
-        return refused(task, origin, source, done.refusal)
-    return benchmark(task, origin, source, done.fields, done.doubts)
+    return task.benchmark(draft(question or Constant(""), answer, choices))
 
 
 def _sources(module: Module) -> Iterator[Source]:
@@ -69,7 +61,7 @@ def _sources(module: Module) -> Iterator[Source]:
                 given = dict(zip(keys, call.args, strict=False))
                 given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
                 values = {key: reader.value(given[key]) for key in _SOURCE_KEYS if key in given}
-                texts = {key: _text(value) for key, value in values.items()}
+                texts = {key: text_of(value) for key, value in values.items()}
                 is_literal = all(isinstance(value, Constant) for value in values.values())
                 split = texts.get("split", "").partition("[")[0]
                 yield Source(
@@ -78,10 +70,6 @@ def _sources(module: Module) -> Iterator[Source]:
                     hf_revision=texts.get("revision", ""),
                     splits=(split,) if split and is_literal else (),
                 )
-
-
-def _text(value: Value) -> str:
-    return str(value.value) if isinstance(value, Constant) and value.value is not None else ""
 
 
 def _rows(module: Module) -> Iterator[Fields]:

@@ -205,12 +205,13 @@ def _set_question(done: Draft, printed: Sequence[str], question: Value) -> None:
     if len(passages) == len(printed):
         passages = []
     texts = [path for path in printed if path not in passages]
-    done.fields["prompt"] = _text(texts, _separator(question))
+    done.fields["prompt"] = as_text(texts, _separator(question))
     if passages:
-        done.fields["passage"] = _text(passages, "\n")
+        done.fields["passage"] = as_text(passages)
 
 
-def _text(paths: Sequence[str], separator: str) -> str | dict[str, Any]:
+def as_text(paths: Sequence[str], separator: str = "\n") -> str | dict[str, Any]:
+    """Return the text of a recipe: a column, or several that are joined."""
     if len(paths) == 1:
         return paths[0]
     joined: dict[str, Any] = {"fields": [*paths]}
@@ -289,7 +290,7 @@ def _plain_answers(target: Value | None, asked: Collection[str] = ()) -> list[An
     paths = [path.removesuffix(".0") for path in columns if not is_test(path)]
     if not paths or any(map(is_test, columns_of(target))):
         return []
-    return [_text(paths, " ")]
+    return [as_text(paths, " ")]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ Row filters change no columns, and a map that writes out fields is read as these
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from decon_core.features.importers.functions import Function, Module, NotPlainError, Reader
 from decon_core.features.importers.values import ROW, Column, Computed, Constant, Fields, Value
@@ -17,23 +16,15 @@ _KEEPS_COLUMNS = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class RowChange:
-    """The fields of a row after a function, or why they are unknown."""
-
-    row: Value = ROW
-    refusal: str = ""
-
-
-def row_change(module: Module, name: str) -> RowChange:
-    """Return the fields of the rows that a function of a data set returns."""
+def changed_row(module: Module, name: str) -> Value:
+    """Return the fields of a row after a function of a data set; `Computed` if they are unknown."""
     function = module.function(name) or _generated(module)
     if function is None:
-        return RowChange(refusal="its module does not define it")
+        return Computed("its module does not define it")
     try:
-        return RowChange(_Docs(module.within(function), function).returned())
+        return _Docs(module.within(function), function).returned()
     except NotPlainError as error:
-        return RowChange(refusal=str(error))
+        return Computed(str(error))
 
 
 def _generated(module: Module) -> Function | None:

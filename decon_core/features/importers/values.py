@@ -113,6 +113,11 @@ def _inner(value: Value) -> Sequence[Value]:
     return []
 
 
+def text_of(value: Value | None) -> str:
+    """Return a constant as text; "" for anything else."""
+    return str(value.value) if isinstance(value, Constant) and value.value is not None else ""
+
+
 def is_constant(value: Value) -> bool:
     """Return whether the value is a constant, or a list of constants."""
     match value:

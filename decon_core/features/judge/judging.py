@@ -16,20 +16,18 @@ from decon_core.decisions.annotations import (
     judgement_problems,
 )
 from decon_core.decisions.candidates import Candidate
-from decon_core.errors import InputError, Problem
 from decon_core.features.endpoints.requests import (
     Prompt,
     Request,
     Task,
     last_object,
+    load_prompt,
     request_digest,
 )
 from decon_core.features.judge.settings import Judge
 
 _BUILT_IN = Path(__file__).with_name("judge_prompt.txt.j2")
 _FIELDS = ("reasoning", "match_type", "is_sd", "confidence")
-_ITEM, _TEXT = "\ue000item\ue001", "\ue000text\ue001"  # show whether a template includes both
-
 _EXPECTED = "a jinja2 template that shows {{ item }} and {{ text }}"
 # What an answer has to be; `reasoning` comes first, so that a model reasons before it decides.
 ANSWER_SCHEMA: Mapping[str, Any] = {
@@ -45,36 +43,28 @@ ANSWER_SCHEMA: Mapping[str, Any] = {
 }
 
 
+def _values(benchmark: str = "quiz", item: str = "", text: str = "") -> dict[str, Any]:
+    """Return what a template may use. The score is not among it: the judge must not know."""
+    return {
+        "benchmark": benchmark,
+        "item": item,
+        "text": text,
+        "match_types": MATCH_TYPES,
+        "schema": json.dumps(ANSWER_SCHEMA),
+    }
+
+
 def prompt_about(candidate: Candidate, prompt: Prompt) -> str:
-    """Return the prompt about a candidate. Its score is not shown: the judge must not know.
-
-    Raises InputError if the template cannot be filled.
-    """
-    return prompt.fill(
-        {
-            "benchmark": candidate.benchmark,
-            "item": candidate.item_text,
-            "text": candidate.text or "",
-            "match_types": MATCH_TYPES,
-            "schema": json.dumps(ANSWER_SCHEMA),
-        }
-    )
+    """Return the prompt about a candidate; raise InputError if the template cannot be filled."""
+    return prompt.fill(_values(candidate.benchmark, candidate.item_text, candidate.text or ""))
 
 
-def load_prompt(path: Path | None) -> Prompt:
+def load_judge_prompt(path: Path | None) -> Prompt:
     """Read a template, the built-in one for None; raise InputError if it cannot be used."""
-    file = path or _BUILT_IN
-    try:
-        prompt = Prompt(file.read_text(encoding="utf-8"), str(file), "judge.prompt")
-        values = {"pair": "", "fingerprint": "", "benchmark": "quiz", "item": "", "detector": ""}
-        shown = prompt_about(Candidate(**values, score=0.0, item_text=_ITEM, text=_TEXT), prompt)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(Problem(f"judge.prompt: {file}", str(error), _EXPECTED)) from None
-    missing = [name for name, sign in (("item", _ITEM), ("text", _TEXT)) if sign not in shown]
-    if missing:
-        found = f"a template without {{{{ {missing[0]} }}}}"
-        raise InputError(Problem(f"judge.prompt: {file}", found, _EXPECTED))
-    return prompt
+    shown = ("item", "text")
+    return load_prompt(
+        path or _BUILT_IN, "judge.prompt", _values(), shown=shown, expected=_EXPECTED
+    )
 
 
 @dataclass

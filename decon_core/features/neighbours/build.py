@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from decon_core.benchmarks.records import Version
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.calibration import wilson
 from decon_core.decisions.nominations import NominatedPlaces
-from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.features.neighbours.items import ITEM, items_of, nominated, with_pairs
 from decon_core.features.neighbours.nearest import (
@@ -34,7 +33,7 @@ from decon_core.features.neighbours.nearest import (
     drawn,
     n_by_bin,
 )
-from decon_core.features.neighbours.sample import OnProgress, SampledShard, Stratum, draw_sample
+from decon_core.features.neighbours.sample import SampledShard, Stratum, Workers, draw_sample
 from decon_core.features.neighbours.schemas import NEIGHBOURS, SIMILARITY, STRATA
 from decon_core.features.neighbours.settings import Neighbours
 from decon_core.features.neighbours.vectors import (
@@ -86,35 +85,34 @@ def neighbours_key(
     return sha256(json.dumps(inputs).encode()).hexdigest()[:16]
 
 
-def neighbours_folder(store: Store) -> Path:
-    return store.root / "neighbours"
-
-
-def has_neighbours(store: Store, key: str) -> bool:
-    """Return whether the results with this name are complete."""
-    return is_whole(neighbours_folder(store) / key / _ABOUT)
-
-
-def nominations_of(store: Store, key: str, settings: Neighbours) -> NominatedPlaces:
-    """Return the neighbours of complete results as places that may be an item."""
-    folder = neighbours_folder(store) / key / "nominations"
-    return NominatedPlaces(NAME, key, folder, settings.review_from)
-
-
-def neighbour_tables(store: Store, key: str) -> dict[str, pa.Table]:
-    folder = neighbours_folder(store) / key
-    return {
-        name: read_parquet(folder / f"{name}.parquet", schema=schema)
-        for name, schema in _TABLES.items()
-    }
-
-
 @dataclass(frozen=True)
-class Built:
+class Results:
+    """The neighbours in a store, by the name of their inputs."""
+
+    store: Store
     key: str
-    folder: Path
-    strata: tuple[Stratum, ...]
-    n_neighbours: int
+
+    @property
+    def folder(self) -> Path:
+        return _folder(self.store) / self.key
+
+    @property
+    def is_complete(self) -> bool:
+        return is_whole(self.folder / _ABOUT)
+
+    def nominations(self, settings: Neighbours) -> NominatedPlaces:
+        """Return the neighbours as places that may be an item."""
+        return NominatedPlaces(NAME, self.key, self.folder / "nominations", settings.review_from)
+
+    def tables(self) -> dict[str, pa.Table]:
+        return {
+            name: read_parquet(self.folder / f"{name}.parquet", schema=schema)
+            for name, schema in _TABLES.items()
+        }
+
+
+def _folder(store: Store) -> Path:
+    return store.root / "neighbours"
 
 
 @dataclass(frozen=True)
@@ -133,43 +131,25 @@ def build_neighbours(
     settings: Neighbours,
     *,
     tokenizer: str,
-    workers: int = 1,
-    engine: Engine = LOCAL,
-    on_progress: OnProgress = lambda *_: None,
-) -> Built:
-    """Build the results that are missing; see the module."""
-    key = neighbours_key(packs, versions, settings, tokenizer)
-    sampled, strata = draw_sample(
-        store,
-        packs,
-        settings,
-        tokenizer=tokenizer,
-        workers=workers,
-        engine=engine,
-        on_progress=on_progress,
-    )
+    workers: Workers,
+) -> tuple[Results, list[Stratum], int]:
+    """Build what is missing; return the results, the samples and the number of neighbours."""
+    results = Results(store, neighbours_key(packs, versions, settings, tokenizer))
+    sampled, strata = draw_sample(store, packs, settings, tokenizer=tokenizer, workers=workers)
     embedder = embedder_of(settings).fingerprint
-    # An endpoint is asked many requests at once by one process.
-    is_local = settings.model is None
-    vectors = neighbours_folder(store) / "vectors" / embedder
-    embed_sample(
-        vectors,
-        sampled,
-        settings,
-        workers=workers if is_local else 1,
-        engine=engine if is_local else LOCAL,
-        on_progress=on_progress,
-    )
+    vectors = _folder(store) / "vectors" / embedder
+    if settings.model is not None:  # an endpoint is asked many requests at once by one process
+        workers = replace(workers, n=1, engine=LOCAL)
+    embed_sample(vectors, sampled, settings, workers)
     n_paragraphs = sum(shard.n_paragraphs for shard in sampled)
     items = [_items(store, version, settings, embedder, n_paragraphs) for version in versions]
-    similarity = [*_search(items, sampled, vectors, strata, on_progress)]
+    similarity = [*_search(items, sampled, vectors, strata, workers.on_progress)]
     by_benchmark = [*_found(items, sampled, strata, settings)]
     rows = pa.concat_tables([NEIGHBOURS.empty_table(), *by_benchmark])
-    folder = neighbours_folder(store) / key
-    nominations = nominations_of(store, key, settings)
+    nominations = results.nominations(settings)
     for benchmark, neighbours in zip(items, by_benchmark, strict=True):
         path = nominations.path(benchmark.version.fingerprint)
-        write_parquet(path, nominated(neighbours, benchmark.table, NAME, key))
+        write_parquet(path, nominated(neighbours, benchmark.table, NAME, results.key))
     tables = {
         "neighbours": rows,
         "neighbour_similarity": pa.Table.from_pylist(similarity, schema=SIMILARITY),
@@ -178,10 +158,10 @@ def build_neighbours(
         ),
     }
     for name, table in tables.items():
-        write_parquet(folder / f"{name}.parquet", table)
+        write_parquet(results.folder / f"{name}.parquet", table)
     _write_candidates(store, rows, items, embedder_of(settings).name)
-    write_json(folder / _ABOUT, {"settings": asdict(settings), "embedder": embedder})
-    return Built(key, folder, tuple(strata), rows.num_rows)
+    write_json(results.folder / _ABOUT, {"settings": asdict(settings), "embedder": embedder})
+    return results, strata, rows.num_rows
 
 
 def _items(
@@ -189,7 +169,7 @@ def _items(
 ) -> _Items:
     table = items_of(store, version, settings.item)
     name = f"{version.benchmark}-{version.fingerprint}-{settings.item}.arrow"
-    path = neighbours_folder(store) / "items" / embedder / name
+    path = _folder(store) / "items" / embedder / name
     vectors = stored_vectors(path, table["embedded"].to_list(), settings)
     share = settings.draw_from
     n_near = math.ceil(share * n_paragraphs) if share else settings.top
@@ -201,7 +181,7 @@ def _search(
     sampled: Sequence[SampledShard],
     vectors: Path,
     strata: Sequence[Stratum],
-    on_progress: OnProgress,
+    on_progress: Callable[[str, int, int], None],
 ) -> Iterator[Row]:
     """Compare all items with all paragraphs; yield the similarities by source and benchmark."""
     total, first = sum(shard.n_paragraphs for shard in sampled), 0
@@ -302,7 +282,7 @@ def _write_candidates(store: Store, rows: pa.Table, items: Sequence[_Items], emb
     questions = pl.concat([benchmark.table for benchmark in items])
     pairs = pl.DataFrame(rows).join(questions, on=ITEM, how="left", maintain_order="left")
     pairs = pairs.sort("similarity", descending=True, maintain_order=True)
-    with atomic_path(neighbours_folder(store) / "candidates.jsonl") as draft:
+    with atomic_path(_folder(store) / "candidates.jsonl") as draft:
         pairs.select(
             "benchmark",
             "split",

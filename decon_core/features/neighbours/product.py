@@ -11,84 +11,75 @@ import pyarrow as pa
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.errors import InputError, Problem
-from decon_core.features.neighbours.build import (
-    has_neighbours,
-    neighbour_tables,
-    neighbours_folder,
-    neighbours_key,
-    nominations_of,
-)
+from decon_core.features.neighbours.build import Results, neighbours_key
 from decon_core.features.neighbours.settings import Neighbours
 from decon_core.planner import Plan
-from decon_core.report.additions import ReportAddition
-from decon_core.storage.store import Store
+from decon_core.report.tables import ReportAddition
 
 _ITEM = ("split", "instance_index")
 _BUILD_AGAIN = "delete the folder, and `decon-assets run` builds it again"
 _ROUNDING = 1e-6
 
 
-def current_key(plan: Plan) -> str:
-    """Return the key of the complete neighbours that a configuration asks for; else "".
+def current_results(plan: Plan) -> Results | None:
+    """Return the complete neighbours that a configuration asks for; None if there are none.
 
-    Also empty if it names an embedder that is not installed: building the neighbours says so, and
+    Also none if it names an embedder that is not installed: building the neighbours says so, and
     what does not need them goes on.
     """
     settings = plan.config.table(Neighbours)
     if settings is None:
-        return ""
+        return None
     try:
         tokenizer = plan.config.policy.tokenizer_str
         key = neighbours_key(plan.packs, plan.versions, settings, tokenizer)
     except InputError:
-        return ""
-    return key if has_neighbours(plan.store, key) else ""
+        return None
+    results = Results(plan.store, key)
+    return results if results.is_complete else None
 
 
 def is_missing(plan: Plan) -> bool:
     """Return whether neighbours are wanted, and missing or outdated."""
-    return plan.config.table(Neighbours) is not None and not current_key(plan)
+    return plan.config.table(Neighbours) is not None and current_results(plan) is None
 
 
 def report_addition(plan: Plan) -> ReportAddition | None:
     """Return the tables of neighbours; without paragraphs if a report has no corpus text."""
-    config, store = plan.config, plan.store
-    key = current_key(plan)
-    if not key:
+    results = current_results(plan)
+    if results is None:
         return None
 
     def tables() -> dict[str, pa.Table]:
-        by_name = neighbour_tables(store, key)
-        if not config.report.has_snippets:
+        by_name = results.tables()
+        if not plan.config.report.has_snippets:
             rows = by_name["neighbours"]
             at = rows.schema.get_field_index("text")
             empty = pa.nulls(rows.num_rows, pa.string())
             by_name["neighbours"] = rows.set_column(at, rows.schema.field(at), empty)
         return by_name
 
-    return ReportAddition(key, tables)
+    return ReportAddition(results.key, tables)
 
 
 def nominations(plan: Plan) -> NominatedPlaces | None:
     """Return the neighbours as places that may be an item; None if there are none."""
-    settings, key = plan.config.table(Neighbours), current_key(plan)
-    if settings is None or not key:
-        return None
-    return nominations_of(plan.store, key, settings)
+    settings, results = plan.config.table(Neighbours), current_results(plan)
+    return results.nominations(settings) if settings and results else None
 
 
 def faults_of_neighbours(
-    store: Store, key: str, versions: Sequence[Version], top: int
+    results: Results, versions: Sequence[Version], top: int
 ) -> Iterator[Problem]:
     """Check that neighbours are of items of the benchmarks, and at most `top` of each."""
-    rows = neighbour_tables(store, key)["neighbours"]
+    rows = results.tables()["neighbours"]
     n_of = Counter(pl.DataFrame(rows).select("benchmark", *_ITEM).rows())
     known = {
         (version.benchmark, *item)
         for version in versions
-        for item in pl.DataFrame(load_records(store, version, columns=[*_ITEM])).rows()
+        for item in pl.DataFrame(load_records(results.store, version, columns=[*_ITEM])).rows()
     }
-    where = str(neighbours_folder(store) / key)
+    where = str(results.folder)
     for item, n in sorted(n_of.items()):
         if item not in known:
             yield Problem(where, f"neighbours of {item}", "items of the benchmarks", _BUILD_AGAIN)

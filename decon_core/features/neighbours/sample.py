@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -26,9 +26,8 @@ from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_blocks
-from decon_core.errors import CorpusError, Problem
 from decon_core.execution.engine import Engine
-from decon_core.execution.jobs import run_jobs
+from decon_core.execution.jobs import Job, results_of, run_jobs
 from decon_core.execution.local import LOCAL
 from decon_core.execution.progress import advance
 from decon_core.features.neighbours.paragraphs import paragraphs
@@ -44,7 +43,39 @@ _VERSION = 1
 _LOWEST = pa.schema([pa.field("number", pa.uint64(), nullable=False)])
 _ABOUT = b"about"  # counts, in the metadata of a shard's file
 
-OnProgress = Callable[[str, int, int], None]  # what, how many are done, of how many
+
+@dataclass(frozen=True)
+class Workers:
+    """Where jobs run, and who hears of their progress."""
+
+    n: int = 1  # processes of this machine
+    engine: Engine = field(default_factory=lambda: LOCAL)
+    # Gets what is done, how many, and of how many.
+    on_progress: Callable[[str, int, int], None] = lambda *_: None
+
+    def at_most(self, n_jobs: int) -> int:
+        return min(self.engine.most_workers(self.n), n_jobs)
+
+    def run(
+        self,
+        act: Callable[[Job], None],
+        jobs: Sequence[Job],
+        *,
+        what: str,
+        total: int,
+        name_of: Callable[[Job], str],
+    ) -> None:
+        """Do all jobs; raise CorpusError for all shards that could not be read, at the end."""
+        done = run_jobs(
+            act,
+            jobs,
+            workers=self.at_most(len(jobs)),
+            engine=self.engine,
+            on_advance=lambda n_done: self.on_progress(what, n_done, total),
+            name_of=name_of,
+        )
+        for _ in results_of(done):
+            pass
 
 
 @dataclass(frozen=True)
@@ -108,9 +139,7 @@ def draw_sample(
     settings: Neighbours,
     *,
     tokenizer: str,
-    workers: int,
-    engine: Engine = LOCAL,
-    on_progress: OnProgress,
+    workers: Workers,
 ) -> tuple[list[SampledShard], list[Stratum]]:
     """Draw what is missing of the sample; return all shards and the strata, by source.
 
@@ -126,10 +155,10 @@ def draw_sample(
         _Job(folder, shard, source, settings, tokenizer, settings.of_source(source.name).size or 0)
         for source, shard in shards
     ]
-    _run(_count, [job for job in jobs if job.size], "counted", workers, engine, on_progress)
+    _run(_count, [job for job in jobs if job.size], "counted", workers)
     cuts = _cuts(jobs, settings)
     jobs = [replace(job, cut=cuts[job.source.name]) for job in jobs]
-    _run(_sample, jobs, "sampled", workers, engine, on_progress)
+    _run(_sample, jobs, "sampled", workers)
     sampled: list[SampledShard] = []
     totals: dict[str, Counter[str]] = {}
     for job in jobs:
@@ -140,39 +169,13 @@ def draw_sample(
     return sampled, [Stratum(source, **total) for source, total in sorted(totals.items())]
 
 
-def _run(
-    act: Callable[[_Job], None],
-    jobs: Sequence[_Job],
-    what: str,
-    workers: int,
-    engine: Engine,
-    on_progress: OnProgress,
-) -> None:
+def _run(act: Callable[[_Job], None], jobs: Sequence[_Job], what: str, workers: Workers) -> None:
     """Do a job for each shard whose file is missing."""
     by_path = {(job.lowest if act is _count else job.path): job for job in jobs}
     missing = [job for path, job in by_path.items() if not is_whole(path)]
     total = sum(job.shard.n_bytes for job in missing)
-    problems: list[Problem] = []
-
-    def on_advance(n_bytes: int) -> None:
-        on_progress(f"bytes of shards {what}", n_bytes, total)
-
-    done = run_jobs(
-        act,
-        missing,
-        workers=min(engine.most_workers(workers), len(missing)),
-        engine=engine,
-        on_advance=on_advance,
-        name_of=lambda job: job.shard.path,
-    )
-    for _, future in done:
-        error = future.exception()
-        if isinstance(error, CorpusError):
-            problems += error.problems
-        elif error:
-            raise error
-    if problems:
-        raise CorpusError(dict.fromkeys(problems))
+    what = f"bytes of shards {what}"
+    workers.run(act, missing, what=what, total=total, name_of=lambda job: job.shard.path)
 
 
 def _numbers(job: _Job, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:

@@ -16,11 +16,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.execution.engine import Engine
-from decon_core.execution.jobs import run_jobs
-from decon_core.execution.local import LOCAL
 from decon_core.execution.progress import advance
-from decon_core.features.neighbours.sample import OnProgress, SampledShard
+from decon_core.features.neighbours.sample import SampledShard, Workers
 from decon_core.features.neighbours.settings import Neighbours
 from decon_core.features.similarity.embedders import Embedder, load_embedder
 from decon_core.storage.checksums import is_whole
@@ -70,13 +67,7 @@ def blocks(folder: Path, sampled: SampledShard) -> Iterator[Vectors]:
 
 
 def embed_sample(
-    folder: Path,
-    shards: Sequence[SampledShard],
-    settings: Neighbours,
-    *,
-    workers: int,
-    engine: Engine = LOCAL,
-    on_progress: OnProgress,
+    folder: Path, shards: Sequence[SampledShard], settings: Neighbours, workers: Workers
 ) -> None:
     """Embed what is missing of the paragraphs of these shards; `folder`: for the vectors."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -91,22 +82,14 @@ def embed_sample(
     if not jobs:
         return
     embedder_of(settings).load()  # says what is missing before anything is started
-
-    def on_advance(n_done: int) -> None:
-        on_progress("paragraphs embedded", n_done, n_paragraphs)
-
-    workers = min(engine.most_workers(workers), len(jobs))
-    with _one_thread_each(workers):
-        done = run_jobs(
+    with _one_thread_each(workers.at_most(len(jobs))):
+        workers.run(
             _embed,
             [*jobs.values()],
-            workers=workers,
-            engine=engine,
-            on_advance=on_advance,
+            what="paragraphs embedded",
+            total=n_paragraphs,
             name_of=lambda job: f"paragraphs of {job.sampled.shard.path}",
         )
-        for _, future in done:
-            future.result()
 
 
 def _embed(job: _Job) -> None:

@@ -56,8 +56,7 @@ def find_results(
         if path.is_dir() and len(read.results) == n_before and len(left) == len(files):
             errors += read.problems[n_problems_before:]
             errors.append(Problem(str(path), "no per-item results", f"files of {_KNOWN}"))
-    if errors:
-        raise InputError(errors)
+    InputError.raise_for(errors)
     _keep_latest(read)
     for result in read.results:
         if not is_wanted(result.task):

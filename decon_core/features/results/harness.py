@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -61,8 +60,7 @@ def read(path: Path) -> list[per_item.Results]:
     )
     not_numbers: Counter[str] = Counter()
     texts_of: Counter[str] = Counter()  # metrics of whole test sets
-    scores_of = partial(_scores, not_numbers=not_numbers, texts_of=texts_of)
-    per_item.add_samples(results, scores_of, _texts, _item)
+    per_item.add_samples(results, partial(_sample, not_numbers, texts_of))
     results.problems += per_item.ignored_metrics(path, not_numbers)
     results.without_scores += per_item.ignored_metrics(path, texts_of)
     results.samples = _number_filters(results.samples)
@@ -77,28 +75,26 @@ def _texts(row: Row) -> per_item.Texts:
     return per_item.Texts(prediction, per_item.listed_texts(row.get("target")))
 
 
-def _item(row: Row) -> dict[str, object]:
-    name = per_item.text_at(row, "filter") or _UNNAMED
-    return {
-        "filter": per_item.NO_FILTER if name == _UNNAMED else name,
-        "index": per_item.index_of(row.get("doc_id")),
-        "doc": per_item.doc_of(row),
-    }
-
-
-def _scores(
-    row: Row, *, not_numbers: Counter[str], texts_of: Counter[str]
-) -> Iterator[tuple[str, float]]:
-    listed = row.get("metrics")
+def _sample(
+    not_numbers: Counter[str], texts_of: Counter[str], place: str, row: Row
+) -> per_item.Sample:
+    listed, texts = row.get("metrics"), _texts(row)
     names = listed if isinstance(listed, list) else [name for name in row if name not in _NO_SCORES]
+    scores = per_item.numbers_in({name: row[name] for name in names if name in row})
     for name in names:
-        value = per_item.number_of(row.get(name))
-        if value is not None:
-            yield str(name), value
-        elif name in row:
+        if name in row and name not in scores:
             # BLEU, chrF and TER are of whole test sets: here they are the reference and the output.
-            is_texts = isinstance(row[name], list) and _texts(row).are_complete
+            is_texts = isinstance(row[name], list) and texts.are_complete
             (texts_of if is_texts else not_numbers)[str(name)] += 1
+    name = per_item.text_at(row, "filter") or _UNNAMED
+    return per_item.Sample(
+        place=place,
+        scores=scores,
+        filter=per_item.NO_FILTER if name == _UNNAMED else name,
+        index=per_item.index_of(row.get("doc_id")),
+        doc=per_item.doc_of(row),
+        texts=texts,
+    )
 
 
 def _number_filters(samples: list[per_item.Sample]) -> list[per_item.Sample]:

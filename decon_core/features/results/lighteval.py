@@ -8,7 +8,7 @@ did not fit Arrow are Python literals as text. The later form has `doc` (with `q
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from decon_core.benchmarks.fields import Row
@@ -35,7 +35,7 @@ def read(path: Path) -> list[per_item.Results]:
         task=named["task"] if named else path.stem.removeprefix("details_"),
         run=named["run"] if named else "",
     )
-    per_item.add_samples(results, _scores, _texts, _item)
+    per_item.add_samples(results, _sample)
     return [results]
 
 
@@ -49,21 +49,23 @@ def _model(path: Path) -> str:
     return folders[-2] if len(folders) > 1 else folders[-1]
 
 
-def _scores(row: Row) -> Iterator[tuple[str, float]]:
+def _sample(place: str, row: Row) -> per_item.Sample:
     metrics = per_item.literal(row.get("metric") if "metric" in row else row.get("metrics"))
-    for name, value in metrics.items() if isinstance(metrics, Mapping) else ():
-        score = per_item.number_of(value)
-        if score is not None:
-            yield str(name), score
-
-
-def _texts(row: Row) -> per_item.Texts:
-    """Return the first prediction and the gold answers, in the later or the earlier form."""
-    doc = per_item.literal(row.get("doc"))
+    scores, doc = per_item.numbers_in(metrics), per_item.literal(row.get("doc"))
     if not isinstance(doc, Mapping):
-        predictions, golds = row.get("predictions"), row.get("golds", row.get("gold"))
-        prediction = per_item.first_text(_listed(predictions))
-        return per_item.Texts(prediction, per_item.listed_texts(_listed(golds)))
+        texts = _earlier_texts(row)
+        return per_item.Sample(place=place, scores=scores, doc=_earlier_item(row), texts=texts)
+    return per_item.Sample(
+        place=place,
+        scores=scores,
+        index=per_item.index_of(doc.get("id")),
+        doc={name: per_item.literal(doc.get(name)) for name in _ITEM},
+        texts=_texts(row, doc),
+    )
+
+
+def _texts(row: Row, doc: Row) -> per_item.Texts:
+    """Return the first prediction and the gold answers, in the later form."""
     response = per_item.literal(row.get("model_response"))
     output = response.get("text") if isinstance(response, Mapping) else None
     choices = per_item.listed_texts(per_item.literal(doc.get("choices")))
@@ -73,22 +75,22 @@ def _texts(row: Row) -> per_item.Texts:
     return per_item.Texts(per_item.first_text(output), tuple(golds))
 
 
+def _earlier_texts(row: Row) -> per_item.Texts:
+    prediction = per_item.first_text(_listed(row.get("predictions")))
+    golds = _listed(row.get("golds", row.get("gold")))
+    return per_item.Texts(prediction, per_item.listed_texts(golds))
+
+
 def _listed(value: object) -> object:
     """Parse a printed list of texts; a text that is none stays as it is."""
     parsed = per_item.literal(value)
     return parsed if isinstance(parsed, list) else value
 
 
-def _item(row: Row) -> dict[str, object]:
-    """Return the item of a row, and its index, which only the later form has."""
-    doc = per_item.literal(row.get("doc"))
-    if isinstance(doc, Mapping):
-        item = {name: per_item.literal(doc.get(name)) for name in _ITEM}
-        return {"doc": item, "index": per_item.index_of(doc.get("id"))}
+def _earlier_item(row: Row) -> Row:
     specifics = per_item.literal(row.get("specifics"))
-    item = {
+    return {
         "query": per_item.text_at(row, "example"),
         "choices": per_item.literal(row.get("choices")),
         "specific": specifics if isinstance(specifics, Mapping) else {},
     }
-    return {"doc": item}

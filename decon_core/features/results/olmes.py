@@ -7,7 +7,8 @@ One row per item, with its scores under `metrics`. The items themselves are in `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from decon_core.benchmarks.fields import Row
@@ -46,13 +47,20 @@ def read(path: Path) -> list[per_item.Results]:
         split=per_item.text_at(per_item.mapping_in(summary, "task_config"), "split"),
     )
     docs = _docs(path, start, results.problems)
-
-    def item_of(row: Row) -> dict[str, object]:
-        index = per_item.index_of(row.get("doc_id"))
-        return {"index": index, "doc": docs.get(index, {})}
-
-    per_item.add_samples(results, _scores, _texts, item_of)
+    per_item.add_samples(results, partial(_sample, docs))
     return [results]
+
+
+def _sample(docs: Mapping[int | None, Row], place: str, row: Row) -> per_item.Sample:
+    scores = per_item.numbers_in(row.get("metrics"))
+    index = per_item.index_of(row.get("doc_id"))
+    return per_item.Sample(
+        place=place,
+        scores={name: scores[name] for name in scores if not NO_SCORES.fullmatch(name)},
+        index=index,
+        doc=docs.get(index, {}),
+        texts=_texts(row),
+    )
 
 
 def _texts(row: Row) -> per_item.Texts:
@@ -74,10 +82,3 @@ def _docs(path: Path, start: str, problems: list[Problem]) -> dict[int | None, R
                 continue
             docs.setdefault(per_item.index_of(row.get("doc_id")), per_item.doc_of(row))
     return docs
-
-
-def _scores(row: Row) -> Iterator[tuple[str, float]]:
-    for name, value in per_item.mapping_in(row, "metrics").items():
-        score = per_item.number_of(value)
-        if score is not None and not NO_SCORES.fullmatch(name):
-            yield name, score

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -107,22 +107,13 @@ def rows_of(path: Path) -> Iterator[tuple[str, Row | Problem]]:
         yield f"{path} row {number}", row
 
 
-def add_samples(
-    results: Results,
-    scores_of: Callable[[Row], Iterable[tuple[str, float]]],
-    texts_of: Callable[[Row], Texts],
-    item_of: Callable[[Row], Mapping[str, Any]],
-) -> None:
-    """Add a sample for each row that has a score or texts, and a problem for every other row.
-
-    `item_of` returns what else a sample knows of a row: the item, its index, the filter.
-    """
+def add_samples(results: Results, sample_of: Callable[[str, Row], Sample]) -> None:
+    """Add a sample for each row that has a score or texts, and a problem for every other row."""
     for place, row in rows_of(results.path):
         if isinstance(row, Problem):
             results.problems.append(row)
-            continue
-        scores, texts = dict(scores_of(row)), texts_of(row)
-        add_sample(results, Sample(place=place, scores=scores, texts=texts, **item_of(row)))
+        else:
+            add_sample(results, sample_of(place, row))
 
 
 def add_sample(results: Results, sample: Sample) -> None:
@@ -166,6 +157,13 @@ def companion(path: Path) -> Mapping[str, object]:
     except (OSError, ValueError):
         return {}
     return value if isinstance(value, Mapping) else {}
+
+
+def numbers_in(metrics: object) -> dict[str, float]:
+    """Return the values of an object that are numbers, by name."""
+    values = metrics.items() if isinstance(metrics, Mapping) else ()
+    numbers = ((str(name), number_of(value)) for name, value in values)
+    return {name: number for name, number in numbers if number is not None}
 
 
 def mapping_in(row: Row, *keys: str) -> Mapping[str, object]:

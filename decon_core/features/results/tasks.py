@@ -52,8 +52,7 @@ def parse_task_mappings(texts: Sequence[str], benchmarks: Mapping[str, Items]) -
             problems.append(Problem(where, f"no split {split!r} of {benchmark}", known))
         else:
             mappings.append(TaskMapping(pattern, benchmark, split or None))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(problems)
     return mappings
 
 

@@ -11,9 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle
+from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle, listed
 from decon_core.features.rewriting.names import persons_in
-from decon_core.features.rewriting.words import listed
 from decon_core.text import segments
 
 _CONJUNCTIONS = "if|when|whenever|while|because|although|though|unless|once|after|before|until"

@@ -1,9 +1,12 @@
-"""The texts of an item that a rewriting changes, and the random choices that it makes."""
+"""What rewritings share: the texts of an item, random choices, and the words of words.toml."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 # Returns a random order of 0 to n - 1. A new one each time it is called, the same in each run.
 Shuffle = Callable[[int], Sequence[int]]
@@ -28,3 +31,10 @@ class ItemTexts:
             choices=tuple(map(change, self.choices)),
             answer=change(self.answer),
         )
+
+
+@cache
+def listed(group: str, name: str) -> tuple[str, ...]:
+    """Return the words of a list, in its order."""
+    read = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8"))
+    return tuple(read[group][name].split())

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 
-from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle
-from decon_core.features.rewriting.words import listed
+from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle, listed
 from decon_core.text import segments
 
 _WORD = re.compile(r"\w+")  # matches the name alone in "Ann's"

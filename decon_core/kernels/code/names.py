@@ -6,13 +6,11 @@ none.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from decon_core.kernels.arrays import Bytes, Integers, Numbers, Words64
+from decon_core.kernels.arrays import NONE, Bytes, Table
 from decon_core.kernels.code.lexer import KINDS
-from decon_core.kernels.hashing import BASE, MIX, ONE, may_hold, mixed, next_slot, scaled
+from decon_core.kernels.hashing import BASE, MIX, ONE, Numbered, mixed, number_of_digest
 from decon_core.kernels.jit import inlined, kernel
 
 # Columns of what is found.
@@ -20,14 +18,6 @@ NAME, AT = range(2)
 
 _LETTER, _DIGIT = KINDS[97], KINDS[48]
 _UNDERSCORE, _CASE = 95, 32
-
-
-class NameIndex(NamedTuple):
-    """The names that are searched for, numbered."""
-
-    filter: Words64
-    slots: Numbers  # hash table: number of a name, from 1
-    digests: Words64
 
 
 @inlined
@@ -45,7 +35,7 @@ def digest_of_name(data: Bytes) -> np.uint64:
 
 
 @kernel
-def find_names(data: Bytes, index: NameIndex, found: Integers) -> int:
+def find_names(data: Bytes, index: Numbered, found: Table) -> int:
     """Write number and place of the names in a document; return how many there are.
 
     More than there are rows for: call it again with as many rows.
@@ -61,16 +51,9 @@ def find_names(data: Bytes, index: NameIndex, found: Integers) -> int:
             at += 1
         if has_digits:
             continue
-        digest = _digest(data, first, at)
-        if not may_hold(index.filter, digest):
-            continue
-        slot = scaled(digest, index.slots.size)
-        while index.slots[slot]:
-            number = np.int64(index.slots[slot]) - 1
-            if index.digests[number] == digest:
-                if n < found.shape[0]:
-                    found[n, NAME], found[n, AT] = number, first
-                n += 1
-                break
-            slot = next_slot(slot, index.slots.size)
+        number = number_of_digest(_digest(data, first, at), index)
+        if number != NONE:
+            if n < found.shape[0]:
+                found[n, NAME], found[n, AT] = number, first
+            n += 1
     return n

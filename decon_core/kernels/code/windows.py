@@ -10,24 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import Array, Bytes, Int32s, Integers, Numbers, Words64
+from decon_core.kernels.arrays import NONE, Array, Bytes, Int32s, Integers, Words64
 from decon_core.kernels.code.lexer import (
     END,
     has_slash_comments,
     next_token,
     write_tokens,
 )
-from decon_core.kernels.hashing import (
-    BASE,
-    ONE,
-    ZERO,
-    enter_digest,
-    may_hold,
-    mixed,
-    next_slot,
-    scaled,
-)
-from decon_core.kernels.jit import inlined, kernel
+from decon_core.kernels.hashing import BASE, ONE, ZERO, Numbered, mixed, number_of_digest
+from decon_core.kernels.jit import kernel
 
 # Columns of events: a fingerprint found in a document.
 GRAM, TOKEN, START, STOP = range(4)
@@ -40,9 +31,7 @@ class Index(NamedTuple):
     """Fingerprints of all programs, numbered, and the programs that have each."""
 
     names: Words64  # table of the names that count as themselves
-    filter: Words64
-    slots: Numbers  # hash table: number of a fingerprint, from 1
-    digests: Words64  # digest of each fingerprint
+    numbered: Numbered  # the fingerprints
     posting_offsets: Integers
     posting_programs: Int32s
     posting_weights: Integers  # units of 2^-20, so that sums are exact
@@ -77,30 +66,6 @@ def grams_of(
 
 
 @kernel
-def enter_fingerprints(digests: Words64, slots: Numbers, in_filter: Words64) -> None:
-    """Enter distinct fingerprints into a hash table and a filter."""
-    for number in range(digests.size):
-        enter_digest(digests[number], in_filter)
-        slot = scaled(digests[number], slots.size)
-        while slots[slot]:
-            slot = next_slot(slot, slots.size)
-        slots[slot] = number + 1
-
-
-@inlined
-def _number_of(digest: np.uint64, index: Index) -> int:
-    """Return the number of a fingerprint, -1 if no program has it."""
-    if not may_hold(index.filter, digest):
-        return -1
-    slot = scaled(digest, index.slots.size)
-    while index.slots[slot]:
-        if index.digests[np.int64(index.slots[slot]) - 1] == digest:
-            return np.int64(index.slots[slot]) - 1
-        slot = next_slot(slot, index.slots.size)
-    return -1
-
-
-@kernel
 def find_events(
     data: Bytes, start: int, stop: int, size: int, index: Index, events: Integers
 ) -> int:
@@ -108,7 +73,7 @@ def find_events(
 
     More than there are rows for: call it again with as many rows.
     """
-    has_slashes = has_slash_comments(data, start, stop)
+    has_slashes, numbered = has_slash_comments(data, start, stop), index.numbered
     recent, starts = np.empty(size, np.uint64), np.empty(size, np.int64)
     highest = ONE
     for _ in range(size):
@@ -128,8 +93,8 @@ def find_events(
         token += 1
         if token < size:
             continue
-        number = _number_of(mixed(rolling), index)
-        if number >= 0:
+        number = number_of_digest(mixed(rolling), numbered)
+        if number != NONE:
             if n < events.shape[0]:
                 events[n, GRAM], events[n, TOKEN] = number, token - size
                 events[n, START], events[n, STOP] = starts[token % size], at

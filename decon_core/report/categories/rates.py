@@ -149,8 +149,7 @@ def require_groupings(
         if not any(grouping.covers(benchmark) for benchmark in benchmarks):
             expected = f"categories of a benchmark of the report: {', '.join(benchmarks)}"
             problems.append(Problem(f"--categories {grouping.name}", "no such benchmark", expected))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(problems)
 
 
 def _add(

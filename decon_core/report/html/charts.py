@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate
 from math import log10
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -319,16 +318,15 @@ def _apart(
         half = character * len(text) / 2
         for side, foot in (("top center", y), ("bottom center", y - _LABEL_HEIGHT)):
             own = (x - half, x + half, foot, foot + _LABEL_HEIGHT)
-            if not any(_meet(own, box) for box in boxes):
+            if not any(
+                own[0] < box[1] and box[0] < own[1] and own[2] < box[3] and box[2] < own[3]
+                for box in boxes
+            ):
                 boxes.append(own)
                 yield x, y, text, side
                 break
         else:
             yield x, y, "", "top center"
-
-
-def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
-    return all(one[at] < other[at + 1] and other[at] < one[at + 1] for at in (0, 2))
 
 
 def agreement(rows: Rows) -> Chart:
@@ -402,12 +400,6 @@ def _stacked(
     data = [{**bar, "orientation": "h", "y": rows} for bar in bars]
     description = descriptions.stacked(names, [(bar["name"], bar["x"]) for bar in bars], axis)
     return Chart(title, data, layout, description, opens)
-
-
-def by_detector(rows: Rows) -> Iterable[tuple[str, Rows]]:
-    name = itemgetter("detector")
-    for detector, group in groupby(sorted(rows, key=name), key=name):
-        yield detector, list(group)
 
 
 def _bar(name: str, colour: str, pattern: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ text: they are escaped here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -90,27 +90,22 @@ def curves(
 def intervals(title: str, rows: Sequence[Named], axis: str) -> Chart:
     """Draw a row for each value, with its interval and a line at 0; only the first rows if many."""
     drawn = rows[:MOST_LINES]
+    said = [(row.name, _numbers(row.value, row.low, row.high)) for row in drawn]
     dots = TRACES["dots"] | {
         "x": [row.value for row in drawn],
         "y": [*range(len(drawn))],
-        "hovertext": [
-            f"{whole_label(row.name)}: {_numbers(row.value, row.low, row.high)}" for row in drawn
-        ],
+        "hovertext": _hover(said),
         "marker": {"color": "--c-both", "size": 9},
         "error_x": _errors(drawn),
     }
-    layout = _rows([row.name for row in drawn], axis)
-    said = "; ".join(
-        f"{shown(row.name)}: {_numbers(row.value, row.low, row.high)}" for row in drawn
-    )
-    title = _title(title, len(drawn), len(rows))
-    return Chart(title, [dots], layout, f"{axis}. {said}.")
+    return _rows(title, [dots], said, axis, n=len(rows))
 
 
 def boxes(title: str, groups: Mapping[str, Sequence[float]], axis: str) -> Chart:
     """Draw a row for each group of values: its ends, quartiles, median, and the values if few."""
     names, values = [*groups][:MOST_LINES], [*groups.values()][:MOST_LINES]
     fives = [np.quantile(group, (0, 0.25, 0.5, 0.75, 1)).tolist() for group in values]
+    said = [*zip(names, map(_five, fives), strict=True)]
     rows = range(len(names))
     dots = [
         (row, name, value)
@@ -130,24 +125,13 @@ def boxes(title: str, groups: Mapping[str, Sequence[float]], axis: str) -> Chart
         spans((1, 3), 14, "--c-clean"),
         TRACES["dots"]
         | {"x": [value for _, _, value in dots], "y": [row for row, _, _ in dots]}
-        | {"hovertext": [f"{whole_label(name)}: {value:.3f}" for _, name, value in dots]}
+        | {"hovertext": _hover([(name, f"{value:.3f}") for _, name, value in dots])}
         | {"marker": {"color": "--c-alone", "size": 4}},
         TRACES["dots"]
-        | {"x": [five[2] for five in fives], "y": [*rows]}
-        | {
-            "hovertext": [
-                f"{whole_label(name)}: {_five(five)}"
-                for name, five in zip(names, fives, strict=True)
-            ]
-        }
+        | {"x": [five[2] for five in fives], "y": [*rows], "hovertext": _hover(said)}
         | {"marker": {"color": "--c-both", "size": 10, "symbol": "diamond"}},
     ]
-    layout = _rows(names, axis)
-    said = "; ".join(
-        f"{shown(name)}: {_five(five)}" for name, five in zip(names, fives, strict=True)
-    )
-    title = _title(title, len(names), len(groups))
-    return Chart(title, data, layout, f"{axis}. {said}.")
+    return _rows(title, data, said, axis, n=len(groups))
 
 
 def pairs(
@@ -164,37 +148,40 @@ def pairs(
         "y": [cell for row in numbers for cell in (*[row] * len(sides), None)],
         "line": {"color": "--c-edge", "width": 2},
     }
+    texts = [
+        [f"{side} {value:.3f}" for side, value in zip(sides, pair, strict=True)] for pair in values
+    ]
     dots = [
         TRACES["dots"]
         | {"name": side, "x": [pair[at] for pair in values], "y": [*numbers]}
-        | {
-            "hovertext": [
-                f"{whole_label(name)}: {side} {pair[at]:.3f}"
-                for name, pair in zip(names, values, strict=True)
-            ]
-        }
+        | {"hovertext": _hover([*zip(names, (text[at] for text in texts), strict=True)])}
         | {"marker": {"color": colour, "size": 10, "symbol": symbol}}
         for at, (side, (colour, symbol)) in enumerate(
             zip(sides, STYLES[: len(sides)][::-1], strict=True)
         )
     ]
-    layout = _rows(names, axis) | LAYOUTS["legend"]
-    layout["shapes"] = []
-    said = "; ".join(
-        f"{shown(name)}: "
-        + ", ".join(f"{side} {value:.3f}" for side, value in zip(sides, of_name, strict=True))
-        for name, of_name in zip(names, values, strict=True)
-    )
-    title = _title(title, len(names), len(rows))
-    return Chart(title, [joined, *dots], layout, f"{axis}. {said}.")
+    said = [*zip(names, map(", ".join, texts), strict=True)]
+    chart = _rows(title, [joined, *dots], said, axis, n=len(rows))
+    return replace(chart, layout={**chart.layout, **LAYOUTS["legend"], "shapes": []})
 
 
-def _rows(names: Sequence[str], axis: str) -> dict[str, Any]:
-    """Return a layout with a row for each name and a vertical line at 0."""
-    layout = lines([*map(wrapped, names)])
+_Said = Sequence[tuple[str, str]]  # names of rows with the text of each
+
+
+def _hover(said: _Said) -> list[str]:
+    return [f"{whole_label(name)}: {text}" for name, text in said]
+
+
+def _rows(
+    title: str, data: Sequence[Mapping[str, Any]], said: _Said, axis: str, *, n: int
+) -> Chart:
+    """Return a chart with a row for each name, of `n` in all, and a vertical line at 0."""
+    layout = lines([wrapped(name) for name, _ in said])
     layout["xaxis"] |= {"title": {"text": axis}}
     zero = LAYOUTS["threshold"]["line"] | {"color": "--c-soft", "dash": "dot"}
-    return layout | {"shapes": [LAYOUTS["threshold"] | {"line": zero}]}
+    layout["shapes"] = [LAYOUTS["threshold"] | {"line": zero}]
+    texts = "; ".join(f"{shown(name)}: {text}" for name, text in said)
+    return Chart(_title(title, len(said), n), data, layout, f"{axis}. {texts}.")
 
 
 def _errors(rows: Sequence[Point] | Sequence[Named]) -> dict[str, Any]:

@@ -13,16 +13,16 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from decon_core.config.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
+from decon_core.config.policy import LEAST_ANSWER_OVERLAP
 from decon_core.feature import feature_files
-from decon_core.report.blind_spots import blind_spots
 from decon_core.report.html import charts
-from decon_core.report.html.charts import Chart, by_detector
-from decon_core.report.html.gather import Facts, Row, Rows
+from decon_core.report.html.charts import Chart
+from decon_core.report.html.gather import Facts, Rows
 from decon_core.report.html.labels import beginning, count, share, shown
 from decon_core.report.html.opening import Scanned, opening
 from decon_core.report.html.over_time import over_time
 from decon_core.report.html.spread import spread
+from decon_core.report.open import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.wording import counted, render
 
 ALL = "all benchmarks"
@@ -94,8 +94,8 @@ def overview(
     return {
         "opening": opening(facts, scanned),
         "classes": classes(facts),
-        "words": scope(facts),
-        "notes": _sentences("notes", facts),
+        "words": sentences("scope", facts),
+        "notes": sentences("notes", facts),
         "about": [*about(facts)],
         "corpus": corpus(facts),
         "sections": [*map(asdict, shown_sections)],
@@ -155,12 +155,8 @@ def _named(names: Sequence[str], most: int) -> str:
     return ", ".join(map(shown, names[:most])) + rest
 
 
-def scope(facts: Facts) -> list[str]:
-    """Return sentences on what was searched, for which items, with which detectors."""
-    return _sentences("scope", facts)
-
-
-def _sentences(name: str, facts: Facts) -> list[str]:
+def sentences(name: str, facts: Facts) -> list[str]:
+    """Return `notes`, or `scope`: what was searched, for which items, with which detectors."""
     text = render(
         f"report/html/{name}.txt.j2",
         facts=facts,
@@ -278,32 +274,21 @@ _COMPLETE: Mapping[str, Callable[[Section, Facts], Section]] = {
     "mixtures": _mixtures,
     "items": _top_items,
     "unreadable": _unreadable,
-    "scanned": lambda built, facts: replace(built, words=scope(facts)),
+    "scanned": lambda built, facts: replace(built, words=sentences("scope", facts)),
 }
 _FIGURES: Mapping[str, Callable[[Facts], Sequence[Choice]]] = {
     "heat": lambda facts: [
         Choice(ALL, [charts.heat(facts["cells"], facts["benchmarks"], facts["sources"])])
     ],
     "spread": lambda facts: [Choice(ALL, spread(facts))],
-    "scores": lambda facts: _per_detector(facts["scores"], charts.scores, facts.score_threshold),
-    "sweep": lambda facts: _per_detector(facts["sweep"], charts.sweep, facts.threshold),
-    "calibration": lambda facts: _calibration(facts["calibration"]),
+    "scores": lambda facts: _with_threshold(facts["scores"], charts.scores, facts.score_threshold),
+    "sweep": lambda facts: _with_threshold(facts["sweep"], charts.sweep, facts.threshold),
+    "calibration": lambda facts: _per_detector(
+        [row for row in facts["calibration"] if row["is_all"]],
+        [row for row in facts["calibration"] if not row["is_all"]],
+        lambda _, group: charts.calibration(group),
+    ),
 }
-
-
-def _calibration(rows: Rows) -> list[Choice]:
-    """Build a figure per detector, for all benchmarks together and for each."""
-    pooled = [row for row in rows if row["is_all"]]
-    by_benchmark = _by_benchmark([row for row in rows if not row["is_all"]])
-
-    def drawn(detector: str, group: Rows) -> Chart:
-        chart = charts.calibration(group)
-        return replace(chart, title=f"{chart.title}: {shown(detector)}")
-
-    return [
-        Choice(name, [drawn(*histogram) for histogram in by_detector(group)])
-        for name, group in [(ALL, pooled), *by_benchmark]
-    ]
 
 
 def _table(name: str, facts: Facts) -> Table:
@@ -338,31 +323,38 @@ def _column(declared: str) -> dict[str, str]:
     return {"name": name, "kind": kind, "key": key or (f"n_{plain}" if kind == "number" else plain)}
 
 
-def _by_benchmark(rows: Rows) -> list[tuple[str, list[Row]]]:
+def _by_benchmark(rows: Rows) -> list[tuple[str, Rows]]:
     """Group rows by benchmark; empty for a single benchmark, which equals the view of all."""
-    name = itemgetter("benchmark")
-    groups = [
-        (shown(benchmark), [*group])
-        for benchmark, group in groupby(sorted(rows, key=name), key=name)
-    ]
+    groups = [(shown(name), group) for name, group in _grouped(rows, "benchmark")]
     return groups if len(groups) > 1 else []
 
 
-def _per_detector(
+def _grouped(rows: Rows, column: str) -> Iterable[tuple[str, Rows]]:
+    name = itemgetter(column)
+    return ((key, [*group]) for key, group in groupby(sorted(rows, key=name), key=name))
+
+
+def _with_threshold(
     rows: Rows,
     draw: Callable[[Rows, float | None], Chart],
     threshold: Callable[[str, str | None], float | None],
 ) -> list[Choice]:
-    """Build a figure per detector, for all benchmarks and for each, with the threshold."""
-
     def drawn(detector: str, group: Rows) -> Chart:
         thresholds = {threshold(detector, row["benchmark"]) for row in group}
         # If the benchmarks have different thresholds, the default is drawn.
         line = thresholds.pop() if len(thresholds) == 1 else threshold(detector, None)
-        chart = draw(group, line)
-        return replace(chart, title=f"{chart.title}: {shown(detector)}")
+        return draw(group, line)
 
-    return [
-        Choice(name, [drawn(*curve) for curve in by_detector(group)])
-        for name, group in [(ALL, rows), *_by_benchmark(rows)]
-    ]
+    return _per_detector(rows, rows, drawn)
+
+
+def _per_detector(together: Rows, apart: Rows, draw: Callable[[str, Rows], Chart]) -> list[Choice]:
+    """Build a figure per detector, for all benchmarks together and for each."""
+    choices = []
+    for name, rows in [(ALL, together), *_by_benchmark(apart)]:
+        drawn = [
+            (detector, draw(detector, group)) for detector, group in _grouped(rows, "detector")
+        ]
+        titled = [replace(chart, title=f"{chart.title}: {shown(by)}") for by, chart in drawn]
+        choices.append(Choice(name, titled))
+    return choices

@@ -1,4 +1,4 @@
-"""Publish a report: JSON summary, dataset card, limits for CI, JUnit XML, and drift of leak rates.
+"""Publish a report: JSON summary, dataset card, limits for CI, JUnit XML, and figures.
 
-summary.py and drift.py read the database; card.py, limits.py and junit.py read only the summary.
+summary.py reads the database; card.py and limits.py read only the summary.
 """

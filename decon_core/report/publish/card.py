@@ -11,9 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from decon_core.config.detector_registry import find
-from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
-from decon_core.report.blind_spots import blind_spots
-from decon_core.report.open import incomplete_notice, unavailable_notice
+from decon_core.config.policy import Policy
+from decon_core.report.open import QUESTIONS_LEFT_OUT, Coverage, blind_spots
 from decon_core.report.publish.summary import (
     Summary,
     keeps_no_answer,
@@ -42,14 +41,9 @@ def write_card(summary: Summary, path: Path) -> None:
 
 def notice_of(summary: Summary) -> str:
     """Return the sentence that marks the summary of an incomplete report, or nothing."""
-    reasons = [row["reason"] for row in summary["not_scanned"]]
-    not_covered = summary["not_covered"]
+    not_scanned, not_covered = summary["not_scanned"], summary["not_covered"]
     n_benchmarks = len(summary["benchmarks"]) + len(not_covered)
-    notices = (
-        incomplete_notice(reasons, summary["n_shards_in_corpus"]),
-        unavailable_notice(not_covered, n_benchmarks),
-    )
-    return " ".join(filter(None, notices))
+    return Coverage(not_scanned, summary["n_shards_in_corpus"], not_covered, n_benchmarks).notice
 
 
 def card_from(summary: Summary) -> str:

@@ -12,14 +12,16 @@ unreadable row does not show that a corpus is clean.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
+from xml.etree import ElementTree as ET
 
-from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.config.rounding import exceeds
 from decon_core.errors import InputError, Problem
+from decon_core.report.open import QUESTIONS_LEFT_OUT
 from decon_core.report.publish.summary import Summary, keeps_no_answer, not_scanned_by_reason
 from decon_core.wording import counted, percent, size
 
@@ -64,8 +66,7 @@ class Limits:
         if rates == {None} and not self.of_benchmark and not self.required:
             options = "--max-rate, --benchmark, --max-document-rate, --max-no-answer-rate"
             problems.append(Problem("check", "no limit", f"{options} or --require"))
-        if problems:
-            raise InputError(problems)
+        InputError.raise_for(problems)
 
     def requires(self, benchmark: str) -> bool:
         return _is_named(benchmark, self.required)
@@ -149,12 +150,21 @@ def _with_coverage(case: Case, n_not_scanned: int, n_shards: int) -> Case:
 
 def _benchmark(benchmark: Summary, limits: Limits, n_shards: int) -> Case:
     name, n_items = benchmark["benchmark"], benchmark["n_items"]
-    rates = _limited(benchmark, limits)
-    wrong = [
-        fault
-        for rate in rates
-        for fault in _over(rate.n, n_items, rate.limit, rate.high, limits.by, rate.words)
-    ]
+    limit, no_answer_limit = limits.of(name), limits.max_no_answer_rate
+    n_leaked, n_no_answer = benchmark["n_leaked"], benchmark["n_no_answer"]
+    high, no_answer_high = benchmark["high"], benchmark["no_answer_high"]
+    rates = (
+        _Rate(n_leaked, n_items, limit, high, _ITEMS, benchmark["n_unknown"]),
+        _Rate(
+            n_no_answer,
+            n_items,
+            no_answer_limit,
+            no_answer_high,
+            _NO_ANSWER,
+            benchmark["n_not_checkable"],
+        ),
+    )
+    wrong = [fault for rate in rates for fault in rate.faults(limits.by)]
     if limits.requires(name) and not limits.has_rate(name) and not n_items:
         wrong.append("no items, or their number is unknown")
     is_assumed_clean = _is_named(name, limits.assumed_clean)
@@ -163,8 +173,8 @@ def _benchmark(benchmark: Summary, limits: Limits, n_shards: int) -> Case:
         name,
         n=n_items,
         rate=benchmark["leak_rate"],
-        limit=limits.of(name),
-        no_answer_limit=limits.max_no_answer_rate,
+        limit=limit,
+        no_answer_limit=no_answer_limit,
         wrong=(*wrong, *undecided),
         **{key: benchmark[key] for key in _IN_SUMMARY},
         is_undecided=bool(undecided) and not wrong,
@@ -198,31 +208,31 @@ def _undecided(benchmark: Summary, limits: Limits, rates: Sequence[_Rate]) -> It
 
 @dataclass(frozen=True)
 class _Rate:
+    """A count of items or documents, and the limit of their share."""
+
     n: int | None
-    n_unknown: int  # items that cannot be found and were not
+    whole: int | None
     limit: float | None
     high: float | None  # upper end of the interval
     words: tuple[str, str, str]
+    n_unknown: int = 0  # items that cannot be found and were not
 
-
-def _limited(benchmark: Summary, limits: Limits) -> tuple[_Rate, _Rate]:
-    """Return the leaked and the no-answer items of a benchmark with their limits."""
-    return (
-        _Rate(
-            benchmark["n_leaked"],
-            benchmark["n_unknown"],
-            limits.of(benchmark["benchmark"]),
-            benchmark["high"],
-            _ITEMS,
-        ),
-        _Rate(
-            benchmark["n_no_answer"],
-            benchmark["n_not_checkable"],
-            limits.max_no_answer_rate,
-            benchmark["no_answer_high"],
-            _NO_ANSWER,
-        ),
-    )
+    def faults(self, by: By) -> Iterator[str]:
+        """Check the share against its limit."""
+        noun, verb, rate = self.words
+        if self.limit is None:
+            return
+        if not self.whole or self.n is None:
+            yield f"{rate} unknown: no {noun}s, or their number is unknown"
+            return
+        # Rates in summaries are rounded; the limit applies to the exact quotient.
+        share = self.n / self.whole
+        text = f"{self.n:,} of {counted(self.whole, noun)} {verb} ({percent(share)}"
+        limit, high = percent(self.limit), self.high
+        if exceeds(share, self.limit):
+            yield f"{text}), more than {limit}"
+        elif by == "upper" and high is not None and exceeds(high, self.limit):
+            yield f"{text}; interval up to {percent(high)}), which may be more than {limit}"
 
 
 def _documents(corpus: Summary, limits: Limits) -> Case:
@@ -238,33 +248,10 @@ def _documents(corpus: Summary, limits: Limits) -> Case:
         low=corpus["low"],
         high=high,
         limit=limit,
-        wrong=tuple(_over(n_leaked, n, limit, high, limits.by, _DOCUMENTS)),
+        wrong=tuple(_Rate(n_leaked, n, limit, high, _DOCUMENTS).faults(limits.by)),
         n_no_answer=corpus["n_no_answer_documents"],
         no_answer_rate=corpus["no_answer_rate"],
     )
-
-
-def _over(
-    n: int | None,
-    whole: int | None,
-    limit: float | None,
-    high: float | None,
-    by: By,
-    words: tuple[str, str, str] = _ITEMS,
-) -> Iterator[str]:
-    """Check a share against its limit; `high` is the upper end of the interval of the rate."""
-    noun, verb, rate = words
-    if limit is None:
-        return
-    if not whole or n is None:
-        yield f"{rate} unknown: no {noun}s, or their number is unknown"
-        return
-    # Rates in summaries are rounded; the limit applies to the exact quotient.
-    share = f"{n:,} of {counted(whole, noun)} {verb} ({percent(n / whole)}"
-    if exceeds(n / whole, limit):
-        yield f"{share}), more than {percent(limit)}"
-    elif by == "upper" and high is not None and exceeds(high, limit):
-        yield f"{share}; interval up to {percent(high)}), which may be more than {percent(limit)}"
 
 
 def _is_named(name: str, patterns: Iterable[str]) -> bool:
@@ -321,3 +308,48 @@ def _unreadable(summary: Summary) -> Iterator[str]:
         yield f"{counted(n, 'row')} could not be read (use --allow-unreadable to pass)"
     elif n_counted is None and summary["corpus"]["n_shards"]:
         yield "the number of unreadable rows is unknown (use --allow-unreadable to pass)"
+
+
+SUITE = "decon-assets check"
+
+# Characters that XML 1.0 does not allow, not even escaped.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_of(cases: Sequence[Case]) -> str:
+    """Return the cases as an XML document."""
+    n_failed = sum(not case.is_passed for case in cases)
+    counts = {"tests": str(len(cases)), "failures": str(n_failed), "errors": "0", "skipped": "0"}
+    root = ET.Element("testsuites", {"name": SUITE, **counts})
+    suite = ET.SubElement(root, "testsuite", {"name": SUITE, **counts})
+    for case in cases:
+        names = {"classname": SUITE.replace(" ", "."), "name": _xml(case.name), "time": "0"}
+        element = ET.SubElement(suite, "testcase", names)
+        if case.wrong:
+            is_known = not (case.is_unknown or case.is_undecided)
+            kind = "contamination" if is_known else "incomplete"
+            failure = {"message": _xml("; ".join(case.wrong)), "type": kind}
+            ET.SubElement(element, "failure", failure).text = _xml("\n".join(case.wrong))
+        if case.n_leaked is not None:
+            ET.SubElement(element, "system-out").text = _xml(_counts(case))
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _counts(case: Case) -> str:
+    whole = "an unknown number" if case.n is None else f"{case.n:,}"
+    leaked = f"{case.n_leaked:,} of {whole} leaked"
+    if case.n_checkable != case.n and case.n_checkable is not None:
+        leaked += f"; {case.n_leaked_checkable:,} of the {case.n_checkable:,} that can be found"
+    rows = [(leaked, case.rate, case.limit)]
+    if case.n_no_answer is not None:
+        questions = f"{case.n_no_answer:,} of {whole} found without the answer"
+        rows.append((questions, case.no_answer_rate, case.no_answer_limit))
+    return "\n".join(
+        f"{words}: {percent(rate)}; limit: {'none' if limit is None else percent(limit)}"
+        for words, rate, limit in rows
+    )
+
+
+def _xml(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", text)

@@ -1,21 +1,26 @@
-"""Read a report for review: its matched texts, and its findings that are leaks by score."""
+"""Read a report for review: its matched texts, in which order, and its leaks by score."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import duckdb
 
 from decon_core.config.policy import Policy
+from decon_core.decisions.candidates import Candidate
+from decon_core.decisions.verdicts import Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.report.open import Coverage, coverage_in, opened, queries_in, rows_of
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
+
+Order = Literal["doubt", "score", "documents"]
 
 MOST_DOCUMENTS = 1_000  # per matched text
 
@@ -176,3 +181,86 @@ class Report:
 def open_report(path: Path) -> Iterator[Report]:
     with opened(path) as connection:
         yield Report(connection, path)
+
+
+def sort_texts(texts: Iterable[MatchedText], order: Order, policy: Policy) -> list[MatchedText]:
+    """Sort matched texts; `doubt` puts those with scores closest to a threshold first."""
+    match order:
+        case "doubt":
+            return sorted(
+                texts, key=lambda text: (doubt(text, policy), -text.n_documents, text.text_id)
+            )
+        case "score":
+            return sorted(texts, key=lambda text: (-text.score, -text.n_documents, text.text_id))
+        case "documents":
+            return sorted(texts, key=lambda text: (-text.n_documents, -text.score, text.text_id))
+
+
+def doubt(text: MatchedText, policy: Policy) -> float:
+    """Return the distance of the score to the nearest threshold of the matched text's detectors."""
+    names = filter(None, text.detectors.split(", "))
+    limits = policy.for_benchmark(text.benchmark)
+    # Rounded: differences beyond a few digits are rounding errors and would break ties.
+    return min((round(abs(text.score - limits.threshold_of(name)), 9) for name in names), default=1)
+
+
+def without_verdict(texts: Iterable[MatchedText], verdicts: Verdicts) -> list[MatchedText]:
+    return [text for text in texts if text.text_id not in verdicts.by_text]
+
+
+def texts_of_findings(
+    texts: Iterable[MatchedText], findings: Sequence[ReportFinding]
+) -> list[MatchedText]:
+    """Return the matched texts of the findings, each once, in the order of the findings."""
+    known = {text.text_id: text for text in texts}
+    return [
+        known[text_id]
+        for text_id in dict.fromkeys(finding.text_id for finding in findings)
+        if text_id in known
+    ]
+
+
+_PAIRS_AT_ONCE = 500  # whose texts are in memory
+
+
+def candidates_in(
+    report: Report, *, benchmarks: Sequence[str] = (), detectors: Sequence[str] = ()
+) -> list[Candidate]:
+    """Return the matched texts that these detectors found (default: all), without their texts."""
+    return [
+        Candidate(
+            pair=row["text_id"],
+            fingerprint=row["fingerprint"],
+            benchmark=row["benchmark"],
+            item=f"{row['split']} {row['instance_index']}",
+            detector=row["detector"],
+            score=row["score"],
+        )
+        for row in report.candidates(benchmarks, detectors)
+    ]
+
+
+def with_texts(
+    report: Report | None, pairs: Iterable[Sequence[Candidate]]
+) -> Iterator[list[Candidate]]:
+    """Yield the candidates of each pair, those of the report with their texts."""
+    rest = iter(pairs)
+    while batch := [*islice(rest, _PAIRS_AT_ONCE)]:
+        # Candidates of files have their texts already.
+        keys = [member.pair for members in batch for member in members if not member.item_text]
+        texts = report.texts(keys) if report and keys else {}
+        for members in batch:
+            yield [
+                _filled(member, texts[member.pair]) if member.pair in texts else member
+                for member in members
+            ]
+
+
+def _filled(candidate: Candidate, row: Mapping[str, Any]) -> Candidate:
+    parts = [row["passage"], row["question"], row["answer"] and f"Answer: {row['answer']}"]
+    return replace(
+        candidate,
+        item_text="\n\n".join(filter(None, parts)),
+        text=row["text"],
+        why_no_text=row["why_no_text"] or "the report has no text for it",
+    )

@@ -13,6 +13,8 @@ from itertools import groupby, zip_longest
 from operator import itemgetter
 from typing import Any
 
+from rich.cells import get_character_cell_size
+
 from decon_core.decisions.annotations import Label
 from decon_core.wording import counted
 
@@ -63,13 +65,6 @@ def _inert(char: str) -> str:
     return char if is_safe else _UNSEEN
 
 
-def _cells(char: str) -> int:
-    """Return the width of a character in a terminal."""
-    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
-
-
 _Line = Sequence[tuple[str, str | None]]  # pieces of text with their styles
 _EMPTY: _Line = ()
 
@@ -86,7 +81,7 @@ def page(matched: Matched, *, width: int, paint: Paint) -> list[str]:
     both = _record(matched, left), _document(matched, width - len(_BETWEEN) - left)
     lines = []
     for record, document in zip_longest(*both, fillvalue=_EMPTY):
-        n_spaces = left - sum(_cells(char) for text, _ in record for char in text)
+        n_spaces = left - sum(get_character_cell_size(char) for text, _ in record for char in text)
         lines.append(painted(record) + " " * n_spaces + _BETWEEN + painted(document))
     return lines
 
@@ -177,7 +172,7 @@ def _wrapped(text: str, width: int) -> Iterator[tuple[int, int]]:
     start, space, used = 0, -1, 0
     at = 0
     while at < len(text):
-        used += _cells(text[at])
+        used += get_character_cell_size(text[at])
         if used > width and at > start:
             stop = space if space > start else at
             yield start, stop
@@ -195,7 +190,7 @@ def clipped(text: str, width: int) -> str:
     text = inert(text)
     used = 0
     for at, char in enumerate(text):
-        used += _cells(char)
+        used += get_character_cell_size(char)
         if used > width:
             return text[: max(0, at - 1)] + "…"
     return text

@@ -16,6 +16,7 @@ from decon_core.benchmarks.records import current_version
 from decon_core.config.load import load_config
 from decon_core.corpus.registration import list_packs
 from decon_core.scan.coverage import missing_scan_results, scan_fingerprint
+from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.drafts import remove
@@ -99,7 +100,14 @@ def test_a_benchmark_without_an_index_is_not_scanned_along(indexed):
     assert result.success
     version = current_version(indexed.store, "orchard")
     scan = scan_fingerprint(indexed.store, load_config(indexed.config_path).policy)
-    assert len(missing_scan_results(indexed.store, list_packs(indexed.store), [version], scan)) == 3
+    assert (
+        len(
+            missing_scan_results(
+                ScanResults(indexed.store, scan), list_packs(indexed.store), [version]
+            )
+        )
+        == 3
+    )
 
 
 def test_a_partition_that_fails_takes_no_other_with_it(indexed):
@@ -276,5 +284,7 @@ def test_a_pipeline_says_which_run_was_refused_and_does_the_others(world):
     config = load_config(world.config_path)
     scan = scan_fingerprint(world.store, config.policy)
     versions = [current_version(world.store, name) for name in ("harbor", "ledger")]
-    lacking = missing_scan_results(world.store, list_packs(world.store), versions, scan)
+    lacking = missing_scan_results(
+        ScanResults(world.store, scan), list_packs(world.store), versions
+    )
     assert [shard.name for _, shard, _ in lacking] == ["s9.jsonl.gz"]

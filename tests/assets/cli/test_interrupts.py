@@ -4,13 +4,16 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 from dagster import DagsterInstance, DagsterRunStatus
 
 from decon_assets.cli.main import main
+from tests.assets.ui_requests import require_own_pages_only
 from tests.long_runs import IS_LONG
 
 pytestmark = pytest.mark.kills
@@ -31,7 +34,9 @@ def at_home(at_home_on_disk):
     return at_home_on_disk
 
 
-def interrupted(*arguments: str, after: str) -> tuple[int, str, list[str]]:
+def interrupted(
+    *arguments: str, after: str, meanwhile: Callable[[], None] | None = None
+) -> tuple[int, str, list[str]]:
     """Exit code, output, and the processes that are left of those that the command started."""
     ours = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
     try:
@@ -50,7 +55,11 @@ def interrupted(*arguments: str, after: str) -> tuple[int, str, list[str]]:
             said.append(line)
             if after in line:
                 break
-        os.killpg(process.pid, signal.SIGINT)
+        try:
+            if meanwhile:
+                meanwhile()
+        finally:
+            os.killpg(process.pid, signal.SIGINT)
         said += process.stdout
     return process.returncode, "".join(said), of_this_home()
 
@@ -77,14 +86,13 @@ def many_shards(at_home):
 
 
 @pytest.mark.parametrize("after", ["index:", "records:"][: 2 if IS_LONG else 1])
-def test_a_run_that_is_stopped_says_so_in_one_line_and_goes_on_when_called_again(
-    many_shards, after
-):
+def test_a_run_that_is_stopped_says_so_in_one_line_and_leaves_no_lock_behind(many_shards, after):
     code, said, left = interrupted("run", after=after)
     assert said.splitlines()[-1] == _STOPPED
     assert "Traceback" not in said
     assert (code, left) == (130, [])
-    assert main(["run"]) == 0  # no lock is held
+    # No lock is held. `runner/test_kill_between_steps.py` goes on with a run.
+    assert main(["run" if IS_LONG else "register"]) == 0
     with DagsterInstance.from_config(os.environ["DAGSTER_HOME"]) as instance:
         ended = {run.status for run in instance.get_runs()}
     assert ended <= {
@@ -100,9 +108,17 @@ def test_a_scan_whose_workers_are_starting_is_stopped_without_tracebacks_of_thei
     assert (code, left) == (130, [])
 
 
-@pytest.mark.parametrize("after", ["Launching Dagster services", "Serving dagster-webserver"])
-def test_the_ui_is_stopped_with_all_its_processes_in_one_line(at_home, unused_port, after):
-    code, said, left = interrupted("dev", "--port", str(unused_port), after=after)
+@pytest.mark.parametrize(
+    ("after", "meanwhile"),
+    [("Launching Dagster services", None), ("Serving dagster-webserver", require_own_pages_only)],
+)
+def test_the_ui_answers_only_its_own_pages_and_is_stopped_with_all_its_processes_in_one_line(
+    at_home, unused_port, monkeypatch, after, meanwhile
+):
+    monkeypatch.setenv("DECON_UI_HOSTS", "x.example, decon.example.org")
+    asks = meanwhile and partial(meanwhile, unused_port)
+    dev = ["dev", "--port", str(unused_port)]
+    code, said, left = interrupted(*dev, after=after, meanwhile=asks)
     _, _, end = said.partition(after)
     assert end.splitlines()[1:] == [_STOPPED]  # the first is the rest of the line itself
     assert "WARNING" not in said

@@ -21,8 +21,8 @@ import pytest
 
 from decon_assets.cli.main import main
 from decon_assets.terminal.progress import ShardProgress
-from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.library.as_report import read_folder
+from decon_core.report.open import QUESTIONS_LEFT_OUT
 from tests.core.report.pages import data_of
 
 _SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
@@ -678,11 +678,9 @@ def test_a_misspelt_table_in_the_file_of_an_engine_is_refused_before_the_scan(pl
 def test_progress_says_rate_and_time_left():
     stream = io.StringIO()
     progress = ShardProgress(stream)
-    progress.begin(4, 400_000_000)
     progress.update(0, 4, 0, 400_000_000, 0.0)
     assert "left" not in stream.getvalue()
     progress = ShardProgress(stream)
-    progress.begin(4, 400_000_000)
     progress.update(1, 4, 100_000_000, 400_000_000, 2.0)
     assert "1 of 4 shards, 100.0 MB at 50.0 MB/s, 6 s left" in stream.getvalue()
     progress.update(2, 4, 200_000_000, 400_000_000, 4.0)

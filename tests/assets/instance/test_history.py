@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.long_runs import IS_LONG
+
 pytestmark = pytest.mark.kills
 
 # Forks a process for each point, so that Dagster is imported once. The killed process dies at the
@@ -60,7 +62,7 @@ for point in points:
 
 
 def test_a_kill_at_any_statement_while_the_history_is_created_leaves_a_usable_home(tmp_path):
-    points = [1, 47, 75, 90, 145]
+    points = [1, 47, 75, 90, 145] if IS_LONG else [47, 90, 145]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path), *map(str, points)],
         capture_output=True,
@@ -69,7 +71,7 @@ def test_a_kill_at_any_statement_while_the_history_is_created_leaves_a_usable_ho
     )
     told = [[int(number) for number in line.split()] for line in done.stdout.splitlines()]
     assert [point for point, _, _ in told] == points
-    assert sum(killed == -9 for _, killed, _ in told) >= 4  # of 170 to 190 statements in all
+    assert sum(killed == -9 for _, killed, _ in told) >= 3  # of 170 to 190 statements in all
     assert [used for _, _, used in told] == [0] * len(points), done.stderr
 
 

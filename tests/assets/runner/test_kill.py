@@ -177,7 +177,7 @@ def test_a_daemon_killed_in_a_backfill_of_the_ui_is_taken_over_by_the_next(grid,
         (tmp_path / "daemon.log").open("w") as log,
     ):
         pipeline = Pipeline(world.config_path, instance, lambda _: None)
-        pipeline.scan(lambda _: {}, most_partitions=1000)
+        pipeline.scan(lambda *_: {}, most_partitions=1000)
         for number in range(N_DAEMON_KILLS):
             ask_for_the_grid(world, instance)
             more = rng.randint(1, 2 * N_SHARDS // (N_DAEMON_KILLS + 1))
@@ -210,6 +210,7 @@ def test_a_daemon_killed_in_a_backfill_of_the_ui_is_taken_over_by_the_next(grid,
     assert {path: now[path] for path in finished} == finished
 
 
+@only_in_long_runs("tests/assets/cli/test_backfill.py scans twice at once in one store")
 def test_two_backfills_at_once_read_no_shard_twice_and_make_the_same_bytes(grid, tmp_path):
     world, undisturbed = grid
     both = [

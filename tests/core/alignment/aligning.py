@@ -97,9 +97,8 @@ def blocks_of(question, document, span=None):
     """Return the equal words of a question and of a document around a span of its words."""
     questions, words = _columns_of(question), _words_of(document)
     n = words.keys.size
-    blocks, _ = word_alignment.compare(
-        questions, 0, questions.keys.size, words, 0, n, *(span or (0, n))
-    )
+    place = word_alignment.Place(0, questions.keys.size, 0, n, *(span or (0, n)))
+    blocks, _ = word_alignment.compare(questions, words, place)
     return [Run(*block) for block in blocks.tolist()]
 
 

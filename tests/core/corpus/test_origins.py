@@ -25,7 +25,7 @@ def verl_row(number, *, split="test", source="openai/gsm8k"):
 
 
 def origins_in(path, **settings):
-    fields._cached_tree.cache_clear()
+    fields.field_tree.cache_clear()
     source = Source(name="rows", path=path.name, **settings)
     (shard,) = find_shards(source, folder=path.parent, known={})
     with open_shard(shard, source) as file:

@@ -117,7 +117,7 @@ def _can_be_written(kind):
 
 
 def require_same(path, source, block_bytes):
-    fields._cached_tree.cache_clear()  # the fields of other examples are not known
+    fields.field_tree.cache_clear()  # the fields of other examples are not known
     (shard,) = find_shards(Source(name="rows", path=path.name), folder=path.parent, known={})
     with open_shard(shard, source) as file:
         for part in format_of(path).parts(file, source, part_bytes=block_bytes):

@@ -17,7 +17,7 @@ from decon_core.kernels.jit import compiled_at_once
 
 def test_keys_that_are_data_do_not_fill_the_memory_and_are_read_all_the_same(monkeypatch):
     monkeypatch.setattr(fields_module, "MOST_FIELDS", 40)
-    fields_module._cached_tree.cache_clear()
+    field_tree.cache_clear()
     source = Source(name="users", path="*", layout="openai_chat")
     said = [f"What user {n} said about the weather of that day in long words" for n in range(300)]
     rows = [{"said": {f"user-{n}": [text]}, "id": f"{n}"} for n, text in enumerate(said)]
@@ -31,7 +31,7 @@ def test_keys_that_are_data_do_not_fill_the_memory_and_are_read_all_the_same(mon
     ]
     assert [text for text in texts if text] == said
     assert np.array_equal(batch.rows, plain.rows)
-    fields_module._cached_tree.cache_clear()
+    field_tree.cache_clear()
 
 
 def test_a_label_is_read_only_if_it_is_a_text_or_in_a_list():

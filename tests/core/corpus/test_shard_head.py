@@ -3,7 +3,7 @@
 import json
 
 from decon_core.config.sources import Source
-from decon_core.corpus.shard_head import MOST_ROWS, fields_of, head_of, in_toml, no_row_read
+from decon_core.corpus.shard_head import MOST_ROWS, head_of, in_toml, listed_fields, no_row_read
 
 BODY = Source(name="web", path="*", text="body")
 
@@ -30,12 +30,10 @@ def test_a_file_that_is_none_of_its_format_is_damaged(tmp_path):
 def test_fields_are_named_with_their_kinds(tmp_path):
     turns = [{"role": "user", "content": "x"}]
     rows = [{"a": {"b": "four"}, "turns": turns, "n": 1}, {"a": {"b": None}, "odd\n": []}]
-    assert [str(field) for field in fields_of(rows)] == [
-        "a.b (null or text, 4 characters)",
-        "turns (messages)",
-        "n (number)",
-        "odd\N{REPLACEMENT CHARACTER} (list)",
-    ]
+    assert listed_fields(rows) == (
+        "the fields a.b (null or text, 4 characters), turns (messages), n (number), "
+        "odd\N{REPLACEMENT CHARACTER} (list)"
+    )
 
 
 def test_an_unread_file_is_described_with_what_would_read_it(tmp_path):

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from decon_core.corpus.shard_sample import ShardSample
+from decon_core.corpus.sample import ShardSample
 from decon_core.errors import InputError
 
 NAMES = [f"web/part-{number:05}.parquet" for number in range(40)]

@@ -16,6 +16,7 @@ from decon_core.corpus.sketch.pack_sketch import (
     build_pack_sketch,
     has_pack_sketch,
     open_pack_sketch,
+    sketch_fingerprint,
 )
 from decon_core.corpus.sketch.shard_sketch import (
     PartSketch,
@@ -232,15 +233,15 @@ def test_damaged_filters_of_a_shard_are_noticed_before_they_are_joined(pack):
 
 
 def test_a_sketch_of_other_tokens_has_another_name():
-    policy, bits = Policy(), Sketch.bits
+    policy, sketch = Policy(), Sketch()
     others = [
-        replace(policy, ngram_size=6).sketch_fingerprint(bits, tokenizer="a"),
-        replace(policy, punctuation_chars=".").sketch_fingerprint(bits, tokenizer="a"),
-        replace(policy, strip_markup=False).sketch_fingerprint(bits, tokenizer="a"),
-        policy.sketch_fingerprint(bits, tokenizer="b"),
-        policy.sketch_fingerprint(bits + 1, tokenizer="a"),
+        sketch_fingerprint(replace(policy, ngram_size=6), sketch),
+        sketch_fingerprint(replace(policy, punctuation_chars="."), sketch),
+        sketch_fingerprint(replace(policy, strip_markup=False), sketch),
+        sketch_fingerprint(replace(policy, tokenizer_str="words"), sketch),
+        sketch_fingerprint(policy, Sketch(bits=sketch.bits + 1)),
     ]
     same = replace(policy, contamination_score_threshold=0.9)
-    same_name = same.sketch_fingerprint(bits, tokenizer="a")
-    assert same_name == policy.sketch_fingerprint(bits, tokenizer="a")
+    same_name = sketch_fingerprint(same, sketch)
+    assert same_name == sketch_fingerprint(policy, sketch)
     assert len({same_name, *others}) == 6

@@ -46,7 +46,7 @@ def seen(bench, make_words):
 @pytest.mark.parametrize("at_once", [1, 2, 3, 200])
 @pytest.mark.parametrize("n_benchmarks", [1, 2])
 def test_many_shards_at_once_tell_what_each_tells(seen, monkeypatch, at_once, n_benchmarks):
-    monkeypatch.setattr(match_reader, "SHARDS_AT_ONCE", at_once)
+    monkeypatch.setattr(match_reader, "_SHARDS_AT_ONCE", at_once)
     monkeypatch.setattr(match_reader, "_ROWS_AT_ONCE", 1)
     reader, packs = seen
     versions = reader.versions[:n_benchmarks]

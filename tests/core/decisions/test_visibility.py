@@ -145,45 +145,60 @@ def test_it_does_not_depend_on_what_else_is_looked_for(bench):
 # Reasons ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("detector", "item", "reason", "detail"),
-    [
-        ("decon", (words(1, 20), None, None), None, None),
-        ("decon", (words(1, 19), None, None), "too few tokens", None),
-        ("decon", ("one two three " * 7, None, None), "too few different words", None),
-        ("decon", ("?!", words(1, 20), None), "empty question", None),
-        ("decon", (words(1, 4), words(2, 30), None), "question too short", "4 of 5 tokens"),
-        ("ratcliff", (words(1, 8), None, None), None, None),
-        ("ratcliff", (words(1, 7), words(2, 30), None), "question too short", "7 of 8 tokens"),
-        ("ratcliff", ("", words(2, 30), None), "empty question", None),
-        ("ratcliff", (dots(20), None, None), "nothing to search by", None),
-        ("longest_match", (words(1, 8), words(2, 8), None), None, "question, answer"),
-        ("longest_match", (words(1, 8), words(2, 7), None), None, "question"),
-        ("longest_match", (words(1, 7), words(2, 8), None), None, "answer"),
-        ("longest_match", ("", words(2, 8), None), None, "answer"),
-        ("longest_match", (words(1, 7), words(2, 7), None), "no field long enough", None),
-        ("longest_match", (dots(20), "yes", None), "nothing to search by", None),
-        ("longest_match", ("", None, None), "empty question", None),
-        ("exact", (words(1, 6), None, None), None, "question"),
+REASONS = {  # by detector: an item, the reason why it is not visible, and a detail
+    "decon": [
+        ((words(1, 20), None, None), None, None),
+        ((words(1, 19), None, None), "too few tokens", None),
+        (("one two three " * 7, None, None), "too few different words", None),
+        (("?!", words(1, 20), None), "empty question", None),
+        ((words(1, 4), words(2, 30), None), "question too short", "4 of 5 tokens"),
+    ],
+    "ratcliff": [
+        ((words(1, 8), None, None), None, None),
+        ((words(1, 7), words(2, 30), None), "question too short", "7 of 8 tokens"),
+        (("", words(2, 30), None), "empty question", None),
+        ((dots(20), None, None), "nothing to search by", None),
+    ],
+    "longest_match": [
+        ((words(1, 8), words(2, 8), None), None, "question, answer"),
+        ((words(1, 8), words(2, 7), None), None, "question"),
+        ((words(1, 7), words(2, 8), None), None, "answer"),
+        (("", words(2, 8), None), None, "answer"),
+        ((words(1, 7), words(2, 7), None), "no field long enough", None),
+        ((dots(20), "yes", None), "nothing to search by", None),
+        (("", None, None), "empty question", None),
+    ],
+    "exact": [
+        ((words(1, 6), None, None), None, "question"),
         (
-            "exact",
             (f"{words(1, 6)}. {words(2, 6)}", words(3, 2), None),
             None,
             "question, question and answer, continuation",
         ),
-        ("exact", ("2 + 2 = 4", None, None), "nothing to search by", None),
-        ("exact", ("shorter than any other", None, None), "not telling", None),
-        ("exact", ("", None, None), "empty question", None),
-        ("ngram_any", (words(1, 13), None, None), None, None),
-        ("ngram_any", (words(1, 12), None, None), "question too short to count", "12 of 13 tokens"),
-        ("ngram_any", (words(1, 7), None, None), "question too short", "7 of 8 tokens"),
-        ("ngram_any", ("?!", words(1, 30), None), "empty question", None),
+        (("2 + 2 = 4", None, None), "nothing to search by", None),
+        (("shorter than any other", None, None), "not telling", None),
+        (("", None, None), "empty question", None),
     ],
-)
-def test_a_reason_is_given_where_a_rule_sees_nothing(bench, detector, item, reason, detail):
-    row = rows_of(bench, [item], detector)[0, detector]
-    assert (row["reason"], row["detail"]) == (reason, detail)
-    assert row["is_visible"] == (reason is None)
+    "ngram_any": [
+        ((words(1, 13), None, None), None, None),
+        ((words(1, 12), None, None), "question too short to count", "12 of 13 tokens"),
+        ((words(1, 7), None, None), "question too short", "7 of 8 tokens"),
+        (("?!", words(1, 30), None), "empty question", None),
+    ],
+}
+
+
+@pytest.mark.parametrize("detector", REASONS)
+def test_a_reason_is_given_where_a_rule_sees_nothing(bench, detector):
+    items = {f"b{n:02}": item for n, (item, _, _) in enumerate(REASONS[detector])}
+    bench.policy = Policy(tokenizer_str="words", eval_min_token_length=20, detectors=(detector,))
+    versions = bench.prepare({name: [item] for name, item in items.items()} | {"other": FILLER})
+    table = visibility_table(bench.store, versions, bench.policy).to_pylist()
+    rows = {row["benchmark"]: row for row in table}
+    for name, (_, reason, detail) in zip(items, REASONS[detector], strict=True):
+        row = rows[name]
+        assert (row["reason"], row["detail"]) == (reason, detail)
+        assert row["is_visible"] == (reason is None)
 
 
 def test_a_question_of_hot_ngrams_alone_is_not_visible(bench):
@@ -271,7 +286,7 @@ def test_what_is_visible_is_computed_once_for_a_policy_and_again_when_its_file_i
     first = visibility_table(bench.store, versions, bench.policy)
     others = checkable_by_others(bench.store, versions, bench.policy)
     with monkeypatch.context() as patched:
-        patched.setattr(visibility, "_unmet", lambda *_: pytest.fail("computed again"))
+        patched.setattr(visibility, "_visible", lambda *_: pytest.fail("computed again"))
         assert visibility_table(bench.store, versions[::-1], bench.policy).equals(first)
         assert checkable_by_others(bench.store, versions, bench.policy) == others
         stricter = replace(bench.policy, aligned_threshold=0.9)

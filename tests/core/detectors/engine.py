@@ -36,7 +36,7 @@ def entries_of(known: Sequence[Entry]) -> Entries:
 def search_for(known: Sequence[Entry], policy: Policy) -> Search:
     entries = entries_of(known)
     part = weigh(entries, count_entries(entries, policy), policy, is_counted=True)
-    return search_from_arrays(join([part], policy), [])
+    return search_from_arrays(join([part], policy), [], policy)
 
 
 def found(start: int, stop: int, overlap: float) -> NearMatch:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from decon_core.config.detector_registry import Reads, Threshold
 from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import Detector, Finding, Nominations, Search
@@ -37,7 +39,8 @@ class _Search(Search):
         self._questions = {}
         for text in range(verbatim.use_offsets.size - 1):
             question = data[edges[text] : edges[text + 1]]
-            uses = [*verbatim.uses(text, (QUESTION,))]
+            _, uses = verbatim.uses_of(np.array([text]), (QUESTION,), np.zeros(1, np.int64))
+            uses = [*zip(verbatim.use_part[uses], verbatim.use_record[uses], strict=True)]
             if uses and reaches(_share(question), floor):
                 self._questions.setdefault(_beginning(question), []).append((question, uses))
 
@@ -45,20 +48,19 @@ class _Search(Search):
         findings = (
             Finding(
                 document=number,
-                part=use.part,
-                record=use.record,
+                part=int(part),
+                record=int(record),
                 score=_share(question),
                 question_overlap=_share(question),
                 n_matched=1,
                 question_tokens=len(question.split()),
-                total_tokens=len(question.split()),
                 question_place=(0, len(beginning)),
                 kind="first sentence",
             )
             for number in range(texts.batch.starts.size)
             if (beginning := _beginning(texts.screened.content(number))) in self._questions
             for question, uses in self._questions[beginning]
-            for use in uses
+            for part, record in uses
         )
         return Nominations.of(findings)
 

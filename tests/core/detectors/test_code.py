@@ -179,29 +179,6 @@ def rows_of(tmp_path, table):
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
-def test_it_finds_copies_and_no_other_programs(tmp_path):
-    found = scanned(tmp_path, documents())
-    assert {(row["doc_id"], row["instance_index"]) for row in found} == {
-        ("renamed", 0),
-        ("reordered", 1),
-        ("java", 3),
-        ("completed", 2),
-        ("broken", 0),
-    }
-    assert all(row["base_score"] > 0.6 for row in found)
-
-
-def test_places_are_the_characters_of_the_function(tmp_path):
-    texts = documents()
-    found = {row["doc_id"]: row for row in scanned(tmp_path, texts)}
-    row = found["renamed"]
-    assert row["question_char_start"] is None
-    place = slice(row["answer_char_start"], row["answer_char_stop"])
-    assert texts["renamed"][place].strip() == RENAMED.strip()
-    row = found["completed"]  # question and answer are one program
-    assert row["question_char_start"] == row["answer_char_start"] == 0
-
-
 ROMAN_IN_JAVASCRIPT = """// numerals
 function toRoman(number) {
     const table = [[10, "X"], [9, "IX"], [5, "V"], [4, "IV"], [1, "I"]];
@@ -214,20 +191,68 @@ function isRoman(text) { return text.split("").every(letter => "IVX".includes(le
 """
 
 
-def test_a_program_in_another_language_is_a_candidate_by_its_names(tmp_path):
-    other = "function toRoman(x) { return lookup(x); }\nfunction other(y) { return y + 1; }\n"
-    (row,) = scanned(tmp_path, {"translated": ROMAN_IN_JAVASCRIPT, "other": other})
+OTHER_NAMED = "function toRoman(x) { return lookup(x); }\nfunction other(y) { return y + 1; }\n"
+
+
+def in_other_orders():
+    """The same program with its first three statements in every other order."""
+    statements = ["        a = 0\n", "        b = 0\n", "        c = None\n"]
+    for order in [*permutations(range(3))][1:]:
+        yield RENAMED.replace(
+            "        a = b = 0; c = None\n", "".join(statements[n] for n in order)
+        )
+
+
+@pytest.fixture(scope="module")
+def scan(tmp_path_factory):
+    """One scan of documents, which do not influence each other: its folder and its matches."""
+    folder = tmp_path_factory.mktemp("code")
+    texts = documents() | {"translated": ROMAN_IN_JAVASCRIPT, "other": OTHER_NAMED}
+    orders = {f"order {n}": documents(body)["renamed"] for n, body in enumerate(in_other_orders())}
+    return folder, scanned(folder, texts | orders)
+
+
+def test_it_finds_copies_and_no_other_programs(scan):
+    found = [row for row in scan[1] if row["doc_id"] in documents()]
+    assert {(row["doc_id"], row["instance_index"]) for row in found} == {
+        ("renamed", 0),
+        ("reordered", 1),
+        ("java", 3),
+        ("completed", 2),
+        ("broken", 0),
+    }
+    assert all(row["base_score"] > 0.6 for row in found)
+
+
+def test_the_order_of_independent_statements_does_not_count(scan):
+    found = [row for row in scan[1] if row["doc_id"].startswith("order")]
+    assert [row["instance_index"] for row in found] == [0] * 5
+    assert len({*in_other_orders(), RENAMED}) == 6
+    assert all(row["base_score"] > 0.6 for row in found)
+
+
+def test_places_are_the_characters_of_the_function(scan):
+    found = {row["doc_id"]: row for row in scan[1]}
+    row = found["renamed"]
+    assert row["question_char_start"] is None
+    place = slice(row["answer_char_start"], row["answer_char_stop"])
+    assert documents()["renamed"][place].strip() == RENAMED.strip()
+    row = found["completed"]  # question and answer are one program
+    assert row["question_char_start"] == row["answer_char_start"] == 0
+
+
+def test_a_program_in_another_language_is_a_candidate_by_its_names(scan):
+    (row,) = (row for row in scan[1] if row["doc_id"] in ("translated", "other"))
     assert (row["doc_id"], row["instance_index"], row["kind"]) == ("translated", 1, "names")
     assert row["base_score"] >= Policy().code_threshold
     calls = {name: row[name] for name in ("is_contaminated", "needs_review")}
     assert calls == {"is_contaminated": False, "needs_review": True}
 
 
-def test_items_without_a_program_are_not_visible(tmp_path):
-    scanned(tmp_path, {"prose": PROSE})
+def test_items_without_a_program_are_not_visible(scan):
     visible = {
         row["instance_index"]: (row["is_visible"], row["reason"])
-        for row in rows_of(tmp_path, "visibility")
+        for row in rows_of(scan[0], "visibility")
     }
     assert visible == {
         **dict.fromkeys(range(4), (True, None)),
@@ -242,16 +267,6 @@ def test_its_floor_and_its_least_length_decide_what_is_kept(tmp_path):
     found = scanned(tmp_path, documents() | exact, settings)
     assert {(row["doc_id"], row["instance_index"]) for row in found} >= {("exact", 0), ("short", 5)}
     assert all(row["base_score"] >= 0.99 for row in found)
-
-
-@pytest.mark.parametrize("order", [*permutations(range(3))][1:])
-def test_the_order_of_independent_statements_does_not_count(tmp_path, order):
-    lines = [RENAMED.splitlines(keepends=True)[2].split("; ")]
-    statements = ["        a = 0\n", "        b = 0\n", "        c = None\n"]
-    body = RENAMED.replace(lines[0][0] + "; " + lines[0][1], "".join(statements[n] for n in order))
-    found = scanned(tmp_path, {"renamed": documents(body)["renamed"]})
-    assert [row["instance_index"] for row in found] == [0]
-    assert found[0]["base_score"] > 0.6
 
 
 def test_the_measurement_reads_labelled_pairs_and_refuses_other_files(tmp_path, capsys):

@@ -1,5 +1,7 @@
 """Grids, tables and series of numbers: which detectors find them, and that the others say so."""
 
+from functools import cache
+
 import pytest
 
 from bench.grids import DETECTORS, KINDS, Draw, measure
@@ -8,6 +10,11 @@ from decon_core.decisions.visibility import visibility_table
 
 N = 8
 POLICY = Policy(detectors=DETECTORS)
+
+
+@cache
+def measured(kind):
+    return measure(KINDS[kind], N, POLICY)
 
 
 @pytest.mark.parametrize(
@@ -20,13 +27,13 @@ POLICY = Policy(detectors=DETECTORS)
     ],
 )
 def test_a_puzzle_is_found_and_others_of_its_kind_are_not_taken_for_it(kind, finders):
-    found = measure(KINDS[kind], N, POLICY)
+    found = measured(kind)
     assert finders <= {name for name, counts in found.items() if counts == (N, 0)}
 
 
 def test_longer_runs_tell_grids_of_digits_apart():
     policy = Policy(detectors=("ngram_any",), ngram_any_size=26)
-    assert measure(KINDS["sudoku, `5 3 4 …`"], N, POLICY)["ngram_any"] != (N, 0)
+    assert measured("sudoku, `5 3 4 …`")["ngram_any"] != (N, 0)
     assert measure(KINDS["sudoku, `5 3 4 …`"], N, policy)["ngram_any"] == (N, 0)
 
 

@@ -13,7 +13,7 @@ from decon_core.detectors.decon import ClusterSearch
 from decon_core.index.entries import count_entries, joined
 from decon_core.index.joined_index import join, search_from_arrays
 from decon_core.index.parts import weigh
-from decon_core.kernels import clusters
+from decon_core.kernels import gram_runs
 from tests.core.detectors import engine
 from tests.oracle.decon import Entry, Frequencies, Tokens, build_index, count, detect
 from tests.oracle.strategies import documents, entries, policies, worlds
@@ -50,7 +50,7 @@ def test_several_benchmarks_in_one_pass_are_each_by_itself(
     frequencies = count(known, policy)
     counts = count_entries(joined([engine.entries_of(group) for group in groups]), policy)
     parts = [weigh(engine.entries_of(group), counts, policy, is_counted=True) for group in groups]
-    search = search_from_arrays(join(parts, policy), [])
+    search = search_from_arrays(join(parts, policy), [], policy)
     (found,) = engine.detect_all([document], search, policy)
     first = 0
     for group in groups:
@@ -118,7 +118,7 @@ def test_arrays_that_are_too_small_grow(monkeypatch, sampling):
 def test_a_question_is_found_wherever_it_begins_in_the_groups_of_tokens(size):
     policy = Policy(ngram_size=size)
     known = [entry(run(0, 150)), entry(run(500, 40))]
-    starts = [0, *range(58, 67), *range(clusters._STRETCH - 4, clusters._STRETCH + 2, 2)]
+    starts = [0, *range(58, 67), *range(gram_runs._STRETCH - 4, gram_runs._STRETCH + 2, 2)]
     texts = [noise(start) + known[0].question + noise(9, 2_000_000) for start in starts]
     index = build_index(known, policy)
     found = engine.detect_all(texts, engine.search_for(known, policy), policy)

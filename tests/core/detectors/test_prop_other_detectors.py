@@ -8,6 +8,7 @@ import math
 import random
 import re
 import tempfile
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -373,10 +374,12 @@ def as_form(form: str, origins: list[Span], policy: Policy, tokenizer: Tokenizer
     if policy.tokenizer_str == "words":
         spans = [word.span() for word in re.finditer(r"\S+", form)]
     else:
-        spans = tokenizer.spans(form) if form else []
+        pieces = tokenizer.pieces(form)
+        first = [bisect_right(edges, start) - 1 for start in pieces.starts.tolist()]
+        behind = [bisect_left(edges, stop) for stop in pieces.stops.tolist()]
+        spans = [*zip(first, behind, strict=True)]
     starts, stops = [], []
     if policy.tokenizer_str == "cl100k":
-        pieces = tokenizer.pieces(form)
         starts, stops = pieces.starts.tolist(), pieces.stops.tolist()
     else:  # what a token shares with a neighbour is not its own
         for at, (start, stop) in enumerate(spans):

@@ -2,7 +2,6 @@
 
 from difflib import SequenceMatcher
 from itertools import groupby, pairwise
-from random import Random
 
 import numpy as np
 import pytest
@@ -40,11 +39,9 @@ def blocks_of(document: Tokens, text: Tokens, least: int) -> list[Run]:
 def covered(document: Tokens, texts: list[Tokens], size: int) -> list[list[int]]:
     slots = np.zeros(2 * len(document) + 1, np.uint32)
     token_runs.enter_grams(array(document), 0, len(document), size, slots)
-    known, numbers = ragged(texts), np.arange(len(texts))
-    kept, edges = np.empty(known.values.size, np.uint32), np.empty(len(texts) + 1, np.int64)
-    token_runs.covered(
-        array(document), slots, size, known.values, known.offsets, numbers, kept, edges
-    )
+    known, numbers = texts_of(ragged(texts), size), np.arange(len(texts))
+    kept, edges = np.empty(known.tokens.size, np.uint32), np.empty(len(texts) + 1, np.int64)
+    token_runs.covered(array(document), slots, size, known, numbers, kept, edges)
     return [kept[start:stop].tolist() for start, stop in pairwise(edges.tolist())]
 
 
@@ -54,20 +51,11 @@ class Scratch:
     def __init__(self, texts: list[Tokens], size: int) -> None:
         self.texts = texts_of(ragged(texts), size)
         self.size = size
-        self.best = np.zeros(len(texts), np.int64)
-        self.place = np.zeros((len(texts), 2), np.int64)
-        self.touched = np.zeros(len(texts), np.int64)
+        self.longest = token_runs.longest_of(len(texts))
 
     def longest_runs(self, document: Tokens, start: int = 0) -> dict[int, Run]:
         n = token_runs.longest_runs(
-            array(document),
-            start,
-            len(document),
-            self.texts,
-            self.size,
-            self.best,
-            self.place,
-            self.touched,
+            array(document), start, len(document), self.texts, self.size, self.longest
         )
         return self.taken(n)
 
@@ -82,19 +70,18 @@ class Scratch:
             len(document) - self.size + 1,
             self.texts,
             self.size,
-            self.best,
-            self.place,
-            self.touched,
+            self.longest,
             0,
         )
         return self.taken(n)
 
     def taken(self, n: int) -> dict[int, Run]:
-        touched = sorted(self.touched[:n].tolist())
+        touched = sorted(self.longest.touched[:n].tolist())
         assert len(set(touched)) == n
-        found = {text: Run(*self.place[text].tolist(), int(self.best[text])) for text in touched}
-        self.best[touched] = 0
-        assert not self.best.any()
+        found = {text: Run(*self.longest.runs[text].tolist()) for text in touched}
+        lengths = self.longest.runs[:, token_runs.LENGTH]
+        lengths[touched] = 0
+        assert not lengths.any()
         return found
 
 
@@ -245,30 +232,6 @@ def test_texts_name_every_place_of_every_ngram(
         for number, row in enumerate(rows)
         for at in range(len(row) - size + 1)
     ]
-
-
-@LESS
-@given(worlds(), st.randoms(use_true_random=False))
-def test_a_run_opens_its_text_if_an_ngram_within_it_does(
-    world: tuple[Tokens, list[Tokens]], rng: Random
-) -> None:
-    document, rows = world
-    scratch, size = Scratch(rows, 3), 3
-    opens = np.array([rng.random() < 0.3 for row in rows for _ in row], np.uint8)
-    best, place = np.zeros(len(rows), np.int64), np.zeros((len(rows), 2), np.int64)
-    runs = scratch.longest_runs(document)
-    for text, run in runs.items():
-        best[text], place[text] = run.length, (run.document, run.text)
-    texts, offsets = np.array([*runs], np.int64), scratch.texts.offsets
-    are_opened = np.zeros(texts.size, np.uint8)
-    arrays = offsets, size, texts, best, place, opens, are_opened
-    is_every = token_runs.find_opening_runs(*arrays)
-    expected = [
-        any(opens[offsets[text] + run.text :][: run.length - size + 1])
-        for text, run in runs.items()
-    ]
-    assert are_opened.tolist() == expected
-    assert is_every == all(expected)
 
 
 def test_a_run_across_two_windows_is_whole_whichever_way_it_is_found(

@@ -21,8 +21,7 @@ from decon_core.library.scan import Request, scan_folder
 from decon_core.report.html import write_page
 from decon_core.report.publish.card import card_from
 from decon_core.report.publish.summary import summary_of
-from decon_core.report.review.found import MatchedText
-from decon_core.report.review.queue import doubt
+from decon_core.report.review.found import MatchedText, doubt
 from decon_core.schemas import MATCHES
 from tests.core.detectors.first_sentence import FirstSentence
 from tests.core.report.pages import packed_in

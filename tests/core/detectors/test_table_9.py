@@ -7,7 +7,6 @@ import pytest
 
 from decon_core.config.policy import Policy
 from decon_core.decisions.decide import decide
-from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import scan_packs
 
 FORMULA = " 4 / (sqrt(108) + 2*sqrt(12) + 2*sqrt(27))."
@@ -25,7 +24,7 @@ def test_a_translated_instruction_is_found_by_its_formula(bench, tokenizer, rati
     pack = bench.pack({"a.jsonl": [ENGLISH, "Simplify your life by rationalizing the wardrobe."]})
     scan_packs(bench.store, [pack], versions, bench.policy)
     shards = [pack.shards[0].fingerprint]
-    matches = ScanResults(bench.store, bench.scan).matches(shards, versions[0].fingerprint)
+    matches = bench.results.matches(shards, versions[0].fingerprint)
     (entry,) = decide(matches, bench.policy).to_pylist()
     assert (entry["detector"], entry["row"], entry["score"]) == ("ratcliff", 0, ratio)
     assert entry["is_contaminated"] is is_leak

@@ -16,7 +16,6 @@ from decon_core.config.policy import Policy
 from decon_core.decisions.decide import decide
 from decon_core.index.record_texts import NAMES, Pool, followed, gather, last_sentence
 from decon_core.index.term_weights import freeze
-from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
 from decon_core.text.tokenizers import load_tokenizer
@@ -140,7 +139,7 @@ def test_by_the_whole_prompt_a_short_question_is_found_by_its_choices(bench):
         pack = bench.pack({"a.jsonl": [document, "An unrelated text about a planet and its ring."]})
         scan_packs(bench.store, [pack], [version], bench.policy)
         shards = [pack.shards[0].fingerprint]
-        matches = ScanResults(bench.store, bench.scan).matches(shards, version.fingerprint)
+        matches = bench.results.matches(shards, version.fingerprint)
         found[prompt] = [
             (entry["row"], entry["record"], entry["searched_text"], entry["is_contaminated"])
             for entry in decide(matches, bench.policy).to_pylist()
@@ -166,7 +165,7 @@ COMMON = "Which of the following statements is true of all of them?"
 
 def rows_of(bench, pack, versions):
     scan_packs(bench.store, [pack], versions, bench.policy)
-    results, shards = ScanResults(bench.store, bench.scan), [pack.shards[0].fingerprint]
+    results, shards = bench.results, [pack.shards[0].fingerprint]
     return [results.matches(shards, version.fingerprint) for version in versions]
 
 

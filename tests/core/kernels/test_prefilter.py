@@ -11,7 +11,8 @@ from decon_core.detectors.shared_runs import Sharing
 from decon_core.index.record_texts import QUESTION, Pool
 from decon_core.index.text_index import Verbatim, _arrays, _of_arrays
 from decon_core.kernels import prefilter
-from decon_core.kernels.word_beginnings import find_beginnings
+from decon_core.kernels.instructions import LANES
+from decon_core.kernels.word_stream import find_beginnings
 from decon_core.text.tokenizers import load_tokenizer
 from tests.uncompiled import IS_COMPILED, fewer
 
@@ -54,7 +55,7 @@ def verbatim_of(texts: list[str], policy: Policy) -> Verbatim:
         pool.add(text, 0, number, QUESTION)
     arrays = _arrays(pool, np.empty(0, np.int64), versions, CL100K, policy)
     arrays["use_weight"] = np.zeros(len(texts))
-    return _of_arrays(arrays, {"is_screened": "yes"}, versions)
+    return _of_arrays(arrays, {"is_screened": "yes"})
 
 
 def batch_of(documents: list[str], order: list[int], between: bytes) -> Batch:
@@ -140,8 +141,7 @@ def test_more_finds_than_there_is_room_for_are_all_kept() -> None:
 
 def test_places_are_beginnings_of_words_and_characters_beyond_ascii() -> None:
     content = " one,twö 字x 3.14_a😀".encode()
-    eights = np.zeros((len(content) + prefilter.SPARE) // 8 + 1, np.uint64)
-    eights.view(np.uint8)[: len(content)] = np.frombuffer(content, np.uint8)
-    places = np.empty(len(content) + 2, np.int64)
-    n = find_beginnings(eights, 0, len(content), places)
+    data = np.frombuffer(content + bytes(LANES), np.uint8)
+    places = np.empty(len(content) + 8, np.int64)
+    n = find_beginnings(data, 0, len(content), places)
     assert places[:n].tolist() == [at for at in range(len(content)) if begins_there(content, at)]

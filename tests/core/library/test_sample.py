@@ -67,6 +67,7 @@ def request_of(tmp_path_factory):
         source=Source(name="corpus", path=str(folder / "corpus"), id="id"),
         out=folder / "out",
         policy=Policy(tokenizer_str="words"),
+        has_page=False,
     )
     return lambda out, **changes: replace(plain, out=folder / out, **changes)
 

@@ -12,10 +12,10 @@ from decon_core.compare.differences import compare
 from decon_core.compare.sides import database_of
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
-from decon_core.corpus.shard_sample import ShardSample
+from decon_core.corpus.sample import ShardSample
+from decon_core.library.estimates import rates_of_shards
 from decon_core.library.sample_section import sample_section
 from decon_core.library.scan import Request, scan_folder
-from decon_core.library.shard_estimates import rates_of_shards
 from decon_core.report.open import coverage_of
 from decon_core.report.publish.limits import Limits, cases_of
 from decon_core.report.publish.summary import summary_of

@@ -27,8 +27,9 @@ ITEMS = [item(number) for number in range(6)]
 FILLER = " ".join(f"filler{at}" for at in range(40))
 
 
-@pytest.fixture
-def scanned(tmp_path):
+@pytest.fixture(scope="module")
+def scanned(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("scanned")
     evals, corpus = tmp_path / "evals", tmp_path / "corpus"
     evals.mkdir()
     corpus.mkdir()

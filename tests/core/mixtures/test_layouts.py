@@ -130,9 +130,9 @@ def line_of(value, source=WEB, *, shard="s.jsonl", number=0, line=None, folder=N
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(json.dumps(value).encode() if line is None else line)
     (found,) = find_shards(source, folder=folder, known={})
-    with open_layout("dolma", folder / "out.zst") as out:
+    with open_layout("dolma", folder / "out.zst") as add:
         for row in rows_of(found, source):
-            out.add(row)
+            add(row)
     packed = (folder / "out.zst").read_bytes()
     return lines_in(zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed)).read())
 
@@ -324,9 +324,9 @@ def test_a_line_of_many_levels_keeps_its_bytes_and_one_that_cannot_be_written_is
     value = {"id": 1, "text": "t", "deep": functools.reduce(lambda inner, _: [inner], range(5000))}
     with (
         pytest.raises(CorpusError, match=r"s\.jsonl: row 0: found .*nested too deeply"),
-        open_layout("dolma", tmp_path / "deep.zst") as out,
+        open_layout("dolma", tmp_path / "deep.zst") as add,
     ):
-        out.add(Row(WEB, "s.jsonl", 0, value, None))
+        add(Row(WEB, "s.jsonl", 0, value, None))
 
 
 def test_rows_that_are_no_documents_are_passed_over_unless_they_are_asked_for(tmp_path):
@@ -340,9 +340,9 @@ def test_rows_that_are_no_documents_are_passed_over_unless_they_are_asked_for(tm
     (row,) = rows_of(shard, replace(WEB, text="t"), [1])
     with (
         pytest.raises(CorpusError, match=r"row 1: found .*field missing"),
-        open_layout("parquet", tmp_path / "out") as out,
+        open_layout("parquet", tmp_path / "out") as add,
     ):
-        out.add(row)
+        add(row)
 
 
 def odd_table():
@@ -597,50 +597,53 @@ def verify_built(place, mixture):
 # Mixtures -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("write", ["dolma", "parquet"])
-@pytest.mark.parametrize(
-    "mixture",
-    [
+def test_in_any_layout_are_the_documents_that_shards_would_hold(place):
+    texts = [place.quiet(n) + (f" {place.leaks[n % 2]}" if n % 6 == 0 else "") for n in range(40)]
+    rows = [json.dumps({"text": text, "n": 1}).encode() + b"\n" for text in texts]
+    pack = place.put({"s.jsonl": [*rows[:20], b"\n", *rows[20:]], "t.jsonl": []})
+
+    def account_of(name):
+        share = place.bench.store.mixture(name, pack.name)
+        totals = json.loads(manifest_of(share).read_text())["totals"]
+        return {**totals, "n_bytes": None}, removed_in(share)  # the bytes are of the files
+
+    for mixture in (
         CLEAN,
         replace(CONTROL, seed=1),
         Mixture(name="cut", cut="spans"),
         Mixture(name="leaks", take="leaks"),
         Mixture(name="everything", take="everything"),
-    ],
-    ids=lambda mixture: mixture.name,
-)
-def test_in_any_layout_are_the_documents_that_shards_would_hold(place, mixture, write):
-    texts = [place.quiet(n) + (f" {place.leaks[n % 2]}" if n % 6 == 0 else "") for n in range(40)]
-    rows = [json.dumps({"text": text, "n": 1}).encode() + b"\n" for text in texts]
-    pack = place.put({"s.jsonl": [*rows[:20], b"\n", *rows[20:]], "t.jsonl": []})
-    whole = replace(mixture, name="whole", write="shards")
-    shards = find_shards(replace(WEB, path="*.jsonl"), folder=place.build(whole), known={})
-    expected = [row.text for shard in shards for row in read_shard(shard, WEB)]
-    made = replace(mixture, name="made", write=write)
-    found = verify_built(place, made)
-    if write == "dolma":
-        texts = [json.loads(line)["text"] for line in place.lines(mixture=made)]
-    else:
-        texts = place.table(mixture=made)["text"].to_pylist()
-    assert texts == expected
-    assert found.n_documents == len(expected) > 0
-    accounts, lists = [], []
-    for name in ("whole", "made"):
-        share = place.bench.store.mixture(name, pack.name)
-        account = json.loads(manifest_of(share).read_text())["totals"]
-        accounts.append({**account, "n_bytes": None})  # of the files themselves
-        lists.append(removed_in(share))
-    assert accounts[0] == accounts[1]
-    assert lists[0].equals(lists[1])
+    ):
+        whole = replace(mixture, name="whole", write="shards")
+        shards = find_shards(replace(WEB, path="*.jsonl"), folder=place.build(whole), known={})
+        expected = [row.text for shard in shards for row in read_shard(shard, WEB)]
+        totals, removed = account_of("whole")
+        for write in ("dolma", "parquet"):
+            made = replace(mixture, name=f"{mixture.name}-{write}", write=write)
+            found = verify_built(place, made)
+            if write == "dolma":
+                texts = [json.loads(line)["text"] for line in place.lines(mixture=made)]
+            else:
+                texts = place.table(mixture=made)["text"].to_pylist()
+            assert texts == expected
+            assert found.n_documents == len(expected) > 0
+            totals_of_made, removed_of_made = account_of(made.name)
+            assert totals_of_made == totals
+            assert removed_of_made.equals(removed)
 
 
-@pytest.mark.parametrize("mixture", [DOLMA, PARQUETS], ids=lambda one: one.name)
-def test_a_document_that_was_tampered_with_is_found_out(place, mixture):
+def test_a_document_that_was_tampered_with_is_found_out(place):
     rows = [{"id": f"{n}", "text": place.quiet(n)} for n in range(5)]
     place.put({"s.jsonl": rows})
+    rows[2]["text"] += f" {place.leaks[1]}"
+    for mixture in (DOLMA, PARQUETS):
+        tamper_with(place, mixture, rows)
+
+
+def tamper_with(place, mixture, rows):
+    """Put other rows into a mixture; verification must say so."""
     assert verify_built(place, mixture).n_leaks == 0
     folder = place.build(mixture)
-    rows[2]["text"] += f" {place.leaks[1]}"
     if mixture.write == "dolma":
         path = folder / "s.jsonl.zst"
         with create(path, ".zst") as out:
@@ -662,18 +665,11 @@ def test_a_document_that_was_tampered_with_is_found_out(place, mixture):
     assert any("documents, " in one for one in said)
 
 
-@pytest.mark.parametrize(
-    ("names", "path", "mixture", "told"),
-    [
-        (["s.jsonl", "s.jsonl.zst"], WEB.path, DOLMA, "documents would get the same file name"),
-        (["s.jsonl", "s.jsonl.zst"], WEB.path, PARQUETS, "documents would get the same file name"),
-    ],
-)
-def test_names_that_would_be_one_name_are_refused(place, names, path, mixture, told):
-    rows = {name: [{"id": "a", "text": "t"}] for name in names}
-    place.put(rows, replace(WEB, path=path))
-    with pytest.raises(CorpusError, match=told):
-        place.build(mixture)
+def test_names_that_would_be_one_name_are_refused(place):
+    place.put({name: [{"id": "a", "text": "t"}] for name in ("s.jsonl", "s.jsonl.zst")})
+    for mixture in (DOLMA, PARQUETS):
+        with pytest.raises(CorpusError, match="documents would get the same file name"):
+            place.build(mixture)
 
 
 def test_folders_that_are_named_like_files_do_not_mix_shards_up(place):
@@ -755,45 +751,34 @@ def test_a_card_says_what_the_mixture_is_and_what_it_lost(place):
     assert json.loads(manifest_of(place.build(mixture)).read_text())["term_weights"] in card
 
 
-@pytest.mark.parametrize(
-    ("mixture", "told"),
-    [
-        (replace(PARQUETS, cut="spans", mask="[x]"), "Each removed span is replaced by `[x]`"),
-        (
-            replace(PARQUETS, take="leaks"),
-            "the documents that contain benchmark items, and no others",
-        ),
-        (replace(PARQUETS, take="everything"), "was not checked against any benchmark"),
-        (CONTROL, "The other mixture is `clean`; the seed is 0"),
-    ],
-)
-def test_a_card_says_where_benchmark_items_are_and_counts_them_where_they_went(
-    place, mixture, told
-):
+def test_a_card_says_where_benchmark_items_are_and_counts_them_where_they_went(place):
     rows = [{"id": n, "text": place.quiet(n)} for n in range(9)]
     rows[1]["text"] += f" {place.leaks[0]}"
     place.put({"s.jsonl": rows})
-    card = (place.build(mixture).parent / CARD).read_text()
-    assert told in card
-    assert ("## What leaked" in card) == (mixture.take == "clean")
-    assert verify(place.builder(mixture), mixture).problems == []
+    for mixture, said in (
+        (replace(PARQUETS, cut="spans", mask="[x]"), "Each removed span is replaced by `[x]`"),
+        (replace(PARQUETS, take="leaks"), "the documents that contain benchmark items, and no"),
+        (replace(PARQUETS, take="everything"), "was not checked against any benchmark"),
+        (CONTROL, "The other mixture is `clean`; the seed is 0"),
+    ):
+        card = (place.build(mixture).parent / CARD).read_text()
+        assert said in card
+        assert ("## What leaked" in card) == (mixture.take == "clean")
+        assert verify(place.builder(mixture), mixture).problems == []
 
 
-@pytest.mark.parametrize(
-    ("licenses", "told"),
-    [
+def test_a_card_names_a_license_only_where_there_is_one(place):
+    place.put({"s.jsonl": [{"id": 1, "text": "t", "l": "MIT"}]})
+    for licenses, name in (
         (None, "other"),
         (Licenses(fields=("l",), allow=("CC-BY-4.0",)), "cc-by-4.0"),
         (Licenses(fields=("l",), allow=("CC-BY-4.0",), unknown="keep"), "other"),
         (Licenses(fields=("l",), allow=("CC-*",)), "other"),
         (Licenses(fields=("l",), allow=("MIT", "0BSD")), "other"),
         (Licenses(fields=("l",), deny=("GPL-3.0",)), "other"),
-    ],
-)
-def test_a_card_names_a_license_only_where_there_is_one(place, licenses, told):
-    place.put({"s.jsonl": [{"id": 1, "text": "t", "l": "MIT"}]})
-    folder = place.build(replace(PARQUETS, licenses=licenses)).parent
-    assert front((folder / CARD).read_text())["license"] == told
+    ):
+        folder = place.build(replace(PARQUETS, licenses=licenses)).parent
+        assert front((folder / CARD).read_text())["license"] == name
 
 
 def test_packs_that_are_built_side_by_side_end_up_on_one_card(place, monkeypatch):

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from decon_core.config.mixtures import Licenses, Mixture
-from decon_core.mixtures.licenses import License, may_be_taken, parse
+from decon_core.mixtures.licenses import may_be_taken, parse
 from tests.uncompiled import fewer
 
 
@@ -178,6 +178,4 @@ def test_prop_expressions_are_evaluated_as_defined(expression, allowed):
 @example("A AND (B OR C+) WITH")
 @example("(AND x y")
 def test_prop_any_text_is_read(text):
-    expression = parse(text)
-    assert expression is None or not isinstance(expression, License) or expression.names
     assert isinstance(may_be_taken(text, licenses("MIT", deny=("a*",))), bool)

@@ -7,12 +7,11 @@ import pytest
 
 from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import FILES, changed_files, hashes_below
-from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, pack_key
+from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, pack_key, sketch_fingerprint
 from decon_core.mixtures.clean_evals import MANIFEST, TABLES_FOLDER, build_clean_benchmarks
-from decon_core.quality.product_faults import faults_of_clean_benchmark, faults_of_sketch
+from decon_core.quality.store_faults import faults_of_clean_benchmark, faults_of_sketch
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.files import read_json, write_json
-from decon_core.text.tokenizers import load_tokenizer
 from tests.core.places import Place
 
 
@@ -57,8 +56,7 @@ def test_a_clean_benchmark_adds_up_until_an_item_comes_back_or_a_file_changes(pl
 def test_a_sketch_that_is_cut_off_is_named(place):
     store, policy, (pack,) = place.bench.store, place.bench.policy, place.packs
     sketch = Sketch()
-    tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
-    name = policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
+    name = sketch_fingerprint(policy, sketch)
     assert found(faults_of_sketch(store, name, [pack])) == []  # there is none
     along = place.versions
     scan_packs(store, [pack], [], policy, along=along, sketch=sketch, fill_sketch=True)

@@ -19,8 +19,7 @@ from decon_core.decisions.statistics import (
 from decon_core.errors import InputError
 from decon_core.features.gap.account import score_gap
 from decon_core.features.gap.page import as_markdown, write
-from decon_core.report.categories.groupings import parse_groupings
-from decon_core.report.categories.mapping import load_categories
+from decon_core.report.categories.groupings import load_categories, parse_groupings
 from decon_core.report.categories.rates import leak_rates, require_groupings
 from decon_core.report.items import about_detectors, load_report_items
 from tests.core.report.reports import write_report

@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plotly.offline import get_plotlyjs
 
-from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.errors import MissingError, StaleError
 from decon_core.report import html as page_package
 from decon_core.report.html import charts, labels, matched_texts, sections, write_page
 from decon_core.report.html import gather as gathering
 from decon_core.report.html.gather import MOST_PLACES_OF_TEXT, gather
+from decon_core.report.open import QUESTIONS_LEFT_OUT
 from tests.core.report.pages import data_of, outside_of_data, packed_in
 from tests.core.report.report_worlds import RUN, write_world
 from tests.core.report.reports import write_report
@@ -392,7 +392,8 @@ def test_thresholds_of_single_benchmarks_are_on_the_page(tmp_path):
         ],
     )
     facts = gather(report)
-    assert "Detectors and thresholds: decon 0.8 (gsm8k: 0.62)." in sections.scope(facts)
+    scope = sections.sentences("scope", facts)
+    assert "Detectors and thresholds: decon 0.8 (gsm8k: 0.62)." in scope
     (every, gsm8k, quiz) = sections.section("scores", facts).choices
     lines = [one.charts[0].layout["shapes"][0]["x0"] for one in (every, gsm8k, quiz)]
     assert lines == [0.8, 0.62, 0.8]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
+from decon_core.config.policy import Policy
 from decon_core.errors import InputError, MissingError, StaleError
+from decon_core.report.open import QUESTIONS_LEFT_OUT
 from decon_core.report.publish.card import card_from
-from decon_core.report.publish.junit import junit_of
-from decon_core.report.publish.limits import COVERAGE, DOCUMENTS, Case, Limits, cases_of
+from decon_core.report.publish.limits import COVERAGE, DOCUMENTS, Case, Limits, cases_of, junit_of
 from decon_core.report.publish.summary import SCHEMA, format_headline, summary_of
 from tests.core.report.reports import write_report
 

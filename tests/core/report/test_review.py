@@ -12,11 +12,25 @@ from decon_core.config.policy import Policy
 from decon_core.decisions.calibration import wilson
 from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.errors import MissingError, StaleError
-from decon_core.report.review.found import ReportFinding, ReviewFilter, open_report
+from decon_core.report.review.found import (
+    ReportFinding,
+    ReviewFilter,
+    open_report,
+    sort_texts,
+    texts_of_findings,
+    without_verdict,
+)
 from decon_core.report.review.merge import merge_verdicts, verdict_line
-from decon_core.report.review.precision import Tally, estimate, tally
-from decon_core.report.review.queue import sort_texts, texts_of_findings, without_verdict
-from decon_core.report.review.sample import OTHERS, STRATA, allocate, draw, in_order_of_draw
+from decon_core.report.review.sample import (
+    OTHERS,
+    STRATA,
+    Tally,
+    allocate,
+    draw,
+    estimate,
+    in_order_of_draw,
+    tally,
+)
 from decon_core.report.review.show import Paint, page
 from tests.core.report.review_reports import finding, key, matched_text, write_report
 

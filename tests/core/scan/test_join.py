@@ -60,12 +60,12 @@ def part_of(pack, shards, name="part"):
 
 def rows(bench, pack, version):
     shards = [shard.fingerprint for shard in pack.shards]
-    return ScanResults(bench.store, bench.scan).matches(shards, version.fingerprint).to_pylist()
+    return bench.results.matches(shards, version.fingerprint).to_pylist()
 
 
 def counts(bench, pack, version):
     shards = [shard.fingerprint for shard in pack.shards]
-    return gram_counts(ScanResults(bench.store, bench.scan), shards, version)
+    return gram_counts(bench.results, shards, version)
 
 
 def gram_counts(results, shards, version):
@@ -114,7 +114,7 @@ def test_a_scan_that_was_interrupted_leaves_the_bytes_of_one_scan(scene, monkeyp
             scan(bench, [pack], versions, workers=workers)
     assert n_joined
     assert has_unjoined(bench)
-    assert missing_scan_results(bench.store, [pack], versions, bench.scan)
+    assert missing_scan_results(bench.results, [pack], versions)
     summary = scan(bench, [pack], versions, workers=workers)
     assert summary.n_shards_read == 0
     assert files(bench) == at_once
@@ -163,11 +163,11 @@ def test_shards_that_were_scanned_before_the_interrupt_are_not_read_again(scene)
     with pytest.raises(CorpusError, match=r"3\.jsonl"):
         scan(bench, [pack], versions)
     (bench.folder / "away").rename(bench.folder / "shards" / "3.jsonl")
-    assert len(missing_scan_results(bench.store, [pack], versions, bench.scan)) == 1
+    assert len(missing_scan_results(bench.results, [pack], versions)) == 1
     assert scan(bench, [pack], versions).n_shards_read == 1
-    folders = ScanResults(bench.store, bench.scan).folders
+    folders = bench.results.folders
     assert sorted(len(folder.shards) for folder in folders) == [1, N_SHARDS - 1]
-    assert not missing_scan_results(bench.store, [pack], versions, bench.scan)
+    assert not missing_scan_results(bench.results, [pack], versions)
     found = [rows(bench, pack, version) for version in versions]
     counted = [counts(bench, pack, version) for version in versions]
     shutil.rmtree(bench.store.root / "scan_results")
@@ -182,7 +182,7 @@ def test_shards_that_were_scanned_before_the_interrupt_are_not_read_again(scene)
 def test_the_rows_of_some_shards_are_those_of_each_alone(scene):
     bench, versions, pack = scene
     scan(bench, [pack], versions)
-    results = ScanResults(bench.store, bench.scan)
+    results = bench.results
     names = [shard.fingerprint for shard in pack.shards]
     for version in versions:
         of_all = results.matches(names, version.fingerprint).to_pylist()
@@ -202,8 +202,8 @@ def test_a_shard_in_two_packs_is_read_once_and_both_have_its_scan_results(scene)
     first = part_of(pack, pack.shards[:4], "first")
     second = part_of(pack, pack.shards[2:], "second")
     assert scan(bench, [first, second], versions, workers=2).n_shards_read == N_SHARDS
-    assert not missing_scan_results(bench.store, [first, second], versions, bench.scan)
-    folders = {folder.name for folder in ScanResults(bench.store, bench.scan).folders}
+    assert not missing_scan_results(bench.results, [first, second], versions)
+    folders = {folder.name for folder in bench.results.folders}
     names = [shard.fingerprint for shard in pack.shards]
     assert folders == {digest_of(names[:4]), digest_of(names[4:])}
 
@@ -212,7 +212,7 @@ def test_shards_of_a_new_pack_keep_the_scan_results_of_their_old_one(scene):
     bench, versions, pack = scene
     scan(bench, [pack], versions)
     moved = part_of(pack, pack.shards[1:3])
-    assert not missing_scan_results(bench.store, [moved], versions, bench.scan)
+    assert not missing_scan_results(bench.results, [moved], versions)
     assert scan(bench, [moved], versions).n_shards_read == 0
     of_moved = {shard.fingerprint for shard in moved.shards}
     for version in versions:
@@ -261,9 +261,9 @@ def test_other_versions_of_a_scan_that_goes_on_are_left_to_it(scene, monkeypatch
         scan(bench, [part_of(pack, pack.shards[:2])], [third])
     scan(bench, [pack], [first, second])
     assert has_unjoined(bench)
-    assert len(missing_scan_results(bench.store, [pack], [third], bench.scan)) == N_SHARDS
+    assert len(missing_scan_results(bench.results, [pack], [third])) == N_SHARDS
     assert scan(bench, [pack], [third]).n_shards_read == N_SHARDS - 2
-    (folder,) = ScanResults(bench.store, bench.scan).folders
+    (folder,) = bench.results.folders
     assert len(folder.shards) == N_SHARDS
 
 
@@ -310,14 +310,14 @@ def test_a_folder_without_its_list_of_shards_does_not_count(scene):
     bench, versions, pack = scene
     scan(bench, [pack], versions)
     now = files(bench)
-    (folder,) = ScanResults(bench.store, bench.scan).folders
+    (folder,) = bench.results.folders
     path = bench.store.joined_shards(bench.scan, folder.name)
     assert read_json(path) == {"shards": sorted(shard.fingerprint for shard in pack.shards)}
     path.unlink()
-    assert len(missing_scan_results(bench.store, [pack], versions, bench.scan)) == N_SHARDS
+    assert len(missing_scan_results(bench.results, [pack], versions)) == N_SHARDS
     scan(bench, [pack], versions)
     assert files(bench) == now
-    assert not uncounted(bench.store, [pack], versions, bench.scan)
+    assert not uncounted(bench.results, [pack], versions)
 
 
 def test_benchmarks_without_records_have_a_scan_result_each(bench, make_words):
@@ -326,5 +326,5 @@ def test_benchmarks_without_records_have_a_scan_result_each(bench, make_words):
     versions = bench.prepare({"empty": [], "none": [], "some": some})
     pack = bench.pack({"a.jsonl": [some[0][0]]})
     scan(bench, [pack], versions)
-    assert not missing_scan_results(bench.store, [pack], versions, bench.scan)
+    assert not missing_scan_results(bench.results, [pack], versions)
     assert [len(rows(bench, pack, version)) for version in versions] == [0, 0, 1]

@@ -17,11 +17,10 @@ from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.shards import read_blocks
 from decon_core.corpus.sketch import shard_sketch
-from decon_core.corpus.sketch.pack_sketch import build_pack_sketch
+from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, sketch_fingerprint
 from decon_core.scan import blocks
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.scanner import ScanSummary, scan_packs
-from decon_core.text.tokenizers import load_tokenizer
 from tests.core.conftest import Bench, Item
 from tests.oracle.decon import Entry, Tokens
 from tests.oracle.strategies import NOISE, documents, entries, policies, token_runs
@@ -140,10 +139,7 @@ def both_ways(
     expected = rows_of(bench, pack, later)
     shutil.rmtree(bench.store.root / "scan_results")
     scan([first], bench.policy, sketch=sketch)
-    tokenizer = load_tokenizer(bench.policy.tokenizer_str).fingerprint
-    assert build_pack_sketch(
-        bench.store, bench.policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer), pack
-    )
+    assert build_pack_sketch(bench.store, sketch_fingerprint(bench.policy, sketch), pack)
     summary = scan([later], bench.policy, sketch=sketch)
     return expected, rows_of(bench, pack, later), summary
 

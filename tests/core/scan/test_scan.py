@@ -24,7 +24,6 @@ from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.index.term_weights import current_snapshot, freeze
 from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.coverage import missing_scan_results
-from decon_core.scan.scan_results import ScanResults
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import MATCHES
 from decon_core.text.tokenizers import load_tokenizer
@@ -52,7 +51,7 @@ def scan_results(bench, pack, versions):
 
 def read_scan_result(bench, pack, version, at=0):
     shard = pack.shards[at]
-    return ScanResults(bench.store, bench.scan).matches([shard.fingerprint], version.fingerprint)
+    return bench.results.matches([shard.fingerprint], version.fingerprint)
 
 
 def records_of(table):
@@ -110,8 +109,10 @@ def crowded(bench, make_words):
     return bench, items, pack
 
 
-@pytest.mark.parametrize("sampling", ["exhaustive", "reference"])
-@pytest.mark.parametrize("threshold", [0.6, 0.7, 0.8, 0.95])
+@pytest.mark.parametrize(
+    ("sampling", "threshold"),
+    [("exhaustive", 0.6), ("reference", 0.7), ("exhaustive", 0.8), ("reference", 0.95)],
+)
 def test_scan_results_and_decisions_equal_the_oracle(crowded, sampling, threshold):
     bench, items, pack = crowded
     bench.policy = Policy(
@@ -178,10 +179,16 @@ def test_scan_results_do_not_depend_on_workers_order_or_company(crowded, tmp_pat
     assert scan_results(parallel, pack, versions) == together
 
 
-@pytest.mark.parametrize("sampling", ["exhaustive", "reference"])
 @pytest.mark.parametrize(
-    ("threads", "cores", "block_bytes"),
-    [(1, 1, 64), (1, 8, 64), (1, 8, 1000), (3, 8, 300), (2, 2, 4 << 20)],
+    ("sampling", "threads", "cores", "block_bytes"),
+    [
+        ("exhaustive", 1, 1, 64),
+        ("reference", 1, 8, 64),
+        ("exhaustive", 1, 8, 1000),
+        ("exhaustive", 3, 8, 300),
+        ("reference", 3, 8, 300),
+        ("exhaustive", 2, 2, 4 << 20),
+    ],
 )
 def test_scan_results_do_not_depend_on_threads_or_blocks(
     crowded, tmp_path, monkeypatch, sampling, threads, cores, block_bytes
@@ -218,7 +225,7 @@ def test_more_unions_than_are_kept_are_made_again(bench, make_words, monkeypatch
     for shard, version in zip(pack.shards, versions, strict=True):
         scan_packs(bench.store, [replace(pack, shards=(shard,))], [version], bench.policy)
     scan_packs(bench.store, [pack], versions, bench.policy)  # each shard lacks two other ones
-    assert not missing_scan_results(bench.store, [pack], versions, bench.scan)
+    assert not missing_scan_results(bench.results, [pack], versions)
     found = [
         read_scan_result(bench, pack, version, at).num_rows for at, version in enumerate(versions)
     ]
@@ -262,10 +269,10 @@ def test_a_full_disk_leaves_no_half_written_scan_result(bench, make_words, monke
         patched.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="no space left to write"):
             scan_packs(bench.store, [pack], versions, bench.policy)
-    assert missing_scan_results(bench.store, [pack], versions, bench.scan)
+    assert missing_scan_results(bench.results, [pack], versions)
     assert not list(bench.store.root.rglob("*.tmp"))
     scan_packs(bench.store, [pack], versions, bench.policy)
-    assert not missing_scan_results(bench.store, [pack], versions, bench.scan)
+    assert not missing_scan_results(bench.results, [pack], versions)
 
 
 def test_a_benchmark_outside_the_snapshot_moves_no_other_ones_scan_results(crowded, tmp_path):
@@ -335,7 +342,7 @@ def test_the_ledger_accounts_for_every_row(bench, make_words):
     versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
     pack = bench.pack({"a.jsonl": [make_words(1, 50), b"{broken", "too short", {"text": None}]})
     scan_packs(bench.store, [pack], versions, bench.policy)
-    ledger = ScanResults(bench.store, bench.scan).ledger(pack.shards[0].fingerprint)
+    ledger = bench.results.ledger(pack.shards[0].fingerprint)
     assert (ledger["n_rows"], ledger["n_documents"], ledger["n_too_short"]) == (4, 2, 1)
     assert [(row["row"], row["reason"]) for row in ledger["unreadable"]] == [
         (1, "not JSON"),
@@ -359,10 +366,7 @@ def test_a_damaged_shard_gets_no_scan_result_and_stops_no_other(bench, make_word
     damaged.write_text("changed after it was registered\n")
     with pytest.raises(CorpusError, match=r"b\.jsonl"):
         scan_packs(bench.store, [pack], versions, bench.policy)
-    left = [
-        shard.name
-        for _, shard, _ in missing_scan_results(bench.store, [pack], versions, bench.scan)
-    ]
+    left = [shard.name for _, shard, _ in missing_scan_results(bench.results, [pack], versions)]
     assert left == ["b.jsonl"]
 
 

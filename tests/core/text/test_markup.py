@@ -13,7 +13,6 @@ from decon_core.corpus.formats.json_lines import JsonBlock
 from decon_core.corpus.formats.lines import blocks_of
 from decon_core.kernels import markup
 from decon_core.kernels.jit import plain
-from decon_core.text import markup as markup_of_texts
 from decon_core.text.canonical import canonical, canonical_with_offsets, words_with_places
 from decon_core.text.markup import Stripper, stripped, stripped_with_offsets
 from decon_core.text.word_cache import GrowingVocabulary
@@ -111,8 +110,7 @@ def test_the_kernel_takes_out_what_the_oracle_does(text):
 def test_little_text_is_stripped_in_plain_python_as_by_the_kernels(text):
     compiled = stripped_with_offsets(text)
     with pytest.MonkeyPatch.context() as patch, np.errstate(over="ignore"):
-        patch.setattr(markup_of_texts, "is_worth_compiling", lambda *_, **__: False)
-        for name in ("strip", "original_characters"):
+        for name in ("find_signs", "strip", "original_characters"):
             patch.setattr(markup, name, plain(getattr(markup, name)))
         result = stripped_with_offsets(text)
     assert result.text == compiled.text

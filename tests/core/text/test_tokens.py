@@ -35,9 +35,10 @@ def test_truncation_and_padding_of_a_file_are_switched_off(path):
     assert loaded.encode(["one two three two", "one"]) == [[2, 3, 4, 3], [2]]
 
 
-def test_spans_cover_the_words_behind_the_tokens(path):
+def test_pieces_cover_the_words_behind_the_tokens(path):
     text = " one two"
-    cut = [text[start:stop] for start, stop in load_tokenizer(path).spans(text)]
+    pieces = load_tokenizer(path).pieces(text)
+    cut = [text[start:stop] for start, stop in zip(pieces.starts, pieces.stops, strict=True)]
     assert cut == ["one", "two"]
 
 

@@ -24,6 +24,7 @@ from decon_core.kernels.word_table import (
     NUMBERS,
     PENDING,
     SPARE,
+    Arena,
     expand,
     settle,
     tokens_of_words,
@@ -179,7 +180,7 @@ def test_a_full_table_changes_no_token(monkeypatch, name):
     small = encoder(name, table_mb=0, vocabulary=vocabulary)
     for _ in range(2):
         assert ids_of(small.encode(*packed(texts)), vocabulary) == expected(texts, name)
-    assert small._table.slots.size // NUMBERS <= 64
+    assert small._table.words.table.size // NUMBERS <= 64
 
 
 def test_the_table_grows_only_to_its_bound():
@@ -188,7 +189,8 @@ def test_the_table_grows_only_to_its_bound():
     found = small.encode(*packed([text]))
     assert len(found.row(0)) == 20_000
     table = small._table
-    assert table.slots.nbytes + table._kept.nbytes + table.token_arenas.kept.nbytes <= 1_000_000
+    kept = table.words.table, table.words.kept, table.tokens.kept
+    assert sum(array.nbytes for array in kept) <= 1_000_000
 
 
 @settings(PROPERTY, max_examples=fewer(40))
@@ -200,22 +202,23 @@ def test_words_of_any_number_of_tokens_are_expanded_in_order(sizes, least):
     """Few and many tokens per word, and some that are too large to be part of a value."""
     ends = words.edges_of([size for document in sizes for size in document])
     tokens = np.arange(least, least + ends[-1], dtype=np.uint32)
-    table, n = WordTable(1_000_000), ends.size - 1
+    n = ends.size - 1
     # As if every word were new: kept ones and others in turn.
     slots = np.where(np.arange(n) % 2, np.arange(n), NOT_KEPT)
     values = np.arange(n, dtype=np.uint64) | np.uint64(PENDING << 56)
-    arena, passing = np.empty((2, 2 * tokens.size + 1), np.uint32)
-    scratch = np.empty(n, np.uint64)
-    waiting = np.arange(n), arena, 0, passing, 0, scratch
-    settle(tokens, ends, slots, table.slots, values, *waiting)
+    waiting = WordTable(1_000_000).words._replace(
+        counts=np.array([n, 0, n, 0, 0]), pending_slots=slots, patches=np.arange(n)
+    )
+    arena = Arena(*np.empty((2, 2 * tokens.size + 1), np.uint32), np.zeros(2, np.int64))
+    settle(tokens, ends, waiting, values, arena, np.empty(n, np.uint64))
     offsets = words.edges_of([*map(len, sizes)])
     token_offsets, out = np.zeros_like(offsets), np.empty(tokens.size + SPARE, np.uint32)
-    assert not expand(values, offsets, arena, passing, out[: tokens.size], token_offsets) or not n
-    assert expand(values, offsets, arena, passing, out, token_offsets)
+    assert not expand(values, offsets, arena, out[: tokens.size], token_offsets) or not n
+    assert expand(values, offsets, arena, out, token_offsets)
     assert out[: tokens.size].tolist() == tokens.tolist()
     assert token_offsets.tolist() == ends[offsets].tolist()
     counts = np.empty(n, np.int64)
-    tokens_of_words(values, arena, passing, counts)
+    tokens_of_words(values, arena, counts)
     assert counts.tolist() == np.diff(ends).tolist()
 
 

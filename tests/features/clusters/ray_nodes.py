@@ -26,26 +26,25 @@ def ray_cluster(n_nodes=2, environments=None):
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": _MEMORY}
     cluster = Cluster(initialize_head=True, head_node_args=head)
-    nodes = [add_node(cluster, next(environments)) for _ in range(n_nodes)]
+    nodes = [
+        cluster.add_node(num_cpus=1, object_store_memory=_MEMORY, env_vars=next(environments))
+        for _ in range(n_nodes)
+    ]
     for number, handler in before.items():  # those of the test process, which Ray has replaced
         signal.signal(number, handler)
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     try:
-        yield RayNodes(cluster, nodes, environments)
+        yield RayNodes(cluster, nodes)
     finally:
         ray.shutdown()
         cluster.shutdown()
 
 
-def add_node(cluster, environment):
-    return cluster.add_node(num_cpus=1, object_store_memory=_MEMORY, env_vars=environment)
-
-
 class RayNodes:
     """The cluster, and its nodes that run tasks."""
 
-    def __init__(self, cluster, nodes, environments):
-        self._cluster, self._nodes, self._environments = cluster, nodes, environments
+    def __init__(self, cluster, nodes):
+        self._cluster, self._nodes = cluster, nodes
 
     @property
     def address(self):
@@ -54,6 +53,3 @@ class RayNodes:
     def kill_node(self):
         """Kill all processes of the oldest node, as a power loss would."""
         self._cluster.remove_node(self._nodes.pop(0), allow_graceful=False)
-
-    def start_node(self):
-        self._nodes.append(add_node(self._cluster, next(self._environments)))

@@ -97,7 +97,12 @@ def test_the_sample_world_is_the_same_on_a_cluster(cluster, tmp_path):
     assert_same_files(config, expected)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+_BY_SIGTERM = pytest.param(
+    signal.SIGTERM, marks=only_in_long_runs("test_slurm.py ends a process by this signal")
+)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, _BY_SIGTERM])
 def test_a_dagster_run_that_is_ended_cancels_its_tasks_and_no_others(
     cluster, world, tmp_path, number
 ):

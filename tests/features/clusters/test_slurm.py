@@ -14,6 +14,7 @@ from decon_core.execution.jobs import run_jobs
 from tests.core.execution.jobs import Job, double, results_of
 from tests.features.clusters.conftest import wait_for
 from tests.features.clusters.slurm_cluster import NODES, n_idle
+from tests.long_runs import only_in_long_runs
 
 pytestmark = pytest.mark.clusters
 
@@ -154,7 +155,12 @@ for _ in run_jobs(double, jobs, workers=1, engine=engine):
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+_BY_CTRL_C = pytest.param(
+    signal.SIGINT, marks=only_in_long_runs("test_pipeline.py ends a run by this signal")
+)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, _BY_CTRL_C])
 def test_a_process_that_is_ended_cancels_its_tasks(cluster, slurm, tmp_path, number):
     command = [sys.executable, "-c", _PROGRAM, str(tmp_path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:

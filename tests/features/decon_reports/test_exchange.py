@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from decon_core.compare.differences import compare
 from decon_core.errors import InputError
-from decon_core.features.decon_reports.decon_jsonl import MARKS
+from decon_core.features.decon_reports.decon_jsonl import MARKS, write_reports
 from decon_core.features.decon_reports.read import MADE_BY, read_reports
 from decon_core.features.decon_reports.report_lines import LineError, Mark, parse_marks, read_line
-from decon_core.features.decon_reports.write import write_reports
 from decon_core.mixtures.builder import Builder
 from decon_core.report.html import write_page
 from decon_core.report.publish.limits import COVERAGE, Limits, cases_of
@@ -68,10 +67,11 @@ def reports(tmp_path):
 
 @pytest.fixture
 def ask(tmp_path, reports):
-    """Reads the reports; gives what a query of the database answers."""
+    """Reads the reports at the first query; gives what queries of the database answer."""
 
-    def read_and_ask(query, **options):
-        read_reports(reports, tmp_path / "r.duckdb", **options)
+    def read_and_ask(query):
+        if not (tmp_path / "r.duckdb").exists():
+            read_reports(reports, tmp_path / "r.duckdb")
         with duckdb.connect(str(tmp_path / "r.duckdb"), read_only=True) as connection:
             return connection.execute(query).fetchall()
 
@@ -128,15 +128,12 @@ def test_an_empty_report_says_that_its_shard_was_scanned(reports, ask):
     ]
 
 
-def test_what_such_a_report_does_not_say_is_null(reports, ask):
+def test_what_such_a_report_does_not_say_is_null_and_nothing_is_called_clean(
+    reports, tmp_path, ask
+):
     write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE)
     assert ask("SELECT n_items, version FROM benchmarks") == [(None, None)]
     assert ask("SELECT n_documents, n_unreadable, shard FROM shards") == [(None, None, None)]
-
-
-def test_its_page_says_what_is_not_known_and_calls_nothing_clean(reports, tmp_path):
-    write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE)
-    read_reports(reports, tmp_path / "r.duckdb")
     write_page(tmp_path / "r.duckdb", tmp_path / "r.html")
     told = data_of(tmp_path / "r.html", "overview")
     assert told["classes"]["rows"] == [
@@ -147,11 +144,6 @@ def test_its_page_says_what_is_not_known_and_calls_nothing_clean(reports, tmp_pa
     assert "number of unreadable rows is unknown" in words
     assert "Every row was read" not in words
     assert "No share is given" in words
-
-
-def test_a_check_of_such_a_report_cannot_pass_for_clean(reports, tmp_path):
-    write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE)
-    read_reports(reports, tmp_path / "r.duckdb")
     cases = cases_of(summary_of(tmp_path / "r.duckdb"), Limits(max_rate=1.0))
     assert [case.name for case in cases if not case.is_passed] == ["quiz", COVERAGE]
 
@@ -171,16 +163,14 @@ def test_lines_that_cannot_be_read_are_refused_with_file_and_line(reports, tmp_p
 
 def test_lines_that_are_skipped_are_counted_and_stand_in_the_database(reports, tmp_path, ask):
     write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE, b"{no")
-    assert ask("SELECT count(*) FROM matches", may_skip=True) == [(1,)]
-    ((shard, reason, detail),) = ask(
-        "SELECT shard_name, reason, detail FROM unreadable", may_skip=True
-    )
+    (reports / "notes.txt").write_text("nothing")
+    read = read_reports(reports, tmp_path / "r.duckdb", may_skip=True)
+    assert (read.n_bad, read.others) == (1, ["notes.txt"])
+    assert ask("SELECT count(*) FROM matches") == [(1,)]
+    ((shard, reason, detail),) = ask("SELECT shard_name, reason, detail FROM unreadable")
     assert (shard, reason) == ("a.jsonl.gz", "line of the report")
     assert detail.startswith("line 2: ")
-    assert ask("SELECT made_by FROM runs", may_skip=True) == [
-        (f"{MADE_BY}; 1 lines could not be read",)
-    ]
-    assert read_reports(reports, tmp_path / "r.duckdb", may_skip=True).n_bad == 1
+    assert ask("SELECT made_by FROM runs") == [(f"{MADE_BY}; 1 lines could not be read",)]
 
 
 def test_a_shard_that_was_reported_twice_and_two_thresholds_are_refused(reports, tmp_path):
@@ -199,12 +189,6 @@ def test_a_folder_without_reports_is_refused(reports, tmp_path):
     (reports / "notes.txt").write_text("nothing")
     with pytest.raises(InputError, match=r"no file that ends in \.jsonl"):
         read_reports(reports, tmp_path / "r.duckdb")
-
-
-def test_files_that_are_no_reports_are_named(reports, tmp_path):
-    write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE)
-    (reports / "notes.txt").write_text("nothing")
-    assert read_reports(reports, tmp_path / "r.duckdb").others == ["notes.txt"]
 
 
 @pytest.mark.parametrize(
@@ -311,13 +295,7 @@ def test_what_is_written_and_read_is_the_pipelines_own_report(scanned, tmp_path)
     # Document, item and score. The published form has leaks alone, and no class `no answer`.
     assert found["n_findings"] == {"same": 2, "no answer, only in first": 1}
     assert found["n_shards"] == {"in both": 3}
-
-
-def test_a_pair_keeps_its_name_on_the_way(scanned, tmp_path):
-    """So that what people said of it holds for either."""
-    out, database = tmp_path / "reports", tmp_path / "r.duckdb"
-    write_reports(scanned, out)
-    read_reports(out, database)
+    # A pair keeps its name on the way, so that what people said of it holds for either.
     query = (
         "SELECT benchmark, instance_index, text_id FROM matches WHERE is_contaminated ORDER BY ALL"
     )
@@ -326,11 +304,7 @@ def test_a_pair_keeps_its_name_on_the_way(scanned, tmp_path):
         with duckdb.connect(str(path), read_only=True) as connection:
             text_ids.append(connection.execute(query).fetchall())
     assert text_ids[0] == text_ids[1]
-
-
-def test_two_sources_may_have_shards_of_one_name(scanned, tmp_path):
-    out = tmp_path / "reports"
-    write_reports(scanned, out)
+    # Two sources may have shards of one name.
     manifest = json.loads((out / "manifest.json").read_text())
     assert {one["source"] for one in manifest["shards"]} == {"web"}
     for one in manifest["shards"]:

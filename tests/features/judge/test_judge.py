@@ -22,7 +22,7 @@ from decon_core.features.endpoints.requests import body_of, request_digest, with
 from decon_core.features.judge.judging import (
     JUDGING,
     annotations_of,
-    load_prompt,
+    load_judge_prompt,
     plan_requests,
     prompt_about,
 )
@@ -51,12 +51,12 @@ def candidate(number=0, **values):
 
 def plan(pairs, annotations=(), settings=SETTINGS, **options):
     lines = Annotations(tuple(annotations))
-    prompt = load_prompt(None)
+    prompt = load_judge_prompt(None)
     return plan_requests(pairs, prompt, settings, lines, count_tokens=len, **options)
 
 
 def answers(requests, settings=SETTINGS):
-    prompt = load_prompt(None)
+    prompt = load_judge_prompt(None)
     return [
         one
         for request in requests
@@ -68,7 +68,7 @@ def answers(requests, settings=SETTINGS):
 
 
 def test_the_prompt_shows_both_texts_and_no_score():
-    prompt = load_prompt(None)
+    prompt = load_judge_prompt(None)
     shown = prompt_about(candidate(7, score=0.123456), prompt)
     assert "What is the number 7?" in shown
     assert "Tell me the number 7." in shown
@@ -77,7 +77,7 @@ def test_the_prompt_shows_both_texts_and_no_score():
 
 
 def test_texts_are_no_templates():
-    shown = prompt_about(candidate(text="{{ item }} {% raw %} <b>"), load_prompt(None))
+    shown = prompt_about(candidate(text="{{ item }} {% raw %} <b>"), load_judge_prompt(None))
     assert "{{ item }} {% raw %} <b>" in shown
 
 
@@ -97,7 +97,7 @@ def test_a_template_that_cannot_be_used_is_refused_before_anything_is_asked(
     path = tmp_path / "mine.j2"
     path.write_text(template)
     with pytest.raises(InputError) as error:
-        load_prompt(path)
+        load_judge_prompt(path)
     assert message in str(error.value)
     assert str(path) in str(error.value)
 
@@ -105,9 +105,9 @@ def test_a_template_that_cannot_be_used_is_refused_before_anything_is_asked(
 def test_another_template_has_another_digest(tmp_path):
     path = tmp_path / "mine.j2"
     path.write_text("{{ item }} or {{ text }}? {{ schema }} {{ match_types[0] }} {{ benchmark }}")
-    assert load_prompt(path).digest != load_prompt(None).digest
+    assert load_judge_prompt(path).digest != load_judge_prompt(None).digest
     with pytest.raises(InputError, match="No such file"):
-        load_prompt(tmp_path / "none.j2")
+        load_judge_prompt(tmp_path / "none.j2")
 
 
 # Requests -----------------------------------------------------------------------------------------

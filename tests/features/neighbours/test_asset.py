@@ -44,32 +44,27 @@ def test_a_second_run_has_nothing_to_do(sampled, capsys):
     assert main(["status", "--config", str(sampled.config_path)]) == 0
 
 
-def test_other_settings_are_missing_until_the_next_run(sampled, capsys):
-    sampled.mixtures = TABLE.replace("size = 8", "size = 9")
+def test_other_settings_are_missing_until_the_next_run_and_without_the_table_there_are_none(
+    sampled, capsys
+):
+    sampled.mixtures = f'{TABLE.replace("size = 8", "size = 9")}[report]\nsnippets = "off"\n'
     sampled.write_config()
     assert main(["status", "--config", str(sampled.config_path)]) == 1
     assert "neighbours" in capsys.readouterr().out
     sampled.run(until="report")
     assert asked(sampled, "SELECT n_sampled FROM neighbour_sample") == [(9,)]
-
-
-def test_without_the_table_the_next_report_has_none(sampled):
+    ((n, n_texts),) = asked(sampled, "SELECT count(*), count(text) FROM neighbours")
+    assert (n > 0, n_texts) == (True, 0)  # without snippets there are no paragraphs
     sampled.mixtures = ""
     sampled.run(until="report")
     assert asked(sampled, "SELECT count(*) FROM neighbours") == [(0,)]
 
 
-def test_a_report_without_snippets_has_no_paragraphs(sampled):
-    sampled.mixtures = f'{TABLE}[report]\nsnippets = "off"\n'
-    sampled.run(until="report")
-    assert asked(sampled, "SELECT count(*), count(text) FROM neighbours WHERE rank = 1")[0][1] == 0
-
-
-def test_a_missing_embedder_fails_with_the_remedy_and_the_report_is_made(world):
-    world.mixtures = f'{TABLE}embedder = "model"\n'
+def test_a_missing_embedder_fails_with_the_remedy_and_the_report_is_made(sampled):
+    sampled.mixtures = f'{TABLE}embedder = "model"\n'
     with pytest.raises(PipelineError, match="a sentence-transformers folder"):
-        world.run(until="report")
-    assert asked(world, "SELECT count(*) FROM neighbours") == [(0,)]
+        sampled.run(until="report")
+    assert asked(sampled, "SELECT count(*) FROM neighbours") == [(0,)]
 
 
 def test_the_page_shows_the_nearest_items(sampled):

@@ -13,14 +13,8 @@ from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import CorpusError
 from decon_core.features.neighbours import vectors
-from decon_core.features.neighbours.build import (
-    build_neighbours,
-    has_neighbours,
-    neighbour_tables,
-    neighbours_key,
-    nominations_of,
-)
-from decon_core.features.neighbours.sample import draw_sample
+from decon_core.features.neighbours.build import Results, build_neighbours, neighbours_key
+from decon_core.features.neighbours.sample import Workers, draw_sample
 from decon_core.features.neighbours.settings import Neighbours, Sample
 from decon_core.schemas import MATCHES, RECORDS
 from decon_core.storage.store import Store
@@ -78,26 +72,20 @@ class Place:
             for source in sources
         ]
 
-    def build(self, settings=None, store=None, **options):
-        built = build_neighbours(
+    def build(self, settings=None, *, store=None, packs=None, **workers):
+        results, *_ = build_neighbours(
             store or self.store,
-            options.pop("packs", self.packs()),
+            packs or self.packs(),
             [self.version],
             settings or self.settings,
             tokenizer="cl100k",
-            **options,
+            workers=Workers(**workers),
         )
-        tables = neighbour_tables(store or self.store, built.key)
-        return {name: pl.DataFrame(table) for name, table in tables.items()}
+        return {name: pl.DataFrame(table) for name, table in results.tables().items()}
 
     def sample(self, settings):
         shards, strata = draw_sample(
-            self.store,
-            self.packs(),
-            settings,
-            tokenizer="cl100k",
-            workers=1,
-            on_progress=lambda *_: None,
+            self.store, self.packs(), settings, tokenizer="cl100k", workers=Workers()
         )
         merged = {}
         for one in shards:
@@ -188,14 +176,12 @@ def test_neighbours_may_be_drawn_from_the_nearest(place):
 
 
 def test_nominations_are_rows_like_matches_with_the_place_of_the_paragraph(place):
-    built = build_neighbours(
-        place.store, place.packs(), [place.version], place.settings, tokenizer="cl100k"
-    )
-    nominations = nominations_of(place.store, built.key, place.settings)
+    neighbours = place.build()["neighbours"]
+    key = neighbours_key(place.packs(), [place.version], place.settings, "cl100k")
+    nominations = Results(place.store, key).nominations(place.settings)
     shards = {shard.fingerprint for pack in place.packs() for shard in pack.shards}
     rows = nominations.matches(shards, place.version.fingerprint)
     assert rows.schema.equals(MATCHES)
-    neighbours = pl.DataFrame(neighbour_tables(place.store, built.key)["neighbours"])
     assert {*rows["text_id"].to_pylist()} == {*neighbours["pair"]}
     assert rows.num_rows == neighbours.height
     one = neighbours.row(0, named=True)
@@ -236,7 +222,7 @@ def test_the_files_are_the_same_with_workers_and_in_another_order_of_packs(place
         target = other.root / path.relative_to(place.store.root)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
-    again = place.build(store=other, workers=2, packs=place.packs()[::-1])
+    again = place.build(store=other, n=2, packs=place.packs()[::-1])
     assert written(other) == written(place.store)
     assert all(first[name].equals(again[name]) for name in first)
 
@@ -280,27 +266,25 @@ def test_a_shard_that_cannot_be_read_fails_after_the_others_are_done(place):
     with pytest.raises(CorpusError, match=r"web/1\.jsonl"):
         place.build(packs=packs)
     key = neighbours_key(packs, [place.version], place.settings, "cl100k")
-    assert not has_neighbours(place.store, key)
+    assert not Results(place.store, key).is_complete
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_results_are_named_by_their_settings(place):
+    packs = place.packs()
+    changes = [
+        {},
         {"seed": 1},
         {"size": 19},
         {"top": 2},
         {"max_tokens": 11},
         {"item": "both"},
         {"draw_from": 0.1},
-    ],
-)
-def test_results_are_named_by_their_settings(place, change):
-    packs = place.packs()
+    ]
     keys = {
-        neighbours_key(packs, [place.version], settings, "cl100k")
-        for settings in (place.settings, replace(place.settings, **change))
+        neighbours_key(packs, [place.version], replace(place.settings, **change), "cl100k")
+        for change in changes
     }
-    assert len(keys) == 2
+    assert len(keys) == len(changes)
 
 
 def test_candidates_are_lines_for_a_judge(place):

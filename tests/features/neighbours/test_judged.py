@@ -6,7 +6,6 @@ import pytest
 from decon_assets.cli.main import main
 from decon_core.decisions.annotations import Annotation, append_annotations
 from decon_core.decisions.candidates import key_of_texts
-from decon_core.decisions.verdicts import append_verdicts
 from decon_core.report.open import rows_of
 from tests.assets.test_chain import shards_read
 
@@ -119,15 +118,6 @@ def test_a_person_may_call_a_neighbour_a_leak_and_take_it_back(near, capsys):
     near.run(until="report")
     assert {one["status"] for one in unfound(near)} == {"clean"}
     assert not removed(near)
-
-
-def test_a_verdict_of_texts_from_before_applies(near):
-    first, *_ = unfound(near)
-    key = key_of_texts("harbor", first["question"], first["text"])
-    line = {"pair": key, "fingerprint": "0" * 16, "verdict": "leak"}
-    append_verdicts(near.folder / "verdicts.jsonl", [line])
-    near.run(until="report")
-    assert {one["status"] for one in unfound(near)} == {"leaked"}
 
 
 def test_near_ones_may_wait_for_review_without_a_judgement(near):

@@ -684,9 +684,8 @@ def test_the_report_says_of_which_leaks_the_answer_was_found(report):
     assert "0.5" in about
 
 
-@pytest.mark.parametrize(
-    ("overlap", "is_correct", "searched_text", "has_answer", "expected"),
-    [
+def test_a_leak_is_with_its_answer_from_half_of_it_on_and_not_from_a_single_common_ngram(tmp_path):
+    cases = [  # overlap, is_correct, searched_text, has_answer
         (0.0, None, None, True, "without its answer"),
         (None, None, None, True, "without its answer"),
         (0.006, None, None, True, "with part of its answer"),
@@ -697,22 +696,20 @@ def test_the_report_says_of_which_leaks_the_answer_was_found(report):
         (None, None, "question", True, "without its answer"),
         (None, None, "continuation", True, "with its answer"),
         (None, None, None, False, "has no answer"),
-    ],
-)
-def test_a_leak_is_with_its_answer_from_half_of_it_on_and_not_from_a_single_common_ngram(
-    tmp_path, overlap, is_correct, searched_text, has_answer, expected
-):
-    item = {"benchmark": "quiz", "split": "test", "instance_index": 2}
-    found = {"answer_overlap": overlap, "is_correct": is_correct, "searched_text": searched_text}
-    called = {"score": 1.0, "is_by_score": True, "is_contaminated": True}
-    made = write_report(
-        tmp_path / "report.duckdb",
-        items=[{**item, "has_answer": has_answer, "is_indexed": True}],
-        matches=[{**item, **found, **called}],
-    )
+    ]
+    items, matches = [], []
+    for number, (overlap, is_correct, searched_text, has_answer, _) in enumerate(cases):
+        item = {"benchmark": "quiz", "split": "test", "instance_index": number}
+        found = {"answer_overlap": overlap, "is_correct": is_correct}
+        called = {"score": 1.0, "is_by_score": True, "is_contaminated": True}
+        items.append({**item, "has_answer": has_answer, "is_indexed": True})
+        matches.append({**item, **found, "searched_text": searched_text, **called, "row": number})
+    made = write_report(tmp_path / "report.duckdb", items=items, matches=matches)
     with duckdb.connect(str(made), read_only=True) as connection:
-        row = connection.execute("SELECT is_no_answer, what_leaked FROM item_status").fetchone()
-    assert row == (False, expected)
+        rows = connection.execute(
+            "SELECT is_no_answer, what_leaked FROM item_status ORDER BY instance_index"
+        ).fetchall()
+    assert rows == [(False, expected) for *_, expected in cases]
 
 
 def test_no_answer_items_are_neither_among_the_leaked_nor_among_the_clean(tmp_path):

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from bench import duplicates
 from decon_core.features.blends.settings import Form
 from decon_core.features.rewriting.clues import clue_spans
-from decon_core.features.rewriting.item_texts import ItemTexts
+from decon_core.features.rewriting.item_texts import ItemTexts, listed
 from decon_core.features.rewriting.names import persons_in
 from decon_core.features.rewriting.rewritings import OTHER_ITEM, REWRITINGS
-from decon_core.features.rewriting.words import listed
 from decon_core.text.code_form import fingerprints
 from decon_core.text.numbers import numbers_in
 from decon_core.text.python_flow import features

@@ -84,8 +84,8 @@ def test_difflib_itself_ignores_frequent_characters_of_long_texts():
 
 def test_long_texts_take_no_quadratic_time():
     rng = np.random.default_rng(0)
-    text, other = ("".join(rng.choice([*"etaoin "], 200_000)) for _ in range(2))
-    assert 0 < difflib_ratio(text, other) < 0.2  # difflib itself would take hours
+    text, other = ("".join(rng.choice([*"etaoin "], 60_000)) for _ in range(2))
+    assert 0 < difflib_ratio(text, other) < 0.2  # difflib itself would take half an hour
 
 
 def test_containment_is_of_the_first_text_in_the_second():

@@ -1,7 +1,8 @@
-"""Text of a corpus that was not read, by source and path, and what a configuration says of it.
+"""What ledgers say of a corpus: text that was not read, and rows that name a benchmark.
 
 A row may hold text in fields that its source does not read. Nothing is known of that text, so what
-depends on it is not clean.
+depends on it is not clean. A row that names the benchmark that it is from is evidence of a leak
+that needs no detector.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from decon_core.benchmarks.named import benchmark_named, is_held_out
 from decon_core.config.layouts import covers_any
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.match_reader import MatchReader
@@ -104,3 +106,34 @@ def ledgers_of(reader: MatchReader, packs: Iterable[Pack]) -> Iterator[tuple[str
         for shard in pack.shards:
             if reader.scan_results.is_read(shard.fingerprint):
                 yield pack.source.name, reader.ledger(shard)
+
+
+Row = dict[str, Any]
+
+
+def named_rows(ledger: Mapping[str, Any], searched: Iterable[str]) -> Iterator[Row]:
+    """Yield the names in a ledger or its line, each with the benchmark that it stands for.
+
+    `searched`: the benchmarks of the scan, which may not be in the catalog.
+    """
+    searched = tuple(searched)
+    for row in ledger["origins"]:
+        named = benchmark_named(row["value"], searched) if row["value"] else None
+        yield {
+            **row,
+            "benchmark": named.benchmark if named else None,
+            "is_held_out": is_held_out(row["split"], named),
+        }
+
+
+def rows_of_benchmarks(shards: Iterable[tuple[str, Iterable[Row]]]) -> list[Row]:
+    """Return the rows that name a held-out split of a benchmark, summed over shards; most first."""
+    sums: dict[tuple[str, ...], Row] = {}
+    for shard, rows in shards:
+        for row in rows:
+            if row["benchmark"] and row["is_held_out"]:
+                key = row["field"], row["value"], row["split"]
+                known = sums.setdefault(key, {**row, "n_rows": 0, "n_shards": 0, "shard": shard})
+                known["n_rows"] += row["n_rows"]
+                known["n_shards"] += 1
+    return sorted(sums.values(), key=lambda row: (-row["n_rows"], row["field"], row["value"]))
