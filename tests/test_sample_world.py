@@ -17,9 +17,9 @@ from decon_assets.runner.pipeline import Pipeline
 from decon_core.config.load import load_config
 from decon_core.features.blends.build import Blender
 from decon_core.features.blends.counts import account_of
-from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.blends.plan import plan_blend
 from decon_core.features.blends.product import blender_of
+from decon_core.features.blends.schemas import blend_manifest
 from decon_core.features.blends.settings import declared_blends
 from decon_core.features.blends.verify import verify_blend
 from decon_core.features.gap.account import score_gap

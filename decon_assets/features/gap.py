@@ -132,11 +132,12 @@ def _say_tables(account: ScoreGaps, *, has_categories: bool) -> None:
     n_subsets = sum(gap.subset is not None for gap in account.gaps)
     is_short = has_categories and n_subsets <= MOST_SUBSETS
     shown = [gap for gap in account.gaps if gap.subset is None or is_short]
-    say_filled(page.JOIN_HEADS, [page.join_line(count) for count in account.joins])
+    tables = page.tables(account, shown)
+    say_filled(*tables["joins"])
     say()
-    say_filled(page.GROUP_HEADS, [page.group_line(gap) for gap in shown])
+    say_filled(*tables["groups"])
     say()
-    say_filled(page.HEADS, [page.line(gap) for gap in shown])
+    say_filled(*tables["gaps"])
     if len(shown) < len(account.gaps):
         how = (
             "--out writes them" if has_categories else "--by config prints them, --out writes them"
@@ -146,7 +147,7 @@ def _say_tables(account: ScoreGaps, *, has_categories: bool) -> None:
         return
     if account.averages:
         say("\naverages over categories:")
-        say_filled(page.AVERAGE_HEADS, [page.average_line(average) for average in account.averages])
+        say_filled(*tables["averages"])
     if account.rates:
         say("\nleak rates by category:")
         say_rates(account.rates)

@@ -25,7 +25,7 @@ from decon_core.config.load import load_config
 from decon_core.corpus.registration import changed_shards, list_packs
 from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError, InputError, RecordError, StaleError
-from decon_core.features.blends.folders import blend_folder, blend_manifest
+from decon_core.features.blends.schemas import blend_folder, blend_manifest
 from decon_core.planner import Plan
 from decon_core.scan.scan_results import COUNTED
 from decon_core.storage import listing

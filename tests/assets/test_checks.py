@@ -46,7 +46,7 @@ from decon_core.corpus.registration import list_packs
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.score_bins import score_bins
 from decon_core.errors import ConfigError
-from decon_core.features.blends.folders import blend_folder
+from decon_core.features.blends.schemas import blend_folder
 from decon_core.index.parts import index_fingerprint
 from decon_core.report.open import connect, rows_of
 from decon_core.scan.coverage import scan_fingerprint

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from decon_assets.assets.registration import register
 from decon_core.benchmarks.records import current_version
 from decon_core.corpus.registration import list_packs
-from decon_core.features.blends.folders import blend_manifest
+from decon_core.features.blends.schemas import blend_manifest
 from decon_core.features.blends.settings import declared_blends
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scan_results import ScanResults

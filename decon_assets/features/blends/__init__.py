@@ -49,7 +49,6 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     """
     from decon_core.execution.choice import open_engine
     from decon_core.execution.jobs import wanted_workers
-    from decon_core.features.blends.build import build_blends
     from decon_core.features.blends.on_page import composition_figure
     from decon_core.features.blends.product import blender_of
     from decon_core.features.blends.settings import blend_named
@@ -63,12 +62,13 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     total, n_blends = Counter[str](), 0
     reporter = PartitionReporter(context)
     engine = open_engine(config.tables, store)
-    done = build_blends(blender, chosen, workers=wanted_workers(), engine=engine)
-    for declared, result in done:
-        if isinstance(result, DeconError):
+    for declared in chosen:
+        try:
+            result = blender.build(declared, workers=wanted_workers(), engine=engine)
+        except DeconError as error:
             problems += [
                 replace(problem, where=f"blend {declared.name!r}: {problem.where}")
-                for problem in result.problems
+                for problem in error.problems
             ]
             continue
         n = result.counts

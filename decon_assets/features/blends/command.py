@@ -37,20 +37,13 @@ from decon_core.config.open_store import open_store
 from decon_core.errors import DeconError, Problem
 from decon_core.execution.choice import open_engine
 from decon_core.features.blends.build import Blender
-from decon_core.features.blends.card import (
-    DRAWN,
-    ITEMS,
-    SOURCES,
-    drawn_rows,
-    item_rows,
-    source_rows,
-)
+from decon_core.features.blends.card import tables_of
 from decon_core.features.blends.counts import account_of
-from decon_core.features.blends.folders import blend_folder, blend_manifest
 from decon_core.features.blends.on_page import composition_figure
 from decon_core.features.blends.plan import items_to_reword, plan_blend
 from decon_core.features.blends.product import blender_of
-from decon_core.features.blends.rewording_settings import rewording_settings, rewordings_path
+from decon_core.features.blends.rewordings import rewording_settings, rewordings_path
+from decon_core.features.blends.schemas import blend_folder, blend_manifest
 from decon_core.features.blends.settings import REWORDED, Blend, blend_named
 from decon_core.features.blends.verify import BlendVerification, verify_blend
 from decon_core.planner import Plan
@@ -131,13 +124,10 @@ def plan_blends(
             problems += error.problems
             continue
         say(f"{declared.name}, of {declared.of}\n")
-        say_table(DRAWN, drawn_rows(account))
-        say()
-        say_table(SOURCES, source_rows(account))
-        if account["contamination"]:
-            say()
-            say_table(ITEMS, item_rows(account))
-        say()
+        for heads, rows in tables_of(account).values():
+            if rows:
+                say_table(heads, rows)
+                say()
         if out:
             figure = composition_figure(account, blender.builder.labels)
             write_text(out / f"{declared.name}.svg", svg(figure))

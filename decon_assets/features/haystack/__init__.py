@@ -45,24 +45,20 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
     study = run_haystack(store, packs, versions, settings, workers=wanted_workers())
     folder = haystack_folder(store)
     page.write(study, folder, key=key)
-    n_documents = counted(study.n_documents, "document")
-    context.log.info(f"{counted(len(study.planted), 'item')} planted among {n_documents}")
+    n_planted, n_documents = len(study.planting.planted), len(study.drawn.haystack)
+    among = counted(n_documents, "document")
+    context.log.info(f"{counted(n_planted, 'item')} planted among {among}")
     for scored in study.scored:
         context.log.info(f"{scored.name}: {scored.about}")
-    result = page.as_json(study)
-    rows = {
-        "percentiles": (page.HEADS, page.lines(result)),
-        "amplification": (page.CUT_HEADS, page.cut_lines(result)),
-    }
     tables = {
         name: preview([dict(zip(heads, row, strict=True)) for row in cells], most=_MOST_ROWS)
-        for name, (heads, cells) in rows.items()
+        for name, (heads, cells) in page.tables(page.as_json(study)).items()
     }
     return {
         **tables,
-        "planted": len(study.planted),
-        "documents": study.n_documents,
-        "unreadable_rows": sum(source.n_unreadable for source in study.sources),
+        "planted": n_planted,
+        "documents": n_documents,
+        "unreadable_rows": sum(source.n_unreadable for source in study.drawn.counts),
         **{
             f"{name}_figure": picture(name, (folder / f"{name}.svg").read_text(encoding="utf-8"))
             for name in page.TABLES

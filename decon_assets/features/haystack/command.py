@@ -162,19 +162,19 @@ def _settings(config: Config, options: Mapping[str, Any]) -> Haystack:
 def _say(study: Study) -> None:
     from decon_core.features.haystack import page
 
-    planted = counted(len(study.planted), "item")
-    say(f"{planted} planted among {counted(study.n_documents, 'document')}\n")
-    result = page.as_json(study)
-    say_table(page.HEADS, page.lines(result))
+    planted = counted(len(study.planting.planted), "item")
+    say(f"{planted} planted among {counted(len(study.drawn.haystack), 'document')}\n")
+    tables = page.tables(page.as_json(study))
+    say_table(*tables["percentiles"])
     say()
-    say_table(page.CUT_HEADS, page.cut_lines(result))
+    say_table(*tables["amplification"])
     say(f"\n{page.NOTE}")
     for scored in study.scored:
         if scored.n_without_score:
             n_documents = counted(scored.n_without_score, "document")
             warn(f"{scored.name}: {n_documents} without a score, left out")
-    n_unreadable = sum(source.n_unreadable for source in study.sources)
+    n_unreadable = sum(source.n_unreadable for source in study.drawn.counts)
     if n_unreadable:
         warn(f"\nnot read: {counted(n_unreadable, 'row')}, for example:")
-        for place in study.unreadable:
+        for place in study.drawn.unreadable:
             warn(f"  {place}")

@@ -203,14 +203,15 @@ def _say_marks(marks: Marks) -> None:
 
 def _shares(table: DataFrame, keys: Sequence[str], share: str) -> list[tuple[object, ...]]:
     """Return a row for each key: n, the share of each detector, and of no-answer places."""
-    rows: dict[tuple[object, ...], list[object]] = {}
-    no_answer: dict[tuple[object, ...], float | None] = {}
-    for row in table.iter_rows(named=True):
-        key = tuple(row[name] for name in keys)
-        rows.setdefault(key, [row["n"]]).append(_percent(row[share]))
-        if registry.get(row["detector"]).needed_parts:  # the first one, as on the page
-            no_answer.setdefault(key, _percent(row["n_no_answer"] / row["n"]))
-    return [(*key, *cells, no_answer.get(key)) for key, cells in rows.items()]
+    from decon_core.features.scorecard.page import by_detector
+
+    rows = []
+    for group in by_detector(table, *keys):
+        shares = [_percent(row[share]) for row in group["by_detector"].values()]
+        finder = group["no_answer"]
+        no_answer = _percent(finder and finder["n_no_answer"] / finder["n"])
+        rows.append((*(group[name] for name in (*keys, "n")), *shares, no_answer))
+    return rows
 
 
 def _percent(share: float | None) -> float | None:

@@ -12,10 +12,10 @@ FEATURE = Feature(
     requires=("endpoints", "rewriting", "similarity"),
     tables={
         "blend": "decon_core.features.blends.settings:Blends",
-        "rewording": "decon_core.features.blends.rewording_settings:Rewording",
+        "rewording": "decon_core.features.blends.rewordings:Rewording",
     },
     products={"blend": "decon_core.features.blends.product:missing_blends"},
-    files="decon_core.features.blends.rewording_settings:rewording_files",
+    files="decon_core.features.blends.rewordings:rewording_files",
     columns={"blend": "decon_core.features.blends.schemas:BLENDED"},
     partitions={"blend": "decon_core.features.blends.product:blend_names"},
     folders={"blends": "manifests/*/manifest.json"},
@@ -33,5 +33,5 @@ FEATURE = Feature(
     report="decon_core.features.blends.product:report_addition",
     report_tables={"blend_items": "decon_core.features.blends.schemas:BLEND_ITEMS"},
     page="decon_core.features.blends.on_page:blends_on_page",
-    why={"blends": "decon_core.features.blends.why:in_blends"},
+    why={"blends": "decon_core.features.blends.product:in_blends"},
 )

@@ -15,7 +15,7 @@ atomically, the manifest last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ import numpy as np
 
 from decon_core.config.mixtures import Mixture, mixture_named
 from decon_core.corpus.packs import Pack
-from decon_core.errors import DeconError, Problem
+from decon_core.errors import Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs
 from decon_core.execution.local import LOCAL
@@ -37,10 +37,16 @@ from decon_core.features.blends.counts import (
     replaced_table,
     texts_table,
 )
-from decon_core.features.blends.folders import blend_folder, blend_manifest
 from decon_core.features.blends.plan import Plan, plan_blend
 from decon_core.features.blends.rewordings import NO_REWORDINGS, Rewordings
-from decon_core.features.blends.schemas import BLENDED
+from decon_core.features.blends.schemas import (
+    BLENDED,
+    ITEMS_FILE,
+    REPLACED_FILE,
+    TEXTS_FILE,
+    blend_folder,
+    blend_manifest,
+)
 from decon_core.features.blends.settings import REWORDED, Blend
 from decon_core.features.blends.write import WrittenPart, job_of, write_part
 from decon_core.index.term_weights import current_snapshot_fingerprint
@@ -59,10 +65,6 @@ from decon_core.mixtures.manifest import (
 from decon_core.storage.checksums import hash_file, sealed_page
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.tables import read_parquet, write_parquet, write_tables
-
-TEXTS_FILE = "texts.parquet"
-REPLACED_FILE = "replaced.parquet"
-ITEMS_FILE = "items.parquet"
 
 # Increase this when the same inputs give different files, so that blends are rebuilt.
 _FORMAT = 4
@@ -176,17 +178,6 @@ class Blender:
             "policy": asdict(builder.policy),
             "thresholds": builder.policy.thresholds,
         }
-
-
-def build_blends(
-    blender: Blender, blends: Sequence[Blend], *, workers: int = 1, engine: Engine = LOCAL
-) -> Iterator[tuple[Blend, Built | DeconError]]:
-    """Build blends one after the other and yield each with its summary or its error."""
-    for blend in blends:
-        try:
-            yield blend, blender.build(blend, workers=workers, engine=engine)
-        except DeconError as error:
-            yield blend, error
 
 
 def _account(

@@ -6,7 +6,7 @@ phase is a configuration, and the default is all phases in order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from decon_core.mixtures.card import size_of
@@ -29,37 +29,11 @@ def card_of_blend(manifest: Value, labels: Labels = NO_LABELS) -> str:
             {name for entry in with_test_items for name in entry["declared"]["benchmarks"]}
         ),
         settings={**manifest, **manifest["mixture"]},
-        DRAWN=DRAWN,
-        SOURCES=SOURCES,
-        ITEMS=ITEMS,
-        drawn_rows=drawn_rows(manifest),
-        source_rows=source_rows(manifest),
-        item_rows=item_rows(manifest),
+        account_tables=tables_of(manifest),
         has_labels=bool(labels),
         composition_heads=phase_heads(len(manifest["phases"])),
         composition=phase_rows(contents_of_phases(manifest), labels),
     )
-
-
-# Tables of the counts of a blend, from its manifest or from a plan.
-
-DRAWN = ("phase", "source", "documents drawn", "tokens", "of the phase")
-SOURCES = ("source", "documents in the mixture", "tokens", "tokens drawn", "passes", "different")
-ITEMS = (
-    "benchmarks", "texts by split", "form", "items seen", "unseen",
-    "without answer", "not rewritten",
-    "texts", "tokens", "documents replaced", "their tokens", "where",
-)  # fmt: skip
-_ITEM_COUNTS = (
-    "n_items_seen",
-    "n_items_unseen",
-    "n_items_without_answer",
-    "n_items_not_rewritten",
-    "n_texts",
-    "n_tokens",
-    "n_replaced",
-    "n_replaced_tokens",
-)
 
 
 def contents_of_phases(account: Value) -> list[dict[str, Amount]]:
@@ -81,9 +55,36 @@ def contents_of_phases(account: Value) -> list[dict[str, Amount]]:
     return phases
 
 
-def drawn_rows(account: Value) -> list[list[str]]:
-    """Return a row for each phase and source."""
-    return [
+_ITEM_COUNTS = (
+    "n_items_seen",
+    "n_items_unseen",
+    "n_items_without_answer",
+    "n_items_not_rewritten",
+    "n_texts",
+    "n_tokens",
+    "n_replaced",
+    "n_replaced_tokens",
+)
+_HEADS = {
+    "drawn": ("phase", "source", "documents drawn", "tokens", "of the phase"),
+    "sources": (
+        "source", "documents in the mixture", "tokens", "tokens drawn", "passes", "different",
+    ),
+    "items": (
+        "benchmarks", "texts by split", "form", "items seen", "unseen",
+        "without answer", "not rewritten",
+        "texts", "tokens", "documents replaced", "their tokens", "where",
+    ),
+}  # fmt: skip
+
+
+def tables_of(account: Value) -> dict[str, tuple[Sequence[str], list[list[str]]]]:
+    """Return heads and rows of the counts of a blend, from its manifest or from a plan.
+
+    What was drawn has a row for each phase and source, sources one with the passes over each, and
+    items one for each contamination, with the documents that they replace.
+    """
+    drawn = [
         [
             f"{phase['phase']}",
             source["source"],
@@ -94,11 +95,7 @@ def drawn_rows(account: Value) -> list[list[str]]:
         for phase in account["phases"]
         for source in phase["sources"]
     ]
-
-
-def source_rows(account: Value) -> list[list[str]]:
-    """Return a row for each source: its size, and the passes drawn from it."""
-    return [
+    sources = [
         [
             source["source"],
             *(f"{source[name]:,}" for name in ("n_documents", "n_tokens", "n_drawn_tokens")),
@@ -107,11 +104,7 @@ def source_rows(account: Value) -> list[list[str]]:
         ]
         for source in account["sources"]
     ]
-
-
-def item_rows(account: Value) -> list[list[str]]:
-    """Return a row for each contamination: inserted items, and the documents they replace."""
-    return [
+    items = [
         [
             ", ".join(contamination["declared"]["benchmarks"]),
             ", ".join(f"{split}: {n:,}" for split, n in contamination["texts_by_split"].items()),
@@ -121,3 +114,5 @@ def item_rows(account: Value) -> list[list[str]]:
         ]
         for contamination in account["contamination"]
     ]
+    rows = {"drawn": drawn, "sources": sources, "items": items}
+    return {name: (heads, rows[name]) for name, heads in _HEADS.items()}

@@ -19,9 +19,9 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import shard_at
 from decon_core.errors import MissingError, Problem
-from decon_core.features.blends.build import TEXTS_FILE, Blender
-from decon_core.features.blends.folders import blend_folder, blend_manifest
-from decon_core.features.blends.plan import encoded, encoder_of
+from decon_core.features.blends.build import Blender
+from decon_core.features.blends.plan import encoded
+from decon_core.features.blends.schemas import TEXTS_FILE, blend_folder, blend_manifest
 from decon_core.features.blends.settings import Blend
 from decon_core.mixtures.layouts import ID, TEXT, Row, rows_of
 from decon_core.storage.files import read_json
@@ -80,19 +80,17 @@ def first_difference(blender: Blender, blends: tuple[Blend, Blend]) -> Differenc
 
 def _require_comparable(blender: Blender, blends: Sequence[Blend]) -> None:
     problems = [
-        Problem(f"blend {blend.name!r}", "missing or out of date", remedy=_BUILD)
+        Problem(
+            f"blend {blend.name!r}", "missing or out of date", remedy="`decon-assets run` builds it"
+        )
         for blend in blends
         if not blender.is_current(blend)
     ]
     if len({blend.write for blend in blends}) > 1:
         found = " and ".join(f"{blend.name!r} with write = {blend.write!r}" for blend in blends)
-        problems.append(Problem("blends to compare", found, "one layout", _SAME_LAYOUT))
-    if problems:
-        raise MissingError(problems)
-
-
-_BUILD = "`decon-assets run` builds it"
-_SAME_LAYOUT = "declare both with the same `write`"
+        remedy = "declare both with the same `write`"
+        problems.append(Problem("blends to compare", found, "one layout", remedy))
+    MissingError.raise_for(problems)
 
 
 def _has_equal_file(folders: Sequence[Path], parts: Sequence[Mapping[str, Any]]) -> bool:
@@ -152,7 +150,7 @@ def _origin(listed: Mapping[str, Any]) -> str:
 
 def _n_equal_tokens(policy: Policy, texts: Sequence[str]) -> int | None:
     """Return how many tokens at the start of two texts are equal; None if all are."""
-    tokens = encoded(encoder_of(policy, GrowingVocabulary()), texts)
+    tokens = encoded(policy, texts, GrowingVocabulary())
     one, other = tokens.row(0), tokens.row(1)
     n_both = min(one.size, other.size)
     differs = np.flatnonzero(one[:n_both] != other[:n_both])

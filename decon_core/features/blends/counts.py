@@ -134,7 +134,7 @@ def texts_table(plan: Plan, part: PlannedPart, n_tokens: Integers) -> pa.Table:
         columns += [pc.if_else(item_mask, pa.scalar(None, column.type), column)]
     # Benchmark, split, row, question, form and copy of items; null for documents.
     inserted = plan.inserted(part.start, part.stop)
-    rows = [(*_item_key(item), form, copy) for _, item, form, copy in inserted]
+    rows = [(*_item_key(text.item), text.part, text.copy) for text in inserted]
     row_of_text = np.full(is_item.size, -1, np.int64)
     row_of_text[is_item] = np.arange(len(rows))
     indices = pa.array(row_of_text, mask=~is_item)

@@ -62,8 +62,7 @@ def draw_stream(materials: Sequence[Material], phases: Sequence[Phase], seed: in
     ]
     if not any(known.values()):
         problems.append(Problem("the mixture", "no tokens", "at least one to draw from"))
-    if problems:
-        raise ConfigError(dict.fromkeys(problems))
+    ConfigError.raise_for(dict.fromkeys(problems))
     chances = [_chances(materials, phase) for phase in phases]
     expected = np.zeros(len(materials))
     for phase, chance in zip(phases, chances, strict=True):

@@ -18,9 +18,8 @@ from decon_core.benchmarks.recipe import LANGUAGE_KEYS
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.seeding import numbers, shuffled
 from decon_core.errors import ConfigError, Problem
-from decon_core.features.blends.language_names import no_languages
 from decon_core.features.blends.rewordings import NO_REWORDINGS, ItemWords, Rewordings
-from decon_core.features.blends.settings import REWORDED, Contamination
+from decon_core.features.blends.settings import LANGUAGE_PLACEHOLDERS, REWORDED, Contamination
 from decon_core.features.rewriting.item_texts import ItemTexts
 from decon_core.features.rewriting.rewritings import OTHER_ITEM, REWRITINGS
 from decon_core.storage.store import Store
@@ -114,7 +113,7 @@ def choose_items(
         if not items:
             problems.append(_no_items(benchmark, contamination, len(in_splits), len(answered)))
         if n_unknown := sum(not item.languages for item in items):
-            problems += no_languages(benchmark, contamination, n_unknown)
+            problems += _no_languages(benchmark, contamination, n_unknown)
         for item in items:
             (seen if item.question in seen_questions else unseen).append(item)
     if form == REWORDED and rewordings is not None:
@@ -133,8 +132,7 @@ def choose_items(
     if contamination.shuffle_answers and not any(item.choices for item in (*seen, *unseen)):
         expected = "at least one, because shuffle_answers = true"
         problems.append(Problem(named, "no question with choices", expected))
-    if problems:
-        raise ConfigError(problems)
+    ConfigError.raise_for(problems)
     return ChosenItems(tuple(seen), tuple(unseen), n_without, n_not_rewritten)
 
 
@@ -156,6 +154,16 @@ def _no_items(
         )
     splits = ", ".join(contamination.splits) or "any split that is not for training"
     return Problem(f"benchmark {benchmark!r}", "no items in the splits", f"items in {splits}")
+
+
+def _no_languages(benchmark: str, contamination: Contamination, n_items: int) -> Iterator[Problem]:
+    """Yield a problem if a template shows the languages of items that name none."""
+    template = contamination.template_of(benchmark) or ""
+    if any(name in LANGUAGE_KEYS for _, name, _, _ in string.Formatter().parse(template)):
+        found = f"{counted(n_items, 'item')} without languages"
+        expected = f"items with both, because the template has {LANGUAGE_PLACEHOLDERS}"
+        remedy = f"Set {' and '.join(LANGUAGE_KEYS)} in the recipe."
+        yield Problem(f"benchmark {benchmark!r}", found, expected, remedy)
 
 
 def _not_reworded(benchmarks: str, n_seen: int) -> Problem:

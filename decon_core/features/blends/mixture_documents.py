@@ -64,8 +64,7 @@ def material_of(builder: Builder, mixture: Mixture) -> tuple[Material, ...]:
         for pack in packs
         if pack.name not in current
     ]
-    if problems:
-        raise MissingError(problems)
+    MissingError.raise_for(problems)
     names = sorted({pack.source.name for pack in packs})
     return tuple(
         _of_source(builder, mixture, [pack for pack in packs if pack.source.name == name])

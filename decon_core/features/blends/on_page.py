@@ -8,7 +8,7 @@ from typing import Any
 
 from decon_core.config.load import Config
 from decon_core.features.blends.card import contents_of_phases
-from decon_core.features.blends.folders import blend_manifest
+from decon_core.features.blends.schemas import blend_manifest
 from decon_core.features.blends.settings import declared_blends
 from decon_core.mixtures.composition import Labels, labels_of, phase_heads, phase_rows, phase_tokens
 from decon_core.mixtures.manifest import read_manifest

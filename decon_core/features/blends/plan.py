@@ -47,6 +47,24 @@ class PlannedPart:
     stop: int
 
 
+@dataclass(frozen=True)
+class TestText:
+    """A text of an item to insert."""
+
+    __test__ = False  # not a pytest class
+
+    item: Item
+    part: str
+    copy: int
+    contamination: Contamination
+    number: int  # number of the contamination
+
+    @property
+    def id(self) -> str:
+        """A unique id within the blend."""
+        return f"test-item:{self.item.name}:{self.part}:{self.number}:{self.copy}"
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """The texts of a blend, in order. Each is a document of the stream or an item in its place."""
@@ -80,29 +98,28 @@ class Plan:
             starts = first + np.flatnonzero(np.diff(numbers, prepend=-1))
             for start, stop in pairwise([*starts.tolist(), int(last)]):
                 number, mark = len(parts), ""
-                if splits := {item.split for _, item, _, _ in self.inserted(start, stop)}:
+                if splits := {text.item.split for text in self.inserted(start, stop)}:
                     mark = TRAIN_MARK if all(map(is_for_training, splits)) else TEST_MARK
                 name = f"phase-{phase + 1}/part-{number:05}{mark}"
                 parts.append(PlannedPart(number, phase, name, start, stop))
         return parts
 
-    def inserted(self, start: int, stop: int) -> Iterator[tuple[int, Item, str, int]]:
-        """Yield contamination, item, form and copy of the items among these texts."""
+    def inserted(self, start: int, stop: int) -> Iterator[TestText]:
+        """Yield the texts of items among these texts."""
         by, insertion = self.by[start:stop], self.insertion[start:stop]
         is_item = by >= 0
         for number, at in zip(by[is_item].tolist(), insertion[is_item].tolist(), strict=True):
             contaminated = self.contaminated[number]
-            insertions = contaminated.insertions
-            forms = parts_of(contaminated.declared.form)
+            insertions, declared = contaminated.insertions, contaminated.declared
             item = contaminated.items.seen[int(insertions.item[at])]
-            yield number, item, forms[int(insertions.part[at])], int(insertions.copy[at])
+            part = parts_of(declared.form)[int(insertions.part[at])]
+            yield TestText(item, part, int(insertions.copy[at]), declared, number)
 
 
 def plan_blend(builder: Builder, blend: Blend, rewordings: Rewordings) -> Plan:
     """Draw the documents of a blend, and find places for its items."""
     materials = material_of(builder, mixture_named(builder.mixtures, blend.of))
     stream = draw_stream(materials, blend.phases, blend.seed)
-    counter = TokenCounter(builder.policy)
     contaminated: list[Contaminated] = []
     for number, contamination in enumerate(blend.contamination):
         items = choose_items(builder.store, builder.versions, contamination, blend.seed, rewordings)
@@ -113,7 +130,7 @@ def plan_blend(builder: Builder, blend: Blend, rewordings: Rewordings) -> Plan:
             takes_items[stream.draws.source],
             [earlier.insertions.replaced for earlier in contaminated],
         )
-        sizes = counter.of_items(items.seen, contamination)
+        sizes = _sizes(builder.policy, items.seen, contamination)
         name = f"{blend.seed} contamination {number}"
         insertions = insert(room, contamination, sizes, name)
         contaminated.append(Contaminated(contamination, items, sizes, insertions))
@@ -140,6 +157,13 @@ def plan_blend(builder: Builder, blend: Blend, rewordings: Rewordings) -> Plan:
     )
 
 
+def _sizes(policy: Policy, items: Sequence[Item], contamination: Contamination) -> Integers:
+    """Return a row for every item, with the tokens of each of its texts."""
+    parts = parts_of(contamination.form)
+    texts = [item_text(item, part, contamination, "0").text for item in items for part in parts]
+    return tokens_of(policy, texts).reshape(len(items), len(parts))
+
+
 def items_to_reword(builder: Builder, blends: Iterable[Blend]) -> list[ItemWords]:
     """Return the seen items that blends insert in other words."""
     return [
@@ -151,34 +175,20 @@ def items_to_reword(builder: Builder, blends: Iterable[Blend]) -> list[ItemWords
     ]
 
 
-def encoder_of(policy: Policy, vocabulary: Vocabulary) -> Encoder:
-    """Return an encoder into canonical tokens, the unit of all sizes in a blend."""
-    return Encoder(
+def encoded(policy: Policy, texts: Sequence[str], vocabulary: Vocabulary) -> Ragged:
+    """Return the canonical tokens of texts, the unit of all sizes in a blend."""
+    encoder = Encoder(
         load_tokenizer(policy.tokenizer_str),
         vocabulary,
         form=policy.form,
         table_mb=policy.word_table_mb,
     )
-
-
-def encoded(encoder: Encoder, texts: Sequence[str]) -> Ragged:
     pieces = [text.encode() for text in texts]
     edges = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
     data = np.frombuffer(b"".join(pieces), np.uint8).copy()
     return encoder.encode(data, edges[:-1], edges[1:])
 
 
-class TokenCounter:
-    """Counts canonical tokens of texts."""
-
-    def __init__(self, policy: Policy) -> None:
-        self._encoder = encoder_of(policy, FixedVocabulary(np.empty(0, np.int64)))
-
-    def of(self, texts: Sequence[str]) -> Integers:
-        return encoded(self._encoder, texts).lengths
-
-    def of_items(self, items: Sequence[Item], contamination: Contamination) -> Integers:
-        """Return a row for every item, with the tokens of each of its texts."""
-        parts = parts_of(contamination.form)
-        texts = [item_text(item, part, contamination, "0").text for item in items for part in parts]
-        return self.of(texts).reshape(len(items), len(parts))
+def tokens_of(policy: Policy, texts: Sequence[str]) -> Integers:
+    """Return the number of canonical tokens of each text."""
+    return encoded(policy, texts, FixedVocabulary(np.empty(0, np.int64))).lengths

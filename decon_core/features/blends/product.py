@@ -1,4 +1,4 @@
-"""Blends in the store: which are missing, and what the report takes of them."""
+"""Blends in the store: which are missing, what the report takes of them, and what `why` says."""
 
 from __future__ import annotations
 
@@ -7,19 +7,27 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from decon_core.config.load import Config
 from decon_core.errors import Problem
-from decon_core.features.blends.build import ITEMS_FILE, Blender
-from decon_core.features.blends.folders import blend_manifest
-from decon_core.features.blends.rewording_settings import rewordings_path
-from decon_core.features.blends.rewordings import read_rewordings
-from decon_core.features.blends.schemas import BLEND_ITEMS
-from decon_core.features.blends.settings import declared_blends
+from decon_core.features.blends.build import Blender
+from decon_core.features.blends.rewordings import read_rewordings, rewordings_path
+from decon_core.features.blends.schemas import (
+    BLEND_ITEMS,
+    BLENDED,
+    ITEMS_FILE,
+    REPLACED,
+    REPLACED_FILE,
+    TEXTS_FILE,
+    blend_manifest,
+)
+from decon_core.features.blends.settings import Blend, declared_blends
 from decon_core.mixtures.builder import Builder
 from decon_core.planner import Plan
 from decon_core.report.open import rows_of
 from decon_core.report.tables import TABLES, ReportAddition, beside, state_changed, table_of
+from decon_core.report.why import Place, rows_of_place
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet
@@ -97,3 +105,23 @@ def _changes(
         is_current = states.get(row["blend"], False)
         if is_current != row["is_current"]:
             yield state_changed(f"blend {row['blend']}", row["is_current"], is_current)
+
+
+def in_blends(config: Config, builder: Builder, place: Place) -> list[dict[str, Any]]:
+    """Return how often each blend has a document, or replaced it by an item."""
+    return [_in_blend(builder, place, blend) for blend in declared_blends(config)]
+
+
+def _in_blend(builder: Builder, place: Place, blend: Blend) -> dict[str, Any]:
+    """Return how often and in which parts it was drawn, and how often a test item replaced it."""
+    path = blend_manifest(builder.store, blend.name)
+    state = {"blend": blend.name, "of": blend.of}
+    if not path.is_file():
+        return {**state, "is_built": False, "n_texts": 0, "parts": [], "n_replaced": 0}
+    is_of_source = pc.field("source") == place.pack.source.name
+    is_here = rows_of_place("shard", "corpus_row", place) & is_of_source
+    texts = read_parquet(path.with_name(TEXTS_FILE), schema=BLENDED, filters=is_here)
+    replaced = read_parquet(path.with_name(REPLACED_FILE), schema=REPLACED, filters=is_here)
+    parts = sorted({*texts["part"].to_pylist()})
+    counts = {"n_texts": texts.num_rows, "parts": parts, "n_replaced": replaced.num_rows}
+    return {**state, "is_built": True, **counts}

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from decon_core.features.blends.rewording_settings import Rewording
-from decon_core.features.blends.rewordings import FIELDS, ItemWords, Line, Rewordings
+from decon_core.features.blends.rewordings import FIELDS, ItemWords, Line, Rewording, Rewordings
 from decon_core.features.endpoints.requests import (
     Prompt,
     Request,

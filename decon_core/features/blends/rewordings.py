@@ -1,21 +1,58 @@
-"""A file of items in other words, by the content of the item: what an endpoint answered."""
+"""Items in other words: [rewording] of decon.toml, and the file of what its endpoint answered."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
+from pydantic.dataclasses import dataclass as model
+
+from decon_core.config.load import Config
+from decon_core.config.validation import AS_WRITTEN, TABLE, Name, Positive, SettingsReader, expects
 from decon_core.errors import Problem
+from decon_core.features.endpoints.settings import Endpoint
 from decon_core.storage.line_log import append_objects, read_objects
 
 FIELDS = ("passage", "question")
 
 Line = Mapping[str, Any]
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class Rewording(Endpoint):
+    """[rewording]: rewordings of items by an OpenAI-compatible endpoint."""
+
+    table: ClassVar[str] = "rewording"
+
+    file: Annotated[Name, expects("the path of a local file")] = "rewordings.jsonl"
+    """File of rewordings, to which every answer is appended. It need not exist yet."""
+    variants: Positive = 1
+    """Rewordings per item. The copies of an item in a blend use them in turn."""
+    parameters: Annotated[Mapping[str, Any], AS_WRITTEN] = field(
+        default_factory=lambda: {"temperature": 1, "max_tokens": 4096}, hash=False
+    )
+    """Additional fields of a request, sent unchanged."""
+
+    def checked(self, reader: SettingsReader) -> Self:
+        reader.local_file("rewording.file", self.file)
+        return self
+
+
+def rewording_settings(config: Config) -> Rewording:
+    return config.table(Rewording) or Rewording()
+
+
+def rewordings_path(config: Config) -> Path:
+    return config.folder / rewording_settings(config).file
+
+
+def rewording_files(config: Config) -> list[Path]:
+    return [rewordings_path(config)]
 
 
 class ItemWords(NamedTuple):

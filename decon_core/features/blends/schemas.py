@@ -1,8 +1,24 @@
-"""Tables of a blend: its texts, the documents that items replaced, and the items."""
+"""A blend in the store: its folders, and its tables of texts, replaced documents, and items."""
+
+from pathlib import Path
 
 import pyarrow as pa
 
 from decon_core.schemas import field, required
+from decon_core.storage.store import Store
+
+TEXTS_FILE = "texts.parquet"
+REPLACED_FILE = "replaced.parquet"
+ITEMS_FILE = "items.parquet"
+
+
+def blend_folder(store: Store, name: str) -> Path:
+    return store.root / "blends" / name
+
+
+def blend_manifest(store: Store, name: str) -> Path:
+    return store.root / "manifests/blends" / name / "manifest.json"
+
 
 _ITEM = (
     field("benchmark", pa.string(), "benchmark of a test item"),

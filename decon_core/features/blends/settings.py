@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, GetCoreSchemaHandler
 from pydantic.dataclasses import dataclass as model
 from pydantic_core import core_schema
 
-from decon_core.benchmarks.recipe import Recipe
+from decon_core.benchmarks.recipe import LANGUAGE_KEYS, Recipe, TranslationPair
 from decon_core.config.feature_table import FeatureTable
 from decon_core.config.load import Config, ConfigReader
 from decon_core.config.mixtures import Mixture
@@ -231,6 +231,7 @@ _AMOUNTS = ("copies", "swap", "ratio")
 _TRAINING = re.compile(r"(?<![a-z])train")  # train, training, auxiliary_train
 _SHUFFLED = re.compile(r"\{(choices|letter)\}")
 _PARTIAL = ("source", "target", "apart", "apart_in_batch")
+LANGUAGE_PLACEHOLDERS = " and ".join(f"{{{key}}}" for key in LANGUAGE_KEYS)
 _ONLY_FULL = ("template", "shuffle_answers")  # not with a partial form
 LISTABLE = ("form", "schedule", "copies", "ratio")  # a list makes several blends
 
@@ -268,8 +269,6 @@ class Blends(FeatureTable):
             }
 
     def problems_with(self, recipes: Mapping[str, Recipe]) -> Iterator[Problem]:
-        from decon_core.features.blends.language_names import named_languages
-
         splits = {name: recipe.splits for name, recipe in recipes.items()}
         yield from unknown_in_blends(self.blends, splits)
         yield from named_languages(self.blends, recipes)
@@ -433,3 +432,30 @@ def unknown_in_blends(
                     if split not in known[name]:
                         expected = f"one of {', '.join(known[name])}, the splits of {name}"
                         yield Problem(f"{where}.splits", repr(split), expected)
+
+
+def named_languages(blends: Iterable[Blend], recipes: Mapping[str, Recipe]) -> Iterator[Problem]:
+    """Yield a problem for each template that names a language, but is of both directions."""
+    pairs = {name: recipe.questions for name, recipe in recipes.items()}
+    for blend in blends:
+        for number, contamination in enumerate(blend.contamination):
+            for benchmark in contamination.benchmarks:
+                pair, template = pairs.get(benchmark), contamination.template_of(benchmark)
+                if template is None or not isinstance(pair, TranslationPair):
+                    continue
+                if pair.both_directions and (named := _languages_in(template, pair)):
+                    yield Problem(
+                        f"blend {blend.name!r}: contamination[{number}].template",
+                        f"the language {' and '.join(named)} for {benchmark!r}, which is "
+                        "translated in both directions: half of the texts would be mislabelled",
+                        f"{LANGUAGE_PLACEHOLDERS}, which are swapped with the direction",
+                    )
+
+
+def _languages_in(template: str, pair: TranslationPair) -> list[str]:
+    from decon_core.benchmarks.languages import LANGUAGES
+
+    names = {*LANGUAGES.values(), *pair.languages(None).values()}
+    name = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))})\b")
+    literals = (literal for literal, *_ in string.Formatter().parse(template))
+    return sorted({language for literal in literals for language in name.findall(literal)})

@@ -20,11 +20,17 @@ from decon_core.corpus.packs import Pack, Shard, shard_at
 from decon_core.errors import DeconError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
-from decon_core.features.blends.build import ITEMS_FILE, TEXTS_FILE, Blender, blend_faults
+from decon_core.features.blends.build import Blender, blend_faults
 from decon_core.features.blends.counts import account_of
-from decon_core.features.blends.folders import blend_folder, blend_manifest
 from decon_core.features.blends.plan import plan_blend
-from decon_core.features.blends.schemas import BLEND_ITEMS, BLENDED
+from decon_core.features.blends.schemas import (
+    BLEND_ITEMS,
+    BLENDED,
+    ITEMS_FILE,
+    TEXTS_FILE,
+    blend_folder,
+    blend_manifest,
+)
 from decon_core.features.blends.settings import Blend
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import leaks_of

@@ -15,32 +15,14 @@ from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.packs import Shard
 from decon_core.errors import CorpusError
-from decon_core.features.blends.items import Item, item_text
+from decon_core.features.blends.items import item_text
 from decon_core.features.blends.mixture_documents import Integers, Small
-from decon_core.features.blends.plan import Plan, PlannedPart, TokenCounter
-from decon_core.features.blends.settings import Contamination, Write
+from decon_core.features.blends.plan import Plan, PlannedPart, TestText, tokens_of
+from decon_core.features.blends.settings import Write
 from decon_core.mixtures.layouts import SUFFIXES, Row, open_layout, rows_of
 from decon_core.storage.checksums import hash_file
 
 _CHANGED = "remove this folder of the mixture; `decon-assets run` builds it again"
-
-
-@dataclass(frozen=True)
-class TestText:
-    """A text of an item to insert."""
-
-    __test__ = False  # not a pytest class
-
-    item: Item
-    part: str
-    copy: int
-    contamination: Contamination
-    number: int  # number of the contamination
-
-    @property
-    def id(self) -> str:
-        """A unique id within the blend."""
-        return f"test-item:{self.item.name}:{self.part}:{self.number}:{self.copy}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +72,7 @@ def job_of(plan: Plan, part: PlannedPart, folder: Path, policy: Policy) -> PartJ
         source=source,
         shard=shard,
         row=row,
-        texts=tuple(
-            TestText(item, form, copy, plan.contaminated[number].declared, number)
-            for number, item, form, copy in plan.inserted(part.start, part.stop)
-        ),
+        texts=tuple(plan.inserted(part.start, part.stop)),
     )
 
 
@@ -115,7 +94,7 @@ def write_part(job: PartJob) -> WrittenPart:
             add(row)
     for rows in documents:
         next(rows, None)  # checksums are verified at the end of a shard
-    tokens = TokenCounter(job.policy).of(inserted) if inserted else np.empty(0, np.int64)
+    tokens = tokens_of(job.policy, inserted) if inserted else np.empty(0, np.int64)
     n_bytes, content = job.path.stat().st_size, hash_file(job.path)
     return WrittenPart(job.part, job.path, n_bytes, content, tokens)
 

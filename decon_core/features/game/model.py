@@ -17,12 +17,10 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.validation import did_you_mean
+from decon_core.decisions.statistics import Floats
 from decon_core.errors import InputError, Problem
-
-Floats = npt.NDArray[np.float64]
 
 _LEAST_STEEPNESS = 0.1
 
@@ -121,17 +119,6 @@ def deterring_penalty(game: Game) -> float | None:
     return kappa / slope if slope else float("inf")  # without an entry cost a little always pays
 
 
-def best_levels(game: Game, gains: Floats, penalties: Floats) -> Floats:
-    """Return the best level for each gain (a row) and penalty (a column)."""
-    settings = vars(game)
-    return np.array(
-        [
-            [solve(Game(**settings | {"gain": m, "penalty": beta})).level for beta in penalties]
-            for m in gains
-        ]
-    )
-
-
 def game_from(settings: Sequence[str]) -> Game:
     """Return the game of settings such as "penalty=2"; raise InputError with all problems."""
     names = [field.name for field in fields(Game)]
@@ -152,6 +139,5 @@ def game_from(settings: Sequence[str]) -> Game:
         least = _LEAST_STEEPNESS if name == "steepness" else 0.0
         if not least <= values[name] < float("inf"):
             problems.append(Problem(f"--set {name}", text, f"a number of at least {least:g}"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(problems)
     return Game(**values)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 
-from decon_core.features.game.model import Floats, Game, Solution, best_levels, solve
+from decon_core.features.game.model import Game, Solution, solve
 from decon_core.report.html.charts import LAYOUTS, Chart
 from decon_core.report.html.figures import Point, curves
 from decon_core.report.html.still import svg
-from decon_core.storage.files import atomic_path, write_plain_json
+from decon_core.storage.files import write_plain_json, write_text
 from decon_core.storage.store import Store
 from decon_core.text_tables import as_csv
 from decon_core.wording import percent
@@ -34,20 +34,17 @@ _STEPS = 20  # of levels, penalties and gains
 _BEYOND = 2  # penalties and gains go up to this multiple of the game's
 
 
-@dataclass(frozen=True)
-class Levels:
-    """The best levels of games with other gains (rows) and penalties (columns)."""
-
-    gains: Floats
-    penalties: Floats
-    levels: Floats
-
-
-def levels_around(game: Game) -> Levels:
-    """Return the best levels for gains and penalties from 0 to some way beyond those of a game."""
+def levels_around(game: Game) -> dict[float, list[Point]]:
+    """Return the best levels by penalty for each gain: both go beyond those of the game."""
     penalties = np.linspace(0.0, _BEYOND * max(game.penalty, game.net_gain, 0.1), _STEPS + 1)
-    gains = np.linspace(0.0, _BEYOND * max(game.gain, 0.1), _STEPS + 1)
-    return Levels(gains, penalties, best_levels(game, gains, penalties))
+    gains = np.linspace(0.0, _BEYOND * max(game.gain, 0.1), _STEPS + 1).tolist()
+    return {
+        gain: [
+            Point(penalty, solve(replace(game, gain=gain, penalty=penalty)).level)
+            for penalty in penalties.tolist()
+        ]
+        for gain in gains
+    }
 
 
 def line(solution: Solution) -> tuple[str, ...]:
@@ -74,9 +71,9 @@ def write(game: Game, folder: Path) -> None:
         content["solution"]["deterring_penalty"] = _NEVER
     write_plain_json(folder / "game.json", content)
     rows = [
-        {"gain": f"{gain:.6g}", "penalty": f"{penalty:.6g}", "best_level": f"{level:.6g}"}
-        for gain, levels in zip(around.gains, around.levels, strict=True)
-        for penalty, level in zip(around.penalties, levels, strict=True)
+        {"gain": f"{gain:.6g}", "penalty": f"{point.x:.6g}", "best_level": f"{point.value:.6g}"}
+        for gain, points in around.items()
+        for point in points
     ]
     texts = {
         "game.csv": as_csv(rows),
@@ -84,8 +81,7 @@ def write(game: Game, folder: Path) -> None:
         LEVELS_PICTURE: svg(levels_by_penalty(game, around)),
     }
     for name, text in texts.items():
-        with atomic_path(folder / name) as draft:
-            draft.write_text(text, encoding="utf-8")
+        write_text(folder / name, text)
 
 
 def payoffs(game: Game, solution: Solution) -> Chart:
@@ -97,12 +93,10 @@ def payoffs(game: Game, solution: Solution) -> Chart:
     return _with_line(curves(title, {"payoff": points}, axes), solution.level)
 
 
-def levels_by_penalty(game: Game, around: Levels) -> Chart:
+def levels_by_penalty(game: Game, around: Mapping[float, Sequence[Point]]) -> Chart:
     """Draw the best level by penalty for a few gains, with a line at the penalty of the game."""
-    by_name = {
-        f"gain {gain:,.6g}": [*map(Point, around.penalties.tolist(), levels.tolist())]
-        for gain, levels in [*zip(around.gains, around.levels, strict=True)][:: -_STEPS // 4][:-1]
-    }
+    drawn = [*around.items()][:: -_STEPS // 4][:-1]
+    by_name = {f"gain {gain:,.6g}": points for gain, points in drawn}
     title = f"Best level by gain and penalty (line: penalty {game.penalty:g})"
     axes = "penalty of detection", "best level of contamination"
     return _with_line(curves(title, by_name, axes), game.penalty)

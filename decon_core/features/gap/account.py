@@ -9,8 +9,7 @@ from pathlib import Path
 
 from decon_core.benchmarks.recipe import Recipe
 from decon_core.errors import InputError, Problem
-from decon_core.features.gap.averages import Average, average_of
-from decon_core.features.gap.gaps import Gap, Name, Scores, gap_of
+from decon_core.features.gap.gaps import Average, Gap, Name, Scores, average_of, gap_of
 from decon_core.features.results.find import find_results
 from decon_core.features.results.items import NOT_JOINED, Item, indexed_items
 from decon_core.features.results.join import Joined, join

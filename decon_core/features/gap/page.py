@@ -7,15 +7,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 from decon_core.features.gap.account import JoinCount, ScoreGaps
-from decon_core.features.gap.averages import Average, Estimate
-from decon_core.features.gap.gaps import Gap, Group, Name
+from decon_core.features.gap.gaps import Average, Estimate, Gap, Group, Name
 from decon_core.features.results.items import GROUPS
 from decon_core.report.categories.rates import CATEGORY, MICRO, Rate, rate_lines, rate_row
 from decon_core.report.categories.rates import HEADS as RATE_HEADS
 from decon_core.report.html.charts import Chart
 from decon_core.report.html.figures import Named, intervals, pairs
 from decon_core.report.html.still import svg
-from decon_core.storage.files import atomic_path, write_plain_json
+from decon_core.storage.files import write_plain_json, write_text
 from decon_core.text_tables import NOTHING, as_csv, interval, number, p_value, rounded, signed
 from decon_core.wording import render
 
@@ -44,6 +43,19 @@ AVERAGE_HEADS = (
     "micro gap", "95 % interval", "macro gap", "95 % interval", "remark",
 )  # fmt: skip
 JOIN_HEADS = ("file", "model", "task", "benchmark", "split", "rows", "joined by", "not", "twice")
+
+
+def tables(
+    account: ScoreGaps, gaps: Sequence[Gap]
+) -> dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]]:
+    """Return heads and rows of these gaps, of averages, leak rates, and files."""
+    return {
+        "gaps": (HEADS, [line(gap) for gap in gaps]),
+        "groups": (GROUP_HEADS, [group_line(gap) for gap in gaps]),
+        "averages": (AVERAGE_HEADS, [average_line(average) for average in account.averages]),
+        "rates": (RATE_HEADS, [*rate_lines(account.rates)]),
+        "joins": (JOIN_HEADS, [join_line(count) for count in account.joins]),
+    }
 
 
 def line(gap: Gap) -> tuple[str, ...]:
@@ -157,8 +169,7 @@ def write(account: ScoreGaps, folder: Path) -> None:
     }
     texts |= {f"{name}.svg": svg(chart) for name, chart in figures(account).items()}
     for name, text in texts.items():
-        with atomic_path(folder / name) as draft:
-            draft.write_text(text, encoding="utf-8")
+        write_text(folder / name, text)
 
 
 def figures(account: ScoreGaps) -> dict[str, Chart]:
@@ -230,13 +241,7 @@ def as_markdown(account: ScoreGaps) -> str:
         warning=WARNING,
         figures=figures(account),
         notes=account.notes,
-        tables={
-            "gaps": (HEADS, [line(gap) for gap in account.gaps]),
-            "groups": (GROUP_HEADS, [group_line(gap) for gap in account.gaps]),
-            "averages": (AVERAGE_HEADS, [average_line(average) for average in account.averages]),
-            "rates": (RATE_HEADS, [*rate_lines(account.rates)]),
-            "joins": (JOIN_HEADS, [join_line(count) for count in account.joins]),
-        },
+        tables=tables(account, account.gaps),
         left_out={
             "Not read or not joined": [str(problem) for problem in account.problems],
             "Earlier runs, not counted": account.earlier,

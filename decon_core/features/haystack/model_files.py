@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.validation import did_you_mean
+from decon_core.decisions.statistics import Floats
 from decon_core.errors import InputError, Problem
 from decon_core.features.haystack.settings import ScorerName
 from decon_core.features.similarity.embedders import read_tokenizer
 
-Floats = npt.NDArray[np.float64]
 Score = Callable[[Sequence[str]], Floats]
 
 _AT_ONCE = 256  # texts; the same for any number of documents, so that sums have the same order

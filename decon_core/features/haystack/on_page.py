@@ -9,7 +9,6 @@ import polars as pl
 
 from decon_core.config.load import Config
 from decon_core.features.haystack import page
-from decon_core.features.haystack.figures import figures
 from decon_core.features.haystack.product import haystack_folder
 from decon_core.features.haystack.settings import Haystack
 from decon_core.report.html.build import Addition
@@ -53,12 +52,13 @@ def section_of(folder: Path) -> Section:
             if scored["n_without_score"]
         ),
     ]
-    tables = [
-        _table("haystack", "Percentiles of planted items", page.HEADS, page.lines(result)),
-        _table("amplification", "What a filter keeps", page.CUT_HEADS, page.cut_lines(result)),
+    tables = page.tables(result)
+    shown_tables = [
+        _table("haystack", "Percentiles of planted items", *tables["percentiles"]),
+        _table("amplification", "What a filter keeps", *tables["amplification"]),
     ]
-    choices = [Choice(ALL, [*figures(*rows).values()])]
-    return Section("haystack", "Planted items and quality filters", words, choices, tables)
+    choices = [Choice(ALL, [*page.figures(*rows).values()])]
+    return Section("haystack", "Planted items and quality filters", words, choices, shown_tables)
 
 
 def _table(name: str, title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from decon_core.corpus.packs import FILES as LISTED
-from decon_core.errors import DamagedError
-from decon_core.features.haystack.figures import figures
+from decon_core.features.blends.items import Item
 from decon_core.features.haystack.planted import PlantedItem
 from decon_core.features.haystack.ranks import Amplification
 from decon_core.features.haystack.run import Placing, Study
 from decon_core.features.haystack.scorers import label_of
+from decon_core.mixtures.manifest import read_manifest
+from decon_core.report.html.charts import Chart
+from decon_core.report.html.figures import Point, boxes, curves
 from decon_core.report.html.still import svg
 from decon_core.storage.checksums import hash_file
-from decon_core.storage.files import atomic_files, read_json, sealed_json
+from decon_core.storage.files import atomic_files, sealed_json
 from decon_core.text_tables import as_csv, rounded
 from decon_core.wording import percent, plain, render
 
@@ -36,16 +38,15 @@ NOTE = (
 
 Value = Mapping[str, Any]  # what RESULT has
 
-_ITEM = ("benchmark", "subject", "split", "instance_index", "sub_index", "item")
 
+def tables(result: Value) -> Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]]:
+    """Return heads and rows of percentiles and amplification.
 
-def lines(result: Value) -> list[tuple[str, ...]]:
-    """Return the rows under HEADS: of each scorer all benchmarks, each, and each of its subjects.
-
-    If there is one benchmark, the row of all benchmarks is left out.
+    Percentiles are those of all benchmarks, each, and each of its subjects, by scorer. If there is
+    one benchmark, the row of all benchmarks is left out. The cuts are for all benchmarks together.
     """
     first = 0 if len(result["benchmarks"]) > 1 else 1
-    return [
+    percentiles = [
         (
             scored["scorer"],
             ": ".join(filter(None, (placing["benchmark"], placing["subject"]))) or "all",
@@ -55,11 +56,7 @@ def lines(result: Value) -> list[tuple[str, ...]]:
         for scored in result["scorers"]
         for placing in scored["placings"][first:]
     ]
-
-
-def cut_lines(result: Value) -> list[tuple[str, ...]]:
-    """Return the rows under CUT_HEADS: of each scorer the cuts, for all benchmarks together."""
-    return [
+    cuts = [
         (
             scored["scorer"],
             f"{100 * kept['cut']:g} %",
@@ -71,32 +68,29 @@ def cut_lines(result: Value) -> list[tuple[str, ...]]:
         for scored in result["scorers"]
         for kept in scored["placings"][0]["amplification"]
     ]
+    return {"percentiles": (HEADS, percentiles), "amplification": (CUT_HEADS, cuts)}
 
 
 def as_markdown(study: Study) -> str:
     """Return the study as one Markdown page beside its figures."""
-    result = as_json(study)
+    n_planted = len(study.planting.planted)
     return render(
         "features/haystack/page.md.j2",
         study=study,
         note=NOTE,
-        share=percent(len(study.planted) / (study.n_documents + len(study.planted))),
+        share=percent(n_planted / (len(study.drawn.haystack) + n_planted)),
         tables={
-            "places": (HEADS, _escaped(lines(result))),
-            "cuts": (CUT_HEADS, _escaped(cut_lines(result))),
+            name: (heads, [[*map(plain, row)] for row in rows])
+            for name, (heads, rows) in tables(as_json(study)).items()
         },
     )
-
-
-def _escaped(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    return [[plain(cell) for cell in row] for row in rows]
 
 
 def write(study: Study, folder: Path, *, key: str = "") -> None:
     """Write all files of a study, whole; `key` names its inputs."""
     rows = {"haystack": [*_places(study)], "amplification": [*_amplifications(study)]}
     content = {
-        "planted.jsonl": planted_lines(study.planted),
+        "planted.jsonl": planted_lines(study.planting.planted),
         PAGE: as_markdown(study),
         **{f"{name}.csv": as_csv(table) for name, table in rows.items()},
         **{f"{name}.svg": svg(chart) for name, chart in figures(*rows.values()).items()},
@@ -119,15 +113,12 @@ def has_haystack(folder: Path, key: str) -> bool:
 
 def key_of(folder: Path) -> str:
     """Return the key of the study in a folder; empty if there is none."""
-    try:
-        return str(read_json(folder / RESULT).get("key", ""))
-    except (FileNotFoundError, DamagedError, AttributeError):
-        return ""
+    return str((read_manifest(folder / RESULT) or {}).get("key", ""))
 
 
 def planted_lines(planted: Sequence[PlantedItem]) -> str:
     """Return the planted items as lines of JSON with their text."""
-    rows = ({**_item_fields(item), "text": item.text} for item in planted)
+    rows = ({**_item_fields(each.item), "text": each.text} for each in planted)
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
@@ -141,18 +132,21 @@ def as_json(study: Study, key: str = "") -> dict[str, Any]:
             # Without the folders of files: the same files elsewhere give the same result.
             "scorers": [f"{name.kind}:{label_of(name)}" for name in study.settings.scorer_names],
         },
-        "n_documents": study.n_documents,
-        "n_planted": len(study.planted),
-        "sources": [asdict(source) for source in study.sources],
-        "benchmarks": [asdict(benchmark) for benchmark in study.benchmarks],
-        "unreadable": list(study.unreadable),
+        "n_documents": len(study.drawn.haystack),
+        "n_planted": len(study.planting.planted),
+        "sources": [asdict(source) for source in study.drawn.counts],
+        "benchmarks": [asdict(benchmark) for benchmark in study.planting.counts],
+        "unreadable": list(study.drawn.unreadable),
         "scorers": [
             {
                 "scorer": scored.name,
                 "about": scored.about,
-                "n_ranked": scored.n_ranked,
+                "n_ranked": scored.ranking.n,
                 "n_without_score": scored.n_without_score,
-                "placings": [_placing(placing) for placing in scored.placings],
+                "placings": [
+                    {**_rounded(placing), "amplification": [*map(_rounded, placing.amplification)]}
+                    for placing in scored.placings
+                ],
             }
             for scored in study.scored
         ],
@@ -160,30 +154,30 @@ def as_json(study: Study, key: str = "") -> dict[str, Any]:
     }
 
 
-def _placing(placing: Placing) -> dict[str, Any]:
-    return {
-        "benchmark": placing.benchmark,
-        "subject": placing.subject,
-        "n": placing.n,
-        "median_percentile": rounded(placing.median),
-        "lowest_percentile": rounded(placing.low),
-        "highest_percentile": rounded(placing.high),
-        "amplification": [*map(_amplification, placing.amplifications)],
-    }
+def _rounded(row: Placing | Amplification) -> dict[str, Any]:
+    return {name: rounded(value) for name, value in vars(row).items()}
 
 
 def _places(study: Study) -> Iterator[Mapping[str, Any]]:
     for scored in study.scored:
-        for place in scored.places:
-            numbers = {
-                name: rounded(getattr(place, name)) for name in ("score", "rank", "percentile")
-            }
-            fields = {"scorer": scored.name, **_item_fields(place.item), **numbers}
-            yield {**fields, "n_ranked": scored.n_ranked}
+        ranking = scored.ranking
+        columns = (scored.scores, ranking.ranks, ranking.percentiles)
+        numbers = zip(*(column.tolist() for column in columns), strict=True)
+        for planted, row in zip(study.planting.planted, numbers, strict=True):
+            place = dict(zip(("score", "rank", "percentile"), map(rounded, row), strict=True))
+            fields = {"scorer": scored.name, **_item_fields(planted.item), **place}
+            yield {**fields, "n_ranked": ranking.n}
 
 
-def _item_fields(item: PlantedItem) -> dict[str, Any]:
-    return {name: getattr(item, name) for name in _ITEM}
+def _item_fields(item: Item) -> dict[str, Any]:
+    return {
+        "benchmark": item.benchmark,
+        "subject": item.config,
+        "split": item.split,
+        "instance_index": item.instance_index,
+        "sub_index": item.sub_index,
+        "item": item.name,
+    }
 
 
 def _amplifications(study: Study) -> Iterator[Mapping[str, Any]]:
@@ -194,9 +188,56 @@ def _amplifications(study: Study) -> Iterator[Mapping[str, Any]]:
                 "benchmark": placing.benchmark or "",
                 "subject": placing.subject or "",
             }
-            for amplification in placing.amplifications:
-                yield {**names, **_amplification(amplification)}
+            for amplification in placing.amplification:
+                yield {**names, **_rounded(amplification)}
 
 
-def _amplification(amplification: Amplification) -> dict[str, Any]:
-    return {name: rounded(value) for name, value in asdict(amplification).items()}
+Rows = Sequence[Mapping[str, Any]]
+
+_ENDS = ("amplification", "low", "high")
+_BESIDE = 0.04  # from the place of a scorer to the next, so that intervals do not hide each other
+
+
+def figures(places: Rows, cuts: Rows) -> dict[str, Chart]:
+    """Return the figures by the names of their files, from the rows of the tables of these names.
+
+    `places`: haystack.csv, `cuts`: amplification.csv.
+    """
+    return {"haystack": _percentiles(places, cuts), "amplification": _kept(places, cuts)}
+
+
+def _percentiles(places: Rows, cuts: Rows) -> Chart:
+    """Draw a box for each scorer and benchmark, and for each of its subjects in the tables."""
+    groups: dict[str, list[float]] = {}
+    for row in cuts:
+        scorer, benchmark, subject = (row[name] for name in ("scorer", "benchmark", "subject"))
+        if benchmark:
+            name = f"{scorer}, {benchmark}" + (f": {subject}" if subject else "")
+            groups[name] = [
+                place["percentile"]
+                for place in places
+                if (place["scorer"], place["benchmark"]) == (scorer, benchmark)
+                and (not subject or place["subject"] == subject)
+            ]
+    title = "Planted items among documents of the corpus, by scorer and benchmark"
+    chart = boxes(title, groups, "documents with a lower score, in %")
+    return replace(chart, layout={**chart.layout, "shapes": []})  # no line at 0
+
+
+def _kept(places: Rows, cuts: Rows) -> Chart:
+    """Draw the share of all planted items that a filter keeps, beside that of the documents."""
+    n_ranked = {row["scorer"]: row["n_ranked"] for row in places}
+    shares = sorted({row["cut"] for row in cuts})
+    lines = {"documents": [Point(at, 100 * cut) for at, cut in enumerate(shares)]}
+    for number, scorer in enumerate(n_ranked, start=1):
+        lines[scorer] = [
+            Point(
+                shares.index(row["cut"]) + _BESIDE * number,
+                *(100 * row["n_kept"] / n_ranked[scorer] * row[name] for name in _ENDS),
+            )
+            for row in cuts
+            if row["scorer"] == scorer and not row["benchmark"]
+        ]
+    axes = "documents that a filter keeps, in % (not to scale)", "kept, in %"
+    ticks = {float(at): f"{100 * cut:g}" for at, cut in enumerate(shares)}
+    return curves("Planted items that a filter keeps", lines, axes, ticks=ticks)

@@ -21,15 +21,9 @@ MOST_TRAINING_ITEMS = 500
 
 @dataclass(frozen=True)
 class PlantedItem:
-    """An item as a document."""
+    """An item, and its text as a document."""
 
-    item: str  # benchmark/split/instance_index
-    benchmark: str
-    split: str
-    instance_index: int
-    sub_index: int | None
-    subject: str | None  # `config` of the item: part of the benchmark
-    question: str
+    item: Item
     text: str
 
 
@@ -73,7 +67,8 @@ def choose_items(store: Store, versions: Sequence[Version], settings: Haystack) 
             continue
         tested = [item for item in items if not is_for_training(item.split)]
         subjects |= {item.config for item in tested if item.config}
-        tested = _of_subjects(tested, settings.subjects)
+        # All items, if the benchmark has none of the subjects.
+        tested = [item for item in tested if item.config in settings.subjects] or tested
         answered = [item for item in tested if item.answer]
         drawn = _in_turn(_distinct(_shuffled(answered, settings.seed)))[: settings.items]
         planted += drawn
@@ -93,8 +88,7 @@ def choose_items(store: Store, versions: Sequence[Version], settings: Haystack) 
         for name in settings.subjects
         if name not in subjects
     ]
-    if problems:
-        raise ConfigError(problems)
+    ConfigError.raise_for(problems)
     return Planting(tuple(planted), tuple(counts), _training_texts(training, planted, settings))
 
 
@@ -103,18 +97,13 @@ def _shuffled(items: Iterable[Item], seed: int) -> list[Item]:
     return sorted(items, key=lambda item: int(numbers(f"haystack {seed} {item.name}", 1)[0]))
 
 
-def _of_subjects(items: list[Item], subjects: Sequence[str]) -> list[Item]:
-    """Return the items of these subjects; all items if the benchmark has none of them."""
-    return [item for item in items if item.config in subjects] or items
-
-
 def _in_turn(items: Sequence[PlantedItem]) -> list[PlantedItem]:
     """Return the first item of each subject, then the second of each, and so on."""
     n_before = Counter[str | None]()
     turns = []
-    for item in items:
-        turns.append(n_before[item.subject])
-        n_before[item.subject] += 1
+    for planted in items:
+        turns.append(n_before[planted.item.config])
+        n_before[planted.item.config] += 1
     return [items[at] for at in sorted(range(len(items)), key=turns.__getitem__)]
 
 
@@ -124,17 +113,7 @@ def _distinct(items: Iterable[Item]) -> list[PlantedItem]:
     for item in items:
         form = Contamination(benchmarks=(item.benchmark,))
         text = item_text(item, "full", form, "0").text
-        planted = PlantedItem(
-            item=item.name,
-            benchmark=item.benchmark,
-            split=item.split,
-            instance_index=item.instance_index,
-            sub_index=item.sub_index,
-            subject=item.config,
-            question=item.question,
-            text=text,
-        )
-        by_text.setdefault(text, planted)
+        by_text.setdefault(text, PlantedItem(item, text))
     return [*by_text.values()]
 
 

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.decisions.calibration import wilson
-
-Floats = npt.NDArray[np.float64]
+from decon_core.decisions.statistics import Floats
 
 
 @dataclass(frozen=True)

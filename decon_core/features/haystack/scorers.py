@@ -9,20 +9,20 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from decon_core.errors import DeconError, InputError, Problem
+from decon_core.decisions.statistics import Floats
+from decon_core.errors import InputError, Problem, collecting
 from decon_core.features.endpoints.json_endpoint import MOST_SHOWN, JsonEndpoint
 from decon_core.features.haystack.documents import HaystackDocument
-from decon_core.features.haystack.examples import instructions, teaching_texts
-from decon_core.features.haystack.model_files import Floats, ModelFile, load_score, require_package
+from decon_core.features.haystack.model_files import ModelFile, load_score, require_package
 from decon_core.features.haystack.planted import PlantedItem, Planting
 from decon_core.features.haystack.settings import BUILT_IN, SHORT, TRAINED, Haystack, ScorerName
-from decon_core.features.haystack.trained import train
+from decon_core.features.haystack.trained import instructions, teaching_texts, train
+from decon_core.mixtures.manifest import fingerprint_of
 from decon_core.storage.checksums import hash_file
 from decon_core.text.segments import canonical_words
 from decon_core.wording import counted
@@ -84,7 +84,7 @@ class Training:
     @cached_property
     def without_planted(self) -> list[HaystackDocument]:
         """The documents without the words of a planted item."""
-        questions = [_plain(item.question) for item in self.planting.planted]
+        questions = [_plain(planted.item.question) for planted in self.planting.planted]
         questions = [question for question in questions if question.count(" ") > _FEWEST_WORDS]
         texts = ((document, _plain(document.text)) for document in self.documents)
         return [
@@ -104,14 +104,11 @@ def load_scorers(
     set_aside = Training(planting, training)
     labels = [label_of(name) for name in names]
     for name, label in zip(names, labels, strict=True):
-        try:
+        with collecting(problems):
             scorer = _LOADERS[name.kind](name, settings, set_aside)
             is_unique = labels.count(label) == 1
             scorers.append(replace(scorer, name=label if is_unique else str(name)))
-        except DeconError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(problems)
     return scorers
 
 
@@ -133,7 +130,7 @@ def fingerprints_of(settings: Haystack) -> list[str]:
     problems: list[Problem] = []
     for name in settings.scorer_names:
         parts = [str(name)]
-        try:
+        with collecting(problems, InputError):
             if name.kind == "endpoint":
                 parts.append(settings.model or "")
             elif name.kind == "column":
@@ -141,11 +138,8 @@ def fingerprints_of(settings: Haystack) -> list[str]:
             elif name.kind not in BUILT_IN:
                 file = ModelFile.of(name)
                 parts = [name.kind, label_of(name), file.label or "", hash_file(file.path)]
-        except InputError as error:
-            problems += error.problems
-        fingerprints.append(sha256(json.dumps(parts).encode()).hexdigest()[:16])
-    if problems:
-        raise InputError(problems)
+        fingerprints.append(fingerprint_of(parts))
+    InputError.raise_for(problems)
     return fingerprints
 
 
@@ -218,7 +212,7 @@ def _endpoint(name: ScorerName, settings: Haystack, *_: object) -> Scorer:
 def _column(name: ScorerName, _: Haystack, training: Training) -> Scorer:
     column = name.target.partition("=")[0]
     path = _scores_file(name)
-    scores = read_planted_scores(path, [item.item for item in training.planting.planted])
+    scores = read_planted_scores(path, [planted.item.name for planted in training.planting.planted])
 
     def of_documents(documents: Sequence[HaystackDocument]) -> Floats:
         values = np.array([document.values.get(column) for document in documents], np.float64)
@@ -232,7 +226,7 @@ def _column(name: ScorerName, _: Haystack, training: Training) -> Scorer:
         str(name),
         about,
         of_documents,
-        lambda planted: np.array([scores[item.item] for item in planted]),
+        lambda planted: np.array([scores[each.item.name] for each in planted]),
     )
 
 
@@ -274,8 +268,7 @@ def read_planted_scores(path: Path, items: Sequence[str]) -> Mapping[str, float]
         found = f"no score for {counted(len(missing), 'planted item')}, for example {missing[0]}"
         remedy = "`decon-assets haystack --planted FILE` writes their texts"
         problems.append(Problem(str(path), found, "a score for each planted item", remedy))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(problems)
     return scores
 
 

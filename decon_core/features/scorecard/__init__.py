@@ -3,7 +3,7 @@
 The steps: `items` (records as items), `edits` and `negatives` (how an item is changed), `plan`
 (which items are planted, which are held out), `corpora` (texts to plant into), `planted_shards`
 (write documents, shards and the truth), `run` (all steps, with the scan), `marks` (compare truth
-and findings), `page` and `picture` (the report).
+and findings), `page` (the report).
 """
 
 from decon_core.feature import Command, Feature

@@ -104,10 +104,6 @@ def _best(findings: pl.DataFrame, on: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def _as(rows: pl.DataFrame, table: str) -> pl.DataFrame:
-    return rows.select(*SCHEMAS[table]).cast(SCHEMAS[table])
-
-
 def _shares(rows: pl.DataFrame, table: str, n_found: str, share: str) -> pl.DataFrame:
     """Count leaks by the columns of a table before `n`, with their shares and intervals."""
     columns = [*SCHEMAS[table]]
@@ -188,7 +184,7 @@ def _curve(detector: str, plants: pl.DataFrame, negatives: pl.DataFrame) -> pl.D
         (pl.col("n_found") / max(planted.height, 1)).alias("recall"),
         (pl.col("n_found") / n_flagged).alias("precision"),
     )
-    return _as(curve, "curves")
+    return curve.select(*SCHEMAS["curves"]).cast(SCHEMAS["curves"])
 
 
 def average_precision(curve: pl.DataFrame) -> float:
@@ -246,4 +242,5 @@ def _found(plants: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
             (pl.col("n_finders") == 0).sum().alias("n_found_by_none"),
         )
     )
-    return _as(counts.sort("benchmark", maintain_order=True), "found")
+    found = counts.sort("benchmark", maintain_order=True)
+    return found.select(*SCHEMAS["found"]).cast(SCHEMAS["found"])

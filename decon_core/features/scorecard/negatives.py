@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from decon_core.features.scorecard.edits.content import another_number, everywhere
-from decon_core.features.scorecard.edits.duplicates import other_item
+from decon_core.features.scorecard.edits.content import another_number, everywhere, other_item
 from decon_core.features.scorecard.edits.edit import Edit, Material
 from decon_core.features.scorecard.edits.surface import verbatim
 from decon_core.features.scorecard.items import Choice, as_text

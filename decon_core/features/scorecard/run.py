@@ -24,8 +24,7 @@ from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import InputError, Problem
 from decon_core.features.scorecard.items import ItemKey
 from decon_core.features.scorecard.marks import FINDINGS, Marks, mark
-from decon_core.features.scorecard.page import markdown
-from decon_core.features.scorecard.picture import svg
+from decon_core.features.scorecard.page import markdown, svg
 from decon_core.features.scorecard.plan import Plan, Tally, indexed_records, plan
 from decon_core.features.scorecard.planted_shards import (
     PlantedCorpus,

@@ -29,34 +29,39 @@ import pyarrow as pa
 from decon_core.config.validation import did_you_mean
 from decon_core.corpus.packs import FILES
 from decon_core.errors import InputError, Problem, StaleError
-from decon_core.features.blends.folders import blend_manifest
+from decon_core.features.blends.schemas import blend_manifest
 from decon_core.features.results.items import Items, indexed_items
 from decon_core.features.results.join import join
 from decon_core.features.results.scales import Part, mix_of_scales
 from decon_core.features.results.tasks import parse_task_mappings, task_of
 from decon_core.features.study import page, schemas
-from decon_core.features.study.exposure.effects import Effect, corpus_effects, effects
-from decon_core.features.study.exposure.labels import (
+from decon_core.features.study.by_dose import OfDose, compare_doses
+from decon_core.features.study.differences import Comparison, compare_training_runs
+from decon_core.features.study.exposure import (
+    Effect,
     ItemId,
     Label,
+    corpus_effects,
+    effects,
     id_of,
     leaked_labels,
     planted_labels,
 )
 from decon_core.features.study.figures import TABLES, figures, files_of
 from decon_core.features.study.product import SUMMARY, Inputs, fingerprint_of, study_folder
+from decon_core.features.study.scores import (
+    REMEDY,
+    TrainingRunScores,
+    read_training_runs,
+)
 from decon_core.features.study.settings import Study
-from decon_core.features.study.training_runs.by_dose import OfDose, compare_doses
-from decon_core.features.study.training_runs.differences import Comparison, compare_training_runs
-from decon_core.features.study.training_runs.scales import REMEDY
-from decon_core.features.study.training_runs.scores import TrainingRunScores, read_training_runs
-from decon_core.features.study.training_runs.through_training import (
+from decon_core.features.study.through_training import (
     Training,
     checkpoints_at,
     compare_through_training,
     steps_of,
 )
-from decon_core.features.study.translation.metrics import CorpusMetric, Counts
+from decon_core.features.study.translation import CorpusMetric, Counts
 from decon_core.report.html.charts import Chart
 from decon_core.report.html.still import svg
 from decon_core.report.items import load_report_items
@@ -92,9 +97,7 @@ def build_study(inputs: Inputs) -> Found:
     key = fingerprint_of(inputs)
     training_runs = read_training_runs(inputs.study, inputs.folder)
     study = inputs.study
-    comparison = compare_training_runs(
-        training_runs, study.baseline, study.groups, study.beyond_one, contrasts=study.contrasts
-    )
+    comparison = compare_training_runs(training_runs, study)
     InputError.raise_for(_unknown_in_contrasts(study, comparison))
     training = compare_through_training(training_runs, study)
     by_dose = compare_doses(training_runs, comparison, study)
@@ -171,12 +174,13 @@ def _effects(
     by_exposure: list[Effect] = []
     InputError.raise_for(_mixes(joined, inputs.study))
     for training_run in training_runs:
-        if training_run.settings.name == inputs.study.baseline:
+        name = training_run.settings.name
+        if name == inputs.study.baseline:
             continue
         labellings = [leaked]
         if blend := blends.get(training_run.settings.of or ""):
             if not inputs.is_built(blend):
-                where = f"study.training_run {training_run.settings.name!r}"
+                where = f"study.training_run {name!r}"
                 found = f"the blend {blend.name!r}, not built or built from other inputs"
                 expected = "a blend that says which items were planted"
                 raise StaleError(Problem(where, found, expected, "`decon-assets run` builds it"))
@@ -185,12 +189,7 @@ def _effects(
             others = {item: label for item, label in leaked.items() if item not in planted}
             labellings = [planted, others] if planted else labellings
         for labels in labellings:
-            by_exposure += _effects_of(
-                training_run.settings.name,
-                joined[training_run.settings.name],
-                baseline,
-                labels,
-            )
+            by_exposure += _effects_of(name, joined[name], baseline, labels)
     return by_exposure, problems
 
 

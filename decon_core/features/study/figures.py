@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from decon_core.features.study.exposure.effects import ALL
-from decon_core.features.study.training_runs.differences import AVERAGE
+from decon_core.features.study.differences import AVERAGE
+from decon_core.features.study.exposure import ALL
 from decon_core.report.html.charts import Chart
 from decon_core.report.html.figures import Named, Point, boxes, curves, intervals
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from decon_core.features.study.exposure.effects import Effect
+from decon_core.features.study.by_dose import OfDose
+from decon_core.features.study.differences import Difference
+from decon_core.features.study.exposure import Effect
 from decon_core.features.study.figures import amount
-from decon_core.features.study.training_runs.by_dose import OfDose
-from decon_core.features.study.training_runs.differences import Difference
-from decon_core.features.study.training_runs.through_training import Change
+from decon_core.features.study.through_training import Change
 from decon_core.text_tables import interval, number, p_value, signed
 from decon_core.wording import counted, percent
 
@@ -118,15 +118,12 @@ def wide(every: Sequence[Difference], *, with_step: bool = False) -> Table:
 
 def effect_line(effect: Effect) -> tuple[str, ...]:
     """Format an effect as a row under EFFECT_HEADS."""
-    names = (
+    return (
         effect.training_run,
         effect.benchmark,
         effect.metric,
         effect.filter,
         effect.label.exposure,
-    )
-    return (
-        *names,
         ", ".join(filter(None, effect.label[1:])),
         f"{effect.n:,}",
         "" if effect.score is None else number(effect.score),

@@ -13,22 +13,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 
 from decon_core.benchmarks.catalog import catalog
 from decon_core.benchmarks.parse import load_recipes
 from decon_core.benchmarks.recipe import Recipe
 from decon_core.config.load import Config
-from decon_core.errors import DamagedError, DeconError, Problem
-from decon_core.features.blends.build import ITEMS_FILE
-from decon_core.features.blends.folders import blend_manifest
+from decon_core.errors import DeconError, Problem
 from decon_core.features.blends.product import blender_of
+from decon_core.features.blends.schemas import ITEMS_FILE, blend_manifest
 from decon_core.features.blends.settings import Blend, declared_blends
 from decon_core.features.study.settings import STEP, Study, TrainingRun
+from decon_core.mixtures.manifest import fingerprint_of_json, read_manifest
 from decon_core.planner import Plan
 from decon_core.storage.checksums import hash_file
-from decon_core.storage.files import files_below, read_json
+from decon_core.storage.files import files_below
 from decon_core.storage.store import Store
 
 SUMMARY = "study.json"
@@ -81,10 +80,7 @@ def is_current(inputs: Inputs) -> bool:
 
 def study_key(store: Store) -> str:
     """Return the key of the study that was built; empty if there is none."""
-    try:
-        return str(read_json(study_folder(store) / SUMMARY).get("key", ""))
-    except (FileNotFoundError, DamagedError):
-        return ""
+    return str((read_manifest(study_folder(store) / SUMMARY) or {}).get("key", ""))
 
 
 def fingerprint_of(inputs: Inputs) -> str:
@@ -101,8 +97,8 @@ def fingerprint_of(inputs: Inputs) -> str:
     ]
     blends = [blend.to_json() for blend in inputs.blends]
     state = _state_of(inputs.store.report)
-    value = json.dumps([_FORMAT, asdict(inputs.study), blends, state, contents], default=str)
-    return sha256(value.encode()).hexdigest()[:16]
+    values = [_FORMAT, asdict(inputs.study), blends, state, contents]
+    return fingerprint_of_json(json.dumps(values, default=str))
 
 
 @lru_cache(maxsize=10_000)

@@ -18,7 +18,7 @@ from decon_assets.everything_job import EVERYTHING_MISSING
 from decon_assets.resources import Decon
 from decon_assets.runner.pipeline import PipelineError
 from decon_assets.terminal.output import say_table
-from decon_core.features.blends.folders import blend_folder
+from decon_core.features.blends.schemas import blend_folder
 
 
 def test_runs_of_the_command_line_are_in_the_overview_of_the_ui_below_one_job(reported):

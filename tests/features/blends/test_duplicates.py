@@ -10,8 +10,9 @@ from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
 from decon_core.config.policy import Policy
 from decon_core.errors import ConfigError
-from decon_core.features.blends.build import ITEMS_FILE, TEXTS_FILE, Blender, blend_faults
+from decon_core.features.blends.build import Blender, blend_faults
 from decon_core.features.blends.items import choose_items, item_text, rewritten
+from decon_core.features.blends.schemas import ITEMS_FILE, TEXTS_FILE
 from decon_core.features.blends.settings import Blend, Contamination
 from decon_core.features.blends.verify import verify_blend
 from decon_core.features.rewriting.names import persons_in

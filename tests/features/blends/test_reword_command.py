@@ -8,8 +8,8 @@ import pytest
 
 from decon_assets.cli.main import main
 from decon_assets.runner.pipeline import PipelineError
-from decon_core.features.blends.folders import blend_folder, blend_manifest
 from decon_core.features.blends.rewordings import read_rewordings
+from decon_core.features.blends.schemas import blend_folder, blend_manifest
 from decon_core.storage.compression import open_bytes
 from tests.core.places import manifest_of
 from tests.features.endpoints.chat_server import Reply, answer, serving

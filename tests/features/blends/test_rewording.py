@@ -12,10 +12,10 @@ from decon_core.features.blends.rewording_requests import (
     load_rewording_prompt,
     plan_rewordings,
 )
-from decon_core.features.blends.rewording_settings import Rewording
 from decon_core.features.blends.rewordings import (
     NO_REWORDINGS,
     ItemWords,
+    Rewording,
     Rewordings,
     append_rewording,
     read_rewordings,

@@ -33,12 +33,12 @@ def contents(folder):
 
 def test_items_that_look_like_instructions_rank_above_pages(study):
     instruction_like, _, short = study.scored
-    assert short.placings[0].median > 50
-    assert instruction_like.n_ranked == 60
+    assert short.placings[0].median_percentile > 50
+    assert instruction_like.ranking.n == 60
     every, quiz, sums = instruction_like.placings
     assert (every.n, quiz.n, sums.n) == (8, 4, 4)
-    assert every.median > 75
-    assert every.amplifications[3].amplification > 1
+    assert every.median_percentile > 75
+    assert every.amplification[3].amplification > 1
 
 
 def test_the_same_inputs_give_the_same_files(place, study, tmp_path):

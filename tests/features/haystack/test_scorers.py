@@ -48,7 +48,7 @@ def test_without_its_package_a_trained_scorer_says_how_to_install_it(planting, m
 
 
 def test_no_scorer_is_trained_on_a_planted_item(planting):
-    question = planting.planted[0].question
+    question = planting.planted[0].item.question
     leak = f"Somebody asked: {question.upper()} And nobody knew."
     training = [*documents(["a page", leak]), *documents([leak], is_conversation=True)]
     (scorer,) = load_scorers(Haystack(scorers=("instruction_like",)), planting, training)
@@ -58,11 +58,11 @@ def test_no_scorer_is_trained_on_a_planted_item(planting):
 
 
 def test_items_are_drawn_from_test_splits_and_trained_on_from_training_splits(planting):
-    assert {one.split for one in planting.planted} == {"test"}
+    assert {one.item.split for one in planting.planted} == {"test"}
     assert [one.n_planted for one in planting.counts] == [3, 3]
     assert [one.n_without_answer for one in planting.counts] == [0, 1]
     assert len(planting.training) == 4
-    assert planting.planted[0].text == f"{planting.planted[0].question}\nAnswer: forty two"
+    assert planting.planted[0].text == f"{planting.planted[0].item.question}\nAnswer: forty two"
 
 
 def test_a_corpus_of_conversations_has_nothing_to_train_against(planting):
@@ -86,7 +86,7 @@ def column(path, planting):
 
 def test_a_column_scores_documents_and_a_file_the_planted_items(tmp_path, planting):
     path = tmp_path / "scores.jsonl"
-    rows = [{"item": one.item, "score": at} for at, one in enumerate(planting.planted)]
+    rows = [{"item": one.item.name, "score": at} for at, one in enumerate(planting.planted)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     scorer = column(path, planting)
     assert scorer.name == "metadata.quality"
@@ -99,7 +99,9 @@ def test_a_column_scores_documents_and_a_file_the_planted_items(tmp_path, planti
 def test_a_column_without_scores_of_the_planted_items_is_refused(tmp_path, planting):
     with pytest.raises(InputError, match="Planted items are not rows of the corpus"):
         column(tmp_path / "scores.jsonl", planting)
-    (tmp_path / "scores.jsonl").write_text(f'{{"item": "{planting.planted[0].item}", "score": 1}}')
+    (tmp_path / "scores.jsonl").write_text(
+        f'{{"item": "{planting.planted[0].item.name}", "score": 1}}'
+    )
     with pytest.raises(InputError, match="no score for 5 planted items"):
         column(tmp_path / "scores.jsonl", planting)
     (tmp_path / "scores.jsonl").write_text('\n{"item": "quiz/test/0"}\n[]\n')
@@ -108,7 +110,7 @@ def test_a_column_without_scores_of_the_planted_items_is_refused(tmp_path, plant
 
 
 def test_a_column_that_no_document_has_is_refused(tmp_path, planting):
-    rows = ({"item": one.item, "score": 0} for one in planting.planted)
+    rows = ({"item": one.item.name, "score": 0} for one in planting.planted)
     path = tmp_path / "scores.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(InputError, match=r"no number in the field 'metadata\.quality'"):

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from decon_core.features.haystack.examples import instructions, teaching_texts
-from decon_core.features.haystack.trained import train
+from decon_core.features.haystack.trained import instructions, teaching_texts, train
 from tests.core.conftest import words
 
 WEB = [f"welcome to the page of {words(n, 30)}" for n in range(60)]

@@ -8,8 +8,7 @@ import pytest
 
 from decon_core.features.scorecard.marks import FINDINGS, mark
 from decon_core.features.scorecard.negatives import HARD_NEGATIVES
-from decon_core.features.scorecard.page import markdown
-from decon_core.features.scorecard.picture import svg
+from decon_core.features.scorecard.page import markdown, svg
 from decon_core.features.scorecard.plan import plan
 from decon_core.features.scorecard.planted_shards import TRUTH, read_truth, write_planted_corpus
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from decon_core.decisions import statistics
-from decon_core.features.study.exposure.effects import Effect, effects
-from decon_core.features.study.exposure.labels import HELD_BACK, NOT_PLANTED, SEEN, Label
+from decon_core.features.study.exposure import HELD_BACK, NOT_PLANTED, SEEN, Effect, Label, effects
 
 # Soft contamination, table 11: accuracy on the 125 seen and the 125 unseen items of MuSR, of the
 # model before training, trained on clean data, and on data with duplicates of the seen items.

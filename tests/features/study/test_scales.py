@@ -8,9 +8,9 @@ import pytest
 
 from decon_core.config.load import load_config
 from decon_core.errors import InputError
+from decon_core.features.study.differences import AVERAGE, compare_training_runs
+from decon_core.features.study.scores import read_training_runs
 from decon_core.features.study.settings import Study, TrainingRun, Translation
-from decon_core.features.study.training_runs.differences import AVERAGE, compare_training_runs
-from decon_core.features.study.training_runs.scores import read_training_runs
 
 DATA = Path(__file__).parents[3] / "data"
 RUNS = ("clean", "original", "swapped")
@@ -41,7 +41,7 @@ def tables(folder, **scores):
 
 def compared(study, folder):
     read = read_training_runs(study, folder)
-    found = compare_training_runs(read, study.baseline, study.groups, study.beyond_one)
+    found = compare_training_runs(read, study)
     every = (*found.benchmarks, *found.averages)
     return {(one.training_run, one.benchmark, one.metric): one for one in every}
 

@@ -9,9 +9,9 @@ from statistics import mean
 import pytest
 import yaml
 
+from decon_core.features.study.differences import compare_training_runs
+from decon_core.features.study.scores import read_training_runs
 from decon_core.features.study.settings import Study, TrainingRun
-from decon_core.features.study.training_runs.differences import compare_training_runs
-from decon_core.features.study.training_runs.scores import read_training_runs
 from tests.features.study.test_exposure import TABLE_11, found_of
 
 PRINTED = yaml.safe_load(Path(__file__).with_name("soft_contamination_tables.yaml").read_text())
@@ -33,7 +33,7 @@ def compared(folder, rows, benchmarks, sizes=None):
         (folder / f"{run}.csv").write_text("\n".join(lines) + "\n")
     runs = tuple(TrainingRun(name=run, results=(f"{run}.csv",)) for run in rows)
     study = Study(baseline="Baseline", training_run=runs)
-    found = compare_training_runs(read_training_runs(study, folder), "Baseline", {})
+    found = compare_training_runs(read_training_runs(study, folder), study)
     return {(one.training_run, one.benchmark): one for one in (*found.benchmarks, *found.averages)}
 
 

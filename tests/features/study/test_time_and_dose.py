@@ -12,11 +12,12 @@ import pytest
 from decon_assets.cli.main import main
 from decon_core.decisions import statistics
 from decon_core.errors import InputError
+from decon_core.features.study.by_dose import NO_REPETITION, compare_doses
+from decon_core.features.study.differences import AVERAGE, compare_training_runs
+from decon_core.features.study.scores import read_training_runs
 from decon_core.features.study.settings import Study, TrainingRun
-from decon_core.features.study.training_runs.by_dose import NO_REPETITION, compare_doses
-from decon_core.features.study.training_runs.differences import AVERAGE, compare_training_runs
-from decon_core.features.study.training_runs.scores import read_training_runs
-from decon_core.features.study.training_runs.through_training import compare_through_training
+from decon_core.features.study.through_training import compare_through_training
+from tests.features.study.in_memory import training_run_of
 from tests.finished_world import DATA
 from tests.long_runs import only_in_long_runs
 
@@ -70,40 +71,33 @@ def write(folder, name, rows):
     return TrainingRun(name=name, results=(path.name,))
 
 
-def planted_doses(folder, seed):
+def planted_doses(seed):
     """Return differences by dose and benchmark, in a study with repetitions."""
     planted = Planted(seed)
-    runs = []
+    read = []
     for dose in DOSES:
         for number in range(N_REPETITIONS):
             rows = planted.rows(lift_of(dose), spread=SPREAD_OF_RUNS)
-            run = write(folder, f"{dose} {number}", rows)
-            runs.append(TrainingRun(name=run.name, results=run.results, dose=float(dose)))
-    study = Study(baseline="0 0", training_run=tuple(runs), contrasts={"planted": "clean"})
-    read = read_training_runs(study, folder)
-    found = compare_training_runs(read, study.baseline, {}, contrasts=study.contrasts)
+            run = TrainingRun(name=f"{dose} {number}", results=("x",), dose=float(dose))
+            read.append(training_run_of(run, rows))
+    study = Study(baseline="0 0", contrasts={"planted": "clean"})
+    found = compare_training_runs(read, study)
     rows = compare_doses(read, found, study)
     return {(row.dose, row.difference.benchmark): row.difference for row in rows}
 
 
-def planted_steps(folder, seed):
+def planted_steps(seed):
     """Return the differences by step, and the changes, in a study of two training runs."""
     planted = Planted(seed)
-    names = ("base", "dosed")
-    runs = [
-        write(
-            folder,
-            name,
-            [
-                row
-                for step in STEPS
-                for row in planted.rows(LIFTS[step] if name == "dosed" else 0.0, step=step)
-            ],
-        )
-        for name in names
-    ]
-    study = Study(baseline="base", training_run=tuple(runs), contrasts={"planted": "clean"})
-    return compare_through_training(read_training_runs(study, folder), study)
+    read = []
+    for name in ("base", "dosed"):
+        rows = [
+            row
+            for step in STEPS
+            for row in planted.rows(LIFTS[step] if name == "dosed" else 0.0, step=step)
+        ]
+        read.append(training_run_of(TrainingRun(name=name, results=("x",)), rows))
+    return compare_through_training(read, Study(baseline="base", contrasts={"planted": "clean"}))
 
 
 @pytest.fixture
@@ -115,21 +109,21 @@ def lift_of(dose):
     return float(PER_TENFOLD * np.log10(1 + 9 * dose)) if dose else 0.0
 
 
-def hits_of_doses(folder, seeds):
+def hits_of_doses(seeds):
     hits = defaultdict(list)
     for seed in seeds:
-        for (dose, benchmark), row in planted_doses(folder, seed).items():
+        for (dose, benchmark), row in planted_doses(seed).items():
             effect = truth(lift_of(dose), SPREAD_OF_RUNS)
             effect = {"clean": 0.0, AVERAGE: effect / 2}.get(benchmark, effect)
             hits[dose, benchmark].append(row.low <= effect <= row.high)
     return {key: sum(values) for key, values in hits.items()}
 
 
-def hits_of_steps(folder, seeds):
+def hits_of_steps(seeds):
     shares = {"clean": 0.0, AVERAGE: 0.5}
     hits = defaultdict(list)
     for seed in seeds:
-        found = planted_steps(folder, seed)
+        found = planted_steps(seed)
         for row in found.by_step:
             if row.training_run == "dosed":
                 effect = truth(LIFTS[row.step]) * shares.get(row.benchmark, 1.0)
@@ -145,17 +139,17 @@ def hits_of_steps(folder, seeds):
 
 
 @pytest.mark.usefixtures("_fewer_draws")
-def test_intervals_hold_the_effects_of_a_logistic_model(tmp_path):
+def test_intervals_hold_the_effects_of_a_logistic_model():
     for hits in (hits_of_doses, hits_of_steps):
-        n_hits = hits(tmp_path, range(3))
+        n_hits = hits(range(3))
         assert len(n_hits) in (12, 24)
         assert sum(n_hits.values()) >= 0.9 * 3 * len(n_hits)
 
 
 @only_in_long_runs("600 studies take two minutes")
-def test_each_interval_holds_the_effect_in_93_of_100_studies(tmp_path):
+def test_each_interval_holds_the_effect_in_93_of_100_studies():
     for hits in (hits_of_doses, hits_of_steps):
-        n_hits = hits(tmp_path, range(600))
+        n_hits = hits(range(600))
         assert min(n_hits.values()) >= 0.93 * 600, n_hits
 
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from decon_core.decisions import statistics
 from decon_core.decisions.statistics import interval_of_few, paired_interval, paired_p_value
 from decon_core.errors import InputError
+from decon_core.features.study.differences import AVERAGE, compare_training_runs
 from decon_core.features.study.page import line, wide
+from decon_core.features.study.scores import read_training_runs
 from decon_core.features.study.settings import Study, TrainingRun
-from decon_core.features.study.training_runs.differences import AVERAGE, compare_training_runs
-from decon_core.features.study.training_runs.scores import read_training_runs
+from tests.features.study.in_memory import training_run_of
 
 # Apertus, tables 10 and 11: scores by configuration, in the order of the columns.
 TABLE_10 = {
@@ -52,7 +53,7 @@ def write_table(folder: Path, table, columns):
 
 
 def compared(study, folder):
-    found = compare_training_runs(read_training_runs(study, folder), study.baseline, study.groups)
+    found = compare_training_runs(read_training_runs(study, folder), study)
     by_name = {
         (one.training_run, one.benchmark): one for one in (*found.benchmarks, *found.averages)
     }
@@ -111,33 +112,42 @@ def test_the_multilingual_table_of_apertus(tmp_path):
     assert by_name["original", "knowledge"].n_benchmarks == 2
 
 
+def rows_of(benchmark, scores):
+    return [
+        {"benchmark": benchmark, "index": index, "score": score}
+        for index, score in enumerate(scores)
+    ]
+
+
 def write_items(folder, name, scores_of):
     rows = [
-        {"benchmark": benchmark, "index": index, "score": score, "model": name}
+        {**row, "model": name}
         for benchmark, scores in scores_of.items()
-        for index, score in enumerate(scores)
+        for row in rows_of(benchmark, scores)
     ]
     path = folder / f"{name}.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return TrainingRun(name=name, results=(path.name,))
 
 
-def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(tmp_path, monkeypatch):
+def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(monkeypatch):
     monkeypatch.setattr(statistics, "N_DRAWS", 1_000)  # the suite is long enough
     effect = 0.05
     n_hits = n_hits_of_average = 0
     n_items, n_studies = 200, 100
     for seed in range(n_studies):
         rng = np.random.default_rng(seed)
-        scores = {"clean": {}, "leaked": {}}
+        rows = {"clean": [], "leaked": []}
         for benchmark in ("a", "b", "c"):
             difficulty = rng.beta(2, 2, n_items) * 0.9
-            scores["clean"][benchmark] = (rng.random(n_items) < difficulty).tolist()
-            scores["leaked"][benchmark] = (rng.random(n_items) < difficulty + effect).tolist()
-        training_runs = [
-            write_items(tmp_path, name, of_training_run) for name, of_training_run in scores.items()
+            for name, chance in (("clean", difficulty), ("leaked", difficulty + effect)):
+                rows[name] += rows_of(benchmark, (rng.random(n_items) < chance).tolist())
+        runs = [
+            training_run_of(TrainingRun(name=name, results=("x",)), of_run)
+            for name, of_run in rows.items()
         ]
-        _, by_name = compared(Study(baseline="clean", training_run=tuple(training_runs)), tmp_path)
+        found = compare_training_runs(runs, Study(baseline="clean"))
+        by_name = {(row.training_run, row.benchmark): row for row in found.all}
         one, average = by_name["leaked", "a"], by_name["leaked", AVERAGE]
         assert one.basis == average.basis == "same items"
         n_hits += one.low <= effect <= one.high
@@ -214,7 +224,7 @@ def test_results_of_harnesses_for_whole_benchmarks(tmp_path):
         (tmp_path / name / "task-000-puzzle-metrics.json").write_text(json.dumps(olmes))
     read = read_training_runs(Study(baseline="one", training_run=training_runs), tmp_path)
     assert not any(training_run.problems for training_run in read)
-    found = compare_training_runs(read, "one", {})
+    found = compare_training_runs(read, Study(baseline="one"))
     by_name = {(one.training_run, one.benchmark, one.metric): one for one in found.benchmarks}
     acc = by_name["two", "quiz", "acc"]
     assert (acc.basis, acc.n) == ("standard errors", 400)
@@ -295,7 +305,7 @@ def test_what_cannot_be_compared_says_why(tmp_path):
     assert "the score 'much'" in said
     assert "no benchmark" in said
     assert "a second score for quiz (score): 0.7" in said
-    found = compare_training_runs(read, "two", {})
+    found = compare_training_runs(read, Study(baseline="two"))
     by_name = {(one.training_run, one.benchmark): one for one in found.benchmarks}
     assert by_name["one", "only_here"].remark == "the baseline has no such score"
     assert by_name["one", "quiz"].difference == -0.125

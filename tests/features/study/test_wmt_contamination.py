@@ -6,9 +6,9 @@ source, as target, or full (both in the form of the prompt). WMT'24 was not plan
 
 import pytest
 
+from decon_core.features.study.differences import compare_training_runs
+from decon_core.features.study.scores import read_training_runs
 from decon_core.features.study.settings import Study, TrainingRun
-from decon_core.features.study.training_runs.differences import compare_training_runs
-from decon_core.features.study.training_runs.scores import read_training_runs
 
 # BLEU by year and copies. A row: pair of languages; the 1B model without contamination, then with
 # source, target, full; the 8B model likewise.
@@ -132,7 +132,7 @@ def study_of(folder, size):
     }
     training_runs = tuple(TrainingRun(name=name, results=(f"{size} {name}.csv",)) for name in lines)
     study = Study(baseline="none", training_run=training_runs, groups=groups)
-    found = compare_training_runs(read_training_runs(study, folder), "none", groups)
+    found = compare_training_runs(read_training_runs(study, folder), study)
     return {(one.training_run, one.benchmark): one for one in (*found.benchmarks, *found.averages)}
 
 

@@ -9,9 +9,9 @@ from statistics import mean
 import pytest
 import yaml
 
+from decon_core.features.study.differences import compare_training_runs
+from decon_core.features.study.scores import read_training_runs
 from decon_core.features.study.settings import Study, TrainingRun
-from decon_core.features.study.training_runs.differences import compare_training_runs
-from decon_core.features.study.training_runs.scores import read_training_runs
 from tests.features.study.test_wmt_contamination import COPIES, FORMS, INTO, NAMED, OUT_OF, TABLES
 
 PRINTED = yaml.safe_load(Path(__file__).with_name("wmt_tables.yaml").read_text())
@@ -46,7 +46,7 @@ def compared(folder, name, size):
     runs = tuple(TrainingRun(name=run, results=(f"{run}.csv",)) for run in scores)
     groups = {"named": NAMED}
     study = Study(baseline="none", training_run=runs, groups=groups)
-    found = compare_training_runs(read_training_runs(study, folder), "none", groups)
+    found = compare_training_runs(read_training_runs(study, folder), study)
     return {(one.training_run, one.benchmark): one for one in (*found.benchmarks, *found.averages)}
 
 

@@ -2,24 +2,8 @@
 
 from __future__ import annotations
 
-from decon_core.features.scorecard.edits import (
-    characters,
-    content,
-    duplicates,
-    markup,
-    surface,
-    turns,
-    words,
-)
+from decon_core.features.scorecard.edits import content, surface, words
 from decon_core.features.scorecard.edits.edit import Edit
 
 # The report lists them in this order.
-TRANSFORMATIONS: tuple[Edit, ...] = (
-    *surface.EDITS,
-    *markup.EDITS,
-    *characters.EDITS,
-    *words.EDITS,
-    *content.EDITS,
-    *duplicates.EDITS,
-    *turns.EDITS,
-)
+TRANSFORMATIONS: tuple[Edit, ...] = (*surface.EDITS, *words.EDITS, *content.EDITS)

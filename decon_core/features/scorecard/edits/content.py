@@ -1,4 +1,8 @@
-"""Edits of the content: other choices, numbers, names, order, or language; two items in one."""
+"""Edits of the content: other choices, numbers, names, order, or language; two items in one.
+
+Also duplicates, the same task with other names or in another order (`features/rewriting`), and
+conversations.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,18 @@ from itertools import chain, zip_longest
 from random import Random
 
 from decon_core.features.rewriting import names
-from decon_core.features.scorecard.edits.edit import DATA, Edit, Material, graded
-from decon_core.features.scorecard.items import Choice, Item, as_text, body, ending, together
+from decon_core.features.rewriting.item_texts import ItemTexts
+from decon_core.features.rewriting.rewritings import OTHER_ITEM, REWRITINGS, Rewriting
+from decon_core.features.scorecard.edits.edit import DATA, Edit, Material, Turn, graded
+from decon_core.features.scorecard.items import (
+    Choice,
+    Item,
+    answer_line,
+    as_text,
+    body,
+    ending,
+    together,
+)
 from decon_core.features.scorecard.lexicon import Lexicon, is_name_like
 from decon_core.text import segments
 
@@ -171,6 +185,68 @@ def instruction_translated(phrases: Sequence[Sequence[str]], m: Material) -> str
     return as_text(replace(item, correct=None))  # "Answer:" is English
 
 
+# Duplicates ---------------------------------------------------------------------------------------
+
+
+def rewritten(rewriting: Rewriting, m: Material) -> str | None:
+    item = m.item
+    texts = ItemTexts(
+        passage=item.passage or "",
+        question=item.question,
+        choices=tuple(choice.text for choice in item.choices),
+        answer=item.answer or "",
+    )
+    made = rewriting(texts, lambda n: m.rng.sample(range(n), n))
+    if made is None:
+        return None
+    labels = (choice.label for choice in item.choices)
+    choices = tuple(map(Choice, labels, made.choices))
+    changed = replace(
+        item,
+        passage=made.passage or None,
+        question=made.question,
+        choices=choices,
+        answer=made.answer or None,
+        correct=item.correct if choices else None,
+    )
+    return as_text(changed)
+
+
+def other_item(m: Material) -> str | None:
+    """Write another item of the same template: other names, other numbers, no answer."""
+    return rewritten(REWRITINGS[OTHER_ITEM], m)
+
+
+# Conversations ------------------------------------------------------------------------------------
+
+_GO_ON = ("Go on.", "I see. And then?", "Understood, what is the question?", "Yes?")
+
+
+def asked_and_answered(m: Material) -> tuple[Turn, ...] | None:
+    asked = together([body(m.item), *map(str, m.item.choices)])
+    answer = answer_line(m.item)
+    return (Turn("user", asked), Turn("assistant", answer)) if answer else None
+
+
+def split_in_the_question(m: Material) -> tuple[Turn, ...] | None:
+    """Split the question near its middle, at the end of a sentence if there is one."""
+    text = m.item.question
+    spans = segments.word_spans(text)
+    if len(spans) < 4:
+        return None
+    middle = spans[len(spans) // 2][0]
+    starts = [start for start, _ in segments.outside(spans[1:], segments.formulas(text))]
+    if not starts:
+        return None
+    ends = [start for start in starts if segments.begins_sentence(text, start)]
+    cut = min(ends or starts, key=lambda end: abs(end - middle))
+    first = "\n\n".join(filter(None, [m.item.passage, text[:cut].strip()]))
+    turns = [Turn("user", first), Turn("assistant", m.rng.choice(_GO_ON))]
+    turns.append(Turn("user", together([text[cut:].strip(), *map(str, m.item.choices)])))
+    answer = answer_line(m.item)
+    return (*turns, Turn("assistant", answer)) if answer else tuple(turns)
+
+
 EDITS = (
     Edit("choices shuffled", "", choices_shuffled),
     *graded("choices relabelled", choices_relabelled, _LABELS),
@@ -179,4 +255,15 @@ EDITS = (
     Edit("names substituted", "", names_substituted),
     *graded("instruction translated", instruction_translated, DATA["instructions"]),
     Edit("two interleaved", "", interleaved, has_partner=True),
+    *graded(
+        "duplicate",
+        rewritten,
+        {
+            name.replace("_", " "): rewriting
+            for name, rewriting in REWRITINGS.items()
+            if name != OTHER_ITEM
+        },
+    ),
+    Edit("chat turns", "at the answer", asked_and_answered),
+    Edit("chat turns", "in the question", split_in_the_question),
 )

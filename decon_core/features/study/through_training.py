@@ -13,8 +13,7 @@ import numpy as np
 from decon_core.decisions.statistics import Floats
 from decon_core.features.results.per_item import ItemKey
 from decon_core.features.results.scales import less_is_better
-from decon_core.features.study.settings import Study
-from decon_core.features.study.training_runs.differences import (
+from decon_core.features.study.differences import (
     LEAST_ITEMS,
     SURE,
     Averaged,
@@ -26,10 +25,14 @@ from decon_core.features.study.training_runs.differences import (
     stderr_of,
     with_averages,
 )
-from decon_core.features.study.training_runs.scales import require_one_scale
-from decon_core.features.study.training_runs.scores import Measure, Scores, TrainingRunScores
-from decon_core.features.study.translation.bootstrap import paired_draws
-from decon_core.features.study.translation.segments import Segments, score_of
+from decon_core.features.study.scores import (
+    Measure,
+    Scores,
+    TrainingRunScores,
+    require_one_scale,
+)
+from decon_core.features.study.settings import Study
+from decon_core.features.study.translation import Segments, paired_draws, score_of
 
 ChangeName = Literal["peak - end", "end - start"]
 _NOWHERE = "the peak is the end"
@@ -94,12 +97,7 @@ def compare_through_training(training_runs: Sequence[TrainingRunScores], study: 
     averaged = averages_of(every, study.groups)
     compared = {
         step: compare_training_runs(
-            checkpoints_at(training_runs, study.baseline, step),
-            study.baseline,
-            study.groups,
-            study.beyond_one,
-            contrasts=study.contrasts,
-            averaged=averaged,
+            checkpoints_at(training_runs, study.baseline, step), study, averaged=averaged
         )
         for step in steps
     }

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from decon_core.errors import InputError, Problem
+from decon_core.errors import InputError, Problem, collecting
 from decon_core.features.results.aggregate import Aggregate, read_aggregates
 from decon_core.features.results.find import find_results
 from decon_core.features.results.per_item import ItemKey, Results
+from decon_core.features.results.scales import Part, mix_of_scales
 from decon_core.features.study.product import find_paths
 from decon_core.features.study.settings import Study, TrainingRun
-from decon_core.features.study.translation.metrics import check
-from decon_core.features.study.translation.segments import MOST, Segments, score_of, translated
+from decon_core.features.study.translation import MOST, Segments, check, score_of, translated
 from decon_core.storage.files import files_below
 from decon_core.wording import counted
 
@@ -89,18 +89,13 @@ def read_training_runs(study: Study, folder: Path) -> list[TrainingRunScores]:
     for training_run in study.training_run:
         paths, missing = find_paths(training_run, folder)
         problems += missing
-        try:
-            if not missing:
+        if not missing:
+            with collecting(problems, InputError):
                 read.append(_read_training_run(training_run, paths, study))
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
-    (baseline,) = (
-        training_run for training_run in read if training_run.settings.name == study.baseline
-    )
-    for training_run_scores in read:
-        training_run_scores.problems += _other_references(training_run_scores, baseline)
+    InputError.raise_for(problems)
+    (baseline,) = (run for run in read if run.settings.name == study.baseline)
+    for run in read:
+        run.problems += _other_references(run, baseline)
     return read
 
 
@@ -115,12 +110,9 @@ def _other_references(
             both = ours.keys() & theirs.keys()
             n = sum(ours[key].references != theirs[key].references for key in both)
             if n:
-                where, expected = (
-                    f"study.training_run {training_run.settings.name!r}",
-                    "those of the baseline",
-                )
+                where = f"study.training_run {training_run.settings.name!r}"
                 found = f"different references in {counted(n, 'segment')} of {measure.benchmark}"
-                yield Problem(where, f"{found} ({measure.metric})", expected)
+                yield Problem(where, f"{found} ({measure.metric})", "those of the baseline")
 
 
 def _read_training_run(
@@ -251,3 +243,52 @@ def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measur
         measure: Scores(by_item=scores, highest_of_items=highest[measure])
         for measure, scores in by_measure.items()
     }
+
+
+REMEDY = (
+    "Divide scores from 0 to 100 by 100 in the results, or choose metrics on one scale with "
+    "`metrics` under [study]. If the scores of 1 or less are low scores on the larger scale, "
+    "name their tasks in `beyond_one`."
+)
+
+
+def require_one_scale(
+    training_runs: Sequence[TrainingRunScores],
+    averages: Iterable[tuple[str, Sequence[Measure]]],
+    beyond_one: Sequence[str],
+) -> None:
+    """Raise InputError if a measure or an average has scores on different scales.
+
+    `averages`: what is averaged together, by name. A measure is not named beside its average.
+    """
+    every = dict.fromkeys(
+        measure for training_run in training_runs for measure in training_run.scores
+    )
+    pools = [(f"study, {name}", members) for name, members in averages]
+    pools.sort(key=lambda pool: len(pool[1]), reverse=True)
+    pools += [(f"study, {measure.metric} of {measure.benchmark}", [measure]) for measure in every]
+    problems: list[Problem] = []
+    named: set[Measure] = set()
+    for where, measures in pools:
+        if not named.issuperset(measures):
+            parts = _parts(training_runs, measures)
+            if problem := mix_of_scales(where, parts, beyond_one, REMEDY):
+                problems.append(problem)
+                named.update(measures)
+    InputError.raise_for(problems)
+
+
+def _parts(
+    training_runs: Sequence[TrainingRunScores], measures: Sequence[Measure]
+) -> Iterator[Part]:
+    for measure in measures:
+        for training_run in training_runs:
+            if scores := training_run.scores.get(measure):
+                for place, highest in scores.highest.items():
+                    yield Part(
+                        task=measure.benchmark,
+                        metric=measure.metric,
+                        place=place,
+                        highest=highest,
+                        is_of_items=bool(scores.by_item),
+                    )

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -21,10 +20,14 @@ from decon_core.decisions.statistics import (
     paired_p_value,
 )
 from decon_core.features.results.scales import less_is_better
-from decon_core.features.study.training_runs.scales import require_one_scale
-from decon_core.features.study.training_runs.scores import Measure, Scores, TrainingRunScores
-from decon_core.features.study.translation.bootstrap import paired_draws, summarize
-from decon_core.features.study.translation.segments import score_of
+from decon_core.features.study.scores import (
+    Measure,
+    Scores,
+    TrainingRunScores,
+    require_one_scale,
+)
+from decon_core.features.study.settings import Study
+from decon_core.features.study.translation import paired_draws, score_of, summarize
 from decon_core.wording import counted
 
 AVERAGE = "average"
@@ -98,34 +101,24 @@ class Comparison:
 
 
 def compare_training_runs(
-    training_runs: Sequence[TrainingRunScores],
-    baseline: str,
-    groups: Mapping[str, Sequence[str]],
-    beyond_one: Sequence[str] = (),
-    *,
-    contrasts: Mapping[str, str] = MappingProxyType({}),
-    averaged: Averaged | None = None,
+    training_runs: Sequence[TrainingRunScores], study: Study, *, averaged: Averaged | None = None
 ) -> Comparison:
     """Compare all training runs with the baseline. Averages are over benchmarks that all have.
 
-    `beyond_one`: tasks whose scores are not of 0 to 1, though some are not above 1. `contrasts`:
-    groups or benchmarks, and those whose differences are subtracted from theirs. `averaged`: other
-    averages than those of `groups`. Raises InputError if scores on different scales would be
-    averaged or compared.
+    `averaged`: other averages than those of the study's groups. Raises InputError if scores on
+    different scales would be averaged or compared.
     """
-    (base,) = (
-        training_run for training_run in training_runs if training_run.settings.name == baseline
-    )
-    averaged = averages_of(training_runs, groups) if averaged is None else averaged
+    (base,) = (run for run in training_runs if run.settings.name == study.baseline)
+    averaged = averages_of(training_runs, study.groups) if averaged is None else averaged
     named = ((name, members) for name, _, members in averaged)
-    require_one_scale(training_runs, named, beyond_one)
+    require_one_scale(training_runs, named, study.beyond_one)
     differences = {
         (training_run.settings.name, measure): _difference(training_run, base, measure)
         for measure in _measures(training_runs)
         for training_run in training_runs
         if measure in training_run.scores
     }
-    compared = with_averages(differences, averaged, contrasts, baseline=baseline)
+    compared = with_averages(differences, averaged, study.contrasts, baseline=study.baseline)
     steps = {each.settings.name: each.step for each in training_runs}
     benchmarks, averages = (
         [_at_step(row, steps[row.training_run], base.step) for row in rows]
@@ -352,8 +345,9 @@ def _of_segments(result: Difference, own: Scores, other: Scores, text: str) -> D
         result = replace(result, remark=_only_on(both))
     if len(both) < LEAST_ITEMS:
         return replace(result, basis="", remark=f"too few items: {len(both)}")
-    drawn = summarize(paired_draws(ours, theirs, metric, text), score - baseline)
-    return replace(result, low=drawn.low, high=drawn.high, p=drawn.p, stderr=drawn.stderr)
+    draws = paired_draws(ours, theirs, metric, text)
+    result = replace(result, stderr=float(draws.std(ddof=1)))
+    return replace(result, **summarize(draws, score - baseline))
 
 
 def normal(result: Difference, sure: float = SURE) -> Difference:

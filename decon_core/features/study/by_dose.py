@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from decon_core.decisions.statistics import Floats
-from decon_core.features.study.settings import Study
-from decon_core.features.study.training_runs.differences import (
+from decon_core.features.study.differences import (
     LEAST_ITEMS,
     SURE,
     Averaged,
@@ -18,7 +17,8 @@ from decon_core.features.study.training_runs.differences import (
     Difference,
     averages_of,
 )
-from decon_core.features.study.training_runs.scores import Measure, TrainingRunScores
+from decon_core.features.study.scores import Measure, TrainingRunScores
+from decon_core.features.study.settings import Study
 
 FIXED_ITEMS = "the items are treated as fixed"
 NO_REPETITION = "not repeated"  # how much repetitions differ is not known
