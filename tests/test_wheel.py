@@ -202,7 +202,7 @@ def test_the_first_scan_compiles_nothing(place, wheel, tmp_path):
     done("decon-assets", *scan, cwd=place["cwd"], env=environment)
     shipped = {Path(name).name for name in zipfile.ZipFile(wheel).namelist()}
     used = {path.name for path in (tmp_path / "empty").rglob("*.nbc")}
-    assert "clusters.find_runs" in {name.partition("-")[0] for name in used}
+    assert "gram_runs.find_runs" in {name.partition("-")[0] for name in used}
     assert used == {name for name in shipped if name.endswith(".nbc")}
 
 

@@ -42,7 +42,7 @@ from decon_core.config.policy import Policy, without_effect
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.config.validation import bytes_of
 from decon_core.errors import InputError, Problem, format_problems
-from decon_core.report.open import QUESTIONS_LEFT_OUT, blind_spots
+from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.storage.paths import is_url
 from decon_core.storage.store import Store
 from decon_core.wording import contain, counted, have, of_checkable, percent, said_by_rows, size

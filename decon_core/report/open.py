@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
@@ -12,7 +12,6 @@ from typing import Any
 
 import duckdb
 
-from decon_core.config.detector_registry import find
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.storage.checksums import require_undamaged_database
 from decon_core.wording import counted
@@ -166,28 +165,3 @@ def incomplete_notice(reasons: Sequence[str | None], n_shards: int) -> str:
         f"{'documents' if samples else 'shards'}: more items may have leaked, and items without a "
         "finding are not known to be clean."
     )
-
-
-# Shown with every count of no-answer items, which is incomplete without them.
-QUESTIONS_LEFT_OUT = "most questions of up to 43 tokens are left out, because keep_no_answer is off"
-
-
-def blind_spots(detectors: Iterable[str], n_unknown: int | None) -> str:
-    """Return the sentence that limits what `clean` means.
-
-    `n_unknown`: the items that no chosen detector can find and that were not found; None if their
-    number is unknown.
-    """
-    chosen = [detector for detector in map(find, detectors) if detector]
-    finds_other_words = any(detector.compares_any_order for detector in chosen)
-    told = "worded completely differently" if finds_other_words else "in other words"
-    finds_numbers = any(detector.finds_other_numbers for detector in chosen)
-    others = " or in another language"
-    if not finds_numbers:
-        others = ", in another language or with other numbers"
-    sentence = f"Not covered: items {told}{others}"
-    if n_unknown:
-        return f"{sentence}; {counted(n_unknown, 'item')} that no chosen detector can find."
-    if n_unknown is None:
-        return f"{sentence}; an unknown number of items that no detector can find."
-    return f"{sentence}."

@@ -15,6 +15,7 @@ from typing import Any
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP
 from decon_core.feature import feature_files
+from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.report.html import charts
 from decon_core.report.html.charts import Chart
 from decon_core.report.html.gather import Facts, Rows
@@ -22,7 +23,6 @@ from decon_core.report.html.labels import beginning, count, share, shown
 from decon_core.report.html.opening import Scanned, opening
 from decon_core.report.html.over_time import over_time
 from decon_core.report.html.spread import spread
-from decon_core.report.open import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.wording import counted, render
 
 ALL = "all benchmarks"

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from decon_core.config.detector_registry import find
 from decon_core.config.policy import Policy
-from decon_core.report.open import QUESTIONS_LEFT_OUT, Coverage, blind_spots
+from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
+from decon_core.report.open import Coverage
 from decon_core.report.publish.summary import (
     Summary,
     keeps_no_answer,

@@ -21,7 +21,7 @@ from xml.etree import ElementTree as ET
 
 from decon_core.config.rounding import exceeds
 from decon_core.errors import InputError, Problem
-from decon_core.report.open import QUESTIONS_LEFT_OUT
+from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
 from decon_core.report.publish.summary import Summary, keeps_no_answer, not_scanned_by_reason
 from decon_core.wording import counted, percent, size
 

@@ -14,14 +14,8 @@ from typing import Any
 import duckdb
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP
-from decon_core.report.open import (
-    QUESTIONS_LEFT_OUT,
-    blind_spots,
-    coverage_in,
-    opened,
-    queries_in,
-    rows_of,
-)
+from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
+from decon_core.report.open import coverage_in, opened, queries_in, rows_of
 from decon_core.wording import contain, counted, have, said_by_rows
 
 SCHEMA = "decon-assets/summary/4"

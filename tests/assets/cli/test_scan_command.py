@@ -22,7 +22,7 @@ import pytest
 from decon_assets.cli.main import main
 from decon_assets.terminal.progress import ShardProgress
 from decon_core.library.as_report import read_folder
-from decon_core.report.open import QUESTIONS_LEFT_OUT
+from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
 from tests.core.report.pages import data_of
 
 _SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")

@@ -7,8 +7,9 @@ from contextlib import suppress
 import pytest
 
 from decon_assets.cli.main import main
+from decon_assets.runner import pipeline
 from decon_assets.runner.interrupts import watch_interrupts
-from decon_assets.runner.pipeline import Pipeline, PipelineError
+from decon_assets.runner.pipeline import PipelineError
 from decon_core.index.parts import build_part
 
 _STOPPED = "stopped; finished work is kept: run the command again to continue"
@@ -96,16 +97,16 @@ def test_a_signal_of_another_kind_is_none_to_stop():
 def test_a_signal_that_is_lost_between_two_stages_stops_the_run(
     number, at_home, monkeypatch, capsys
 ):
-    state, seen = Pipeline._state, []
+    plan_of, seen = pipeline._plan_of, []
 
-    def lose_the_second(self, registered):
+    def lose_the_second(registered):
         seen.append(registered)
         if len(seen) == 2:
             with suppress(BaseException):  # as in a callback, whose errors are ignored
                 os.kill(os.getpid(), number)
-        return state(self, registered)
+        return plan_of(registered)
 
-    monkeypatch.setattr(Pipeline, "_state", lose_the_second)
+    monkeypatch.setattr(pipeline, "_plan_of", lose_the_second)
     assert main(["run"]) == 130
     said = capsys.readouterr()
     assert said.err.splitlines()[-1] == _STOPPED

@@ -20,10 +20,10 @@ from plotly.offline import get_plotlyjs
 
 from decon_core.errors import MissingError, StaleError
 from decon_core.report import html as page_package
+from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
 from decon_core.report.html import charts, labels, matched_texts, sections, write_page
 from decon_core.report.html import gather as gathering
 from decon_core.report.html.gather import MOST_PLACES_OF_TEXT, gather
-from decon_core.report.open import QUESTIONS_LEFT_OUT
 from tests.core.report.pages import data_of, outside_of_data, packed_in
 from tests.core.report.report_worlds import RUN, write_world
 from tests.core.report.reports import write_report

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from decon_core.config.policy import Policy
 from decon_core.errors import InputError, MissingError, StaleError
-from decon_core.report.open import QUESTIONS_LEFT_OUT
+from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
 from decon_core.report.publish.card import card_from
 from decon_core.report.publish.limits import COVERAGE, DOCUMENTS, Case, Limits, cases_of, junit_of
 from decon_core.report.publish.summary import SCHEMA, format_headline, summary_of

@@ -1,0 +1,32 @@
+"""What a report does not cover, in words: for its page, its card and the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from decon_core.config.detector_registry import find
+from decon_core.wording import counted
+
+# Shown with every count of no-answer items, which is incomplete without them.
+QUESTIONS_LEFT_OUT = "most questions of up to 43 tokens are left out, because keep_no_answer is off"
+
+
+def blind_spots(detectors: Iterable[str], n_unknown: int | None) -> str:
+    """Return the sentence that limits what `clean` means.
+
+    `n_unknown`: the items that no chosen detector can find and that were not found; None if their
+    number is unknown.
+    """
+    chosen = [detector for detector in map(find, detectors) if detector]
+    finds_other_words = any(detector.compares_any_order for detector in chosen)
+    told = "worded completely differently" if finds_other_words else "in other words"
+    finds_numbers = any(detector.finds_other_numbers for detector in chosen)
+    others = " or in another language"
+    if not finds_numbers:
+        others = ", in another language or with other numbers"
+    sentence = f"Not covered: items {told}{others}"
+    if n_unknown:
+        return f"{sentence}; {counted(n_unknown, 'item')} that no chosen detector can find."
+    if n_unknown is None:
+        return f"{sentence}; an unknown number of items that no detector can find."
+    return f"{sentence}."
