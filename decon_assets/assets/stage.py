@@ -1,7 +1,7 @@
 """A stage: an asset that `decon-assets run` keeps up to date, declared in one place.
 
-Beside what Dagster needs, `stage` takes the function that returns what is missing. The order of the
-stages, their gates, the plan, the status and the sensor follow from the asset graph
+In addition to what Dagster needs, `stage` takes a function that returns what is missing. The order
+of the stages, their gates, the plan, the status and the sensor follow from the asset graph
 (`decon_assets/graph.py`).
 
 The code location is loaded again for every run, so an asset's module imports only what describes

@@ -1,1 +1,1 @@
-"""For each feature its assets, checks and commands."""
+"""The assets, checks and commands of each feature."""

@@ -1,1 +1,1 @@
-"""Results of models, which other features read. This feature has no asset, check or command."""
+"""Scores of models, which the features `gap` and `study` read: no asset, check or command."""

@@ -1,8 +1,8 @@
-"""Items in other words, by an endpoint: what it is asked, what is accepted, and what is known.
+"""Rewordings of items by an endpoint: the requests, the accepted answers, and the stored ones.
 
-A rewording is accepted if it is no near copy of the item or of another rewording of it, and has
-the same numbers; whether it asks the same, a person or a judge has to say. Answers are kept by the
-content of the item: an item of several blends is asked about once.
+A rewording is accepted if it has the same numbers and is not a near copy of the item or of another
+rewording. A person or a judge must decide whether it asks the same question. Answers are stored
+with a hash of the item, so that an item of several blends is requested only once.
 """
 
 from __future__ import annotations
