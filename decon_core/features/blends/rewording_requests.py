@@ -2,7 +2,7 @@
 
 A rewording is accepted if it has the same numbers and is not a near copy of the item or of another
 rewording. A person or a judge must decide whether it asks the same question. Answers are stored
-with a hash of the item, so that an item of several blends is requested only once.
+with a hash of the request, so that an item of several blends is requested only once.
 """
 
 from __future__ import annotations
