@@ -436,7 +436,7 @@ class _Reader(ast.NodeVisitor):
         self._scope = before
         return self._add(_COMPREHENSIONS[type(node)], *inputs)
 
-    visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp  # noqa: N815
+    visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp  # noqa: N815 - named by ast
 
 
 class _Step(NamedTuple):

@@ -46,7 +46,7 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
     killed, costs = [], {}
 
     def kill_a_node(n_done, *_):
-        if n_done >= 9 and not killed:
+        if n_done >= 3 and not killed:  # early: the task on it must not end by itself
             killed.append(
                 cluster.run("squeue", "--noheader", "--states=RUNNING", "--format=%N").split()[0]
             )
