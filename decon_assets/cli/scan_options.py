@@ -84,7 +84,7 @@ def require_layout(name: str | None) -> None:
 
 
 def policy_from(path: Path | None, preset: str | None, detectors: str | None) -> Policy:
-    from decon_core.config.policy_file import load_policy
+    from decon_core.config.load import load_policy
 
     base = Policy.from_mapping({"preset": preset} if preset else {}, where="--preset")
     policy = load_policy(path, like=base) if path else base

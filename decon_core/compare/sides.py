@@ -7,9 +7,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from decon_core.benchmarks.records import current_version
-from decon_core.config.load import Report, config_from, load_config
+from decon_core.config.load import Report, config_from, load_config, policy_from, read_policy
 from decon_core.config.policy import Policy, decision_fields, unknown_benchmarks
-from decon_core.config.policy_file import policy_from, read_policy
 from decon_core.decisions.candidates import NO_EVIDENCE
 from decon_core.errors import ConfigError, InputError, MissingError, Problem, StaleError
 from decon_core.index.parts import has_part, index_fingerprint

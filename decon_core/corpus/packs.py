@@ -10,12 +10,11 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from decon_core.config.layouts import EVERYTHING
 from decon_core.config.sources import PackLimits, Source
 from decon_core.corpus.formats import is_shard, known_suffixes
-from decon_core.corpus.sample import Sample
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.compression import compression_of, suffix_of
@@ -29,6 +28,9 @@ from decon_core.storage.paths import (
     parse_path,
     stamp_of,
 )
+
+if TYPE_CHECKING:
+    from decon_core.corpus.sample import Sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +78,11 @@ class Pack:
 
 
 def _shard_from(value: Mapping[str, Any]) -> Shard:
-    sample = value.get("sample")
-    return Shard(**{**value, "sample": Sample(**sample) if sample else None})
+    if not value.get("sample"):
+        return Shard(**value)
+    from decon_core.corpus.sample import Sample
+
+    return Shard(**{**value, "sample": Sample(**value["sample"])})
 
 
 def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> list[Shard]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from decon_core.config import detector_registry as registry
-from decon_core.config.policy_file import policy_from
+from decon_core.config.load import policy_from
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.execution.jobs import in_subprocess, usable_cores
 from decon_core.kernels import machine_code

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from queue import Queue
 from threading import Timer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,17 +26,10 @@ from decon_core.corpus.origins import Origins
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shard_file import changed
 from decon_core.corpus.shards import read_blocks, read_places
-from decon_core.corpus.sketch.shard_sketch import (
-    PartSketch,
-    TwoNumberings,
-    digest_of_texts,
-    open_blocks,
-)
 from decon_core.detectors.detector import Indexes, detector
 from decon_core.errors import CorpusError
 from decon_core.execution.jobs import in_subprocess, in_threads, one_ahead, usable_cores
 from decon_core.index.joined_index import open_own_index, open_search
-from decon_core.index.text_index import open_verbatim
 from decon_core.kernels import word_table
 from decon_core.kernels.jit import are_compiled_at_once, compiled_at_once, is_new
 from decon_core.scan.alike import Items, items_of, without_alike
@@ -47,6 +40,9 @@ from decon_core.storage.store import Store
 from decon_core.text.markup import compile_markup
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.text.word_cache import Encoder, FixedVocabulary, Ragged
+
+if TYPE_CHECKING:
+    from decon_core.corpus.sketch.shard_sketch import PartSketch
 
 _log = logging.getLogger(__name__)
 
@@ -152,6 +148,8 @@ class Scanner:
         )
         self._numberings = None
         if is_sketching:
+            from decon_core.corpus.sketch.shard_sketch import TwoNumberings
+
             self._numberings = TwoNumberings(tokenizer, self.search.ids, make_encoder)
             self.encoder = self._numberings.encoder
         else:
@@ -167,6 +165,8 @@ class Scanner:
         tokens, stable = self._encode(batch)
         sketch = None
         if stable is not None:
+            from decon_core.corpus.sketch.shard_sketch import PartSketch
+
             sketch = PartSketch.of(block.place, batch, stable, ngram_size=self._ngram_size)
         found = self.detectors.find(batch, tokens, self.encoder)
         matches = [without_alike(columns, self._items_of) for columns in found]
@@ -236,6 +236,8 @@ def open_indexes(
     grams = open_search(store, versions, policy.at_floor, index=index, scan=scan)
     verbatim = None
     if policy.needs_texts:
+        from decon_core.index.text_index import open_verbatim
+
         verbatim = open_verbatim(store, versions, grams.ids, policy, scan=scan)
     own = open_own_indexes(store, versions, policy, scan=scan)
     records = tuple(StoredRecords(store, version) for version in grams.versions)
@@ -311,6 +313,8 @@ def scan_blocks(job: ShardJob) -> Iterator[ScannedBlock]:
 
 def _read_some(job: ShardJob, some: SomeBlocks) -> Iterator[Block]:
     """Yield the parts of chosen blocks; reading one raises `CorpusError` if its text changed."""
+    from decon_core.corpus.sketch.shard_sketch import digest_of_texts, open_blocks
+
     store, shard = Store(job.root), job.shard.fingerprint
     blocks = open_blocks(store, some.sketch, shard)
     places, digests = zip(*blocks.parts(some.blocks), strict=True)

@@ -125,12 +125,12 @@ def _count_present(
 ) -> ScanSummary:
     n_scan_results, requested = sum(len(pack.shards) for pack in packs) * len(versions), {*versions}
     n_missing = sum(version in requested for job in jobs for version in job.versions)
-    return ScanSummary(
-        n_scan_results_present=n_scan_results - n_missing,
-        n_blocks_excluded=plan.n_blocks_excluded,
-        n_blocks_read=plan.n_blocks_read,
-        n_sketch_bytes=plan.n_sketch_bytes,
-    )
+    summary = ScanSummary(n_scan_results_present=n_scan_results - n_missing)
+    if sketch := plan.sketch:
+        summary.n_blocks_excluded = sketch.n_blocks_excluded
+        summary.n_blocks_read = sketch.n_blocks_read
+        summary.n_sketch_bytes = sketch.n_bytes_read
+    return summary
 
 
 def _divide(jobs: Sequence[ShardJob], workers: int, engine: Engine) -> tuple[list[ShardJob], int]:

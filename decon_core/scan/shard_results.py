@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,6 @@ from decon_core.corpus.batches import summed
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.origins import Origins, shortest, total
 from decon_core.corpus.packs import Shard
-from decon_core.corpus.sketch.shard_sketch import ShardSketcher, remove_filters, writing_sketch
 from decon_core.errors import CorpusError
 from decon_core.execution.cost import Cost, cost_since
 from decon_core.execution.progress import advance
@@ -36,6 +36,9 @@ from decon_core.storage.drafts import remove
 from decon_core.storage.files import copy_file, write_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import growing_parquet, no_rows
+
+if TYPE_CHECKING:
+    from decon_core.corpus.sketch.shard_sketch import ShardSketcher
 
 # Sorted n-gram ids of a union of index parts, and the number of documents that contain each.
 _GramCounts = tuple[Numbers, Integers]
@@ -131,6 +134,8 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
     documents = store.unjoined_documents(job.scan, shard)
     sketching: AbstractContextManager[ShardSketcher | None] = nullcontext()
     if new:
+        from decon_core.corpus.sketch.shard_sketch import writing_sketch
+
         documents = store.sketch_documents(new.fingerprint, shard)
         sketching = writing_sketch(store, new.fingerprint, shard, bits=new.bits)
     listing: AbstractContextManager[Callable[[pa.Table], None]] = nullcontext(lambda _: None)
@@ -153,6 +158,8 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
             write_json(path, reading.ledger(), is_synced=False)
         _write_results(store, job, missing, reading.matches)
     if new and new.is_joined:
+        from decon_core.corpus.sketch.shard_sketch import remove_filters
+
         remove_filters(store, new.fingerprint, shard)
     advance(job.shard.n_bytes - reading.position)
 

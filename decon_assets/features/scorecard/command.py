@@ -129,7 +129,7 @@ def scorecard_command(
     if out is None:
         raise typer.BadParameter("--out is required: the folder to write the scorecard to")
     from decon_core.benchmarks.folder import records_in
-    from decon_core.config.policy_file import load_policy
+    from decon_core.config.load import load_policy
     from decon_core.features.scorecard.corpora import hosts_below
     from decon_core.features.scorecard.run import PAGE_FILE, run_scorecard
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from decon_core.config.detector_registry import BUILT_IN, kinds
+from decon_core.config.load import load_policy
 from decon_core.config.mixtures import Leaks, Mixture
 from decon_core.config.policy import Policy, without_effect
-from decon_core.config.policy_file import load_policy
 from decon_core.config.sources import Source
 from decon_core.decisions.judging import highest_thresholds, judge, may_need_review
 from decon_core.errors import ConfigError

@@ -7,8 +7,8 @@ import duckdb
 import pytest
 
 from bench import code_pairs
+from decon_core.config.load import load_policy
 from decon_core.config.policy import Policy
-from decon_core.config.policy_file import load_policy
 from decon_core.config.sources import Source
 from decon_core.library.scan import Request, scan_folder
 

@@ -9,8 +9,8 @@ import pytest
 
 from decon_core.config import detector_registry as registry
 from decon_core.config.detector_registry import BUILT_IN, Reads, Threshold
+from decon_core.config.load import load_policy
 from decon_core.config.policy import Policy
-from decon_core.config.policy_file import load_policy
 from decon_core.config.sources import Source
 from decon_core.decisions.judging import highest_thresholds, judge, missing
 from decon_core.detectors.detector import Detector, detector
