@@ -46,26 +46,26 @@ class DeconScaffolder(Scaffolder[ScaffoldParams]):
 
 @dg.scaffold_with(DeconScaffolder)
 class DeconComponent(dg.Component, dg.Model, dg.Resolvable):
-    """Benchmark leaks in training data: found, reported, and removed from a copy of the data.
+    """Find and report benchmark leaks in training data, and remove them from a copy of the data.
 
-    Adds the assets from benchmarks and corpus to the report, their checks, the sensor `keep_up` and
-    the job `everything_missing`.
+    Adds all assets of the pipeline, their checks, the sensor `keep_up` and the job
+    `everything_missing`.
     """
 
     config: Annotated[
         str | None,
         dg.Resolver.default(
-            description="Path of decon.toml, relative to the folder of this file. Without it, the "
-            "project defines the resource.",
+            description="Path of decon.toml, relative to the folder of this file. If not set, the "
+            "project must define the resource.",
             examples=["decon.toml", "{{ context.project_root }}/web/decon.toml"],
         ),
     ] = None
     key_prefix: Annotated[
         Sequence[str] | str,
         dg.Resolver.default(
-            description="Prefix of all asset keys: a list, or a string with slashes. The names of "
-            "partitions, jobs, sensor and resource contain it, too, so each of several components "
-            "needs its own prefix.",
+            description="Prefix of all asset keys: a list, or a string with slashes. It is also "
+            "part of the names of partitions, jobs, the sensor and the resource, so "
+            "several components need different prefixes.",
             examples=[["decon", "web"], "decon/web"],
         ),
     ] = ""

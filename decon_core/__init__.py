@@ -5,9 +5,9 @@
     index = dc.build_index([{"question": ..., "answer": ...}])
     index.check("a text")
 
-docs/library.md shows how to use it. The names below are public and stay; all others may change.
-They are loaded when they are first used, so that importing a module of this package loads only what
-that module needs.
+docs/library.md shows how to use it. The names below are public and stable; all others may change.
+They are loaded on first use, so importing a module of this package loads only what that module
+needs.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ def inspect_self_tests(plan: "Plan") -> Inspected:
         parts[benchmark].append(problem)
     problems = [problem for _, problem in self_tests.lost]
     if versions and not self_tests.planted:
-        found = "no item that any detector can find"
+        found = "no item that a detector can find"
         problems.append(Problem("all benchmarks", found, "at least one item"))
     blind = [{"benchmark": name, "detector": detector} for name, detector in self_tests.blind]
     result = result_of(
@@ -208,7 +208,7 @@ def inspect_self_tests(plan: "Plan") -> Inspected:
 
 
 def inspect_ledgers(plan: "Plan") -> Inspected:
-    """The ledger of each scanned shard accounts for all rows, and its scan results belong to it."""
+    """The ledger of each scanned shard accounts for all its rows and matches its scan results."""
     from decon_core.quality.store_faults import changed_faults_of_scan
 
     inspection = changed_faults_of_scan(plan.store, plan.packs, plan.indexed_versions, plan.scan)
@@ -237,7 +237,7 @@ def _inspect_rows(plan: "Plan", what: Literal["rows", "utf8"], *, is_warning: bo
 
 
 def inspect_mixtures(plan: "Plan") -> Inspected:
-    """Documents read equal documents kept plus documents removed, and no file was changed."""
+    """Documents kept and documents removed add up to documents read, and no file was changed."""
     from decon_core.mixtures.verify import inspect_changed_mixtures
 
     inspection = inspect_changed_mixtures(plan.store, plan.config.mixtures, plan.packs)

@@ -130,10 +130,10 @@ _MIXTURE_COLUMNS = (
 def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """Filtered variants of the corpus, as declared in decon.toml, with a manifest of every row.
 
-    One partition is the share that a mixture takes from a pack. A share is refused while a shard
-    of the pack is not scanned against every benchmark that the mixture needs, or has rows that
-    could not be read (unless the policy drops such rows). The share of a control is refused while
-    this is true of any pack of its source. A refused share does not stop the others of the run.
+    One partition is the share that a mixture takes from a pack. A share is refused while a shard of
+    the pack is not scanned against every benchmark that the mixture needs, or has rows that could
+    not be read (unless the policy drops such rows). A control's share is refused while this holds
+    for any pack of its source. The other shares of the run are still built.
     """
     from decon_core.config.mixtures import mixture_named
     from decon_core.corpus.registration import packs_of
@@ -216,8 +216,8 @@ def _share_metadata(built: Built) -> dict[str, object]:
 def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """A benchmark without its leaked items, and the evidence for each removed item.
 
-    Refused while any shard is not scanned against the benchmark, or has rows that could not be
-    read.
+    It is refused while any shard is not scanned against the benchmark, or has rows that could not
+    be read.
     """
     from decon_core.benchmarks.records import current_version
     from decon_core.mixtures.clean_evals import build_clean_benchmarks

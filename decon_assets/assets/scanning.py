@@ -88,8 +88,8 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
     A scan result holds the matches of one shard with one benchmark version; existing scan results
     are kept. A shard that has to be read is scanned against all benchmarks that have an index, so
     it is read only once, however Dagster splits a backfill into runs. With a sketch, only blocks
-    that may contain a match are read. A partition without an index fails and never counts as
-    clean. A failed partition does not stop the others.
+    that may contain a match are read. A partition without an index fails and never counts as clean.
+    The other partitions are still scanned.
     """
     from decon_core.corpus.registration import packs_of
     from decon_core.execution.cost import Cost
@@ -304,11 +304,11 @@ def _plot_of_scores(
     origins={"benchmark": ("records", "benchmark"), "text": ("records", "question")},
 )
 def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
-    """Benchmark n-grams that are in too many documents of a source to be evidence of a leak.
+    """Benchmark n-grams that occur in too many documents of a source to be evidence of a leak.
 
     The list is frozen here. With `leave_out_common` in the policy, these n-grams are ignored when
-    leaks are decided. Shards that could not be read are not counted, and neither are benchmarks
-    that were answered from the sketch.
+    leaks are decided. The counts do not include shards that could not be read, or benchmarks that
+    were scanned with the sketch.
     """
     from decon_core.decisions.common_ngrams import freeze_common
     from decon_core.decisions.match_reader import MatchReader, require_scanned

@@ -32,9 +32,9 @@ _TABLE = "[sketch]"
     table=_TABLE,
 )
 def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
-    """Filters of all n-grams in blocks of documents, of each pack.
+    """Filters of all n-grams in each pack, one filter per block of documents.
 
-    Made if decon.toml has a [sketch] table. The same pass over the shards also scans them against
+    Built if decon.toml has a [sketch] table. The same pass over the shards also scans them against
     all benchmarks that have an index. A scan of a benchmark that is added later then reads only
     blocks that may contain a match.
     """

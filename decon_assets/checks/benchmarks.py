@@ -11,7 +11,7 @@ from decon_core.errors import Problem
 
 @asset_check(asset=records, blocking=True)
 def records_are_valid(decon: Decon) -> AssetCheckResult:
-    """Records have the declared schema, and each of them has a text.
+    """Records have the declared schema, and each of them contains text.
 
     Their counts and content match the manifest, and no two items share a number.
     """
@@ -37,7 +37,7 @@ def snapshot_is_of_todays_versions(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=index, blocking=True)
 def index_is_complete(decon: Decon) -> AssetCheckResult:
-    """Every index accounts for each record of its benchmark, and at least one can be checked."""
+    """Every index accounts for each record of its benchmark, and at least one is checkable."""
     from decon_core.index.parts import index_fingerprint, open_part
     from decon_core.planner import Plan
 
@@ -60,7 +60,7 @@ def index_is_complete(decon: Decon) -> AssetCheckResult:
 def enough_can_be_checked(decon: Decon) -> AssetCheckResult:
     """Each detector can find at least the configured share of every required benchmark.
 
-    For a benchmark that is not required, a smaller share is a warning.
+    For other benchmarks, a smaller share is only a warning.
     """
     from decon_core.benchmarks.configured import benchmarks_of
     from decon_core.decisions.visibility import shortfalls, visibilities_of
@@ -79,8 +79,8 @@ def enough_can_be_checked(decon: Decon) -> AssetCheckResult:
 def no_script_is_split(decon: Decon) -> AssetCheckResult:
     """No benchmark is in a script for which the tokenizer needs too many tokens.
 
-    It applies if a chosen detector compares tokens. With such a tokenizer, a match with text in
-    another script covers few tokens and may be missed; the warning names a better one.
+    The check applies if a chosen detector compares tokens. With such a tokenizer, a match with text
+    in another script covers few tokens and may be missed; the warning names a better tokenizer.
     """
     from decon_core.decisions.scripts import split_scripts
     from decon_core.planner import Plan

@@ -18,9 +18,9 @@ mixture_adds_up, mixtures_of_pack = checks_by_part(
 
 @asset_check(asset=mixture)
 def controls_match(decon: Decon) -> AssetCheckResult:
-    """Every control loses as many documents as its treatment, and as many tokens within 0.5 %.
+    """Every control loses as many documents as its treatment, and as many tokens to within 0.5 %.
 
-    It fails if the leaked documents of a source are longer than all of its other documents.
+    The check fails if the leaked documents of a source are longer than all of its other documents.
     """
     from decon_core.corpus.registration import list_packs
     from decon_core.mixtures.control import Matched

@@ -26,7 +26,7 @@ text_is_utf8, text_of_pack = checks_by_part(scan, "text_is_utf8", inspect_utf8)
 
 @asset_check(asset=scan, blocking=True)
 def excluded_blocks_have_no_match(decon: Decon) -> AssetCheckResult:
-    """There is no match in a random sample of the blocks that the sketch excludes."""
+    """A random sample of the blocks that the sketch excludes contains no match."""
     from decon_core.planner import Plan
     from decon_core.quality.self_tests import matches_in_excluded_blocks
 

@@ -65,9 +65,9 @@ def backfill(
 
     Use it to scan a new benchmark or pack step by step, in partitions of one pack and one benchmark
     each. The command first registers benchmarks and packs, and builds missing records and indexes.
-    It reads each shard once for all the benchmarks still missing for that shard. Existing scan
-    results are kept, so a stopped backfill resumes where it left off. Afterwards, use `decon-assets
-    run` to update the mixtures and the report.
+    It reads each shard once, for all benchmarks that the shard has not been scanned against.
+    Existing scan results are kept, so a stopped backfill resumes where it left off. Afterwards, use
+    `decon-assets run` to update the mixtures and the report.
 
     Examples:
       decon-assets backfill --missing --dry-run          what is missing, and how long it would take

@@ -34,8 +34,8 @@ def compare(
 ) -> int:
     """Compare two reports, or one scan under two policies.
 
-    The output lists leaks (each a document and an item) that only one report has or that have
-    different scores, items with a different status, leak rates side by side, and differences in
+    The output lists leaks (pairs of a document and an item) that are in only one report or have
+    different scores, items whose status differs, leak rates side by side, and differences in
     settings and inputs. Leaks in shards, rows or benchmarks that the other report does not cover
     are counted separately.
 

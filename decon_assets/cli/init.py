@@ -26,7 +26,8 @@ def init(
     *,
     corpus: list[str] = option("folders, files or globs", "PATH...", parser=nonempty),
     evals: list[Path] = option(
-        "recipe files, benchmark files, folders of them, or sets and names of the catalog (@math)",
+        "recipe files, benchmark files, folders of them, or names and sets from the catalog (such "
+        "as @math)",
         "PATH...",
         parser=nonempty_path,
     ),
@@ -40,12 +41,12 @@ def init(
 ) -> int:
     """Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them.
 
-    Use it to start a project. decon.toml lists each source with the layouts of its rows (all text
-    is read), the shards per pack, and every other setting as a comment. For benchmark files without
-    a recipe, the command writes one to an evals.yaml in the same folder, with a reason for every
-    choice; check the choices marked "check this". If it cannot tell which field is the question, it
-    writes the recipe as a comment that lists the candidates; complete it yourself. Inputs that
-    cannot be read are listed and left out; the exit code is then 4.
+    Use it to start a project. decon.toml describes each source with the layouts of its rows, sets
+    the number of shards per pack, and lists every other setting as a comment. All text is read. For
+    benchmark files without a recipe, the command writes one to an evals.yaml in the same folder,
+    with a reason for every choice; check the choices marked "check this". If it cannot tell which
+    field is the question, it writes the recipe as a comment that lists the candidates, for you to
+    complete. Inputs that cannot be read are listed and left out; the exit code is then 4.
 
     Examples:
       decon-assets init --corpus shards/ --evals benchmarks/

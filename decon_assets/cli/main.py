@@ -33,7 +33,7 @@ Examples:
   decon-assets mixture verify               check mixtures against their manifests, scan them again
   decon-assets review                       judge matches one by one
   decon-assets check --max-rate 0.01        fail when more than 1 % of a benchmark leaked
-  decon-assets compare old.duckdb decon.toml    leaks that only one of two reports has
+  decon-assets compare old.duckdb decon.toml    leaks that are in only one of two reports
   decon-assets card --out card              a section for a dataset card
   decon-assets register && decon-assets dev  show new benchmarks in the UI as missing partitions
   decon-assets normalize evals.yaml         try recipes on their files

@@ -87,8 +87,8 @@ def run(
       decon-assets run --config my/decon.toml --workers 8
       decon-assets run --verify                 also rebuild damaged files
 
-    Files next to the shards that no source reads are listed in .decon/skipped.json and in the last
-    lines of the output.
+    Other files in the shard folders, which no source reads, are listed in .decon/skipped.json and
+    in the last lines of the output.
 
     Exit codes: 0 everything is built; 1 a stage failed or the report is incomplete; 2 invalid
     input; 4 all shards are scanned, but some input was not read (see the last lines). Code 4 means
@@ -156,7 +156,8 @@ def register(
     """Register benchmarks and packs with Dagster without building anything.
 
     The UI then shows new benchmarks and packs as missing partitions. `run` and `backfill` also
-    register them. Files next to the shards are listed; exit code 4 means the same as for `run`.
+    register them. Other files in the shard folders are listed; exit code 4 means the same as for
+    `run`.
 
     Examples:
       decon-assets register && decon-assets dev

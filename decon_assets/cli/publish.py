@@ -89,11 +89,12 @@ def check(
         default="",
     ),
     assume_clean: list[str] = repeatable(
-        "count items of this benchmark that no detector can find as clean; * matches anything",
+        "count as clean the items of this benchmark that no detector can find; * matches anything",
         "NAME",
     ),
     by: Literal["point", "upper"] = option(
-        "point: compare limits with the share (default); upper: with the upper end of its interval",
+        "point: compare the share with the limit (default); upper: compare the upper end of its "
+        "interval",
         default="point",
     ),
     allow_unreadable: bool = flag("--allow-unreadable", "pass even if rows could not be read"),
@@ -113,7 +114,7 @@ def check(
 
     Items that no chosen detector can find may or may not have leaked. If a limit is met only
     without these items, the result is "cannot tell" and the exit code is 6. Choose detectors that
-    can find more of these items, or count the items as clean with --assume-clean.
+    can find more of these items, or use --assume-clean to count them as clean.
 
     Examples:
       decon-assets check --max-rate 0.01 --require mmlu,gsm8k

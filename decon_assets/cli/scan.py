@@ -102,10 +102,12 @@ def scan(
         "text of a row)",
         "PATH",
     ),
-    messages: str | None = optional("read only this conversation, instead of --text", "PATH"),
+    messages: str | None = optional(
+        "read only the conversation in this field, instead of --text", "PATH"
+    ),
     layout: str | None = optional(
         "read all rows in this layout, such as openai_chat (docs/layouts.md); by default, the "
-        "layout of each row is recognised",
+        "layout of each row is recognized",
         "NAME",
     ),
     ignore: list[str] = repeatable("allow text at this path to stay unread", "PATH"),
@@ -189,10 +191,10 @@ def scan(
     gated benchmarks without a token, are skipped and named. `decon-assets catalog` lists sets and
     benchmarks.
 
-    Without --text, --messages and --layout, all text of a row is read, at any depth. Published
-    layouts hide some text from a model, such as reference answers; matches in hidden text have the
-    slot_kind "hidden". With these options, other text of at least 8 words is counted as not read,
-    by path.
+    Without --text, --messages and --layout, all text of a row is read, at any depth. In published
+    layouts, some text is hidden from the model, such as reference answers; matches in hidden text
+    have the slot_kind "hidden". With one of these options, other text of at least 8 words is
+    counted as not read, by path.
 
     Links to folders are followed. Everything that is not a shard is listed in OUT/skipped.jsonl
     with the reason: files of other formats, broken links, fifos, and folders that cannot be opened.
@@ -220,7 +222,7 @@ def scan(
       0  every row (with --sample: of the sample) was scanned, with or without
          leaks
 
-    The line above the next steps in the output shows how much was not scanned, in files, bytes,
+    In the output, the line above the next steps shows how much was not scanned, in files, bytes,
     rows and paths. OUT/ledger.jsonl has the details by file, and OUT/skipped.jsonl lists what was
     skipped.
     """
@@ -421,7 +423,7 @@ def _format_coverage(outcome: Outcome) -> str:
         named = ", ".join(entry.benchmark for entry in unavailable)
         left_out.append(f"{counted(len(unavailable), 'benchmark')}: {named}")
     if n_set_aside := len(outcome.skipped) - len(outcome.unexpected):
-        left_out.append(f"{n_set_aside:,} set aside by name or pattern: see {SKIPPED_FILE}")
+        left_out.append(f"{n_set_aside:,} ignored by name or pattern: see {SKIPPED_FILE}")
     if outcome.without_text:
         left_out.append(f"{counted(outcome.n_too_short, 'document')} too short to be searched")
     if outcome.unread_text:

@@ -37,7 +37,8 @@ def say_estimates(outcome: Outcome, sample: Sample | ShardSample, out: Path) -> 
     ]
     say_rows(rows)
     certain = (
-        "\nleaked items, among those that can be found: the lower end counts those in the sample"
+        "\nleaked items, among those that can be found (the lower end counts those found in the "
+        "sample)"
     )
     for line in _upper_ends(outcome):
         say(f"{certain}; {line}" if certain else line)
@@ -58,16 +59,16 @@ def _upper_ends(outcome: Outcome) -> Iterator[str]:
     if not outcome.not_drawn:
         together = max((rate.together or 1 for rate in outcome.rates), default=1)
         yield (
-            "the upper end assumes that no document contains more items of a benchmark than a "
-            f"sampled one does ({together:,})"
+            "the upper end assumes that no document contains more items of a benchmark than any "
+            f"sampled document does ({together:,})"
         )
         return
     n = len(outcome.n_documents_of_shards)
-    yield "the upper end is all of them, if none was found"
+    yield "if no item was found, the upper end is all items"
     yield (
         "the shares of documents, and the upper ends of items that were found, assume that no "
-        "shard is fuller of leaks than the fullest in the sample; with "
-        f"{counted(n, 'shard')}, up to {percent(most_above(n))} of all shards may be"
+        "shard contains more leaks than the worst sampled shard; with "
+        f"{counted(n, 'shard')} sampled, up to {percent(most_above(n))} of all shards may do so"
     )
     if any(rate.of == "documents" and rate.rate is None for rate in outcome.rates):
         yield (

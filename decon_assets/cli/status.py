@@ -43,7 +43,7 @@ def status(
     """Show what has been scanned and built, and what has changed on disk since.
 
     The command changes nothing; `decon-assets run` builds what is missing. It also lists everything
-    next to the shards that no source reads.
+    in the shard folders that no source reads.
 
     Exit codes: 0 complete; 1 incomplete; 2 invalid input; 4 all shards are scanned, but some input
     was not read. Code 4 means one of two things:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from decon_core.planner import Plan
 
 AllowUnread = flag(
-    "--allow-unread", "do not exit with code 4 because no source reads some fields with text"
+    "--allow-unread", "do not exit with code 4 if there is text in fields that no source reads"
 )
 
 _MOST_SKIPPED_LISTED = 5

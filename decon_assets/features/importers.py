@@ -56,7 +56,10 @@ def _say_recipes(benchmarks: Sequence[ImportedBenchmark], n_rows: int) -> int:
     say(recipe_file(with_recipe, n_rows=n_rows).rstrip("\n"))
     n_proposed = sum(benchmark.status is Status.PROPOSED for benchmark in with_recipe)
     if n_proposed and not n_rows:
-        warn(f"{counted(n_proposed, 'recipe')} unconfirmed: --show 3 prints rows as they read them")
+        warn(
+            f"{counted(n_proposed, 'recipe')} unconfirmed: --show 3 prints rows as the recipes "
+            "read them"
+        )
     return 0
 
 

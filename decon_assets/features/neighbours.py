@@ -33,10 +33,10 @@ _SECONDS_BETWEEN_LOG_LINES = 10.0
     origins=same("records", *ITEM),
 )
 def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Store") -> Metadata:
-    """Paragraphs of a sample of the corpus that are nearest to each benchmark item by embedding.
+    """The paragraphs in a sample of the corpus whose embeddings are nearest to each benchmark item.
 
-    Made if decon.toml has a [neighbours] table. Sample and embeddings are stored in blocks, so a
-    run that was stopped resumes where it left off.
+    Built if decon.toml has a [neighbours] table. The sample and the embeddings are stored in
+    blocks, so a stopped run resumes where it left off.
     """
     from decon_core.execution.choice import open_engine
     from decon_core.execution.jobs import wanted_workers
@@ -83,7 +83,7 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
 
 @dg.asset_check(asset=neighbours)
 def neighbours_are_of_items(decon: Decon) -> dg.AssetCheckResult:
-    """Every neighbour belongs to a benchmark item, which has at most `top`; cosines are up to 1."""
+    """Neighbours belong to benchmark items, no item has more than `top`, no cosine exceeds 1."""
     from decon_core.features.neighbours.product import current_results, faults_of_neighbours
     from decon_core.features.neighbours.settings import Neighbours
     from decon_core.planner import Plan

@@ -121,7 +121,10 @@ EngineOption = Annotated[
 ]
 Verbose = Annotated[
     bool,
-    option("also print a line for each benchmark, pack of a mixture, and blend", name="--verbose"),
+    option(
+        "also print a line for each benchmark, each pack of a mixture, and each blend",
+        name="--verbose",
+    ),
 ]
 Retire = Annotated[
     bool,

@@ -101,7 +101,9 @@ def _unused_options(config: Config, benchmarks: Iterable[Benchmark]) -> list[Pro
         Problem(
             f"storage.{scheme}",
             "options of a file system that no path uses",
-            f"a scheme in use: {', '.join(used)}" if used else "no options, as no path is a URL",
+            f"a scheme in use: {', '.join(used)}"
+            if used
+            else "no options, because no path is a URL",
             did_you_mean(scheme.lower(), used),
         )
         for scheme in config.storage

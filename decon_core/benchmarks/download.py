@@ -155,7 +155,7 @@ def require_columns(recipe: Recipe, base: Path) -> None:
         first_records(recipe, base, limit=_ROWS_TRIED)
     except RecordError as error:
         faults = "; ".join(dict.fromkeys(problem.found for problem in error.problems))
-        found = f"other columns than those of its recipe: {faults}"
+        found = f"columns that differ from those of its recipe: {faults}"
         expected = "the columns that the recipe names"
         remedy = f"Correct it: `decon-assets catalog {recipe.name} > evals.yaml`."
         raise RecipeError(Problem(recipe.name, found, expected, remedy)) from None

@@ -127,7 +127,7 @@ def _saved(
     if n_cached:
         on_step(f"the network does not answer: {counted(n_cached, 'benchmark')} from the cache")
     if changed:
-        on_step(f"other items than before: {', '.join(changed)}")
+        on_step(f"different items than before: {', '.join(changed)}")
     if not_covered is not None:
         not_covered += [NotCovered(name, _reason(error, path)) for name, error in failed.items()]
     return tuple(versions)

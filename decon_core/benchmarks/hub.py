@@ -73,7 +73,7 @@ def _converted_rows(
     pattern = f"hf://datasets/{source.path}@{branch}/{config or 'default'}/{split}/*.parquet"
     files = expand_glob(pattern)
     if not files:
-        found = "a data set of Python code, and no converted files"
+        found = "a data set that needs a Python script, without converted files"
         expected = f"files {pattern}"
         raise RecipeError(Problem(where, found, expected, _look_up(source)))
     for file, _ in files:

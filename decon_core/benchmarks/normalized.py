@@ -53,7 +53,7 @@ def benchmark_of(row: Row) -> object:
 def read_normalized(row: Row, *, requires_split: bool = False) -> dict[str, Any]:
     """Validate a record; return its columns, and `extras` as an object. Raises `FieldError`."""
     if requires_split and is_empty(row.get("split")):
-        expected = "the split of the row, as the file contains several splits"
+        expected = "the split of the row, because the file contains several splits"
         raise FieldError("split", describe(row.get("split")), expected)
     question = text_of(value_at(row, "question"), "question") or ""
     passage = text_of(row.get("passage"), "passage")
@@ -96,7 +96,7 @@ def _check_fingerprint(row: Row, *texts: str | None) -> None:
     as_written = fingerprint_of(*(text if isinstance(text, str) else None for text in raw))
     if given is not None and given not in (as_written, fingerprint_of(*texts)):
         expected = f"{as_written!r}, computed from the texts of the row"
-        remedy = "If the texts were edited on purpose, remove the field."
+        remedy = "If you edited the texts on purpose, remove the field."
         raise FieldError("fingerprint", describe(given), expected, remedy)
 
 

@@ -85,7 +85,7 @@ CREATE TABLE item_pairs AS
 SELECT benchmark, split, instance_index,
        a.status AS status_of_first, b.status AS status_of_second,
        a.is_checkable AS is_checkable_of_first, b.is_checkable AS is_checkable_of_second,
-       CASE WHEN NOT p.is_in_first OR NOT p.is_in_second THEN 'the other side did not look for the benchmark'
+       CASE WHEN NOT p.is_in_first OR NOT p.is_in_second THEN 'the other side did not search for the benchmark'
             WHEN a.fingerprints <> b.fingerprints
               AND (a.is_whole AND b.is_whole OR NOT list_has_any(a.fingerprints, b.fingerprints))
             THEN 'the item has different texts on the other side'
@@ -137,7 +137,7 @@ WITH joined AS (
                 WHEN EXISTS (FROM in_part p WHERE (p.number, p.benchmark) = (j.number, j.benchmark)
                              AND CASE WHEN p.is_of_first THEN class_of_first IS NULL
                                       ELSE class_of_second IS NULL END)
-                THEN 'the other side scanned only part of the shard, or not for the benchmark'
+                THEN 'the other side scanned only part of the shard, or did not search it for the benchmark'
                 ELSE i.why_not END AS why_not
     FROM joined j
     JOIN shard_pairs s USING (number)

@@ -39,9 +39,9 @@ def config_schema() -> dict[str, Any]:
     schema["$defs"] = tables
     tables["Policy"]["properties"]["preset"] = {
         "description": "Named defaults, which the other keys override. reference: the published "
-        "method, without normalize_unicode, strip_markup and keep_no_answer; matches of decon "
-        "then equal those of versions without these settings, except where rounding decides "
-        "whether a sum reaches a threshold. sampling is a separate setting.",
+        "method, without normalize_unicode, strip_markup and keep_no_answer; the detector decon "
+        "then finds the same matches as versions that lack these settings, except where rounding "
+        "decides whether a sum reaches a threshold. sampling is a separate setting.",
         "enum": [*PRESETS],
     }
     for key, threshold in tables["Thresholds"]["properties"].items():

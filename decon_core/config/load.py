@@ -74,7 +74,7 @@ class TermWeights:
     """[term_weights]: the weights of n-grams."""
 
     benchmarks: Names[Name] | None = None
-    """Benchmarks whose frequencies are frozen at the first run; default: all."""
+    """Benchmarks whose n-gram frequencies are frozen at the first run; default: all."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -82,12 +82,12 @@ class Review:
     """[review]: reviewers' verdicts on matches."""
 
     verdicts: Annotated[Name, expects("a local file, which need not exist")] = "verdicts.jsonl"
-    """File of reviewers' verdicts, which need not exist (docs/review.md)."""
+    """File with the reviewers' verdicts. It need not exist (docs/review.md)."""
     clears: Distinct[Literal["template", "common source"]] = ("template", "common source")
-    """Verdicts that clear a match, so that it is not a leak."""
+    """Verdicts that clear a match, which is then not a leak."""
     judged: Literal["leak", "review"] = "leak"
-    """Class of a place that a file or a model called a duplicate, if no score proves a leak and no
-    reviewer has decided."""
+    """How to classify a place that a file or a model called a duplicate, if no score proves a leak
+    and no reviewer has decided."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -101,8 +101,8 @@ class Report:
     most_texts: Count = 50_000
     """Maximum number of matched texts that are stored with their context."""
     drift: Share = 0.05
-    """The check `leak_rate_is_steady` warns if a benchmark's leak rate differs from that in the
-    previous report by more than this."""
+    """The check `leak_rate_is_steady` warns if a benchmark's leak rate differs by more than this
+    from its rate in the previous report."""
 
     @property
     def has_snippets(self) -> bool:

@@ -37,7 +37,7 @@ FoundButNoLeak = Literal["remove", "keep"]
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Leaks:
-    """Which leaks found under the policy count for a mixture. An empty field selects all of them.
+    """Which leaks found under the policy count for a mixture. An empty field selects all leaks.
 
     A question without its answer is not a leak, but by default it is removed like one, because a
     model that is trained on it has seen the test question.
@@ -83,11 +83,11 @@ class Licenses:
         expects("the field with the license, or a list of fields"),
         Field(alias="field"),
     ]
-    """Field with the license. Of several fields, the first with a license counts."""
+    """Field with the license. In a list of fields, the first one with a license counts."""
     allow: Names[Name] = ()
     """Only these licenses, such as "CC-BY-*"."""
     deny: Names[Name] = ()
-    """None of these licenses."""
+    """No document under these licenses."""
     unknown: Literal["drop", "keep"] = "drop"
     """What to do with rows whose license is missing or "unknown"."""
 
@@ -124,9 +124,9 @@ class Mixture:
     licenses: Licenses | None = None
     """Only documents under these licenses."""
     control_of: Annotated[str | None, expects("the name of a mixture")] = None
-    """The mixture that a control is compared with."""
+    """For a control: the mixture that it is compared with."""
     seed: Whole = 0
-    """Random seed of a control."""
+    """For a control: the random seed."""
 
     def to_json(self) -> dict[str, Any]:
         """Return all settings but the name, for fingerprints and manifests."""

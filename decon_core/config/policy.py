@@ -148,7 +148,7 @@ class Policy:
     tokenizer_str: str = "cl100k"
     """A bundled tokenizer, or the path of a tokenizer.json."""
     punctuation_chars: str = PUNCTUATION
-    """Characters that are removed before a text is split into words."""
+    """Characters that are replaced by spaces before a text is split into words."""
     normalize_unicode: Flag = True
     """Ignore differences in control and zero-width characters, full-width letters, ligatures,
     look-alike letters and accents."""
@@ -166,7 +166,7 @@ class Policy:
     eval_min_token_length: Count = 12
     """Items with fewer tokens are not indexed."""
     eval_min_unique_word_count: Count = 4
-    """Items with fewer different words are not indexed."""
+    """Items with fewer distinct words are not indexed."""
     eval_dedup: Flag = True
     """Index equal records once."""
     index_answers: Flag = True
@@ -178,7 +178,7 @@ class Policy:
 
     # how clusters are found
     sampling: Sampling = "exhaustive"
-    """Look up every n-gram, or a sample, as the published decon does."""
+    """Look up every n-gram, or only a sample, as the published decon does."""
     sample_every_m_tokens: Positive = 10
     """Distance in tokens between looked-up n-grams with sampling = "reference"."""
     question_max_consecutive_misses: Positive = 11
@@ -200,13 +200,13 @@ class Policy:
     perfect_match_decay_start: Count = 20
     """Questions of up to this many tokens need an overlap of 1."""
     perfect_match_decay_end: Positive = 50
-    """From this many tokens on, the required overlap is lowest; up to there, it falls linearly."""
+    """The required overlap falls linearly up to this many tokens, and is lowest from there on."""
     lowest_recorded_score: Number = 0.6
     """Matches below this score are not kept. It is below the threshold, so that the threshold can
     change without a new scan."""
     keep_no_answer: Flag = True
-    """Also keep matches where the question alone, or question and passage, reach the lowest
-    recorded score."""
+    """Also keep matches where the question alone, or the question with the passage, reaches the
+    lowest recorded score."""
 
     # ratcliff, longest_match, exact and ngram_any
     normalize: Normalize = "none"
@@ -237,7 +237,7 @@ class Policy:
     # decisions
     leak: Kinds = ("verbatim", "edited")
     """Kinds of places that are leaks, for detectors that report a kind. For `aligned`, the answer
-    must be found as well."""
+    must also be found."""
     review: Kinds = ("variant", "part", "reworded", "names", "near in meaning")
     """Kinds of places that need review. A list replaces the default. Kinds that are in neither list
     are only recorded."""
@@ -251,7 +251,7 @@ class Policy:
     longest_match_threshold: ShareBelowOne = 0.7
     """`longest_match`: a leak has more than this score."""
     exact_threshold: PositiveShare = 0.5
-    """`exact`: how informative a text must be, by the idf of its n-grams."""
+    """`exact`: how informative a text must be, measured by the idf of its n-grams."""
     ngram_any_size: Positive = 13
     """`ngram_any`: a leak shares at least this many consecutive tokens."""
     reworded_threshold: PositiveShare = 0.27

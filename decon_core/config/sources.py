@@ -86,7 +86,7 @@ class SourceTable(PackLimits):
     """[[corpus.source]]: shards that are read in the same way."""
 
     name: str
-    """Name of the source, part of the names of its packs."""
+    """Name of the source. It is part of the names of its packs."""
     path: Annotated[str, Field(min_length=1), expects("a path or a pattern")]
     """A glob; `**` descends into folders. A shard is named by its path from the
     first wildcard on."""
@@ -108,7 +108,7 @@ class SourceTable(PackLimits):
         expects("the name of a layout"),
     ] = None
     """Read all rows in this published layout, such as "openai_chat" (docs/layouts.md). Default: the
-    layout is recognised row by row."""
+    layout of each row is recognized."""
     ignore: Names[Name] = ()
     """Paths of text that may stay unread. Other text that is not read blocks mixtures."""
     id: Annotated[Name | None, expects("the name of a field")] = None
@@ -137,7 +137,7 @@ class Corpus(PackLimits):
 
     max_row_bytes: Bytes = MAX_ROW_BYTES
     """Maximum size of an uncompressed row: a number of bytes, or "1 GB". A shard with a longer row
-    is refused, so that it cannot use up the memory."""
+    is refused, to limit memory use."""
     source: Annotated[
         tuple[SourceTable, ...], AfterValidator(_at_least_one), expects(_AT_LEAST_ONE)
     ]

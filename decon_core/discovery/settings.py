@@ -35,7 +35,7 @@ class Packs:
 def packs_for(n_shards: int, n_bytes: int, n_benchmarks: int) -> Packs:
     """Choose pack limits that keep the grid small, with room for more benchmarks."""
     if n_shards <= _FEW_SHARDS:
-        return Packs(1, False, "few shards, so each is a pack, a row of the grid")
+        return Packs(1, False, "few shards, so each one is a pack (a row of the grid)")
     most = _PARTITIONS_WANTED // max(n_benchmarks, _BENCHMARKS_EXPECTED)
     shards = max(_FEW_SHARDS, -(-n_shards // max(most, 1)))
     has_bytes = n_bytes / n_shards * shards > _PACK_BYTES

@@ -31,10 +31,10 @@ FINDINGS = pa.schema([column for column in ENTRIES if column.name not in _OF_SHA
 class Finding:
     """One benchmark item found in a text or row by one detector, with its score.
 
-    Spans are half-open, in characters of `Findings.text`; None: this part was not found. A `_part`
-    is the path of the string in which such a span begins, as `messages[2].content`. An overlap
-    is the share of the part that was found; None: the item has no such part, or the detector does
-    not look for it.
+    A span is half-open, in characters of `Findings.text`; it is None if this part of the item was
+    not found. A `_part` is the path of the string in which the span begins, such as
+    `messages[2].content`. An overlap is the share of the part that was found; it is None if the
+    item has no such part, or if the detector does not search for it.
     """
 
     benchmark: str
@@ -76,7 +76,7 @@ class Finding:
 
     @property
     def outcome(self) -> str:
-        """What the policy calls it: leak, no answer, review, or no leak."""
+        """Class of the finding by the policy: leak, no answer, review, or no leak."""
         outcomes = {
             "leak": self.is_leak,
             "no answer": self.is_no_answer,
@@ -87,25 +87,25 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Findings(Sequence[Finding]):
-    """What was found in one text or row; empty if nothing was.
+    """The findings in one text or row; empty if nothing was found.
 
-    Has every match down to the lowest recorded score of its detector, as a scan keeps them.
-    `is_leaked` and `is_kept` are what the policy decides.
+    Contains every match down to the lowest recorded score of its detector, like a scan.
+    `is_leaked` and `is_kept` are decided by the policy.
     """
 
     row: int
-    """Position of the text among those that were checked, from 0."""
+    """Position of the text among the checked texts, from 0."""
     text: str | None
     """The text, with U+FFFD for what UTF-8 cannot encode; None if nothing was found in it.
 
-    For a row: its strings, separated by blank lines, the hidden ones last.
+    For a row: its strings, separated by blank lines, with hidden strings last.
     """
     unreadable: str | None
     """Why the text could not be read; None if it was read."""
     has_invalid_utf8: bool
     """Whether the text had bytes that are not UTF-8, which only Arrow arrays can have."""
     unread: Mapping[str, tuple[int, int]] = field(hash=False)
-    """Texts of the row outside the column that was read, by path: their number and bytes."""
+    """Texts of the row outside the column that was read: number and bytes, by path."""
     _index: Index = field(compare=False, repr=False)
     _found: tuple[Finding, ...] = ()
     _is_removed: bool = False
@@ -114,11 +114,11 @@ class Findings(Sequence[Finding]):
 
     @property
     def is_leaked(self) -> bool:
-        """Whether a benchmark item leaked into the text, or into what is hidden in the row.
+        """Whether a benchmark item leaked into the text, or into hidden text of the row.
 
-        Raises `IncompleteError` for a text that could not be read, or for a row without a leak that
-        was read in part: the rest may contain anything. With `unreadable="drop"` in the policy it
-        is False for the former.
+        Raises `IncompleteError` for a text that could not be read (with `unreadable="drop"` in the
+        policy, returns False instead). Also raises it for a row without a leak that was read only
+        in part: the rest may contain anything.
         """
         self._require_readable()
         is_leaked = any(finding.is_leak for finding in self._found)
@@ -130,9 +130,9 @@ class Findings(Sequence[Finding]):
     def is_kept(self) -> bool:
         """Whether a clean mixture keeps the text: nothing leaked, and no question without answer.
 
-        Raises `IncompleteError` for a text that could not be read, or is False with
-        `unreadable="drop"` in the policy. Also raises it for a row in which nothing was found and
-        that was read in part.
+        Raises `IncompleteError` for a text that could not be read (with `unreadable="drop"` in the
+        policy, returns False instead). Also raises it for a row that was read only in part and in
+        which nothing was found.
         """
         self._require_readable()
         is_dropped = self.has_invalid_utf8 and self._index.policy.invalid_utf8 == "drop"
@@ -142,9 +142,9 @@ class Findings(Sequence[Finding]):
         return True
 
     def slots(self, span: Span) -> list[tuple[str, Span]]:
-        """Return the strings of the row that a span of `text` lies in, and which characters there.
+        """Return the strings of the row that a span of `text` covers, with the span in each.
 
-        `[("messages[0].content", (12, 170))]`. A plain string is `text`.
+        For example `[("messages[0].content", (12, 170))]`. The path of a plain string is `text`.
         """
         start, stop = span
         return [
@@ -154,7 +154,7 @@ class Findings(Sequence[Finding]):
         ]
 
     def to_arrow(self) -> pa.Table:
-        """Return the findings: the columns of a scan's `matches.parquet` without those of files."""
+        """Return a table with the columns of a scan's `matches.parquet`, except those of files."""
         if self._entries is None:
             return FINDINGS.empty_table()
         return self._entries.select(FINDINGS.names)

@@ -61,13 +61,13 @@ def build_index(
     """Index benchmarks, so that texts can be compared with them.
 
     `evals`: a recipe file (.yaml); a file or folder of records; or rows, as a list of dictionaries
-    or a table, with `question` and, if there are some, `answer` and `passage`. Rows may name their
-    `benchmark` and `split`, or else belong to the benchmark `name` and the split "test".
-    `recipe`: for rows with other fields, the keys of a recipe that name them, as
+    or a table, with `question` and optionally `answer` and `passage`. Rows may name their
+    `benchmark` and `split`; otherwise, they belong to the benchmark `name` and the split "test".
+    `recipe`: for rows with other fields, the keys of a recipe that name these fields, such as
     `{"prompt": "problem", "answer": "solution"}` (docs/recipes.md).
     `policy`: settings as in `[policy]` of decon.toml; None: the defaults.
-    `folder`: where the index is kept, to be opened by `open_index`. If it has the same index, this
-    opens it. None: a temporary folder, removed with the index.
+    `folder`: where the index is kept, for `open_index`. If the folder already contains the same
+    index, that index is opened. None: a temporary folder, which is removed with the index.
 
     Warns if a detector cannot find some items, for example because they are too short. Raises
     `InputError` if no detector can find any.
@@ -83,8 +83,8 @@ def build_index(
 def open_index(folder: _Folder, *, policy: Policy | Mapping[str, Any] | None = None) -> Index:
     """Open an index that `build_index` wrote.
 
-    `policy`: other thresholds than those it was built with. Raises `StaleError` if a setting
-    differs that what is found depends on.
+    `policy`: thresholds to use instead of those it was built with. Raises `StaleError` if the
+    policy differs in a setting that affects what is found.
     """
     return Index(open_folder(Path(folder), _policy_of(policy)))
 
@@ -127,8 +127,8 @@ def _warn_of_invisible(stored: StoredIndex) -> None:
 class Index:
     """Benchmarks that texts are compared with; made by `build_index` or `open_index`.
 
-    May be used by several threads, and in other processes: pickled, it is opened again there. A
-    process that was forked after an index found matches cannot use any: that raises `InputError`.
+    Several threads may use it. It can be pickled: another process then opens it again. A process
+    that was forked after an index found matches cannot use any index, and gets an `InputError`.
     """
 
     def __init__(self, stored: StoredIndex, *, is_temporary: bool = False) -> None:
@@ -150,7 +150,7 @@ class Index:
 
     @property
     def policy(self) -> Policy:
-        """The settings by which texts are compared and matches decided."""
+        """The settings that determine how texts are compared and which matches are leaks."""
         return self._stored.policy
 
     @property
@@ -160,7 +160,7 @@ class Index:
 
     @property
     def n_items(self) -> int:
-        """How many items the benchmarks have."""
+        """The number of items in the benchmarks."""
         return self._stored.n_items
 
     def check(self, text: TextOrRow) -> Findings:
@@ -180,17 +180,17 @@ class Index:
         ignore: Paths = None,
         threads: int | None = None,
     ) -> Iterator[Findings]:
-        """Compare texts or rows with the benchmarks, and yield what was found in each, in order.
+        """Compare texts or rows with the benchmarks, and yield the findings of each, in order.
 
         `texts`: an iterable of strings, rows (dictionaries) and conversations (lists of messages);
         an Arrow array or polars series of strings, of structs (rows) or of lists (conversations);
-        or a table or a data set of the Hugging Face library. They are read and compared some 16 MB
-        at a time, so they may be larger than memory. A null yields findings with `unreadable`.
-        Of a row all strings are read, as a scan reads them.
-        `column`: what is read instead: the path of a field of the rows, as "text" or
-        "messages[].content", or several. Other text is not clean but `unread`.
+        or a table or a data set of the Hugging Face library. Some 16 MB are read and compared at a
+        time, so the data may be larger than memory. A null yields findings with `unreadable`. All
+        strings of a row are read, as in a scan.
+        `column`: read only these fields of the rows: a path such as "text" or
+        "messages[].content", or several paths. Other text is listed in `unread`, not called clean.
         `ignore`: paths of text that may stay unread; "*": all.
-        `threads`: None: one per usable core, or `$DECON_WORKERS`.
+        `threads`: number of threads; None: `$DECON_WORKERS`, or one per usable core.
         """
         n_threads = wanted_workers() if threads is None else threads
         if n_threads < 1:
@@ -207,7 +207,7 @@ class Index:
     def keep(self, text: TextOrRow) -> bool:
         """Return whether a clean mixture keeps a text: nothing leaked, no question without answer.
 
-        For `datasets.filter` and the like; `keep_all` is much faster for short texts.
+        Use it with functions like `datasets.filter`. For short texts, `keep_all` is much faster.
         """
         return self.check(text).is_kept
 
@@ -221,8 +221,8 @@ class Index:
     ) -> list[bool]:
         """Return for each text or row whether a clean mixture keeps it.
 
-        Raises `IncompleteError` at a null; with `unreadable="drop"` in the policy it is not kept.
-        Also raises it at a row with unread text that `ignore` does not allow.
+        Raises `IncompleteError` at a null; with `unreadable="drop"` in the policy, a null is not
+        kept. Also raises it at a row with unread text that `ignore` does not allow.
         """
         checked = self.check_all(texts, column=column, ignore=ignore, threads=threads)
         return [findings.is_kept for findings in checked]
@@ -237,7 +237,7 @@ class Index:
     ) -> pa.Table:
         """Return all findings in texts or rows as a table; `row` is the position of the text.
 
-        Raises `IncompleteError` as `keep_all` does; with `unreadable="drop"` in the policy a null
+        Raises `IncompleteError` like `keep_all`; with `unreadable="drop"` in the policy, a null
         has no row.
         """
         checked = self.check_all(texts, column=column, ignore=ignore, threads=threads)
@@ -246,15 +246,15 @@ class Index:
         return pa.concat_tables([FINDINGS.empty_table(), *tables])
 
     def record(self, finding: Finding) -> dict[str, Any]:
-        """Return the record of a benchmark that was found: question, answer, passage and labels."""
+        """Return the benchmark record of a finding: question, answer, passage and labels."""
         records = self._stored.records(finding.benchmark)
         record: dict[str, Any] = records.slice(finding.record, 1).to_pylist()[0]
         return record
 
     def invisible(self) -> pa.Table:
-        """Return the items that a detector cannot find whatever a text holds, with the reasons.
+        """Return the items that a detector cannot find in any text, with the reasons.
 
-        A text is never reported as clean of these: nothing is known of them.
+        Nothing is known about these items, so no text can be called clean of them.
         """
         return self._stored.invisible
 
@@ -349,7 +349,7 @@ _deciding: set[int] = set()
 def _require_own_threads() -> None:
     """Raise in a fork of a process that decided matches: polars would wait for ever."""
     if _deciding - {os.getpid()}:
-        failure = "This process was forked from one in which an index found matches"
+        failure = "This process was forked from a process in which an index had found matches"
         remedy = (
             'Spawn processes: `multiprocess.set_start_method("spawn")` for data sets, '
             '`multiprocessing.get_context("spawn")` for pools. Or check texts only after the fork.'

@@ -49,8 +49,9 @@ _SHARED = ("records", "idf", "index", "search")  # folders of the store that a s
 _SOURCE = Source(name="self-tests", path="self-tests.*", text="text", id="id")
 _N_WORDS = 60  # before and after an item: more context than any detector looks at
 _REMEDY = (
-    "scans since this self-test last passed may have missed leaks: delete search/ and index/ of "
-    "the store and the results of this scan, then run again; if it still fails, this is a bug"
+    "scans since this self-test last passed may have missed leaks: delete search/ and index/ in "
+    "the store and the results of this scan, then run again; if the self-test still fails, report "
+    "a bug"
 )
 
 

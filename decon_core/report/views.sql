@@ -90,22 +90,22 @@ FROM (
 ORDER BY benchmark, split;
 COMMENT ON VIEW by_benchmark IS
     'Per benchmark and split: number of items, of items that a detector can find, and of leaked items; leak_rate and its 95 % interval cover only items that can be found; n_leaks counts findings that are leaks';
-COMMENT ON COLUMN by_benchmark.n_items IS 'number of items; null if unknown, and then the shares are null, too';
+COMMENT ON COLUMN by_benchmark.n_items IS 'number of items; null if unknown, in which case the shares are also null';
 COMMENT ON COLUMN by_benchmark.n_checkable IS
     'number of items that a chosen detector can find; if it is 0, the rates are null (unknown)';
 COMMENT ON COLUMN by_benchmark.n_leaked_checkable IS
     'number of these that leaked; an item that leaked although a verbatim copy of it cannot be found is not counted';
 COMMENT ON COLUMN by_benchmark.n_unknown IS 'number of items that cannot be found and have no known leak';
 COMMENT ON COLUMN by_benchmark.at_least IS
-    'share of all items that leaked, if no unknown one did';
+    'share of all items that leaked, if no unknown item did';
 COMMENT ON COLUMN by_benchmark.at_most IS
-    'share of all items that leaked, if every unknown one did';
+    'share of all items that leaked, if every unknown item did';
 COMMENT ON COLUMN by_benchmark.n_no_answer IS
     'number of items that did not leak, but whose question was found without the answer';
 COMMENT ON COLUMN by_benchmark.no_answer_rate IS
     'share of no-answer items; they are not part of leak_rate';
 COMMENT ON COLUMN by_benchmark.n_review IS
-    'number of items that are neither of these, but need review; they are not part of leak_rate';
+    'number of items that did not leak and are not no-answer items, but need review; they are not part of leak_rate';
 
 CREATE VIEW rates_of_report AS
 SELECT r.made_at, r.n_shards_not_scanned = 0 AS is_complete, r.scan_fingerprint,
@@ -321,7 +321,7 @@ FROM row_origins GROUP BY source, field, value, split, benchmark, is_held_out
 ORDER BY is_evidence DESC, is_held_out DESC, benchmark IS NULL, n_rows DESC, source, field,
          value NULLS LAST, split NULLS LAST;
 COMMENT ON VIEW by_origin IS
-    'Per source, field, value and split: rows that name the data set that they are from; is_evidence: a held-out split of a benchmark, so that the rows are a leak whatever a detector finds';
+    'Per source, field, value and split: rows that name the data set they come from; is_evidence: the split is a held-out split of a benchmark, so the rows are a leak regardless of what a detector finds';
 
 CREATE VIEW by_mixture AS
 SELECT mixture, bool_and(is_current) AS is_current, count(*) AS n_shards,

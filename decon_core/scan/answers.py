@@ -43,9 +43,9 @@ def why_unbounded(policy: Policy) -> str | None:
         name for name in in_order(policy.detectors) if not detector(name).is_bounded(policy)
     ]
     if unbounded:
-        return f"the matches of {', '.join(unbounded)} cannot be bounded"
+        return f"a sketch cannot rule out matches of {', '.join(unbounded)}"
     if policy.leave_out_common:
-        return "leave_out_common must count the documents that contain each n-gram"
+        return "leave_out_common needs the number of documents that contain each n-gram"
     return None
 
 

@@ -208,7 +208,7 @@ class _Walk:
         try:
             status = entry.stat()
         except OSError as error:
-            what = "a link that leads nowhere" if entry.is_symlink() else str(error.strerror)
+            what = "a broken link" if entry.is_symlink() else str(error.strerror)
             self._skip(path, what, on_purpose=not (is_match or is_reached))
             return
         if stat.S_ISDIR(status.st_mode):

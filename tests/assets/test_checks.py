@@ -350,7 +350,7 @@ def test_self_test_check_fails_when_the_settings_find_nothing(world):
     with pytest.raises(PipelineError, match="self_tests_pass"):
         world.run(until="scan")
     result = run_check(self_tests_pass, world)
-    assert "no item that any detector can find" in said(result)
+    assert "no item that a detector can find" in said(result)
     assert "| harbor | aligned |" in result.metadata["nothing_to_plant"].value
 
 

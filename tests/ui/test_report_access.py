@@ -125,7 +125,7 @@ def test_tab_goes_through_the_page_in_the_order_of_reading_and_shows_where_it_is
         page.keyboard.press("Tab")
         places.append(page.evaluate(FOCUSED))
     assert [name for name, _ in places] == [
-        *("Skip to the content", "to-overview", "to-texts", "to-documents"),
+        *("Skip to content", "to-overview", "to-texts", "to-documents"),
         *("export", "theme", "help"),
         *("d-q", "d-outcome", "d-benchmark", "d-source", "d-least", "d-sort", "d-clear"),
         *("d-csv", "grid"),

@@ -14,7 +14,7 @@ from tests.ui.report_pages import BEST_FIRST, ask, field, found, names, rows
 
 pytestmark = pytest.mark.browser
 
-MISSING = "This page lacks some of what the link refers to. Missing: "
+MISSING = "This page does not have everything that the link refers to. Missing: "
 
 
 def saved(page: Page, button: str) -> tuple[str, list[dict[str, str]]]:

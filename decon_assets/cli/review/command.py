@@ -94,8 +94,8 @@ def review(
     stratify: Stratify = "benchmark,score",
     seed: Seed = 0,
     order: Order | None = optional(
-        "doubt: closest to the threshold first (default); score: highest first; documents: "
-        "most documents first. By default, a sample keeps the order in which it was drawn"
+        "doubt: closest to the threshold first (default); score: highest first; documents: most "
+        "documents first (default with --sample: the order in which it was drawn)"
     ),
     unreviewed: bool = flag("--unreviewed", "show only texts without a verdict (default)"),
     also_reviewed: bool = flag("--all", "include texts that have a verdict"),

@@ -30,9 +30,9 @@ KEYS = {"l": "leak", "t": "template", "c": "common source", "u": "unsure"}
 
 HELP = """\
 l  leak            the training text contains the item, or gives its answer away
-t  template        they share only the form: instructions, boilerplate, a list of options
-c  common source   both quote the same public text, but the text does not contain the question
-u  unsure          cannot be decided from these texts; the score decides
+t  template        both texts share only their form: instructions, boilerplate, a list of options
+c  common source   both quote a public text; the training text does not contain the question
+u  unsure          these texts are not enough to decide; the score decides
 
 n  note            a remark, stored with the verdict
 m  match type      exact, equivalent, subset, superset, related, unrelated; also stored

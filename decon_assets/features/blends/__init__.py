@@ -45,7 +45,7 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
 
     A blend fixes the order of the documents, how often each is repeated, and where test items are
     inserted. It is refused while a share of its mixture is missing, or if the test items do not
-    fit. A refused blend does not stop the others of the run.
+    fit. The other blends of the run are still built.
     """
     from decon_core.execution.choice import open_engine
     from decon_core.execution.jobs import wanted_workers
@@ -106,7 +106,7 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
 
 @dg.asset_check(asset=blend, blocking=True)
 def blend_adds_up(decon: Decon) -> dg.AssetCheckResult:
-    """Texts written equal documents drawn, minus those replaced, plus test items.
+    """The texts written are the documents drawn, minus those replaced, plus the test items.
 
     No file was changed since.
     """

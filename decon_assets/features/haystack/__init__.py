@@ -23,9 +23,9 @@ _MOST_ROWS = 40
 
 @stage(deps=[all_of(records), all_of(corpus)], group=GROUP, kind="csv")
 def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store") -> Metadata:
-    """Percentiles of test items among documents of the corpus, by quality scorers.
+    """Percentiles of test items among documents of the corpus, as ranked by quality scorers.
 
-    Made if decon.toml has a [haystack] table. Benchmark items are planted among randomly drawn
+    Built if decon.toml has a [haystack] table. Benchmark items are planted among randomly drawn
     documents, and every scorer ranks them. This shows whether a quality filter keeps leaked items
     more often than other documents.
     """

@@ -52,7 +52,7 @@ def scorecard_command(
     ),
     per_transformation: int = option(
         "plantings per transformation and hard negative (default 20; with 60, a recall of "
-        "90 % is accurate to about 8 %)",
+        "90 % is accurate to within about 8 %)",
         "N",
         min=1,
         default=20,

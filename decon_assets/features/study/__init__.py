@@ -24,7 +24,7 @@ _MOST_SHOWN = 50
 def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -> Metadata:
     """Scores of models that were trained on variants of the data, compared with a baseline.
 
-    Made if decon.toml has a [study] table. For results by item, it also has the effects on planted,
+    Built if decon.toml has a [study] table. Results by item also give the effects on planted,
     held-back, leaked and clean items.
     """
     from decon_core.features.study.build import DATABASE, PAGE, build_study

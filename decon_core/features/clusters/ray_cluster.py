@@ -189,7 +189,7 @@ def _warn_if_no_node_fits(ray: ModuleType, settings: Ray) -> None:
     )
     ENGINE_LOG.warning(
         f"no node of the Ray cluster has the resources that a task requests ({listed}): jobs wait "
-        "until one joins; the settings are in [execution.ray]"
+        "until such a node joins; the settings are in [execution.ray]"
     )
 
 

@@ -87,8 +87,8 @@ class Haystack(FeatureTable):
     documents: Positive = 10_000
     """Number of documents drawn with `seed`, or all documents if the corpus has fewer."""
     items: Positive = 15
-    """Number of items drawn with `seed` from each benchmark, except from training splits; from its
-    subjects in turn if it has several."""
+    """Number of items drawn with `seed` from each benchmark, except from training splits; if it has
+    several subjects, from each subject in turn."""
     scorers: Names[Scorer] = field(default=BUILT_IN)
     """Quality scorers: built-in ones, model files, an endpoint, or a column of the corpus."""
     cuts: Annotated[
@@ -96,7 +96,7 @@ class Haystack(FeatureTable):
     ] = (0.01, 0.05, 0.1, 0.25, 0.5)
     """Shares of the documents that a filter would keep."""
     seed: Whole = 0
-    """Seed of the draw of documents and items."""
+    """Random seed for drawing documents and items."""
     model: Name | None = None
     """For an endpoint: name of the model at the endpoint."""
     key_env: KeyVariable | None = None

@@ -33,15 +33,15 @@ _LOADERS = frozenset(
 )
 # Keys of tasks whose rows are no published texts, and why a recipe cannot read them.
 _REFUSED = {
-    "class": "the rows are made by Python",
-    "custom_dataset": "the rows are made by Python",
-    "use_prompt": "the prompt is one of promptsource",
-    "doc_to_image": "the rows are images or sounds",
-    "doc_to_audio": "the rows are images or sounds",
+    "class": "Python code creates the rows",
+    "custom_dataset": "Python code creates the rows",
+    "use_prompt": "the prompt comes from promptsource",
+    "doc_to_image": "the rows are images or audio",
+    "doc_to_audio": "the rows are images or audio",
 }
 _UNREADABLE = "a file that cannot be read"  # as a key of a task: the file, and why
 _NOT_PLAIN = "process_docs is neither a row filter nor a plain map"
-_FUNCTION = "the question is made by a function"
+_FUNCTION = "a function builds the question"
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class _Registry:
             choices = self._value(task, "doc_to_choice", row)
             done = draft(question or Constant(""), target, choices, query)
         if (task.get("dataset_kwargs") or {}).get("trust_remote_code"):
-            done.doubts.append(("a loading script makes the rows", "trust_remote_code"))
+            done.doubts.append(("a loading script creates the rows", "trust_remote_code"))
         return declared.benchmark(done, _shown(task.get("doc_to_text")))
 
     def _value(self, task: Mapping[str, Any], key: str, row: Value) -> Value | None:
@@ -191,7 +191,7 @@ def _refusal(task: Mapping[str, Any], source: Source) -> tuple[str, str] | None:
         return "the task measures the perplexity of whole texts", ""
     has_files = {"data_files", "data_dir"} & {*(task.get("dataset_kwargs") or {})}
     if not source.hf_path or source.hf_path in _LOADERS or has_files:
-        return "the rows are no data set of the hub", f"dataset_path: {source.hf_path}"
+        return "the rows are not in a data set on the hub", f"dataset_path: {source.hf_path}"
     return None if source.splits else ("no split is named", "")
 
 

@@ -48,7 +48,7 @@ _WITHOUT_ROWS = {
         ],
         "the rows are images or documents",
     ),
-    "open-asr-leaderboard": "the rows are sounds",
+    "open-asr-leaderboard": "the rows are audio",
     "video-mme-v2": "the rows are videos",
 }
 
@@ -83,7 +83,7 @@ def _declared(files: Files, name: str) -> Iterator[ImportedBenchmark]:
     tasks = content.get("tasks") if isinstance(content, dict) else None
     if isinstance(content, dict) and {"title", "contributors"} & {*content}:
         task = Task(name=str(content.get("title") or label), origin=origin)
-        yield task.refused("the fields of inspect_evals are in Python")
+        yield task.refused("inspect_evals defines the fields in Python")
         return
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         yield whole.refused("the file lists no tasks", "tasks")
@@ -111,10 +111,10 @@ def _imported(
     declared = Task(name=task_id, origin=replace(origin, tasks=(task_id,)), source=source)
     columns = data_set.columns.get(config)
     if not data_set.path:
-        return declared.refused("the folders of the file name no data set")
+        return declared.refused("the folders of the file do not name a data set")
     absent = [split for split in splits if split not in known] if known else ()
     if absent or (not known and {*splits} & {*_AGGREGATES}):
-        return declared.refused("the split is none of the data set", ", ".join(absent or splits))
+        return declared.refused("the data set does not have the split", ", ".join(absent or splits))
     if isinstance(task.get("field_spec"), dict):
         done = _from_fields(task)
     else:
@@ -123,7 +123,7 @@ def _imported(
         name for name in _named(done.fields) if columns and name.partition(".")[0] not in columns
     ]
     if missing:
-        return declared.refused("a field is no column of the data set", ", ".join(missing))
+        return declared.refused("the data set does not have the column", ", ".join(missing))
     return declared.benchmark(done, framework)
 
 
@@ -150,7 +150,12 @@ def _from_fields(task: Mapping[str, Any]) -> Draft:
         done.fields["answers"] = [str(target), {"field": str(target), "transform": "after_marker"}]
         done.doubts.append(("a solution may precede the answer", str(target)))
     if spec.get("input_image"):
-        done.doubts.append(("rows with an image are half a question", str(spec["input_image"])))
+        done.doubts.append(
+            (
+                "in rows with an image, the text is only part of the question",
+                str(spec["input_image"]),
+            )
+        )
     return done
 
 
@@ -181,7 +186,9 @@ def _from_framework(framework: str, columns: Sequence[str] | None) -> Draft:
     proposed = proposed_fields(columns)
     if proposed is None:
         return Draft(refusal="no column has the name of a question")
-    return Draft(fields=proposed, doubts=[("the fields follow from the names of columns", "")])
+    return Draft(
+        fields=proposed, doubts=[("the fields were guessed from the names of columns", "")]
+    )
 
 
 def _named(fields: Mapping[str, Any]) -> list[str]:

@@ -52,7 +52,7 @@ def _validated(benchmark: ImportedBenchmark) -> ImportedBenchmark:
     try:
         parse_recipes(recipe_file([benchmark]), where=benchmark.origin.file)
     except RecipeError as error:
-        reason = "the fields make no valid recipe"
+        reason = "the fields do not form a valid recipe"
         return replace(
             benchmark, status=Status.REFUSED, recipe=None, reason=reason, detail=str(error)
         )

@@ -103,7 +103,7 @@ def _imported(
     computed = [key for key in _LITERALS[1:] if not isinstance(values.get(key, _NONE), Constant)]
     if computed or not source.hf_path or not source.splits:
         detail = f"{', '.join(computed) or 'splits'}, line {call.lineno}"
-        return task.refused("data set, config or splits are no literals", detail)
+        return task.refused("data set, config or splits are not literals", detail)
     reasons, drafts = [], []
     for key in ("prompt_function", "sample_fields"):
         if key in given:

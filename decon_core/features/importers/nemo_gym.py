@@ -34,15 +34,15 @@ def _imported(source_text: str, task: Task) -> ImportedBenchmark:
         return task.refused("the file is not Python", module.error)
     sources = list(dict.fromkeys(_sources(module)))
     if len(sources) != 1:
-        count = "several data sets are read" if sources else "no data set of the hub is read"
+        count = "several data sets are read" if sources else "no data set on the hub is read"
         return task.refused(count, ", ".join(source.hf_path for source in sources))
     (source,) = sources
     task = replace(task, source=source)
     if not source.hf_path or not source.splits:
-        return task.refused("data set or split are no literals", "load_dataset")
+        return task.refused("data set or split are not literals", "load_dataset")
     rows = list(_rows(module))
     if not rows:
-        return task.refused("no object with a question is written out")
+        return task.refused("no row with a question is written as a literal")
     fields = rows[0].fields
     question, answer, choices = (
         next((fields[key] for key in keys if key in fields), None)

@@ -92,7 +92,7 @@ def draft(
         texts = options.fields
         done.fields = {"prompts": [*texts] if texts else {"array": options.field}}
     elif not printed:
-        done.refusal = "the question shows no column"
+        done.refusal = "the template prints no column"
         return done
     else:
         _set_question(done, printed, question)
@@ -317,7 +317,7 @@ def _choice_answers(
     key = _key(target, options, choices)
     if key is None or key.column in printed:
         done.doubts.append(
-            ("the correct choice is not named plainly", ", ".join(columns_of(target)))
+            ("no plain field names the correct choice", ", ".join(columns_of(target)))
         )
         return [_expanded(options, {"correct_index": None})]
     if key.is_text:

@@ -21,10 +21,12 @@ NEIGHBOURS = pa.schema(
         required("row", pa.int64(), "row of the document in the shard"),
         field("doc_id", pa.string(), "the document's own id, if it has one"),
         required("start", pa.int64(), "first character of the paragraph in the document"),
-        required("stop", pa.int64(), "character after its last"),
+        required("stop", pa.int64(), "character after the last of the paragraph"),
         field("text", pa.string(), "the paragraph; null if the report has no corpus text"),
-        required("weight", pa.float64(), "source documents that each sampled one represents"),
-        required("stands_for", pa.float64(), "near paragraphs it represents if drawn; 1 otherwise"),
+        required("weight", pa.float64(), "documents of the source per sampled document"),
+        required(
+            "stands_for", pa.float64(), "near paragraphs it stands for; 1 unless drawn at random"
+        ),
     ]
 )
 
@@ -36,7 +38,7 @@ SIMILARITY = pa.schema(
         required("similarity", pa.float64(), "lower edge of the bin, which is 0.05 wide"),
         required("n_items", pa.int64(), "items whose best similarity is in the bin"),
         required("n_documents", pa.int64(), "sampled documents at least this similar to any item"),
-        required("share", pa.float64(), "of the sampled documents"),
+        required("share", pa.float64(), "share of the sampled documents"),
         required("low", pa.float64(), "lower end of the share's 95 % Wilson interval"),
         required("high", pa.float64(), "its upper end"),
         required("n_estimated", pa.float64(), "the share times all documents of the source"),
@@ -49,10 +51,10 @@ STRATA = pa.schema(
         required("source", pa.string(), "name of the source"),
         required("n_documents", pa.int64(), "documents of the source"),
         required("n_sampled", pa.int64(), "documents in the sample"),
-        required("n_paragraphs", pa.int64(), "their paragraphs"),
-        required("n_without_paragraph", pa.int64(), "sampled documents too short to have any"),
+        required("n_paragraphs", pa.int64(), "paragraphs of these documents"),
+        required("n_without_paragraph", pa.int64(), "sampled documents too short for a paragraph"),
         required("n_unreadable", pa.int64(), "rows of the source that could not be read"),
-        required("weight", pa.float64(), "documents that each sampled one represents"),
+        required("weight", pa.float64(), "documents of the source per sampled document"),
     ]
 )
 
@@ -62,7 +64,7 @@ PARAGRAPHS = pa.schema(
         required("row", pa.int64(), "row of the document in the shard"),
         field("doc_id", pa.string(), "the document's own id, if it has one"),
         required("start", pa.int64(), "first character of the paragraph in the document"),
-        required("stop", pa.int64(), "character after its last"),
+        required("stop", pa.int64(), "character after the last of the paragraph"),
         required("text", pa.string(), "the paragraph"),
     ]
 )

@@ -25,12 +25,12 @@ FROM items i CROSS JOIN neighbour_sample s
 LEFT JOIN of_document d USING (benchmark, split, instance_index, source)
 GROUP BY ALL;
 COMMENT ON VIEW item_duplicates IS
-    'Per item and source: number of neighbours, of judged ones and of duplicates, and the estimated number of documents with a duplicate; empty without [neighbours]';
+    'Per item and source: number of neighbours, of judged neighbours and of duplicates, and the estimated number of documents with a duplicate; empty without [neighbours]';
 COMMENT ON COLUMN item_duplicates.first_judged IS 'rank of the nearest judged neighbour; null if there is none';
 COMMENT ON COLUMN item_duplicates.first_duplicate IS
     'rank of the nearest duplicate; null if there is none';
 COMMENT ON COLUMN item_duplicates.n_documents IS
-    'estimated number of documents of the source with a duplicate; a lower bound, as only neighbours count';
+    'estimated number of documents of the source with a duplicate; a lower bound, because only neighbours count';
 
 -- Groups of a number are named by their edges, as 1200 to 1600.
 CREATE MACRO group_of(value, edges) AS CASE
@@ -70,9 +70,9 @@ ORDER BY benchmark, category;
 CREATE VIEW duplicates_by_benchmark AS
 SELECT benchmark, category AS split, * EXCLUDE (benchmark, category) FROM duplicates_by('split');
 COMMENT ON VIEW duplicates_by_benchmark IS
-    'Per benchmark and split: number of items, of items with a judged neighbour, and of those with a duplicate among their neighbours; their share of the judged items, with its 95 % interval; documents in 10,000 that hold a duplicate of a judged item, on average (a lower bound)';
+    'Per benchmark and split: number of items, of items with a judged neighbour, and of those with a duplicate among their neighbours; their share of the judged items, with its 95 % interval; average number of documents in 10,000 that contain a duplicate of a judged item (a lower bound)';
 
 CREATE VIEW duplicates_by_source AS
 SELECT benchmark, category AS source, * EXCLUDE (benchmark, category) FROM duplicates_by('source');
 COMMENT ON VIEW duplicates_by_source IS
-    'Like duplicates_by_benchmark, per benchmark and source: of the neighbours in that source';
+    'Like duplicates_by_benchmark, but per benchmark and source; counts only neighbours in that source';

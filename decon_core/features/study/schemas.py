@@ -11,9 +11,7 @@ TRAINING_RUNS = pa.schema(
         field("of", pa.string(), "the mixture or blend that its model was trained on"),
         required("is_baseline", pa.bool_(), "whether the other training runs are compared with it"),
         field("dose", pa.float64(), "how much test data it was trained on: a ratio, or copies"),
-        field(
-            "series", pa.string(), "what the dose is of; training runs of a series are one curve"
-        ),
+        field("series", pa.string(), "name of the dose curve that the training run belongs to"),
     ]
 )
 
@@ -34,7 +32,7 @@ _SCORES = (
     field(
         "n",
         pa.int64(),
-        "items compared; for the baseline and different item sets, the training run's own",
+        "number of items compared; for the baseline, or if the item sets differ, that of the run",
     ),
     required("score", pa.float64(), "score of the training run on them"),
     field("baseline", pa.float64(), "score of the baseline"),
@@ -66,7 +64,7 @@ CHANGES = pa.schema(
         field("n", pa.int64(), "items compared"),
         required("at_step", pa.float64(), "difference from the baseline at the step"),
         required("at_other_step", pa.float64(), "the same at the other step"),
-        field("difference", pa.float64(), "difference of these two differences"),
+        field("difference", pa.float64(), "how much the difference changed between the two steps"),
         *_INTERVAL,
         required("basis", pa.string(), "what the interval is based on; empty: no interval"),
         required("remark", pa.string(), "why there is no interval"),
@@ -77,7 +75,7 @@ CHANGES = pa.schema(
 BY_DOSE = pa.schema(
     [
         required(
-            "series", pa.string(), "what the dose is of; empty: training runs without a series"
+            "series", pa.string(), "name of the dose curve; empty: training runs without a series"
         ),
         required("dose", pa.float64(), "how much test data the models were trained on"),
         required("n_training_runs", pa.int64(), "repetitions: training runs with this dose"),

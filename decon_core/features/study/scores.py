@@ -163,7 +163,7 @@ def _steps(
         )
     if None in places and len(places) > 1:
         where = f"study.training_run {training_run.name!r}"
-        found = f"results without a step ({places[None]}) beside others with one"
+        found = f"results without a step ({places[None]}) next to results with a step"
         remedy = "Add a column `step`, or put {step} in the path of the results."
         raise InputError(Problem(where, found, "a step for all results, or for none", remedy))
     return sorted(places, key=lambda step: step or 0.0) or [None]

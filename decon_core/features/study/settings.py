@@ -44,7 +44,8 @@ class TrainingRun:
     """How much test data the model was trained on: a ratio, or copies. Training runs with the same
     dose and series are repetitions."""
     series: Name | None = None
-    """Name of a dose curve, such as a form: training runs with the same series form one curve."""
+    """Name of the dose curve, such as a form of the items: training runs with the same series form
+    one curve."""
 
 
 CorpusMetricName = Literal["bleu", "chrf"]
@@ -89,9 +90,9 @@ class Study(FeatureTable):
     metrics: Names[Name] = ()
     """Use only these metrics; default: all."""
     beyond_one: Names[Name] = ()
-    """Tasks with scores of 1 or less on another scale than 0 to 1; * matches anything."""
+    """Tasks whose scores are 1 or less but not on a scale of 0 to 1; * matches anything."""
     tasks: Names[Name] = ()
-    """Benchmarks of tasks with other names than their benchmark: "NAME=BENCHMARK:SPLIT"."""
+    """Benchmarks of tasks whose names do not begin with the benchmark's: "NAME=BENCHMARK:SPLIT"."""
     translation: Translation | None = None
     """BLEU and chrF of translations."""
 

@@ -70,7 +70,7 @@ def _text(row: Row, is_comparable: bool) -> str:
         f"{whole_label(row['benchmark'])}, {_date(row['made_at']).replace('<br>', ' ')}<br>"
         f"{share(n, n_checkable)}: {count(n)} of {counted(n_checkable, 'item')}"
     )
-    other = "<br>made with other settings, another version of the benchmark, or fewer shards"
+    other = "<br>made with different settings, another version of the benchmark, or fewer shards"
     return text if is_comparable else text + other
 
 

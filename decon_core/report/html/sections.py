@@ -197,16 +197,19 @@ def _leak_rates(built: Section, facts: Facts) -> Section:
     if facts.n_unknown:
         words.append(
             "Items that cannot be checked may or may not have leaked. The last two columns of the "
-            "table give the leaked share of all items if none of them leaked, and if all did."
+            "table give the leaked share of all items, assuming that none of them or all of them "
+            "leaked."
         )
     if len(rows) < len(facts["benchmarks"]):
         words.append("No share is given where the number of checkable items is unknown.")
     if (n := len(rows)) > charts.MOST_LINES:
-        words.append(f"The figure shows the highest {charts.MOST_LINES} of {n}; the table has all.")
+        words.append(
+            f"The figure shows the {charts.MOST_LINES} highest of {n} rates; the table has all."
+        )
     figures = [charts.rates(rows)] if rows else []
     if history := facts["rates_by_report"]:
         words.append(
-            "Open points: reports with other settings, another benchmark version or fewer shards."
+            "Open points: reports with other settings, a different benchmark version or fewer shards."
         )
         figures.append(over_time(history, facts["ranked"]))
     return replace(built, words=words, choices=[Choice(ALL, figures)] if figures else [])

@@ -196,7 +196,7 @@ def test_what_lies_beside_the_shards_is_named_and_changes_the_exit_code(reported
         capsys.readouterr()
         assert main([command]) == 4
         said = capsys.readouterr().out
-        assert f"not read: {corpus}/gone-0.jsonl.gz: a link that leads nowhere" in said
+        assert f"not read: {corpus}/gone-0.jsonl.gz: a broken link" in said
         assert f"8 files, folders and links, all listed in {reported.store.skipped}" in said
         listed = json.loads(reported.store.skipped.read_text())["skipped"]
         counted = [Path(one["path"]).name for one in listed if not one["is_on_purpose"]]
@@ -441,14 +441,14 @@ def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     assert masked in said
     # A number of leaks is one of the benchmarks that the mixture looks for, so they are named.
     assert (
-        "0 documents with a leak, 0 with a question only, of harbor, ledger (all benchmarks)"
+        "0 documents with a leak, 0 with only a question, of harbor, ledger (all benchmarks)"
         in said
     )
     assert (
-        "6 documents with a leak, 0 with a question only, of harbor, ledger (all benchmarks)"
+        "6 documents with a leak, 0 with only a question, of harbor, ledger (all benchmarks)"
         in said
     )
-    assert "0 documents with a leak, 0 with a question only, of harbor (1 of 2 benchmarks)" in said
+    assert "0 documents with a leak, 0 with only a question, of harbor (1 of 2 benchmarks)" in said
     folder = at_home.store.mixtures("clean")
     shard = next(folder.glob("*/s0.jsonl.gz"))
     content = bytearray(shard.read_bytes())

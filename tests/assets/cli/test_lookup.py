@@ -101,7 +101,7 @@ def test_detectors_that_are_not_used_are_named(sketched, capsys):
     world.write_config()
     capsys.readouterr()
     assert main(["lookup", items[1]["question"]]) == 0
-    expected = "searched with decon only: the matches of ratcliff, exact cannot be bounded"
+    expected = "searched with decon only: a sketch cannot rule out matches of ratcliff, exact"
     assert expected in capsys.readouterr().err
 
 

@@ -96,7 +96,7 @@ def test_the_catalog_is_compared_with_the_data_sets_of_today(hub, capsys):
     hub.put_rows("allenai/IFBench_test", [{"prompt": "Write."}], split="train")
     assert main(["catalog", "gsm8k", "ifbench", "beyond_aime", "--check"]) == 1
     said = capsys.readouterr().out
-    assert "gsm8k: found other columns than those of its recipe: no 'question' among" in said
+    assert "gsm8k: found columns that differ from those of its recipe: no 'question' among" in said
     assert "ifbench: as in the recipe" in said
     assert "beyond_aime" in said
     assert "2 of 3 recipes do not fit" in said

@@ -385,9 +385,9 @@ def test_what_is_no_shard_is_named_and_changes_the_exit_code(place, capsys):
     (corpus / "x.jsonl" / "part-0").write_text("words")
     capsys.readouterr()
     assert place.scan() == 4
-    assert "NOT scanned: 23 skipped: gone.jsonl (a link that leads nowhere)" in last_line(capsys)
+    assert "NOT scanned: 23 skipped: gone.jsonl (a broken link)" in last_line(capsys)
     expected = dict.fromkeys([*names, "x.jsonl/part-0"], ("no format of shards", False))
-    expected["gone.jsonl"] = "a link that leads nowhere", False
+    expected["gone.jsonl"] = "a broken link", False
     expected["pipe.jsonl"] = "a fifo", False
     assert {path: why for path, why in skipped_in(place).items() if not why[1]} == expected
     assert place.summary()["not_looked_at"] == sorted(expected)
@@ -827,7 +827,7 @@ def test_names_that_begin_with_an_underscore_or_a_dot_are_no_shards(place, capsy
     assert place.scan(corpus=place.folder / corpus) == 0
     assert place.leaks() == EXPECTED
     assert place.summary()["n_shards"] == 3
-    assert "NOT scanned: 4 set aside by name or pattern: see skipped.jsonl" in last_line(capsys)
+    assert "NOT scanned: 4 ignored by name or pattern: see skipped.jsonl" in last_line(capsys)
     own = place.folder / "corpus" / "_mine.jsonl"
     own.write_text(json.dumps({"text": place.leak("harbor", 3)}) + "\n")
     assert place.scan(corpus=own) == 0  # a file that is named itself is a shard

@@ -71,7 +71,7 @@ def test_a_scan_says_which_benchmark_changed_unless_a_commit_is_pinned(
             assert "other items" not in said[-1]  # the second commit left the rows alone
     scan("two")
     change = f"gates (revision {commits[2][:12]}, before {commits[1][:12]})"
-    assert said[-1] == f"other items than before: {change}"
+    assert said[-1] == f"different items than before: {change}"
     scan("one")
     assert said[-2:] == [f"gates: revision {commits[2]}, from the cache", said[-3]]
     use_hub(monkeypatch, NOWHERE)
@@ -184,7 +184,8 @@ def test_a_data_set_of_python_code_is_read_from_its_converted_files(
 ) -> None:
     hub.put("mill/gates/gates.py", "")
     path = recipes(tmp_path, gates="hf_path: mill/gates")
-    with pytest.raises(RecipeError, match="a data set of Python code, and no converted files"):
+    message = "a data set that needs a Python script, without converted files"
+    with pytest.raises(RecipeError, match=message):
         saved_records(Store(tmp_path / "store"), path)
     file = hub.put("mill/gates/default/test/0000.parquet", "")
     pq.write_table(pa.Table.from_pylist(ROWS), file)

@@ -149,7 +149,7 @@ def test_the_last_item_within_a_limit_is_whole(tmp_path: Path, recipe_of: Recipe
     ("fields", "message"),
     [
         ({"question": "edited"}, "'fingerprint': found '[0-9a-f]{16}'; expected '[0-9a-f]{16}'"),
-        ({"question": "edited"}, "If the texts were edited on purpose, remove the field."),
+        ({"question": "edited"}, "If you edited the texts on purpose, remove the field."),
         ({"is_correct": "yes"}, "field 'is_correct': found 'yes'; expected true, false or null"),
         ({"eval_instance_index": -1}, "found the number -1; expected a whole number, at least 0"),
         ({"extras": "x"}, "field 'extras': found 'x'; expected a JSON object, or null"),

@@ -208,7 +208,7 @@ def test_items_and_benchmarks_that_only_one_side_has_are_told_apart(compared):
     assert found["n_findings"] == {"not comparable": 3, "same": 1}
     assert lost(found) == {
         "the item has different texts on the other side": (1, 1),
-        "the other side did not look for the benchmark": (1, 0),
+        "the other side did not search for the benchmark": (1, 0),
         "the other side does not have the item": (1, 0),
     }
     versions = {

@@ -257,4 +257,6 @@ def test_as_a_report_a_sample_is_incomplete_and_no_item_is_clean(request_of, ful
     assert found["n_findings"]["not comparable"] == 30 - n_found
     assert {*found["n_findings"]} <= {"same", "not comparable"}
     ((why,),) = {tuple(one.values())[:1] for one in found["not_comparable"]}
-    assert why == "the other side scanned only part of the shard, or not for the benchmark"
+    assert why == (
+        "the other side scanned only part of the shard, or did not search it for the benchmark"
+    )

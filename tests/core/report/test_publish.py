@@ -294,9 +294,7 @@ def test_mixtures_say_what_they_lack_and_why(report):
     assert mixture["is_current"] is False  # one of its shards is not
     assert (mixture["n_documents_in"], mixture["n_documents_out"]) == (120, 114)
     assert mixture["removed"] == [{"what": "document", "why": "leak", "n_documents": 2}]
-    assert "Not counted, because built from other inputs than this report: `m`." in card_from(
-        summary
-    )
+    assert "Not counted, because they were built from inputs that differ" in card_from(summary)
     mixture["is_current"] = True
     assert "| `m` | 120 | 114 | 27 | 24 | leak (document) 2 |" in card_from(summary)
 

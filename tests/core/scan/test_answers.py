@@ -258,7 +258,7 @@ def test_common_ngrams_need_counts_and_so_a_full_scan(bench, make_words, small_p
 def test_detectors_without_a_bound_are_scanned_in_full(bench, make_words, small_parts):
     bench.policy = Policy(tokenizer_str="words", detectors=("decon", "exact", "ratcliff"))
     (first, later), pack = make_world(bench, make_words, share=0.0)
-    assert why_unbounded(bench.policy) == "the matches of ratcliff, exact cannot be bounded"
+    assert why_unbounded(bench.policy) == "a sketch cannot rule out matches of ratcliff, exact"
     sketch(bench, pack, [first])
     summary = scan_packs(bench.store, [pack], [later], bench.policy, sketch=SKETCH)
     assert (summary.n_shards_read, summary.n_blocks_excluded) == (3, 0)

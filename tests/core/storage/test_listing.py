@@ -50,7 +50,7 @@ def test_links_in_a_circle_end_and_a_folder_keeps_its_own_name(folder):
     assert skipped_in(listing) == {
         "a/": (f"the same folder as {folder}/b", True),
         "b/up/": (f"the same folder as {folder}", True),
-        "b/self": ("a link that leads nowhere", False),
+        "b/self": ("a broken link", False),
     }
 
 
@@ -64,7 +64,7 @@ def test_what_cannot_be_read_is_named_and_never_opened(folder):
         listing = list_path(folder)
     assert names_of(listing) == ["a.jsonl"]
     assert skipped_in(listing) == {
-        "gone.jsonl": ("a link that leads nowhere", False),
+        "gone.jsonl": ("a broken link", False),
         "null.jsonl": ("a device", False),
         "pipe.jsonl": ("a fifo", False),
         "s": ("a socket", False),
@@ -97,14 +97,14 @@ def test_beside_a_pattern_lies_what_it_does_not_match(folder):
     assert skipped_in(listing) == {
         "b.csv": ("not matched by the pattern", True),
         "deep/": ("a folder that the pattern does not enter", True),
-        "lost": ("a link that leads nowhere", True),
+        "lost": ("a broken link", True),
         "x.jsonl/": ("a folder that the pattern does not enter", False),
     }
     listing = list_pattern(folder, ("**", "*.jsonl"))
     assert names_of(listing) == ["a.jsonl", "deep/c.jsonl"]
     assert skipped_in(listing) == {
         "b.csv": ("not matched by the pattern", True),
-        "lost": ("a link that leads nowhere", False),  # perhaps to a folder
+        "lost": ("a broken link", False),  # perhaps to a folder
     }
 
 

@@ -132,7 +132,7 @@ def test_tasks_that_no_node_can_run_are_announced(ray_nodes, caplog):
         "no node of the Ray cluster has the resources that a task requests (CPU 8, memory 1"
         in caplog.text
     )
-    assert ", scan 1): jobs wait until one joins" in caplog.text
+    assert ", scan 1): jobs wait until such a node joins" in caplog.text
 
 
 def test_a_job_that_kills_its_worker_is_named_and_others_go_on(engine, tmp_path):

@@ -39,7 +39,7 @@ def test_the_table_counts_recipes_and_names_the_reasons(
     assert ["derived", "1", "1", "1"] in rows
     assert "proposed, because" in printed
     assert "the question is computed" in printed
-    assert "the rows are made by Python" in printed
+    assert "Python code creates the rows" in printed
 
 
 def test_names_print_recipes_that_load_and_a_comment_on_what_is_unconfirmed(
@@ -77,7 +77,7 @@ def test_a_refused_benchmark_has_no_recipe_but_a_reason(
     assert main(["catalog", "--from", registry, "made"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("made: refused: the rows are made by Python")
+    assert captured.err.startswith("made: refused: Python code creates the rows")
     assert main(["catalog", "--from", registry, "absent"]) == 2
 
 
@@ -92,7 +92,7 @@ def test_json_has_every_benchmark_with_its_origin(
         "origin": {"registry": "lm-evaluation-harness", "file": "made.yaml", "tasks": ["made"]},
         "data_set": "",
         "recipe": None,
-        "reason": "the rows are made by Python",
+        "reason": "Python code creates the rows",
         "detail": "custom_dataset: made.rows",
     }
     assert benchmarks["sums"]["recipe"]["hf_path"] == "you/sums"

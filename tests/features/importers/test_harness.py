@@ -142,21 +142,21 @@ def rows(dataset):
         ),
         (
             QUIZ.replace('"{{question}}"', "!function utils.text"),
-            "the question is made by a function: doc_to_text: text (`try` on line 7)",
+            "a function builds the question: doc_to_text: text (`try` on line 7)",
         ),
-        (f"{QUIZ}class: !function task.Quiz", "the rows are made by Python: class: task.Quiz"),
-        (f"{QUIZ}custom_dataset: f", "the rows are made by Python: custom_dataset: f"),
-        (f"{QUIZ}use_prompt: any", "the prompt is one of promptsource: use_prompt: any"),
-        (f"{QUIZ}doc_to_image: image", "the rows are images or sounds: doc_to_image: image"),
+        (f"{QUIZ}class: !function task.Quiz", "Python code creates the rows: class: task.Quiz"),
+        (f"{QUIZ}custom_dataset: f", "Python code creates the rows: custom_dataset: f"),
+        (f"{QUIZ}use_prompt: any", "the prompt comes from promptsource: use_prompt: any"),
+        (f"{QUIZ}doc_to_image: image", "the rows are images or audio: doc_to_image: image"),
         (
             f"{QUIZ}output_type: loglikelihood_rolling",
             "the task measures the perplexity of whole texts",
         ),
         (
             QUIZ.replace("you/quiz", "json"),
-            "the rows are no data set of the hub: dataset_path: json",
+            "the rows are not in a data set on the hub: dataset_path: json",
         ),
-        (QUIZ.replace("{{question}}", "{{'text'}}"), "the question shows no column: {{'text'}}"),
+        (QUIZ.replace("{{question}}", "{{'text'}}"), "the template prints no column: {{'text'}}"),
         (QUIZ.replace("test_split: test", ""), "no split is named"),
     ],
 )  # fmt: skip

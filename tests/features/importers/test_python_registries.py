@@ -117,7 +117,7 @@ def test_literal_configs_and_plain_functions_of_lighteval_become_recipes(tmp_pat
         "the prompt function is not plain: shuffled: shuffled (`while` on line 12)"
     )
     assert benchmarks["by_code"].why == (
-        "data set, config or splits are no literals: hf_subset, line 30"
+        "data set, config or splits are not literals: hf_subset, line 30"
     )
 
 
@@ -133,4 +133,4 @@ def test_rows_that_a_gym_benchmark_writes_out_become_a_recipe(tmp_path: Path) ->
     }
     downloads = PREPARE.replace('load_dataset(REPOSITORY, split="train")', "download(REPOSITORY)")
     (folder / "prepare.py").write_text(downloads, encoding="utf-8")
-    assert by_name(tmp_path)["problems"].why == "no data set of the hub is read"
+    assert by_name(tmp_path)["problems"].why == "no data set on the hub is read"

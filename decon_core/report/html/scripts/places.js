@@ -55,7 +55,7 @@ function showView(view) {
 
 // Say what a link names and this page does not have: a report that is made again may have lost it.
 function tellMissing(missing, more = "") {
-  const words = missing.length ? `This page lacks some of what the link refers to. Missing: ${missing.join("; ")}. ` : "";
+  const words = missing.length ? `This page does not have everything that the link refers to. Missing: ${missing.join("; ")}. ` : "";
   element("missing").textContent = words + more;
   element("missing").hidden = !(words || more);
 }
