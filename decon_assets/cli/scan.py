@@ -116,8 +116,8 @@ def scan(
         "field with the document id (default: id)", "FIELD", "--id", default="id"
     ),
     sample: str | None = optional(
-        "scan only a sample, and estimate the leak rates of the corpus; 1% searches this share of "
-        "the documents in every shard; 20shards downloads and searches only 20 whole shards "
+        "scan only a sample, and estimate the leak rates of the corpus: 1% searches 1 % of the "
+        "documents in every shard; 20shards downloads and searches only 20 complete shards "
         "(docs/studies/sampling.md)",
         "SHARE|Nshards",
     ),
@@ -281,7 +281,7 @@ def scan(
     if recipes != evals:
         pin_recipes(recipes, outcome.revisions)
     if outcome.sample:
-        say(f"found in a {outcome.sample.words}, not in the whole corpus:\n")
+        say(f"found in a {outcome.sample.words}, not in the entire corpus:\n")
     _say_table(outcome)
     for line in _result_lines(outcome, out, has_no_answer=settings.keep_no_answer):
         say(line)

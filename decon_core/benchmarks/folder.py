@@ -51,7 +51,7 @@ from decon_core.storage.tables import read_parquet
 from decon_core.wording import counted
 
 _RECIPES = (".yaml", ".yml")
-_FIELDS = "a record: eval_key, split, question, and answer and passage if there are any"
+_FIELDS = "a record with eval_key, split, question, and optionally answer and passage"
 _REMEDY = "For raw rows, write a recipe: docs/recipes.md"
 
 

@@ -253,7 +253,7 @@ class _Reader(SettingsReader):
         chosen = leaks.detectors or self.names["detectors"]
         if leaks.min_probability is None:
             if leaks.min_judged != Leaks.min_judged:
-                self.wrong(f"{where}.min_judged", leaks.min_judged, "min_probability as well")
+                self.wrong(f"{where}.min_judged", leaks.min_judged, "also min_probability")
         elif all(get(name).acts(self.names["leak"]) for name in chosen):
             found = f"{leaks.min_probability:g}, but every chosen detector decides by its score"
             expected = "a detector whose matches need review"

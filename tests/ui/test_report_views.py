@@ -79,7 +79,7 @@ def test_a_text_that_does_not_pass_the_filter_of_its_link_is_told_from_one_that_
         report, "SELECT text_id, source FROM matched_texts WHERE source <> 'web' LIMIT 1"
     )[0]
     page = at(f"#texts?source=web&text={matched}")
-    expect(page.locator("#missing")).to_contain_text("The filter in this link hides")
+    expect(page.locator("#missing")).to_contain_text("A filter in this link hides")
     at(f"#texts?source={source}&text={matched}")
     expect(page.locator("#missing")).to_be_hidden()
     expect(page.locator("#detail")).to_have_attribute("data-text", matched)

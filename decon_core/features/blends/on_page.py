@@ -21,7 +21,8 @@ from decon_core.storage.store import Store
 
 _ABOUT = (
     "The composition of each phase of a blend: shares of its tokens by source, and by each label "
-    "of the sources. Benchmark items have a row of their own. docs/studies/composition.md has more."
+    "of the sources. Benchmark items have their own row. docs/studies/composition.md has more "
+    "details."
 )
 
 

@@ -363,7 +363,7 @@ class BlendReader(SettingsReader):
             if phase.tokens is not None and phase.documents is not None:
                 self.wrong(place, "both 'tokens' and 'documents'", "one of them, as the length")
             if phase.weights and phase.is_everything:
-                expected = "'tokens' or 'documents' as well, as the length of the phase"
+                expected = "also 'tokens' or 'documents', as the length of the phase"
                 self.wrong(place, "weights alone", expected)
         for number, table in enumerate(entry.get("contamination", ())):
             place = f"{where}.contamination[{number}]"

@@ -113,7 +113,7 @@ class Study(FeatureTable):
         for number, training_run in enumerate(self.training_run):
             if training_run.series is not None and training_run.dose is None:
                 where = f"study.training_run[{number}].series"
-                reader.wrong(where, repr(training_run.series), "'dose' as well")
+                reader.wrong(where, repr(training_run.series), "also 'dose'")
             for path in training_run.results:
                 if path.count(STEP) > 1:
                     where = f"study.training_run[{number}].results"

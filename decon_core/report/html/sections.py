@@ -209,7 +209,7 @@ def _leak_rates(built: Section, facts: Facts) -> Section:
     figures = [charts.rates(rows)] if rows else []
     if history := facts["rates_by_report"]:
         words.append(
-            "Open points: reports with other settings, a different benchmark version or fewer shards."
+            "Open points: reports with different settings or benchmark versions, or fewer shards."
         )
         figures.append(over_time(history, facts["ranked"]))
     return replace(built, words=words, choices=[Choice(ALL, figures)] if figures else [])

@@ -114,7 +114,7 @@ def test_detectors_that_are_not_used_are_named(sketched, capsys):
         (["--items", "nowhere.jsonl"], "no such file"),
         (
             ["--items", "raw.jsonl"],
-            "no 'eval_key'; expected a record: eval_key, split, question, and answer",
+            "no 'eval_key'; expected a record with eval_key, split, question, and",
         ),
     ],
 )

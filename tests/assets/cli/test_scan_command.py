@@ -849,7 +849,7 @@ def test_documents_that_are_not_utf8_are_counted_and_named(place, capsys):
 def test_a_sample_says_that_it_is_one_and_what_it_says_of_the_whole_corpus(place, capsys):
     assert place.scan("--sample", "25%", "--sample-seed", 3, "--fail-on-leak") in (0, 3)
     out = capsys.readouterr().out
-    assert out.startswith("found in a sample of 25 %, seed 3, not in the whole corpus")
+    assert out.startswith("found in a sample of 25 %, seed 3, not in the entire corpus")
     assert "estimates for all 24 documents, from a sample of 25 %, seed 3" in out
     last = "sample of 25 %, seed 3: scanned 6 documents in 3 of 3 shards; NOT scanned: 18 documents"
     assert coverage_in(out) == f"{last} not in the sample"
@@ -873,7 +873,7 @@ def test_a_sample_without_a_leak_is_no_proof_that_there_is_none(place, capsys):
     assert place.scan("--sample", "1 shard", "--fail-on-leak") == 0
     out = capsys.readouterr().out
     assert "no leak in the sample, but up to 1 shard may contain one" in out.splitlines()
-    assert out.startswith("found in a sample of 1 shard, seed 0, not in the whole corpus")
+    assert out.startswith("found in a sample of 1 shard, seed 0, not in the entire corpus")
 
 
 @pytest.mark.parametrize(

@@ -361,7 +361,7 @@ def test_settings_without_effect_are_refused():
     (problem,) = problems_of(detectors=["decon"], min_probability=0.9)
     assert "every chosen detector decides by its score" in problem
     (problem,) = problems_of(min_judged=10)
-    assert "mixture[0].leaks.min_judged: found 10; expected min_probability as well" in problem
+    assert "mixture[0].leaks.min_judged: found 10; expected also min_probability" in problem
     assert len(problems_of(min_probability=1.5)) == 1
 
 

@@ -53,7 +53,7 @@ async function showDocuments(params) {
   const line = lines.findIndex(([own]) => own === number);
   if (line >= 0) chooseLine(line);
   else element("to-documents").href = location.hash;
-  tellMissing(missing, number >= 0 && line < 0 ? "The filter in this link hides its document." : "");
+  tellMissing(missing, number >= 0 && line < 0 ? "A filter in this link hides the document." : "");
 }
 
 // A row of a shard that has changed may be another document: the fingerprint tells. A shard with the

@@ -38,7 +38,7 @@ function openLinked(text, missing) {
     if (!text && order.length) showDetail(order[0]).catch(tellTrouble);
   }
   document.body.classList.toggle("is-open", place >= 0);
-  tellMissing(missing, number >= 0 && place < 0 ? "The filter in this link hides its text." : "");
+  tellMissing(missing, number >= 0 && place < 0 ? "A filter in this link hides the text." : "");
 }
 
 function refresh() {

@@ -139,7 +139,7 @@ function saveVerdicts() {
 }
 
 function forgetVerdicts() {
-  if (!confirm("Delete your verdicts on the texts of this report from this browser?")) return;
+  if (!confirm("Delete your verdicts on this report's texts from this browser?")) return;
   for (const text of textPlaces().keys()) delete said[text];
   keepVerdicts();
   element("saving").close();
