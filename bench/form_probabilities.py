@@ -154,8 +154,8 @@ def _tables(curves: Mapping[str, Curve], places: Sequence[Place]) -> Iterator[st
     yield from _curve_table(curves)
     tuned = [place for place in places if place.group not in forms.UNTOUCHED]
     by_group, by_benchmark = left_out(tuned, "group"), left_out(tuned, "benchmark")
-    yield from _fits("Predicted from the other groups tuned on", by_group, "group")
-    yield from _fits("Predicted from the other benchmarks tuned on", by_benchmark, "benchmark")
+    yield from _fits("Predicted from the other tuned groups", by_group, "group")
+    yield from _fits("Predicted from the other tuned benchmarks", by_benchmark, "benchmark")
     untouched = [place for place in places if place.group in forms.UNTOUCHED]
     yield from _fits("Untouched groups", [*predicted(untouched, tuned)], "group")
 

@@ -27,9 +27,9 @@ from decon_core.storage.store import Store
 
 VARIANTS = {
     "without documents that leaked": Mixture(name="clean"),
-    "a control of that mixture": Mixture(name="control", take="control", control_of="clean"),
-    "spans cut out": Mixture(name="cut", cut="spans"),
-    "license of every row checked": Mixture(
+    "a control for that mixture": Mixture(name="control", take="control", control_of="clean"),
+    "with leaked spans cut out": Mixture(name="cut", cut="spans"),
+    "with the license of every row checked": Mixture(
         name="licensed", licenses=Licenses(fields=("metadata.license",), deny=("GPL-*",))
     ),
 }
