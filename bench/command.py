@@ -122,7 +122,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--texts",
         type=Path,
         default=_WORLD / "corpus",
-        help="make the corpus from .zip and .txt files or shards in this folder (default: %(default)s)",
+        help="make the corpus from .zip or .txt files or shards in this folder",
     )
     parser.add_argument(
         "--mb", type=float, default=100, help="size of the corpus to make (default 100)"
