@@ -4,7 +4,7 @@
 
 Needs the package `datasets` (`pip install decon-assets[hub]`). All columns of the
 JSON Lines file are checked: `text`, `messages` including tool calls, or any others. The output has
-an additional column `weak_matches`: the number of matches below the default thresholds.
+an additional column `weak_matches`: the number of matches that are not leaks.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ def detectors() -> str:
     policy = config_schema()["$defs"]["Policy"]["properties"]
     parts = [
         "# Detectors and their settings",
-        "Choose them with `detectors` under `[policy]`. [Detectors](../detectors.md) compares them.",
+        "`detectors` under `[policy]` selects them. [Detectors](../detectors.md) compares them.",
         "The advice is based on the [scorecard](../scorecard.md) for GSM8K and AGIEval.",
     ]
     for one in registry.declarations():
