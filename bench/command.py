@@ -1,4 +1,4 @@
-"""`python -m bench`: how fast, in how much memory, and how that compares."""
+"""`python -m bench`: measure speed and memory, and compare them with other tools."""
 
 from __future__ import annotations
 

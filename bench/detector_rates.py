@@ -1,8 +1,8 @@
-"""The rate and the memory of a worker with several detectors, beside `decon` alone.
+"""Measures the speed and memory of a worker with several detectors, compared with `decon` alone.
 
-Each measurement is a process of its own on one core. It scans a first shard, which does not count:
-from there on kernels are loaded and words are known. Then it scans the others. The two take turns,
-and what is measured are seconds of the processor: other work on the machine takes no part in them.
+Each measurement is a separate process on one core. It first scans a shard that does not count, so
+that kernels are loaded and words are known, and then scans the other shards. The two measurements
+alternate. Times are CPU times, so that other programs on the machine do not affect them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""`python -m bench.forms`: what a scan says of items that are planted in many forms.
+"""`python -m bench.forms`: how a scan classifies items that are planted in many forms.
 
-Of each group of items (a benchmark, or a subset of one) some are planted in each form of
-`plants.py`, each in a document of its own between natural text; a tenth of the items is not indexed
-and planted as hard negatives. Tables show what each detector says of the planted item, and how many
-other items it reports. Groups that tuning never looked at, of `forms.toml`, are apart.
+Some items of each group (a benchmark or a subset of one) are planted in each form of `plants.py`,
+each in a separate document between natural texts. A tenth of the items is not indexed and planted
+as hard negatives. The tables show how each detector classifies the planted item, and how many other
+items it reports. The untouched groups listed in `forms.toml`, which were not used for tuning, have
+separate tables.
 
-The first half of a question may be a stock phrase. Halves with words of their own, three runs of
-three words that no other question of the benchmark has, are also counted apart.
+The first half of a question may be a stock phrase. First halves with own words are also counted
+separately: they contain three runs of three words that no other question of the benchmark has.
 """
 
 from __future__ import annotations

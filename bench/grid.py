@@ -1,7 +1,7 @@
-"""A grid of many partitions, filled: how much of the time is Dagster's, and how soon pages open.
+"""Fills a grid of many partitions, and measures Dagster's share of the time and its pages.
 
-Everything is done by the command line in processes of its own, as people do it; what it cost is
-read off the events that the runs left behind.
+All steps are commands in separate processes, as users run them. Costs are computed from the events
+that the runs recorded.
 """
 
 from __future__ import annotations

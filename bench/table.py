@@ -1,4 +1,4 @@
-"""Measurements as a page of Markdown."""
+"""Formats measurements as a Markdown page."""
 
 from __future__ import annotations
 
