@@ -3,7 +3,8 @@
 Makes a corpus as `python -m bench` does, scans its shards and decides their matches, and checks the
 same texts in memory with `Index.check_all`, from a list of strings and from an Arrow array. The
 measurements alternate in one process with one thread each, after a warm-up round. Times are CPU
-times; ratios are computed within a round, and medians are printed. All must report the same findings.
+times; ratios are computed within a round, and medians are printed. All must report the same
+findings.
 """
 
 from __future__ import annotations
