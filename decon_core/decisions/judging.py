@@ -159,7 +159,7 @@ def missing(entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any])
     elif entry["question_tokens"] < finder.fewest_words:
         yield f"the question has too few words ({entry['question_tokens']})"
     elif name is None and None not in finder.threshold.of:
-        yield "its score alone proves no leak"
+        yield "its score alone does not prove a leak"
     yield from finder.unmet_gates(entry, policy)
     needed = finder.score_threshold(policy)
     is_low = name in finder.threshold.of and not finder.reaches_threshold(entry["score"], needed)
