@@ -1,1 +1,1 @@
-"""Rates and memory, measured: stages of our own, whole scans, and other tools on the same files."""
+"""Measurements of speed and memory: stages of a scan, full scans, and other tools."""

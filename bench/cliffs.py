@@ -1,10 +1,10 @@
-"""What plants of a benchmark with many similar items cost: `python -m bench.cliffs`.
+"""`python -m bench.cliffs`: the cost of planted items of a benchmark with many similar items.
 
     python -m bench.cliffs --seeds 1 2 --sizes 0:5 300:5 600:10 --detectors decon,ratcliff decon
 
-Items of `like_mmlu` (../shared/tools), of which one in 16 shares its template with 999 others, are
-planted verbatim in so many MB of natural text. Scan and report are processes of their own, on one
-core; what is measured are seconds of the processor, after kernels are loaded. The index exists.
+Items of `like_mmlu` (../shared/tools) are planted verbatim in the given number of MB of natural
+text. One item in 16 shares its template with 999 others. Scan and report run in separate processes
+on one core. Times are CPU times after kernels were loaded, with an existing index.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`python -m bench.closure`: what importing a module loads of this project, in modules and lines.
+"""`python -m bench.closure`: the modules and lines of this project that importing a module loads.
 
-Each module is imported in a process of its own. Without arguments: settings, scanner, report and
-code location, and the number of lines of each room. `--against FOLDER` compares with another
-checkout.
+Each module is imported in a separate process. Without arguments: the settings, the scanner, the
+report and the code location, and the number of lines of each package. `--against FOLDER` compares
+the numbers with those of another checkout.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`python -m bench.code_pairs`: how well `code` tells copies of programs from other programs.
 
-Reads labelled files of JSON lines, with `original` and `reworded` (a pair in each row) or with
-`task` and `code` (two programs of one task are a pair). Thresholds are chosen on the items of one
-half, by parity, and measured on the other, and the reverse.
+Reads labelled JSON Lines files with either `original` and `reworded` (a pair in each row) or `task`
+and `code` (two programs for the same task are a pair). Thresholds are chosen on one half of the
+items (by parity) and tested on the other half, and vice versa.
 """
 
 from __future__ import annotations

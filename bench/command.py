@@ -1,4 +1,4 @@
-"""`python -m bench`: how fast, in how much memory, and how that compares."""
+"""`python -m bench`: measure speed and memory, and compare them with other tools."""
 
 from __future__ import annotations
 
@@ -29,39 +29,43 @@ from decon_core.execution.jobs import usable_cores
 from decon_core.storage.files import atomic_path
 
 DESCRIPTION = """\
-Measure rate and peak memory of every stage, of whole scans with one and two workers, and of the
-index; with --peers also of other tools, on the same documents and benchmark items.
+Measure the speed and peak memory of every stage, of full scans with one and two workers, and of the
+index. With --peers, also measure other tools on the same documents and benchmark items.
 
-Without --corpus one is made, of --mb megabytes: the texts of --texts (the sample world) in new
-order, with items of the benchmarks hidden in them.
+Without --corpus, a corpus of --mb megabytes is made: the texts of --texts (default: the sample
+world) in a new order, with benchmark items hidden in them.
 
-With --detectors nothing of that, but the rate and the memory of one worker with these detectors,
-beside decon alone, in seconds of the processor.
+The following options replace these measurements:
 
-With --mixtures nothing of that, but how long mixtures take to build, over a plain copy of the same
-shards: without leaks, a control of that, spans cut out, and by a license in `metadata.license`.
+--detectors measures the CPU time and memory of one worker with these detectors, compared with decon
+alone.
 
-With --report nothing of that, but how long a report takes that is made from the scan results of a
-large scan, each of its views, and its page: a million matches, 100,000 items, 10,000 shards. The
-scan results are made up, which takes three minutes and 2 GB of disk.
+--mixtures measures how long mixtures take to build, compared with a plain copy of the same shards:
+without leaks, a control for that mixture, with leaked spans cut out, and with a license check of
+`metadata.license`.
 
-With --grid nothing of that, but what a grid of 20 benchmarks by 500 packs costs: to fill, with one
-benchmark more, to open in a browser; and how much of that is Dagster's. Takes half an hour.
+--report measures how long it takes to build the report of a large scan, each of its views, and its
+page: a million matches, 100,000 items, 10,000 shards. The scan results are made up, which takes
+three minutes and 2 GB of disk.
+
+--grid measures the time to fill a grid of 20 benchmarks by 500 packs, to add a benchmark, and to
+open the pages in a browser, and Dagster's share of that time. It takes half an hour.
 """
 
 EPILOG = """\
 examples:
-  python -m bench                                    the sample world: a first impression
+  python -m bench                                    a first impression, on the sample world
   python -m bench --evals records/ --texts texts/ --mb 200 --peers
   python -m bench --evals records/ --corpus shards/ --out docs/benchmarks.md
   python -m bench --detectors decon,reworded --evals records/ --texts texts/ --mb 2000
-  python -m bench --mixtures --mb 250                mixtures, over a plain copy of the shards
+  python -m bench --mixtures --mb 250                mixtures, compared with a plain copy
   python -m bench --report --out docs/benchmarks-report.md
   python -m bench --grid --benchmarks 4 --packs 50 --shards 2
   python -m bench --grid --postgres postgresql+psycopg2://me:secret@127.0.0.1/empty
 
-The peers are an optional group: pip install -e '.[peers]'. One that is not installed is
-said to be missing. They may live in an environment of their own: --peer-python env/bin/python.
+The other tools are an optional dependency group: pip install -e '.[peers]'. Tools that are not
+installed are reported as missing. You can install them in a separate environment:
+--peer-python env/bin/python.
 """
 
 _WORLD = Path("data")
@@ -75,27 +79,28 @@ _PEERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("overlapy, small index", {"peer": "overlapy", "most_items": _SMALL}),
     ("overlapy, all items", {"peer": "overlapy", "most_items": None}),
     (
-        "datatrove, white-space words",
+        "datatrove, split at whitespace",
         {"peer": "datatrove", "tokenizer": "white space", "most_items": None},
     ),
     (
-        "datatrove, its default words",
+        "datatrove, default tokenizer",
         # It takes long for the items, too, and their number does not change the rate.
         {"peer": "datatrove", "tokenizer": "default", "most_items": _SMALL},
     ),
 )
 _MIXTURES = """\
 Made by `python -m bench --mixtures` on one core. An MB is a million bytes of UTF-8 text. A plain
-copy decompresses and compresses the same shards with the calls that write a mixture. The copy and
-the mixtures run alternately in one process, in {rounds} rounds after one round that is not counted.
+copy decompresses the same shards and compresses them again, using the same functions as a mixture.
+The copy and the mixtures run alternately in one process, in {rounds} rounds after a warm-up round.
 Seconds and ratios are medians; each ratio is computed within one round."""
 _LARGE = {"n_matches": 1_000_000, "n_items": 100_000, "n_shards": 10_000}
 _REPORT = """\
-Made by `python -m bench --report`. The first row is the time to build the whole database from scan
-results, ledgers and records, without texts, because the test has no corpus. The time of a view is
-the time to read all its rows. Peak memory is the peak of the main process, which it reaches after
-the workers that read results have ended. The page has 50,000 matched texts with made-up context of
-150 words. The time to open it ends when Chromium shows the summary or the first matched text."""
+Made by `python -m bench --report`. The first row is the time to build the entire database from scan
+results, ledgers and records. It includes no texts, because the test has no corpus. For a view, the
+time to read all its rows is given. Peak memory is that of the main process, which reaches its peak
+after the workers that read results have ended. The page has 50,000 matched texts with 150 words of
+made-up context each. It counts as open when Chromium shows the summary or the first matched
+text."""
 _DETECTORS = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "speed of two independent processes, relative to one (the limit of this machine)"
 _JOINABLE = (".jsonl.zst", ".jsonl.gz", ".jsonl.bz2", ".jsonl.xz", ".jsonl")
@@ -111,28 +116,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a recipe file or a folder of normalized records (default: %(default)s)",
     )
     parser.add_argument(
-        "--corpus", type=Path, help="a folder of shards with a field `text` (default: one is made)"
+        "--corpus", type=Path, help="a folder of shards with a field `text` (default: make one)"
     )
     parser.add_argument(
         "--texts",
         type=Path,
         default=_WORLD / "corpus",
-        help="what a corpus is made from: .zip, .txt or shards below it (default: %(default)s)",
+        help="make the corpus from .zip or .txt files or shards in this folder",
     )
     parser.add_argument(
-        "--mb", type=float, default=100, help="size of a corpus that is made (default 100)"
+        "--mb", type=float, default=100, help="size of the corpus to make (default 100)"
     )
-    parser.add_argument("--rounds", type=int, default=3, help="of each measurement (default 3)")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="rounds of each measurement (default 3)"
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--detectors",
         metavar="NAMES",
-        help="measure a scan with these detectors instead, with commas, beside decon alone",
+        help="measure a scan with these detectors (comma-separated), compared with decon alone",
     )
     what.add_argument(
         "--mixtures",
         action="store_true",
-        help="measure mixtures instead: how long each takes to build, over a plain copy",
+        help="measure how long mixtures take to build instead, compared with a plain copy",
     )
     what.add_argument(
         "--report",
@@ -142,21 +149,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--grid",
         action="store_true",
-        help="measure a grid of many partitions instead: how much of the time is Dagster's",
+        help="measure a grid of many partitions instead, and Dagster's share of the time",
     )
     what.add_argument("--peers", action="store_true", help="measure other tools as well")
     parser.add_argument(
         "--peer-python",
         default=sys.executable,
         metavar="PYTHON",
-        help="the interpreter that has the peers installed (default: this one)",
+        help="the Python interpreter of the environment with the peers (default: this one)",
     )
     parser.add_argument(
         "--peer-seconds",
         type=float,
         default=20,
         metavar="S",
-        help="how long each peer may look at documents (default 20)",
+        help="how long each peer may process documents (default 20)",
     )
     sizes = GridSizes()
     for name, default, what_of in (
@@ -167,9 +174,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         told = f"{what_of} (default {default})"
         parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=told)
     parser.add_argument(
-        "--postgres", metavar="URL", help="with --grid: an empty database for the history"
+        "--postgres", metavar="URL", help="with --grid: an empty database for Dagster's events"
     )
-    parser.add_argument("--out", type=Path, help="write the page of Markdown here as well")
+    parser.add_argument("--out", type=Path, help="also write the Markdown page to this file")
 
 
 def bench(options: argparse.Namespace, say: Say) -> int:
@@ -226,7 +233,7 @@ class _Work:
         page = Page(data, _command())
         page.ours.append(_line("read shards", n_bytes, read))
         stages = self._median("stages", job, None)
-        for name, what in (("words", "words to tokens"), ("search", "search")):
+        for name, what in (("words", "words converted to tokens"), ("search", "search")):
             rate = n_bytes / 1e6 / stages["seconds"][name]
             page.ours.append(Line(name=what, mb_per_second=rate, seconds=stages["seconds"][name]))
         one = self._scan(page, job, 1, n_bytes)
@@ -266,7 +273,7 @@ class _Work:
         jobs = [{**job, "detectors": chosen} for chosen in (ALONE, detectors)]
         lines, ratio = measure_rates(_run_ours, jobs, read["n_text_bytes"], rounds)
         introduction = INTRODUCTION.format(rounds=rounds)
-        page = Page(data, _command(), "A worker", introduction, detectors=lines)
+        page = Page(data, _command(), "One worker", introduction, detectors=lines)
         page.ratios.append((f"time with {', '.join(detectors)}, relative to decon alone", ratio))
         return page
 
@@ -284,7 +291,7 @@ class _Work:
         page = Page(
             _data(read, index, made),
             _command(),
-            title="Mixtures, over a plain copy",
+            title="Mixtures, compared with a plain copy",
             introduction=_MIXTURES.format(rounds=self._n_rounds),
         )
         n_bytes = read["n_text_bytes"]
@@ -320,7 +327,7 @@ class _Work:
         else:
             views = {"overview": "#summary.is-leaked", "texts": "#rows > *"}
             page.report += [
-                Line(name=f"the page opens at its {view}", seconds=seconds)
+                Line(name=f"time to open the page at its {view}", seconds=seconds)
                 for view, seconds in seconds_to_open(Path(found["page"]), views).items()
             ]
         page.report += [
@@ -363,7 +370,7 @@ class _Work:
         if "detectors" in job:
             plural += f", {len(job['detectors'])} detectors"
         whole = Line(
-            name=f"whole scan, {plural}",
+            name=f"full scan, {plural}",
             mb_per_second=n_bytes / 1e6 / found["seconds"],
             seconds=found["seconds"],
             peak_mb=found["peak_bytes"] / 1e6,
@@ -419,10 +426,12 @@ class _Work:
 
     def _index_lines(self, index: dict[str, Any], stages: dict[str, Any]) -> Iterator[Line]:
         yield Line(
-            name="records read and saved", seconds=index["read_seconds"], note="benchmark files in"
+            name="records read and saved",
+            seconds=index["read_seconds"],
+            note="from the benchmark files",
         )
         yield Line(
-            name="idf frozen, index built",
+            name="term weights computed, index built",
             seconds=index["seconds"],
             peak_mb=index["peak_bytes"] / 1e6,
             note=f"{index['size_bytes'] / 1e6:.1f} MB on disk",
@@ -453,7 +462,7 @@ class _Work:
                 )
             )
             versions[str(settings["peer"])] = found["version"]
-            told = f"speed of our whole scan after warm-up, with 1 worker, relative to {name}"
+            told = f"speed of our full scan after warm-up, with 1 worker, relative to {name}"
             page.ratios.append((told, ours / rate))
         page.versions = versions
 

@@ -1,9 +1,9 @@
-"""A corpus of any size from a little text, with benchmark items hidden in it.
+"""Makes a corpus of any size from a small amount of text, with benchmark items hidden in it.
 
-Documents are put together from short runs of sentences of one file each, so that they read like
-text and no two are the same. Sentences do come again, and n-grams inside them; what would be
-missing is new words, of which real text always brings more. So a word here and there is misspelled,
-at the rate at which natural text of this size goes on to bring words never seen before.
+Each document is composed of short runs of sentences from one file, so documents read like text and
+no two are the same. Sentences and their n-grams are repeated, so such a corpus would lack the new
+words that real text keeps adding. Therefore, some words are misspelled, at the rate at which
+natural text of this size introduces new words.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The rate and the memory of a worker with several detectors, beside `decon` alone.
+"""Measures the speed and memory of a worker with several detectors, compared with `decon` alone.
 
-Each measurement is a process of its own on one core. It scans a first shard, which does not count:
-from there on kernels are loaded and words are known. Then it scans the others. The two take turns,
-and what is measured are seconds of the processor: other work on the machine takes no part in them.
+Each measurement is a separate process on one core. It first scans a shard that does not count, so
+that kernels are loaded and words are known, and then scans the other shards. The two measurements
+alternate. Times are CPU times, so that other programs on the machine do not affect them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from decon_core.storage.store import Store
 
 ALONE = ("decon",)
 INTRODUCTION = """\
-Made by `python -m bench --detectors`. MB are millions of bytes of text in UTF-8, per second of the
-processor, on one core: shards in, scan results out. Each round of each measurement is a process of
-its own, in which a first shard does not count. The two take turns, {rounds} times after a round
-that does not count; numbers are medians. Peak memory is of the whole process, with its start."""
+Made by `python -m bench --detectors`. MB/s are millions of bytes of UTF-8 text per second of CPU
+time on one core, from shards to scan results. Each measurement is a separate process, in which the
+first shard does not count. The two measurements alternate, for {rounds} rounds after a warm-up
+round; numbers are medians. Peak memory is that of the entire process, including start-up."""
 
 
 def chosen_detectors(names: str) -> list[str]:

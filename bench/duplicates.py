@@ -1,8 +1,9 @@
 """`python -m bench.duplicates`: how many items each form of duplicates changes.
 
 Reads the labelled files of `bench.code_pairs`. Programs with examples in their docstrings (`>>>`)
-are run before and after, in a process of their own: what the original passes, a changed one must
-pass, too. With `--records`, counts for each benchmark how many items a form changes.
+are run before and after the change, in a separate process: the changed program must pass every
+example that the original passes. With `--records`, counts for each benchmark how many items each
+form changes.
 """
 
 from __future__ import annotations

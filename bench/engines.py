@@ -1,9 +1,9 @@
-"""`python -m bench.engines`: one node against two, on Slurm and on Ray.
+"""`python -m bench.engines`: compare one node with two nodes, on Slurm and on Ray.
 
     python -m bench.engines --evals ../shared/data/evals --texts ../shared/data/text --work DIR
 
-Starts the clusters that the tests use, on this machine: every node has one worker of one core. Each
-line is a scan of the same corpus into a new store; all stores are compared, file by file.
+Starts the clusters of the tests on this machine; each node has one worker with one core. Each line
+of the table is a scan of the same corpus into a new store. All stores are compared, file by file.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""`python -m bench.form_probabilities FILE`: how often what `aligned` reports was planted.
+"""`python -m bench.form_probabilities FILE`: how many places reported by `aligned` are copies.
 
-All that it reports in the worlds of `bench.forms`, and in natural text without plants, is a copy if
-a form of that question was planted in the document. The answer or the passage alone, and items that
-are not indexed, are none. FILE gets the curve of each kind, from the groups tuned on. Tables say
-how well curves of other groups, and of other benchmarks, predict a group, and how well the curves
-in FILE predict untouched groups.
+A place reported in the worlds of `bench.forms`, or in natural text without planted items, is a copy
+if a form of its question was planted in the document. It is not a copy if only the answer or the
+passage was planted, or if the planted item is not indexed. The curve of each kind, computed from
+the tuned groups, is written to FILE. The tables show how well the curves of other groups or other
+benchmarks predict a group, and how well the curves in FILE predict the untouched groups.
 """
 
 from __future__ import annotations
@@ -154,8 +154,8 @@ def _tables(curves: Mapping[str, Curve], places: Sequence[Place]) -> Iterator[st
     yield from _curve_table(curves)
     tuned = [place for place in places if place.group not in forms.UNTOUCHED]
     by_group, by_benchmark = left_out(tuned, "group"), left_out(tuned, "benchmark")
-    yield from _fits("Predicted from the other groups tuned on", by_group, "group")
-    yield from _fits("Predicted from the other benchmarks tuned on", by_benchmark, "benchmark")
+    yield from _fits("Predicted from the other tuned groups", by_group, "group")
+    yield from _fits("Predicted from the other tuned benchmarks", by_benchmark, "benchmark")
     untouched = [place for place in places if place.group in forms.UNTOUCHED]
     yield from _fits("Untouched groups", [*predicted(untouched, tuned)], "group")
 

@@ -1,12 +1,13 @@
-"""`python -m bench.forms`: what a scan says of items that are planted in many forms.
+"""`python -m bench.forms`: how a scan classifies items that are planted in many forms.
 
-Of each group of items (a benchmark, or a subset of one) some are planted in each form of
-`plants.py`, each in a document of its own between natural text; a tenth of the items is not indexed
-and planted as hard negatives. Tables show what each detector says of the planted item, and how many
-other items it reports. Groups that tuning never looked at, of `forms.toml`, are apart.
+Some items of each group (a benchmark or a subset of one) are planted in each form of `plants.py`,
+each in a separate document between natural texts. A tenth of the items is not indexed and planted
+as hard negatives. The tables show how each detector classifies the planted item, and how many other
+items it reports. The untouched groups listed in `forms.toml`, which were not used for tuning, have
+separate tables.
 
-The first half of a question may be a stock phrase. Halves with words of their own, three runs of
-three words that no other question of the benchmark has, are also counted apart.
+The first half of a question may be a stock phrase. First halves with own words are also counted
+separately: they contain three runs of three words that no other question of the benchmark has.
 """
 
 from __future__ import annotations
@@ -283,11 +284,11 @@ def _of_form(
 def _tables(rows: pl.DataFrame) -> Iterator[str]:
     is_untouched = pl.col("group").is_in(UNTOUCHED)
     for detector in rows["detector"].unique(maintain_order=True):
-        for title, chosen in (("tuned on", ~is_untouched), ("untouched", is_untouched)):
+        for title, chosen in (("tuned", ~is_untouched), ("untouched", is_untouched)):
             kept = rows.filter(chosen & (pl.col("detector") == detector))
             if kept.height:
                 groups = ", ".join(kept["group"].unique().sort())
-                yield f"\n## `{detector}`, groups {title}: {groups}"
+                yield f"\n## `{detector}`, {title} groups: {groups}"
                 for _, length in _LENGTHS:
                     yield from _table(kept.filter(pl.col("length") == length), length)
                 yield from _by_group(kept)
@@ -313,7 +314,7 @@ def _table(rows: pl.DataFrame, length: str) -> Iterator[str]:
 def _by_group(rows: pl.DataFrame) -> Iterator[str]:
     """Yield the share that is not called clean, per group and form."""
     groups = rows["group"].unique().sort().to_list()
-    yield "\n### Called a leak, no answer or review: 12 words or more, by group\n"
+    yield "\n### Share reported as leak, no answer or review, by group: 12 words or more\n"
     yield "| form | " + " | ".join(groups) + " |"
     yield "|---|" + "---:|" * len(groups)
     long = rows.filter(pl.col("length") == _LENGTHS[0][1])
@@ -331,7 +332,7 @@ def _by_kind(rows: pl.DataFrame) -> Iterator[str]:
     if not rows["kind"].is_in(KINDS).any():
         return
     kinds = (*KINDS, _NOT_FOUND)
-    yield "\n### Plants of each form by the kind that they were called: 12 words or more\n"
+    yield "\n### Planted texts by form and reported kind: 12 words or more\n"
     yield "| planted | " + " | ".join(kinds) + " |"
     yield "|---|" + "---:|" * len(kinds)
     long = rows.filter(pl.col("length") == _LENGTHS[0][1])

@@ -1,7 +1,7 @@
-"""A grid of many partitions, filled: how much of the time is Dagster's, and how soon pages open.
+"""Fills a grid of many partitions, and measures Dagster's share of the time and its pages.
 
-Everything is done by the command line in processes of its own, as people do it; what it cost is
-read off the events that the runs left behind.
+All steps are commands in separate processes, as users run them. Costs are computed from the events
+that the runs recorded.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ POSTGRES_VARIABLE = "DECON_BENCH_POSTGRES"
 _BATCH = "DAGSTER_EVENT_BATCH_SIZE"
 
 _INTRODUCTION = """\
-`python -m bench --grid` made this page. Each step is one command in a separate process; its time
-includes start-up. *Processor* is the time that all processes of a step used. *Work* is the time
-inside assets and checks: reading, scanning, writing. *Dagster* is the remaining time of a run,
-which is spent almost entirely on events: planned, started, materialized. *Rest* is start-up,
-registration and planning. The texts are synthetic and as small as possible, so Dagster's share is
-as large as possible."""
+Made by `python -m bench --grid`. Each step is one command in a separate process; its time includes
+start-up. *Processor* is the CPU time that all processes of a step used. *Work* is the time inside
+assets and checks: reading, scanning and writing. *Dagster* is the remaining time of a run, nearly
+all of which is spent storing events (planned, started, materialized). *Rest* is start-up,
+registration and planning. The texts are synthetic and as small as possible, so that Dagster's share
+is as large as possible."""
 _PACK_SECONDS = 30.0
 _POLICY_CORPUS = (100, 10_000)  # benchmarks and shards, to project to
 _POLICY_PACKS = (1, 8, 64, 256)
@@ -90,8 +90,8 @@ def measure_grid(folder: Path, sizes: GridSizes, *, postgres: str | None, say: S
     _step(grid, "nothing to do: `backfill`", ["backfill", "--missing"])
     _step(grid, "`status`", ["status"])
     name = add_benchmark(folder / "world", sizes)
-    _step(grid, "one benchmark more: `--dry-run`", ["backfill", "--benchmark", name, "--dry-run"])
-    _step(grid, "one benchmark more", ["backfill", "--benchmark", name])
+    _step(grid, "one more benchmark: `--dry-run`", ["backfill", "--benchmark", name, "--dry-run"])
+    _step(grid, "one more benchmark", ["backfill", "--benchmark", name])
     _look_at_pages(grid)
     return markdown(grid)
 
@@ -189,14 +189,14 @@ def _world(grid: Grid) -> str:
     return (
         f"{sizes.n_benchmarks} benchmarks x {sizes.n_packs:,} packs x {sizes.n_shards} shards: "
         f"{sizes.n_partitions:,} partitions, {sizes.n_shards_in_all:,} shards, "
-        f"{_corpus_mb(grid):.0f} MB. The history is in {_storage(grid)}."
+        f"{_corpus_mb(grid):.0f} MB. Dagster's events are stored in {_storage(grid)}."
     )
 
 
 def _storage(grid: Grid) -> str:
     name = "Postgres" if grid.postgres else "SQLite"
     at_once = int(os.environ.get(_BATCH) or 0)
-    return f"{name}, and events are written {f'{at_once:,} at a time' if at_once else 'one by one'}"
+    return f"{name}, {f'{at_once:,} at a time' if at_once else 'one by one'}"
 
 
 def _corpus_mb(grid: Grid) -> float:
@@ -252,7 +252,7 @@ def _assets_table(steps: Sequence[Step]) -> str:
         )
         for asset, cost in sorted(costs.items(), key=lambda item: -item[1].n_partitions)
     ]
-    return _table(("", "runs", "partitions", "events", "work", "Dagster", "ms a partition"), rows)
+    return _table(("", "runs", "partitions", "events", "work", "Dagster", "ms per partition"), rows)
 
 
 def _files_table(grid: Grid) -> str:
@@ -283,21 +283,21 @@ def _projection(grid: Grid) -> list[str]:
     alone = _ms_per_partition(later) / 1e3
     told = (
         f"If scanning a pack takes {_PACK_SECONDS:.0f} s, Dagster adds "
-        f"{benchmarks * seconds:.2f} s for its {benchmarks} partitions, {whole:.1%} of the time. "
-        f"For a benchmark that is added later, Dagster adds {alone:.2f} s for one partition, "
-        f"{alone / (_PACK_SECONDS + alone):.1%}. Dagster takes less than a tenth of the time if a "
-        f"pack takes {9 * benchmarks * seconds:.1f} s or more."
+        f"{benchmarks * seconds:.2f} s for its {benchmarks} partitions ({whole:.1%} of the time). "
+        "A benchmark that is added later has one partition per pack, for which Dagster adds "
+        f"{alone:.2f} s ({alone / (_PACK_SECONDS + alone):.1%}). Dagster takes less than a tenth "
+        f"of the time if scanning a pack takes {9 * benchmarks * seconds:.1f} s or more."
     )
     n_benchmarks, n_shards = _POLICY_CORPUS
     rows = []
     for pack_shards in _POLICY_PACKS:
         partitions = n_benchmarks * -(-n_shards // pack_shards)
         rows.append((f"{pack_shards}", f"{partitions:,}", f"{partitions * seconds / 60:.1f}"))
-    sizes = f"{n_benchmarks} benchmarks and {n_shards:,} shards, by the size of packs"
-    scaled = f"The next table shows the time in Dagster for {sizes}:"
+    sizes = f"{n_benchmarks} benchmarks and {n_shards:,} shards, by pack size"
+    scaled = f"The table shows Dagster's time for {sizes}:"
     return [told, scaled, _table(("`pack_shards`", "partitions", "minutes in Dagster"), rows)]
 
 
 def _pages_table(pages: Mapping[str, tuple[float, float]]) -> str:
     rows = [(name, f"{first:.1f}", f"{again:.1f}") for name, (first, again) in pages.items()]
-    return _table(("seconds until shown", "first time", "again"), rows)
+    return _table(("seconds until it is shown", "first time", "again"), rows)

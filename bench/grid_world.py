@@ -1,5 +1,7 @@
-"""A world of many benchmarks and many small shards: what a grid costs does not depend on
-what stands in the texts, so they are made up, as small as they can be.
+"""Makes a world of many benchmarks and many small shards.
+
+The cost of a grid does not depend on the content of the texts, so the texts are synthetic and as
+small as possible.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""What detectors find of grids, tables and series of numbers, and what they take for them.
+"""Measures how well detectors find grids, tables and series of numbers, and their false alarms.
 
     python -m bench.grids --items 100 --set ngram_any_size=27
 
-Every kind of puzzle is a benchmark of invented items, searched for alone. One document holds each
-item between two pieces of text, and as many documents hold another puzzle of the kind each: a leak
-in one of these is a false alarm. `--set` changes a setting of the policy.
+Every kind of puzzle is a benchmark of invented items, which is searched for separately. Each item
+is planted in one document between two pieces of text. The same number of documents contain other
+puzzles of the same kind: a leak found in one of them is a false alarm. `--set` changes a setting of
+the policy.
 """
 
 from __future__ import annotations

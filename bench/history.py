@@ -1,4 +1,4 @@
-"""What runs cost, read off their own events: how long each worked, and how long Dagster took."""
+"""Computes the cost of runs from their events: the time spent on work and in Dagster."""
 
 from __future__ import annotations
 

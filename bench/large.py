@@ -1,7 +1,7 @@
-"""A store as a large scan leaves it, without the scan: scan results of matches that nobody found.
+"""Makes a store like that of a large scan, with made-up matches.
 
-Of sizes that no corpus at hand would give: what a report costs depends on how many scan results,
-items and matches there are, and not on what stands in the texts. There are no texts.
+The sizes exceed those of any available corpus. The cost of a report depends on the numbers of scan
+results, items and matches, not on the content of texts, so the store has no texts.
 """
 
 from __future__ import annotations

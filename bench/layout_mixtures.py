@@ -1,12 +1,12 @@
-"""`python -m bench.layout_mixtures`: what mixtures leave of rows of all layouts.
+"""`python -m bench.layout_mixtures`: what mixtures keep of rows in all layouts.
 
-Writes rows as `bench.layouts` does, makes items of some sentences of every second row, and runs the
-pipeline with mixtures that remove documents, cut spans and turns, and mask. Scans each mixture for
-every sentence. Counts by mixture
+Writes rows as `bench.layouts` does, makes items from some sentences of every second row, and runs
+the pipeline with mixtures that remove documents, cut spans or turns, or mask text. Scans each
+mixture for every sentence. Counts for each mixture:
 
-- sentences that leaked and are still there: none may be;
-- other sentences of rows without a leak that are gone: none may be;
-- other sentences of rows with a leak that are still there, and how many there were.
+- leaked sentences that remain (there must be none),
+- other sentences that are missing from rows without a leak (there must be none),
+- other sentences that remain in rows with a leak, and how many there were.
 
 Sentences that the first scan cannot find are left out.
 """

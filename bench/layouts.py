@@ -1,12 +1,13 @@
 """`python -m bench.layouts`: which text of which layouts of training rows a scan reads.
 
-Writes rows with a sentence of its own in every slot (tests/oracle/layouts.py), makes an item of
-each sentence, scans the files with the detector `exact`, and counts by layout the sentences that
-were found. Of the others it counts those in rows or files that the scan could not read, and those
-under a path that the scan names as unread. The rest is silently missed, and listed by path. Read
-sentences are of the wrong kind if their `slot_kind` in the matches is not that of the layout.
+Writes rows with a different sentence in every slot (tests/oracle/layouts.py), makes an item from
+each sentence, scans the files with the detector `exact`, and counts for each layout the sentences
+that were found. The remaining sentences are divided into those in rows or files that the scan could
+not read, those under a path that the scan reports as unread, and those that were missed silently,
+which are listed by path. A sentence has the wrong kind if its `slot_kind` in the matches differs
+from that of the layout.
 
-Sentences that a layout repeats count once, and as visible if a model sees one of the copies.
+Sentences that a layout repeats count once, and count as visible if a model sees one of the copies.
 """
 
 from __future__ import annotations

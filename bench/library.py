@@ -1,10 +1,10 @@
-"""The rate of the library beside a scan of the same texts: `python -m bench.library`.
+"""Compares the speed of the library with a scan of the same texts: `python -m bench.library`.
 
-Makes a corpus as `python -m bench` does, scans its shards and decides their
-matches, and checks the same texts in memory by `Index.check_all`: from a list of strings, and from
-an Arrow array. They take turns in one process with one thread each, after a turn that does not
-count, and what is measured are seconds of the processor. Ratios are of the turns, and medians. All
-turns have to find the same.
+Makes a corpus as `python -m bench` does, scans its shards and decides their matches, and checks the
+same texts in memory with `Index.check_all`, from a list of strings and from an Arrow array. The
+measurements alternate in one process with one thread each, after a warm-up round. Times are CPU
+times; ratios are computed within a round, and medians are printed. All must report the same
+findings.
 """
 
 from __future__ import annotations

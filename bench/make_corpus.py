@@ -1,9 +1,9 @@
-"""Shards of any size with benchmark items hidden in them, from a little text.
+"""Makes shards of any size with hidden benchmark items from a small amount of text.
 
     python -m bench.make_corpus --texts FOLDER --evals FOLDER --mb 120 OUT
 
-`--texts` holds .zip archives of .txt files, .txt files, or shards with a field `text`. What was
-hidden where is written beside OUT, as OUT-truth.jsonl.
+`--texts` is a folder of .zip archives of .txt files, of .txt files, or of shards with a field
+`text`. The hidden items and their places are written next to OUT, to OUT-truth.jsonl.
 """
 
 import argparse

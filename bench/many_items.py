@@ -1,11 +1,11 @@
-"""`python -m bench.many_items`: what a first scan costs with many items in many benchmarks.
+"""`python -m bench.many_items`: the cost of a first scan with many items in many benchmarks.
 
     python -m bench.many_items --sizes 20000:1 20000:130 200000:130 --corpus shards/ --rate more/
 
 Items of `like_mmlu` (../shared/tools) are shuffled and split into benchmarks. For each size, a
-first scan of `--corpus`, a small one, normalizes the items and builds the index. With `--rate`, a
-second scan into the same output folder reads these shards as well; its rate counts only what it
-needs longer than a third scan, which has nothing to read. Seconds are of the processor.
+first scan of the small folder `--corpus` normalizes the items and builds the index. With `--rate`,
+a second scan into the same output folder also reads these shards. Its speed is computed from the
+additional time compared with a third scan, which has nothing to read. Times are CPU times.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""How long mixtures take to build, over a plain copy of the same shards.
+"""Measures how long mixtures take to build, compared with a plain copy of the same shards.
 
-The copy is a rewrite that changes nothing: blocks are unpacked and packed by the same calls. So
-what is above one is what it costs to choose, to look, to cut and to account. Copy and mixtures take
-turns in one process, round after round: a machine that is slower for a while is slower for all.
+The copy rewrites the shards without changes: it decompresses and compresses blocks with the same
+functions. A ratio above one is therefore the cost of choosing, checking, cutting and accounting.
+The copy and the mixtures alternate in one process, round by round, so that a slow phase of the
+machine affects all of them.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from decon_core.storage.store import Store
 
 VARIANTS = {
     "without documents that leaked": Mixture(name="clean"),
-    "a control of that mixture": Mixture(name="control", take="control", control_of="clean"),
-    "spans cut out": Mixture(name="cut", cut="spans"),
-    "license of every row checked": Mixture(
+    "a control for that mixture": Mixture(name="control", take="control", control_of="clean"),
+    "with leaked spans cut out": Mixture(name="cut", cut="spans"),
+    "with the license of every row checked": Mixture(
         name="licensed", licenses=Licenses(fields=("metadata.license",), deny=("GPL-*",))
     ),
 }

@@ -1,4 +1,4 @@
-"""How long pages take in Chromium until what one came for is shown: the Dagster UI, the report."""
+"""Measures how long pages of the Dagster UI and the report take to open in Chromium."""
 
 from __future__ import annotations
 

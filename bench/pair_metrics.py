@@ -1,8 +1,8 @@
 """Labelled pairs from the five files of reworded items, and the metrics on them.
 
 `python -m bench.pair_metrics --data ../shared/data/semantic --out pairs --page
-docs/pair-metrics.md` writes a file of labelled pairs for each, scores it, and puts the tables into
-the page. Nothing is tuned on the pairs, so no part of them is held out.
+docs/pair-metrics.md` writes a file of labelled pairs for each of these files, scores it, and
+inserts the tables into the page. Nothing is tuned on the pairs, so no part of them is held out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What other tools take for the same documents and benchmark items. Run as a file of its own.
+"""Measures other tools on the same documents and benchmark items. Runs as a standalone script.
 
     python peers.py '{"peer": "overlapy", "documents": …, "items": …, …}'
 
-Nothing of ours is imported, so that any interpreter that has the peer can run it, and so that its
-memory is the peer's own. Documents are read outside the clock, tokens are made inside it. Prints
+It imports nothing from this project, so that any interpreter with the other tool can run it, and so
+that the memory measured is that of the tool. Reading documents is not timed; tokenizing is. Prints
 one JSON object.
 """
 

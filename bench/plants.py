@@ -1,7 +1,7 @@
 """The forms in which `bench.forms` plants an item, and the hard negatives.
 
-Written apart from the edits of the scorecard, by which thresholds are chosen: a threshold that only
-fits the edits it was chosen on fails here.
+They are independent of the scorecard's edits, which are used to choose thresholds: a threshold that
+only fits those edits fails here.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""What `reworded` finds of GSM8K questions in other words or numbers, and what it takes for them.
+"""Measures how well `reworded` finds changed GSM8K questions, and its false alarms.
 
     python -m bench.reworded --pairs ../shared/data/semantic --evals ../shared/data/evals \\
         --texts ../shared/data/text --recipes made/recipes.yaml
 
-Each reworded question stands in a document between two pieces of unrelated text. The threshold is
-chosen on half of the items, by the parity of their numbers, and tested on the other half, both
-ways: it is the lowest at which the unrelated texts have at most one candidate per 10 MB. A last
-table has the matches in unrelated texts for every benchmark, also those of recipe files, such as
-`../shared/tools/like_mmlu` makes.
+Each question, in other words or with other numbers, is planted in a document between two pieces of
+unrelated text. The threshold is chosen on one half of the items (by the parity of their numbers)
+and tested on the other half, and vice versa. It is the lowest threshold at which the unrelated
+texts have at most one candidate per 10 MB. The last table shows the matches in unrelated texts for
+every benchmark, including those of recipe files such as the ones made by
+`../shared/tools/like_mmlu`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""`python -m bench.row_rates --texts FOLDER --evals FOLDER`: rates of rows of several shapes.
+"""`python -m bench.row_rates --texts FOLDER --evals FOLDER`: speed by the shape of rows.
 
 Writes the same texts as rows of plain text, of text with metadata, of conversations, of tool calls,
-and with most of the text in a field that is not read; each shape in one file of the same size.
-Measures reading, and reading, words and search together, one shape after the other, several times,
-on one core. Prints the median rates in bytes of the file, and the medians of their ratios to plain
-text in the same round.
+and with most of the text in a field that is not read; each shape in a file of the same size.
+Measures reading alone, and reading, tokenizing and searching together, one shape after the other,
+in several rounds on one core. Prints the median speeds in bytes of the file per second, and the
+medians of their ratios to plain text in the same round.
 
-Where text is not read, the rate without counting it (`ignore = ["*"]`) stands beside.
+For text that is not read, the speed without counting it (`ignore = ["*"]`) is also shown.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Two checkouts of this project, run on the same inputs: is what they write equal?
+"""Run two checkouts of this project on the same inputs, and compare their output.
 
     python -m bench.same_results /tmp/before . --evals records/ --texts texts/ --work /tmp/same
 
-Both checkouts need their .venv (`make setup`). Each runs two configurations from nothing, in the
-same folder: the sample world, and a corpus made from `--texts` in which items of `--evals` are
-hidden, with every detector, a mixture, its control and a blend. Files of the stores are compared by
-their bytes, tables of the report by their rows. Prints what differs; exit code 1 if anything does.
+Both checkouts need a .venv (`make setup`). Each checkout runs two configurations from scratch in
+the same folder: the sample world, and a corpus made from `--texts` in which items of `--evals` are
+hidden, with every detector, a mixture, its control and a blend. The files of the stores are
+compared by their bytes, and the tables of the report by their rows. Prints all differences; exits
+with 1 if there are any.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """`python -m bench.sketch`: what the sketch of a corpus costs, and what it saves.
 
-Makes a corpus without benchmark items and one with many, builds the sketch with the scan of one
-benchmark, and answers the other from it. Every answer is compared with a full scan, file by file;
-every match of the full scan must be in a block that is possible for its question. Times are of the
-processor, in one process with one worker, kernels compiled before. `--tables` chooses what to
-measure.
+Makes one corpus without benchmark items and one with many, builds the sketch while scanning for one
+benchmark, and uses it to scan for the other. Every result is compared with a full scan, file by
+file; every match of the full scan must be in a block that is possible for its question. Times are
+CPU times of one process with one worker and compiled kernels. `--tables` selects the measurements.
 """
 
 from __future__ import annotations

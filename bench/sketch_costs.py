@@ -1,4 +1,4 @@
-"""Costs of a sketch that are measured apart from a corpus: wide packs, gz, and n-grams of text."""
+"""Costs of a sketch that are measured without a corpus: wide packs, gz, and n-grams of text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One measurement of ours, in a process of its own: `python -m bench.stages JOB`.
+"""Runs one measurement of this project in a separate process: `python -m bench.stages JOB`.
 
-A process each, or memory and warm tables of one measurement would count for the next. Prints one
-JSON object.
+Separate processes keep the memory and the warm tables of one measurement from affecting the next.
+Prints one JSON object.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measurements as a page of Markdown."""
+"""Formats measurements as a Markdown page."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from decon_core.execution.jobs import usable_cores
 
 _INTRODUCTION = """\
-Made by `python -m bench` (`make bench`). An MB is a million bytes of UTF-8 text. Each round of each
-measurement is a separate process on one core, unless its name gives more workers or cores. All
-numbers come from the median round."""
+Made by `python -m bench` (`make bench`). An MB is a million bytes of UTF-8 text. Each measurement
+is repeated in several rounds, and the tables show the median round. Each round is a separate
+process on one core, unless the name of the measurement gives more workers or cores."""
 _PACKAGES = (
     "decon-assets",
     "dagster",

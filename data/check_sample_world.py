@@ -1,12 +1,13 @@
-"""Run the oracle of the decon detector over the sample world, and compare with data/truth.jsonl.
+"""Run the oracle of the decon detector on the sample world, and compare with data/truth.jsonl.
 
-All benchmarks together; with `--each` also without the one that joins later, and each alone.
+Searches for all benchmarks together. With `--each`, also searches without the benchmark that is
+added later, and for each benchmark alone.
 
     .venv/bin/python -m data.check_sample_world --each
     .venv/bin/python -m data.check_sample_world --sampling reference
 
-Exits with 1 if a plant is missed or a false alarm is raised. It also runs the tests of the code
-benchmark against its solutions.
+Exits with 1 if a planted item is missed or a false alarm is raised. Also runs the tests of the code
+benchmark on its solutions.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Makes the judgements of the reworded sample: what truth.jsonl says of each text of its report.
+"""Makes the judgements of the reworded sample from truth.jsonl, one for each text of its report.
 
     decon-assets run --config data/reworded/decon.toml   # builds the report; exits with 1
     .venv/bin/python data/make_judgements.py
     decon-assets judge import data/reworded/judged.jsonl --config data/reworded/decon.toml
 
-A text is the same question if its item is the one that was planted in its document in other words.
+A text is judged to be the same question if its item was planted in the document in other words.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Makes the sample world: five benchmarks, a corpus of three sources, and what was planted in it.
+"""Makes the sample world: five benchmarks, a corpus of three sources, and a list of planted texts.
 
     .venv/bin/python data/make_sample_world.py            # writes into data/
-    .venv/bin/python data/make_sample_world.py --out DIR  # somewhere else
+    .venv/bin/python data/make_sample_world.py --out DIR  # writes into DIR
 
-The same seed gives the same bytes (with the library versions of requirements.lock: compressors and
-parquet writers change theirs now and then; the content does not). What is written, and the form of
-the truth file, is told in data/README.md.
+The same seed gives the same bytes with the library versions in requirements.lock. With other
+versions, compressors and Parquet writers may produce other bytes for the same content.
+data/README.md describes the files and the format of the truth file.
 """
 
 from __future__ import annotations

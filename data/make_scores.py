@@ -1,7 +1,7 @@
-"""Scores of two models that do not exist, on every item of the sample world: `scores.csv`.
+"""Makes scores.csv: invented scores of two fictional models on every item of the sample world.
 
-`gull` read the corpus, and does better on what leaked into it; `heron` never saw it. Run it after
-`make_sample_world.py`; the same bytes come out each time.
+`gull` was trained on the corpus and does better on items that leaked into it; `heron` was not. Run
+it after `make_sample_world.py`. It always writes the same bytes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Scores of three models that do not exist, trained on variants of the sample world: `study/*.csv`.
+"""Makes study/*.csv: invented scores of models trained on variants of the sample world.
 
-`clean` was trained on the mixture without leaks, `original` on everything, `swapped` on the blend
-of that name. Their effects are known: what leaked or was planted is answered better by LEAKED or
-SEEN, the other items of a planted benchmark by HELD_BACK. Translations are the reference with words
-left out: few of a right one, many of a wrong one. Each model has three checkpoints: abilities grow,
-and the effect of what was planted is largest at the second. Run it after `make demo`, which builds
-the blend; the same bytes come out each time.
+There are three fictional models: `clean` was trained on the mixture without leaks, `original` on
+everything, and `swapped` on the blend of that name. The true effects are known: leaked items gain
+LEAKED, planted items gain SEEN, and the other items of a planted benchmark gain HELD_BACK.
+Translations are the reference with words left out: few words in correct ones, many in wrong ones.
+Each model has three checkpoints. Ability grows from one to the next, and the effect of planted
+items is largest at the second. Run it after `make demo`, which builds the blend. It always writes
+the same bytes.
 """
 
 from __future__ import annotations

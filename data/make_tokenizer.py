@@ -1,9 +1,10 @@
-"""Write tokenizer.json: a byte-level BPE vocabulary of the sample corpus, for loss masks.
+"""Write tokenizer.json: a byte-level BPE vocabulary trained on the sample corpus, for loss masks.
 
     .venv/bin/python data/make_tokenizer.py
 
-It has the form of the tokenizers of Llama 3 or OLMo 2 and a vocabulary of 2,000 tokens, so that a
-name or a number is often several tokens. The same corpus and library give the same bytes.
+It has the format of the Llama 3 and OLMo 2 tokenizers. Its vocabulary has only 2,000 tokens, so
+that a name or a number often consists of several tokens. The same corpus and library version give
+the same bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a configuration names, what its store holds today, and what is missing or outdated in it.
+"""Compares a configuration with its store, and lists what is missing or outdated.
 
 One plan answers `run`, `status`, `backfill` and the sensor. Each asset names the function of the
 plan that returns whether it is missing, or the keys of its missing partitions.

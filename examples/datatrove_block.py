@@ -1,9 +1,9 @@
-"""A datatrove block that drops documents with items of benchmarks.
+"""A datatrove block that drops documents containing benchmark items.
 
     python examples/datatrove_block.py evals.yaml shards/ clean/
 
-Needs the package `datatrove`. Reads the JSON lines in shards/ (field `text`), writes the documents
-that are kept to clean/kept/ and the others, with the reason, to clean/removed/.
+Needs the package `datatrove`. Reads JSON Lines files from shards/ (field `text`). Writes the
+documents that it keeps to clean/kept/, and the removed ones, with the reason, to clean/removed/.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Decision = bool | tuple[bool, str]
 
 
 class BenchmarkFilter(BaseFilter):
-    """Drops documents in which items of an index were found; the reason names the item.
+    """Drops documents that contain items of an index; the reason names the item's benchmark.
 
-    The index is given by its folder: each worker of a pipeline opens it for itself.
+    `index` is the index's folder: each worker of the pipeline opens the index itself.
     """
 
     name = "benchmark leaks"
@@ -42,7 +42,7 @@ class BenchmarkFilter(BaseFilter):
         if self._index is None:
             self._index = dc.open_index(self.folder)
         texts = (doc.text for doc in batch)
-        # Pipelines run a worker for each core, so that one thread is enough.
+        # Pipelines run one worker per core, so one thread per worker is enough.
         return [_decision(found) for found in self._index.check_all(texts, threads=1)]
 
 

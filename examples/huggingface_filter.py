@@ -1,10 +1,10 @@
-"""Filter a Hugging Face data set: drop the rows that hold items of benchmarks, label the others.
+"""Filter a Hugging Face data set: drop rows that contain benchmark items, and label the other rows.
 
     python examples/huggingface_filter.py evals.yaml rows.jsonl clean.jsonl
 
-Needs the package `datasets` (`pip install decon-assets[hub]`). All columns of the JSON lines are
-compared: `text`, `messages` with their tool calls, or any others. What is written has a column
-`weak_matches`: matches that are no leak by the default thresholds.
+Needs the package `datasets` (`pip install decon-assets[hub]`). All columns of the
+JSON Lines file are checked: `text`, `messages` including tool calls, or any others. The output has
+an additional column `weak_matches`: the number of matches that are not leaks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main(evals: str, rows: str, clean: str) -> None:
     index = dc.build_index(evals)
     dataset = datasets.load_dataset("json", data_files=rows, split="train")
 
-    # With batched=True one call compares a thousand rows; row by row would take far longer.
+    # With batched=True, each call checks a thousand rows, which is far faster than row by row.
     kept = dataset.with_format("arrow").filter(index.keep_all, batched=True)
 
     def label(table: pa.Table) -> pa.Table:

@@ -159,7 +159,7 @@ def test_the_page_names_every_stage_the_machine_and_what_is_missing(sources, tmp
     assert written in done.stdout
     for name in (
         "read shards",
-        "words to tokens",
+        "words converted to tokens",
         "search",
         "1 worker",
         "1 worker, 2 cores",
@@ -168,7 +168,7 @@ def test_the_page_names_every_stage_the_machine_and_what_is_missing(sources, tmp
     ):
         assert name in written
     assert re.search(r"\d{4}-\d\d-\d\d; .* cores, \d+ GB; Python 3", written)
-    for name in ("overlapy, all items", "datatrove, white-space words"):
+    for name in ("overlapy, all items", "datatrove, split at whitespace"):
         (line,) = [line for line in written.splitlines() if line.startswith(f"| {name}")]
         assert re.search(r"\| [\d.]+ \|", line) or "pip install -e '.[peers]'" in line
 
@@ -238,8 +238,8 @@ def test_a_grid_is_filled_and_told_partition_by_partition(tmp_path):
     n_runs, n_partitions, _, n_read = (int(value) for value in lines["first backfill"][8:12])
     assert (n_runs, n_read) == (4, 2)
     assert n_partitions == 9  # records, snapshot and indexes are 5 of them
-    assert [int(value) for value in lines["one benchmark more"][9:10]] == [4]
-    assert int(lines["one benchmark more"][11]) == 2
+    assert [int(value) for value in lines["one more benchmark"][9:10]] == [4]
+    assert int(lines["one more benchmark"][11]) == 2
     assert int(lines["nothing to do: `backfill`"][8]) == 0
     assert all(float(lines[name][6]) > 0 for name in ("then mixtures and report", "`status`"))
 

@@ -12,14 +12,14 @@ from website.build import SiteError, build_site
 
 
 def _build(
-    out: Annotated[Path, typer.Option(help="folder of the site; an old one is replaced")] = Path(
+    out: Annotated[Path, typer.Option(help="folder of the site; replaced if it exists")] = Path(
         "build/site"
     ),
 ) -> None:
     """Build the site from the pages of the repository and from the code.
 
-    A link to a missing file or heading, and a page that the navigation lacks, are errors: they are
-    listed, and the old site stays.
+    Links to missing files or headings, and pages that are missing from the navigation, are errors.
+    They are listed, and the existing site is kept.
     """
     try:
         build_site(out)

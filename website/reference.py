@@ -25,9 +25,9 @@ def settings() -> str:
     schema = config_schema()
     parts = [
         "# Settings",
-        "Every table and key of `decon.toml`. [Configuration](../configuration.md) explains it.",
+        "All tables and keys of `decon.toml`. [Configuration](../configuration.md) explains them.",
         "`decon-assets init` writes a `decon.toml` with every setting as a comment.",
-        "Relative paths start at the folder of `decon.toml`.",
+        "Relative paths are resolved against the folder of `decon.toml`.",
     ]
     for name in schema["properties"]:
         parts += _sections(schema["properties"][name], name, schema["$defs"])
@@ -139,7 +139,7 @@ def commands() -> str:
     """Return the page of all commands, with the text of `--help` of each."""
     root = command_line()
     top = typer.Context(root, info_name="decon-assets", terminal_width=100)
-    parts = ["# Commands", "The text of `--help` of every command.", *_helps(root, top, "##")]
+    parts = ["# Commands", "The `--help` texts of all commands.", *_helps(root, top, "##")]
     return _page(parts)
 
 
@@ -157,8 +157,8 @@ def detectors() -> str:
     policy = config_schema()["$defs"]["Policy"]["properties"]
     parts = [
         "# Detectors and their settings",
-        "`detectors` under `[policy]` chooses them. [Detectors](../detectors.md) compares them.",
-        "The advice is from the [scorecard](../scorecard.md) for GSM8K and AGIEval.",
+        "`detectors` under `[policy]` selects them. [Detectors](../detectors.md) compares them.",
+        "The advice is based on the [scorecard](../scorecard.md) for GSM8K and AGIEval.",
     ]
     for one in registry.declarations():
         threshold = one.threshold
@@ -201,11 +201,11 @@ def assets() -> str:
     parts = [
         "# Assets and checks",
         "The asset graph in the order of its stages, from the Dagster definitions.",
-        "[Lineage and checks](../lineage.md) explains the names of products and the checks.",
+        "[Lineage and checks](../lineage.md) explains the asset names and the checks.",
         "## Assets",
         _table(("asset", "partitions", "made from", "content"), rows),
         "## Checks",
-        "While the last result of a blocking check is a failure, no run makes downstream products.",
+        "As long as a blocking check fails, no run materializes downstream assets.",
         _table(("check", "asset", "blocks", "passes when"), checks),
     ]
     return _page(parts)

@@ -1,1 +1,1 @@
-"""How commands speak: options and help, tables, progress."""
+"""What all commands share in the terminal: options and help, tables, progress."""

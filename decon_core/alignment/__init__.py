@@ -1,1 +1,1 @@
-"""Aligns the words of an item with a place of a document, and says what was copied or changed."""
+"""Aligns the words of an item with a place in a document, and reports what was changed."""

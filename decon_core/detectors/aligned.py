@@ -73,7 +73,7 @@ _WHOLE_ANSWER = 0.9  # share of its n-grams
 @register
 class Aligned(Detector):
     name = "aligned"
-    summary = "words of the question in order, and what was changed in them"
+    summary = "words of the question, in order, and the changes made to them"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold", of=(EDITED,))
     versions = (("aligned", 4),)
@@ -98,9 +98,10 @@ class Aligned(Detector):
     )
     advice = (
         "**To find edited copies and what was changed in them, use `aligned`.** It finds questions "
-        "with some words replaced, left out or added. It reports copies with other numbers or "
-        "names and parts of a question separately (they need review), and attributes a place to "
-        "the item whose own words occur there, not to all items that share a template."
+        "in which some words were replaced, left out or added. It reports copies with other "
+        "numbers or names, and parts of a question, separately; these need review. If several "
+        "items share a template, it attributes a place only to the item whose own words occur "
+        "there."
     )
 
     def own_index(self, records: Iterable[Rows], policy: Policy) -> Mapping[str, Array]:

@@ -80,7 +80,7 @@ _SIGNATURE = re.compile(r"\bdef\s+(\w+)\s*\([^)]*\)")
 @register
 class Code(Detector):
     name = "code"
-    summary = "programs, whatever their names, comments, layout and order of statements"
+    summary = "programs, regardless of names, comments, layout and order of statements"
     reads = Reads.ORIGINAL
     threshold = Threshold(setting="code_threshold", floor="code_lowest_recorded", of=(None, NAMES))
     kinds = (Kind(NAMES, "only the names in the program were found", is_apart=True),)
@@ -88,10 +88,9 @@ class Code(Detector):
     # The version of Python decides which programs parse.
     versions = (("code_form", 1), ("code_names", 1), ("code_python", sys.version_info.minor))
     advice = (
-        "**For benchmarks of programs, use `code`.** It compares programs regardless of "
-        "names, comments, layout and order of statements. It cannot find items that are not "
-        "programs. Translations into another programming language that keep the names need "
-        "review."
+        "**For programming benchmarks, use `code`.** It compares programs regardless of names, "
+        "comments, layout and the order of statements. It cannot find items that are not programs. "
+        "Programs translated into another programming language need review if they keep the names."
     )
 
     def search(self, indexes: Indexes) -> Search:

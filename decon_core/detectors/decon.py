@@ -86,14 +86,14 @@ class Decon(Detector):
     needed_parts = ("answer", "passage")
     finds_every_place = True
     advice = (
-        "**To clean a corpus, use `decon`.** It flagged no hard negatives and no background. "
-        "Case, punctuation, line breaks, hyphens at line ends, HTML, links, escape sequences, "
-        "accents, control, zero-width and look-alike characters do not hide an item from it "
-        '(with `preset = "reference"` they do). It needs the answer near the question. If the '
-        "answer is missing or far behind the question, the match has the class `no answer`, "
-        "which mixtures remove as well. Edits reduce its recall: one changed word in twenty "
-        "hides about half of the items, and one in ten nearly all. Hyphens left over from "
-        "line breaks hide a third of the items, and LaTeX with `\\href` an eighth."
+        "**To clean a corpus, use `decon`.** It flagged no hard negatives and no background "
+        "documents. It finds items despite changes of case, punctuation and line breaks, hyphens "
+        "at line ends, HTML, links, escape sequences, accents, and control, zero-width or "
+        'look-alike characters (but not with `preset = "reference"`). It needs the answer near the '
+        "question. If the answer is missing or far from the question, the match has the class `no "
+        "answer`, and mixtures remove it as well. Edits reduce its recall: with one word in twenty "
+        "changed, it misses about half of the items, and with one in ten nearly all. Hyphens left "
+        "over from line breaks hide a third of the items, and LaTeX with `\\href` hides an eighth."
     )
 
     def search(self, indexes: Indexes) -> Search:

@@ -27,10 +27,10 @@ class Exact(Detector):
     threshold = Threshold(setting="exact_threshold")
     scan_settings = ("normalize",)
     advice = (
-        "**To count occurrences, use `exact`.** One changed character hides an item, so its counts "
-        "are a lower bound, not a measure of how clean a corpus is. With "
-        '`normalize = "decon"` it ignores line breaks, case and punctuation. It flagged no hard '
-        "negatives: questions made of common phrases stay below its threshold."
+        "**To count occurrences, use `exact`.** A single changed character hides an item, so its "
+        "counts are a lower bound, not a measure of how clean a corpus is. With `normalize = "
+        '"decon"`, it ignores line breaks, case and punctuation. It flagged no hard negatives, '
+        "because questions made of common phrases do not reach its threshold."
     )
 
     def search(self, indexes: Indexes) -> Search:

@@ -31,12 +31,12 @@ class LongestMatch(Detector):
     versions = COMPARISON
     compares_fields = True
     advice = (
-        "**To clean a test set, use `longest_match`.** It measures question and answer "
-        "separately, so it finds questions without answers, and long answers even if their "
-        "question was changed. Edits throughout a question, line breaks and changes of case "
-        'break up the run that it measures (`normalize = "whitespace"` ignores line breaks, '
-        '`"decon"` also case). If a question or an answer quotes a passage at length, the '
-        "passage alone is flagged."
+        "**To clean a test set, use `longest_match`.** It measures the question and the answer "
+        "separately. It therefore finds questions without answers, and long answers even if their "
+        "question was changed. It measures the longest run of matching text; edits throughout a "
+        'question, line breaks and changes of case break up this run (`normalize = "whitespace"` '
+        'ignores line breaks, and `"decon"` also ignores case). If a question or an answer quotes '
+        "a passage at length, the passage alone is flagged."
     )
 
     def search(self, indexes: Indexes) -> Search:

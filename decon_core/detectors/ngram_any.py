@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 @register
 class NgramAny(Detector):
     name = "ngram_any"
-    summary = "any run of tokens from the benchmark that is as long as the threshold"
+    summary = "token runs of the benchmark that are at least as long as the threshold"
     reads = Reads.CANONICAL
     threshold = Threshold(
         setting="ngram_any_size", floor="ngram_any_lowest_recorded", is_length=True
     )
     scan_settings = ("ngram_any_lowest_recorded",)
     advice = (
-        "**To compare with published numbers, use `ngram_any`.** A single shared run of tokens "
-        "is enough, so it is the only detector that finds some of the items cut to a quarter of "
-        "their question. With runs of 13 tokens it misses every shorter question, and edits "
-        "of one word in five hide about half of the others. Most copies of a question with "
-        "other names and numbers share a run with it and are flagged. With runs of 8 tokens "
+        "**To compare with published numbers, use `ngram_any`.** A single shared run of tokens is "
+        "enough, so it finds more of the items truncated to a quarter of their question than any "
+        "other detector. With runs of 13 tokens, it misses every shorter question and, if one word "
+        "in five was edited, about half of the longer ones. Most copies of a question with other "
+        "names and numbers share a run with the question and are flagged. With runs of 8 tokens, "
         "it finds more items than any other detector, but also flags a third of the hard "
         "negatives, because many questions share short phrases."
     )

@@ -13,9 +13,11 @@ FOR_REVIEW = "near in meaning"  # `kind` of a place that waits for a person or a
 class Nominator(Detector):
     """Says only that a place may be an item; a person or a judge says what it is."""
 
-    summary = "a place that was found outside the scan"
+    summary = "places found outside the scan"
     threshold = Threshold(setting="", of=())  # no score of it decides
-    kinds = (Kind(FOR_REVIEW, "its score alone proves no leak; a person or a judge decides"),)
+    kinds = (
+        Kind(FOR_REVIEW, "its score alone does not prove a leak; a person or a judge decides"),
+    )
     finds_every_place = True
 
 

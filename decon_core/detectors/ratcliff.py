@@ -34,7 +34,7 @@ _LONG_DOCUMENT = 1 << 12  # tokens; for shorter ones, finding what to skip takes
 @register
 class Ratcliff(Detector):
     name = "ratcliff"
-    summary = "string similarity by Ratcliff and Obershelp"
+    summary = "Ratcliff-Obershelp string similarity"
     reads = Reads.TOKENS
     threshold = Threshold(setting="ratcliff_threshold", floor="ratcliff_lowest_recorded")
     scan_settings = (
@@ -46,13 +46,13 @@ class Ratcliff(Detector):
     )
     versions = COMPARISON
     advice = (
-        "**To find edited items, use `ratcliff`.** It finds more edited items than any other "
-        "detector: other words, names and numbers, shuffled sentences, and formulas in a text "
-        "in another language. It compares unchanged text, so capitals and unusual characters "
-        'hide an item (`normalize = "decon"` fixes that, but loses some formulas). It also '
-        "flags other items with a similar setting, and nearly every copy of a question with "
-        "other names and numbers, which is a different item. Review what only `ratcliff` "
-        "finds before you remove it."
+        "**To find edited items, use `ratcliff`.** It finds more lightly edited items than any "
+        "other detector: items with a few other words, with other names or numbers, with shuffled "
+        "sentences, and formulas within a text in another language. It compares unchanged text, so "
+        'capitals and unusual characters hide an item (`normalize = "decon"` fixes this, but '
+        "misses some formulas). It also flags other items about a similar situation, and nearly "
+        "every copy of a question with other names and numbers, which is a different item. Review "
+        "the items that only `ratcliff` finds before you remove them."
     )
 
     def setting_problems(self, policy: Policy) -> Iterator[Problem]:

@@ -1,1 +1,1 @@
-"""Runs jobs over shards: in this process, in others of this machine, or by a feature."""
+"""Runs jobs over shards: in this process, in other local processes, or in a feature's engine."""

@@ -1,4 +1,4 @@
-"""Features, one folder each: what the core can do without. `feature.py` explains them."""
+"""Features that the core does not need, one folder each. `feature.py` explains them."""
 
 # Help and pages list features in this order.
 FEATURES = (

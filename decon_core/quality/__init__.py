@@ -1,1 +1,1 @@
-"""Whether results can be trusted: self-tests, damaged files, what each detector can see."""
+"""Checks that results can be trusted: self-tests, damaged files, visibility of items."""

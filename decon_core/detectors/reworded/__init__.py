@@ -49,9 +49,9 @@ class Reworded(Detector):
         of=(REWORDED, OTHER_NUMBERS),
     )
     kinds = (
-        Kind(REWORDED, "its words occur, but in any order, which proves no leak"),
+        Kind(REWORDED, "its words occur in any order, which does not prove a leak"),
         Kind(
-            OTHER_NUMBERS, "the same template with other numbers, not the same item", is_apart=True
+            OTHER_NUMBERS, "the same template with other numbers: a different item", is_apart=True
         ),
     )
     scan_settings = ("reworded_lowest_recorded",)
@@ -59,11 +59,11 @@ class Reworded(Detector):
     own_columns = ("question", "answer", *ITEM, "choice_index")
     compares_any_order = True
     advice = (
-        "**To find reworded items, use `reworded`.** It finds questions that a person or a "
-        "model reworded, as long as the numbers and some of the rarer words are kept, "
-        "and reports copies with other numbers separately. It also flags other items with a "
-        "similar setting, and passages without their question. Its matches need review: a "
-        "score alone removes nothing."
+        "**To find reworded items, use `reworded`.** It finds questions that a person or a model "
+        "reworded if the numbers and some of the rarer words were kept, and reports copies with "
+        "other numbers separately. It also flags other items about a similar situation, and "
+        "passages without their question. Its matches need review: a score alone never makes them "
+        "leaks."
     )
 
     def own_index(self, records: Iterable[Rows], policy: Policy) -> Mapping[str, Array]:

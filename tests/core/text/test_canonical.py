@@ -3,6 +3,7 @@
 import gzip
 import json
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from unicodedata import combining, decomposition, normalize
 
@@ -19,10 +20,13 @@ from decon_core.text.look_alikes import (
     _TABLED,
     _all_characters,
     _may_change_alone,
+    _points,
+    by_character,
     may_change,
+    normalize_batch,
 )
 from decon_core.text.tokenizers import load_tokenizer
-from decon_core.text.word_cache import Encoder, GrowingVocabulary
+from decon_core.text.word_cache import Encoder, GrowingVocabulary, edges_of
 from tests.core.text.test_words import ODD, encoder, expected, ids_of, joining, packed
 from tests.oracle import decon as reference
 from tests.uncompiled import fewer
@@ -194,6 +198,16 @@ def test_the_same_words_are_tokenized_once(monkeypatch):
     assert np.unique(found.values).size == 2
 
 
+def words_with_each_character(before):
+    points = [point for point in range(0x110000) if not 0xD800 <= point < 0xE000]
+    if before:
+        points = [one for one in points if one % 61 == 0 or one < 0x3000 or combining(chr(one))]
+    else:
+        points = [one for one in points if one % 61 == 0 or one < _TABLED or one in IGNORABLE]
+    chars = [char for char in map(chr, points) if char == char.lower() and not char.isspace()]
+    return [before + char for char in chars if char not in PUNCTUATION]
+
+
 BEFORE = ("e", "\u00f8", "\u0308", "\u0327", "\u1100", "\uac00", "\u09c7", "\u05b4", "\u0430")
 
 
@@ -203,14 +217,8 @@ def test_a_word_that_is_said_to_stay_stays(before):
 
     Behind letters and marks all marks, and a part of the others.
     """
-    points = [point for point in range(0x110000) if not 0xD800 <= point < 0xE000]
-    if before:
-        points = [one for one in points if one % 61 == 0 or one < 0x3000 or combining(chr(one))]
-    else:
-        points = [one for one in points if one % 61 == 0 or one < _TABLED or one in IGNORABLE]
-    chars = [char for char in map(chr, points) if char == char.lower() and not char.isspace()]
-    words = [before + char for char in chars if char not in PUNCTUATION]
-    changing = may_change("".join(f" {word}" for word in words).encode())
+    words = words_with_each_character(before)
+    changing = may_change(_points("".join(f" {word}" for word in words).encode()))
     assert changing.mean() < 0.3  # or it would say so of all
     staying = [word for word, changes in zip(words, changing, strict=True) if not changes]
     kept = [normalized_words(word, punctuation=PUNCTUATION) for word in staying]
@@ -221,9 +229,39 @@ def test_a_word_that_is_said_to_stay_stays(before):
 @given(st.lists(st.one_of(WORDS, st.text(max_size=6)), min_size=1))
 def test_words_that_are_said_to_stay_do_so_beside_others(texts):
     words = canonical(" ".join([*texts, "x"]), Form(punctuation=PUNCTUATION)).split(" ")
-    changing = may_change("".join(f" {word}" for word in words).encode())
+    changing = may_change(_points("".join(f" {word}" for word in words).encode()))
     for word, changes in zip(words, changing, strict=True):
         assert changes or normalized_words(word, punctuation=PUNCTUATION) == [word]
+
+
+def normalized_together(words, punctuation):
+    text = "".join(f" {word}" for word in words).encode()
+    edges = edges_of([len(word.encode()) + 1 for word in words])
+    text, edges, n_words = normalize_batch(text, edges, punctuation=punctuation)
+    made = [text[start + 1 : stop].decode() for start, stop in pairwise(edges.tolist())]
+    ends = np.cumsum(n_words).tolist()
+    return [made[stop - n : stop] for n, stop in zip(n_words.tolist(), ends, strict=True)]
+
+
+@pytest.mark.parametrize("before", ["", *BEFORE, "中", "ä"])
+def test_words_of_each_character_become_the_same_together_and_alone(before):
+    words = words_with_each_character(before)
+    alone = [normalized_words(word, punctuation=PUNCTUATION) for word in words]
+    assert normalized_together(words, PUNCTUATION) == alone
+    together = "".join(f" {word}" for word in words).encode()
+    is_done = ~by_character(together, punctuation=PUNCTUATION).may_change
+    assert is_done.mean() > 0.3  # or all would be normalized one by one
+
+
+@PROPERTY
+@given(
+    st.lists(st.one_of(WORDS, WORDS, st.text(max_size=6)), min_size=1),
+    st.sampled_from([PUNCTUATION, "", "a,", "é½"]),
+)
+def test_words_become_the_same_together_and_alone(texts, punctuation):
+    words = canonical(" ".join([*texts, "x"]), Form(punctuation=punctuation)).split(" ")
+    alone = [normalized_words(word, punctuation=punctuation) for word in words]
+    assert normalized_together(words, punctuation) == alone
 
 
 def test_form_is_that_of_the_policy():
