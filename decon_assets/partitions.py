@@ -56,7 +56,7 @@ class Grid(dg.MultiPartitionsDefinition):
 
 @contextmanager
 def resolved_once(ranges: Ranges) -> Iterator[None]:
-    """Keep resolved ranges of a grid in `ranges` within the block, and take them from there."""
+    """Within the block, resolve each range of a grid only once, and store the result in `ranges`."""
     token = _resolved.set(ranges)
     try:
         yield
@@ -89,7 +89,7 @@ def scan_key(*, pack: str, benchmark: str) -> dg.MultiPartitionKey:
 
 
 def share(*, pack: str, mixture: str) -> dg.MultiPartitionKey:
-    """Return the key of the share that a mixture takes from a pack."""
+    """Return the partition key of a mixture and one of its packs."""
     return dg.MultiPartitionKey({PACK: pack, MIXTURE: mixture})
 
 

@@ -178,7 +178,7 @@ def _unfinished_runs(known: Materialized) -> int:
 
 
 def _state_of_instance(known: Materialized) -> str:
-    """Return a text that changes when a run ends or partitions are registered."""
+    """Return a string that changes whenever a run ends or partitions are registered."""
     ended = known.instance.get_run_records(
         dg.RunsFilter(statuses=_ENDED), limit=1, order_by="update_timestamp"
     )

@@ -129,7 +129,8 @@ def _say_next(registered: Registration, config: Path) -> None:
 def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:
     """Print which text was not read, and return the exit code of `run`; `code`: without that.
 
-    Also warns of thresholds without effect, and of benchmarks in scripts that the tokenizer splits.
+    Also warns about thresholds that have no effect, and about benchmarks in writing systems whose
+    words the tokenizer splits.
     """
     from decon_core.config.policy import without_effect
     from decon_core.decisions.scripts import split_scripts

@@ -135,7 +135,8 @@ def _add_runs(account: JsonObject, instance: DagsterInstance | None, pack: str) 
 def _history(config: Config, config_path: Path) -> Iterator[DagsterInstance | None]:
     """Open the Dagster instance, only to read it; None if there is none.
 
-    Also None for a store behind a URL: the times of fetched files are those of the download.
+    Also None for a store behind a URL: runs are found by the times of files, and files that were
+    fetched have the time of their download.
     """
     from decon_assets.instance.history_errors import readable_instance
     from decon_assets.instance.home import home_for

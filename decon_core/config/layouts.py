@@ -15,7 +15,7 @@ EVERYTHING = "*"  # a path that names every field
 
 @dataclass(frozen=True)
 class Layout:
-    """How rows of a published form are recognised, and which of their text a model sees."""
+    """How rows of a published layout are recognized, and which parts of their text a model sees."""
 
     name: str
     marks: tuple[str, ...]

@@ -379,7 +379,9 @@ def read_policy(path: Path) -> dict[str, Any]:
 def policy_from(
     values: Mapping[str, Any], path: Path, *, folder: Path | None = None, like: Policy | None = None
 ) -> Policy:
-    """Make a policy from the values of a TOML file; `like` as in `load_policy`.
+    """Make a policy from the values of a TOML file.
+
+    Settings that are not among the values are taken from `like`, or from the defaults.
 
     `folder`: that of the path of a tokenizer, by default the folder of the file.
     """

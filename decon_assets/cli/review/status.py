@@ -1,4 +1,4 @@
-"""The progress of a review, and the precision of a sample."""
+"""Show how far a review has come, and which share of a reviewed sample are real leaks."""
 
 from __future__ import annotations
 
