@@ -56,7 +56,7 @@ class Grid(dg.MultiPartitionsDefinition):
 
 @contextmanager
 def resolved_once(ranges: Ranges) -> Iterator[None]:
-    """Within the block, resolve each range of a grid only once, and store the result in `ranges`."""
+    """Resolve each range of a grid only once in the block, and store the results in `ranges`."""
     token = _resolved.set(ranges)
     try:
         yield

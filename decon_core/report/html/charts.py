@@ -312,7 +312,7 @@ def calibration(rows: Rows) -> Chart:
 def _apart(
     labels: Sequence[tuple[float, float, str]], character: float
 ) -> Iterator[tuple[float, float, str, str]]:
-    """Yield each label above the line, or below it if it would overlap another; else leave it out."""
+    """Yield labels above the line, below it where they would overlap, or else empty ones."""
     boxes: list[tuple[float, float, float, float]] = []  # left, right, bottom, top
     for x, y, text in reversed(labels):
         half = character * len(text) / 2
