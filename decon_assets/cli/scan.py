@@ -193,8 +193,8 @@ def scan(
 
     Without --text, --messages and --layout, all text of a row is read, at any depth. In published
     layouts, some text is hidden from the model, such as reference answers; matches in hidden text
-    have the slot_kind "hidden". With one of these options, other text of at least 8 words is
-    counted as not read, by path.
+    have the slot_kind "hidden". With one of these options, only the chosen text is read; other
+    text of at least 8 words is counted as not read, under the path of its field.
 
     Links to folders are followed. Everything that is not a shard is listed in OUT/skipped.jsonl
     with the reason: files of other formats, broken links, fifos, and folders that cannot be opened.

@@ -62,7 +62,7 @@ def stacked(labels: Sequence[str], bars: Iterable[tuple[str, Sequence[int]]], no
 def flow(sizes: Mapping[str, int], links: Iterable[tuple[str, str]]) -> str:
     """Describe a diagram of flows: every part with its whole."""
     parts = [
-        f"{whole} to {part}: {count(sizes[part])} of {count(sizes[whole])}" for whole, part in links
+        f"{count(sizes[part])} of {count(sizes[whole])} {whole}: {part}" for whole, part in links
     ]
     return f"{'; '.join(parts)}." if parts else "No items."
 

@@ -46,7 +46,7 @@ def test_bars_have_the_sum_of_each_colour_and_the_longest_bar():
 def test_a_flow_has_every_number():
     sizes = {"items": 1200, "leaked": 3, "clean": 1197}
     text = descriptions.flow(sizes, [("items", "leaked"), ("items", "clean")])
-    assert text == "items to leaked: 3 of 1,200; items to clean: 1,197 of 1,200."
+    assert text == "3 of 1,200 items: leaked; 1,197 of 1,200 items: clean."
 
 
 def test_squares_without_a_leak_are_counted():
