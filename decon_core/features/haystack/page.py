@@ -238,6 +238,6 @@ def _kept(places: Rows, cuts: Rows) -> Chart:
             for row in cuts
             if row["scorer"] == scorer and not row["benchmark"]
         ]
-    axes = "documents that a filter keeps, in % (not to scale)", "kept, in %"
+    axes = "documents kept, in % (not to scale)", "planted items kept, in %"
     ticks = {float(at): f"{100 * cut:g}" for at, cut in enumerate(shares)}
     return curves("Planted items that a filter keeps", lines, axes, ticks=ticks)

@@ -122,7 +122,7 @@ def removed(numbers: Mapping[tuple[str, str], int], n_in: Mapping[str, int]) -> 
         f"{shown(name)}: {share(n, n_in[name])} ({count(n)}), reason: {shown(why)}"
         for (why, name), n in sorted(numbers.items(), key=lambda part: part[0][::-1])
     ]
-    return f"Share of the documents of {counted(len(n_in), 'mixture')}. {'; '.join(parts)}."
+    return f"Share of documents removed from {counted(len(n_in), 'mixture')}. {'; '.join(parts)}."
 
 
 def positions(n_with_leak: Mapping[str, int], most: int, source: str, ends: range) -> str:
