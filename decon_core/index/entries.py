@@ -20,16 +20,17 @@ from decon_core.index.ngram_counts import (
     Counted,
     Counts,
     Grams,
+    distinct_tokens,
     frequency,
     gram_sizes,
     grams_of,
-    renumbered,
 )
 from decon_core.kernels.arrays import Bytes, Integers, distinct
 from decon_core.text.canonical import canonical
 from decon_core.text.tokenizers import Tokenizer
 from decon_core.text.word_cache import (
     Encoder,
+    FixedVocabulary,
     GrowingVocabulary,
     Ragged,
     edges_of,
@@ -207,13 +208,14 @@ def _repeats(fingerprints: pa.ChunkedArray, records: Integers) -> Integers:
 def joined(entries: Sequence[Entries]) -> Entries:
     """Return the entries of several benchmarks as if they were a single benchmark."""
     ids = distinct(np.concatenate([np.zeros(0, np.int64), *(each.ids for each in entries)]))
+    vocabulary = FixedVocabulary(ids)
     fields = {}
     for kind in KINDS:
         values, lengths, of_entry = [np.zeros(0, np.uint32)], [], []
         n_texts = 0
         for each in entries:
             field = each.fields[kind]
-            values.append(renumbered(field.texts.values, each.ids, ids))
+            values.append(vocabulary.renumbered(field.texts.values, each.ids))
             lengths.append(field.texts.lengths)
             of_entry.append(np.where(field.of_entry >= 0, field.of_entry + n_texts, NOTHING))
             n_texts += len(field.texts)
@@ -237,16 +239,18 @@ def grams_of_fields(entries: Entries, policy: Policy) -> dict[str, Grams]:
 
 def count_entries(entries: Entries, policy: Policy) -> Counts:
     """Count how many of these records contain each n-gram and token."""
-    n_entries = entries.records.size
-    grams = grams_of_fields(entries, policy)
+    return count_grams(entries, grams_of_fields(entries, policy))
+
+
+def count_grams(entries: Entries, grams: Mapping[str, Grams]) -> Counts:
+    """Count like `count_entries`, given the n-grams of each kind of text."""
     kinds = {}
     token_df = np.zeros(entries.ids.size + 1, np.int64)
     for kind, field in entries.fields.items():
         n_entries_of_text = np.bincount(
             field.of_entry[field.of_entry >= 0], minlength=len(field.texts)
         )
-        df = frequency(grams[kind], n_entries_of_text)
+        df = frequency(grams[kind].rows, n_entries_of_text, len(grams[kind]))
         kinds[kind] = Counted(grams[kind].table, df)
-        tokens = grams_of(field.texts, 1)
-        token_df[tokens.table.tokens] += frequency(tokens, n_entries_of_text)
-    return Counts(n_entries, entries.ids, token_df[1:], kinds)
+        token_df += frequency(distinct_tokens(field.texts), n_entries_of_text, token_df.size)
+    return Counts(entries.records.size, entries.ids, token_df[1:], kinds)

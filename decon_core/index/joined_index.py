@@ -24,7 +24,14 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import TOLERANCE
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.index.entries import joined
-from decon_core.index.ngram_counts import KINDS, Grams, grams_of, inverted, pair_filter
+from decon_core.index.ngram_counts import (
+    KINDS,
+    Grams,
+    distinct_tokens,
+    grams_of,
+    inverted,
+    pair_filter,
+)
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels import grams as kernels
 from decon_core.kernels.arrays import (
@@ -261,7 +268,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         "entry_question": of_entry["question"].astype(np.int32),
         "entry_answer": of_entry["answer"].astype(np.int32),
         "entry_passage": of_entry["passage"].astype(np.int32),
-        "answer_different": grams_of(texts["answer"], 1).rows.lengths,
+        "answer_different": distinct_tokens(texts["answer"]).lengths,
         "weights": weights,
         "weights_of_questions": weights,
         "is_hot": is_hot,

@@ -65,6 +65,10 @@ class FixedVocabulary:
         at = np.searchsorted(self._ids[:-1], ids)
         return np.where(self._ids[at] == ids, at + 1, UNKNOWN).astype(np.uint32)
 
+    def renumbered(self, tokens: Numbers, ids: Integers) -> Numbers:
+        """Renumber tokens, of which token n is ids[n - 1]."""
+        return np.append(np.zeros(1, np.uint32), self.numbers(ids))[tokens]
+
 
 class GrowingVocabulary:
     """Number ids in order of first occurrence, to build an index."""
@@ -116,6 +120,11 @@ class Ragged:
     @property
     def lengths(self) -> Integers:
         return np.diff(self.offsets)
+
+    def between(self, first: int, stop: int) -> Ragged:
+        """Return a range of rows; they share the values."""
+        edges = self.offsets[first : stop + 1]
+        return Ragged(self.values[edges[0] : edges[-1]], edges - edges[0])
 
     def take(self, rows: Integers) -> Ragged:
         """Return these rows; `rows` must be ascending."""
