@@ -127,10 +127,11 @@ class Ragged:
         return Ragged(self.values[edges[0] : edges[-1]], edges - edges[0])
 
     def take(self, rows: Integers) -> Ragged:
-        """Return these rows; `rows` must be ascending."""
-        is_taken = np.zeros(len(self), np.bool_)
-        is_taken[rows] = True
-        return Ragged(self.values[np.repeat(is_taken, self.lengths)], edges_of(self.lengths[rows]))
+        """Return these rows, in time that does not depend on the others."""
+        starts = self.offsets[rows]
+        edges = edges_of(self.offsets[rows + 1] - starts)
+        places = np.arange(edges[-1]) + np.repeat(starts - edges[:-1], np.diff(edges))
+        return Ragged(self.values[places], edges)
 
     def only(self, is_kept: Bools) -> Ragged:
         """Return all rows, with those that are not kept empty."""
