@@ -87,7 +87,10 @@ class RecordTokenizer:
         `table` has at least `COLUMNS`.
         """
         policy = self._policy
-        columns = {kind: _Column(table[kind], self._encoder) for kind in KINDS}
+        columns = {
+            kind: _Column(table[kind], self._encoder, counts_words=kind == "question")
+            for kind in KINDS
+        }
         dropped = self._why_dropped(table, columns)
         indexed = {
             "question": True,
@@ -108,13 +111,12 @@ class RecordTokenizer:
 
     def _why_dropped(self, table: pa.Table, columns: Mapping[str, _Column]) -> Bytes:
         policy = self._policy
-        questions = [canonical(text, policy.form) for text in columns["question"].texts()]
+        n_words, is_blank = _words_of(columns["question"], policy)
         dropped = np.zeros(table.num_rows, np.uint8)
-        dropped[_has_few_words(columns, questions, policy)] = _TOO_FEW_WORDS
+        dropped[_has_few_words(columns, n_words, policy)] = _TOO_FEW_WORDS
         dropped[self._visible_tokens(columns) < policy.eval_min_token_length] = _TOO_FEW_TOKENS
         if policy.eval_dedup:
             dropped[_repeats(table["fingerprint"], np.flatnonzero(dropped == 0))] = _REPEAT
-        is_blank = np.array([not text for text in questions], np.int64)
         dropped[(dropped == 0) & columns["question"].count(is_blank).astype(bool)] = _EMPTY
         return dropped
 
@@ -139,7 +141,9 @@ class RecordTokenizer:
 class _Column:
     """One text column: its distinct texts, tokenized, and the text of each record."""
 
-    def __init__(self, column: pa.ChunkedArray, encoder: Encoder) -> None:
+    def __init__(
+        self, column: pa.ChunkedArray, encoder: Encoder, *, counts_words: bool = False
+    ) -> None:
         coded = pc.dictionary_encode(column.combine_chunks().cast(pa.large_string()))
         if isinstance(coded, pa.ChunkedArray):
             coded = coded.combine_chunks()
@@ -149,6 +153,10 @@ class _Column:
         edges = np.frombuffer(offsets, np.int64)[: len(self.strings) + 1]
         text = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
         self.tokens = encoder.encode(text, edges[:-1], edges[1:])
+        # At most as many as there are different words: words that begin with different tokens.
+        self.least_words = np.zeros(len(self.strings), np.int64)
+        if counts_words and (firsts := encoder.first_tokens_of_latest(self.tokens)):
+            self.least_words = distinct_tokens(firsts).lengths
 
     def texts(self) -> list[str]:
         strings: list[str] = self.strings.to_pylist()
@@ -169,13 +177,27 @@ class _Column:
         return self.tokens.take(used), np.where(has_text, number[of_entry], NOTHING)
 
 
-def _has_few_words(
-    columns: Mapping[str, _Column], questions: Sequence[str], policy: Policy
-) -> Integers:
+def _words_of(column: _Column, policy: Policy) -> tuple[Integers, Integers]:
+    """Return how many distinct words each text has, and whether its canonical text is empty.
+
+    Of texts that have enough words for sure, at most as many as they have.
+    """
+    n_words = column.least_words.copy()
+    is_blank = np.zeros(n_words.size, np.int64)
+    unsure = np.flatnonzero(n_words < max(policy.eval_min_unique_word_count, 1))
+    form = policy.form
+    for at, text in zip(unsure.tolist(), column.strings.take(unsure).to_pylist(), strict=True):
+        cleaned = canonical(text, form)
+        n_words[at], is_blank[at] = len(set(cleaned.split(" "))), not cleaned
+    return n_words, is_blank
+
+
+def _has_few_words(columns: Mapping[str, _Column], n_words: Integers, policy: Policy) -> Integers:
     """Return the records with too few distinct words. Most questions alone have enough."""
     minimum = policy.eval_min_unique_word_count
-    n_words = np.array([len(set(text.split(" "))) for text in questions], np.int64)
     candidates = np.flatnonzero(columns["question"].count(n_words) < minimum)
+    if not candidates.size:
+        return candidates
     joined = _joined(columns, policy, candidates)
     is_few = [len(set(text.split(" "))) < minimum for text in joined]
     return candidates[np.array(is_few, np.bool_)]
@@ -188,10 +210,11 @@ def _joined(
     order = ("passage", "question", "answer")
     texts = {kind: [*columns[kind].texts(), None] for kind in order}
     numbers = np.arange(columns["question"].of_record.size) if records is None else records
+    form = policy.form
     return [
         canonical(
             " ".join(text for kind in order if (text := texts[kind][columns[kind].of_record[at]])),
-            policy.form,
+            form,
         )
         for at in numbers.tolist()
     ]

@@ -32,6 +32,7 @@ from decon_core.storage.files import atomic_path
 Array = npt.NDArray[np.generic]
 
 _ROWS_PER_GROUP = 1 << 16
+_FEWEST_BYTES_FOR_THREADS = 1 << 20
 _ABOUT = "about"
 
 
@@ -61,9 +62,11 @@ def read_parquet(
     content, names = map_verified(path), None if columns is None else [*columns]
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
-        is_as_asked = schema in (None, file.schema_arrow.remove_metadata())
-        if filters is None and is_as_asked and {*file.schema_arrow.names}.issuperset(names or ()):
-            table = file.read(columns=names)  # faster, as it needs no data set
+        stored = file.schema_arrow
+        is_as_asked = schema is None or stored.equals(schema)
+        if filters is None and is_as_asked and {*stored.names}.issuperset(names or ()):
+            # Faster, as it needs no data set. A small file is read faster without threads.
+            table = file.read(columns=names, use_threads=len(content) >= _FEWEST_BYTES_FOR_THREADS)
         else:
             table = pq.read_table(
                 pa.BufferReader(content), schema=schema, columns=names, filters=filters

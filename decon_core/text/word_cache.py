@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -74,13 +75,13 @@ class GrowingVocabulary:
     """Number ids in order of first occurrence, to build an index."""
 
     def __init__(self) -> None:
-        self.ids: list[int] = []  # id n - 1 has number n
+        self.ids = array("q")  # id n - 1 has number n
         self._numbers: dict[int, int] = {}
 
     def numbers(self, ids: Integers) -> Numbers:
         known = self._numbers
         numbered = [known.setdefault(token, len(known) + 1) for token in ids.tolist()]
-        self.ids += islice(known, len(self.ids), None)
+        self.ids.extend(islice(known, len(self.ids), None))
         return np.array(numbered, np.uint32)
 
     def ranked(self, *numbered: Numbers) -> tuple[Integers, Numbers]:
@@ -89,7 +90,7 @@ class GrowingVocabulary:
         for numbers in numbered:
             occurs[numbers] = True
         used = np.flatnonzero(occurs)
-        ids = np.array([self.ids[number - 1] for number in used.tolist()], np.int64)
+        ids = np.array(self.ids, np.int64)[used - 1]
         order = np.argsort(ids)
         rank = np.zeros(occurs.size, np.uint32)
         rank[used[order]] = np.arange(1, used.size + 1)
@@ -217,6 +218,19 @@ class Encoder:
             if expand_terms(self._terms, self._offsets, self._table.terms, out, offsets):
                 return Ragged(out[: offsets[-1]], offsets)
             capacity *= 2
+
+    def first_tokens_of_latest(self, tokens: Ragged) -> Ragged | None:
+        """Return the first token of each word of the latest batch, by text.
+
+        `tokens`: those of the batch. None if texts are tokenized as a whole.
+        """
+        if not self._is_separable:
+            return None
+        counts = np.empty(int(self._offsets[-1]), np.int64)
+        tokens_of_words(self._values[: counts.size], self._table.tokens, counts)
+        has_tokens = counts > 0
+        firsts = tokens.values[(np.cumsum(counts) - counts)[has_tokens]]
+        return Ragged(firsts, edges_of(has_tokens.astype(np.int64))[self._offsets])
 
     def places(self, number: int, text: str, *, of_terms: bool = False) -> Places:
         """Return the offsets of a text's words, and the words of each token or term.
