@@ -30,7 +30,7 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.decisions.judging import may_prove
 from decon_core.detectors.detector import detector
-from decon_core.detectors.visibility import OwnIndex, RecordTexts, TextUse, Unmet, codes_of
+from decon_core.detectors.visibility import OwnIndex, RecordTexts, TextUse, Unmet
 from decon_core.errors import DamagedError, Problem
 from decon_core.index.joined_index import built_own_indexes, mark_used, search_name
 from decon_core.index.ngram_counts import places_of
@@ -41,7 +41,7 @@ from decon_core.kernels.arrays import Bools, Integers, distinct
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.schemas import VISIBILITY
 from decon_core.storage.store import Store
-from decon_core.storage.tables import read_arrow, write_arrow
+from decon_core.storage.tables import numbered, read_arrow, write_arrow
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
@@ -330,21 +330,12 @@ def _benchmark(
         StoredRecords(store, version),
         own={name: OwnIndex(arrays, number) for name, arrays in own.items()},
     )
-    item_of = _numbered(records, _ITEM)
-    question_of = _numbered(records, (*_ITEM, "sub_index"))
+    item_of = numbered(records, _ITEM)
+    question_of = numbered(records, (*_ITEM, "sub_index"))
     may_be_right = np.asarray(records["is_correct"].fill_null(True).to_numpy())
     has_right = np.bincount(question_of, may_be_right) > 0
     is_counted = may_be_right | ~has_right[question_of]
     return _Benchmark(version.benchmark, item_of, question_of, is_counted, texts)
-
-
-def _numbered(records: pa.Table, columns: Sequence[str]) -> Integers:
-    """Number the different values of some columns in order of first occurrence."""
-    numbers = np.zeros(records.num_rows, np.int64)
-    for name in columns:
-        codes = codes_of(records[name].combine_chunks())
-        numbers = codes_of(pa.array(numbers * (codes.max(initial=0) + 1) + codes))
-    return numbers
 
 
 def _deciding_records(

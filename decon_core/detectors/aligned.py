@@ -55,8 +55,9 @@ from decon_core.kernels.arrays import Integers, Table
 from decon_core.text.characters import Form
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
-    from decon_core.index.joined_index import Rows
     from decon_core.storage.tables import Array
     from decon_core.text.word_cache import Places, Ragged
 
@@ -103,7 +104,7 @@ class Aligned(Detector):
         "the item whose own words occur there, not to all items that share a template."
     )
 
-    def own_index(self, records: Iterable[Rows], policy: Policy) -> Mapping[str, Array]:
+    def own_index(self, records: Iterable[pa.Table], policy: Policy) -> Mapping[str, Array]:
         return index_of(records, policy.form)
 
     def search(self, indexes: Indexes) -> Search:

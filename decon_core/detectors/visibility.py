@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.kernels.arrays import Bools, Floats, Integers
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from decon_core.benchmarks.records import StoredRecords
     from decon_core.index.parts import Part
 
@@ -55,7 +55,9 @@ class RecordTexts:
     @cached_property
     def alike(self) -> Integers:
         """Per record: the first record with the same texts."""
-        codes = codes_of(self.records["fingerprint"].combine_chunks())
+        from decon_core.storage.tables import numbered
+
+        codes = numbered(self.records, ["fingerprint"])
         first = np.zeros(codes.size, np.int64)
         first[codes[::-1]] = np.arange(codes.size)[::-1]  # of equal ones the last assigned is kept
         return first[codes]
@@ -95,9 +97,3 @@ def joined_names(flags: Mapping[str, Bools]) -> Details:
     masks = product((False, True), repeat=len(flags))
     joined = np.array([", ".join(compress(flags, mask)) or None for mask in masks], object)
     return joined.reshape([2] * len(flags))[tuple(each.astype(np.intp) for each in flags.values())]
-
-
-def codes_of(values: pa.Array) -> Integers:
-    """Number the different values in order of first occurrence."""
-    coded = pc.dictionary_encode(values, null_encoding="encode")
-    return np.asarray(coded.indices.to_numpy(), np.int64)

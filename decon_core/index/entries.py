@@ -20,8 +20,6 @@ from decon_core.index.ngram_counts import (
     Counted,
     Counts,
     Grams,
-    distinct_tokens,
-    frequency,
     gram_sizes,
     grams_of,
 )
@@ -156,7 +154,7 @@ class _Column:
         # At most as many as there are different words: words that begin with different tokens.
         self.least_words = np.zeros(len(self.strings), np.int64)
         if counts_words and (firsts := encoder.first_tokens_of_latest(self.tokens)):
-            self.least_words = distinct_tokens(firsts).lengths
+            self.least_words = firsts.distinct().lengths
 
     def texts(self) -> list[str]:
         strings: list[str] = self.strings.to_pylist()
@@ -273,7 +271,7 @@ def count_grams(entries: Entries, grams: Mapping[str, Grams]) -> Counts:
         n_entries_of_text = np.bincount(
             field.of_entry[field.of_entry >= 0], minlength=len(field.texts)
         )
-        df = frequency(grams[kind].rows, n_entries_of_text, len(grams[kind]))
+        df = grams[kind].rows.count(n_entries_of_text, len(grams[kind]))
         kinds[kind] = Counted(grams[kind].table, df)
-        token_df += frequency(distinct_tokens(field.texts), n_entries_of_text, token_df.size)
+        token_df += field.texts.distinct().count(n_entries_of_text, token_df.size)
     return Counts(entries.records.size, entries.ids, token_df[1:], kinds)

@@ -137,25 +137,6 @@ def pair_filter(n_grams: int) -> Words64:
     return np.zeros(1 << log2_words, np.uint64)
 
 
-def distinct_tokens(rows: Ragged) -> Ragged:
-    """Return the distinct tokens of each row, in order of first occurrence."""
-    last_row = np.full(int(rows.values.max(initial=0)) + 1, -1, np.int64)
-    unique, offsets = np.empty_like(rows.values), np.zeros_like(rows.offsets)
-    tokens = np.require(rows.values, requirements="W")  # a kernel has one type of each argument
-    kernels.unique_in_rows(tokens, rows.offsets, 1, last_row, unique, offsets)
-    return Ragged(unique[: offsets[-1]].copy(), offsets)
-
-
-def frequency(rows: Ragged, multiplicity: Integers, n: int) -> Integers:
-    """Count the records with each of `n` numbers, which are distinct in each row.
-
-    Row i counts `multiplicity[i]` times.
-    """
-    counts = np.zeros(n, np.int64)
-    kernels.add_to_each(rows.values, rows.offsets, multiplicity, counts)
-    return counts
-
-
 # Counts -------------------------------------------------------------------------------------------
 
 

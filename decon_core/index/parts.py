@@ -27,7 +27,7 @@ from decon_core.index.entries import (
     count_grams,
     grams_of_fields,
 )
-from decon_core.index.ngram_counts import KINDS, Counts, distinct_tokens
+from decon_core.index.ngram_counts import KINDS, Counts
 from decon_core.index.term_weights import (
     Snapshot,
     current_snapshot,
@@ -152,7 +152,8 @@ def weigh(
     if of_questions.size and (of_questions >= n_records).all():
         n_records *= 2
     answers = entries.fields["answer"].texts
-    tokens = distinct_tokens(answers.only(answers.lengths <= policy.short_answer_token_threshold))
+    is_short = answers.lengths <= policy.short_answer_token_threshold
+    tokens = answers.only(is_short).distinct()
     of_tokens = Ragged(np.append(0, token_df).astype(np.uint32)[tokens.values], tokens.offsets)
     return Part(n_records, entries, {**df, "answer": _interleaved(df["answer"], of_tokens)})
 

@@ -76,6 +76,21 @@ def read_parquet(
     return table.replace_schema_metadata(without_checksum(table.schema.metadata))
 
 
+def numbered(table: pa.Table, columns: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Number the different values of some columns in order of first occurrence."""
+    numbers = np.zeros(table.num_rows, np.int64)
+    for name in columns:
+        codes = _codes(table[name].combine_chunks())
+        n = codes.max(initial=0) + 1
+        numbers = _codes(pa.array(numbers * n + codes)) if numbers.any() else codes
+    return numbers
+
+
+def _codes(values: pa.Array) -> npt.NDArray[np.int64]:
+    coded = pc.dictionary_encode(values, null_encoding="encode")
+    return np.asarray(coded.indices.to_numpy(), np.int64)
+
+
 def open_parquet(path: Path) -> pq.ParquetFile:
     """Open a Parquet file after verifying its checksum."""
     return pq.ParquetFile(pa.BufferReader(map_verified(path)))

@@ -17,7 +17,7 @@ from itertools import islice, product
 
 import numpy as np
 
-from decon_core.kernels import word_stream
+from decon_core.kernels import grams, word_stream
 from decon_core.kernels.arrays import Bools, Bytes, Int32s, Integers, Numbers, alloc_array
 from decon_core.kernels.word_table import (
     MOST_NEAR,
@@ -133,6 +133,20 @@ class Ragged:
         edges = edges_of(self.offsets[rows + 1] - starts)
         places = np.arange(edges[-1]) + np.repeat(starts - edges[:-1], np.diff(edges))
         return Ragged(self.values[places], edges)
+
+    def distinct(self) -> Ragged:
+        """Return the distinct values of each row, in order of first occurrence."""
+        last_row = np.full(int(self.values.max(initial=0)) + 1, -1, np.int64)
+        unique, offsets = np.empty_like(self.values), np.zeros_like(self.offsets)
+        values = np.require(self.values, requirements="W")  # a kernel has one type of each argument
+        grams.unique_in_rows(values, self.offsets, 1, last_row, unique, offsets)
+        return Ragged(unique[: offsets[-1]].copy(), offsets)
+
+    def count(self, n_of_row: Integers, n: int) -> Integers:
+        """Count each of the values below n; row i counts `n_of_row[i]` times."""
+        counts = np.zeros(n, np.int64)
+        grams.add_to_each(self.values, self.offsets, n_of_row, counts)
+        return counts
 
     def only(self, is_kept: Bools) -> Ragged:
         """Return all rows, with those that are not kept empty."""
