@@ -119,16 +119,16 @@ def _unless_read_only() -> Iterator[None]:
 
 def _visible(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:
     index = index_fingerprint(store, policy)
-    parts = [open_part(store, version, index) for version in versions]
     scan = scan_fingerprint(store, policy)
     verbatim = None
-    if policy.needs_texts and parts:
-        ids = distinct(np.concatenate([part.entries.ids for part in parts]))
+    if policy.needs_texts and versions:
+        ids = _token_ids(store, versions, index)
         verbatim = open_verbatim(store, versions, ids, policy, scan=scan)
     own = built_own_indexes(store, versions, policy.detectors, scan=scan)
-    texts_of = _texts_by_part(verbatim, len(parts))
+    texts_of = _texts_by_part(verbatim, len(versions))
     tables = [VISIBILITY.empty_table()]
-    for number, (version, part) in enumerate(zip(versions, parts, strict=True)):
+    for number, version in enumerate(versions):
+        part = open_part(store, version, index)
         benchmark = _benchmark(store, version, part, texts_of, number, own)
         own_policy = policy.for_benchmark(version.benchmark)
         for name in policy.detectors:
@@ -146,15 +146,15 @@ def _by_others(store: Store, versions: Sequence[Version], policy: Policy) -> pa.
         return _BY_OTHERS.empty_table()
     wide = replace(policy, detectors=(*policy.detectors, *others))
     index = index_fingerprint(store, policy)
-    parts = [open_part(store, version, index) for version in ordered]
     blind_records = {}
     for version in ordered:
         records = load_records(store, version, columns=[*_ITEM])
         blind_records[version] = _rows_of(records, blind[version.benchmark])
-    ids = distinct(np.concatenate([part.entries.ids for part in parts]))
-    texts_of = _texts_by_part(verbatim_of_records(store, blind_records, ids, wide), len(parts))
+    ids = _token_ids(store, ordered, index)
+    texts_of = _texts_by_part(verbatim_of_records(store, blind_records, ids, wide), len(ordered))
     counts = []
-    for number, (version, part) in enumerate(zip(ordered, parts, strict=True)):
+    for number, version in enumerate(ordered):
+        part = open_part(store, version, index)
         benchmark = _benchmark(store, version, part, texts_of, number, {})
         own_policy = wide.for_benchmark(version.benchmark)
         for name in others:
@@ -165,6 +165,13 @@ def _by_others(store: Store, versions: Sequence[Version], policy: Policy) -> pa.
             if n := int((unmet.places[deciding] == 0).sum()):
                 counts.append({"benchmark": version.benchmark, "detector": name, "n_items": n})
     return pa.Table.from_pylist(counts, _BY_OTHERS)
+
+
+def _token_ids(store: Store, versions: Sequence[Version], index: str) -> Integers:
+    """Return the token ids that occur in these benchmarks; their parts do not stay in memory."""
+    return distinct(
+        np.concatenate([open_part(store, version, index).entries.ids for version in versions])
+    )
 
 
 def _rows_of(records: pa.Table, items: set[tuple[str, int]]) -> Integers:
