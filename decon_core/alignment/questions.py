@@ -10,16 +10,16 @@ import numpy.typing as npt
 
 from decon_core.alignment.siblings import items_with_runs, own_of
 from decon_core.alignment.units import Units, spelled_units
-from decon_core.kernels.arrays import Integers
+from decon_core.kernels.arrays import Integers, distinct
 from decon_core.kernels.word_alignment import WORTH, WORTH_OF_STOP_WORD
 from decon_core.text.characters import Form
 from decon_core.text.content_words import is_content, weight_of_word
 from decon_core.text.word_cache import edges_of
 
-if TYPE_CHECKING:
-    from decon_core.storage.tables import Array
+if TYPE_CHECKING:  # a detector can be asked for its words before pyarrow is loaded
+    import pyarrow as pa
 
-Rows = Sequence[Mapping[str, Any]]
+    from decon_core.storage.tables import Array
 
 COLUMNS = ("question", "passage", "split", "instance_index", "is_correct")
 
@@ -40,21 +40,32 @@ def sizes_in(index: Mapping[str, Any], number: int) -> tuple[Integers, Integers]
     return edges[questions + 1] - edges[questions], index["weight"][questions]
 
 
-def index_of(records: Iterable[Rows], form: Form) -> dict[str, Array]:
+def index_of(records: Iterable[pa.Table], form: Form) -> dict[str, Array]:
     """Return the units of the questions of each benchmark, and the question of each record."""
+    import pyarrow.compute as pc
+
+    from decon_core.storage.tables import numbered
+
     n_questions = n_items = 0
     n_records: list[int] = []
-    columns = [_columns_of({}, form) | _records_of([], {}, {})]  # without a benchmark: empty
-    for rows in records:
-        passages: dict[str, set[str]] = {}
-        items: dict[tuple[str, int], int] = {}
-        for row in rows:
-            passages.setdefault(row["question"], set()).add(row["passage"] or "")
-            items.setdefault((row["split"], row["instance_index"]), n_items + len(items))
-        number_of = {question: n_questions + at for at, question in enumerate(passages)}
-        n_questions, n_items = n_questions + len(passages), n_items + len(items)
-        n_records.append(len(rows))
-        columns.append(_columns_of(passages, form) | _records_of(rows, number_of, items))
+    nothing = np.zeros(0, np.int64)
+    of_records = {"question_of": nothing, "item_of": nothing, "is_wrong": nothing.astype(np.uint8)}
+    columns = [_columns_of([], nothing, form) | of_records]  # without a benchmark: empty
+    for table in records:
+        questions = table["question"].unique().to_pylist()
+        question_of = numbered(table, ["question"])
+        item_of = numbered(table, ["split", "instance_index"])
+        is_wrong = pc.invert(table["is_correct"].fill_null(True)).to_numpy()
+        of_records = {
+            "question_of": question_of + n_questions,
+            "item_of": item_of + n_items,
+            "is_wrong": is_wrong.astype(np.uint8),
+        }
+        n_passages = _count_passages(table, question_of, len(questions))
+        columns.append(_columns_of(questions, n_passages, form) | of_records)
+        n_questions += len(questions)
+        n_items += int(item_of.max(initial=-1)) + 1
+        n_records.append(table.num_rows)
     # Column by column, so that the parts of a column are freed before the next one is joined.
     joined = {name: np.concatenate([of.pop(name) for of in columns]) for name in [*columns[0]]}
     return joined | {
@@ -63,22 +74,22 @@ def index_of(records: Iterable[Rows], form: Form) -> dict[str, Array]:
     }
 
 
-def _records_of(
-    rows: Rows, number_of: Mapping[str, int], items: Mapping[tuple[str, int], int]
-) -> dict[str, Array]:
-    """Return the question and the item of each record, by number, and whether it is wrong."""
-    item_of = [items[row["split"], row["instance_index"]] for row in rows]
-    return {
-        "question_of": np.array([number_of[row["question"]] for row in rows], np.int64),
-        "item_of": np.array(item_of, np.int64),
-        "is_wrong": np.array([row["is_correct"] is False for row in rows], np.uint8),
-    }
+def _count_passages(table: pa.Table, question_of: Integers, n_questions: int) -> Integers:
+    """Count the passages that each question is about, at least one."""
+    import pyarrow.compute as pc
+
+    from decon_core.storage.tables import numbered
+
+    has_passage = pc.binary_length(table["passage"]).fill_null(0).to_numpy() > 0
+    passage_of = numbered(table, ["passage"])
+    n = int(passage_of.max(initial=0)) + 1
+    pairs = distinct((question_of * n + passage_of)[has_passage])
+    return np.maximum(np.bincount(pairs // n, minlength=n_questions), 1)
 
 
-def _columns_of(passages: Mapping[str, set[str]], form: Form) -> dict[str, Array]:
-    """Return the questions of one benchmark as arrays."""
-    units, spelled, kind = spelled_units([*passages], form)
-    n_items = [max(1, len(about - {""})) for about in passages.values()]
+def _columns_of(questions: Sequence[str], n_items: Integers, form: Form) -> dict[str, Array]:
+    """Return the questions of one benchmark as arrays; `n_items`: how many items ask each."""
+    units, spelled, kind = spelled_units(questions, form)
     weights = np.array([*map(weight_of_word, spelled)], np.uint32)[kind]
     n_items_with = items_with_runs(units.keys, units.lengths, n_items)
     is_own, n_family = own_of(n_items_with, units.lengths)
@@ -95,7 +106,7 @@ def _columns_of(passages: Mapping[str, set[str]], form: Form) -> dict[str, Array
         "own_weight": _sums(own_weights, units),
         "n_family": n_family,
         "n_units": units.lengths,
-        "n_characters": np.array([*map(len, passages)], np.int64),
+        "n_characters": np.array([*map(len, questions)], np.int64),
     }
 
 

@@ -8,11 +8,11 @@ family, by a tenth of it at most.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from decon_core.kernels.arrays import Bools, Integers, Words64, distinct
+from decon_core.kernels.arrays import Bools, Integers, Words64
+from decon_core.kernels.hashing import numbered_digests
+from decon_core.text.word_cache import Ragged, edges_of
 
 _RUN = 3
 _PRIMES = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
@@ -38,13 +38,12 @@ def own_of(n_items_with: Integers, lengths: Integers) -> tuple[Bools, Integers]:
     return n_items_with <= np.repeat(most, lengths), n_family
 
 
-def items_with_runs(keys: Words64, lengths: Integers, n_items: Sequence[int]) -> Integers:
+def items_with_runs(keys: Words64, lengths: Integers, asked: Integers) -> Integers:
     """Return for each unit how many items have the most frequent of the runs that hold it.
 
     The units are those of the questions of one benchmark, all different, and `lengths` how many
-    each has. `n_items`: how many items ask each, about another passage each.
+    each has. `asked`: how many items ask each, about another passage each.
     """
-    asked = np.array(n_items, np.int64)
     item_of = np.repeat(np.arange(lengths.size), lengths)
     n_runs = max(0, keys.size - _RUN + 1)
     runs = np.flatnonzero(item_of[:n_runs] == item_of[_RUN - 1 :])
@@ -52,11 +51,10 @@ def items_with_runs(keys: Words64, lengths: Integers, n_items: Sequence[int]) ->
     for at, prime in enumerate(_PRIMES):
         digests += keys[runs + at] * np.uint64(prime)
         digests ^= digests >> np.uint64(29)
-    _, kinds = np.unique(digests, return_inverse=True)
+    kinds, first = numbered_digests(digests)
     # A run that an item repeats counts once.
-    pairs = distinct(kinds * lengths.size + item_of[runs])
-    weights = asked[pairs % lengths.size]
-    n_items_with = np.bincount(pairs // lengths.size, weights=weights).astype(np.int64)[kinds]
+    of_items = Ragged(kinds, edges_of(np.maximum(lengths - _RUN + 1, 0))).distinct()
+    n_items_with = of_items.count(asked, first.size)[kinds]
     most = np.repeat(asked, lengths)
     for at in range(_RUN):
         np.maximum.at(most, runs + at, n_items_with)

@@ -16,6 +16,7 @@ import numpy as np
 
 from decon_core.kernels import word_alignment
 from decon_core.kernels.arrays import Bools, Bytes, Flags, Integers, Numbers, Words64, distinct
+from decon_core.kernels.hashing import numbered_digests
 from decon_core.text.canonical import UNSPACED, WHITE_SPACE, normalized_words
 from decon_core.text.characters import Form
 from decon_core.text.markup import Stripped, may_have_markup, stripped_with_offsets
@@ -55,14 +56,14 @@ def units_of(texts: Sequence[str], form: Form) -> Units:
     return units
 
 
-def spelled_units(texts: Sequence[str], form: Form) -> tuple[Units, list[str], Integers]:
+def spelled_units(texts: Sequence[str], form: Form) -> tuple[Units, list[str], Numbers]:
     """Return the units of texts, how each different one is spelled, and which one each unit is.
 
     The units have places in the texts without mark-up.
     """
     _, plain = _without_markup(texts, form)
     units, other = _read(plain, form)
-    _, first, kind = np.unique(units.keys, return_index=True, return_inverse=True)
+    kind, first = numbered_digests(units.keys)
     text_of = np.repeat(np.arange(len(texts)), units.lengths)
     places = (values[first].tolist() for values in (text_of, units.starts, units.stops))
     spelled = [

@@ -22,7 +22,6 @@ import numpy as np
 import orjson
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import StoredRecords, Version, current_version, load_records
 from decon_core.config import detector_registry as registry
@@ -34,6 +33,7 @@ from decon_core.detectors.detector import detector
 from decon_core.detectors.visibility import OwnIndex, RecordTexts, TextUse, Unmet
 from decon_core.errors import DamagedError, Problem
 from decon_core.index.joined_index import built_own_indexes, mark_used, search_name
+from decon_core.index.ngram_counts import places_of
 from decon_core.index.parts import Part, has_part, index_fingerprint, open_part
 from decon_core.index.record_texts import NAMES
 from decon_core.index.text_index import Verbatim, open_verbatim, verbatim_of_records
@@ -41,7 +41,7 @@ from decon_core.kernels.arrays import Bools, Integers, distinct
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.schemas import VISIBILITY
 from decon_core.storage.store import Store
-from decon_core.storage.tables import read_arrow, write_arrow
+from decon_core.storage.tables import numbered, read_arrow, write_arrow
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
@@ -119,16 +119,17 @@ def _unless_read_only() -> Iterator[None]:
 
 def _visible(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:
     index = index_fingerprint(store, policy)
-    parts = [open_part(store, version, index) for version in versions]
     scan = scan_fingerprint(store, policy)
     verbatim = None
-    if policy.needs_texts and parts:
-        ids = distinct(np.concatenate([part.entries.ids for part in parts]))
+    if policy.needs_texts and versions:
+        ids = _token_ids(store, versions, index)
         verbatim = open_verbatim(store, versions, ids, policy, scan=scan)
     own = built_own_indexes(store, versions, policy.detectors, scan=scan)
+    texts_of = _texts_by_part(verbatim, len(versions))
     tables = [VISIBILITY.empty_table()]
-    for number, (version, part) in enumerate(zip(versions, parts, strict=True)):
-        benchmark = _benchmark(store, version, part, verbatim, number, own)
+    for number, version in enumerate(versions):
+        part = open_part(store, version, index)
+        benchmark = _benchmark(store, version, part, texts_of, number, own)
         own_policy = policy.for_benchmark(version.benchmark)
         for name in policy.detectors:
             unmet = detector(name).visibility(benchmark.texts, own_policy)
@@ -145,27 +146,43 @@ def _by_others(store: Store, versions: Sequence[Version], policy: Policy) -> pa.
         return _BY_OTHERS.empty_table()
     wide = replace(policy, detectors=(*policy.detectors, *others))
     index = index_fingerprint(store, policy)
-    parts = [open_part(store, version, index) for version in ordered]
     blind_records = {}
     for version in ordered:
         records = load_records(store, version, columns=[*_ITEM])
-        items = zip(*(records[name].to_pylist() for name in _ITEM), strict=True)
-        names = blind[version.benchmark]
-        blind_records[version] = [at for at, item in enumerate(items) if item in names]
-    ids = distinct(np.concatenate([part.entries.ids for part in parts]))
-    verbatim = verbatim_of_records(store, blind_records, ids, wide)
+        blind_records[version] = _rows_of(records, blind[version.benchmark])
+    ids = _token_ids(store, ordered, index)
+    texts_of = _texts_by_part(verbatim_of_records(store, blind_records, ids, wide), len(ordered))
     counts = []
-    for number, (version, part) in enumerate(zip(ordered, parts, strict=True)):
-        benchmark = _benchmark(store, version, part, verbatim, number, {})
+    for number, version in enumerate(ordered):
+        part = open_part(store, version, index)
+        benchmark = _benchmark(store, version, part, texts_of, number, {})
         own_policy = wide.for_benchmark(version.benchmark)
         for name in others:
             if not detector(name).acts(own_policy.leak):
                 continue
             unmet = detector(name).visibility(benchmark.texts, own_policy)
-            deciding = np.intersect1d(_deciding_records(benchmark, unmet), blind_records[version])
+            deciding = _deciding_records(benchmark, unmet, blind_records[version])
             if n := int((unmet.places[deciding] == 0).sum()):
                 counts.append({"benchmark": version.benchmark, "detector": name, "n_items": n})
     return pa.Table.from_pylist(counts, _BY_OTHERS)
+
+
+def _token_ids(store: Store, versions: Sequence[Version], index: str) -> Integers:
+    """Return the token ids that occur in these benchmarks; their parts do not stay in memory."""
+    return distinct(
+        np.concatenate([open_part(store, version, index).entries.ids for version in versions])
+    )
+
+
+def _rows_of(records: pa.Table, items: set[tuple[str, int]]) -> Integers:
+    """Return the rows of these items."""
+    split, number = (records[name] for name in _ITEM)
+    numbers = np.array([number for _, number in items], np.int64)
+    rows = np.flatnonzero(np.isin(number.to_numpy(), numbers))
+    names = zip(
+        split.take(pa.array(rows)).to_pylist(), number.to_numpy()[rows].tolist(), strict=True
+    )
+    return rows[[name in items for name in names]]
 
 
 def blind_items(visible: pa.Table, policy: Policy) -> BlindItems:
@@ -249,27 +266,43 @@ def visibilities_of(config: Config, store: Store, names: Iterable[str]) -> list[
     return visibilities(store, with_index, config.policy)
 
 
-def _texts_of(verbatim: Verbatim, part: int, n_records: int) -> Mapping[int, TextUse]:
-    """Return the texts of one benchmark's records, by kind of text."""
+# The texts of the records of one benchmark, given its number and how many it has.
+_TextsOf = Callable[[int, int], Mapping[int, TextUse]]
+
+
+def _texts_by_part(verbatim: Verbatim | None, n_parts: int) -> _TextsOf:
+    """Return a function that returns the texts of one benchmark's records, by kind of text."""
+    if verbatim is None:
+        return lambda _part, _n_records: {}
     text_of_use = np.repeat(np.arange(verbatim.n_rows), np.diff(verbatim.use_offsets))
-    texts = {}
-    for kind in range(len(NAMES)):
-        uses = np.flatnonzero((verbatim.use_part == part) & (verbatim.use_kind == kind))
-        records = verbatim.use_record[uses]
-        text = np.full(n_records, _ABSENT)
-        text[records] = text_of_use[uses]
-        weight = np.zeros(n_records)
-        weight[records] = verbatim.use_weight[uses]
-        # An absent text (-1) takes the last element, appended for it.
-        texts[kind] = TextUse(
-            has_text=text != _ABSENT,
-            n_tokens=np.append(np.diff(verbatim.aligned.offsets), 0)[text],
-            n_canonical=np.append(np.diff(verbatim.canonical.offsets), 0)[text],
-            opens=np.append(verbatim.is_compared, np.False_)[text],
-            is_whole=np.append(verbatim.is_whole, 0)[text].astype(np.bool_),
-            weight=weight,
-        )
-    return texts
+    edges, in_order = places_of(verbatim.use_part.astype(np.uint32), n_parts)
+    # An absent text (-1) takes the last element, appended for it.
+    n_tokens = np.append(np.diff(verbatim.aligned.offsets), 0)
+    n_canonical = np.append(np.diff(verbatim.canonical.offsets), 0)
+    opens = np.append(verbatim.is_compared, np.False_)
+    is_whole = np.append(verbatim.is_whole, 0).astype(np.bool_)
+
+    def texts_of(part: int, n_records: int) -> dict[int, TextUse]:
+        texts = {}
+        of_part = in_order[edges[part] : edges[part + 1]]
+        for kind in range(len(NAMES)):
+            uses = of_part[verbatim.use_kind[of_part] == kind]
+            records = verbatim.use_record[uses]
+            text = np.full(n_records, _ABSENT)
+            text[records] = text_of_use[uses]
+            weight = np.zeros(n_records)
+            weight[records] = verbatim.use_weight[uses]
+            texts[kind] = TextUse(
+                text != _ABSENT,
+                n_tokens[text],
+                n_canonical[text],
+                opens[text],
+                is_whole[text],
+                weight,
+            )
+        return texts
+
+    return texts_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +320,7 @@ def _benchmark(
     store: Store,
     version: Version,
     part: Part,
-    verbatim: Verbatim | None,
+    texts_of: _TextsOf,
     number: int,
     own: Mapping[str, Mapping[str, Any]],
 ) -> _Benchmark:
@@ -295,50 +328,40 @@ def _benchmark(
 
     `own`: the indexes of these benchmarks that detectors have of their own, if they are built.
     """
-    columns = ["config", "fingerprint", "question"]
-    records = load_records(store, version, columns=[*_ITEM, *columns, "sub_index", "is_correct"])
-    uses = _texts_of(verbatim, number, records.num_rows) if verbatim else {}
+    columns = [*_ITEM, "config", "fingerprint"]
+    records = load_records(store, version, columns=[*columns, "sub_index", "is_correct"])
     texts = RecordTexts(
-        records.select([*_ITEM, *columns]),
+        records.select(columns),
         part,
-        uses,
+        texts_of(number, records.num_rows),
         StoredRecords(store, version),
         own={name: OwnIndex(arrays, number) for name, arrays in own.items()},
     )
-    item_of = _numbered(records, _ITEM)
-    question_of = _numbered(records, (*_ITEM, "sub_index"))
+    item_of = numbered(records, _ITEM)
+    question_of = numbered(records, (*_ITEM, "sub_index"))
     may_be_right = np.asarray(records["is_correct"].fill_null(True).to_numpy())
     has_right = np.bincount(question_of, may_be_right) > 0
     is_counted = may_be_right | ~has_right[question_of]
     return _Benchmark(version.benchmark, item_of, question_of, is_counted, texts)
 
 
-def _numbered(records: pa.Table, columns: Sequence[str]) -> Integers:
-    """Number the different values of some columns in order of first occurrence."""
-    numbers = np.zeros(records.num_rows, np.int64)
-    for name in columns:
-        codes = _codes(records[name].combine_chunks())
-        numbers = _codes(pa.array(numbers * (codes.max(initial=0) + 1) + codes))
-    return numbers
+def _deciding_records(
+    benchmark: _Benchmark, unmet: Unmet, records: Integers | None = None
+) -> Integers:
+    """Return, per item, the record that decides its visibility and reason.
 
-
-def _codes(values: pa.Array) -> Integers:
-    coded = pc.dictionary_encode(values, null_encoding="encode")
-    return np.asarray(coded.indices.to_numpy(), np.int64)
-
-
-def _deciding_records(benchmark: _Benchmark, unmet: Unmet) -> Integers:
-    """Return, per item, the record that decides its visibility and reason."""
-    counted_records = np.flatnonzero(benchmark.is_counted)
-    worst = _first_of_each(benchmark.question_of, -unmet.places, counted_records)
+    `records`: those of the items that are asked about; None: of all.
+    """
+    is_counted = benchmark.is_counted
+    counted = np.flatnonzero(is_counted) if records is None else records[is_counted[records]]
+    worst = _first_of_each(benchmark.question_of, -unmet.places, counted)
     return _first_of_each(benchmark.item_of, unmet.places, worst)
 
 
 def _first_of_each(group_of: Integers, rank: Integers, records: Integers) -> Integers:
     """Return, of these records, the one with the lowest rank in each group."""
     ordered = records[np.lexsort((rank[records], group_of[records]))]
-    _, first = np.unique(group_of[ordered], return_index=True)
-    return np.asarray(ordered[first], np.int64)
+    return ordered[np.flatnonzero(np.diff(group_of[ordered], prepend=-1))]
 
 
 def _table(benchmark: _Benchmark, name: str, unmet: Unmet) -> pa.Table:

@@ -55,8 +55,9 @@ from decon_core.kernels.arrays import Integers, Table
 from decon_core.text.characters import Form
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
-    from decon_core.index.joined_index import Rows
     from decon_core.storage.tables import Array
     from decon_core.text.word_cache import Places, Ragged
 
@@ -104,7 +105,7 @@ class Aligned(Detector):
         "there."
     )
 
-    def own_index(self, records: Iterable[Rows], policy: Policy) -> Mapping[str, Array]:
+    def own_index(self, records: Iterable[pa.Table], policy: Policy) -> Mapping[str, Array]:
         return index_of(records, policy.form)
 
     def search(self, indexes: Indexes) -> Search:
@@ -128,15 +129,17 @@ class Aligned(Detector):
         n_records = texts.part.n_records
         limit = min(most_records_of_search(policy, n_records), most_records_of_own(n_records))
         unmet = index_visibility(texts, policy, limit)
-        entries, alike = texts.part.entries, texts.records["fingerprint"].to_pylist()
+        entries = texts.part.entries
         answered = entries.records[entries.fields["answer"].of_entry >= 0]
-        with_answer = {alike[record] for record in answered.tolist()}
+        has_answer = np.zeros(texts.alike.size, np.bool_)
+        has_answer[texts.alike[answered]] = True
         if own := texts.own.get(self.name):
             n_units, weights = sizes_in(own.arrays, own.number)
         else:
-            n_units, weights = sizes_of(texts.records["question"].to_pylist(), policy.form)
-        has_answer = np.array([fingerprint in with_answer for fingerprint in alike], np.bool_)
-        says_little = ((weights < LEAST_WEIGHT) | (n_units < FEWEST_UNITS)) & ~has_answer
+            questions = texts.stored.table(["question"])["question"]
+            n_units, weights = sizes_of(questions.to_pylist(), policy.form)
+        has_little = (weights < LEAST_WEIGHT) | (n_units < FEWEST_UNITS)
+        says_little = has_little & ~has_answer[texts.alike]
         places = np.where(unmet.places > 0, unmet.places + 1, says_little)
         return Unmet((None, "too little evidence", *unmet.reasons[1:]), places, unmet.details)
 

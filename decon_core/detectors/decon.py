@@ -166,10 +166,7 @@ def index_visibility(texts: RecordTexts, policy: Policy, limit: float) -> Unmet:
     n_tokens = np.zeros(entries.dropped.size, np.int64)
     n_tokens[records] = question.texts.lengths[question.of_entry]
     repeats = np.flatnonzero(entries.dropped == WHY_DROPPED.index(EXACT_REPEAT))
-    row_of: dict[str, int] = {}  # first record with the same texts
-    alike = texts.records["fingerprint"].to_pylist()
-    every = [row_of.setdefault(fingerprint, row) for row, fingerprint in enumerate(alike)]
-    first = np.array(every, np.int64)[repeats]
+    first = texts.alike[repeats]
     unmet.places[repeats], n_tokens[repeats] = unmet.places[first], n_tokens[first]
     unmet.note_tokens(n_tokens, {"question too short": policy.ngram_size})
     names = texts.records.select(["split", "instance_index"]).take(first).to_pylist()

@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # a detector can be asked for its words before pyarrow is loa
     from decon_core.benchmarks.records import StoredRecords
     from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
     from decon_core.detectors.shared_runs import BatchTexts
-    from decon_core.index.joined_index import Rows
     from decon_core.index.joined_index import Search as GramIndex
     from decon_core.index.text_index import Verbatim
     from decon_core.storage.tables import Array
@@ -190,7 +189,7 @@ class Detector(Declaration):
         """Return a search for use in one thread."""
         raise NotImplementedError
 
-    def own_index(self, records: Iterable[Rows], policy: Policy) -> Mapping[str, Array]:
+    def own_index(self, records: Iterable[pa.Table], policy: Policy) -> Mapping[str, Array]:
         """Return the arrays of the detector's index over the records of each benchmark.
 
         Called if it reads `Reads.OWN`. The arrays are stored, and are in `Indexes.own` of a search.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import compress
+from functools import cached_property
+from itertools import compress, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,11 +46,21 @@ class OwnIndex:
 class RecordTexts:
     """The records of a benchmark, as they are indexed."""
 
-    records: pa.Table  # split, instance_index, config, fingerprint, question
+    records: pa.Table  # split, instance_index, config, fingerprint
     part: Part
     uses: Mapping[int, TextUse]  # keyed by kind of text; empty if no chosen detector reads texts
-    stored: StoredRecords  # used by detectors that index the records themselves
+    stored: StoredRecords  # used by detectors that read the records themselves
     own: Mapping[str, OwnIndex] = field(default_factory=dict)  # by detector, those that are built
+
+    @cached_property
+    def alike(self) -> Integers:
+        """Per record: the first record with the same texts."""
+        from decon_core.storage.tables import numbered
+
+        codes = numbered(self.records, ["fingerprint"])
+        first = np.zeros(codes.size, np.int64)
+        first[codes[::-1]] = np.arange(codes.size)[::-1]  # of equal ones the last assigned is kept
+        return first[codes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +94,6 @@ def first_unmet(requirements: Mapping[str, Bools], details: Details | None = Non
 
 def joined_names(flags: Mapping[str, Bools]) -> Details:
     """Return, per record, the names whose flags are set."""
-    masks = zip(*flags.values(), strict=True)
-    joined = (", ".join(compress(flags, mask)) or None for mask in masks)
-    return np.array([*joined, None], object)[:-1]
+    masks = product((False, True), repeat=len(flags))
+    joined = np.array([", ".join(compress(flags, mask)) or None for mask in masks], object)
+    return joined.reshape([2] * len(flags))[tuple(each.astype(np.intp) for each in flags.values())]

@@ -20,16 +20,15 @@ from decon_core.index.ngram_counts import (
     Counted,
     Counts,
     Grams,
-    frequency,
     gram_sizes,
     grams_of,
-    renumbered,
 )
 from decon_core.kernels.arrays import Bytes, Integers, distinct
 from decon_core.text.canonical import canonical
 from decon_core.text.tokenizers import Tokenizer
 from decon_core.text.word_cache import (
     Encoder,
+    FixedVocabulary,
     GrowingVocabulary,
     Ragged,
     edges_of,
@@ -86,7 +85,10 @@ class RecordTokenizer:
         `table` has at least `COLUMNS`.
         """
         policy = self._policy
-        columns = {kind: _Column(table[kind], self._encoder) for kind in KINDS}
+        columns = {
+            kind: _Column(table[kind], self._encoder, counts_words=kind == "question")
+            for kind in KINDS
+        }
         dropped = self._why_dropped(table, columns)
         indexed = {
             "question": True,
@@ -107,13 +109,12 @@ class RecordTokenizer:
 
     def _why_dropped(self, table: pa.Table, columns: Mapping[str, _Column]) -> Bytes:
         policy = self._policy
-        questions = [canonical(text, policy.form) for text in columns["question"].texts()]
+        n_words, is_blank = _words_of(columns["question"], policy)
         dropped = np.zeros(table.num_rows, np.uint8)
-        dropped[_has_few_words(columns, questions, policy)] = _TOO_FEW_WORDS
+        dropped[_has_few_words(columns, n_words, policy)] = _TOO_FEW_WORDS
         dropped[self._visible_tokens(columns) < policy.eval_min_token_length] = _TOO_FEW_TOKENS
         if policy.eval_dedup:
             dropped[_repeats(table["fingerprint"], np.flatnonzero(dropped == 0))] = _REPEAT
-        is_blank = np.array([not text for text in questions], np.int64)
         dropped[(dropped == 0) & columns["question"].count(is_blank).astype(bool)] = _EMPTY
         return dropped
 
@@ -138,7 +139,9 @@ class RecordTokenizer:
 class _Column:
     """One text column: its distinct texts, tokenized, and the text of each record."""
 
-    def __init__(self, column: pa.ChunkedArray, encoder: Encoder) -> None:
+    def __init__(
+        self, column: pa.ChunkedArray, encoder: Encoder, *, counts_words: bool = False
+    ) -> None:
         coded = pc.dictionary_encode(column.combine_chunks().cast(pa.large_string()))
         if isinstance(coded, pa.ChunkedArray):
             coded = coded.combine_chunks()
@@ -148,6 +151,10 @@ class _Column:
         edges = np.frombuffer(offsets, np.int64)[: len(self.strings) + 1]
         text = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
         self.tokens = encoder.encode(text, edges[:-1], edges[1:])
+        # At most as many as there are different words: words that begin with different tokens.
+        self.least_words = np.zeros(len(self.strings), np.int64)
+        if counts_words and (firsts := encoder.first_tokens_of_latest(self.tokens)):
+            self.least_words = firsts.distinct().lengths
 
     def texts(self) -> list[str]:
         strings: list[str] = self.strings.to_pylist()
@@ -168,13 +175,27 @@ class _Column:
         return self.tokens.take(used), np.where(has_text, number[of_entry], NOTHING)
 
 
-def _has_few_words(
-    columns: Mapping[str, _Column], questions: Sequence[str], policy: Policy
-) -> Integers:
+def _words_of(column: _Column, policy: Policy) -> tuple[Integers, Integers]:
+    """Return how many distinct words each text has, and whether its canonical text is empty.
+
+    Of texts that have enough words for sure, at most as many as they have.
+    """
+    n_words = column.least_words.copy()
+    is_blank = np.zeros(n_words.size, np.int64)
+    unsure = np.flatnonzero(n_words < max(policy.eval_min_unique_word_count, 1))
+    form = policy.form
+    for at, text in zip(unsure.tolist(), column.strings.take(unsure).to_pylist(), strict=True):
+        cleaned = canonical(text, form)
+        n_words[at], is_blank[at] = len(set(cleaned.split(" "))), not cleaned
+    return n_words, is_blank
+
+
+def _has_few_words(columns: Mapping[str, _Column], n_words: Integers, policy: Policy) -> Integers:
     """Return the records with too few distinct words. Most questions alone have enough."""
     minimum = policy.eval_min_unique_word_count
-    n_words = np.array([len(set(text.split(" "))) for text in questions], np.int64)
     candidates = np.flatnonzero(columns["question"].count(n_words) < minimum)
+    if not candidates.size:
+        return candidates
     joined = _joined(columns, policy, candidates)
     is_few = [len(set(text.split(" "))) < minimum for text in joined]
     return candidates[np.array(is_few, np.bool_)]
@@ -187,10 +208,11 @@ def _joined(
     order = ("passage", "question", "answer")
     texts = {kind: [*columns[kind].texts(), None] for kind in order}
     numbers = np.arange(columns["question"].of_record.size) if records is None else records
+    form = policy.form
     return [
         canonical(
             " ".join(text for kind in order if (text := texts[kind][columns[kind].of_record[at]])),
-            policy.form,
+            form,
         )
         for at in numbers.tolist()
     ]
@@ -207,13 +229,14 @@ def _repeats(fingerprints: pa.ChunkedArray, records: Integers) -> Integers:
 def joined(entries: Sequence[Entries]) -> Entries:
     """Return the entries of several benchmarks as if they were a single benchmark."""
     ids = distinct(np.concatenate([np.zeros(0, np.int64), *(each.ids for each in entries)]))
+    vocabulary = FixedVocabulary(ids)
     fields = {}
     for kind in KINDS:
         values, lengths, of_entry = [np.zeros(0, np.uint32)], [], []
         n_texts = 0
         for each in entries:
             field = each.fields[kind]
-            values.append(renumbered(field.texts.values, each.ids, ids))
+            values.append(vocabulary.renumbered(field.texts.values, each.ids))
             lengths.append(field.texts.lengths)
             of_entry.append(np.where(field.of_entry >= 0, field.of_entry + n_texts, NOTHING))
             n_texts += len(field.texts)
@@ -237,16 +260,18 @@ def grams_of_fields(entries: Entries, policy: Policy) -> dict[str, Grams]:
 
 def count_entries(entries: Entries, policy: Policy) -> Counts:
     """Count how many of these records contain each n-gram and token."""
-    n_entries = entries.records.size
-    grams = grams_of_fields(entries, policy)
+    return count_grams(entries, grams_of_fields(entries, policy))
+
+
+def count_grams(entries: Entries, grams: Mapping[str, Grams]) -> Counts:
+    """Count like `count_entries`, given the n-grams of each kind of text."""
     kinds = {}
     token_df = np.zeros(entries.ids.size + 1, np.int64)
     for kind, field in entries.fields.items():
         n_entries_of_text = np.bincount(
             field.of_entry[field.of_entry >= 0], minlength=len(field.texts)
         )
-        df = frequency(grams[kind], n_entries_of_text)
+        df = grams[kind].rows.count(n_entries_of_text, len(grams[kind]))
         kinds[kind] = Counted(grams[kind].table, df)
-        tokens = grams_of(field.texts, 1)
-        token_df[tokens.table.tokens] += frequency(tokens, n_entries_of_text)
-    return Counts(n_entries, entries.ids, token_df[1:], kinds)
+        token_df += field.texts.distinct().count(n_entries_of_text, token_df.size)
+    return Counts(entries.records.size, entries.ids, token_df[1:], kinds)

@@ -18,13 +18,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import TOLERANCE
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.index.entries import joined
-from decon_core.index.ngram_counts import KINDS, Grams, grams_of, inverted, pair_filter
+from decon_core.index.ngram_counts import (
+    KINDS,
+    Grams,
+    grams_of,
+    inverted,
+    pair_filter,
+)
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels import grams as kernels
 from decon_core.kernels.arrays import (
@@ -41,9 +48,8 @@ from decon_core.storage.store import Store
 from decon_core.storage.tables import Array, map_arrays, write_arrays
 from decon_core.text.word_cache import Ragged, edges_of
 
-Rows = list[dict[str, Any]]  # rows of a table of records
 # Makes the arrays of a detector from the records of each benchmark.
-Build = Callable[[Iterable[Rows]], Mapping[str, Array]]
+Build = Callable[[Iterable[pa.Table]], Mapping[str, Array]]
 
 
 # A filter with 12 bits per n-gram and two probes has about 2 % false positives.
@@ -92,8 +98,7 @@ def build_search(
     path = store.search(scan, search_name(versions))
     if mark_used(path):
         return
-    parts = [open_part(store, version, index) for version in versions]
-    write_arrays(path, join(parts, policy))
+    write_arrays(path, join([open_part(store, version, index) for version in versions], policy))
     # All but the latest files are deleted. A process that has one mapped can still read it.
     unions = []
     for union in path.parent.glob("*.arrow"):
@@ -146,7 +151,7 @@ def open_own_index(
 
     def write() -> None:
         records = (load_records(store, version, columns=columns) for version in versions)
-        write_arrays(path, build(table.to_pylist() for table in records))
+        write_arrays(path, build(records))
 
     arrays, _ = map_or_build(path, write)
     mark_used(path)
@@ -226,6 +231,10 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     whole = joined([part.entries for part in parts])
     texts = {kind: field.texts for kind, field in whole.fields.items()}
     weights, is_hot, is_template, weight_of = _weights(parts, policy)
+    records = [part.entries.records for part in parts]
+    part_offsets = edges_of([len(part.entries.fields["question"].texts) for part in parts])
+    # All that is needed of the parts has been copied. Their files need no longer be in memory.
+    del parts
     questions = texts["question"]
     _require_32_bit_positions(questions)
     grams = grams_of(questions, policy.ngram_size)
@@ -244,14 +253,14 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     arrays: dict[str, Array] = {
         "ids": whole.ids,
         "entry_part": np.repeat(
-            np.arange(len(parts), dtype=np.int32), [part.entries.records.size for part in parts]
+            np.arange(len(records), dtype=np.int32), [each.size for each in records]
         ),
-        "entry_record": np.concatenate([part.entries.records for part in parts]).astype(np.int32),
+        "entry_record": np.concatenate(records).astype(np.int32),
         **_table(grams),
         **_bounds(grams, weight_of["question"], weights, need),
         "posting_offsets": posting_offsets.astype(np.uint32),
         "postings": postings,
-        "part_offsets": edges_of([len(part.entries.fields["question"].texts) for part in parts]),
+        "part_offsets": part_offsets,
         "question_gram_offsets": grams.rows.offsets,
         "question_weights": weight_of["question"].values,
         "question_total": total,
@@ -261,7 +270,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         "entry_question": of_entry["question"].astype(np.int32),
         "entry_answer": of_entry["answer"].astype(np.int32),
         "entry_passage": of_entry["passage"].astype(np.int32),
-        "answer_different": grams_of(texts["answer"], 1).rows.lengths,
+        "answer_different": texts["answer"].distinct().lengths,
         "weights": weights,
         "weights_of_questions": weights,
         "is_hot": is_hot,

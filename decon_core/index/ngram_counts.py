@@ -103,6 +103,10 @@ class Grams:
     def __len__(self) -> int:
         return len(self.table)
 
+    def per_row(self, df: Integers) -> Ragged:
+        """Return the document frequency of each n-gram of each row."""
+        return Ragged(df.astype(np.uint32)[self.rows.values], self.rows.offsets)
+
 
 def grams_of(rows: Ragged, size: int) -> Grams:
     """Return the n-grams of rows of tokens."""
@@ -133,12 +137,6 @@ def pair_filter(n_grams: int) -> Words64:
     return np.zeros(1 << log2_words, np.uint64)
 
 
-def frequency(grams: Grams, multiplicity: Integers) -> Integers:
-    """Count the records with each n-gram; row i counts `multiplicity[i]` times."""
-    times = np.repeat(multiplicity.astype(np.float64), grams.rows.lengths)
-    return np.bincount(grams.rows.values, times, minlength=len(grams)).astype(np.int64)
-
-
 # Counts -------------------------------------------------------------------------------------------
 
 
@@ -159,21 +157,27 @@ class Counts:
     token_df: Integers  # per id: number of fields (question, answer, passage) that contain it
     kinds: Mapping[str, Counted]
 
+    @cached_property
+    def _vocabulary(self) -> FixedVocabulary:
+        return FixedVocabulary(self.ids)
+
+    def without_slots(self) -> Counts:
+        """Return the counts without tables to look n-grams up in, which take much memory."""
+        kinds = {
+            kind: Counted(counted.grams.without_slots(), counted.df)
+            for kind, counted in self.kinds.items()
+        }
+        return replace(self, kinds=kinds)
+
     def token_frequency(self, ids: Integers) -> Integers:
         """Return the frequency of each id; 0 if it is unknown."""
-        return np.append(0, self.token_df)[FixedVocabulary(self.ids).numbers(ids)]
+        return np.append(0, self.token_df)[self._vocabulary.numbers(ids)]
 
     def gram_frequency(self, kind: str, tokens: Numbers, ids: Integers) -> Integers:
         """Return the frequency of each n-gram; 0 if it is unknown. Token n is ids[n - 1]."""
         counted = self.kinds[kind]
-        numbers = counted.grams.find(renumbered(tokens, ids, self.ids))
+        numbers = counted.grams.find(self._vocabulary.renumbered(tokens, ids))
         is_known = numbers != kernels.NONE
         df = np.zeros(numbers.size, np.int64)
         df[is_known] = counted.df[numbers[is_known]]
         return df
-
-
-def renumbered(tokens: Numbers, ids: Integers, other: Integers) -> Numbers:
-    """Renumber tokens of `ids` as tokens of `other`, which is sorted."""
-    numbers = FixedVocabulary(other).numbers(ids)
-    return np.concatenate([np.zeros(1, np.uint32), numbers])[tokens]

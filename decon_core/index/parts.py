@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
@@ -25,10 +24,10 @@ from decon_core.index.entries import (
     REASONS,
     Entries,
     Field,
-    count_entries,
+    count_grams,
     grams_of_fields,
 )
-from decon_core.index.ngram_counts import KINDS, Counts, Grams, grams_of
+from decon_core.index.ngram_counts import KINDS, Counts
 from decon_core.index.term_weights import (
     Snapshot,
     current_snapshot,
@@ -87,7 +86,8 @@ def build_part(
     """Index a benchmark version and save the part. `entries_of`: see `freeze`."""
     tokenizer = load_tokenizer(policy.tokenizer_str)
     entries = (entries_of or stored_entries(store, policy))(version)
-    part = weigh(entries, snapshot.counts, policy, is_counted=snapshot.has(version))
+    df = snapshot.df.get(version.benchmark) if snapshot.has(version) else None
+    part = weigh(entries, snapshot.counts, policy, is_counted=snapshot.has(version), df=df)
     name = policy.index_fingerprint(tokenizer=tokenizer.fingerprint, snapshot=snapshot.fingerprint)
     path = store.index_part(name, version.benchmark, version.fingerprint)
     arrays: dict[str, Array] = {"dropped": entries.dropped, "ids": entries.ids}
@@ -121,36 +121,41 @@ def index_alone(store: Store, versions: Sequence[Version], policy: Policy) -> in
     return len(missing)
 
 
-def weigh(entries: Entries, counts: Counts, policy: Policy, *, is_counted: bool) -> Part:
+def weigh(
+    entries: Entries,
+    counts: Counts,
+    policy: Policy,
+    *,
+    is_counted: bool,
+    df: Mapping[str, Ragged] | None = None,
+) -> Part:
     """Look up frequencies in the snapshot; add the entries' own counts unless `is_counted`.
 
+    `df`: the frequencies of the n-grams in the snapshot, if they are known.
     If every record has every n-gram of the questions, as with a single item, each idf would be 0
     and nothing could be found. N is then doubled, so that all n-grams weigh the same.
     """
-    grams = grams_of_fields(entries, policy)
-    n_records = counts.n_records
-    gram_df = {
-        kind: counts.gram_frequency(kind, of_kind.table.tokens, entries.ids)
-        for kind, of_kind in grams.items()
-    }
-    token_df = counts.token_frequency(entries.ids)
-    if not is_counted:
-        own_counts = count_entries(entries, policy)
-        n_records += own_counts.n_records
-        gram_df = {kind: df + own_counts.kinds[kind].df for kind, df in gram_df.items()}
-        token_df = token_df + own_counts.token_df
-    if gram_df["question"].size and (gram_df["question"] >= n_records).all():
+    n_records, token_df = counts.n_records, counts.token_frequency(entries.ids)
+    if df is None:
+        grams = grams_of_fields(entries, policy)
+        gram_df = {
+            kind: counts.gram_frequency(kind, of_kind.table.tokens, entries.ids)
+            for kind, of_kind in grams.items()
+        }
+        if not is_counted:
+            own_counts = count_grams(entries, grams)
+            n_records += own_counts.n_records
+            gram_df = {kind: df + own_counts.kinds[kind].df for kind, df in gram_df.items()}
+            token_df = token_df + own_counts.token_df
+        df = {kind: of_kind.per_row(gram_df[kind]) for kind, of_kind in grams.items()}
+    of_questions = df["question"].values
+    if of_questions.size and (of_questions >= n_records).all():
         n_records *= 2
-    df = {kind: _per_row(of_kind, gram_df[kind]) for kind, of_kind in grams.items()}
     answers = entries.fields["answer"].texts
-    short_grams = grams_of(answers.only(answers.lengths <= policy.short_answer_token_threshold), 1)
-    of_tokens = token_df[short_grams.table.tokens.astype(np.int64) - 1]
-    df["answer"] = _interleaved(df["answer"], _per_row(short_grams, of_tokens))
-    return Part(n_records, entries, df)
-
-
-def _per_row(grams: Grams, df: npt.NDArray[np.int64]) -> Ragged:
-    return Ragged(df[grams.rows.values].astype(np.uint32), grams.rows.offsets)
+    is_short = answers.lengths <= policy.short_answer_token_threshold
+    tokens = answers.only(is_short).distinct()
+    of_tokens = Ragged(np.append(0, token_df).astype(np.uint32)[tokens.values], tokens.offsets)
+    return Part(n_records, entries, {**df, "answer": _interleaved(df["answer"], of_tokens)})
 
 
 def _interleaved(first: Ragged, second: Ragged) -> Ragged:

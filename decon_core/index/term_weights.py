@@ -10,7 +10,7 @@ by one, in any order, equals scanning all at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -19,13 +19,21 @@ import orjson
 from decon_core.benchmarks.records import Version, current_version, load_records
 from decon_core.config.policy import Policy
 from decon_core.errors import MissingError, Problem, StaleError
-from decon_core.index.entries import COLUMNS, Entries, RecordTokenizer, count_entries, joined
+from decon_core.index.entries import (
+    COLUMNS,
+    Entries,
+    RecordTokenizer,
+    count_grams,
+    grams_of_fields,
+    joined,
+)
 from decon_core.index.ngram_counts import KINDS, Counted, Counts, GramTable, gram_sizes
 from decon_core.schemas import FREQUENCIES
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import Array, map_arrays, write_arrays
 from decon_core.text.tokenizers import load_tokenizer
+from decon_core.text.word_cache import Ragged
 from decon_core.wording import counted
 
 
@@ -36,6 +44,9 @@ class Snapshot:
     fingerprint: str
     members: Mapping[str, str]
     counts: Counts
+    # The document frequencies of the n-grams of each text, by benchmark and kind of text; of a
+    # snapshot that was read they are looked up.
+    df: Mapping[str, Mapping[str, Ragged]] = field(default_factory=dict)
 
     def has(self, version: Version) -> bool:
         """Return whether this benchmark version was counted in the snapshot."""
@@ -55,7 +66,8 @@ def freeze(
     entries_of = entries_of or stored_entries(store, policy)
     fingerprint, members = _identity(versions, policy)
     in_order = sorted(versions, key=lambda version: version.benchmark)
-    counts = count_entries(joined([*map(entries_of, in_order)]), policy)
+    each = {version.benchmark: entries_of(version) for version in in_order}
+    counts, df = count_members(each, policy)
     arrays: dict[str, Array] = {"ids": counts.ids, "token_df": counts.token_df}
     for kind, of_kind in counts.kinds.items():
         arrays |= {f"{kind}.tokens": of_kind.grams.tokens, f"{kind}.df": of_kind.df}
@@ -69,7 +81,28 @@ def freeze(
             "counting": _counting(policy),
         },
     )
-    return Snapshot(fingerprint, members, counts)
+    return Snapshot(fingerprint, members, counts, df)
+
+
+def count_members(
+    entries: Mapping[str, Entries], policy: Policy
+) -> tuple[Counts, dict[str, dict[str, Ragged]]]:
+    """Count over the entries of several benchmarks.
+
+    Also return, by benchmark and kind of text, the document frequencies of the n-grams of each
+    text. They are taken from the numbers of the n-grams, which saves looking each n-gram up again.
+    """
+    whole = joined([*entries.values()])
+    grams = grams_of_fields(whole, policy)
+    counts = count_grams(whole, grams)
+    df: dict[str, dict[str, Ragged]] = {benchmark: {} for benchmark in entries}
+    for kind, of_kind in grams.items():
+        of_all, first = of_kind.per_row(counts.kinds[kind].df), 0
+        for benchmark, each in entries.items():
+            stop = first + len(each.fields[kind].texts)
+            df[benchmark][kind] = of_all.between(first, stop)
+            first = stop
+    return counts.without_slots(), df
 
 
 def stored_entries(store: Store, policy: Policy) -> Callable[[Version], Entries]:

@@ -165,7 +165,7 @@ def build_verbatim(
 
 
 def verbatim_of_records(
-    store: Store, records: Mapping[Version, Sequence[int]], ids: Integers, policy: Policy
+    store: Store, records: Mapping[Version, Integers], ids: Integers, policy: Policy
 ) -> Verbatim:
     """Return the text index of some items, given by the rows of their records, in memory."""
     arrays, about = _built(store, records, ids, policy)
@@ -174,7 +174,7 @@ def verbatim_of_records(
 
 def _built(
     store: Store,
-    rows_of: Mapping[Version, Sequence[int] | None],
+    rows_of: Mapping[Version, Integers | None],
     ids: Integers,
     policy: Policy,
 ) -> tuple[dict[str, Array], dict[str, str]]:
@@ -183,7 +183,7 @@ def _built(
     columns = [*COLUMNS, *(PROMPT_COLUMNS if policy.searches_prompts else ())]
     for part, (version, chosen) in enumerate(rows_of.items()):
         records = load_records(store, version, columns=columns)
-        rows = np.arange(records.num_rows) if chosen is None else np.array(chosen, np.int64)
+        rows = np.arange(records.num_rows) if chosen is None else chosen
         in_rows = zip(rows.tolist(), records.take(rows).to_pylist(), strict=True)
         gather(pool, part, dict(in_rows), policy)
     arrays = _arrays(pool, ids, versions, tokenizer, policy)

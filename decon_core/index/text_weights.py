@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
 from decon_core.index.entries import REASONS, Entries, count_entries
-from decon_core.index.ngram_counts import Grams, grams_of
+from decon_core.index.ngram_counts import Grams, grams_of, places_of
 from decon_core.index.parts import open_part
 from decon_core.index.record_texts import QUESTION, WHOLE, Pool
 from decon_core.index.term_weights import current_snapshot
@@ -47,8 +46,10 @@ def weights_of(
     index = policy.index_fingerprint(tokenizer=tokenizer.fingerprint, snapshot=snapshot.fingerprint)
     counted = snapshot.counts.gram_frequency("question", grams.table.tokens, ids)
     weights = np.zeros(len(uses))
+    edges, in_order = places_of(uses[:, 1].astype(np.uint32), len(versions))
     for part, version in enumerate(versions):
-        rows_of_part = np.flatnonzero(is_weighed & (uses[:, 1] == part))
+        rows_of_part = in_order[edges[part] : edges[part + 1]]
+        rows_of_part = rows_of_part[is_weighed[rows_of_part]]
         numbers, text_of = np.unique(uses[rows_of_part, 0], return_inverse=True)
         rows = grams.rows.take(numbers)
         df, n_records = counted[rows.values], snapshot.counts.n_records
@@ -59,13 +60,15 @@ def weights_of(
             tokens = grams.table.tokens.reshape(-1, grams.table.size)[distinct].ravel()
             df = df + counts.gram_frequency("question", tokens, ids)[gram_of]
             n_records += counts.n_records
-        short = _too_short(load_records(store, version, columns=["fingerprint"]), entries)
+        short = _too_short(store, version, entries)
         uses_of_part = uses[rows_of_part]
         is_short_question = (uses_of_part[:, 3] == QUESTION) & np.isin(uses_of_part[:, 2], short)
         short_questions = uses_of_part[is_short_question, 0]
-        times = np.bincount(np.searchsorted(numbers, short_questions), minlength=numbers.size)
-        df_of_short = np.bincount(rows.values, np.repeat(times, rows.lengths), minlength=len(grams))
-        df = df + df_of_short[rows.values].astype(np.int64)
+        if short_questions.size:
+            times = np.bincount(np.searchsorted(numbers, short_questions), minlength=numbers.size)
+            _, gram_of = np.unique(rows.values, return_inverse=True)
+            df_of_short = np.bincount(gram_of, np.repeat(times, rows.lengths))
+            df = df + df_of_short[gram_of].astype(np.int64)
         n_records += short.size
         is_question = np.zeros(numbers.size, np.bool_)
         is_question[text_of[uses_of_part[:, 3] == QUESTION]] = True
@@ -77,10 +80,12 @@ def weights_of(
     return weights
 
 
-def _too_short(records: pa.Table, entries: Entries) -> Integers:
+def _too_short(store: Store, version: Version, entries: Entries) -> Integers:
     """Return the records not indexed because they are short; of equal ones only the first."""
     short = np.flatnonzero(np.isin(entries.dropped, _TOO_SHORT))
-    alike = records["fingerprint"].to_pylist()
+    if not short.size:
+        return short
+    alike = load_records(store, version, columns=["fingerprint"])["fingerprint"].to_pylist()
     first = {alike[row]: row for row in reversed(short.tolist())}
     return np.sort(np.fromiter(first.values(), np.int64, len(first)))
 

@@ -145,6 +145,14 @@ def invert(
             fill[number] += 1
 
 
+@entry(compile_seconds=0.1, steps=lambda values, *_: values.size)
+def add_to_each(values: Numbers, offsets: Integers, added: Integers, totals: Integers) -> None:
+    """Add the number of each row to the totals of its values."""
+    for row in range(offsets.size - 1):
+        for at in range(offsets[row], offsets[row + 1]):
+            totals[np.int64(values[at])] += added[row]
+
+
 @entry(compile_seconds=0.1, steps=lambda _weights, weight_of, *_: weight_of.size)
 def sum_in_order(
     weights: npt.NDArray[np.float64],

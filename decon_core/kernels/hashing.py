@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decon_core.kernels.arrays import NONE, Array, Integers, Numbers, Words64, filled, n_same
-from decon_core.kernels.jit import inlined, kernel
+from decon_core.kernels.jit import entry, inlined, kernel
 
 # Hashes decide the arrays of saved indexes: one that changes makes saved ones unusable.
 BASE = np.uint64(0xD6E8FEB86659FD93)
@@ -118,6 +118,31 @@ def free_slot(slot: int, slots: Array) -> int:
     while slots[slot]:
         slot = next_slot(slot, slots.size)
     return slot
+
+
+def numbered_digests(digests: Words64) -> tuple[Numbers, Integers]:
+    """Number different digests in order of first occurrence.
+
+    Return the number of each, and where each number first occurs.
+    """
+    numbers, first = np.empty(digests.size, np.uint32), np.empty(digests.size, np.int64)
+    n = _number_digests(digests, np.zeros(2 * digests.size + 1, np.uint32), numbers, first)
+    return numbers, first[:n]
+
+
+@entry(compile_seconds=0.2, steps=lambda digests, *_: digests.size)
+def _number_digests(digests: Words64, slots: Numbers, numbers: Numbers, first: Integers) -> int:
+    n = 0
+    for at in range(digests.size):
+        slot = scaled(mixed(digests[at]), slots.size)
+        while slots[slot] and digests[first[np.int64(slots[slot]) - 1]] != digests[at]:
+            slot = next_slot(slot, slots.size)
+        if not slots[slot]:
+            first[n] = at
+            n += 1
+            slots[slot] = np.uint32(n)
+        numbers[at] = np.uint32(np.int64(slots[slot]) - 1)
+    return n
 
 
 class Numbered(NamedTuple):

@@ -32,6 +32,7 @@ from decon_core.storage.files import atomic_path
 Array = npt.NDArray[np.generic]
 
 _ROWS_PER_GROUP = 1 << 16
+_FEWEST_BYTES_FOR_THREADS = 1 << 20
 _ABOUT = "about"
 
 
@@ -61,9 +62,11 @@ def read_parquet(
     content, names = map_verified(path), None if columns is None else [*columns]
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
-        is_as_asked = schema in (None, file.schema_arrow.remove_metadata())
-        if filters is None and is_as_asked and {*file.schema_arrow.names}.issuperset(names or ()):
-            table = file.read(columns=names)  # faster, as it needs no data set
+        stored = file.schema_arrow
+        is_as_asked = schema is None or stored.equals(schema)
+        if filters is None and is_as_asked and {*stored.names}.issuperset(names or ()):
+            # Faster, as it needs no data set. A small file is read faster without threads.
+            table = file.read(columns=names, use_threads=len(content) >= _FEWEST_BYTES_FOR_THREADS)
         else:
             table = pq.read_table(
                 pa.BufferReader(content), schema=schema, columns=names, filters=filters
@@ -71,6 +74,21 @@ def read_parquet(
     except pa.ArrowInvalid as error:
         raise DamagedError(damaged(path, str(error))) from None
     return table.replace_schema_metadata(without_checksum(table.schema.metadata))
+
+
+def numbered(table: pa.Table, columns: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Number the different values of some columns in order of first occurrence."""
+    numbers = np.zeros(table.num_rows, np.int64)
+    for name in columns:
+        codes = _codes(table[name].combine_chunks())
+        n = codes.max(initial=0) + 1
+        numbers = _codes(pa.array(numbers * n + codes)) if numbers.any() else codes
+    return numbers
+
+
+def _codes(values: pa.Array) -> npt.NDArray[np.int64]:
+    coded = pc.dictionary_encode(values, null_encoding="encode")
+    return np.asarray(coded.indices.to_numpy(), np.int64)
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:

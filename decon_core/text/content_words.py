@@ -37,6 +37,7 @@ _SEVERAL_TOKENS = 100_000
 SCALE = 1000  # weights are whole numbers, so that their sums do not depend on the order
 
 
+@lru_cache(maxsize=1 << 17)
 def is_content(word: str) -> bool:
     """Return whether a lower-case word tells what a text is about."""
     return (

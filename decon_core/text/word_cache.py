@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +17,7 @@ from itertools import islice, product
 
 import numpy as np
 
-from decon_core.kernels import word_stream
+from decon_core.kernels import grams, word_stream
 from decon_core.kernels.arrays import Bools, Bytes, Int32s, Integers, Numbers, alloc_array
 from decon_core.kernels.word_table import (
     MOST_NEAR,
@@ -65,18 +66,22 @@ class FixedVocabulary:
         at = np.searchsorted(self._ids[:-1], ids)
         return np.where(self._ids[at] == ids, at + 1, UNKNOWN).astype(np.uint32)
 
+    def renumbered(self, tokens: Numbers, ids: Integers) -> Numbers:
+        """Renumber tokens, of which token n is ids[n - 1]."""
+        return np.append(np.zeros(1, np.uint32), self.numbers(ids))[tokens]
+
 
 class GrowingVocabulary:
     """Number ids in order of first occurrence, to build an index."""
 
     def __init__(self) -> None:
-        self.ids: list[int] = []  # id n - 1 has number n
+        self.ids = array("q")  # id n - 1 has number n
         self._numbers: dict[int, int] = {}
 
     def numbers(self, ids: Integers) -> Numbers:
         known = self._numbers
         numbered = [known.setdefault(token, len(known) + 1) for token in ids.tolist()]
-        self.ids += islice(known, len(self.ids), None)
+        self.ids.extend(islice(known, len(self.ids), None))
         return np.array(numbered, np.uint32)
 
     def ranked(self, *numbered: Numbers) -> tuple[Integers, Numbers]:
@@ -85,7 +90,7 @@ class GrowingVocabulary:
         for numbers in numbered:
             occurs[numbers] = True
         used = np.flatnonzero(occurs)
-        ids = np.array([self.ids[number - 1] for number in used.tolist()], np.int64)
+        ids = np.array(self.ids, np.int64)[used - 1]
         order = np.argsort(ids)
         rank = np.zeros(occurs.size, np.uint32)
         rank[used[order]] = np.arange(1, used.size + 1)
@@ -117,11 +122,31 @@ class Ragged:
     def lengths(self) -> Integers:
         return np.diff(self.offsets)
 
+    def between(self, first: int, stop: int) -> Ragged:
+        """Return a range of rows; they share the values."""
+        edges = self.offsets[first : stop + 1]
+        return Ragged(self.values[edges[0] : edges[-1]], edges - edges[0])
+
     def take(self, rows: Integers) -> Ragged:
-        """Return these rows; `rows` must be ascending."""
-        is_taken = np.zeros(len(self), np.bool_)
-        is_taken[rows] = True
-        return Ragged(self.values[np.repeat(is_taken, self.lengths)], edges_of(self.lengths[rows]))
+        """Return these rows, in time that does not depend on the others."""
+        starts = self.offsets[rows]
+        edges = edges_of(self.offsets[rows + 1] - starts)
+        places = np.arange(edges[-1]) + np.repeat(starts - edges[:-1], np.diff(edges))
+        return Ragged(self.values[places], edges)
+
+    def distinct(self) -> Ragged:
+        """Return the distinct values of each row, in order of first occurrence."""
+        last_row = np.full(int(self.values.max(initial=0)) + 1, -1, np.int64)
+        unique, offsets = np.empty_like(self.values), np.zeros_like(self.offsets)
+        values = np.require(self.values, requirements="W")  # a kernel has one type of each argument
+        grams.unique_in_rows(values, self.offsets, 1, last_row, unique, offsets)
+        return Ragged(unique[: offsets[-1]].copy(), offsets)
+
+    def count(self, n_of_row: Integers, n: int) -> Integers:
+        """Count each of the values below n; row i counts `n_of_row[i]` times."""
+        counts = np.zeros(n, np.int64)
+        grams.add_to_each(self.values, self.offsets, n_of_row, counts)
+        return counts
 
     def only(self, is_kept: Bools) -> Ragged:
         """Return all rows, with those that are not kept empty."""
@@ -207,6 +232,19 @@ class Encoder:
             if expand_terms(self._terms, self._offsets, self._table.terms, out, offsets):
                 return Ragged(out[: offsets[-1]], offsets)
             capacity *= 2
+
+    def first_tokens_of_latest(self, tokens: Ragged) -> Ragged | None:
+        """Return the first token of each word of the latest batch, by text.
+
+        `tokens`: those of the batch. None if texts are tokenized as a whole.
+        """
+        if not self._is_separable:
+            return None
+        counts = np.empty(int(self._offsets[-1]), np.int64)
+        tokens_of_words(self._values[: counts.size], self._table.tokens, counts)
+        has_tokens = counts > 0
+        firsts = tokens.values[(np.cumsum(counts) - counts)[has_tokens]]
+        return Ragged(firsts, edges_of(has_tokens.astype(np.int64))[self._offsets])
 
     def places(self, number: int, text: str, *, of_terms: bool = False) -> Places:
         """Return the offsets of a text's words, and the words of each token or term.

@@ -32,7 +32,8 @@ from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.kernels.arrays import Floats
 
 if TYPE_CHECKING:
-    from decon_core.index.joined_index import Rows
+    import pyarrow as pa
+
     from decon_core.storage.tables import Array
 
 _ANY_SCORE = 1e-6
@@ -66,8 +67,8 @@ class Reworded(Detector):
         "leaks."
     )
 
-    def own_index(self, records: Iterable[Rows], policy: Policy) -> Mapping[str, Array]:
-        return index_of(records, policy.form)
+    def own_index(self, records: Iterable[pa.Table], policy: Policy) -> Mapping[str, Array]:
+        return index_of((table.to_pylist() for table in records), policy.form)
 
     def search(self, indexes: Indexes) -> Search:
         policy = indexes.policy

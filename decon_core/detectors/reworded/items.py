@@ -27,8 +27,9 @@ from decon_core.text.numbers import numbers_in, numeral_of
 from decon_core.text.word_cache import edges_of
 
 if TYPE_CHECKING:
-    from decon_core.index.joined_index import Rows
     from decon_core.storage.tables import Array
+
+Rows = list[dict[str, Any]]  # rows of a table of records
 
 ITEM = ("split", "instance_index", "sub_index")
 

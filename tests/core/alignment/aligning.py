@@ -1,13 +1,15 @@
 """What the tests of the alignment share: texts as units, and the questions of a benchmark."""
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import strategies as st
 
 from decon_core.alignment.comparison import Questions
-from decon_core.alignment.questions import index_of
+from decon_core.alignment.questions import COLUMNS, index_of
 from decon_core.alignment.units import spelled_units, units_of
 from decon_core.config.policy import Policy
 from decon_core.kernels import word_alignment
+from decon_core.schemas import RECORDS
 from tests.oracle.alignment import Run
 
 FORM = Policy().form
@@ -81,7 +83,12 @@ def questions_of(*texts):
         }
         for number, text in enumerate(texts)
     ]
-    return Questions(index_of([rows], FORM))
+    return Questions(index_of([table_of(rows)], FORM))
+
+
+def table_of(rows):
+    """Return the records of a benchmark as they are read to be indexed."""
+    return pa.Table.from_pylist(rows, pa.schema([RECORDS.field(name) for name in COLUMNS]))
 
 
 def compared(question, document, *others, span=None):
@@ -114,7 +121,7 @@ def aligned(question, document, span=None, *, width=1 << 20):
 
 def _columns_of(question):
     row = {"question": question, "passage": None, "split": "test", "instance_index": 0}
-    arrays = index_of([[row | {"is_correct": None}]], FORM)
+    arrays = index_of([table_of([row | {"is_correct": None}])], FORM)
     return word_alignment.Questions(*(arrays[name] for name in word_alignment.Questions._fields))
 
 

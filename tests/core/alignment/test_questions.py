@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from decon_core.alignment.questions import index_of, sizes_of
 from decon_core.text.content_words import is_content, weight_of_word
-from tests.core.alignment.aligning import FORM, read, spelled
+from tests.core.alignment.aligning import FORM, read, spelled, table_of
 from tests.oracle import alignment as oracle
 
 _WORDS = ("", "...", "many", "3,000", "three", "Ann", "ｆｕｌｌ", "北京", "\n", "<b>x</b>")
@@ -28,7 +28,7 @@ _ROWS = st.lists(
 
 @given(st.lists(_ROWS, max_size=3))
 def test_questions_are_indexed_as_their_texts_are_read(benchmarks):
-    index = index_of(benchmarks, FORM)
+    index = index_of(map(table_of, benchmarks), FORM)
     edges = index["unit_edges"].tolist()
     at = 0
     for part, rows in enumerate(benchmarks):

@@ -17,7 +17,7 @@ LONE = "a baker sells muffins to every visitor of the puppet theatre"
 
 def own_of_each(questions, n_items=None):
     units = read(*questions)
-    shared = items_with_runs(units.keys, units.lengths, n_items or [1] * len(questions))
+    shared = items_with_runs(units.keys, units.lengths, np.array(n_items or [1] * len(questions)))
     is_own, n_family = own_of(shared, units.lengths)
     of_each = np.split(is_own, units.edges[1:-1])
     return [*zip(of_each, n_family.tolist(), strict=False)]

@@ -3,10 +3,14 @@
 import errno
 import random
 from dataclasses import replace
+from itertools import compress
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
@@ -20,6 +24,7 @@ from decon_core.decisions.visibility import (
     visibilities,
     visibility_table,
 )
+from decon_core.detectors.visibility import RecordTexts, joined_names
 from decon_core.index.parts import index_fingerprint
 from decon_core.index.term_weights import freeze
 from decon_core.scan.coverage import scan_fingerprint
@@ -488,3 +493,18 @@ def test_an_item_that_decon_cannot_see_is_no_longer_lost_when_another_rule_can(b
         with duckdb.connect(str(bench.store.report), read_only=True) as connection:
             status = connection.execute("SELECT status FROM item_status WHERE benchmark = 'b'")
             assert status.fetchall() == [(expected,)]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), max_size=5))
+def test_details_name_the_flags_that_are_set(rows):
+    names = ("question", "answer", "continuation")
+    flags = {name: np.array([row[at] for row in rows], np.bool_) for at, name in enumerate(names)}
+    expected = [", ".join(compress(names, row)) or None for row in rows]
+    assert joined_names(flags).tolist() == expected
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=6))
+def test_alike_records_are_known_by_the_first_of_them(fingerprints):
+    records = pa.table({"fingerprint": pa.array(fingerprints, pa.string())})
+    alike = RecordTexts(records, None, {}, None).alike
+    assert alike.tolist() == [fingerprints.index(fingerprint) for fingerprint in fingerprints]

@@ -13,6 +13,7 @@ from decon_core.detectors.decon import ClusterSearch
 from decon_core.index.entries import count_entries, joined
 from decon_core.index.joined_index import join, search_from_arrays
 from decon_core.index.parts import weigh
+from decon_core.index.term_weights import count_members
 from decon_core.kernels import gram_runs
 from tests.core.detectors import engine
 from tests.oracle.decon import Entry, Frequencies, Tokens, build_index, count, detect
@@ -63,6 +64,27 @@ def test_several_benchmarks_in_one_pass_are_each_by_itself(
         ]
         assert together == alone
         first += len(group)
+
+
+@LESS
+@given(worlds(most=5), policies())
+def test_frequencies_taken_from_numbers_are_those_that_are_looked_up(
+    world: tuple[list[Entry], Tokens], policy: Policy
+) -> None:
+    known, _ = world
+    names = sorted({one.record.benchmark for one in known})
+    groups = {
+        name: engine.entries_of([one for one in known if one.record.benchmark == name])
+        for name in names
+    }
+    counts, df = count_members(groups, policy)
+    for name, group in groups.items():
+        looked_up = weigh(group, counts, policy, is_counted=True)
+        taken = weigh(group, counts, policy, is_counted=True, df=df[name])
+        assert taken.n_records == looked_up.n_records
+        for kind, rows in looked_up.df.items():
+            assert np.array_equal(taken.df[kind].values, rows.values)
+            assert np.array_equal(taken.df[kind].offsets, rows.offsets)
 
 
 def named(tokens: np.ndarray, ids: np.ndarray, df: np.ndarray, size: int) -> dict[Tokens, int]:

@@ -4,6 +4,7 @@ import re
 from itertools import combinations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import Indexes, detector
 from decon_core.detectors.reworded.evidence import REWORDED as SAME_ITEM
 from decon_core.detectors.shared_runs import BatchTexts
+from decon_core.schemas import RECORDS
 from decon_core.text.canonical import canonical
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.text.word_cache import Encoder, GrowingVocabulary
@@ -25,13 +27,18 @@ FORM = Policy().form
 def search(questions, policy):
     reworded = detector("reworded")
     parts = [[row(number, question) for number, question in enumerate(part)] for part in questions]
-    own = {"reworded": reworded.own_index(parts, policy)}
+    own = {"reworded": reworded.own_index(map(table_of, parts), policy)}
     return reworded.search(Indexes(None, None, policy, own))
 
 
 def row(item, question, answer=None, choice=None):
     number = {"instance_index": item, "sub_index": None, "choice_index": choice}
     return {"split": "test", "question": question, "answer": answer} | number
+
+
+def table_of(rows):
+    columns = detector("reworded").own_columns
+    return pa.Table.from_pylist(rows, pa.schema([RECORDS.field(name) for name in columns]))
 
 
 def find(questions, documents, policy, at_work=None):
@@ -313,7 +320,7 @@ def test_a_rewording_without_the_passage_is_found_by_end_and_choices():
     policy = Policy(detectors=("reworded",))
     reworded = detector("reworded")
     at_work = reworded.search(
-        Indexes(None, None, policy, {"reworded": reworded.own_index([rows], policy)})
+        Indexes(None, None, policy, {"reworded": reworded.own_index([table_of(rows)], policy)})
     )
     document = (
         "What development explains best why trade grew? Merchants were financing caravans across "

@@ -2,6 +2,7 @@
 
 import logging
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -15,6 +16,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
 from decon_core.config.policy import PUNCTUATION, Policy
+from decon_core.kernels.hashing import numbered_digests
 from decon_core.kernels.word_table import (
     _GROUP,
     _NEAR_BITS,
@@ -118,6 +120,59 @@ def test_tokens_are_those_of_the_cleaned_text(texts, name):
     vocabulary = GrowingVocabulary()
     found = encoder(name, vocabulary=vocabulary).encode(*packed(texts))
     assert ids_of(found, vocabulary) == expected(texts, name)
+
+
+@PROPERTY
+@given(st.lists(TEXTS, max_size=4), st.sampled_from(["words", "cl100k"]))
+def test_first_tokens_are_those_of_the_words(texts, name):
+    vocabulary = GrowingVocabulary()
+    one = encoder(name, vocabulary=vocabulary)
+    firsts = one.first_tokens_of_latest(one.encode(*packed(texts)))
+    words_of = [filter(None, clean(text, PUNCTUATION).split(" ")) for text in texts]
+    tokenizer = load_tokenizer(name)
+    expected_firsts = [[tokenizer.encode([f" {word}"])[0][0] for word in row] for row in words_of]
+    assert ids_of(firsts, vocabulary) == expected_firsts
+
+
+@PROPERTY
+@given(st.lists(TEXTS, max_size=4), st.sampled_from(["words", "cl100k"]))
+def test_a_text_has_at_least_as_many_words_as_different_first_tokens(texts, name):
+    one = encoder(name, normalize_unicode=True)
+    firsts = one.first_tokens_of_latest(one.encode(*packed(texts))).distinct()
+    cleaned = [
+        canonical(text, Policy(normalize_unicode=True, strip_markup=False)) for text in texts
+    ]
+    n_words = [len({*text.split()}) for text in cleaned]
+    assert all(least <= n for least, n in zip(firsts.lengths.tolist(), n_words, strict=True))
+
+
+@settings(PROPERTY, max_examples=fewer(30))
+@given(st.lists(st.lists(st.integers(0, 5), max_size=6), max_size=5))
+def test_values_are_counted_once_for_each_row_that_has_them(rows):
+    ragged = words.Ragged(
+        np.array([*chain.from_iterable(rows)], np.uint32),
+        words.edges_of([len(row) for row in rows]),
+    )
+    distinct = [[*dict.fromkeys(row)] for row in rows]
+    found = ragged.distinct()
+    assert [found.row(at).tolist() for at in range(len(rows))] == distinct
+    times = np.arange(1, len(rows) + 1)
+    expected_counts = [
+        sum(n for n, row in zip(times, rows, strict=True) if at in row) for at in range(6)
+    ]
+    assert found.count(times, 6).tolist() == expected_counts
+    chosen = np.arange(0, len(rows), 2)
+    assert [found.take(chosen).row(at).tolist() for at in range(chosen.size)] == distinct[::2]
+    assert [found.between(1, 3).row(at).tolist() for at in range(len(rows[1:3]))] == distinct[1:3]
+
+
+@settings(PROPERTY, max_examples=fewer(30))
+@given(st.lists(st.one_of(st.integers(0, 3), st.integers(0, 2**64 - 1))))
+def test_digests_are_numbered_in_order_of_first_occurrence(digests):
+    numbers, first = numbered_digests(np.array(digests, np.uint64))
+    different = [*dict.fromkeys(digests)]
+    assert numbers.tolist() == [different.index(digest) for digest in digests]
+    assert first.tolist() == [digests.index(digest) for digest in different]
 
 
 @settings(PROPERTY, max_examples=fewer(30))
