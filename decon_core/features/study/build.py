@@ -48,7 +48,13 @@ from decon_core.features.study.exposure import (
     planted_labels,
 )
 from decon_core.features.study.figures import TABLES, figures, files_of
-from decon_core.features.study.product import SUMMARY, Inputs, fingerprint_of, study_folder
+from decon_core.features.study.product import (
+    DATABASE,
+    SUMMARY,
+    Inputs,
+    fingerprint_of,
+    study_folder,
+)
 from decon_core.features.study.scores import (
     REMEDY,
     TrainingRunScores,
@@ -75,7 +81,7 @@ V = TypeVar("V")
 
 _MOST_LISTED = 50
 
-DATABASE, PAGE = "study.duckdb", "study.md"
+PAGE = "study.md"
 AS_CSV = ("differences", "by_step", "changes", "by_dose", "effects", "effects_by_step")
 
 
