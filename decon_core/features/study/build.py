@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
+from threadpoolctl import threadpool_limits
 
 from decon_core.config.validation import did_you_mean
 from decon_core.corpus.packs import FILES
@@ -101,6 +102,14 @@ class Found:
 def build_study(inputs: Inputs) -> Found:
     """Read all results, and write the study. Raises InputError if a training run has none."""
     key = fingerprint_of(inputs)
+    # The matrices are small: more threads would wait for each other.
+    with threadpool_limits(1, user_api="blas"):
+        found = _found(inputs)
+    _write(inputs, found, key)
+    return found
+
+
+def _found(inputs: Inputs) -> Found:
     training_runs = read_training_runs(inputs.study, inputs.folder)
     study = inputs.study
     comparison = compare_training_runs(training_runs, study)
@@ -116,11 +125,9 @@ def build_study(inputs: Inputs) -> Found:
         not_joined += problems_there
     problems = [problem for training_run in training_runs for problem in training_run.problems]
     problems += dict.fromkeys(not_joined)  # the last step is the end
-    found = Found(
+    return Found(
         training_runs, comparison, training, by_dose, by_exposure, effects_by_step, problems
     )
-    _write(inputs, found, key)
-    return found
 
 
 def _unknown_in_contrasts(study: Study, comparison: Comparison) -> Iterator[Problem]:
