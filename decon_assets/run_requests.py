@@ -163,10 +163,11 @@ def _with_unknown(
     """Add to the missing partitions those that were never materialized on this instance."""
     materialized = set(known.materialized(stage.name))
     _, other = stage.dimensions
+    names = known.order(other)
     return {
         pack: {
             name
-            for name in known.order(other)
+            for name in names
             if name in missing.get(pack, ())
             or MultiPartitionKey({PACK: pack, other: name}) not in materialized
         }

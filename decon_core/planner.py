@@ -37,6 +37,7 @@ from decon_core.index.term_weights import (
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
 from decon_core.report.build import is_current
+from decon_core.report.page_additions import additions_of, additions_on_page, key_of
 from decon_core.report.tables import ReportAddition
 from decon_core.scan.coverage import gaps_of, missing_scan_results, scan_fingerprint, uncounted
 from decon_core.scan.scan_results import ScanResults
@@ -314,7 +315,5 @@ def needs_page(plan: Plan) -> bool:
         return False
     if not all(path.is_file() for path in files):
         return True
-    from decon_core.report.html.build import additions_of, additions_on_page, key_of
-
     current = key_of(additions_of(plan.config, plan.store))
     return additions_on_page(plan.store.report_page) != current

@@ -62,6 +62,7 @@ class Pipeline:
         )
         jobs = dg.Definitions(jobs=graph.stage_jobs)
         self._jobs = dg.Definitions.merge(definitions, jobs).get_repository_def()
+        self._plan: Plan | None = None  # as long as nothing was executed since it was made
 
     def run(self, *, refreeze: bool = False, may_retire: bool = False) -> Registration:
         """Build everything that is missing or out of date, from records to report.
@@ -86,7 +87,7 @@ class Pipeline:
         self._run_stages(
             registered, [stage for stage in self._graph.stages if stage.name in before]
         )
-        partitions = wanted(_plan_of(registered), self._known)
+        partitions = wanted(self._plan_of(registered), self._known)
         todo = grid_requests(self._known, "scan", partitions, most_partitions=most_partitions)
         if failures := self._execute(todo):
             raise PipelineError("\n".join(failures))
@@ -125,7 +126,7 @@ class Pipeline:
 
     def _materialize(self, registered: Registration, stage: Stage) -> list[str]:
         """Materialize what is missing of a stage; return the failures of all its runs."""
-        todo = requests(_plan_of(registered), self._known, stage.name)
+        todo = requests(self._plan_of(registered), self._known, stage.name)
         failures = self._execute(todo) if todo else self._check_again(registered, stage)
         if not failures:
             for problem in stage.remarks(registered.config, registered.store):
@@ -152,6 +153,7 @@ class Pipeline:
         job = self._job_of(stage.name).get_subset(
             asset_selection=frozenset(), asset_check_selection={*checks}
         )
+        self._plan = None
         with watch_interrupts():
             result = job.execute_in_process(
                 instance=self._instance,
@@ -162,6 +164,11 @@ class Pipeline:
         self._lines.line(f"{stage.name}: checked again")
         is_passed = result.success and not _failed_checks(result)
         return [] if is_passed else [_reason(stage.name, result)]
+
+    def _plan_of(self, registered: Registration) -> Plan:
+        if self._plan is None:
+            self._plan = Plan(registered.config, registered.store, registered.packs)
+        return self._plan
 
     def _job_of(self, asset: str) -> dg.JobDefinition:
         return self._jobs.get_job(self._graph.job_name(asset))
@@ -181,7 +188,7 @@ class Pipeline:
         self, request: Request, name: str, config: Mapping[str, object] | None = None
     ) -> None:
         """Run a request; raise PipelineError if it fails."""
-        asset = request.asset
+        self._plan, asset = None, request.asset
         keys = [self._graph.key(asset)]
         ops = {"ops": {self._graph.identifier(asset): {"config": config}}} if config else {}
         with self._lines.stage(name, n_parts=request.n_partitions), watch_interrupts():
@@ -203,10 +210,6 @@ class Pipeline:
                 if any(error and "Interrupt" in (error.cls_name or "") for error in errors):
                     raise KeyboardInterrupt  # SIGTERM arrived, which Dagster treats like Ctrl-C
                 raise PipelineError(_reason(asset, result))
-
-
-def _plan_of(registered: Registration) -> Plan:
-    return Plan(registered.config, registered.store, registered.packs)
 
 
 def _reason(asset: str, result: dg.ExecuteInProcessResult) -> str:

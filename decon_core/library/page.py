@@ -56,9 +56,10 @@ def write_report_of_sample(out: Path, rates: Sequence[Rate]) -> None:
     """Write the page, card and figures of a sample: without texts, and marked as incomplete."""
     from decon_core.library.as_report import read_folder
     from decon_core.library.sample_section import sample_figures, sample_section
-    from decon_core.report.html.build import Addition, write_page
+    from decon_core.report.html.build import write_page
     from decon_core.report.html.opening import Scanned
     from decon_core.report.html.still import svg
+    from decon_core.report.page_additions import Addition
 
     for name, chart in sample_figures(rates).items():
         write_text(out / name, svg(chart))

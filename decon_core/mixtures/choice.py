@@ -73,6 +73,7 @@ class RowActions:
     n_found: Counter[str] = field(default_factory=Counter)
     # Rows in which replacement characters take the place of bytes that are not UTF-8.
     replaced: set[int] = field(default_factory=set)
+    unreadable: set[int] = field(default_factory=set)  # rows that are no documents
 
     @property
     def rows(self) -> range:
@@ -157,6 +158,7 @@ def choose_rows(
     ledger = reader.ledger(shard)
     for row in ledger["unreadable"]:
         detail = f"{row['reason']} ({row['detail']})"
+        choice.unreadable.add(row["row"])
         choice.drop(row["row"], {"why": "unreadable", "detail": detail})
     for row in ledger["invalid_utf8"]:
         if reader.policy.invalid_utf8 == "drop":

@@ -103,7 +103,8 @@ class Writer:
             choice.left |= cut
         gone = frozenset(filter(choice.gone.__contains__, rows))
         replaced = frozenset(filter(choice.replaced.__contains__, rows)) - gone - cut.keys()
-        return Changes(gone, {row: left.value for row, left in cut.items()}, replaced)
+        values = {row: left.value for row, left in cut.items()}
+        return Changes(gone, values, replaced, unreadable=gone & choice.unreadable)
 
     def write_removed(self, folder: Path) -> Path:
         path = folder / REMOVED_FILE

@@ -52,9 +52,12 @@ class TrainerTokenizer:
         """
         edges = [0, *cuts, len(text)]
         sections, n_bytes = [], 0
+        known = {"": NO_PIECES}  # half of the sections of a conversation are its separators
         for start, stop in pairwise(edges):
             section = text[start:stop]
-            pieces = self.tokenizer.pieces(section) if section else NO_PIECES
+            if section not in known:
+                known[section] = self.tokenizer.pieces(section)
+            pieces = known[section]
             sections.append(Pieces(pieces.ids, pieces.starts + n_bytes, pieces.stops + n_bytes))
             n_bytes += len(section.encode())
         # Special tokens hold no byte of the text.

@@ -38,7 +38,7 @@ from pydantic.dataclasses import dataclass
 
 from decon_core.config.feature_table import FeatureTable
 from decon_core.config.validation import TABLE, Name, Names
-from decon_core.report.html.build import Addition
+from decon_core.report.page_additions import Addition
 from decon_core.report.html.sections import Section
 
 

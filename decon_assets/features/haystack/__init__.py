@@ -31,8 +31,9 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
     """
     from decon_core.execution.jobs import wanted_workers
     from decon_core.features.haystack import page
+    from decon_core.features.haystack.files import TABLES, haystack_key
     from decon_core.features.haystack.product import haystack_folder
-    from decon_core.features.haystack.run import haystack_key, run_haystack
+    from decon_core.features.haystack.run import run_haystack
     from decon_core.features.haystack.settings import Haystack
     from decon_core.planner import Plan
 
@@ -61,7 +62,7 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
         "unreadable_rows": sum(source.n_unreadable for source in study.drawn.counts),
         **{
             f"{name}_figure": picture(name, (folder / f"{name}.svg").read_text(encoding="utf-8"))
-            for name in page.TABLES
+            for name in TABLES
         },
         "folder": dg.MetadataValue.path(folder),
     }

@@ -27,8 +27,8 @@ def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     Built if decon.toml has a [study] table. Results by item also give the effects on planted,
     held-back, leaked and clean items.
     """
-    from decon_core.features.study.build import DATABASE, PAGE, build_study
-    from decon_core.features.study.product import study_folder, study_inputs
+    from decon_core.features.study.build import PAGE, build_study
+    from decon_core.features.study.product import DATABASE, study_folder, study_inputs
 
     inputs = study_inputs(config, store)
     if inputs is None:  # "Materialize all" includes it

@@ -36,7 +36,8 @@ def entries_by_key() -> Mapping[str, dict[str, Any]]:
     return {key: entry for path in _files() for key, entry in _read(path)["evals"].items()}
 
 
-def entries() -> dict[str, dict[str, Any]]:
+@lru_cache(maxsize=1)
+def entries() -> Mapping[str, dict[str, Any]]:
     """Return the recipes of the catalog as they are written, by name."""
     return {name: entry for name, _, entry in expanded(entries_by_key())}
 

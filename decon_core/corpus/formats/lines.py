@@ -17,7 +17,7 @@ import numpy as np
 
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Place
-from decon_core.corpus.documents import Document
+from decon_core.corpus.documents import id_of
 from decon_core.corpus.formats.recognize import require_text, require_utf8
 from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, ShardFormat, Value
 from decon_core.corpus.shard_file import ShardFile, changed, damaged, too_long
@@ -119,12 +119,14 @@ class LineFormat(ShardFormat):
         with create(target, compression_of(target)) as out:
             for block in self.parts(file, source):
                 changes = decide(block)
-                at = 0
-                for row, start, line in block.lines_at(changes.within(block.rows)):
+                rows, at = changes.within(block.rows), 0
+                ids |= dict.fromkeys(rows)
+                named = [row for row in rows if row not in changes.unreadable] if source.id else []
+                # Not as documents: their text, which is not needed, takes ten times as long.
+                ids |= {row: id_of(value, source) for row, value in block.values(named)}
+                for row, start, line in block.lines_at(rows):
                     out.write(block.lines[at:start].data)
                     at = start + len(line)
-                    document = block.document(row, source)
-                    ids[row] = document.id if isinstance(document, Document) else None
                     if row in changes.values:
                         out.write(self.line_of(changes.values[row], like=line))
                     elif row not in changes.gone:

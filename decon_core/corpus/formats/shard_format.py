@@ -94,6 +94,7 @@ class Changes:
     values: Mapping[int, Value]  # new values, by row
     # Rows in which only bytes that are not UTF-8 are replaced by replacement characters.
     replaced: frozenset[int] = frozenset()
+    unreadable: frozenset[int] = frozenset()  # rows that are gone and no documents: without an id
 
     @cached_property
     def rows(self) -> list[int]:

@@ -32,6 +32,6 @@ FEATURE = Feature(
     },
     report="decon_core.features.blends.product:report_addition",
     report_tables={"blend_items": "decon_core.features.blends.schemas:BLEND_ITEMS"},
-    page="decon_core.features.blends.on_page:blends_on_page",
+    page="decon_core.features.blends.product:blends_on_page",
     why={"blends": "decon_core.features.blends.product:in_blends"},
 )

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,14 +30,6 @@ from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs
 from decon_core.execution.local import LOCAL
 from decon_core.features.blends.card import card_of_blend
-from decon_core.features.blends.counts import (
-    account_of,
-    items_table,
-    planned_tokens,
-    replaced_table,
-    texts_table,
-)
-from decon_core.features.blends.plan import Plan, plan_blend
 from decon_core.features.blends.rewordings import NO_REWORDINGS, Rewordings
 from decon_core.features.blends.schemas import (
     BLENDED,
@@ -48,7 +40,6 @@ from decon_core.features.blends.schemas import (
     blend_manifest,
 )
 from decon_core.features.blends.settings import REWORDED, Blend
-from decon_core.features.blends.write import WrittenPart, job_of, write_part
 from decon_core.index.term_weights import current_snapshot_fingerprint
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.card import CARD
@@ -65,6 +56,10 @@ from decon_core.mixtures.manifest import (
 from decon_core.storage.checksums import hash_file, sealed_page
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.tables import read_parquet, write_parquet, write_tables
+
+if TYPE_CHECKING:
+    from decon_core.features.blends.plan import Plan
+    from decon_core.features.blends.write import WrittenPart
 
 # Increase this when the same inputs give different files, so that blends are rebuilt.
 _FORMAT = 4
@@ -90,6 +85,10 @@ class Blender:
         if current is not None and not blend_faults(path, folder):
             self._update_card(folder, current)
             return Built(folder, current, was_there=True)
+        # Imported late: runs ask whether blends are current, and few build one.
+        from decon_core.features.blends.plan import plan_blend
+        from decon_core.features.blends.write import job_of, write_part
+
         plan = plan_blend(self.builder, blend, self.rewordings)
         with replaced(folder, path, store.drafts) as (data, records):
             for number in range(1, plan.stream.phases.size):
@@ -184,12 +183,14 @@ def _account(
     plan: Plan, written: Sequence[WrittenPart], folder: Path, records: Path
 ) -> dict[str, Any]:
     """Write the tables to `records`; return the manifest entries of tables and parts."""
-    n_tokens = planned_tokens(plan)
+    from decon_core.features.blends import counts
+
+    n_tokens = counts.planned_tokens(plan)
     n_tokens[plan.by >= 0] = np.concatenate([done.tokens_of_texts for done in written])
-    tables = (texts_table(plan, part, n_tokens) for part in plan.parts)  # one would be large
+    tables = (counts.texts_table(plan, part, n_tokens) for part in plan.parts)  # one would be large
     write_tables(records / TEXTS_FILE, BLENDED, tables)
-    write_parquet(records / REPLACED_FILE, replaced_table(plan))
-    write_parquet(records / ITEMS_FILE, items_table(plan))
+    write_parquet(records / REPLACED_FILE, counts.replaced_table(plan))
+    write_parquet(records / ITEMS_FILE, counts.items_table(plan))
     parts = []
     for done in written:
         texts = slice(done.part.start, done.part.stop)
@@ -205,7 +206,7 @@ def _account(
             }
         )
     hashes = {name: hash_file(records / name) for name in (TEXTS_FILE, REPLACED_FILE, ITEMS_FILE)}
-    return {**account_of(plan, n_tokens), "parts": parts, TABLES: hashes}
+    return {**counts.account_of(plan, n_tokens), "parts": parts, TABLES: hashes}
 
 
 def blend_faults(path: Path, folder: Path) -> list[Problem]:

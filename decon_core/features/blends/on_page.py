@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
-from decon_core.config.load import Config
 from decon_core.features.blends.card import contents_of_phases
-from decon_core.features.blends.schemas import blend_manifest
-from decon_core.features.blends.settings import declared_blends
-from decon_core.mixtures.composition import Labels, labels_of, phase_heads, phase_rows, phase_tokens
-from decon_core.mixtures.manifest import read_manifest
-from decon_core.report.html.build import Addition
+from decon_core.mixtures.composition import Labels, phase_heads, phase_rows, phase_tokens
 from decon_core.report.html.charts import Chart
 from decon_core.report.html.figures import MOST_CURVES, pairs
 from decon_core.report.html.labels import shown
 from decon_core.report.html.sections import Choice, Section, Table
-from decon_core.storage.store import Store
 
 _ABOUT = (
     "The composition of each phase of a blend: shares of its tokens by source, and by each label "
@@ -43,20 +36,7 @@ def composition_figure(account: Mapping[str, Any], labels: Labels) -> Chart:
     return pairs(title, rows, sides, "tokens, in % of the phase")
 
 
-def blends_on_page(config: Config, store: Store) -> Addition | None:
-    """Return the section of the blends that were built; None if there is none."""
-    manifests = {
-        blend.name: manifest
-        for blend in declared_blends(config)
-        if (manifest := read_manifest(blend_manifest(store, blend.name)))
-    }
-    labels = labels_of(config.corpus.sources)
-    inputs = [(name, manifest["fingerprint"]) for name, manifest in manifests.items()]
-    key = sha256(repr((inputs, labels)).encode()).hexdigest()[:16]
-    return Addition(key, lambda: _section(manifests, labels)) if manifests else None
-
-
-def _section(manifests: Mapping[str, Mapping[str, Any]], labels: Labels) -> Section:
+def section_of(manifests: Mapping[str, Mapping[str, Any]], labels: Labels) -> Section:
     choices, tables = [], []
     for name, manifest in manifests.items():
         heads = phase_heads(len(manifest["phases"]))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -24,13 +25,19 @@ from decon_core.features.blends.schemas import (
 )
 from decon_core.features.blends.settings import Blend, declared_blends
 from decon_core.mixtures.builder import Builder
+from decon_core.mixtures.composition import Labels, labels_of
+from decon_core.mixtures.manifest import read_manifest
 from decon_core.planner import Plan
 from decon_core.report.open import rows_of
+from decon_core.report.page_additions import Addition
 from decon_core.report.tables import TABLES, ReportAddition, beside, state_changed, table_of
-from decon_core.report.why import Place, rows_of_place
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet
+
+if TYPE_CHECKING:
+    from decon_core.report.html.sections import Section
+    from decon_core.report.why import Place
 
 Row = Mapping[str, Any]
 
@@ -107,6 +114,25 @@ def _changes(
             yield state_changed(f"blend {row['blend']}", row["is_current"], is_current)
 
 
+def blends_on_page(config: Config, store: Store) -> Addition | None:
+    """Return the section of the blends that were built; None if there is none."""
+    manifests = {
+        blend.name: manifest
+        for blend in declared_blends(config)
+        if (manifest := read_manifest(blend_manifest(store, blend.name)))
+    }
+    labels = labels_of(config.corpus.sources)
+    inputs = [(name, manifest["fingerprint"]) for name, manifest in manifests.items()]
+    key = sha256(repr((inputs, labels)).encode()).hexdigest()[:16]
+    return Addition(key, lambda: _section(manifests, labels)) if manifests else None
+
+
+def _section(manifests: Mapping[str, Mapping[str, Any]], labels: Labels) -> Section:
+    from decon_core.features.blends.on_page import section_of
+
+    return section_of(manifests, labels)
+
+
 def in_blends(config: Config, builder: Builder, place: Place) -> list[dict[str, Any]]:
     """Return how often each blend has a document, or replaced it by an item."""
     return [_in_blend(builder, place, blend) for blend in declared_blends(config)]
@@ -114,6 +140,8 @@ def in_blends(config: Config, builder: Builder, place: Place) -> list[dict[str, 
 
 def _in_blend(builder: Builder, place: Place, blend: Blend) -> dict[str, Any]:
     """Return how often and in which parts it was drawn, and how often a test item replaced it."""
+    from decon_core.report.why import rows_of_place
+
     path = blend_manifest(builder.store, blend.name)
     state = {"blend": blend.name, "of": blend.of}
     if not path.is_file():

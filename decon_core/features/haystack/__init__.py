@@ -19,6 +19,6 @@ FEATURE = Feature(
             reads_store=True,
         )
     },
-    page="decon_core.features.haystack.on_page:haystack_on_page",
+    page="decon_core.features.haystack.product:haystack_on_page",
     demonstrate="decon_core.features.haystack.product:demonstrate",
 )

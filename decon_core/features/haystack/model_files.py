@@ -7,7 +7,6 @@ holds: only files from a trusted place should be opened.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,32 +16,13 @@ import numpy as np
 from decon_core.config.validation import did_you_mean
 from decon_core.decisions.statistics import Floats
 from decon_core.errors import InputError, Problem
+from decon_core.features.haystack.files import ModelFile
 from decon_core.features.haystack.settings import ScorerName
 from decon_core.features.similarity.embedders import read_tokenizer
 
 Score = Callable[[Sequence[str]], Floats]
 
 _AT_ONCE = 256  # texts; the same for any number of documents, so that sums have the same order
-
-
-@dataclass(frozen=True)
-class ModelFile:
-    """A file, and the label whose probability is the score."""
-
-    path: Path
-    label: str | None
-
-    @staticmethod
-    def of(name: ScorerName) -> ModelFile:
-        """Split FILE[:LABEL]; a file that has the whole name has no label."""
-        whole = Path(name.target)
-        if whole.is_file():
-            return ModelFile(whole, None)
-        path, _, label = name.target.rpartition(":")
-        if path and Path(path).is_file():
-            return ModelFile(Path(path), label)
-        found = "no such file" if not whole.is_dir() else "a folder"
-        raise InputError(Problem(f"scorer {name}", found, "the file of a classifier"))
 
 
 def load_score(name: ScorerName) -> Score:

@@ -7,33 +7,22 @@ from pathlib import Path
 
 import polars as pl
 
-from decon_core.config.load import Config
 from decon_core.features.haystack import page
-from decon_core.features.haystack.product import haystack_folder
-from decon_core.features.haystack.settings import Haystack
-from decon_core.report.html.build import Addition
+from decon_core.features.haystack.files import RESULT, TABLES
 from decon_core.report.html.labels import shown
 from decon_core.report.html.sections import ALL, Choice, Section, Table
 from decon_core.storage.files import read_json
-from decon_core.storage.store import Store
 from decon_core.wording import counted
 
 _NAMES = dict.fromkeys(("scorer", "benchmark", "subject"), pl.String)
 
 
-def haystack_on_page(config: Config, store: Store) -> Addition | None:
-    """Return the section of the haystack that was made; None if there is none."""
-    folder = haystack_folder(store)
-    key = page.key_of(folder) if config.table(Haystack) else ""
-    return Addition(key, lambda: section_of(folder)) if key else None
-
-
 def section_of(folder: Path) -> Section:
     """Return the figures and tables of a haystack as a section."""
-    result = read_json(folder / page.RESULT)
+    result = read_json(folder / RESULT)
     rows = [
         pl.read_csv(path, infer_schema_length=None, schema_overrides=_NAMES).to_dicts()
-        for path in (folder / f"{name}.csv" for name in page.TABLES)
+        for path in (folder / f"{name}.csv" for name in TABLES)
     ]
     n_planted = counted(result["n_planted"], "benchmark item")
     n_documents = counted(result["n_documents"], "document")

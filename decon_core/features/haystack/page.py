@@ -10,11 +10,10 @@ from typing import Any
 
 from decon_core.corpus.packs import FILES as LISTED
 from decon_core.features.blends.items import Item
+from decon_core.features.haystack.files import PAGE, RESULT, label_of
 from decon_core.features.haystack.planted import PlantedItem
 from decon_core.features.haystack.ranks import Amplification
 from decon_core.features.haystack.run import Placing, Study
-from decon_core.features.haystack.scorers import label_of
-from decon_core.mixtures.manifest import read_manifest
 from decon_core.report.html.charts import Chart
 from decon_core.report.html.figures import Point, boxes, curves
 from decon_core.report.html.still import svg
@@ -22,11 +21,6 @@ from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import atomic_files, sealed_json
 from decon_core.text_tables import as_csv, rounded
 from decon_core.wording import percent, plain, render
-
-PAGE, RESULT = "haystack.md", "haystack.json"
-TABLES = ("haystack", "amplification")  # each with a figure of the same name
-_DRAWN = (f"{name}.{kind}" for name in TABLES for kind in ("csv", "svg"))
-FILES = ("planted.jsonl", *_DRAWN, PAGE, RESULT)
 
 HEADS = ("scorer", "benchmark", "planted", "median percentile", "lowest", "highest")
 CUT_HEADS = ("scorer", "top", "documents kept", "planted kept", "amplification", "95 % interval")
@@ -104,16 +98,6 @@ def write(study: Study, folder: Path, *, key: str = "") -> None:
         # The result is the last to be written: with it, all of them are there.
         result = as_json(study, key) | {LISTED: hashes}
         draft_of(folder / RESULT).write_bytes(sealed_json(result))
-
-
-def has_haystack(folder: Path, key: str) -> bool:
-    """Return whether a folder has the whole study with this key."""
-    return all((folder / name).is_file() for name in FILES) and key_of(folder) == key
-
-
-def key_of(folder: Path) -> str:
-    """Return the key of the study in a folder; empty if there is none."""
-    return str((read_manifest(folder / RESULT) or {}).get("key", ""))
 
 
 def planted_lines(planted: Sequence[PlantedItem]) -> str:

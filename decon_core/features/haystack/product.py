@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import polars as pl
-
+from decon_core.config.load import Config
 from decon_core.corpus.packs import FILES, changed_files
 from decon_core.errors import InputError, Problem
-from decon_core.features.haystack.page import RESULT, has_haystack
-from decon_core.features.haystack.run import haystack_key
+from decon_core.features.haystack.files import RESULT, has_haystack, haystack_key, key_of
 from decon_core.features.haystack.settings import Haystack
 from decon_core.planner import Plan
+from decon_core.report.page_additions import Addition
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
+
+if TYPE_CHECKING:
+    from decon_core.report.html.sections import Section
 
 
 def haystack_folder(store: Store) -> Path:
@@ -33,6 +36,19 @@ def is_missing(plan: Plan) -> bool:
     return not has_haystack(haystack_folder(plan.store), key)
 
 
+def haystack_on_page(config: Config, store: Store) -> Addition | None:
+    """Return the section of the haystack that was made; None if there is none."""
+    folder = haystack_folder(store)
+    key = key_of(folder) if config.table(Haystack) else ""
+    return Addition(key, lambda: _section(folder)) if key else None
+
+
+def _section(folder: Path) -> Section:
+    from decon_core.features.haystack.on_page import section_of
+
+    return section_of(folder)
+
+
 def demonstrate(store: Store, program: str, config: Path) -> Iterator[str]:
     if (picture := haystack_folder(store) / "haystack.svg").is_file():
         yield f"haystack: {picture}  (print its tables: {program} haystack --config {config})"
@@ -40,6 +56,8 @@ def demonstrate(store: Store, program: str, config: Path) -> Iterator[str]:
 
 def faults_of_haystack(folder: Path) -> Iterator[Problem]:
     """Yield changed files, and scorers that rank more items than are planted."""
+    import polars as pl
+
     if not (folder / RESULT).is_file():
         return
     result = read_json(folder / RESULT)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,18 +17,15 @@ from decon_core.corpus.packs import Pack
 from decon_core.decisions.statistics import Floats
 from decon_core.features.blends.items import Item
 from decon_core.features.haystack.documents import DrawnDocuments, HaystackDocument, draw_documents
+from decon_core.features.haystack.files import fingerprints_of
 from decon_core.features.haystack.planted import PlantedItem, Planting, choose_items
 from decon_core.features.haystack.ranks import Amplification, Ranking, amplification, rank
-from decon_core.features.haystack.scorers import Scorer, fingerprints_of, load_scorers
+from decon_core.features.haystack.scorers import Scorer, load_scorers
 from decon_core.features.haystack.settings import Haystack
 from decon_core.features.haystack.trained import features_of
-from decon_core.mixtures.manifest import fingerprint_of
 from decon_core.storage.store import Store
 
-# Changes whenever the same inputs would give other results.
-_VERSION = 2
 _FEWEST_OF_SUBJECT = 2  # planted items of a subject that has rows of its own
-_LEFT_OUT = frozenset({"scorers", "model", "key_env"})  # settings that are not in the key
 
 _log = logging.getLogger(__name__)
 
@@ -64,21 +61,6 @@ class Study:
     drawn: DrawnDocuments
     planting: Planting
     scored: tuple[Scored, ...]
-
-
-def haystack_key(packs: Sequence[Pack], versions: Sequence[Version], settings: Haystack) -> str:
-    """Return a digest of all inputs. Raises InputError if the file of a scorer cannot be found."""
-    shards = [
-        [pack.source.name, shard.name, shard.fingerprint] for pack in packs for shard in pack.shards
-    ]
-    inputs = [
-        _VERSION,
-        {name: value for name, value in asdict(settings).items() if name not in _LEFT_OUT},
-        fingerprints_of(settings),
-        sorted(shards),
-        [[version.benchmark, version.fingerprint] for version in versions],
-    ]
-    return fingerprint_of(inputs)
 
 
 def run_haystack(

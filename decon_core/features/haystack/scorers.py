@@ -18,12 +18,11 @@ from decon_core.decisions.statistics import Floats
 from decon_core.errors import InputError, Problem, collecting
 from decon_core.features.endpoints.json_endpoint import MOST_SHOWN, JsonEndpoint
 from decon_core.features.haystack.documents import HaystackDocument
-from decon_core.features.haystack.model_files import ModelFile, load_score, require_package
+from decon_core.features.haystack.files import ModelFile, label_of, scores_file
+from decon_core.features.haystack.model_files import load_score, require_package
 from decon_core.features.haystack.planted import PlantedItem, Planting
-from decon_core.features.haystack.settings import BUILT_IN, SHORT, TRAINED, Haystack, ScorerName
+from decon_core.features.haystack.settings import SHORT, TRAINED, Haystack, ScorerName
 from decon_core.features.haystack.trained import instructions, teaching_texts, train
-from decon_core.mixtures.manifest import fingerprint_of
-from decon_core.storage.checksums import hash_file
 from decon_core.text.segments import canonical_words
 from decon_core.wording import counted
 
@@ -112,37 +111,6 @@ def load_scorers(
     return scorers
 
 
-def label_of(name: ScorerName) -> str:
-    """Return a short name: of a file without its folder, of an endpoint without its scheme."""
-    if name.kind == "column":
-        return name.target.partition("=")[0]
-    if name.kind == "endpoint":
-        return name.target.partition("://")[2].rstrip("/")
-    return name.target.rpartition("/")[2] or name.kind
-
-
-def fingerprints_of(settings: Haystack) -> list[str]:
-    """Return a hash of what determines the scores of each scorer; of a file, its content.
-
-    Raises InputError for all files that do not exist.
-    """
-    fingerprints: list[str] = []
-    problems: list[Problem] = []
-    for name in settings.scorer_names:
-        parts = [str(name)]
-        with collecting(problems, InputError):
-            if name.kind == "endpoint":
-                parts.append(settings.model or "")
-            elif name.kind == "column":
-                parts = [name.kind, name.target.partition("=")[0], hash_file(_scores_file(name))]
-            elif name.kind not in BUILT_IN:
-                file = ModelFile.of(name)
-                parts = [name.kind, label_of(name), file.label or "", hash_file(file.path)]
-        fingerprints.append(fingerprint_of(parts))
-    InputError.raise_for(problems)
-    return fingerprints
-
-
 def _of_texts(name: ScorerName, about: str, score: Callable[[Sequence[str]], Floats]) -> Scorer:
     """Return a scorer of texts. Raises InputError for scores that are no finite numbers."""
 
@@ -211,7 +179,7 @@ def _endpoint(name: ScorerName, settings: Haystack, *_: object) -> Scorer:
 
 def _column(name: ScorerName, _: Haystack, training: Training) -> Scorer:
     column = name.target.partition("=")[0]
-    path = _scores_file(name)
+    path = scores_file(name)
     scores = read_planted_scores(path, [planted.item.name for planted in training.planting.planted])
 
     def of_documents(documents: Sequence[HaystackDocument]) -> Floats:
@@ -228,19 +196,6 @@ def _column(name: ScorerName, _: Haystack, training: Training) -> Scorer:
         of_documents,
         lambda planted: np.array([scores[each.item.name] for each in planted]),
     )
-
-
-def _scores_file(name: ScorerName) -> Path:
-    path = Path(name.target.partition("=")[2])
-    if not path.is_file():
-        remedy = (
-            "planted items are not rows of the corpus: write them with `decon-assets haystack "
-            "--planted FILE`, score them with the classifier that filled the field, and pass a "
-            'file with lines {"item": …, "score": …}'
-        )
-        where = f"scorer {name}"
-        raise InputError(Problem(where, "no such file", "the scores of planted items", remedy))
-    return path
 
 
 def read_planted_scores(path: Path, items: Sequence[str]) -> Mapping[str, float]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-import polars as pl
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.errors import InputError, Problem
-from decon_core.features.neighbours.build import Results, neighbours_key
 from decon_core.features.neighbours.settings import Neighbours
 from decon_core.planner import Plan
 from decon_core.report.tables import ReportAddition
+
+if TYPE_CHECKING:
+    from decon_core.features.neighbours.build import Results
 
 _ITEM = ("split", "instance_index")
 _BUILD_AGAIN = "delete the folder, and `decon-assets run` builds it again"
@@ -30,6 +32,8 @@ def current_results(plan: Plan) -> Results | None:
     settings = plan.config.table(Neighbours)
     if settings is None:
         return None
+    from decon_core.features.neighbours.build import Results, neighbours_key
+
     try:
         tokenizer = plan.config.policy.tokenizer_str
         key = neighbours_key(plan.packs, plan.versions, settings, tokenizer)
@@ -72,6 +76,8 @@ def faults_of_neighbours(
     results: Results, versions: Sequence[Version], top: int
 ) -> Iterator[Problem]:
     """Check that neighbours are of items of the benchmarks, and at most `top` of each."""
+    import polars as pl
+
     rows = results.tables()["neighbours"]
     n_of = Counter(pl.DataFrame(rows).select("benchmark", *_ITEM).rows())
     known = {

@@ -26,6 +26,6 @@ FEATURE = Feature(
             ),
         )
     },
-    page="decon_core.features.study.on_page:study_on_page",
+    page="decon_core.features.study.product:study_on_page",
     demonstrate="decon_core.features.study.product:demonstrate",
 )

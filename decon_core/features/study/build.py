@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
+from threadpoolctl import threadpool_limits
 
 from decon_core.config.validation import did_you_mean
 from decon_core.corpus.packs import FILES
@@ -48,7 +49,13 @@ from decon_core.features.study.exposure import (
     planted_labels,
 )
 from decon_core.features.study.figures import TABLES, figures, files_of
-from decon_core.features.study.product import SUMMARY, Inputs, fingerprint_of, study_folder
+from decon_core.features.study.product import (
+    DATABASE,
+    SUMMARY,
+    Inputs,
+    fingerprint_of,
+    study_folder,
+)
 from decon_core.features.study.scores import (
     REMEDY,
     TrainingRunScores,
@@ -75,7 +82,7 @@ V = TypeVar("V")
 
 _MOST_LISTED = 50
 
-DATABASE, PAGE = "study.duckdb", "study.md"
+PAGE = "study.md"
 AS_CSV = ("differences", "by_step", "changes", "by_dose", "effects", "effects_by_step")
 
 
@@ -95,6 +102,14 @@ class Found:
 def build_study(inputs: Inputs) -> Found:
     """Read all results, and write the study. Raises InputError if a training run has none."""
     key = fingerprint_of(inputs)
+    # The matrices are small: more threads would wait for each other.
+    with threadpool_limits(1, user_api="blas"):
+        found = _found(inputs)
+    _write(inputs, found, key)
+    return found
+
+
+def _found(inputs: Inputs) -> Found:
     training_runs = read_training_runs(inputs.study, inputs.folder)
     study = inputs.study
     comparison = compare_training_runs(training_runs, study)
@@ -110,11 +125,9 @@ def build_study(inputs: Inputs) -> Found:
         not_joined += problems_there
     problems = [problem for training_run in training_runs for problem in training_run.problems]
     problems += dict.fromkeys(not_joined)  # the last step is the end
-    found = Found(
+    return Found(
         training_runs, comparison, training, by_dose, by_exposure, effects_by_step, problems
     )
-    _write(inputs, found, key)
-    return found
 
 
 def _unknown_in_contrasts(study: Study, comparison: Comparison) -> Iterator[Problem]:

@@ -8,16 +8,10 @@ from typing import Any
 
 import duckdb
 
-from decon_core.config.load import Config
-from decon_core.features.study.build import DATABASE
 from decon_core.features.study.figures import TABLES, amount, figures
-from decon_core.features.study.product import study_folder, study_key
-from decon_core.features.study.settings import Study
-from decon_core.report.html.build import Addition
 from decon_core.report.html.labels import shown
 from decon_core.report.html.sections import Choice, Section, Table
 from decon_core.report.open import queries_in, rows_of
-from decon_core.storage.store import Store
 from decon_core.text_tables import interval, number, p_value, signed
 from decon_core.wording import counted
 
@@ -56,12 +50,6 @@ _FORMS: Mapping[str, Callable[[Any], str]] = {
     "95 % interval": lambda ends: interval(*ends[:2]) or ends[2],
     "p": p_value,
 }
-
-
-def study_on_page(config: Config, store: Store) -> Addition | None:
-    """Return the section of the study that was built; None if there is none."""
-    key = study_key(store) if config.table(Study) else ""
-    return Addition(key, lambda: section_of(study_folder(store) / DATABASE)) if key else None
 
 
 def section_of(database: Path) -> Section:

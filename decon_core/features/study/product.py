@@ -12,8 +12,9 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from decon_core.benchmarks.catalog import catalog
 from decon_core.benchmarks.parse import load_recipes
@@ -26,11 +27,15 @@ from decon_core.features.blends.settings import Blend, declared_blends
 from decon_core.features.study.settings import STEP, Study, TrainingRun
 from decon_core.mixtures.manifest import fingerprint_of_json, read_manifest
 from decon_core.planner import Plan
+from decon_core.report.page_additions import Addition
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import files_below
 from decon_core.storage.store import Store
 
-SUMMARY = "study.json"
+if TYPE_CHECKING:
+    from decon_core.report.html.sections import Section
+
+SUMMARY, DATABASE = "study.json", "study.duckdb"
 
 _FORMAT = 3  # changes whenever the same inputs would give other tables
 
@@ -43,8 +48,16 @@ class Inputs:
     folder: Path  # folder of decon.toml: results are relative to it
     store: Store
     blends: Sequence[Blend]
-    recipes: Mapping[str, Recipe]  # read the raw rows that harnesses keep in their results
+    recipe_files: Sequence[Path]
     is_built: Callable[[Blend], bool]  # whether a blend exists, made from the current inputs
+
+    @cached_property
+    def recipes(self) -> Mapping[str, Recipe]:
+        """The recipes that read the raw rows that harnesses keep in their results, by name."""
+        recipes = dict(catalog())
+        for path in self.recipe_files:
+            recipes |= load_recipes(path)
+        return recipes
 
 
 def study_inputs(config: Config, store: Store) -> Inputs | None:
@@ -52,14 +65,11 @@ def study_inputs(config: Config, store: Store) -> Inputs | None:
     settings = config.table(Study)
     if settings is None:
         return None
-    recipes = dict(catalog())
-    for path in config.recipes:
-        recipes |= load_recipes(path)
 
     def is_built(blend: Blend) -> bool:
         return blender_of(config, Plan(config, store).builder).is_current(blend)
 
-    return Inputs(settings, config.folder, store, declared_blends(config), recipes, is_built)
+    return Inputs(settings, config.folder, store, declared_blends(config), config.recipes, is_built)
 
 
 def study_folder(store: Store) -> Path:
@@ -153,6 +163,18 @@ def _step_in(file: Path, pattern: str) -> float | None:
     before, after = (re.sub(r"\\[zZ]$", "", fnmatch.translate(p)) for p in pattern.split(STEP))
     found = re.fullmatch(rf"{before}(?<!\d)(\d+(?:\.\d+)?)(?!\d){after}", str(file))
     return float(found[1]) if found else None
+
+
+def study_on_page(config: Config, store: Store) -> Addition | None:
+    """Return the section of the study that was built; None if there is none."""
+    key = study_key(store) if config.table(Study) else ""
+    return Addition(key, lambda: _section(study_folder(store))) if key else None
+
+
+def _section(folder: Path) -> Section:
+    from decon_core.features.study.on_page import section_of
+
+    return section_of(folder / DATABASE)
 
 
 def demonstrate(store: Store, program: str, config: Path) -> Iterator[str]:

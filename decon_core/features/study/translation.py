@@ -1,6 +1,6 @@
 """BLEU and chrF of translations, from sums of counts by segment: any set of segments has a score.
 
-sacrebleu tokenizes and counts, and computes BLEU; the formula of chrF takes many sums at a time.
+sacrebleu tokenizes and counts. The formulas are here as well, as a study computes many scores.
 Training runs are compared by a paired bootstrap: segments are drawn, and test sets scored again.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from math import exp, log
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,6 +60,12 @@ class Bleu:
         scores = []
         for length, reference_length, *counts in sums.astype(np.int64).tolist():
             matches, totals = counts[:_ORDERS], counts[_ORDERS:]
+            if all(matches):  # sacrebleu's formula and order of operations, without its objects
+                logs = [log(100.0 * n / of) for n, of in zip(matches, totals, strict=True)]
+                is_short = length < reference_length
+                penalty = exp(1 - reference_length / length) if is_short else 1.0
+                scores.append(penalty * exp(sum(logs) / _ORDERS))
+                continue
             bleu = self._of_corpus.compute_bleu(
                 matches, totals, length, reference_length, smooth_method="exp"
             )

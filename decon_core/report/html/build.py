@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from decon_core.config.load import Config
-from decon_core.feature import feature_hooks
 from decon_core.report.html.gather import MOST_TEXTS, Facts, gather
 from decon_core.report.html.matched_texts import chunks, columns, documents
 from decon_core.report.html.opening import Scanned
-from decon_core.report.html.sections import Section, overview
+from decon_core.report.html.sections import overview
+from decon_core.report.page_additions import Addition, key_of
 from decon_core.storage.checksums import seal_page
 from decon_core.storage.files import atomic_path
-from decon_core.storage.store import Store
 from decon_core.wording import pieces
 
 _HERE = Path(__file__).parent
 _SCRIPTS_HERE = _HERE / "scripts"
-_ADDITIONS = re.compile(rb'<meta name="additions" content="([0-9a-f ]+)">')
-_HEAD_BYTES = 4096
 
 # The order matters: constants of a script may use the scripts before it.
 _SCRIPTS = (
@@ -47,20 +41,6 @@ _SCRIPTS = (
     "keys",
     "page",
 )
-
-
-@dataclass(frozen=True)
-class Addition:
-    """A section of the page from a feature, and the key of its content."""
-
-    key: str
-    section: Callable[[], Section]
-
-
-def additions_of(config: Config, store: Store) -> list[Addition]:
-    """Return the sections of features that were built."""
-    additions = (page(config, store) for page in feature_hooks("page"))
-    return [addition for addition in additions if addition]
 
 
 def write_page(
@@ -102,17 +82,6 @@ def write_page(
             )
         seal_page(draft)
     return facts
-
-
-def key_of(additions: Iterable[Addition]) -> str:
-    return " ".join(addition.key for addition in additions)
-
-
-def additions_on_page(page: Path) -> str:
-    """Return the key of the additions that a page shows; empty without one."""
-    with page.open("rb") as file:
-        found = _ADDITIONS.search(file.read(_HEAD_BYTES))
-    return found[1].decode() if found else ""
 
 
 def _policy(*scripts: str) -> str:

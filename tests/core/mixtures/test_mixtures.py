@@ -130,6 +130,7 @@ def test_of_several_fields_the_first_that_names_a_license_counts(leaky, make_wor
                 {"id": "first", "text": texts[1], "here": "MIT", "there": "GPL-3.0"},
                 {"id": "neither", "text": texts[2], "here": "NOASSERTION", "there": None},
                 {"id": "other", "text": texts[3], "there": "GPL-3.0"},
+                {"id": "no document, so it has no id", "there": "MIT"},
                 b"[1]\n",
             ]
         }

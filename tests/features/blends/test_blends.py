@@ -18,6 +18,7 @@ from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import ConfigError, CorpusError, MissingError
 from decon_core.features.blends import build as build_module
+from decon_core.features.blends import write as write_module
 from decon_core.features.blends.build import (
     ITEMS_FILE,
     REPLACED_FILE,
@@ -585,7 +586,7 @@ def test_tables_are_read_like_lines(bench, make_words):
 def test_a_build_that_is_stopped_leaves_nothing(place, monkeypatch):
     blend = Blend(name="b", of="clean", part_tokens=500)
     blender = blender_of(place, blend)
-    write = build_module.write_part
+    write = write_module.write_part
     seen = []
 
     def stopping(job):
@@ -594,7 +595,7 @@ def test_a_build_that_is_stopped_leaves_nothing(place, monkeypatch):
             raise KeyboardInterrupt
         return write(job)
 
-    monkeypatch.setattr(build_module, "write_part", stopping)
+    monkeypatch.setattr(write_module, "write_part", stopping)
     with pytest.raises(KeyboardInterrupt):
         blender.build(blend)
     store = blender.builder.store

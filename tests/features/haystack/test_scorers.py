@@ -11,6 +11,7 @@ import pytest
 from decon_core.errors import InputError
 from decon_core.features.haystack import scorers
 from decon_core.features.haystack.documents import HaystackDocument
+from decon_core.features.haystack.files import fingerprints_of
 from decon_core.features.haystack.planted import choose_items
 from decon_core.features.haystack.scorers import load_scorers
 from decon_core.features.haystack.settings import Haystack
@@ -120,7 +121,7 @@ def test_a_column_that_no_document_has_is_refused(tmp_path, planting):
 def test_all_files_that_are_missing_are_named_together(tmp_path):
     names = (f"fasttext:{tmp_path}/a.bin:hq", f"{COLUMN}={tmp_path}/b.jsonl")
     with pytest.raises(InputError) as error:
-        scorers.fingerprints_of(Haystack(scorers=names))
+        fingerprints_of(Haystack(scorers=names))
     assert len(error.value.problems) == 2
 
 
@@ -129,7 +130,7 @@ def test_the_fingerprint_of_a_file_is_that_of_its_content(tmp_path):
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / "q.bin").write_bytes(content)
         name = f"fasttext:{tmp_path / folder}/q.bin:hq"
-        return scorers.fingerprints_of(Haystack(scorers=(name,)))
+        return fingerprints_of(Haystack(scorers=(name,)))
 
     assert fingerprint("a", b"1") == fingerprint("b", b"1") != fingerprint("b", b"2")
 

@@ -13,13 +13,18 @@ from decon_core.decisions import statistics
 from decon_core.features.blends.schemas import blend_folder, blend_manifest
 from decon_core.features.blends.settings import declared_blends
 from decon_core.features.results.items import indexed_items
-from decon_core.features.study.build import DATABASE
 from decon_core.features.study.exposure import ALL, Effect, effects, leaked_labels, planted_labels
 from decon_core.features.study.on_page import section_of
-from decon_core.features.study.product import is_current, study_folder, study_inputs, study_key
+from decon_core.features.study.product import (
+    DATABASE,
+    is_current,
+    study_folder,
+    study_inputs,
+    study_key,
+)
 from decon_core.quality.integrity import verify_store
-from decon_core.report.html.build import additions_on_page
 from decon_core.report.items import load_report_items
+from decon_core.report.page_additions import additions_on_page
 from decon_core.storage.store import Store
 from tests.finished_world import DATA, copy_finished_world
 

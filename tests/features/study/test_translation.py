@@ -92,6 +92,24 @@ def test_draws_are_scores_of_the_drawn_test_sets(monkeypatch, metric):
         assert found[at] == pytest.approx(expected[0] - expected[1], abs=1e-9)
 
 
+orders = st.tuples(st.integers(0, 9_000), st.integers(0, 9_000)).map(sorted)  # matches, total
+sums_of_bleu = st.tuples(st.integers(0, 9_000), st.lists(orders, min_size=4, max_size=4))
+
+
+@given(st.lists(sums_of_bleu, min_size=1, max_size=20))
+def test_bleu_of_sums_is_that_of_sacrebleu_to_the_last_bit(rows):
+    sums = [
+        (by_order[0][1], length, *(matches for matches, _ in by_order), *(n for _, n in by_order))
+        for length, by_order in rows
+    ]
+    expected = [
+        BLEU.compute_bleu([*counts[:4]], [*counts[4:]], *lengths, smooth_method="exp").score
+        for *lengths, a, b, c, d, e, f, g, h in sums
+        for counts in [(a, b, c, d, e, f, g, h)]
+    ]
+    assert Bleu("13a").scores(np.array(sums, np.float64)).tolist() == expected
+
+
 @pytest.mark.parametrize("share", [0.75, 0.85])
 def test_scores_and_p_value_are_near_those_of_sacrebleu(share):
     references, other = sentences(60, share=0.78, seed=2)
