@@ -166,7 +166,7 @@ class Pipeline:
         return [] if is_passed else [_reason(stage.name, result)]
 
     def _plan_of(self, registered: Registration) -> Plan:
-        if self._plan is None:
+        if self._plan is None or self._plan.registered is not registered.packs:
             self._plan = Plan(registered.config, registered.store, registered.packs)
         return self._plan
 

@@ -35,8 +35,6 @@ from decon_core.errors import DamagedError, Problem
 from decon_core.index.joined_index import built_own_indexes, mark_used, search_name
 from decon_core.index.ngram_counts import places_of
 from decon_core.index.parts import Part, has_part, index_fingerprint, open_part
-from decon_core.index.record_texts import NAMES
-from decon_core.index.text_index import Verbatim, open_verbatim, verbatim_of_records
 from decon_core.kernels.arrays import Bools, Integers, distinct
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.schemas import VISIBILITY
@@ -46,6 +44,7 @@ from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from decon_core.config.load import Config
+    from decon_core.index.text_index import Verbatim
 
 _ITEM = ("split", "instance_index")
 _READING_TEXTS = (Reads.TEXTS, Reads.TOKENS, Reads.CANONICAL)
@@ -122,6 +121,8 @@ def _visible(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Ta
     scan = scan_fingerprint(store, policy)
     verbatim = None
     if policy.needs_texts and versions:
+        from decon_core.index.text_index import open_verbatim
+
         ids = _token_ids(store, versions, index)
         verbatim = open_verbatim(store, versions, ids, policy, scan=scan)
     own = built_own_indexes(store, versions, policy.detectors, scan=scan)
@@ -150,6 +151,8 @@ def _by_others(store: Store, versions: Sequence[Version], policy: Policy) -> pa.
     for version in ordered:
         records = load_records(store, version, columns=[*_ITEM])
         blind_records[version] = _rows_of(records, blind[version.benchmark])
+    from decon_core.index.text_index import verbatim_of_records
+
     ids = _token_ids(store, ordered, index)
     texts_of = _texts_by_part(verbatim_of_records(store, blind_records, ids, wide), len(ordered))
     counts = []
@@ -274,6 +277,8 @@ def _texts_by_part(verbatim: Verbatim | None, n_parts: int) -> _TextsOf:
     """Return a function that returns the texts of one benchmark's records, by kind of text."""
     if verbatim is None:
         return lambda _part, _n_records: {}
+    from decon_core.index.record_texts import NAMES
+
     text_of_use = np.repeat(np.arange(verbatim.n_rows), np.diff(verbatim.use_offsets))
     edges, in_order = places_of(verbatim.use_part.astype(np.uint32), n_parts)
     # An absent text (-1) takes the last element, appended for it.
