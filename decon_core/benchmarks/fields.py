@@ -33,6 +33,8 @@ def value_at(row: Row, path: str) -> object:
     some writers store an object of lists as a list of objects. A position beyond the end of a list,
     and anything below a null, is null.
     """
+    if "." not in path and path in row:  # as most do, and it takes a third of the time
+        return row[path]
     value: object = row
     parts = path.split(".")
     while parts and value is not None:
@@ -84,16 +86,16 @@ def describe(value: object) -> str:
 def is_empty(value: object) -> bool:
     """Return whether a value is null, blank text, or NaN (null in spreadsheets and pandas)."""
     if isinstance(value, str):
-        return not value.strip()
+        return not value or value.isspace()
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def text_of(value: object, field: str) -> str | None:
     """Return a value as text, or None if it is empty. Text is returned unchanged."""
+    if isinstance(value, str):
+        return None if not value or value.isspace() else value
     if is_empty(value):
         return None
-    if isinstance(value, str):
-        return value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float | Decimal):
@@ -114,7 +116,7 @@ def text_of(value: object, field: str) -> str | None:
 
 def texts_of(value: object, field: str) -> list[str]:
     """Return a value as a list of answers: several for a list, none for an empty value."""
-    values = value if isinstance(value, list | tuple) else [value]
+    values = value if isinstance(value, (list, tuple)) else [value]
     return [text for text in (text_of(item, field) for item in values) if text is not None]
 
 

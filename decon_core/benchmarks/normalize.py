@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ from decon_core.benchmarks.recipe import (
     Recipe,
     TranslationPair,
 )
-from decon_core.benchmarks.texts import Candidate, answer_array, candidates_in, text_in
+from decon_core.benchmarks.texts import Answers, answer_array, answers_in, text_in
 from decon_core.errors import Problem, RecordError
 from decon_core.schemas import RECORDS
 from decon_core.wording import counted
@@ -130,6 +130,54 @@ def _sources(
         yield name, config, read_hub_rows(source, config=config, split=split, where=recipe.name)
 
 
+class _Records:
+    """Records as columns: a dictionary for each record would take three times as long."""
+
+    # What the records of a question have in common.
+    _SHARED = ("config", "instance_index", "sub_index", "passage", "question", "extras")
+
+    def __init__(self) -> None:
+        self._by_question: dict[str, list[Any]] = {name: [] for name in self._SHARED}
+        self._n_answers: list[int] = []  # by question
+        self._choice_indices: list[int | None] = []
+        self._answers: list[str | None] = []
+        self._are_correct: list[bool | None] = []
+
+    def add(
+        self,
+        answers: Mapping[str | None, bool | None],
+        choice_indices: Iterable[int | None],
+        extras: Mapping[str, object],
+        **shared: object,
+    ) -> None:
+        """Add a question: a record for each answer, None for a question without answers."""
+        shared["extras"] = (
+            json.dumps(extras, ensure_ascii=False, sort_keys=True) if extras else None
+        )
+        for name, value in shared.items():
+            self._by_question[name].append(value)
+        self._n_answers.append(len(answers))
+        self._choice_indices += choice_indices
+        self._answers += answers
+        self._are_correct += answers.values()
+
+    def table(self, benchmark: str, split: str) -> pa.Table:
+        shared = {
+            name: [*chain.from_iterable(map(repeat, values, self._n_answers))]
+            for name, values in self._by_question.items()
+        }
+        texts = (shared["passage"], shared["question"], self._answers)
+        columns = {
+            "benchmark": pa.repeat(benchmark, len(self._answers)),
+            "split": pa.repeat(split, len(self._answers)),
+            "choice_index": self._choice_indices,
+            "is_correct": self._are_correct,
+            "answer": self._answers,
+            "fingerprint": [*map(fingerprint_of, *texts)],
+        }
+        return pa.table(shared | columns, schema=RECORDS)
+
+
 @dataclass
 class _Batch:
     """The records and problems of one file, or of one split of one config on the hub."""
@@ -142,7 +190,7 @@ class _Batch:
     limit: int | None = None
     is_shared: bool = False  # the file contains several splits, so each row must name its split
     last: _Last | None = None  # the record before, which may be of the same item
-    _records: list[dict[str, Any]] = field(default_factory=list)
+    _records: _Records = field(default_factory=_Records)
     _problems: dict[object, Problem] = field(default_factory=dict)  # the first of its kind
     _n_alike: Counter[object] = field(default_factory=Counter)
     _n_problems: int = 0
@@ -157,7 +205,7 @@ class _Batch:
         except RecordError as error:  # the file is damaged from here on
             for problem in error.problems:
                 self._add(problem)
-        return pa.Table.from_pylist(self._records, schema=RECORDS)
+        return self._records.table(self.recipe.name, self.split)
 
     def problems(self) -> list[Problem]:
         """Return the problems, one for all rows that have the same."""
@@ -209,44 +257,45 @@ class _Batch:
 
     def _add_records(self, number: int, row: Row) -> None:
         """Add the records of a row, or the problems of all its parts."""
-        recipe, before = self.recipe, self._n_problems
-        questions: list[_Question] = []
-        passage, config = None, self.config
-        extras: dict[str, object] = {}
-        with self._reporting(number):
-            questions = [*_questions_in(row, recipe, self.split)]
-        with self._reporting(number):
-            passage = text_in(row, recipe.passage) if recipe.passage is not None else None
-        if (name := recipe.dataset_name_field) is not None:
-            with self._reporting(number):
-                source = FieldText(field=name) if isinstance(name, str) else name
-                config = text_in(row, source) or self.config
-        with self._reporting(number):
-            extras = self._extras(row)
-        pair = recipe.questions if isinstance(recipe.questions, TranslationPair) else None
-        for question, sub_index, candidates in questions if self._n_problems == before else ():
-            for choice_index, candidate in enumerate(candidates or [None]):
-                self._add_record(
-                    config=config,
-                    instance_index=self.next_instance,
-                    sub_index=sub_index,
-                    choice_index=choice_index if len(candidates) > 1 else None,
-                    is_correct=candidate and candidate.is_correct,
-                    passage=passage,
-                    question=question,
-                    answer=candidate and candidate.text,
-                    extras=extras | pair.languages(sub_index) if pair else extras,
-                )
+        parts: list[Any] = []
+        for part in (self._questions, self._passage, self._config, self._extras):
+            try:
+                parts.append(part(row))
+            except FieldError as error:
+                self._add_error(number, error)
+        if len(parts) < 4:
+            return
+        questions, passage, config, extras = parts
+        pair = self.recipe.questions if isinstance(self.recipe.questions, TranslationPair) else None
+        for question, sub_index, answers in questions:
+            self._records.add(
+                answers or {None: None},
+                range(len(answers)) if len(answers) > 1 else (None,),
+                extras | pair.languages(sub_index) if pair else extras,
+                config=config,
+                instance_index=self.next_instance,
+                sub_index=sub_index,
+                passage=passage,
+                question=question,
+            )
 
-    @contextmanager
-    def _reporting(self, number: int) -> Iterator[None]:
-        """Add a `FieldError` to the problems, with the number of its row."""
-        try:
-            yield
-        except FieldError as error:
-            where = f"{self.origin} row {number}, field {error.field!r}"
-            problem = Problem(where, error.found, error.expected, error.remedy)
-            self._add(problem, kind=(error.field, error.found, error.expected))
+    def _add_error(self, number: int, error: FieldError) -> None:
+        where = f"{self.origin} row {number}, field {error.field!r}"
+        problem = Problem(where, error.found, error.expected, error.remedy)
+        self._add(problem, kind=(error.field, error.found, error.expected))
+
+    def _questions(self, row: Row) -> list[_Question]:
+        return _questions_in(row, self.recipe, self.split)
+
+    def _passage(self, row: Row) -> str | None:
+        source = self.recipe.passage
+        return None if source is None else text_in(row, source)
+
+    def _config(self, row: Row) -> str | None:
+        name = self.recipe.dataset_name_field
+        if name is None:
+            return self.config
+        return text_in(row, FieldText(field=name) if isinstance(name, str) else name) or self.config
 
     def _extras(self, row: Row) -> dict[str, object]:
         extras = {}
@@ -258,15 +307,6 @@ class _Batch:
             self._unseen_extras.discard(name)
             extras[name] = plain(value, name)
         return extras
-
-    def _add_record(self, extras: Mapping[str, object], **columns: Any) -> None:
-        """Add a row of `schemas.RECORDS`."""
-        record = {"benchmark": self.recipe.name, "split": self.split, **columns}
-        texts = (columns[name] for name in ("passage", "question", "answer"))
-        record["fingerprint"] = fingerprint_of(*texts)
-        if extras:
-            record["extras"] = json.dumps(extras, ensure_ascii=False, sort_keys=True)
-        self._records.append(record)
 
     def _read_normalized(self, rows: Iterable[Row | Problem]) -> None:
         """Read records and renumber their items: files of several configs each start from 0.
@@ -282,8 +322,10 @@ class _Batch:
             if self.recipe.eval_key is not None and name != self.recipe.eval_key:
                 continue
             record = None
-            with self._reporting(number):
+            try:
                 record = read_normalized(row, requires_split=self.is_shared)
+            except FieldError as error:
+                self._add_error(number, error)
             if record is None or record.pop("split") not in (None, self.split):
                 continue
             given = record["instance_index"]
@@ -300,22 +342,22 @@ class _Batch:
             record["config"] = record["config"] or self.config
             if given not in (None, record["instance_index"]):
                 record["extras"]["eval_instance_index"] = given
-            self._add_record(**record)
+            answers = {record.pop("answer"): record.pop("is_correct")}
+            self._records.add(answers, [record.pop("choice_index")], **record)
 
 
-_Question = tuple[str, int | None, list[Candidate]]
+_Question = tuple[str, int | None, Answers]  # with its number
 
 
-def _questions_in(row: Row, recipe: Recipe, split: str) -> Iterator[_Question]:
-    """Yield the questions of a row, each with its number and its answers."""
+def _questions_in(row: Row, recipe: Recipe, split: str) -> list[_Question]:
+    """Return the questions of a row, each with its number and its answers."""
     has_answers = split not in recipe.no_answer_splits
-    find = partial(candidates_in, row, recipe.answers, has_answers=has_answers)
     match recipe.questions:
         case Prompts(texts=texts):
             questions = [text_in(row, text) or "" for text in texts]
-            candidates = find()
-            for sub_index, question in enumerate(questions):
-                yield question, sub_index if len(texts) > 1 else None, candidates
+            answers = answers_in(row, recipe.answers, has_answers=has_answers)
+            numbers = range(len(texts)) if len(texts) > 1 else (None,)
+            return [*zip(questions, numbers, repeat(answers), strict=False)]
         case PromptArray(array=array):
             values = value_at(row, array)
             if not isinstance(values, list | tuple | None):
@@ -323,16 +365,18 @@ def _questions_in(row: Row, recipe: Recipe, split: str) -> Iterator[_Question]:
             if has_answers:
                 _require_parallel(row, recipe, len(values or ()), array)
             questions = [text_of(value, array) or "" for value in values or ()]
-            for position, question in enumerate(questions):
-                yield question, position, find(position=position)
+            find = partial(answers_in, row, recipe.answers, has_answers=has_answers)
+            return [(text, n, find(position=n)) for n, text in enumerate(questions)]
         case TranslationPair() as pair:
             source, target = text_in(row, pair.source), text_in(row, pair.target)
-            ways = [(source, target)]
-            if pair.both_directions:
-                ways.append((target, source))
-            for number, (prompt, answer) in enumerate(ways):
-                candidates = [Candidate(answer)] if answer else []
-                yield prompt or "", number if pair.both_directions else None, candidates
+            there = (source or "", 0 if pair.both_directions else None, _answer(target))
+            back = (target or "", 1, _answer(source))
+            return [there, back] if pair.both_directions else [there]
+    return []
+
+
+def _answer(text: str | None) -> Answers:
+    return {text: None} if text else {}
 
 
 def _require_parallel(row: Row, recipe: Recipe, n_questions: int, questions: str) -> None:

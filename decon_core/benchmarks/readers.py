@@ -95,16 +95,20 @@ def _json_rows(path: Path, file: BinaryIO) -> Iterator[Row | Problem]:
     offset = 0
     for number, line in enumerate(file, start=1):
         text = line.removeprefix(_BOM) if number == 1 else line
-        where, expected = f"{path} line {number} (byte {offset})", "one JSON object per line"
-        offset += len(line)
-        if not text.strip():
-            continue
+        found = ""
         try:
             value = _parse(text)
         except ValueError as error:
-            yield Problem(where, f"text that is not JSON ({error})", expected)
-            continue
-        yield value if isinstance(value, Mapping) else Problem(where, describe(value), expected)
+            found = f"text that is not JSON ({error})"
+        else:
+            if isinstance(value, dict):
+                yield value
+            else:
+                found = describe(value)
+        if found and text.strip():
+            where = f"{path} line {number} (byte {offset})"
+            yield Problem(where, found, "one JSON object per line")
+        offset += len(line)
 
 
 def _parse(text: bytes) -> object:

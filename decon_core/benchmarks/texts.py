@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import repeat
+from typing import NamedTuple
 
 from decon_core.benchmarks import recipe
 from decon_core.benchmarks.fields import (
@@ -51,7 +51,8 @@ def value_in(row: Row, source: recipe.Text) -> object:
                 if source.is_optional:
                     return None
                 raise
-            return apply_transforms(value, _with_passwords(row, source), source.field)
+            steps = source.transforms and _with_passwords(row, source)
+            return apply_transforms(value, steps, source.field)
         case recipe.JoinedText():
             texts = (text_of(value_at(row, field), field) for field in source.fields)
             return source.separator.join(text for text in texts if text is not None)
@@ -136,38 +137,39 @@ def _flattened(value: object, field: str) -> Iterator[str]:
 # Answers ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """An answer text; `is_correct` is None if unknown."""
-
-    text: str
-    is_correct: bool | None = None
+# The distinct answers to a question, each with whether it is correct; None: unknown.
+Answers = dict[str, bool | None]
 
 
-def candidates_in(
+def answers_in(
     row: Row, answers: Sequence[recipe.Answer], *, has_answers: bool, position: int | None = None
-) -> list[Candidate]:
-    """Return the distinct answers of a row to one question.
+) -> Answers:
+    """Return the answers of a row to one question. Of equal texts, any may be the correct one.
 
     `position` is the question's position in its array, if it has one. For a split without answers
     (`has_answers` False) the choices are returned without `is_correct`; answer fields are not read,
     because they contain placeholders ("<unk>", -1).
     """
-    candidates: list[Candidate] = []
+    by_text: Answers = {}
     for answer in answers:
+        flags: Iterable[bool | None] = repeat(None)
+        texts: Sequence[str | None] = ()
         match answer:
             case recipe.ChoicesAnswer() | recipe.PrefixAnswer():
-                candidates += _expand_choices(row, answer, has_answers=has_answers)
+                texts, flags = _expand_choices(row, answer, has_answers=has_answers)
             case recipe.PlainAnswer() if has_answers:
                 texts = texts_of(value_in(row, answer.text), name_of(answer.text))
-                candidates += [Candidate(text, answer.is_correct) for text in texts]
+                flags = repeat(answer.is_correct)
             case recipe.IndexedAnswer() if has_answers:
-                candidates += map(Candidate, _indexed(row, answer))
+                texts = _indexed(row, answer)
             case recipe.ArrayAnswer() if has_answers:
                 values = answer_array(row, answer)
                 value = None if values is None else values[position or 0]
-                candidates += map(Candidate, texts_of(value, answer.array))
-    return _distinct(candidates)
+                texts = texts_of(value, answer.array)
+        for text, is_correct in zip(texts, flags, strict=False):
+            if text is not None and (is_correct or by_text.get(text) is None):
+                by_text[text] = is_correct
+    return by_text
 
 
 def answer_array(row: Row, answer: recipe.ArrayAnswer) -> Sequence[object] | None:
@@ -181,16 +183,6 @@ def answer_array(row: Row, answer: recipe.ArrayAnswer) -> Sequence[object] | Non
     if not isinstance(values, list | tuple | None):
         raise FieldError(answer.array, describe(values), "a list, one per question")
     return values
-
-
-def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Merge candidates with equal texts; the result is correct if any of them is."""
-    by_text: dict[str, Candidate] = {}
-    for candidate in candidates:
-        known = by_text.setdefault(candidate.text, candidate)
-        if candidate.is_correct or known.is_correct is None:
-            by_text[candidate.text] = replace(known, is_correct=candidate.is_correct)
-    return list(by_text.values())
 
 
 def _indexed(row: Row, answer: recipe.IndexedAnswer) -> list[str]:
@@ -217,13 +209,12 @@ def _is_hidden(label: object) -> bool:
 def _label_text(label: object, field: str) -> str:
     if isinstance(label, float) and label.is_integer():
         label = int(label)  # pandas turns an integer column with a null into floats
-    if isinstance(label, str | int) and not isinstance(label, bool):
+    if isinstance(label, (str, int)) and not isinstance(label, bool):
         return str(label).strip()
     raise FieldError(field, describe(label), "a number, a letter or a label")
 
 
-@dataclass(frozen=True)
-class _Choices:
+class _Choices(NamedTuple):
     """Choices with their labels, if they have any; a choice may be empty (None)."""
 
     texts: list[str | None]
@@ -246,7 +237,9 @@ class _Choices:
         return position
 
     def _by_label(self, name: str) -> int | None:
-        labels = self.labels or []
+        labels = self.labels
+        if labels is None:
+            return None
         if name in labels:
             return labels.index(name)
         folded = [label.casefold() for label in labels]
@@ -275,16 +268,16 @@ class _Choices:
 
 def _expand_choices(
     row: Row, answer: recipe.ChoicesAnswer | recipe.PrefixAnswer, *, has_answers: bool
-) -> list[Candidate]:
+) -> tuple[Sequence[str | None], Iterable[bool | None]]:
+    """Return the choices, and whether each is correct."""
     try:
         choices = _choices_in(row, answer)
     except AbsentFieldError:
         if has_answers:
             raise
-        return []
+        return (), ()
     flags = _correct_flags(row, answer, choices) if has_answers else None
-    pairs = zip(choices.texts, flags or repeat(None), strict=False)
-    return [Candidate(text, is_correct) for text, is_correct in pairs if text is not None]
+    return choices.texts, flags or repeat(None)
 
 
 def _choices_in(row: Row, answer: recipe.ChoicesAnswer | recipe.PrefixAnswer) -> _Choices:
@@ -330,19 +323,17 @@ def _naming_prefix(
 
 def _choices_of(value: object, field: str, labels: list[str] | None) -> _Choices:
     """Parse choices: a list of texts or of objects, an object of arrays, or label -> text."""
-    if is_empty(value):
-        return _Choices([], None, field)
-    if isinstance(value, list | tuple):
-        has_objects = any(isinstance(item, Mapping) for item in value)
-        texts: list[str | None] = []
-        for item in value:
-            if has_objects and not (isinstance(item, Mapping) and {*_TEXT_KEYS} & item.keys()):
-                raise FieldError(field, describe(item), "a choice with text and label")
-            texts.append(text_of(_first_of(item, _TEXT_KEYS) if has_objects else item, field))
-        if has_objects:
+    if isinstance(value, (list, tuple)):
+        kinds = {*map(type, value)}  # one, as a rule; a check of each choice takes twice as long
+        if kinds != {str} and any(issubclass(kind, Mapping) for kind in kinds):
+            texts = [_text_of_choice(item, field) for item in value]
             labels = _labels_of([_first_of(item, _LABEL_KEYS) for item in value])
+        else:
+            texts = [text_of(item, field) for item in value]
         fits = labels is not None and len(labels) == len(texts)
         return _Choices(texts, labels if fits else None, field)
+    if is_empty(value):
+        return _Choices([], None, field)
     if isinstance(value, Mapping):
         texts_value = _first_of(value, _TEXT_KEYS)
         if isinstance(texts_value, list | tuple):
@@ -350,6 +341,12 @@ def _choices_of(value: object, field: str, labels: list[str] | None) -> _Choices
         texts = [text_of(item, f"{field}.{key}") for key, item in value.items()]
         return _Choices(texts, [str(key) for key in value], field)
     raise FieldError(field, describe(value), "choices (a list, or an object of label: text)")
+
+
+def _text_of_choice(choice: object, field: str) -> str | None:
+    if isinstance(choice, Mapping) and {*_TEXT_KEYS} & choice.keys():
+        return text_of(_first_of(choice, _TEXT_KEYS), field)
+    raise FieldError(field, describe(choice), "a choice with text and label")
 
 
 def _first_of(value: Mapping[str, object], keys: Sequence[str]) -> object:
@@ -407,4 +404,8 @@ def _correct_flags(
         return None
     label = value_at(row, label_field)
     position = choices.position_of(label, label_field, answer.label_transform)
-    return None if position is None else [i == position for i in range(n)]
+    if position is None:
+        return None
+    flags = [False] * n
+    flags[position] = True
+    return flags

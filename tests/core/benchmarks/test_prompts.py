@@ -30,6 +30,7 @@ def test_a_prompt_is_one_question(records_of: Records) -> None:
         ("conv.0.user", {"conv": [{"user": "Why?"}]}),
         ("Description of Expertise", {"Description of Expertise": "Why?"}),
         ("a.b", {"a.b": "Why?"}),
+        ("a.b", {"a.b": "no, an object comes first", "a": {"b": "Why?"}}),
         ("a.b c.d", {"a": {"b c.d": "Why?"}}),
         ("a.0", {"a": {"0": "Why?"}}),
     ],
