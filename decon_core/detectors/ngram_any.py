@@ -96,6 +96,7 @@ class _NgramSearch(Search):
         self._verbatim = verbatim = indexes.texts
         self._size = indexes.policy.ngram_any_lowest_recorded
         self._longest = token_runs.longest_of(verbatim.n_rows)
+        self._opens = np.ones(verbatim.canonical.tokens.size, np.uint8)  # any n-gram counts
 
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return all questions that share a run with a document."""
@@ -135,11 +136,18 @@ class _NgramSearch(Search):
             text = np.sort(self._longest.touched[: self._longest_runs(documents, start, stop)])
             first, _, length = self._longest.runs[text].T
             yield np.stack([np.full(text.size, number), text, length, first - start])
-            self._longest.runs[text, token_runs.LENGTH] = 0
+            self._longest.forget(text)
 
     def _longest_runs(self, documents: Ragged, start: int, stop: int) -> int:
-        texts, size = self._verbatim.canonical, self._size
-        return token_runs.longest_runs(documents.values, start, stop, texts, size, self._longest)
+        return token_runs.longest_runs(
+            documents.values,
+            start,
+            stop,
+            self._verbatim.canonical,
+            self._opens,
+            self._size,
+            self._longest,
+        )
 
     def compile(self, documents: Ragged) -> None:
         self._longest_runs(documents, 0, 0)

@@ -224,9 +224,9 @@ class Sharing:
             tokens = self._vocabulary.numbers(pieces.ids).astype(np.uint32)
             n = self._longest_runs(tokens)
             touched = np.sort(self._longest.touched[:n])
-            rows = touched[self._are_opened(tokens, touched)]
+            rows = touched[self._longest.are_opened[touched] > 0]
             found = self._longest.runs[rows]
-            self._longest.runs[touched, token_runs.LENGTH] = 0
+            self._longest.forget(touched)
             wholes = self._wholes_of(number, screened, pieces)
             if wholes.text.size or rows.size:
                 forms, runs = self._runs_of(number, rows, found, wholes, pieces)
@@ -261,26 +261,16 @@ class Sharing:
         runs = Runs(document, text[kept], start, stop, length, n_tokens, first_byte, last_byte)
         return forms, runs
 
-    def _are_opened(self, tokens: Numbers, texts: Integers) -> Bools:
-        """Return which texts share with the document an n-gram that opens a comparison."""
-        size, verbatim = self._policy.shared_ngram_size, self._verbatim
-        are_opened = np.zeros(texts.size, np.uint8)
-        slots = np.zeros(2 * tokens.size + 1, np.uint32)
-        token_runs.enter_grams(tokens, 0, tokens.size, size, slots)
-        token_runs.find_opened(
-            tokens, slots, size, verbatim.aligned, texts, verbatim.opens, are_opened
-        )
-        return are_opened.astype(np.bool_)
-
     def _longest_runs(self, tokens: Numbers) -> int:
-        size, aligned = self._policy.shared_ngram_size, self._verbatim.aligned
-        return token_runs.longest_runs(tokens, 0, tokens.size, aligned, size, self._longest)
+        size, verbatim = self._policy.shared_ngram_size, self._verbatim
+        return token_runs.longest_runs(
+            tokens, 0, tokens.size, verbatim.aligned, verbatim.opens, size, self._longest
+        )
 
     def compile(self) -> None:
         """Compile the kernels that run only for documents with a shared run."""
         tokens, slots = np.ones(8, np.uint32), np.zeros(17, np.uint32)
         self._longest_runs(tokens[:0])
-        self._are_opened(tokens, np.empty(0, np.int64))
         token_runs.enter_grams(tokens, 0, tokens.size, 5, slots)
         aligned, no_texts = self._verbatim.aligned, np.empty(0, np.int64)
         token_runs.covered(tokens, slots, 5, aligned, no_texts, tokens, np.zeros(1, np.int64))

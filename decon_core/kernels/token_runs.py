@@ -59,11 +59,17 @@ class Longest(NamedTuple):
 
     runs: Table  # a row for each text; length 0: none
     touched: Integers  # texts with a run, in any order
+    are_opened: Flags  # per text: whether a shared n-gram opens a comparison
+
+    def forget(self, texts: Integers) -> None:
+        """Make room for the next document; `texts` were touched."""
+        self.runs[texts, LENGTH], self.are_opened[texts] = 0, 0
 
 
 def longest_of(n_texts: int) -> Longest:
     """Return room for the longest run of each text."""
-    return Longest(np.zeros((n_texts, 3), np.int64), np.empty(n_texts, np.int64))
+    runs, touched = np.zeros((n_texts, 3), np.int64), np.empty(n_texts, np.int64)
+    return Longest(runs, touched, np.zeros(n_texts, np.uint8))
 
 
 class Run(NamedTuple):
@@ -145,27 +151,6 @@ def _has_gram(tokens: Numbers, slots: Numbers, text: Numbers, at: int, size: int
 
 
 @kernel
-def find_opened(
-    tokens: Numbers,
-    slots: Numbers,
-    size: int,
-    known: Texts,
-    texts: Integers,
-    opens: Flags,
-    are_opened: Flags,
-) -> None:
-    """Mark the texts with an opening n-gram among those entered from `tokens`."""
-    offsets = known.offsets
-    for number in range(texts.size):
-        start, stop = offsets[texts[number]], offsets[texts[number] + 1]
-        at = start
-        while at <= stop - size and not are_opened[number]:
-            if opens[at] and _has_gram(tokens, slots, known.tokens, at, size):
-                are_opened[number] = 1
-            at += 1
-
-
-@kernel
 def covered(
     tokens: Numbers,
     slots: Numbers,
@@ -214,22 +199,25 @@ def longest_runs(
     start: int,
     stop: int,
     texts: Texts,
+    opens: Flags,
     size: int,
     longest: Longest,
 ) -> int:
     """Find the longest run, of at least `size` tokens, that a document shares with each text.
 
-    Returns the number of texts that have one, which are in `touched`. The caller must reset their
-    lengths to 0.
+    `opens`: for each token of the texts, whether the n-gram from there opens a comparison. Returns
+    the number of texts that have a run, which are in `touched`; the caller must `forget` them.
     """
     n_touched = ZERO
     for first in range(start, stop - size + 1, _WINDOW):
         last = min(first + _WINDOW, stop - size + 1)
         n_touched, is_done = _follow_hits(
-            tokens, start, stop, first, last, texts, size, longest, n_touched
+            tokens, start, stop, first, last, texts, opens, size, longest, n_touched
         )
         if not is_done:
-            n_touched = _follow_texts(tokens, stop, first, last, texts, size, longest, n_touched)
+            n_touched = _follow_texts(
+                tokens, stop, first, last, texts, opens, size, longest, n_touched
+            )
     return n_touched
 
 
@@ -241,6 +229,7 @@ def _follow_hits(
     first: int,
     last: int,
     texts: Texts,
+    opens: Flags,
     size: int,
     longest: Longest,
     n_touched: int,
@@ -250,7 +239,7 @@ def _follow_hits(
     Returns the number of touched texts, and whether all runs were followed.
     """
     known_tokens, offsets, pairs, slots, gram_at, posting_offsets, postings, posting_texts = texts
-    runs, touched = longest
+    runs, touched, are_opened = longest
     most_work = _WORK_TO_ENTER * (last - first)
     for at in range(n_touched):
         text = touched[at]
@@ -272,6 +261,7 @@ def _follow_hits(
             known = np.int64(postings[posting])
             text = np.int64(posting_texts[posting])
             text_start, text_stop = offsets[text], offsets[text + 1]
+            are_opened[text] |= opens[known]
             work += 1
             if at > start and known > text_start and tokens[at - 1] == known_tokens[known - 1]:
                 continue  # inside a run that began earlier
@@ -312,13 +302,14 @@ def _follow_texts(
     first: int,
     last: int,
     texts: Texts,
+    opens: Flags,
     size: int,
     longest: Longest,
     n_touched: int,
 ) -> int:
     """Find the same runs by stepping the touched texts through an automaton of the range."""
     known_tokens, offsets, _, slots, gram_at, posting_offsets, postings, posting_texts = texts
-    runs, touched = longest
+    runs, touched, are_opened = longest
     is_seen = zeros(gram_at.size)
     for at in range(first, last):
         number = _number_of(tokens, at, size, known_tokens, gram_at, slots)
@@ -326,9 +317,9 @@ def _follow_texts(
             continue
         is_seen[number] = 1
         for posting in range(posting_offsets[number], posting_offsets[number + 1]):
-            text = np.int64(posting_texts[posting])
+            text, known = np.int64(posting_texts[posting]), np.int64(postings[posting])
+            are_opened[text] |= opens[known]
             if runs[text, LENGTH] == 0:
-                known = np.int64(postings[posting])
                 _keep_better(Run(at, known - offsets[text], size), runs[text])
                 touched[n_touched] = text
                 n_touched += 1

@@ -45,17 +45,24 @@ def covered(document: Tokens, texts: list[Tokens], size: int) -> list[list[int]]
     return [kept[start:stop].tolist() for start, stop in pairwise(edges.tolist())]
 
 
+def opens(at: int) -> bool:
+    """Whether the n-gram from a token of all texts opens a comparison."""
+    return at % 3 == 0
+
+
 class Scratch:
     """What a search for the longest runs writes to."""
 
     def __init__(self, texts: list[Tokens], size: int) -> None:
         self.texts = texts_of(ragged(texts), size)
         self.size = size
+        self.opens = np.array([opens(at) for at in range(self.texts.tokens.size)], np.uint8)
         self.longest = token_runs.longest_of(len(texts))
+        self.opened: set[int] = set()
 
     def longest_runs(self, document: Tokens, start: int = 0) -> dict[int, Run]:
         n = token_runs.longest_runs(
-            array(document), start, len(document), self.texts, self.size, self.longest
+            array(document), start, len(document), self.texts, self.opens, self.size, self.longest
         )
         return self.taken(n)
 
@@ -69,6 +76,7 @@ class Scratch:
             0,
             len(document) - self.size + 1,
             self.texts,
+            self.opens,
             self.size,
             self.longest,
             0,
@@ -79,9 +87,10 @@ class Scratch:
         touched = sorted(self.longest.touched[:n].tolist())
         assert len(set(touched)) == n
         found = {text: Run(*self.longest.runs[text].tolist()) for text in touched}
-        lengths = self.longest.runs[:, token_runs.LENGTH]
-        lengths[touched] = 0
-        assert not lengths.any()
+        self.opened = set(np.flatnonzero(self.longest.are_opened).tolist())
+        self.longest.forget(np.array(touched, np.int64))
+        assert not self.longest.runs[:, token_runs.LENGTH].any()
+        assert not self.longest.are_opened.any()
         return found
 
 
@@ -179,13 +188,25 @@ def naively(document: Tokens, texts: list[Tokens], size: int) -> dict[int, Run]:
     return {number: run for number, run in found if run is not None}
 
 
+def naively_opened(document: Tokens, texts: list[Tokens], size: int) -> set[int]:
+    of_document = {tuple(document[at : at + size]) for at in range(len(document) - size + 1)}
+    places = [(number, at) for number, text in enumerate(texts) for at in range(len(text))]
+    return {
+        number
+        for place, (number, at) in enumerate(places)
+        if opens(place) and tuple(texts[number][at : at + size]) in of_document
+    }
+
+
 @SLOW
 @given(worlds(), st.integers(1, 6))
 def test_longest_runs_are_those_of_the_oracle(
     world: tuple[Tokens, list[Tokens]], size: int
 ) -> None:
     document, texts = world
-    assert Scratch(texts, size).longest_runs(document) == naively(document, texts, size)
+    scratch = Scratch(texts, size)
+    assert scratch.longest_runs(document) == naively(document, texts, size)
+    assert scratch.opened == naively_opened(document, texts, size)
 
 
 @SLOW
@@ -194,7 +215,9 @@ def test_sending_texts_through_all_substrings_finds_the_same_runs(
     world: tuple[Tokens, list[Tokens]], size: int
 ) -> None:
     document, texts = world
-    assert Scratch(texts, size).sent_through(document) == naively(document, texts, size)
+    scratch = Scratch(texts, size)
+    assert scratch.sent_through(document) == naively(document, texts, size)
+    assert scratch.opened == naively_opened(document, texts, size)
 
 
 @LESS
