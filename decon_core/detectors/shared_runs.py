@@ -28,7 +28,9 @@ from decon_core.text.canonical import canonical, formed, original_places
 
 if TYPE_CHECKING:
     from decon_core.corpus.batches import Batch
+    from decon_core.index.joined_index import Search as GramIndex
     from decon_core.index.text_index import Verbatim
+    from decon_core.kernels.gram_runs import Hits
     from decon_core.text.characters import Form
     from decon_core.text.tokenizers import Pieces, Tokenizer
     from decon_core.text.word_cache import Encoder, Places, Ragged
@@ -289,11 +291,16 @@ class BatchTexts:
     """A batch of documents as detectors read it; what several of them read is made once."""
 
     def __init__(
-        self, batch: Batch, tokens: Ragged, sharing: Sharing | None, encoder: Encoder | None = None
+        self,
+        batch: Batch,
+        tokens: Ragged,
+        sharing: Sharing | None,
+        encoder: Encoder | None = None,
+        grams: GramIndex | None = None,
     ) -> None:
         self.batch, self.tokens = batch, tokens  # canonical tokens
         self.encoder = encoder  # whose latest batch this is
-        self._sharing = sharing
+        self._sharing, self._grams = sharing, grams
         self._word_places: dict[int, Places] = {}
         self._words: dict[tuple[int, int, int], str] = {}
 
@@ -302,6 +309,13 @@ class BatchTexts:
         if self._sharing is None:
             raise RuntimeError("no chosen detector reads texts")
         return self._sharing
+
+    @cached_property
+    def hits(self) -> Hits:
+        """The n-grams of the index in the documents."""
+        if self._grams is None:
+            raise RuntimeError("no index of n-grams")
+        return self._grams.hits(self.tokens)
 
     @cached_property
     def screened(self) -> Screened:
