@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.index.record_texts import texts_of
-from decon_core.kernels import token_runs
+from decon_core.kernels import grams, token_runs
 from decon_core.text.word_cache import Ragged
 from tests.oracle.other_detectors import Run, longest_run, ratcliff, shared_grams
 from tests.uncompiled import IS_COMPILED, fewer
@@ -274,6 +274,23 @@ def test_a_run_across_two_windows_is_whole_whichever_way_it_is_found(
         1: Run(edge - 20, 0, 50),
         2: Run(edge - 50, 0, 40),
     }
+
+
+@SLOW
+@given(worlds(), worlds(), st.integers(2, 6))
+def test_documents_that_share_an_ngram_are_marked(
+    world: tuple[Tokens, list[Tokens]], other: tuple[Tokens, list[Tokens]], size: int
+) -> None:
+    document, rows = world
+    documents, texts = ragged([document, other[0], *other[1], document[1:]]), ragged(rows)
+    pairs, in_filter = np.zeros((2, 1 << 8), np.uint64)
+    grams.enter_runs(texts.values, texts.offsets, size, pairs, in_filter)
+    shares = np.zeros(len(documents), np.uint8)
+    grams.screen_runs(documents.values, documents.offsets, size, pairs, in_filter, shares)
+    assert shares.tolist() == [
+        any(shared_grams(documents.row(number).tolist(), text, size) for text in rows)
+        for number in range(len(documents))
+    ]
 
 
 def test_texts_too_short_for_an_ngram_are_never_found() -> None:
