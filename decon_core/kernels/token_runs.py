@@ -61,10 +61,6 @@ class Longest(NamedTuple):
     touched: Integers  # texts with a run, in any order
     are_opened: Flags  # per text: whether a shared n-gram opens a comparison
 
-    def forget(self, texts: Integers) -> None:
-        """Make room for the next document; `texts` were touched."""
-        self.runs[texts, LENGTH], self.are_opened[texts] = 0, 0
-
 
 def longest_of(n_texts: int) -> Longest:
     """Return room for the longest run of each text."""
@@ -153,20 +149,21 @@ def _has_gram(tokens: Numbers, slots: Numbers, text: Numbers, at: int, size: int
 @kernel
 def covered(
     tokens: Numbers,
-    slots: Numbers,
     size: int,
     known: Texts,
     texts: Integers,
     kept: Numbers,
     kept_offsets: Integers,
 ) -> None:
-    """Copy the tokens of texts that are in an n-gram entered from `tokens`, with `GAP` between.
+    """Copy the tokens of texts that are in an n-gram of `tokens`, with `GAP` between.
 
     Blocks of at least `size` tokens consist of such n-grams. So these tokens, without the gaps, are
     an upper bound of any alignment, and texts with equal ones have the same blocks. `kept` needs
     room for all tokens of the texts; `kept_offsets` gets the range of each.
     """
     n, known_tokens = ZERO, known.tokens
+    slots = zeros(2 * tokens.size + 1)
+    enter_grams(tokens, 0, tokens.size, size, slots)
     for number in range(texts.size):
         kept_offsets[number] = n
         start, stop = known.offsets[texts[number]], known.offsets[texts[number] + 1]
@@ -194,6 +191,43 @@ def covered(
 
 
 @kernel
+def runs_of_documents(
+    tokens: Numbers,
+    offsets: Integers,
+    documents: Integers,
+    first: int,
+    texts: Texts,
+    opens: Flags,
+    size: int,
+    longest: Longest,
+    found: Table,
+) -> tuple[int, int]:
+    """Find the longest runs of documents, from `first` on, with texts that they open.
+
+    `found` gets a row for each: document, text, where the run begins in the document, its tokens.
+    Returns the number of rows, and the document to continue with if `found` is full.
+    """
+    runs, touched, are_opened = longest
+    n = 0
+    for number in range(first, documents.size):
+        n_before, document = n, documents[number]
+        start, stop = offsets[document], offsets[document + 1]
+        n_touched = longest_runs(tokens, start, stop, texts, opens, size, longest)
+        for at in range(n_touched):
+            text = touched[at]
+            if are_opened[text]:
+                if n < found.shape[0]:
+                    found[n, 0], found[n, 1] = document, text
+                    found[n, 2], found[n, 3] = runs[text, DOCUMENT] - start, runs[text, LENGTH]
+                n += 1
+            runs[text, LENGTH] = 0
+            are_opened[text] = 0
+        if n > found.shape[0]:
+            return n_before, number
+    return n, documents.size
+
+
+@kernel
 def longest_runs(
     tokens: Numbers,
     start: int,
@@ -206,7 +240,8 @@ def longest_runs(
     """Find the longest run, of at least `size` tokens, that a document shares with each text.
 
     `opens`: for each token of the texts, whether the n-gram from there opens a comparison. Returns
-    the number of texts that have a run, which are in `touched`; the caller must `forget` them.
+    the number of texts that have a run, which are in `touched`. The caller must reset their lengths
+    and `are_opened` to 0.
     """
     n_touched = ZERO
     for first in range(start, stop - size + 1, _WINDOW):

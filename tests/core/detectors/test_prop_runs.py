@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decon_core.detectors.shared_runs import LongestRuns
 from decon_core.index.record_texts import texts_of
 from decon_core.kernels import grams, token_runs
 from decon_core.text.word_cache import Ragged
@@ -37,11 +38,9 @@ def blocks_of(document: Tokens, text: Tokens, least: int) -> list[Run]:
 
 
 def covered(document: Tokens, texts: list[Tokens], size: int) -> list[list[int]]:
-    slots = np.zeros(2 * len(document) + 1, np.uint32)
-    token_runs.enter_grams(array(document), 0, len(document), size, slots)
     known, numbers = texts_of(ragged(texts), size), np.arange(len(texts))
     kept, edges = np.empty(known.tokens.size, np.uint32), np.empty(len(texts) + 1, np.int64)
-    token_runs.covered(array(document), slots, size, known, numbers, kept, edges)
+    token_runs.covered(array(document), size, known, numbers, kept, edges)
     return [kept[start:stop].tolist() for start, stop in pairwise(edges.tolist())]
 
 
@@ -88,9 +87,10 @@ class Scratch:
         assert len(set(touched)) == n
         found = {text: Run(*self.longest.runs[text].tolist()) for text in touched}
         self.opened = set(np.flatnonzero(self.longest.are_opened).tolist())
-        self.longest.forget(np.array(touched, np.int64))
-        assert not self.longest.runs[:, token_runs.LENGTH].any()
-        assert not self.longest.are_opened.any()
+        lengths, opened = self.longest.runs[:, token_runs.LENGTH], self.longest.are_opened
+        lengths[touched], opened[touched] = 0, 0
+        assert not lengths.any()
+        assert not opened.any()
         return found
 
 
@@ -218,6 +218,26 @@ def test_sending_texts_through_all_substrings_finds_the_same_runs(
     scratch = Scratch(texts, size)
     assert scratch.sent_through(document) == naively(document, texts, size)
     assert scratch.opened == naively_opened(document, texts, size)
+
+
+@SLOW
+@given(worlds(), worlds(), st.integers(1, 6))
+def test_runs_of_several_documents_are_those_of_each(
+    world: tuple[Tokens, list[Tokens]], other: tuple[Tokens, list[Tokens]], size: int
+) -> None:
+    document, texts = world
+    documents = [document, *other[1], document[1:], other[0]]
+    scratch = Scratch(texts, size)
+    found = LongestRuns(scratch.texts, scratch.opens, size)
+    found._found = found._found[:1]  # grows
+    taken = np.arange(0, len(documents), 2)
+    rows = found.of(ragged(documents), taken).tolist()
+    assert rows == [
+        [number, text, run.document, run.length]
+        for number in taken.tolist()
+        for text, run in scratch.longest_runs(documents[number]).items()
+        if text in scratch.opened
+    ]
 
 
 @LESS
