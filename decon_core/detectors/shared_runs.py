@@ -318,11 +318,13 @@ class Sharing:
 
     def characters(self, text: str, content: bytes, places: Sequence[Span]) -> list[Span]:
         """Map byte ranges of a document's form to characters of its text; cut ones are included."""
-        edges = first_bytes(content)
-        starts, stops = np.array(places, np.int64).reshape(-1, 2).T
-        first = np.searchsorted(edges, starts, side="right") - 1
-        in_form = zip(first.tolist(), np.searchsorted(edges, stops).tolist(), strict=True)
-        return original_places(text, [*in_form], self._policy.normalize, self._policy.form)
+        in_form = [*places]
+        if not content.isascii():
+            edges = first_bytes(content)
+            starts, stops = np.array(places, np.int64).reshape(-1, 2).T
+            first = np.searchsorted(edges, starts, side="right") - 1
+            in_form = [*zip(first.tolist(), np.searchsorted(edges, stops).tolist(), strict=True)]
+        return original_places(text, in_form, self._policy.normalize, self._policy.form)
 
 
 class BatchTexts:
