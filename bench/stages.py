@@ -99,7 +99,8 @@ def stages(job: Job) -> Result:
     n_bytes = 0
     # Compiled kernels are loaded when they are first called, and the first words are all new.
     first = next(read_blocks(pack.shards[0], pack.source)).read()
-    detector.detect(encoder.encode(first.text, first.starts, first.stops))
+    tokens = encoder.encode(first.text, first.starts, first.stops)
+    detector.detect(tokens, search.hits(tokens))
     for shard in pack.shards:
         blocks = read_blocks(shard, pack.source)
         while True:
@@ -111,7 +112,7 @@ def stages(job: Job) -> Result:
             clock.append(time.perf_counter())
             tokens = encoder.encode(batch.text, batch.starts, batch.stops)
             clock.append(time.perf_counter())
-            detector.detect(tokens)
+            detector.detect(tokens, search.hits(tokens))
             clock.append(time.perf_counter())
             for name, (begin, end) in zip(seconds, pairwise(clock), strict=True):
                 seconds[name] += end - begin

@@ -37,6 +37,7 @@ class Batch:
     # The path of a row that is one string; None if that is not known without reading it again.
     only_path: Callable[[int], str | None] = lambda _row: None
     _reread: dict[int, Document] = field(default_factory=dict, init=False, repr=False)
+    _texts: dict[int, str] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, documents: Sequence[Document]) -> Batch:
@@ -63,7 +64,10 @@ class Batch:
         return self._reread[row]
 
     def text_at(self, at: int) -> str:
-        return self.text[self.starts[at] : self.stops[at]].tobytes().decode()
+        """Return a text of a document; decoded once for all detectors."""
+        if at not in self._texts:
+            self._texts[at] = self.text[self.starts[at] : self.stops[at]].tobytes().decode()
+        return self._texts[at]
 
     def is_second(self, at: int) -> bool:
         """Return whether a text is the second one of its row: what is hidden in it."""

@@ -225,8 +225,7 @@ class _AlignedSearch(ClusterSearch):
 
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return for each document, item and place what the place is to the item."""
-        matches = self.detect(texts.tokens, with_matched=False)
-        self.take_counts()  # only `decon` reports them
+        matches = self.detect(texts.tokens, texts.hits, with_matched=False)
         documents = [
             _Document.of(number, _most_likely([*nominations]), texts)
             for number, nominations in groupby(

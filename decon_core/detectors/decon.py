@@ -39,6 +39,7 @@ from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.kernels import clusters, gram_runs
 from decon_core.kernels.arrays import Bools, Floats, Integers
+from decon_core.kernels.gram_runs import Hits
 from decon_core.kernels.jit import is_ready
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 _INITIAL_RUNS = 1 << 12
 _INITIAL_MATCHES = 1 << 10
 _MAX_SERIAL = 1 << 31
+_NO_HITS = Hits(np.empty(0, np.int64), np.empty(0, np.int64), np.zeros(1, np.int64))
 _SPANS = [
     clusters.START,
     clusters.END,
@@ -217,10 +219,9 @@ class ClusterSearch(Search):
         kind: type[Any] = np.float64 if self._is_exhaustive else np.int64
         self._scratch: npt.NDArray[Any] = np.zeros(search.n_questions, kind)
         self._runs = np.empty((_INITIAL_RUNS, 3), np.int64)
-        # The distinct n-grams of each document, counted on the way to find common n-grams.
-        no_grams = np.empty(0, np.uint32)
+        # The distinct n-grams of each document, counted to find common n-grams.
         last_seen = np.zeros(search.index.gram_at.size, np.uint32)
-        self._seen = gram_runs.Seen(no_grams, last_seen, first_serial=1)
+        self._seen = gram_runs.Seen(last_seen, first_serial=1)
         self._seen_batches: list[Numbers] = []
         self._alloc_outputs(_INITIAL_MATCHES)
 
@@ -229,18 +230,22 @@ class ClusterSearch(Search):
         self._out = clusters.Output(whole, scores)
 
     def compile(self, documents: Ragged) -> None:
-        self._find_runs(documents, 0)
-        self._matched(documents, self._out.whole[:0])
+        hits = self._search.hits(documents)
+        gram_runs.find_runs(hits, 0, self._index, self._runs)
+        self._count(hits)
+        self._matched(hits, self._out.whole[:0])
 
     def compile_judging(self, documents: Ragged) -> None:
-        self._judge(documents, self._runs[:0], [], [])
+        self._judge(documents, _NO_HITS, self._runs[:0], [], [])
 
     @property
     def is_ready_to_judge(self) -> bool:
         return is_ready(self._judging)
 
     def nominate(self, texts: BatchTexts) -> Nominations:
-        matches, search, index = self.detect(texts.tokens), self._search, self._search.index
+        self._count(texts.hits)
+        matches, search = self.detect(texts.tokens, texts.hits), self._search
+        index = search.index
         whole, scores = matches.whole, matches.scores
         entry = whole[:, clusters.ENTRY]
         question = search.entry_question[entry]
@@ -271,46 +276,42 @@ class ClusterSearch(Search):
             matched=matches.matched,
         )
 
-    def detect(self, documents: Ragged, *, with_matched: bool = True) -> Matches:
-        """Return all matches in documents whose tokens are numbered as in the index.
+    def detect(self, documents: Ragged, hits: Hits, *, with_matched: bool = True) -> Matches:
+        """Return all matches in documents, given the hits of the index in them.
 
         `with_matched`: find out for each which n-grams of the question were matched.
         """
         whole = [np.empty((0, clusters.N_WHOLE), np.int64)]
         scores = [np.empty((0, clusters.N_SCORES))]
         document = 0
-        if self._seen.first_serial + len(documents) > _MAX_SERIAL:
-            self._seen.last[:] = 0
-            self._seen = self._seen._replace(first_serial=1)
         while document < len(documents):
             document_before = document
-            n, document, n_seen = self._find_runs(documents, document)
-            self._seen_batches.append(self._seen.grams[:n_seen].copy())
+            n, document = gram_runs.find_runs(hits, document, self._index, self._runs)
             if document == document_before:
                 self._runs = np.empty((2 * self._runs.shape[0], 3), np.int64)
-            self._judge(documents, self._runs[:n], whole, scores)
-        self._seen = self._seen._replace(first_serial=self._seen.first_serial + len(documents))
+            self._judge(documents, hits, self._runs[:n], whole, scores)
         ordered = _sorted_unique(np.concatenate(whole), np.concatenate(scores))
-        matched = self._matched(documents, ordered[0]) if with_matched else []
+        matched = self._matched(hits, ordered[0]) if with_matched else []
         return Matches(*ordered, matched)
 
-    def _find_runs(self, documents: Ragged, document: int) -> tuple[int, int, int]:
-        """Find n-gram runs from `document` on; return n_runs, the next document, n_seen."""
-        if self._seen.grams.size < documents.values.size:
-            self._seen = self._seen._replace(grams=np.empty(documents.values.size, np.uint32))
-        return gram_runs.find_runs(
-            documents.values, documents.offsets, document, self._index, self._runs, self._seen
-        )
+    def _count(self, hits: Hits) -> None:
+        """Note the distinct n-grams of each document of a batch."""
+        n_documents = hits.offsets.size - 1
+        if self._seen.first_serial + n_documents > _MAX_SERIAL:
+            self._seen.last[:] = 0
+            self._seen = self._seen._replace(first_serial=1)
+        grams = np.empty(int(hits.offsets[-1]), np.uint32)
+        n = gram_runs.find_distinct(hits, self._seen, grams)
+        self._seen_batches.append(grams[:n].copy())
+        self._seen = self._seen._replace(first_serial=self._seen.first_serial + n_documents)
 
-    def _matched(self, documents: Ragged, whole: Integers) -> list[bytes]:
+    def _matched(self, hits: Hits, whole: Integers) -> list[bytes]:
         index = self._index
         questions = self._search.entry_question[whole[:, clusters.ENTRY]].astype(np.int64)
         n_grams = np.diff(index.question_gram_offsets)[questions]
         edges = np.append(0, np.cumsum(n_grams))
         bits = np.zeros(edges[-1], np.uint8)
-        clusters.mark_matched(
-            documents.values, documents.offsets, whole, questions, index, edges, bits
-        )
+        clusters.mark_matched(hits, whole, questions, index, edges, bits)
         return [np.packbits(bits[start:stop]).tobytes() for start, stop in pairwise(edges.tolist())]
 
     def take_counts(self) -> tuple[Numbers, Integers]:
@@ -327,14 +328,19 @@ class ClusterSearch(Search):
         return judge_sampled
 
     def _judge(
-        self, documents: Ragged, runs: Integers, whole: list[Integers], scores: list[Floats]
+        self,
+        documents: Ragged,
+        hits: Hits,
+        runs: Integers,
+        whole: list[Integers],
+        scores: list[Floats],
     ) -> None:
         run = 0
         while True:
             run_before = run
             tokens, offsets = documents.values, documents.offsets
             n, run = self._judging(
-                tokens, offsets, runs, run, self._index, self._scratch, self._out
+                tokens, offsets, hits, runs, run, self._index, self._scratch, self._out
             )
             whole.append(self._out.whole[:n].copy())
             scores.append(self._out.scores[:n].copy())

@@ -68,7 +68,7 @@ class _LongestMatchSearch(Search):
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return a finding for each record with either field's share at or above the floor."""
         verbatim = self._verbatim
-        runs = best_of(runs for shared in texts.shared for runs in (shared.wholes, shared.runs))
+        runs = best_of([texts.shared.wholes, texts.shared.runs])
         reaching = runs.take(reaches(runs.share, self._floor))
         row, use = verbatim.uses_of(reaching.text, FIELDS, reaching.document)
         if not use.size:

@@ -5,7 +5,6 @@ Tokens are canonical. The longest common run is stored, so one scan serves sizes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,11 +12,10 @@ import numpy as np
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.detectors.detector import Detector, Indexes, Nominations, Search
-from decon_core.detectors.shared_runs import BatchTexts
+from decon_core.detectors.shared_runs import BatchTexts, LongestRuns
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.index.record_texts import QUESTION
-from decon_core.kernels import token_runs
-from decon_core.kernels.arrays import Integers
+from decon_core.kernels.arrays import Integers, read_only
 from decon_core.kernels.grams import screen_runs
 
 if TYPE_CHECKING:
@@ -95,12 +93,14 @@ class _NgramSearch(Search):
     def __init__(self, indexes: Indexes) -> None:
         self._verbatim = verbatim = indexes.texts
         self._size = indexes.policy.ngram_any_lowest_recorded
-        self._longest = token_runs.longest_of(verbatim.n_rows)
+        texts = verbatim.canonical
+        opens = read_only(np.ones(texts.tokens.size, np.uint8))  # any n-gram counts
+        self._longest = LongestRuns(texts, opens, self._size)
 
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return all questions that share a run with a document."""
         verbatim = self._verbatim
-        document, text, n_matched, first = np.hstack([*self._runs(texts.tokens)])
+        document, text, first, n_matched = self._runs(texts.tokens).T
         length = np.diff(verbatim.canonical.offsets)[text]
         row, use = verbatim.uses_of(text, (QUESTION,), document)
         share = (n_matched / length)[row]
@@ -117,8 +117,8 @@ class _NgramSearch(Search):
             places=run,
         )
 
-    def _runs(self, documents: Ragged) -> Iterator[Integers]:
-        """Yield the longest runs of each document as rows document, text, length and start."""
+    def _runs(self, documents: Ragged) -> Integers:
+        """Return the longest runs of each document: columns document, text, start and length."""
         verbatim = self._verbatim
         shares = np.zeros(len(documents), np.uint8)
         screen_runs(
@@ -129,17 +129,7 @@ class _NgramSearch(Search):
             verbatim.canonical_filter,
             shares,
         )
-        yield np.empty((4, 0), np.int64)
-        for number in np.flatnonzero(shares).tolist():
-            start, stop = documents.offsets[number], documents.offsets[number + 1]
-            text = np.sort(self._longest.touched[: self._longest_runs(documents, start, stop)])
-            first, _, length = self._longest.runs[text].T
-            yield np.stack([np.full(text.size, number), text, length, first - start])
-            self._longest.runs[text, token_runs.LENGTH] = 0
-
-    def _longest_runs(self, documents: Ragged, start: int, stop: int) -> int:
-        texts, size = self._verbatim.canonical, self._size
-        return token_runs.longest_runs(documents.values, start, stop, texts, size, self._longest)
+        return self._longest.of(documents, np.flatnonzero(shares))
 
     def compile(self, documents: Ragged) -> None:
-        self._longest_runs(documents, 0, 0)
+        self._longest.of(documents, np.arange(1))

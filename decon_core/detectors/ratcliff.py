@@ -89,9 +89,7 @@ class _RatcliffSearch(Search):
 
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return a finding for each prompt whose aligned share reaches the floor."""
-        runs = best_of(
-            runs for shared in texts.shared for runs in (shared.wholes, self._aligned(shared))
-        )
+        runs = best_of([texts.shared.wholes, self._aligned(texts.shared)])
         row, use = self._verbatim.uses_of(runs.text, (self._kind,), runs.document)
         runs = runs.take(row)
         return Nominations(
@@ -107,49 +105,68 @@ class _RatcliffSearch(Search):
             searched_text=np.full(row.size, NAMES[self._kind], object),
         )
 
-    def _aligned(self, document: Shared) -> Runs:
+    def _aligned(self, shared: Shared) -> Runs:
         """Return runs (first to last block) of the forms of prompts that reach the floor."""
-        matcher = _BlockMatcher(document.tokens, self._policy.ratcliff_min_block)
-        kept = np.flatnonzero(self._is_prompt[document.runs.text])
-        n_tokens = document.runs.n_tokens[kept]
-        covered, edges = self._covered(document.tokens, document.forms[kept], int(n_tokens.sum()))
+        kept = np.flatnonzero(self._is_prompt[shared.runs.text])
+        documents = np.searchsorted(shared.documents, shared.runs.document[kept])
+        first = np.flatnonzero(np.diff(documents, prepend=-1))
+        rows, aligned = [kept[:0]], [np.empty((0, 3), np.int64)]
+        for document, of_document in zip(
+            documents[first].tolist(), np.split(kept, first[1:]), strict=False
+        ):
+            forms, n_tokens = shared.forms[of_document], shared.runs.n_tokens[of_document]
+            may_reach, blocks = self._blocks(shared.tokens.row(document), forms, n_tokens)
+            rows.append(of_document[may_reach])
+            aligned.append(blocks)
+        runs = shared.runs.take(np.concatenate(rows))
+        start, stop, n_matched = np.concatenate(aligned).T
+        documents = np.searchsorted(shared.documents, runs.document)
+        first_byte, last_byte = shared.bytes_of(documents, start, stop)
+        runs = runs._replace(
+            start=start,
+            stop=stop,
+            n_matched=n_matched,
+            first_byte=first_byte,
+            last_byte=last_byte,
+        )
+        return runs.take(reaches(runs.share, self._policy.ratcliff_lowest_recorded))
+
+    def _blocks(
+        self, tokens: Numbers, forms: Integers, n_tokens: Integers
+    ) -> tuple[Integers, Integers]:
+        """Align forms with a document.
+
+        Returns those that may reach the floor, and for each of them the first and last token of its
+        blocks, and how many tokens they have.
+        """
+        matcher = _BlockMatcher(tokens, self._policy.ratcliff_min_block)
+        covered, edges = self._covered(tokens, forms, int(n_tokens.sum()))
         n_gaps = np.append(0, np.cumsum(covered == token_runs.GAP))
         n_covered = np.diff(edges - n_gaps[edges])
-        may_reach = reaches(n_covered / n_tokens, self._policy.ratcliff_lowest_recorded)
-        # First and last token of all blocks of a form, and how many tokens they have.
-        blocks: dict[bytes, tuple[int, int, int]] = {}
-        aligned = []
-        for at in np.flatnonzero(may_reach).tolist():
+        may_reach = np.flatnonzero(
+            reaches(n_covered / n_tokens, self._policy.ratcliff_lowest_recorded)
+        )
+        of_tokens: dict[bytes, tuple[int, int, int]] = {}
+        blocks = []
+        for at in may_reach.tolist():
             of_form = covered[edges[at] : edges[at + 1]]
             key = of_form.tobytes()
-            if key not in blocks:
+            if key not in of_tokens:
                 found = matcher.blocks(of_form)
                 first, last = found[0], found[-1]
-                blocks[key] = (
+                of_tokens[key] = (
                     int(first[token_runs.DOCUMENT]),
                     int(last[token_runs.DOCUMENT] + last[token_runs.LENGTH]),
                     int(found[:, token_runs.LENGTH].sum()),
                 )
-            aligned.append(blocks[key])
-        start, stop, n_matched = np.array(aligned, np.int64).reshape(-1, 3).T
-        runs = Runs(
-            document.runs.document[kept][may_reach],
-            document.runs.text[kept][may_reach],
-            start,
-            stop,
-            n_matched,
-            n_tokens[may_reach],
-            *document.bytes_of(start, stop),
-        )
-        return runs.take(reaches(runs.share, self._policy.ratcliff_lowest_recorded))
+            blocks.append(of_tokens[key])
+        return may_reach, np.array(blocks, np.int64).reshape(-1, 3)
 
     def _covered(self, tokens: Numbers, forms: Integers, n_tokens: int) -> tuple[Numbers, Integers]:
         """Return the tokens of forms that may be in a block, with gaps, and where each begins."""
-        size, aligned = self._policy.ratcliff_min_block, self._verbatim.aligned
-        slots = np.zeros(2 * tokens.size + 1, np.uint32)
-        token_runs.enter_grams(tokens, 0, tokens.size, size, slots)
         kept, edges = np.empty(n_tokens, np.uint32), np.empty(forms.size + 1, np.int64)
-        token_runs.covered(tokens, slots, size, aligned, forms, kept, edges)
+        size, aligned = self._policy.ratcliff_min_block, self._verbatim.aligned
+        token_runs.covered(tokens, size, aligned, forms, kept, edges)
         return kept[: edges[-1]], edges
 
 

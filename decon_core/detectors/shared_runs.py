@@ -21,14 +21,16 @@ from decon_core.config.policy import Policy
 from decon_core.detectors.detector import Span, firsts
 from decon_core.kernels import prefilter, token_runs
 from decon_core.kernels.arrays import NONE as NOTHING
-from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Numbers, Table
+from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers
 from decon_core.kernels.instructions import LANES
 from decon_core.kernels.word_stream import find_beginnings
 from decon_core.text.canonical import canonical, formed, original_places
 
 if TYPE_CHECKING:
     from decon_core.corpus.batches import Batch
+    from decon_core.index.joined_index import Search as GramIndex
     from decon_core.index.text_index import Verbatim
+    from decon_core.kernels.gram_runs import Hits
     from decon_core.text.characters import Form
     from decon_core.text.tokenizers import Pieces, Tokenizer
     from decon_core.text.word_cache import Encoder, Places, Ragged
@@ -41,6 +43,7 @@ COMPARISON = (("compared", 2),)
 _INITIAL_FOUND = 1 << 12
 _NO_PLACES = np.empty((2, 0), np.int64)
 _TEXT_BITS = 32  # of the number of a text, in a key with the number of a document
+_PLACE_BITS = 40  # of a byte of a document, likewise
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,17 +102,52 @@ _NO_RUNS = Runs(*np.empty((len(Runs._fields), 0), np.int64))
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """A document and the runs that it shares with texts."""
+    """The documents of a batch that may share runs with texts, and these runs."""
 
-    pieces: Pieces
-    tokens: Numbers
-    wholes: Runs  # runs of the texts that it contains in full, by text
-    forms: Integers  # forms of other texts, ascending
+    documents: Integers  # their numbers in the batch, ascending
+    pieces: Pieces  # of all of them
+    tokens: Ragged
+    wholes: Runs  # runs of the texts that they contain in full, by document and text
+    forms: Integers  # forms of other texts, ascending in each document
     runs: Runs  # runs of these forms
 
-    def bytes_of(self, start: Integers, stop: Integers) -> tuple[Integers, Integers]:
-        """Return the bytes of ranges of tokens."""
-        return self.pieces.starts[start], self.pieces.stops[stop - 1]
+    def bytes_of(
+        self, documents: Integers, start: Integers, stop: Integers
+    ) -> tuple[Integers, Integers]:
+        """Return the bytes of ranges of tokens of documents, which are places in `documents`."""
+        first = self.tokens.offsets[documents]
+        return self.pieces.starts[first + start], self.pieces.stops[first + stop - 1]
+
+
+class LongestRuns:
+    """Finds the longest run that each document shares with each text. One per thread."""
+
+    def __init__(self, texts: token_runs.Texts, opens: Flags, size: int) -> None:
+        self._texts, self._opens, self._size = texts, opens, size
+        self._longest = token_runs.longest_of(texts.offsets.size - 1)
+        self._found = np.empty((_INITIAL_FOUND, 4), np.int64)
+
+    def of(self, tokens: Ragged, documents: Integers) -> Integers:
+        """Return rows document, text, start and length, by document and text."""
+        found, first = [self._found[:0]], 0
+        while first < documents.size:
+            n, stop = token_runs.runs_of_documents(
+                tokens.values,
+                tokens.offsets,
+                documents,
+                first,
+                self._texts,
+                self._opens,
+                self._size,
+                self._longest,
+                self._found,
+            )
+            found.append(self._found[:n].copy())
+            if stop == first:  # full
+                self._found = np.empty((2 * self._found.shape[0], 4), np.int64)
+            first = stop
+        rows = np.concatenate(found)
+        return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
 
 
 def best_of(runs: Iterable[Runs]) -> Runs:
@@ -155,7 +193,7 @@ class Sharing:
         self._found = np.empty((_INITIAL_FOUND, 3), np.int64)
         self._padding_buffer = np.zeros(0, np.uint8)
         self._places = np.empty((4, prefilter.STRETCH + 8), np.int64)
-        self._longest = token_runs.longest_of(verbatim.n_rows)
+        self._longest = LongestRuns(verbatim.aligned, verbatim.opens, policy.shared_ngram_size)
 
     def look(self, batch: Batch) -> Screened:
         """Screen all documents of a batch."""
@@ -217,93 +255,92 @@ class Sharing:
                 rows.append(np.stack([array[:n_windows] for array in both]))
         return [np.concatenate(rows, axis=1) for rows in found]
 
-    def shared(self, screened: Screened) -> Iterator[Shared]:
-        """Yield the documents that share a run with a text, in order."""
-        for number in np.flatnonzero(screened.is_sharing).tolist():
-            pieces = self._tokenizer.pieces(screened.content(number).decode())
-            tokens = self._vocabulary.numbers(pieces.ids).astype(np.uint32)
-            n = self._longest_runs(tokens)
-            touched = np.sort(self._longest.touched[:n])
-            rows = touched[self._are_opened(tokens, touched)]
-            found = self._longest.runs[rows]
-            self._longest.runs[touched, token_runs.LENGTH] = 0
-            wholes = self._wholes_of(number, screened, pieces)
-            if wholes.text.size or rows.size:
-                forms, runs = self._runs_of(number, rows, found, wholes, pieces)
-                yield Shared(pieces, tokens, wholes, forms, runs)
+    def shared(self, screened: Screened) -> Shared:
+        """Return the documents that may share a run with a text, and these runs."""
+        from decon_core.text.word_cache import Ragged, edges_of
 
-    def _wholes_of(self, number: int, screened: Screened, pieces: Pieces) -> Runs:
-        """Return the texts that a document contains in full, each at its first occurrence."""
-        first, last = np.searchsorted(screened.wholes[:, prefilter.DOCUMENT], [number, number + 1])
-        rows = screened.wholes[first:last]
-        rows = rows[self._are_compared(rows)]
-        text, at = np.unique(rows[:, prefilter.TEXT], return_index=True)
+        documents = np.flatnonzero(screened.is_sharing)
+        contents = [screened.content(number).decode() for number in documents.tolist()]
+        pieces, n_tokens = self._tokenizer.joined_pieces(contents)
+        tokens = Ragged(self._vocabulary.numbers(pieces.ids), edges_of(n_tokens))
+        wholes = self._wholes_of(documents, screened, pieces, tokens)
+        found = self._longest.of(tokens, np.arange(documents.size))
+        number, forms, start, length = found.T
+        text, document = self._verbatim.text_of[forms].astype(np.int64), documents[number]
+        kept = self._verbatim.is_compared[forms]
+        kept &= wholes.of_texts(document, text) == NOTHING
+        number, forms, start, length = found[kept].T
+        n_of_form, stop, first = (
+            self._verbatim.n_tokens(forms),
+            start + length,
+            tokens.offsets[number],
+        )
+        runs = Runs(
+            document[kept],
+            text[kept],
+            start,
+            stop,
+            length,
+            n_of_form,
+            pieces.starts[first + start],
+            pieces.stops[first + stop - 1],
+        )
+        return Shared(documents, pieces, tokens, wholes, forms, runs)
+
+    def _wholes_of(
+        self, documents: Integers, screened: Screened, pieces: Pieces, tokens: Ragged
+    ) -> Runs:
+        """Return the texts that documents contain in full, each at its first occurrence."""
+        rows = screened.wholes[self._are_compared(screened.wholes)]
+        document, text, place = rows[firsts(rows[:, : prefilter.PLACE])].T
         n_tokens, edges = self._verbatim.n_tokens(text), self._verbatim.texts.offsets
-        place = rows[at, prefilter.PLACE]
         end = place + edges[text + 1] - edges[text]
         # All tokens that overlap it.
-        start = np.searchsorted(pieces.stops, place, side="right")
-        stop = np.searchsorted(pieces.starts, end, side="left")
-        document = np.full(text.size, number)
-        return Runs(document, text, start, stop, n_tokens, n_tokens, place, end)
-
-    def _runs_of(
-        self, number: int, rows: Integers, found: Table, wholes: Runs, pieces: Pieces
-    ) -> tuple[Integers, Runs]:
-        """Return forms of texts that are not found in full, in order, and their runs."""
-        verbatim = self._verbatim
-        text = verbatim.text_of[rows].astype(np.int64)
-        kept = verbatim.is_compared[rows] & ~np.isin(text, wholes.text)
-        forms, (start, _, length) = rows[kept], found[kept].T
-        stop = start + length
-        first_byte, last_byte = pieces.starts[start], pieces.stops[stop - 1]
-        n_tokens, document = verbatim.n_tokens(forms), np.full(forms.size, number)
-        runs = Runs(document, text[kept], start, stop, length, n_tokens, first_byte, last_byte)
-        return forms, runs
-
-    def _are_opened(self, tokens: Numbers, texts: Integers) -> Bools:
-        """Return which texts share with the document an n-gram that opens a comparison."""
-        size, verbatim = self._policy.shared_ngram_size, self._verbatim
-        are_opened = np.zeros(texts.size, np.uint8)
-        slots = np.zeros(2 * tokens.size + 1, np.uint32)
-        token_runs.enter_grams(tokens, 0, tokens.size, size, slots)
-        token_runs.find_opened(
-            tokens, slots, size, verbatim.aligned, texts, verbatim.opens, are_opened
+        number = np.searchsorted(documents, document)
+        number_of_token = np.repeat(np.arange(documents.size), tokens.lengths)
+        starts, stops = (
+            (number_of_token << _PLACE_BITS) + edge for edge in (pieces.starts, pieces.stops)
         )
-        return are_opened.astype(np.bool_)
-
-    def _longest_runs(self, tokens: Numbers) -> int:
-        size, aligned = self._policy.shared_ngram_size, self._verbatim.aligned
-        return token_runs.longest_runs(tokens, 0, tokens.size, aligned, size, self._longest)
+        first = tokens.offsets[number]
+        start = np.searchsorted(stops, (number << _PLACE_BITS) + place, side="right") - first
+        stop = np.searchsorted(starts, (number << _PLACE_BITS) + end, side="left") - first
+        return Runs(document, text, start, stop, n_tokens, n_tokens, place, end)
 
     def compile(self) -> None:
         """Compile the kernels that run only for documents with a shared run."""
-        tokens, slots = np.ones(8, np.uint32), np.zeros(17, np.uint32)
-        self._longest_runs(tokens[:0])
-        self._are_opened(tokens, np.empty(0, np.int64))
-        token_runs.enter_grams(tokens, 0, tokens.size, 5, slots)
-        aligned, no_texts = self._verbatim.aligned, np.empty(0, np.int64)
-        token_runs.covered(tokens, slots, 5, aligned, no_texts, tokens, np.zeros(1, np.int64))
+        from decon_core.text.word_cache import Ragged
+
+        tokens, no_texts = np.ones(8, np.uint32), np.empty(0, np.int64)
+        self._longest.of(Ragged(tokens[:0], np.zeros(2, np.int64)), np.arange(1))
+        aligned = self._verbatim.aligned
+        token_runs.covered(tokens, 5, aligned, no_texts, tokens, np.zeros(1, np.int64))
         token_runs.matching_blocks(tokens, aligned.tokens[:0], 5, np.empty((1, 3), np.int64))
 
     def characters(self, text: str, content: bytes, places: Sequence[Span]) -> list[Span]:
         """Map byte ranges of a document's form to characters of its text; cut ones are included."""
-        edges = first_bytes(content)
-        starts, stops = np.array(places, np.int64).reshape(-1, 2).T
-        first = np.searchsorted(edges, starts, side="right") - 1
-        in_form = zip(first.tolist(), np.searchsorted(edges, stops).tolist(), strict=True)
-        return original_places(text, [*in_form], self._policy.normalize, self._policy.form)
+        in_form = [*places]
+        if not content.isascii():
+            edges = first_bytes(content)
+            starts, stops = np.array(places, np.int64).reshape(-1, 2).T
+            first = np.searchsorted(edges, starts, side="right") - 1
+            in_form = [*zip(first.tolist(), np.searchsorted(edges, stops).tolist(), strict=True)]
+        return original_places(text, in_form, self._policy.normalize, self._policy.form)
 
 
 class BatchTexts:
     """A batch of documents as detectors read it; what several of them read is made once."""
 
     def __init__(
-        self, batch: Batch, tokens: Ragged, sharing: Sharing | None, encoder: Encoder | None = None
+        self,
+        batch: Batch,
+        tokens: Ragged,
+        sharing: Sharing | None,
+        encoder: Encoder | None = None,
+        grams: GramIndex | None = None,
     ) -> None:
         self.batch, self.tokens = batch, tokens  # canonical tokens
         self.encoder = encoder  # whose latest batch this is
-        self._sharing = sharing
+        self._sharing, self._grams = sharing, grams
         self._word_places: dict[int, Places] = {}
         self._words: dict[tuple[int, int, int], str] = {}
 
@@ -314,14 +351,21 @@ class BatchTexts:
         return self._sharing
 
     @cached_property
+    def hits(self) -> Hits:
+        """The n-grams of the index in the documents."""
+        if self._grams is None:
+            raise RuntimeError("no index of n-grams")
+        return self._grams.hits(self.tokens)
+
+    @cached_property
     def screened(self) -> Screened:
         """The documents in the policy's form, screened by bytes."""
         return self._shares.look(self.batch)
 
     @cached_property
-    def shared(self) -> list[Shared]:
-        """The documents that share a run of tokens with a text, in order."""
-        return [*self._shares.shared(self.screened)]
+    def shared(self) -> Shared:
+        """The documents that may share a run of tokens with a text, and these runs."""
+        return self._shares.shared(self.screened)
 
     def places(self, number: int) -> Places:
         """Return the words of a document, and those of each of its canonical tokens."""

@@ -39,9 +39,11 @@ from decon_core.kernels.arrays import (
     Floats,
     Int32s,
     Integers,
+    alloc_array,
     distinct,
     read_only,
 )
+from decon_core.kernels.gram_runs import Hits, find_hits
 from decon_core.kernels.question_index import Index, bound_grams, fill_table
 from decon_core.kernels.scores import Thresholds
 from decon_core.storage.store import Store
@@ -83,6 +85,13 @@ class Search:
     @property
     def n_questions(self) -> int:
         return self.index.question_total.size
+
+    def hits(self, documents: Ragged) -> Hits:
+        """Return the n-grams of the index in documents, whose tokens are numbered as in it."""
+        places, grams = (alloc_array(documents.values.size, np.int64) for _ in range(2))
+        hits = Hits(places, grams, np.zeros(len(documents) + 1, np.int64))
+        find_hits(documents.values, documents.offsets, self.index, hits)
+        return hits
 
 
 def search_name(versions: Sequence[Version]) -> str:

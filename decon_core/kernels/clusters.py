@@ -9,8 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import NONE, Flags, Floats, Integers, Numbers, Table, filled
-from decon_core.kernels.gram_runs import LENIENT
+from decon_core.kernels.arrays import (
+    NONE,
+    Flags,
+    Floats,
+    Integers,
+    Numbers,
+    Table,
+    filled,
+    first_at_least,
+)
+from decon_core.kernels.gram_runs import LENIENT, Hits
 from decon_core.kernels.hashing import (
     enter_number,
     table_for,
@@ -20,7 +29,6 @@ from decon_core.kernels.jit import entry, inlined, kernel
 from decon_core.kernels.near_texts import find_answer, find_passage
 from decon_core.kernels.question_index import (
     Index,
-    gram_at,
     grams_of_question,
     n_question_grams,
     postings_of,
@@ -161,11 +169,10 @@ def _best_passage(tokens: Numbers, bounds: Table, passage: int, index: Index) ->
 
 @entry(
     compile_seconds=1.5,
-    steps=lambda _tokens, _offsets, whole, *_: 2_000 * len(whole),
+    steps=lambda _hits, whole, *_: 2_000 * len(whole),
 )
 def mark_matched(
-    tokens: Numbers,
-    offsets: Integers,
+    hits: Hits,
     whole: Table,
     questions: Integers,
     index: Index,
@@ -181,13 +188,14 @@ def mark_matched(
                 bits[at] = bits[at - n]
             continue
         _, ordinals = grams_of_question(questions[row], index)
-        start = offsets[whole[row, DOCUMENT]]
-        for at in range(start + whole[row, START], start + whole[row, END] + 1):
-            gram = gram_at(tokens, at, index)
-            if gram != NONE:
-                ordinal = value_of(gram, ordinals)
-                if ordinal != NONE:
-                    bits[bit_offsets[row] + ordinal] = 1
+        document = whole[row, DOCUMENT]
+        start, stop = hits.offsets[document], hits.offsets[document + 1]
+        hit = first_at_least(hits.places, start, stop, whole[row, START])
+        while hit < stop and hits.places[hit] <= whole[row, END]:
+            ordinal = value_of(hits.grams[hit], ordinals)
+            if ordinal != NONE:
+                bits[bit_offsets[row] + ordinal] = 1
+            hit += 1
 
 
 @inlined
@@ -204,13 +212,14 @@ def _is_same_place(whole: Table, row: int, other: int) -> bool:
 
 @entry(
     compile_seconds=5.0,
-    steps=lambda _tokens, _offsets, runs, *_: (
+    steps=lambda _tokens, _offsets, _hits, runs, *_: (
         2_000 * len(runs) + 40 * int((runs[:, 2] - runs[:, 1] + 1).sum())
     ),
 )
 def judge_exhaustive(
     tokens: Numbers,
     offsets: Integers,
+    hits: Hits,
     runs: Table,
     first_run: int,
     index: Index,
@@ -227,7 +236,7 @@ def judge_exhaustive(
     for run in range(first_run, runs.shape[0]):
         document, first, last = runs[run, 0], runs[run, 1], runs[run, 2]
         text = tokens[offsets[document] : offsets[document + 1]]
-        places, grams = _hits(text, first, last, index)
+        places, grams = hits.places[first : last + 1], hits.grams[first : last + 1]
         # An upper bound for each question, before any is scored.
         different = table_for(grams.size)
         n_touched = 0
@@ -261,19 +270,6 @@ def judge_exhaustive(
         if n_out > out.whole.shape[0]:
             return n_before, run
     return n_out, runs.shape[0]
-
-
-@inlined
-def _hits(tokens: Numbers, first: int, last: int, index: Index) -> tuple[Integers, Integers]:
-    """Return the places and numbers of the n-grams of the index from one place to another."""
-    places, grams = np.empty(last - first + 1, np.int64), np.empty(last - first + 1, np.int64)
-    n = 0
-    for at in range(first, last + 1):
-        gram = gram_at(tokens, at, index)
-        if gram != NONE:
-            places[n], grams[n] = at, gram
-            n += 1
-    return places[:n], grams[:n]
 
 
 @inlined

@@ -32,38 +32,37 @@ _GROUP = 64  # n-grams of a group: one bit each
 _GROUP_BITS = np.uint64(_GROUP)
 
 
-class Seen(NamedTuple):
-    """The n-grams of the index in documents, each once for every document that has it."""
+class Hits(NamedTuple):
+    """The n-grams of the index in documents, in order."""
 
-    grams: Numbers
+    places: Integers  # first token, counted in the document
+    grams: Integers
+    offsets: Integers  # range of each document
+
+
+class Seen(NamedTuple):
+    """Which documents were last seen with an n-gram of the index."""
+
     last: Numbers  # per n-gram: serial number of the last document with it
     first_serial: int  # of the first document of a batch
 
 
 @kernel
-def find_runs(
-    tokens: Numbers, offsets: Integers, first_document: int, index: Index, runs: Table, seen: Seen
-) -> tuple[int, int, int]:
-    """Find runs of hits that may contain a match; write document, first and last position.
+def find_hits(tokens: Numbers, offsets: Integers, index: Index, hits: Hits) -> None:
+    """Write the n-grams of the index in documents; there is room for as many as tokens.
 
-    Every cluster lies within one run of hits, of any records, whose gaps are no longer than a
-    cluster allows. The sum of the weights of all hits in a run bounds the score of any record
-    there. Returns the number of runs, the document to continue with if `runs` is full, and the
-    number of n-grams in `seen`.
+    Documents of fewer than two n-grams are left out.
     """
-    size, longest_gap = index.policy.ngram_size, index.policy.longest_gap
-    last_seen, seen_grams = seen.last, seen.grams
+    size = index.policy.ngram_size
     pairs, in_filter = index.pairs, index.filter
+    hit_places, hit_grams, hit_offsets = hits
     places, digests = np.empty(_STRETCH, np.int64), np.empty(_STRETCH, np.uint64)
-    n_runs = n_seen = 0
-    for document in range(first_document, offsets.size - 1):
+    n_hits = 0
+    for document in range(offsets.size - 1):
+        hit_offsets[document] = n_hits
         start, stop = offsets[document], offsets[document + 1]
         if stop - start < 2 * size:
             continue
-        n_before = n_runs
-        first = start
-        last = start - longest_gap - 1  # the first hit begins a run
-        weight, need = 0.0, np.inf
         before = ZERO
         for stretch in range(start, stop - 1, _STRETCH):
             n_pairs = min(_STRETCH, stop - 1 - stretch)
@@ -74,28 +73,58 @@ def find_runs(
                 # The filter first: a call that takes the index costs more.
                 if not may_be_gram(digests[at], in_filter):
                     continue
-                place = places[at]
-                number = gram_at(tokens, place, index)
-                if number == NONE:
-                    continue
-                serial = np.uint32(seen.first_serial + document)
-                if last_seen[number] != serial:
-                    last_seen[number] = serial
-                    seen_grams[n_seen] = np.uint32(number)
-                    n_seen += 1
-                if place - last > longest_gap:
-                    if weight >= need * LENIENT:
-                        n_runs = _add_run(document, first - start, last - start, runs, n_runs)
-                    first = place
-                    weight, need = 0.0, np.inf
-                last = place
-                weight += index.weight_levels[index.gram_weight[number]]
-                need = min(need, index.need_levels[index.gram_need[number]])
+                gram = gram_at(tokens, places[at], index)
+                if gram != NONE:
+                    hit_places[n_hits], hit_grams[n_hits] = places[at] - start, gram
+                    n_hits += 1
+    hit_offsets[offsets.size - 1] = n_hits
+
+
+@kernel
+def find_distinct(hits: Hits, seen: Seen, grams: Numbers) -> int:
+    """Write each n-gram once for every document that has it; return how many."""
+    n = 0
+    for document in range(hits.offsets.size - 1):
+        serial = np.uint32(seen.first_serial + document)
+        for hit in range(hits.offsets[document], hits.offsets[document + 1]):
+            gram = hits.grams[hit]
+            if seen.last[gram] != serial:
+                seen.last[gram] = serial
+                grams[n] = np.uint32(gram)
+                n += 1
+    return n
+
+
+@kernel
+def find_runs(hits: Hits, first_document: int, index: Index, runs: Table) -> tuple[int, int]:
+    """Find runs of hits that may contain a match; write document, first and last hit.
+
+    Every cluster lies within one run of hits, of any records, whose gaps are no longer than a
+    cluster allows. The sum of the weights of all hits in a run bounds the score of any record
+    there. Returns the number of runs, and the document to continue with if `runs` is full.
+    """
+    places, grams, offsets = hits
+    gram_weight, weight_levels = index.gram_weight, index.weight_levels
+    gram_need, need_levels = index.gram_need, index.need_levels
+    longest_gap = index.policy.longest_gap
+    n_runs = 0
+    for document in range(first_document, offsets.size - 1):
+        n_before = n_runs
+        first, stop = offsets[document], offsets[document + 1]
+        weight, need = 0.0, np.inf
+        for hit in range(first, stop):
+            if hit > first and places[hit] - places[hit - 1] > longest_gap:
+                if weight >= need * LENIENT:
+                    n_runs = _add_run(document, first, hit - 1, runs, n_runs)
+                first = hit
+                weight, need = 0.0, np.inf
+            weight += weight_levels[gram_weight[grams[hit]]]
+            need = min(need, need_levels[gram_need[grams[hit]]])
         if weight >= need * LENIENT:
-            n_runs = _add_run(document, first - start, last - start, runs, n_runs)
+            n_runs = _add_run(document, first, stop - 1, runs, n_runs)
         if n_runs > runs.shape[0]:
-            return n_before, document, n_seen
-    return n_runs, offsets.size - 1, n_seen
+            return n_before, document
+    return n_runs, offsets.size - 1
 
 
 @inlined

@@ -201,16 +201,27 @@ def screen_runs(
     in_filter: Words64,
     shares: Flags,
 ) -> None:
-    """Mark the documents that may share an n-gram; no false negatives."""
+    """Mark the documents that may share an n-gram; no false negatives.
+
+    The pairs of an n-gram are looked up from its last: no n-gram holds one that is in no text, so
+    the next that may be shared begins behind it. Most pairs are never looked up.
+    """
     shift = shift_for(pairs)
     for document in range(offsets.size - 1):
-        start, stop = offsets[document], offsets[document + 1]
-        n_pairs = 0
-        for last in range(start + 1, stop):
-            n_pairs += 1
-            n_pairs *= has_bit(pairs, pair_digest(tokens[last - 1], tokens[last]) >> shift)
-            if n_pairs < size - 1:
+        start, last = offsets[document], offsets[document + 1] - size
+        known = start  # pairs from here to the end of the n-gram before are known
+        while start <= last:
+            pair = start + size - 2
+            while pair >= known and has_bit(
+                pairs, pair_digest(tokens[pair], tokens[pair + 1]) >> shift
+            ):
+                pair -= 1
+            is_possible = pair < known
+            known = start + size - 1
+            if not is_possible:
+                start = pair + 1
                 continue
-            if may_hold(in_filter, _tokens_digest(tokens, last - size + 1, size)):
+            if may_hold(in_filter, _tokens_digest(tokens, start, size)):
                 shares[document] = 1
                 break
+            start += 1

@@ -8,11 +8,11 @@ import numpy as np
 
 from decon_core.kernels.arrays import NONE, Flags, Integers, Numbers, Table, filled, first_at_least
 from decon_core.kernels.clusters import Cluster, Output, judge
+from decon_core.kernels.gram_runs import Hits
 from decon_core.kernels.hashing import value_of
 from decon_core.kernels.jit import entry, kernel
 from decon_core.kernels.question_index import (
     Index,
-    gram_at,
     grams_of_question,
     n_question_grams,
     postings_of,
@@ -32,7 +32,7 @@ class _Traces(NamedTuple):
     flags: Flags  # whether an n-gram was found
 
 
-class _Hits(NamedTuple):
+class _Postings(NamedTuple):
     """The n-gram at each position of a document, and its postings of one benchmark."""
 
     grams: Integers
@@ -42,13 +42,14 @@ class _Hits(NamedTuple):
 
 @entry(
     compile_seconds=5.0,
-    steps=lambda _tokens, _offsets, runs, *_: (
+    steps=lambda _tokens, _offsets, _hits, runs, *_: (
         2_000 * len(runs) + 40 * int((runs[:, 2] - runs[:, 1] + 1).sum())
     ),
 )
 def judge_sampled(
     tokens: Numbers,
     offsets: Integers,
+    hits: Hits,
     runs: Table,
     first_run: int,
     index: Index,
@@ -66,14 +67,12 @@ def judge_sampled(
     while run < runs.shape[0]:
         document = runs[run, 0]
         text = tokens[offsets[document] : offsets[document + 1]]
-        grams = np.empty(text.size - index.policy.ngram_size + 1, np.int64)
+        grams = filled(text.size - index.policy.ngram_size + 1, NONE)
         has_hits = np.zeros(n_parts, np.uint8)
-        for at in range(grams.size):
-            grams[at] = gram_at(text, at, index)
-            if grams[at] == NONE:
-                continue
+        for hit in range(hits.offsets[document], hits.offsets[document + 1]):
+            grams[hits.places[hit]] = hits.grams[hit]
             part = 0
-            start, stop = postings_of(grams[at], index)
+            start, stop = postings_of(hits.grams[hit], index)
             for posting in range(start, stop):
                 while np.int64(index.postings[posting]) >= index.part_offsets[part + 1]:
                     part += 1
@@ -103,7 +102,7 @@ def _judge_part(
     """Probe every m-th position of a document for one benchmark; continue after each cluster."""
     policy = index.policy
     low, high = index.part_offsets[part], index.part_offsets[part + 1]
-    hits = _Hits(grams, filled(grams.size, 0), filled(grams.size, 0))
+    hits = _Postings(grams, filled(grams.size, 0), filled(grams.size, 0))
     for at in range(grams.size):
         if grams[at] != NONE:
             start, stop = postings_of(grams[at], index)
@@ -154,7 +153,7 @@ def _is_hot(gram: int, question: int, index: Index) -> bool:
 
 
 @kernel
-def _traces_from(position: int, hits: _Hits, index: Index) -> _Traces:
+def _traces_from(position: int, hits: _Postings, index: Index) -> _Traces:
     """Begin a trace for every question of the benchmark with the n-gram at a position."""
     first = hits.posting_starts[position]
     n = hits.posting_stops[position] - first
@@ -174,7 +173,7 @@ def _traces_from(position: int, hits: _Hits, index: Index) -> _Traces:
 
 @kernel
 def _walk(
-    hits: _Hits, position: int, step: int, trace_of: Integers, traces: _Traces, index: Index
+    hits: _Postings, position: int, step: int, trace_of: Integers, traces: _Traces, index: Index
 ) -> int:
     """Walk in one direction until all traces have ended; return the last position or `NONE`."""
     n = traces.questions.size

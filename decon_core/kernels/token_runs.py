@@ -59,11 +59,13 @@ class Longest(NamedTuple):
 
     runs: Table  # a row for each text; length 0: none
     touched: Integers  # texts with a run, in any order
+    are_opened: Flags  # per text: whether a shared n-gram opens a comparison
 
 
 def longest_of(n_texts: int) -> Longest:
     """Return room for the longest run of each text."""
-    return Longest(np.zeros((n_texts, 3), np.int64), np.empty(n_texts, np.int64))
+    runs, touched = np.zeros((n_texts, 3), np.int64), np.empty(n_texts, np.int64)
+    return Longest(runs, touched, np.zeros(n_texts, np.uint8))
 
 
 class Run(NamedTuple):
@@ -145,43 +147,23 @@ def _has_gram(tokens: Numbers, slots: Numbers, text: Numbers, at: int, size: int
 
 
 @kernel
-def find_opened(
-    tokens: Numbers,
-    slots: Numbers,
-    size: int,
-    known: Texts,
-    texts: Integers,
-    opens: Flags,
-    are_opened: Flags,
-) -> None:
-    """Mark the texts with an opening n-gram among those entered from `tokens`."""
-    offsets = known.offsets
-    for number in range(texts.size):
-        start, stop = offsets[texts[number]], offsets[texts[number] + 1]
-        at = start
-        while at <= stop - size and not are_opened[number]:
-            if opens[at] and _has_gram(tokens, slots, known.tokens, at, size):
-                are_opened[number] = 1
-            at += 1
-
-
-@kernel
 def covered(
     tokens: Numbers,
-    slots: Numbers,
     size: int,
     known: Texts,
     texts: Integers,
     kept: Numbers,
     kept_offsets: Integers,
 ) -> None:
-    """Copy the tokens of texts that are in an n-gram entered from `tokens`, with `GAP` between.
+    """Copy the tokens of texts that are in an n-gram of `tokens`, with `GAP` between.
 
     Blocks of at least `size` tokens consist of such n-grams. So these tokens, without the gaps, are
     an upper bound of any alignment, and texts with equal ones have the same blocks. `kept` needs
     room for all tokens of the texts; `kept_offsets` gets the range of each.
     """
     n, known_tokens = ZERO, known.tokens
+    slots = zeros(2 * tokens.size + 1)
+    enter_grams(tokens, 0, tokens.size, size, slots)
     for number in range(texts.size):
         kept_offsets[number] = n
         start, stop = known.offsets[texts[number]], known.offsets[texts[number] + 1]
@@ -209,27 +191,68 @@ def covered(
 
 
 @kernel
+def runs_of_documents(
+    tokens: Numbers,
+    offsets: Integers,
+    documents: Integers,
+    first: int,
+    texts: Texts,
+    opens: Flags,
+    size: int,
+    longest: Longest,
+    found: Table,
+) -> tuple[int, int]:
+    """Find the longest runs of documents, from `first` on, with texts that they open.
+
+    `found` gets a row for each: document, text, where the run begins in the document, its tokens.
+    Returns the number of rows, and the document to continue with if `found` is full.
+    """
+    runs, touched, are_opened = longest
+    n = 0
+    for number in range(first, documents.size):
+        n_before, document = n, documents[number]
+        start, stop = offsets[document], offsets[document + 1]
+        n_touched = longest_runs(tokens, start, stop, texts, opens, size, longest)
+        for at in range(n_touched):
+            text = touched[at]
+            if are_opened[text]:
+                if n < found.shape[0]:
+                    found[n, 0], found[n, 1] = document, text
+                    found[n, 2], found[n, 3] = runs[text, DOCUMENT] - start, runs[text, LENGTH]
+                n += 1
+            runs[text, LENGTH] = 0
+            are_opened[text] = 0
+        if n > found.shape[0]:
+            return n_before, number
+    return n, documents.size
+
+
+@kernel
 def longest_runs(
     tokens: Numbers,
     start: int,
     stop: int,
     texts: Texts,
+    opens: Flags,
     size: int,
     longest: Longest,
 ) -> int:
     """Find the longest run, of at least `size` tokens, that a document shares with each text.
 
-    Returns the number of texts that have one, which are in `touched`. The caller must reset their
-    lengths to 0.
+    `opens`: for each token of the texts, whether the n-gram from there opens a comparison. Returns
+    the number of texts that have a run, which are in `touched`. The caller must reset their lengths
+    and `are_opened` to 0.
     """
     n_touched = ZERO
     for first in range(start, stop - size + 1, _WINDOW):
         last = min(first + _WINDOW, stop - size + 1)
         n_touched, is_done = _follow_hits(
-            tokens, start, stop, first, last, texts, size, longest, n_touched
+            tokens, start, stop, first, last, texts, opens, size, longest, n_touched
         )
         if not is_done:
-            n_touched = _follow_texts(tokens, stop, first, last, texts, size, longest, n_touched)
+            n_touched = _follow_texts(
+                tokens, stop, first, last, texts, opens, size, longest, n_touched
+            )
     return n_touched
 
 
@@ -241,6 +264,7 @@ def _follow_hits(
     first: int,
     last: int,
     texts: Texts,
+    opens: Flags,
     size: int,
     longest: Longest,
     n_touched: int,
@@ -250,7 +274,7 @@ def _follow_hits(
     Returns the number of touched texts, and whether all runs were followed.
     """
     known_tokens, offsets, pairs, slots, gram_at, posting_offsets, postings, posting_texts = texts
-    runs, touched = longest
+    runs, touched, are_opened = longest
     most_work = _WORK_TO_ENTER * (last - first)
     for at in range(n_touched):
         text = touched[at]
@@ -272,6 +296,7 @@ def _follow_hits(
             known = np.int64(postings[posting])
             text = np.int64(posting_texts[posting])
             text_start, text_stop = offsets[text], offsets[text + 1]
+            are_opened[text] |= opens[known]
             work += 1
             if at > start and known > text_start and tokens[at - 1] == known_tokens[known - 1]:
                 continue  # inside a run that began earlier
@@ -312,13 +337,14 @@ def _follow_texts(
     first: int,
     last: int,
     texts: Texts,
+    opens: Flags,
     size: int,
     longest: Longest,
     n_touched: int,
 ) -> int:
     """Find the same runs by stepping the touched texts through an automaton of the range."""
     known_tokens, offsets, _, slots, gram_at, posting_offsets, postings, posting_texts = texts
-    runs, touched = longest
+    runs, touched, are_opened = longest
     is_seen = zeros(gram_at.size)
     for at in range(first, last):
         number = _number_of(tokens, at, size, known_tokens, gram_at, slots)
@@ -326,9 +352,9 @@ def _follow_texts(
             continue
         is_seen[number] = 1
         for posting in range(posting_offsets[number], posting_offsets[number + 1]):
-            text = np.int64(posting_texts[posting])
+            text, known = np.int64(posting_texts[posting]), np.int64(postings[posting])
+            are_opened[text] |= opens[known]
             if runs[text, LENGTH] == 0:
-                known = np.int64(postings[posting])
                 _keep_better(Run(at, known - offsets[text], size), runs[text])
                 touched[n_touched] = text
                 n_touched += 1

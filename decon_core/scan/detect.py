@@ -23,7 +23,7 @@ class DetectorSet:
     """The chosen detectors, for use in one thread: it holds scratch arrays."""
 
     def __init__(self, indexes: Indexes, tokenizer: Tokenizer) -> None:
-        self._form = indexes.policy.form
+        self._form, self._grams = indexes.policy.form, indexes.grams
         detectors = [detector(name) for name in in_order(indexes.policy.detectors)]
         self._searches = [(chosen, chosen.search(indexes)) for chosen in detectors]
         self._sharing = None
@@ -37,7 +37,7 @@ class DetectorSet:
 
     def find(self, batch: Batch, tokens: Ragged, encoder: Encoder) -> list[Columns]:
         """Return the matches of each detector in document order; `tokens` are canonical tokens."""
-        texts, tables = BatchTexts(batch, tokens, self._sharing, encoder), []
+        texts, tables = BatchTexts(batch, tokens, self._sharing, encoder, self._grams), []
         words_at = partial(texts.words, form=self._form)
         for chosen, search in self._searches:
             if len(nominations := search.nominate(texts)):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from itertools import pairwise
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from decon_core.storage.tables import no_rows
 
 _TEXTS = ("question", "answer", "passage")
 _EDGES = ("start", "stop")
+_OF_PLACE = ("doc_id", "slot_kind", "words")
+_NO_SPAN = (ABSENT, ABSENT)
 LABELS = ["benchmark", "config", "split", "instance_index", "fingerprint", "is_correct"]
 
 Columns = dict[str, Any]  # arrays of equal length
@@ -75,36 +78,37 @@ def _located(
     if (np.diff(documents) < 0).any():
         raise ValueError(f"the findings of {detector} are not sorted by document")
     distinct, place_of = _distinct(np.column_stack([documents, places]))
-    n = len(distinct)
-    columns: Columns = {name: np.empty(n, object) for name in ("doc_id", "slot_kind", "words")}
-    parts = np.empty((n, len(_TEXTS)), object)
-    edges = distinct[:, 1:].reshape(-1, len(_TEXTS), 2)
-    is_there = edges[:, :, 0] != ABSENT
-    spans = np.full(edges.shape, ABSENT)
-    numbers, first = np.unique(distinct[:, 0], return_index=True)
-    for number, (begin, end) in zip(numbers.tolist(), pairwise([*first.tolist(), n]), strict=True):
+    located: list[tuple[Any, ...]] = []
+    for number, rows in groupby(distinct.tolist(), itemgetter(0)):
         text, is_hidden = batch.text_at(number), batch.is_second(number)
         path = batch.only_path(int(batch.rows[number]))
         document = batch.document(number) if path is None else None
         offset = document.stretches[is_hidden][1] if document else 0
-        columns["doc_id"][begin:end] = document and document.id
-        columns["slot_kind"][begin:end] = "hidden" if is_hidden else "visible"
-        found, is_found = spans[begin:end], is_there[begin:end]
-        found[is_found] = locate(number, text, [*map(tuple, edges[begin:end][is_found].tolist())])
-        for at, of_place in enumerate(found.tolist(), begin):
-            words = [
-                words_at(number, text, (start, stop)) if start != ABSENT else ""
-                for start, stop in of_place
-            ]
-            columns["words"][at] = digest_of(words)
-            for of_text, (start, _) in enumerate(of_place):
-                if start != ABSENT:
-                    part = document.part_at(offset + start) if document else None
-                    parts[at, of_text] = part.path if part else path
-        found[is_found] += offset
-    for of_text, name in enumerate(_TEXTS):
-        columns[f"{name}_part"] = parts[:, of_text]
-        columns[f"{name}_char_start"], columns[f"{name}_char_stop"] = spans[:, of_text].T
+        of_document = document and document.id, "hidden" if is_hidden else "visible"
+        in_rows = [[*zip(row[1::2], row[2::2], strict=True)] for row in rows]
+        there = [span for row in in_rows for span in row if span[0] != ABSENT]
+        characters = iter(locate(number, text, there))
+        for row in in_rows:
+            words: list[str] = []
+            parts: list[str | None] = []
+            edges: list[int] = []
+            for start, _ in row:
+                if start == ABSENT:
+                    words.append("")
+                    parts.append(None)
+                    edges += _NO_SPAN
+                    continue
+                span = next(characters)
+                words.append(words_at(number, text, span))
+                part = document.part_at(offset + span[0]) if document else None
+                parts.append(part.path if part else path)
+                edges += [offset + edge for edge in span]
+            located.append((*of_document, digest_of(words), *parts, *edges))
+    names = [*_OF_PLACE, *(f"{name}_part" for name in _TEXTS)]
+    in_columns = [*zip(*located, strict=True)] or [()] * (len(names) + 2 * len(_TEXTS))
+    columns: Columns = dict(zip(names, map(_objects, in_columns), strict=False))
+    for at, name in enumerate(f"{name}_char_{edge}" for name in _TEXTS for edge in _EDGES):
+        columns[name] = np.array(in_columns[len(names) + at], np.int64)
     of_rows = {"row": batch.rows[documents], "detector": _objects([detector] * documents.size)}
     return {name: values[place_of] for name, values in columns.items()} | of_rows
 

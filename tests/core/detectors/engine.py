@@ -45,7 +45,8 @@ def found(start: int, stop: int, overlap: float) -> NearMatch:
 
 def detect_all(documents: Sequence[Tokens], search: Search, policy: Policy) -> list[list[Match]]:
     """What the engine finds in each document, as the oracle would say it."""
-    matches = ClusterSearch(search, policy).detect(ragged(documents, search.ids))
+    texts = ragged(documents, search.ids)
+    matches = ClusterSearch(search, policy).detect(texts, search.hits(texts))
     out: list[list[Match]] = [[] for _ in documents]
     for whole, scores in zip(matches.whole.tolist(), matches.scores.tolist(), strict=True):
         out[whole[clusters.DOCUMENT]].append(

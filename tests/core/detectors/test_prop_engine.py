@@ -167,6 +167,6 @@ def test_a_detector_can_be_used_again_and_again():
     search = engine.search_for(known, policy)
     detector = ClusterSearch(search, policy)
     batch = engine.ragged([noise(10) + known[0].question], search.ids)
-    first, second = (detector.detect(batch) for _ in range(2))
+    first, second = (detector.detect(batch, search.hits(batch)) for _ in range(2))
     assert first.whole.tolist() == second.whole.tolist()
     assert len(first) == 1

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decon_core.detectors.shared_runs import LongestRuns
 from decon_core.index.record_texts import texts_of
-from decon_core.kernels import token_runs
+from decon_core.kernels import grams, token_runs
 from decon_core.text.word_cache import Ragged
 from tests.oracle.other_detectors import Run, longest_run, ratcliff, shared_grams
 from tests.uncompiled import IS_COMPILED, fewer
@@ -37,12 +38,15 @@ def blocks_of(document: Tokens, text: Tokens, least: int) -> list[Run]:
 
 
 def covered(document: Tokens, texts: list[Tokens], size: int) -> list[list[int]]:
-    slots = np.zeros(2 * len(document) + 1, np.uint32)
-    token_runs.enter_grams(array(document), 0, len(document), size, slots)
     known, numbers = texts_of(ragged(texts), size), np.arange(len(texts))
     kept, edges = np.empty(known.tokens.size, np.uint32), np.empty(len(texts) + 1, np.int64)
-    token_runs.covered(array(document), slots, size, known, numbers, kept, edges)
+    token_runs.covered(array(document), size, known, numbers, kept, edges)
     return [kept[start:stop].tolist() for start, stop in pairwise(edges.tolist())]
+
+
+def opens(at: int) -> bool:
+    """Whether the n-gram from a token of all texts opens a comparison."""
+    return at % 3 == 0
 
 
 class Scratch:
@@ -51,11 +55,13 @@ class Scratch:
     def __init__(self, texts: list[Tokens], size: int) -> None:
         self.texts = texts_of(ragged(texts), size)
         self.size = size
+        self.opens = np.array([opens(at) for at in range(self.texts.tokens.size)], np.uint8)
         self.longest = token_runs.longest_of(len(texts))
+        self.opened: set[int] = set()
 
     def longest_runs(self, document: Tokens, start: int = 0) -> dict[int, Run]:
         n = token_runs.longest_runs(
-            array(document), start, len(document), self.texts, self.size, self.longest
+            array(document), start, len(document), self.texts, self.opens, self.size, self.longest
         )
         return self.taken(n)
 
@@ -69,6 +75,7 @@ class Scratch:
             0,
             len(document) - self.size + 1,
             self.texts,
+            self.opens,
             self.size,
             self.longest,
             0,
@@ -79,9 +86,11 @@ class Scratch:
         touched = sorted(self.longest.touched[:n].tolist())
         assert len(set(touched)) == n
         found = {text: Run(*self.longest.runs[text].tolist()) for text in touched}
-        lengths = self.longest.runs[:, token_runs.LENGTH]
-        lengths[touched] = 0
+        self.opened = set(np.flatnonzero(self.longest.are_opened).tolist())
+        lengths, opened = self.longest.runs[:, token_runs.LENGTH], self.longest.are_opened
+        lengths[touched], opened[touched] = 0, 0
         assert not lengths.any()
+        assert not opened.any()
         return found
 
 
@@ -179,13 +188,25 @@ def naively(document: Tokens, texts: list[Tokens], size: int) -> dict[int, Run]:
     return {number: run for number, run in found if run is not None}
 
 
+def naively_opened(document: Tokens, texts: list[Tokens], size: int) -> set[int]:
+    of_document = {tuple(document[at : at + size]) for at in range(len(document) - size + 1)}
+    places = [(number, at) for number, text in enumerate(texts) for at in range(len(text))]
+    return {
+        number
+        for place, (number, at) in enumerate(places)
+        if opens(place) and tuple(texts[number][at : at + size]) in of_document
+    }
+
+
 @SLOW
 @given(worlds(), st.integers(1, 6))
 def test_longest_runs_are_those_of_the_oracle(
     world: tuple[Tokens, list[Tokens]], size: int
 ) -> None:
     document, texts = world
-    assert Scratch(texts, size).longest_runs(document) == naively(document, texts, size)
+    scratch = Scratch(texts, size)
+    assert scratch.longest_runs(document) == naively(document, texts, size)
+    assert scratch.opened == naively_opened(document, texts, size)
 
 
 @SLOW
@@ -194,7 +215,29 @@ def test_sending_texts_through_all_substrings_finds_the_same_runs(
     world: tuple[Tokens, list[Tokens]], size: int
 ) -> None:
     document, texts = world
-    assert Scratch(texts, size).sent_through(document) == naively(document, texts, size)
+    scratch = Scratch(texts, size)
+    assert scratch.sent_through(document) == naively(document, texts, size)
+    assert scratch.opened == naively_opened(document, texts, size)
+
+
+@SLOW
+@given(worlds(), worlds(), st.integers(1, 6))
+def test_runs_of_several_documents_are_those_of_each(
+    world: tuple[Tokens, list[Tokens]], other: tuple[Tokens, list[Tokens]], size: int
+) -> None:
+    document, texts = world
+    documents = [document, *other[1], document[1:], other[0]]
+    scratch = Scratch(texts, size)
+    found = LongestRuns(scratch.texts, scratch.opens, size)
+    found._found = found._found[:1]  # grows
+    taken = np.arange(0, len(documents), 2)
+    rows = found.of(ragged(documents), taken).tolist()
+    assert rows == [
+        [number, text, run.document, run.length]
+        for number in taken.tolist()
+        for text, run in scratch.longest_runs(documents[number]).items()
+        if text in scratch.opened
+    ]
 
 
 @LESS
@@ -251,6 +294,23 @@ def test_a_run_across_two_windows_is_whole_whichever_way_it_is_found(
         1: Run(edge - 20, 0, 50),
         2: Run(edge - 50, 0, 40),
     }
+
+
+@SLOW
+@given(worlds(), worlds(), st.integers(2, 6))
+def test_documents_that_share_an_ngram_are_marked(
+    world: tuple[Tokens, list[Tokens]], other: tuple[Tokens, list[Tokens]], size: int
+) -> None:
+    document, rows = world
+    documents, texts = ragged([document, other[0], *other[1], document[1:]]), ragged(rows)
+    pairs, in_filter = np.zeros((2, 1 << 8), np.uint64)
+    grams.enter_runs(texts.values, texts.offsets, size, pairs, in_filter)
+    shares = np.zeros(len(documents), np.uint8)
+    grams.screen_runs(documents.values, documents.offsets, size, pairs, in_filter, shares)
+    assert shares.tolist() == [
+        any(shared_grams(documents.row(number).tolist(), text, size) for text in rows)
+        for number in range(len(documents))
+    ]
 
 
 def test_texts_too_short_for_an_ngram_are_never_found() -> None:
