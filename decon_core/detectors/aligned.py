@@ -32,6 +32,7 @@ from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
 from decon_core.alignment.units import units_of
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
+from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.decon import (
     ClusterSearch,
     Decon,
@@ -48,7 +49,6 @@ from decon_core.detectors.detector import (
     Span,
     firsts,
 )
-from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.kernels import clusters
 from decon_core.kernels.arrays import Integers, Table

@@ -28,8 +28,8 @@ from decon_core.benchmarks.records import StoredRecords
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
+from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.detector import Detector, Finding, Indexes, Nominations, Search, Span
-from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.kernels.arrays import Bytes, Integers, Words64, read_only
 from decon_core.kernels.code import names, windows

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
+from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.detector import (
     ABSENT,
     Detector,
@@ -35,7 +36,6 @@ from decon_core.detectors.detector import (
     firsts,
     of_needed,
 )
-from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.kernels import clusters, gram_runs
 from decon_core.kernels.arrays import Bools, Floats, Integers

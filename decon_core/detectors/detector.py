@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # a detector can be asked for its words before pyarrow is loa
 
     from decon_core.benchmarks.records import StoredRecords
     from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
-    from decon_core.detectors.shared_runs import BatchTexts
+    from decon_core.detectors.batch_texts import BatchTexts
     from decon_core.index.joined_index import Search as GramIndex
     from decon_core.index.text_index import Verbatim
     from decon_core.storage.tables import Array

@@ -12,8 +12,8 @@ import numpy as np
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
+from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.detector import ABSENT, Detector, Indexes, Nominations, Search, firsts
-from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet, joined_names
 from decon_core.index.record_texts import NAMES, WHOLE
 from decon_core.kernels import prefilter

@@ -10,8 +10,9 @@ import numpy as np
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
+from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.detector import ABSENT, Detector, Indexes, Nominations, Search, firsts
-from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, best_of
+from decon_core.detectors.shared_runs import COMPARISON, best_of
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet, joined_names
 from decon_core.index.record_texts import ANSWER, FIELDS, NAMES, QUESTION
 from decon_core.kernels.arrays import NONE as NOTHING

@@ -11,8 +11,9 @@ import numpy as np
 
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
+from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.detector import Detector, Indexes, Nominations, Search
-from decon_core.detectors.shared_runs import BatchTexts, LongestRuns
+from decon_core.detectors.shared_runs import LongestRuns
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.index.record_texts import QUESTION
 from decon_core.kernels.arrays import Integers, read_only

@@ -16,8 +16,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
+from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.detector import Detector, Indexes, Nominations, Search
-from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Runs, Shared, best_of
+from decon_core.detectors.shared_runs import COMPARISON, Runs, Shared, best_of
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.errors import Problem
 from decon_core.index.record_texts import NAMES, PROMPT, QUESTION

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from decon_core.config.detector_registry import Reads, in_order
 from decon_core.corpus.batches import Batch
+from decon_core.detectors.batch_texts import BatchTexts, first_bytes
 from decon_core.detectors.detector import Indexes, Span, detector
-from decon_core.detectors.shared_runs import BatchTexts, Sharing, first_bytes
 from decon_core.kernels.arrays import Integers, Numbers
 from decon_core.scan.matches import Columns, Locate, columns_of
 from decon_core.text.tokenizers import Tokenizer, Words
 from decon_core.text.word_cache import Encoder, Ragged
+
+if TYPE_CHECKING:
+    from decon_core.detectors.shared_runs import Sharing
 
 _FORMED = (Reads.TEXTS, Reads.TOKENS)
 
@@ -26,8 +30,10 @@ class DetectorSet:
         self._form, self._grams = indexes.policy.form, indexes.grams
         detectors = [detector(name) for name in in_order(indexes.policy.detectors)]
         self._searches = [(chosen, chosen.search(indexes)) for chosen in detectors]
-        self._sharing = None
+        self._sharing: Sharing | None = None
         if indexes.verbatim is not None and any(chosen.reads in _FORMED for chosen in detectors):
+            from decon_core.detectors.shared_runs import Sharing
+
             self._sharing = Sharing(indexes.verbatim, indexes.policy, tokenizer)
 
     @property

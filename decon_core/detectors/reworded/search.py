@@ -13,10 +13,10 @@ import numpy as np
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.corpus.batches import Batch
+from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.detector import Finding, Nominations, Search
 from decon_core.detectors.reworded.evidence import HALF_COUNT, LEAST_COUNT, Evidence, evidence_of
 from decon_core.detectors.reworded.items import LEAST_PAIR, numbers_of
-from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.kernels import word_windows
 from decon_core.kernels.arrays import Integers, Numbers, read_only
 from decon_core.text.characters import Form

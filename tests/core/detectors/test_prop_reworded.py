@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
+from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.detector import Indexes, detector
 from decon_core.detectors.reworded.evidence import REWORDED as SAME_ITEM
-from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.schemas import RECORDS
 from decon_core.text.canonical import canonical
 from decon_core.text.tokenizers import load_tokenizer
