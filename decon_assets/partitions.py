@@ -15,9 +15,8 @@ from typing import Any
 
 import dagster as dg
 
-# Per run. A run that dies starts again at its first partition: existing scan results are kept,
-# which takes seconds, and existing mixtures after hashing their bytes; events are written a second
-# time.
+# Per run. A run that dies starts again at its first partition and writes its events once more. It
+# keeps existing scan results, which takes seconds, and existing mixtures after hashing their bytes.
 MOST_PARTITIONS = 2_000
 
 BENCHMARK = "benchmark"

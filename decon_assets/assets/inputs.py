@@ -39,7 +39,7 @@ def changed_versions(
 def observable(spec: dg.AssetSpec, observe: Callable[..., object]) -> dg.AssetsDefinition:
     """Return an asset that Dagster can observe, but not materialize."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)  # of the decorator
+        warnings.simplefilter("ignore", dg.BetaWarning)  # the decorator is in beta
         # `can_subset`: otherwise Dagster expects an output, and observes all partitions at once.
         declare = dg.multi_observable_source_asset(
             name=spec.key.to_python_identifier(), specs=[spec], can_subset=True

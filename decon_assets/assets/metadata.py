@@ -69,7 +69,7 @@ def code_reference(function: FunctionType) -> Metadata:
     path, line = Path(code.co_filename), code.co_firstlineno
     url = repository_url()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)  # of the classes
+        warnings.simplefilter("ignore", dg.BetaWarning)  # the classes are in beta
         place: dg.LocalFileCodeReference | dg.UrlCodeReference
         if url and path.is_relative_to(_ROOT):
             file = path.relative_to(_ROOT).as_posix()

@@ -98,7 +98,7 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
 
     plan, total = Plan(config, store), ScanSummary()
     problems: list[Problem] = []
-    costs: dict[str, Cost] = {}  # by pack
+    costs: dict[str, Cost] = {}  # keyed by pack
     try:
         for benchmarks, names in _groups(context).items():
             with collecting(problems, CorpusError):
@@ -238,7 +238,7 @@ def _describe(
     scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in pairs)]
     plot = _plot_of_scores(plan, scanned, {benchmark for _, benchmark in pairs})
     reporter = PartitionReporter(context)
-    # Of each pack one partition comes first, as not all may be reported.
+    # One partition of each pack comes first, as not all may be reported.
     by_benchmark = sorted(zip(keys, pairs, strict=True), key=lambda entry: entry[1][::-1])
     for key, (pack, benchmark) in by_benchmark:
         if reporter.is_full:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Missing = bool | Collection[str] | Mapping[str, Collection[str]]
 Partitions = dg.DynamicPartitionsDefinition | dg.MultiPartitionsDefinition
 Gates = Mapping[str, Sequence[dg.AssetCheckKey]]  # the blocking checks upstream of each asset
-KEY_PREFIX_TAG = "decon/key_prefix"  # of a component, on runs of its jobs without assets
+KEY_PREFIX_TAG = "decon/key_prefix"  # tag with a component's prefix, on runs of jobs without assets
 Body: TypeAlias = "Callable[[dg.AssetExecutionContext, Config, Store], Metadata | None]"
 
 

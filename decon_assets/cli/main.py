@@ -46,7 +46,7 @@ Exit codes: 0 done; 1 a stage failed, a result is incomplete, or a run is still 
 invalid input; 130 stopped by Ctrl-C. `decon-assets COMMAND --help` describes a command.
 """
 
-# By group, the name of each command: its function or Typer below `decon_assets.cli`, and a summary.
+# The commands of each group: name, function or Typer below `decon_assets.cli`, and summary.
 # Only the called command is imported: most import Dagster and half of the package.
 _OF_THE_CORE = {
     "Pipeline": {

@@ -116,7 +116,7 @@ def _not_found(builder: Builder, document: str, shard: str | None) -> Problem:
     return Problem(f"document {document!r}", found, expected, remedy)
 
 
-# Which run ----------------------------------------------------------------------------------------
+# The run that made a result -----------------------------------------------------------------------
 
 
 def _add_runs(account: JsonObject, instance: DagsterInstance | None, pack: str) -> None:

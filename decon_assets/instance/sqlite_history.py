@@ -43,7 +43,7 @@ _STORAGES = {"storage", "run_storage", "event_log_storage", "schedule_storage"}
 
 _MOST_OPEN = 8  # files: those of the active run, and of the instance
 _open: OrderedDict[Path, tuple[Engine, int | None]] = OrderedDict()  # engines, inodes of files
-_lock = Lock()  # of `_open`
+_lock = Lock()  # guards `_open`
 
 
 class _KeptPool(QueuePool):
@@ -81,7 +81,7 @@ def _kept_engine(url: str, **settings: Any) -> Engine:
     """Return the engine of a file, which keeps one connection open; further ones are closed."""
     path = Path(url.removeprefix("sqlite:///"))
     if not path.is_absolute():
-        return create_engine(url, **settings)  # in memory, or another database
+        return create_engine(url, **settings)  # a database in memory, or not of SQLite
     inode = path.stat().st_ino if path.exists() else None
     with _lock:
         engine, known = _open.pop(path, (None, None))

@@ -62,7 +62,7 @@ class Pipeline:
         )
         jobs = dg.Definitions(jobs=graph.stage_jobs)
         self._jobs = dg.Definitions.merge(definitions, jobs).get_repository_def()
-        self._plan: Plan | None = None  # as long as nothing was executed since it was made
+        self._plan: Plan | None = None  # None again after each execution
 
     def run(self, *, refreeze: bool = False, may_retire: bool = False) -> Registration:
         """Build everything that is missing or out of date, from records to report.

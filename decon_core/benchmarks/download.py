@@ -25,7 +25,7 @@ from decon_core.schemas import RECORDS
 from decon_core.storage.paths import UnreachableError, is_url, scheme_of, stamp_of
 from decon_core.storage.tables import read_parquet, write_parquet
 
-_ROWS_TRIED = 5  # of the first split, before a recipe that nobody has tried is used
+_ROWS_TRIED = 5  # rows of the first split on which an untested recipe is tried first
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _REPOSITORY = re.compile(r"hf://datasets/([^/@]+/[^/@]+)(?:@([^/]+))?/")
 

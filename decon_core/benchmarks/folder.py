@@ -173,7 +173,7 @@ def _reason(error: RecipeError | RecordError | UnreachableError, path: Path) -> 
         return str(error)
     first, *others = error.problems
     text = f"{first.found}. {sentence(first.remedy)}".strip()
-    if isinstance(error, RecordError):  # of rows that are not as the recipe says
+    if isinstance(error, RecordError):  # rows are not as the recipe says
         text = f"{text} Correct the recipe in {path}."
     return f"{text} ({counted(len(others), 'more problem')})" if others else text
 

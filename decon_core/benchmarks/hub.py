@@ -14,7 +14,7 @@ from decon_core.benchmarks.recipe import HubSource
 from decon_core.errors import Problem, RecipeError
 from decon_core.storage.paths import expand_glob, hub_page, naming_unreachable
 
-EVERY = "*"  # as the config of a recipe: all that the data set has
+EVERY = "*"  # config of a recipe: all configs of the data set
 # The branch with the files that the hub has converted; data sets of Python code have no others.
 _CONVERTED = "refs/convert/parquet"
 

@@ -138,7 +138,7 @@ class _Records:
 
     def __init__(self) -> None:
         self._by_question: dict[str, list[Any]] = {name: [] for name in self._SHARED}
-        self._n_answers: list[int] = []  # by question
+        self._n_answers: list[int] = []  # per question
         self._choice_indices: list[int | None] = []
         self._answers: list[str | None] = []
         self._are_correct: list[bool | None] = []
@@ -346,7 +346,7 @@ class _Batch:
             self._records.add(answers, [record.pop("choice_index")], **record)
 
 
-_Question = tuple[str, int | None, Answers]  # with its number
+_Question = tuple[str, int | None, Answers]  # text, number and answers
 
 
 def _questions_in(row: Row, recipe: Recipe, split: str) -> list[_Question]:

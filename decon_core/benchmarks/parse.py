@@ -35,7 +35,7 @@ _AN_OBJECT = "an object (`key: value` lines)"
 _ONLY_WITH_A_PROMPT = ("passage", "tests", "extra_fields", "dataset_name_field", "no_answer_splits")
 
 IN_MEMORY = "test"  # the split of rows in memory that name none
-_CONFIG = "{config}"  # in the name of an entry: a recipe for each of its configs
+_CONFIG = "{config}"  # an entry with this in its name is a recipe for each of its configs
 
 
 def load_recipes(path: Path) -> dict[str, Recipe]:

@@ -349,7 +349,7 @@ class RecipeTable:
     dataset_name_field: ConfigField | None = None
     eval_key: String | None = None
     verified: Flag = True
-    derived_from: String | None = None  # with `note`, for readers of the catalog
+    derived_from: String | None = None  # like `note`, only shown to readers of the catalog
     note: String | None = None
 
 

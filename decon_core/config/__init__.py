@@ -13,6 +13,6 @@ feature. What follows from it:
   again, unless `to_json` leaves the key out where it has no effect.
 """
 
-# Where decon.toml is, for commands that only name it.
+# The place of decon.toml, for commands that only name it.
 CONFIG_VARIABLE = "DECON_CONFIG"  # environment variable with the path, for Dagster's processes
 DEFAULT_CONFIG = "decon.toml"

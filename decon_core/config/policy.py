@@ -134,7 +134,7 @@ class Thresholds(TypedDict, total=False):
     aligned_threshold: PositiveShare
 
 
-Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as pydantic documents it
+Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # documented by pydantic
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -422,7 +422,7 @@ def _kind(own: tuple[tuple[str, registry.Setting], ...]) -> type[Policy]:
     }
     known = get_type_hints(Thresholds, include_extras=True)
     table: Any = TypedDict("Thresholds", limits | known, total=False)  # type: ignore[misc] # keys from the registry
-    table.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as pydantic documents it
+    table.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # documented by pydantic
     kind: Any = type("Policy", (Policy,), dict(own))
     kind.__annotations__ = {name: limits.get(name, type(default)) for name, default in own}
     kind.__annotations__["benchmark"] = Annotated[Mapping[str, table], AS_WRITTEN]

@@ -71,7 +71,7 @@ class ShardFile(io.RawIOBase):
         self._file = file
         self._shard = shard
         self._digest = None if shard.stamp.content_at(path) else xxhash.xxh3_128()
-        self._n_read = 0  # from the beginning of the file, without gaps
+        self._n_read = 0  # bytes read from the beginning of the file, without gaps
         self._opened = _file_identity(path, file)
 
     def close(self) -> None:

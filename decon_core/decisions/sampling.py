@@ -32,7 +32,8 @@ from dataclasses import dataclass
 
 _ALPHA = 1 - 0.95
 _ROUNDING = 1e-6
-FEWEST_SHARDS = 20  # with fewer, and no document found, more than 17 % of all may have the property
+# Fewer are too few: even if no document is found, more than 17 % of all may have the property.
+FEWEST_SHARDS = 20
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 _ITEM = ("split", "instance_index")
 _READING_TEXTS = (Reads.TEXTS, Reads.TOKENS, Reads.CANONICAL)
 _ABSENT = -1
-# What is kept is used by the same release only, and in development until this is increased: as soon
-# as a detector can find other items than before.
+# Only the same release uses what is kept. In development, increase the number when a detector can
+# find other items than before.
 _KEPT_BY = [version_of("decon-assets"), 1]
 _BY_OTHERS = pa.schema(
     [("benchmark", pa.string()), ("detector", pa.string()), ("n_items", pa.int64())]

@@ -39,8 +39,8 @@ COMPARISON = (("compared", 2),)
 
 _INITIAL_FOUND = 1 << 12
 _NO_PLACES = np.empty((2, 0), np.int64)
-_TEXT_BITS = 32  # of the number of a text, in a key with the number of a document
-_PLACE_BITS = 40  # of a byte of a document, likewise
+_TEXT_BITS = 32  # bits of a text's number, in a key with the number of a document
+_PLACE_BITS = 40  # bits of a byte's place, in a key with the number of a document
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class Shared:
     """The documents of a batch that may share runs with texts, and these runs."""
 
     documents: Integers  # their numbers in the batch, ascending
-    pieces: Pieces  # of all of them
+    pieces: Pieces  # tokens of all documents, with their bytes
     tokens: Ragged
     wholes: Runs  # runs of the texts that they contain in full, by document and text
     forms: Integers  # forms of other texts, ascending in each document

@@ -50,7 +50,9 @@ class RecordTexts:
     part: Part
     uses: Mapping[int, TextUse]  # keyed by kind of text; empty if no chosen detector reads texts
     stored: StoredRecords  # used by detectors that read the records themselves
-    own: Mapping[str, OwnIndex] = field(default_factory=dict)  # by detector, those that are built
+    own: Mapping[str, OwnIndex] = field(
+        default_factory=dict
+    )  # keyed by detector, only indexes that are built
 
     @cached_property
     def alike(self) -> Integers:
@@ -59,7 +61,7 @@ class RecordTexts:
 
         codes = numbered(self.records, ["fingerprint"])
         first = np.zeros(codes.size, np.int64)
-        first[codes[::-1]] = np.arange(codes.size)[::-1]  # of equal ones the last assigned is kept
+        first[codes[::-1]] = np.arange(codes.size)[::-1]  # the last assignment to a code is kept
         return first[codes]
 
 

@@ -14,7 +14,7 @@ class Cost:
     """What processes spent on shards. Of several machines, all are named."""
 
     core_seconds: float = 0.0
-    n_bytes: int = 0  # of shards, about
+    n_bytes: int = 0  # bytes of shards, approximately
     peak_bytes: int = 0  # the most memory that one process had so far
     nodes: frozenset[str] = frozenset()
     logs: frozenset[str] = frozenset()  # files to which the processes write their errors

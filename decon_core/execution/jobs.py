@@ -28,8 +28,8 @@ WORKERS_VARIABLE = "DECON_WORKERS"
 
 # A worker takes about 1 s to start; in that time it could scan some 50 MB of compressed shards.
 _BYTES_PER_WORKER = 100_000_000
-# A shard that is read and of which files are written takes some 10 ms, however small it is, as long
-# as scanning this many bytes.
+# Reading a shard and writing files about it takes some 10 ms, however small it is. Scanning this
+# many bytes takes the same time.
 BYTES_PER_SHARD = 500_000
 
 _SECONDS_BETWEEN_LOG_LINES = 10.0

@@ -42,7 +42,7 @@ EXACT_REPEAT = "exact repeat"
 REASONS = (None, "too few tokens", "too few different words", EXACT_REPEAT, "empty question")
 _TOO_FEW_TOKENS, _TOO_FEW_WORDS, _REPEAT, _EMPTY = range(1, len(REASONS))
 
-COLUMNS = (*KINDS, "fingerprint")  # of the records that are indexed
+COLUMNS = (*KINDS, "fingerprint")  # columns of records that the index reads
 
 # Size of the word table; records are few compared with documents.
 _TABLE_MB = 256
@@ -151,7 +151,7 @@ class _Column:
         edges = np.frombuffer(offsets, np.int64)[: len(self.strings) + 1]
         text = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
         self.tokens = encoder.encode(text, edges[:-1], edges[1:])
-        # At most as many as there are different words: words that begin with different tokens.
+        # Words that begin with different tokens: at most as many as there are different words.
         self.least_words = np.zeros(len(self.strings), np.int64)
         if counts_words and (firsts := encoder.first_tokens_of_latest(self.tokens)):
             self.least_words = firsts.distinct().lengths

@@ -34,7 +34,7 @@ _FILES = (
     results.SUMMARY_FILE,
 )
 
-_Rows = defaultdict[str, list[dict[str, Any]]]  # by table
+_Rows = defaultdict[str, list[dict[str, Any]]]  # keyed by table
 
 _WHOLE_SHARD = "the whole shard"  # reason of a row in `unreadable` that means the whole shard
 

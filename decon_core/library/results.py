@@ -101,7 +101,7 @@ class Outcome:
     n_bytes_unread: int = 0  # bytes of these shards, and of those that could not be read at all
     skipped: list[Skipped] = field(default_factory=list)  # what is no shard
     not_covered: list[NotCovered] = field(default_factory=list)  # benchmarks not searched for
-    revisions: dict[str, str] = field(default_factory=dict)  # of downloaded benchmarks, by name
+    revisions: dict[str, str] = field(default_factory=dict)  # revision of each downloaded benchmark
     origins: list[dict[str, Any]] = field(default_factory=list)  # rows that name a benchmark
     unread_text: UnreadText | None = None  # text in fields that are not read; None: there is none
     without_text: list[Problem] = field(default_factory=list)  # no document is long enough

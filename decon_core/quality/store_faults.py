@@ -192,7 +192,7 @@ def _faults_of_ledgers(folder: Joined) -> Iterator[Problem]:
         if documents.is_file():
             expected = "ledgers of the rows read"
             yield Problem(str(documents), "documents without ledgers", expected, _SCAN_AGAIN)
-        return  # in another folder, or not scanned: reported elsewhere
+        return  # results in another folder, or not scanned: reported elsewhere
     n_expected = 0
     try:
         ledgers = read_json(path)

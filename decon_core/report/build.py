@@ -51,7 +51,7 @@ _SUMMARY = """
            (SELECT count(*) FROM item_status WHERE status = 'review')
 """
 
-_MOST_REPORTS = 100  # of which the rates are kept
+_MOST_REPORTS = 100  # reports whose rates are kept
 
 # Reports made in the same second need a number. A report that is built again has the same state.
 _EARLIER = """

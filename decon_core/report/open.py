@@ -107,7 +107,7 @@ class Coverage:
     not_scanned: Sequence[Row]
     n_shards: int
     not_covered: Sequence[Row]
-    n_benchmarks: int  # with those that are not covered
+    n_benchmarks: int  # includes those that are not covered
 
     @property
     def is_complete(self) -> bool:

@@ -52,7 +52,7 @@ class ReportTable(NamedTuple):
     about: str
     schema: pa.Schema
     origin: str  # the asset whose columns of the same names are copied; empty: none
-    origins: Mapping[str, str]  # of other columns: the asset and its column, with a dot between
+    origins: Mapping[str, str]  # keyed by other column: its asset and column, with a dot between
     is_derived: bool  # computed by derived.sql, not filled from the store
 
 

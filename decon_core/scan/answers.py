@@ -109,10 +109,10 @@ class SketchPlan:
         self._sketch = NewSketch(sketch_fingerprint(policy, sketch), sketch.bits)
         self._is_bounded = why_unbounded(policy) is None
         self._pack: Pack | None = None
-        self._answers: dict[tuple[Version, ...], Answer | None] = {}  # of this pack
+        self._answers: dict[tuple[Version, ...], Answer | None] = {}  # answers for the current pack
         self.n_blocks_excluded = 0
         self.n_blocks_read = 0
-        self.n_bytes_read = 0  # of sketches
+        self.n_bytes_read = 0  # bytes of sketches
 
     def shards_without(self, pack: Pack) -> set[str]:
         """Return the shards whose sketch the scan has to write."""

@@ -217,7 +217,7 @@ def _folder_of(store: Store, scan: str, shards: Sequence[str]) -> str:
     return name
 
 
-# For each shard, the part with its results.
+# The part with the results of each shard.
 _Parts = tuple[Unjoined, ...]
 
 
@@ -247,7 +247,7 @@ def _write_folder(
 ) -> str:
     name = _folder_of(store, scan, shards)
     folder = store.joined(scan, name)
-    # Of versions whose scan results were damaged and removed, but not the counts.
+    # Counts can be left of versions whose scan results were damaged and removed.
     counted = Joined(store, scan, name, {}).counts_of(COUNTED)
     with atomic_files() as draft_of:
         for parts, of_parts in versions_of.items():

@@ -68,7 +68,7 @@ class _Normalized(NamedTuple):
     """Words that were normalized by character, and those that may still change otherwise."""
 
     text: bytes
-    n_words: Integers  # that each word became
+    n_words: Integers  # number of words that each word became
     lengths: Integers  # bytes of each word, or of all that it became
     may_change: Bools
 
@@ -89,7 +89,7 @@ def by_character(text: bytes, *, punctuation: str) -> _Normalized:
         may_still_change[~is_done] = may_change(points[~is_in_done])
     points = np.where(is_in_done, alone, points)
     is_separator = points == _SPACE
-    # Of separators in a row, only the last one begins a word.
+    # Only the last of several separators in a row begins a word.
     is_kept = ~(is_separator & np.append(is_separator[1:], True))
     n_bytes = 1 + sum((points >= first).astype(np.int64) for first in (0x80, 0x800, 0x10000))
     return _Normalized(

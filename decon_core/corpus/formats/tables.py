@@ -48,7 +48,7 @@ from decon_core.storage.compression import suffix_of
 from decon_core.storage.paths import RemotePath
 
 _MAX_ROWS = 4096  # per batch
-_MOST_ROWS = 1 << 62  # of a table
+_MOST_ROWS = 1 << 62  # more rows than any table has
 
 
 @dataclass(frozen=True, eq=False)

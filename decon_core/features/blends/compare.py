@@ -44,8 +44,8 @@ class BlendDocument:
 class Difference:
     """The first documents of two blends that differ."""
 
-    n_equal_documents: int  # before them
-    n_equal_tokens: int  # of the documents before them
+    n_equal_documents: int  # documents before those that differ
+    n_equal_tokens: int  # tokens of these documents
     # Tokens at the start of both texts that are equal; None: all are, or one blend has ended.
     n_equal_in_document: int | None
     documents: tuple[BlendDocument | None, BlendDocument | None]  # None: the blend has ended

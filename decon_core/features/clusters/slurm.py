@@ -70,7 +70,7 @@ class _Task:
     left: set[int]  # jobs that have not ended
     reader: EventReader
     log: Path
-    node: str = ""  # as of the last look at the queue
+    node: str = ""  # its node at the last look at the queue
     n_started: int = 0
     n_ended: int = 0
     has_deaths: bool = False  # whether its workers died: messages then name its log

@@ -30,7 +30,7 @@ CASES = {
 
 _NEVER = "none is enough"
 
-_STEPS = 20  # of levels, penalties and gains
+_STEPS = 20  # number of levels, penalties and gains
 _BEYOND = 2  # penalties and gains go up to this multiple of the game's
 
 

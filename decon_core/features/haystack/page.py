@@ -179,7 +179,7 @@ def _amplifications(study: Study) -> Iterator[Mapping[str, Any]]:
 Rows = Sequence[Mapping[str, Any]]
 
 _ENDS = ("amplification", "low", "high")
-_BESIDE = 0.04  # from the place of a scorer to the next, so that intervals do not hide each other
+_BESIDE = 0.04  # distance between scorers, so that intervals do not hide each other
 
 
 def figures(places: Rows, cuts: Rows) -> dict[str, Chart]:

@@ -25,7 +25,7 @@ from decon_core.features.haystack.settings import Haystack
 from decon_core.features.haystack.trained import features_of
 from decon_core.storage.store import Store
 
-_FEWEST_OF_SUBJECT = 2  # planted items of a subject that has rows of its own
+_FEWEST_OF_SUBJECT = 2  # planted items of a subject that has separate rows
 
 _log = logging.getLogger(__name__)
 
@@ -50,9 +50,9 @@ class Scored:
     name: str
     about: str
     n_without_score: int  # documents, which are not ranked
-    scores: Floats  # of the planted items
+    scores: Floats  # one for each planted item
     ranking: Ranking
-    placings: tuple[Placing, ...]  # of all benchmarks, then of each and of its subjects
+    placings: tuple[Placing, ...]  # all benchmarks together, then each, followed by its subjects
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def train(positive: Sequence[str], negative: Sequence[str]) -> Callable[[Sequenc
     in_use = np.flatnonzero(features.getnnz(axis=0))  # all others would have the weight 0
     is_positive = np.arange(features.shape[0]) < len(positive)
     model = LogisticRegression(class_weight="balanced", max_iter=1000)
-    # With more threads, two thirds of the processor's time go by in waiting for each other.
+    # More threads would spend two thirds of the processor's time in waiting for each other.
     with threadpool_limits(1, user_api="blas"):
         model.fit(features[:, in_use], is_positive)
 

@@ -32,7 +32,7 @@ from decon_core.features.importers.values import (
 )
 
 Function = ast.FunctionDef | ast.Lambda
-_MAX_DEPTH = 4  # of functions that call each other
+_MAX_DEPTH = 4  # depth of functions that call each other
 _MAX_CHOICES = 12  # written out; the whole alphabet is no list of choices
 
 

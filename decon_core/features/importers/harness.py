@@ -39,7 +39,7 @@ _REFUSED = {
     "doc_to_image": "the rows are images or audio",
     "doc_to_audio": "the rows are images or audio",
 }
-_UNREADABLE = "a file that cannot be read"  # as a key of a task: the file, and why
+_UNREADABLE = "a file that cannot be read"  # key of a task: its value has the file and the reason
 _NOT_PLAIN = "process_docs is neither a row filter nor a plain map"
 _FUNCTION = "a function builds the question"
 
@@ -92,7 +92,7 @@ class _Registry:
 
     def _content(self, name: str) -> Mapping[str, Any]:
         if name not in self._contents:
-            self._contents[name] = {}  # in case that a file includes itself
+            self._contents[name] = {}  # ends the recursion if a file includes itself
             text = self._files.text(name)
             if text is None:
                 return {_UNREADABLE: f"{name}: no such file, or none in UTF-8"}

@@ -22,7 +22,7 @@ from decon_core.features.importers.nemo_gym import gym_benchmarks
 from decon_core.storage.paths import UnreachableError
 
 _SHOWN = ("passage", "question", "answer", "is_correct")
-_MAX_ROW_CHARS = 300  # of a field in a comment
+_MAX_ROW_CHARS = 300  # characters of a field in a comment
 
 _REGISTRIES: tuple[Callable[[Files], Iterator[ImportedBenchmark]], ...] = (
     hub_benchmarks,

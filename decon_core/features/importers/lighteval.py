@@ -29,7 +29,7 @@ _CONFIG = "LightevalTaskConfig"
 _LITERALS = ("name", "hf_repo", "hf_subset", "hf_revision")
 _NONE = Constant(None)
 _SPLITS = ("hf_avail_splits", "evaluation_splits", "few_shots_split")
-_MAX_TASKS = 1000  # that loops make of one config
+_MAX_TASKS = 1000  # tasks that loops make of one config
 # Keys of documents, samples and adapters, by their part in a question.
 _QUESTION = (
     "query", "input", "ctx", "ctx_a", "ctx_b", "context", "premise", "question", "hypothesis",

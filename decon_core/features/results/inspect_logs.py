@@ -28,7 +28,7 @@ else:
 
 NAME = "Inspect logs"
 
-# In JSON, a log begins with these fields.
+# A log in JSON begins with these fields.
 _HEAD = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:')
 _HEAD_SIZE = 200
 # Inspect's letters for correct, partially correct, incorrect and no answer; and its words.

@@ -40,7 +40,7 @@ class Part:
         """Return whether these are scores on another scale than 0 to 1; `declared`: tasks."""
         if self.highest > (_MOST_OF_AN_ITEM if self.is_of_items else _ROUNDED):
             return True
-        # On all scales, 0 is the same.
+        # 0 is the same on all scales.
         return self.highest > 0 and any(fnmatchcase(self.task, name) for name in declared)
 
     def is_up_to_one(self, declared: Sequence[str]) -> bool:
@@ -53,7 +53,7 @@ def less_is_better(metric: str) -> bool:
 
 def _has_scale(metric: str) -> bool:
     """Return whether values above 1 tell another scale: errors, counts and differences have any."""
-    is_difference = "diff" in metric.lower().split("_")  # of TruthfulQA in lm-evaluation-harness
+    is_difference = "diff" in metric.lower().split("_")  # TruthfulQA in lm-evaluation-harness
     return not (less_is_better(metric) or is_difference or NO_SCORES.fullmatch(metric))
 
 

@@ -66,8 +66,8 @@ class Difference:
     stderr: float | None = None  # standard error of the difference
     basis: Basis = ""
     remark: str = ""
-    step: float | None = None  # of the training run's checkpoint
-    is_contrast: bool = False  # of two groups or benchmarks
+    step: float | None = None  # step of the training run's checkpoint
+    is_contrast: bool = False  # whether two groups or benchmarks are compared
 
     @property
     def what(self) -> tuple[str, str, str]:

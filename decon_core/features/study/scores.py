@@ -35,7 +35,7 @@ class Scores:
     by_item: Mapping[ItemKey, float] = field(default_factory=dict)
     aggregate: Aggregate | None = None
     segments: Segments | None = None  # segments of a score of the whole test set
-    highest_of_items: Mapping[str, float] = field(default_factory=dict)  # by file
+    highest_of_items: Mapping[str, float] = field(default_factory=dict)  # keyed by file
 
     @property
     def highest(self) -> Mapping[str, float]:

@@ -38,7 +38,7 @@ ChangeName = Literal["peak - end", "end - start"]
 _NOWHERE = "the peak is the end"
 
 _What = tuple[str, str, str]  # benchmark, metric and filter
-_Sides = tuple[Scores, Scores | None]  # of a training run, and of a baseline with steps
+_Sides = tuple[Scores, Scores | None]  # scores of a training run, and of a baseline with steps
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ _SOURCE_CHARACTERS = 14  # per line above a column
 _NAME_PIXELS, _SCALE_PIXELS = 190, 60
 
 _MOST_STEPS_WITH_COUNTS = 12  # counts of more steps overlap
-_LABEL_HEIGHT = 9.0  # of a label at a step, on an axis of percent
+_LABEL_HEIGHT = 9.0  # height of a label at a step, on an axis of percent
 
 _FIXED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 TRACES, LAYOUTS = _FIXED["traces"], _FIXED["layouts"]
