@@ -66,7 +66,7 @@ def run_pipeline(context: dg.OpExecutionContext, decon: Decon, graph: Graph = GR
         config = load_config(decon.path())
         require_engine(config.tables)
     with dagster_failures(), locked_instance(context.instance):
-        # The runs of the stages belong to the code location of this one.
+        # The runs of the stages belong to the code location of this run.
         run = context.instance.get_run_by_id(context.run_id)
         origin = run.remote_job_origin if run else None
         location = LOCATION if graph is GRAPH else ""

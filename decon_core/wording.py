@@ -112,7 +112,7 @@ def _environment() -> Environment:
     )
     numbers = (bounds, counted, number, percent, size)
     filters = (*numbers, code, contain, plain, quoted, said_by_rows, table)
-    environment.filters |= {one.__name__: one for one in filters}
+    environment.filters |= {function.__name__: function for function in filters}
     return environment
 
 

@@ -68,7 +68,7 @@ def status(
     plan = Plan(loaded, store)
     is_scanned = _status_of_scan(plan)
     is_complete = _status_of_products(plan, is_running=running is not None) and is_scanned
-    if is_complete:  # what has no line of its own above
+    if is_complete:  # stages that have no line above
         from decon_assets import graph
         from decon_assets.run_requests import missing_stages
 

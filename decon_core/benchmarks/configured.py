@@ -65,7 +65,7 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
 
 
 def refused_of(config: Config) -> tuple[NotCovered, ...]:
-    """Return the benchmarks that a configuration asks for, and that nobody can have."""
+    """Return the benchmarks that a configuration asks for, and that are not available to anyone."""
     refused = [entry for path in config.recipes for entry in refused_in(path)]
     refused += _selected(config).refused.items()
     return tuple(NotCovered(name, why, is_refused=True) for name, why in refused)

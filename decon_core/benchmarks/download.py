@@ -60,7 +60,7 @@ class Remote:
     def of(cls, recipe: Recipe, base: Path, *, is_offline: bool = False) -> Remote:
         """Return it at today's revision, or at the last downloaded one if nothing answers.
 
-        A recipe that pins a commit has only this one.
+        A recipe that pins a commit has only this revision.
         """
         pinned = pinned_commit(recipe)
         if pinned and (_folder(recipe) / f"{pinned}.parquet").is_file():

@@ -367,7 +367,7 @@ class Recipe:
     extra_fields: tuple[str, ...] = ()
     dataset_name_field: str | FieldText | None = None
     eval_key: str | None = None  # read only the records of this benchmark
-    # False: nobody has tried it, so its fields are compared with the columns before it is used.
+    # False: it is untested, so its fields are compared with the columns before it is used.
     is_verified: bool = field(default=True, compare=False)
 
     @property

@@ -34,7 +34,7 @@ class NotCovered(NamedTuple):
 
     benchmark: str
     reason: str
-    is_refused: bool = False  # nobody can have it
+    is_refused: bool = False  # it is not available to anyone
 
 
 def fingerprint_of_records(table: pa.Table) -> str:

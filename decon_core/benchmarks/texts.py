@@ -144,11 +144,11 @@ Answers = dict[str, bool | None]
 def answers_in(
     row: Row, answers: Sequence[recipe.Answer], *, has_answers: bool, position: int | None = None
 ) -> Answers:
-    """Return the answers of a row to one question. Of equal texts, any may be the correct one.
+    """Return the answers of a row to one question. Any of equal texts may be correct.
 
-    `position` is the question's position in its array, if it has one. For a split without answers
-    (`has_answers` False) the choices are returned without `is_correct`; answer fields are not read,
-    because they contain placeholders ("<unk>", -1).
+    `position` is the question's position in its array, None without an array. For a split without
+    answers (`has_answers` False) the choices are returned without `is_correct`; answer fields are
+    not read, because they contain placeholders ("<unk>", -1).
     """
     by_text: Answers = {}
     for answer in answers:

@@ -355,7 +355,7 @@ def _secrets(value: object, where: str) -> Iterator[str]:
             yield from _secrets(inner, f"{where}[{number}]")
 
 
-# A policy in a file of its own -------------------------------------------------------------------
+# Policies in separate files -----------------------------------------------------------------------
 
 
 def load_policy(path: Path, *, like: Policy | None = None) -> Policy:

@@ -20,7 +20,7 @@ MOST_NAMES = 100
 
 
 class Origin(NamedTuple):
-    """A name that rows give as their origin in a field, with the split that they name beside it."""
+    """A name that rows give as their origin in a field, with the split that they also name."""
 
     field: str  # path in the row
     value: str | None  # None: any of the values that are not kept

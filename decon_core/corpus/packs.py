@@ -212,7 +212,7 @@ def plan_packs(
 
     A pack is kept if all its members still exist, in the same order, even under other names. The
     other shards go into new packs, numbered from `first_number` or above the existing ones. Numbers
-    are never reused: Dagster would take the partitions of the new pack for those of the old one.
+    are never reused: Dagster would take the partitions of the new pack for those of the old pack.
     """
     kept, retired, free = _assign(source, shards, sorted(existing, key=lambda pack: pack.name))
     numbers = [int(pack.name.rpartition("-")[2]) for pack in (*kept, *retired)]

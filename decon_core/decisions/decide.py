@@ -33,8 +33,8 @@ _PARTS = ("question", "answer", "passage")
 
 # One entry per detector, document, benchmark item and place, apart for visible and hidden text:
 # among several records the best, then the correct choice, then the first. Each record has its own
-# matched text: a cleared one must not represent one that leaked, and no other one may hide a
-# confirmed one.
+# matched text: a cleared text must not represent one that leaked, and no other text may hide a
+# confirmed text.
 _BEST_FIRST = (
     "is_contaminated",
     "is_no_answer",

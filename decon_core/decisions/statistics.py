@@ -2,7 +2,7 @@
 
 Also intervals of averages over categories, each of which counts the same.
 
-Scores are mostly 0 or 1; then both follow known distributions and no items are drawn one by one.
+Scores are mostly 0 or 1; then both follow known distributions and no items have to be drawn.
 Random numbers are seeded by a name, so the same results give the same numbers.
 """
 
@@ -121,7 +121,7 @@ def _spacing(values: Floats) -> float | None:
 def _means_of_lattice(scores: Floats, least: float, spacing: float, name: str) -> Floats:
     """Return the means of N_DRAWS groups of evenly spaced scores, from the exact distribution.
 
-    That of the sum of n scores is the n-th power, by convolution, of the distribution of one.
+    That of the sum of n scores is the n-th power, by convolution, of the distribution of a score.
     """
     n = scores.size
     steps = np.round((scores - least) / spacing).astype(np.int64)

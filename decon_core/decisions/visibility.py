@@ -108,7 +108,7 @@ def _kept(
 
 @contextmanager
 def _unless_read_only() -> Iterator[None]:
-    """Go on if a file may not be written: whoever may only read a store computes again."""
+    """Go on if a file may not be written: readers of a read-only store compute again."""
     try:
         yield
     except OSError as error:

@@ -80,7 +80,7 @@ class Runs(NamedTuple):
         return self.take(order[firsts(np.column_stack([self.document, self.text])[order])])
 
     def of_texts(self, documents: Integers, texts: Integers) -> Integers:
-        """Return the row of these texts in documents, `NOTHING` without one.
+        """Return the row of these texts in documents, `NOTHING` if there is none.
 
         Rows must be by document and text.
         """

@@ -36,7 +36,7 @@ class TextUse:
 
 @dataclass(frozen=True, eq=False)
 class OwnIndex:
-    """The index that a detector has of its own, and the place of the benchmark in it."""
+    """The separate index of a detector, and the place of the benchmark in it."""
 
     arrays: Mapping[str, Any]
     number: int

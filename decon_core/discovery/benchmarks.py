@@ -109,7 +109,7 @@ def survey_benchmarks(typed: Sequence[Path]) -> Survey:
 def recipes_for_rows(path: Path, file: Path) -> RecipeDraft | None:
     """Return recipes for a benchmark file, or a folder of some, to be written to `file`.
 
-    None if nothing needs one: there is a recipe, or the rows are normalized records. Raise
+    None if no recipe is needed: there is one, or the rows are normalized records. Raise
     `InputError` if a file cannot be read: its benchmark would be missing without a word.
     """
     if not path.exists():

@@ -229,7 +229,7 @@ class _Rows:
     # Answers --------------------------------------------------------------------------------------
 
     def _choices(self, keys: Mapping[str, object]) -> dict[str, object] | None:
-        """Return the answer that expands the choices, with the field that names the correct one."""
+        """Return the answer that expands the choices, with the field naming the correct choice."""
         used = {*field_names([*keys.values()])}
         unsure: list[Choices] = []
         for choices in choices_among(self.columns):

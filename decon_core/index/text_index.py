@@ -337,7 +337,7 @@ def _ranges(starts: Integers, stops: Integers, is_wanted: Flags) -> prefilter.Ra
 def _windows(
     texts: Mapping[str, Any], grams: prefilter.Ranges, wholes: prefilter.Ranges
 ) -> dict[str, Array]:
-    """Return windows of both sizes; note which n-grams and whole texts have one."""
+    """Return windows of both sizes; note which n-grams and whole texts have a window."""
     data, offsets = texts["data"], texts["offsets"]
     places = _beginnings(data, int(offsets[-1]))
     threes, fours = np.zeros(1 << 20, np.uint32), np.zeros(1 << 22, np.uint32)

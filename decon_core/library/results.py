@@ -119,7 +119,7 @@ class Outcome:
 
     @property
     def unavailable(self) -> list[NotCovered]:
-        """Benchmarks that could not be downloaded, in contrast to those that nobody can have."""
+        """Benchmarks that could not be downloaded, without those that are not available at all."""
         return [entry for entry in self.not_covered if not entry.is_refused]
 
     @property

@@ -230,7 +230,7 @@ def _spans_in(part: Part, spans: Sequence[tuple[int, int]]) -> list[tuple[int, i
 
 
 def merged(entries: Sequence[Entry], text: str) -> list[tuple[int, int]]:
-    """Return the spans of entries; those with only white space and punctuation between are one."""
+    """Return the spans of entries, joined if only white space and punctuation are between them."""
     edges = [(f"{part}_char_start", f"{part}_char_stop") for part in _TEXTS]
     spans = [(entry[start], entry[stop]) for entry in entries for start, stop in edges]
     merged: list[tuple[int, int]] = []

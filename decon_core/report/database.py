@@ -43,7 +43,7 @@ def write_database(
         with duckdb.connect(str(draft)) as connection:
             connection.execute(f"SET memory_limit = '{_MEMORY}'")
             connection.execute(f"SET temp_directory = '{_quoted(str(draft))}.spill'")
-            # A commit waits for the disk, so hundreds of statements share one. The rows are
+            # A commit waits for the disk, so hundreds of statements share a commit. The rows are
             # committed between: in one transaction with 1.5 million matches, DuckDB 2.0 made
             # empty tables of them.
             connection.execute("BEGIN")

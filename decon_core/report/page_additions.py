@@ -41,7 +41,7 @@ def key_of(additions: Iterable[Addition]) -> str:
 
 
 def additions_on_page(page: Path) -> str:
-    """Return the key of the additions that a page shows; empty without one."""
+    """Return the key of the additions that a page shows; empty if it has none."""
     with page.open("rb") as file:
         found = _ADDITIONS.search(file.read(_HEAD_BYTES))
     return found[1].decode() if found else ""

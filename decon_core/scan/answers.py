@@ -99,7 +99,7 @@ def answer(
 
 
 class SketchPlan:
-    """Plans which blocks a scan reads of packs with a sketch, and which shards still need one."""
+    """Plans which blocks a scan reads of packs with a sketch, and which shards lack a sketch."""
 
     def __init__(
         self, store: Store, policy: Policy, sketch: Sketch, *, index: str, scan: str

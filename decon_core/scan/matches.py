@@ -186,7 +186,7 @@ def _is_null(name: str, values: npt.NDArray[Any]) -> Bools | None:
 
 
 def digest_of(words: Sequence[str]) -> str:
-    """Hash the canonical words found of question, answer and passage; "" for a missing one."""
+    """Hash the canonical words found of question, answer and passage; "" for a missing text."""
     # Canonical text never contains the separator.
     return sha256("\n".join(words).encode()).hexdigest()
 

@@ -105,7 +105,7 @@ class _Reading:
         self.position = ahead
 
     def ledger(self) -> dict[str, object]:
-        """Return the ledger. It has nothing about benchmarks, so every scan writes the same one.
+        """Return the ledger. It has nothing about benchmarks, so every scan writes the same ledger.
 
         `invalid_utf8` are documents, with replacement characters.
         """

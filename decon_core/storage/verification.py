@@ -46,7 +46,7 @@ def inspect_changed(
 ) -> Inspection:
     """Inspect the entries whose stamp differs from the last successful verification.
 
-    `groups_of`: the groups in which an entry is counted; by default each entry is one.
+    `groups_of`: the groups in which an entry is counted; by default each entry is a group.
     """
     path = store.verification_note(what)
     noted = read_note(path)

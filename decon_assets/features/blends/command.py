@@ -183,11 +183,12 @@ def compare_blends(
     """
     from decon_core.features.blends.compare import first_difference
 
-    blender, (one, other) = _open_blends(config, [first, second])
-    difference = first_difference(blender, (one, other))
+    blender, (first_blend, second_blend) = _open_blends(config, [first, second])
+    pair = (first_blend, second_blend)
+    difference = first_difference(blender, pair)
     sizes = {
         blend.name: read_json(blend_manifest(blender.builder.store, blend.name))["totals"]
-        for blend in (one, other)
+        for blend in pair
     }
     for name, totals in sizes.items():
         n_documents = counted(totals["n_documents"], "document")
@@ -195,7 +196,7 @@ def compare_blends(
     if difference is None:
         say("\nidentical, byte for byte")
     else:
-        _say_difference(difference, (one.name, other.name))
+        _say_difference(difference, [blend.name for blend in pair])
     return 0
 
 

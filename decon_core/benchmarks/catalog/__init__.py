@@ -50,7 +50,7 @@ def sets() -> Mapping[str, list[str]]:
 
 @lru_cache(maxsize=1)
 def refused() -> Mapping[str, str]:
-    """Return the benchmarks that nobody can download, and why."""
+    """Return the benchmarks that are not available to anyone, and why."""
     return dict(_read(FOLDER / "refused.yaml")["refused"])
 
 
@@ -84,9 +84,9 @@ def _members(
         for member in all_sets[name]:
             yield from _members(member, all_sets, known, (*within, name))
         return
-    matching = [one for one in known if fnmatchcase(one, name)]
+    matching = [benchmark for benchmark in known if fnmatchcase(benchmark, name)]
     if not matching:
-        marked = [f"{SET_MARK}{one}" for one in all_sets]
+        marked = [f"{SET_MARK}{set_name}" for set_name in all_sets]
         remedy = did_you_mean(text, marked if text.startswith(SET_MARK) else [*known, *marked])
         expected = f"a benchmark of the catalog, or one of {', '.join(marked)}"
         remedy = remedy or "`decon-assets catalog` lists all."

@@ -277,7 +277,7 @@ class _Document:
         return holds_objects
 
     def _record(self, *, follows: bool = False) -> Record:
-        """Read a row; the bytes before it separate it from the row before if it `follows` one."""
+        """Read a row; if it `follows` another row, the bytes before it separate them."""
         between, start = self._taken(), self._at
         self._value()
         if follows:

@@ -85,7 +85,7 @@ class Blender:
         if current is not None and not blend_faults(path, folder):
             self._update_card(folder, current)
             return Built(folder, current, was_there=True)
-        # Imported late: runs ask whether blends are current, and few build one.
+        # Imported late: runs ask whether blends are current, and few build a blend.
         from decon_core.features.blends.plan import plan_blend
         from decon_core.features.blends.write import job_of, write_part
 

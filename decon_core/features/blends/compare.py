@@ -105,8 +105,8 @@ def _documents(folder: Path, files: Sequence[str]) -> Iterator[_Place]:
             yield file, row
 
 
-def _is_equal(one: Row, other: Row) -> bool:
-    return one.line == other.line if one.line is not None else one.value == other.value
+def _is_equal(first: Row, second: Row) -> bool:
+    return first.line == second.line if first.line is not None else first.value == second.value
 
 
 def _difference(
@@ -151,9 +151,9 @@ def _origin(listed: Mapping[str, Any]) -> str:
 def _n_equal_tokens(policy: Policy, texts: Sequence[str]) -> int | None:
     """Return how many tokens at the start of two texts are equal; None if all are."""
     tokens = encoded(policy, texts, GrowingVocabulary())
-    one, other = tokens.row(0), tokens.row(1)
-    n_both = min(one.size, other.size)
-    differs = np.flatnonzero(one[:n_both] != other[:n_both])
+    first, second = tokens.row(0), tokens.row(1)
+    n_both = min(first.size, second.size)
+    differs = np.flatnonzero(first[:n_both] != second[:n_both])
     if differs.size:
         return int(differs[0])
-    return None if one.size == other.size else n_both
+    return None if first.size == second.size else n_both

@@ -116,14 +116,16 @@ def _common_name(tasks: Sequence[str], first: ImportedBenchmark) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", shared).strip("_") or "benchmark"
 
 
+def _order(benchmark: ImportedBenchmark) -> tuple[int, str, str, str, str]:
+    status = _RANKS.index(benchmark.status)
+    return status, benchmark.name, benchmark.data_set, benchmark.reason, benchmark.detail
+
+
 def _named(benchmarks: Sequence[ImportedBenchmark]) -> list[ImportedBenchmark]:
     """Return the benchmarks with a different name each, sorted by name."""
     taken: set[str] = set()
     named = []
-    for benchmark in sorted(
-        benchmarks,
-        key=lambda one: (_RANKS.index(one.status), one.name, one.data_set, one.reason, one.detail),
-    ):
+    for benchmark in sorted(benchmarks, key=_order):
         owner = benchmark.data_set.rpartition("/")[2].lower()
         config = (benchmark.recipe or {}).get("hf_config")
         endings = [str(config), owner] if isinstance(config, str) else [owner]

@@ -98,7 +98,7 @@ def _sample(
 
 
 def _number_filters(samples: list[per_item.Sample]) -> list[per_item.Sample]:
-    """Number the filters of rows that do not name one: the n-th row of an item is filter n.
+    """Number the filters of rows that name no filter: the n-th row of an item is filter n.
 
     Only if every item has the same number of rows; otherwise some items are duplicates.
     """

@@ -83,8 +83,9 @@ def _add_samples(results: per_item.Results, rows: Iterator[tuple[str, Row]]) -> 
         reasons = [name for name in ("error", "invalidation") if row.get(name)]
         if reasons:
             expected, remedy = "a valid sample without an error", "The sample is left out."
-            told = per_item.text_at(per_item.mapping_in(row, "error"), "message") or "no message"
-            results.problems.append(Problem(place, f"an {reasons[0]} ({told})", expected, remedy))
+            message = per_item.text_at(per_item.mapping_in(row, "error"), "message") or "no message"
+            found = f"an {reasons[0]} ({message})"
+            results.problems.append(Problem(place, found, expected, remedy))
         else:
             item = repr(row.get("id"))
             epochs[item].append(_sample(place, row, not_numbers))

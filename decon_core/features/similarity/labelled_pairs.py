@@ -2,7 +2,7 @@
 
 A metric says duplicate above some value. Its AUC is the probability that a duplicate has a higher
 value than another pair (half for a tie). Its recall is the share of duplicates above the value that
-at most 1 % of the other pairs exceed. A pair without a value ranks below all with one.
+at most 1 % of the other pairs exceed. A pair without a value ranks below all others.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def _difference(
     dose: float,
     table: Mapping[Measure, _Items | None],
 ) -> Difference:
-    """Compare the repetitions of a dose with those without one."""
+    """Compare the repetitions of a dose with those of the control."""
     own, control = arms.by_dose[dose], arms.control
     means = [np.array([_mean_of(run, weights, table) for run in arm]) for arm in arms.every]
     at = 1 + [*arms.by_dose].index(dose)

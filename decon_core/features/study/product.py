@@ -159,7 +159,7 @@ def find_paths(
 
 
 def _step_in(file: Path, pattern: str) -> float | None:
-    """Return the number that stands in a path where its pattern has {step}."""
+    """Return the number that a path has where its pattern has {step}."""
     before, after = (re.sub(r"\\[zZ]$", "", fnmatch.translate(p)) for p in pattern.split(STEP))
     found = re.fullmatch(rf"{before}(?<!\d)(\d+(?:\.\d+)?)(?!\d){after}", str(file))
     return float(found[1]) if found else None

@@ -163,8 +163,8 @@ def _changes_of(
 def _at(run: TrainingRunScores, base: TrainingRunScores, step: float) -> Mapping[Measure, _Sides]:
     """Return the scores of a training run at a step; a baseline without steps cancels out."""
     own, other = (
-        next((each.scores for each in one.checkpoints if each.step == step), {})
-        for one in (run, base)
+        next((each.scores for each in scored.checkpoints if each.step == step), {})
+        for scored in (run, base)
     )
     if base.step is None:
         return {measure: (scores, None) for measure, scores in own.items()}

@@ -16,7 +16,7 @@ from decon_core.report.html.charts import LAYOUTS, MOST_LINES, TRACES, Chart, fr
 from decon_core.report.html.labels import label, shown, whole_label, wrapped
 
 _MOST_DOTS = 60  # values in a box
-MOST_CURVES = 6  # more cannot be told apart
+MOST_CURVES = 6  # more cannot be distinguished
 STYLES = (
     ("--c-both", "circle"),
     ("--c-alone", "square"),

@@ -147,7 +147,7 @@ def documents(facts: Facts) -> dict[str, Any]:
     """Return the columns of the table of documents.
 
     `texts` has the numbers of the matched texts of all documents, one document after the other:
-    those of a document lie between its start and the start of the next one. A document may have
+    those of a document lie between its start and the next start. A document may have
     more (`n_texts`) than the page.
     """
     rows = facts.documents

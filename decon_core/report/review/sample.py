@@ -1,4 +1,4 @@
-"""Stratified random samples of findings, and the precision of a report estimated from one.
+"""Stratified random samples of findings, and the precision of a report estimated from a sample.
 
 Findings are drawn by a hash of the seed, the document and the item, whatever their order. The same
 ones are drawn again after another scan, and a larger sample contains the smaller one as long as the
