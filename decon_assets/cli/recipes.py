@@ -40,7 +40,8 @@ def normalize(
             warn(f"{name}: not in {recipes}")
             return 2
         table = normalized(loaded[name], base=recipes.parent, limit=limit)
-        n_items = len(set(zip(*(table[key].to_pylist() for key in _ITEM), strict=True)))
+        columns = [table[key].to_pylist() for key in _ITEM]
+        n_items = len(set(zip(*columns, strict=True)))
         say(f"{name}: {counted(n_items, 'item')}, {counted(table.num_rows, 'record')}")
         for record in table.slice(0, show).to_pylist():
             for key, value in record.items():

@@ -85,7 +85,8 @@ class Questions:
             document.starts[places[begin]],
             document.stops[places[end - 1]],
         )
-        rows = zip(*(column.tolist() for column in columns), strict=True)
+        lists = [column.tolist() for column in columns]
+        rows = zip(*lists, strict=True)
         each = [slice(*of) for of in zip(begin.tolist(), end.tolist(), strict=True)]
         comparisons = (
             Comparison._make([*row, places[units], weights[units]])

@@ -98,7 +98,8 @@ def _read(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, str]]:
         pieces.append(units)
         spelled |= {n_units + at: word for at, word in other.items()}
         n_units, first = n_units + len(units), stop
-    columns = zip(*(vars(piece).values() for piece in pieces), strict=True)
+    arrays = [vars(piece).values() for piece in pieces]
+    columns = zip(*arrays, strict=True)
     return Units(*map(np.concatenate, columns)), spelled
 
 

@@ -93,7 +93,8 @@ def _check_fingerprint(row: Row, *texts: str | None) -> None:
     """Raise `FieldError` if the fingerprint is wrong, with or without blank texts."""
     given = row.get("fingerprint")
     raw = [row.get(key) for key in ("passage", "question", "answer")]
-    as_written = fingerprint_of(*(text if isinstance(text, str) else None for text in raw))
+    strings = [text if isinstance(text, str) else None for text in raw]
+    as_written = fingerprint_of(*strings)
     if given is not None and given not in (as_written, fingerprint_of(*texts)):
         expected = f"{as_written!r}, computed from the texts of the row"
         remedy = "If you edited the texts on purpose, remove the field."

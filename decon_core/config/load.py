@@ -214,7 +214,7 @@ class ConfigReader(SettingsReader):
         evals = self.table(Evals, "evals", values.get("evals", {}))
         weights = self.table(TermWeights, "term_weights", values.get("term_weights", {}))
         storage = self._use_options(values.get("storage", {}))
-        if not {"recipes", "catalog"} & {*(values.get("evals") or ())}:
+        if not {"recipes", "catalog"} & set(values.get("evals") or ()):
             expected = "recipe files, or benchmarks of the catalog in evals.catalog"
             self.wrong("evals.recipes", "nothing", expected)
         recipes = self._recipes(evals.recipes) if evals else ()

@@ -327,7 +327,8 @@ class Policy:
     def scan_fingerprint(self, *, tokenizer: str, snapshot: str) -> str:
         """Return the fingerprint of what a scan result depends on besides shard and benchmark."""
         detectors = registry.declarations()
-        left_out = decision_fields().union(*(detector.scan_settings for detector in detectors))
+        scan_settings = [detector.scan_settings for detector in detectors]
+        left_out = decision_fields().union(*scan_settings)
         settings = {name: value for name, value in asdict(self).items() if name not in left_out}
         settings["detectors"] = sorted(self.detectors)
         for detector in self._chosen:

@@ -124,8 +124,9 @@ def changes_of_packs(config: Config, store: Store, other_files: Iterable[Path]) 
 def _next_numbers(store: Store, packs: Iterable[Pack]) -> dict[str, int]:
     """Return for each source the first pack number that was never used."""
     numbers: dict[str, int] = {}
-    retired = (path.stem for path in _manifests(store.retired_packs))
-    for name in (*(pack.name for pack in packs), *retired):
+    used = [pack.name for pack in packs]
+    used += [path.stem for path in _manifests(store.retired_packs)]
+    for name in used:
         source, _, number = name.rpartition("-")
         numbers[source] = max(numbers.get(source, 0), int(number) + 1)
     return numbers

@@ -37,7 +37,8 @@ class Judged(NamedTuple):
 def judge(matches: pa.Table, policy: Policy) -> Judged:
     """Score and classify every match by the settings of its benchmark."""
     n = matches.num_rows
-    judged = Judged(np.zeros(n), *(np.zeros(n, np.bool_) for _ in range(4)))
+    flags = [np.zeros(n, np.bool_) for _ in range(4)]
+    judged = Judged(np.zeros(n), *flags)
     for finder, rows, its_matches, own in _by_rule(matches, policy):
         judge_at = _judge_of(finder, its_matches, own)
         values = judge_at(finder.configured_threshold(own))
@@ -124,7 +125,7 @@ def _kinds_of(matches: pa.Table) -> Callable[[Iterable[str]], Bools]:
 
     def is_kind(kinds: Iterable[str]) -> Bools:
         chosen = {*kinds}
-        is_chosen: Bools = np.array([*(name in chosen for name in names), False], np.bool_)
+        is_chosen: Bools = np.array([name in chosen for name in names] + [False], np.bool_)
         return is_chosen[number]
 
     return is_kind

@@ -51,4 +51,5 @@ class NominatedPlaces:
             return {}
         is_asked = pc.field("text_id").isin(pa.array([*text_ids], pa.string()))
         rows = read_parquet(self.path(version), columns=["text_id", "text"], filters=is_asked)
-        return dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+        text_ids, texts = (column.to_pylist() for column in rows.columns)
+        return dict(zip(text_ids, texts, strict=True))

@@ -50,7 +50,8 @@ class Column:
         *parents, last = [part for part in self.name.split(".") if not part.isdecimal()]
         words = words_of(last)
         is_plain = words in {("text",), ("value",), ("span",), ("content",), ("input", "text")}
-        return (*(words_of(parents[-1]) if parents and is_plain else ()), *words)
+        words_around = words_of(parents[-1]) if parents and is_plain else ()
+        return (*words_around, *words)
 
     @property
     def parent(self) -> str:

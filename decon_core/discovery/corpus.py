@@ -129,7 +129,9 @@ def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:
     if not survey.sources:
         found = f"nothing that can be read{''.join(f'; {file}' for file in survey.left_out)}"
         nothing = Problem(", ".join(typed), found, "files whose rows contain text")
-        raise CorpusError([*survey.problems, *([nothing] if survey.left_out else [])])
+        if survey.left_out:
+            survey.problems.append(nothing)
+        raise CorpusError(survey.problems)
     survey.sources = _with_names(survey.sources)
     return survey
 

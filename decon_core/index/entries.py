@@ -96,7 +96,8 @@ class RecordTokenizer:
             "passage": policy.index_passages,
         }
         kept = np.flatnonzero(dropped == 0)
-        ids, rank = self._vocabulary.ranked(*(column.tokens.values for column in columns.values()))
+        tokens = [column.tokens.values for column in columns.values()]
+        ids, rank = self._vocabulary.ranked(*tokens)
         fields = {}
         for kind, column in columns.items():
             if indexed[kind]:

@@ -180,7 +180,8 @@ def _built(
 ) -> tuple[dict[str, Array], dict[str, str]]:
     """Return the text index of these rows of each record table; None: of all."""
     pool, versions, tokenizer = Pool(), tuple(rows_of), load_tokenizer(policy.tokenizer_str)
-    columns = [*COLUMNS, *(PROMPT_COLUMNS if policy.searches_prompts else ())]
+    prompts = PROMPT_COLUMNS if policy.searches_prompts else ()
+    columns = [*COLUMNS, *prompts]
     for part, (version, chosen) in enumerate(rows_of.items()):
         records = load_records(store, version, columns=columns)
         rows = np.arange(records.num_rows) if chosen is None else chosen

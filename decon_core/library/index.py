@@ -316,7 +316,8 @@ class Index:
         first_rows, at = [block.place.row for block in blocks], 0
         by_row = zip(entries["row"].to_pylist(), findings_in(entries), strict=True)
         for row, group in groupby(by_row, itemgetter(0)):
-            found, is_removed = zip(*(pair for _, pair in group), strict=True)
+            pairs = [pair for _, pair in group]
+            found, is_removed = zip(*pairs, strict=True)
             document = texts[bisect_right(first_rows, row) - 1](row)
             checked[row - first_rows[0]] = replace(
                 checked[row - first_rows[0]],

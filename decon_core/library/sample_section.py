@@ -59,7 +59,9 @@ def sample_section(rates: Sequence[Rate]) -> Section:
             *map(shown, (rate.of, rate.source, rate.benchmark)),
             rate.n_found,
             None if rate.estimate is None else round(rate.estimate),
-            *(rate.low, rate.high, rate.n),
+            rate.low,
+            rate.high,
+            rate.n,
             bounds(rate.rate_low, rate.rate_high),
         ]
         for rate in rates

@@ -173,7 +173,8 @@ def _write_records(
     removed = leaked.leaked_items(version.benchmark)
     gone = {(item["split"], item["instance_index"]) for item in removed}
     records = load_records(store, version)
-    items = zip(*(records[name].to_pylist() for name in _ITEM), strict=True)
+    columns = [records[name].to_pylist() for name in _ITEM]
+    items = zip(*columns, strict=True)
     records = records.filter(pa.array([item not in gone for item in items], pa.bool_()))
     with (evals / f"{version.benchmark}.jsonl").open("wb") as file:
         for row in records.to_pylist():

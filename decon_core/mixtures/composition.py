@@ -105,7 +105,8 @@ def phase_tokens(phases: Sequence[Part], labels: Labels) -> dict[tuple[str, str]
             whole[source] = Amount(
                 before.n_documents + amount.n_documents, before.n_tokens + amount.n_tokens
             )
-    parts = [*({**dict.fromkeys(whole, Amount(0, 0)), **phase} for phase in phases), whole]
+    nothing = dict.fromkeys(whole, Amount(0, 0))
+    parts = [{**nothing, **phase} for phase in phases] + [whole]
     by_part = [
         {(column, value): amount.n_tokens for column, value, amount in composition(part, labels)}
         for part in parts

@@ -121,7 +121,8 @@ def draw(
 
 def _draw_of(table: pa.Table) -> Draw:
     rows: dict[str, list[int]] = {}
-    for shard, row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+    shards, numbers = (column.to_pylist() for column in table.columns)
+    for shard, row in zip(shards, numbers, strict=True):
         rows.setdefault(shard, []).append(row)
     return Draw(rows, Matched(**json.loads(table.schema.metadata[_MATCHED])))
 

@@ -195,7 +195,8 @@ def matches_in_excluded_blocks(
     """
     scan, index = scan_fingerprint(store, policy), index_fingerprint(store, policy)
     results = ScanResults(store, scan)
-    with_answers = frozenset[str]().union(*(folder.answered for folder in results.folders))
+    by_folder = [folder.answered for folder in results.folders]
+    with_answers = frozenset[str]().union(*by_folder)
     answered = [
         (pack, shard, version, answer)
         for pack in packs

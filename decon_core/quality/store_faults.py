@@ -123,7 +123,8 @@ def changed_faults_of_scan(
         return _faults_of_folder(folders[name], versions, first.setdefault(name, {}), note)
 
     def groups_of(name: str) -> set[str]:
-        return set().union(*(packs_of.get(shard, ()) for shard in folders[name].shards))
+        packs = [packs_of.get(shard, ()) for shard in folders[name].shards]
+        return set().union(*packs)
 
     found = verification.inspect_changed(store, "scan_results", stamps, faults, groups_of=groups_of)
     first = {name: results for name, results in first.items() if results}

@@ -27,8 +27,14 @@ from decon_core.wording import counted
 
 ITEM_KEY = ("benchmark", "split", "instance_index", "sub_index")
 _COLUMNS = [
-    *(*ITEM_KEY, "config", "choice_index", "is_correct"),
-    *("passage", "question", "answer", "extras"),
+    *ITEM_KEY,
+    "config",
+    "choice_index",
+    "is_correct",
+    "passage",
+    "question",
+    "answer",
+    "extras",
 ]
 _PLAIN = "{passage}\n{question}\nAnswer: {answer}"
 _WITH_CHOICES = "{passage}\n{question}\n{choices}\nAnswer: {letter}. {answer}"

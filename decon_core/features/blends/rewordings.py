@@ -118,8 +118,8 @@ def append_rewording(path: Path, line: Line) -> None:
 
 
 def _problems_of(where: str, line: Line) -> Iterator[Problem]:
-    names = ("item", "request", *(("failed",) if "failed" in line else FIELDS))
-    for name in names:
+    fields = ("failed",) if "failed" in line else FIELDS
+    for name in ("item", "request", *fields):
         if not isinstance(line.get(name), str):
             yield Problem(f"{where}: {name}", f"{line.get(name)!r:.60}", "a string")
     variant = line.get("variant")

@@ -331,7 +331,8 @@ class BlendReader(SettingsReader):
                 self.wrong(f"{place}.{key}", "an empty list", "some values")
         if len(self.problems) > before:
             return
-        for values in product(*(values for _, _, values in listed)):
+        value_lists = [values for _, _, values in listed]
+        for values in product(*value_lists):
             chosen = [{**table} if isinstance(table, dict) else table for table in tables]
             for (number, key, _), value in zip(listed, values, strict=True):
                 chosen[number][key] = value

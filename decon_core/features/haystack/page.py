@@ -145,8 +145,9 @@ def _rounded(row: Placing | Amplification) -> dict[str, Any]:
 def _places(study: Study) -> Iterator[Mapping[str, Any]]:
     for scored in study.scored:
         ranking = scored.ranking
-        columns = (scored.scores, ranking.ranks, ranking.percentiles)
-        numbers = zip(*(column.tolist() for column in columns), strict=True)
+        arrays = (scored.scores, ranking.ranks, ranking.percentiles)
+        columns = [array.tolist() for array in arrays]
+        numbers = zip(*columns, strict=True)
         for planted, row in zip(study.planting.planted, numbers, strict=True):
             place = dict(zip(("score", "rank", "percentile"), map(rounded, row), strict=True))
             fields = {"scorer": scored.name, **_item_fields(planted.item), **place}

@@ -189,7 +189,7 @@ def _refusal(task: Mapping[str, Any], source: Source) -> tuple[str, str] | None:
             return reason, f"{key}: {_shown(task[key])}"
     if task.get("output_type") == "loglikelihood_rolling":
         return "the task measures the perplexity of whole texts", ""
-    has_files = {"data_files", "data_dir"} & {*(task.get("dataset_kwargs") or {})}
+    has_files = {"data_files", "data_dir"} & set(task.get("dataset_kwargs") or {})
     if not source.hf_path or source.hf_path in _LOADERS or has_files:
         return "the rows are not in a data set on the hub", f"dataset_path: {source.hf_path}"
     return None if source.splits else ("no split is named", "")

@@ -168,9 +168,8 @@ def _names(listed: object) -> list[str]:
 def _templates(task: Mapping[str, Any]) -> str:
     solvers = [solver for solver in task.get("solvers") or () if isinstance(solver, dict)]
     args = [solver.get("args") or {} for solver in solvers]
-    return "\n".join(
-        map(str, (task.get("prompt_template"), *(arg.get("template") for arg in args)))
-    )
+    templates = [task.get("prompt_template")] + [arg.get("template") for arg in args]
+    return "\n".join(map(str, templates))
 
 
 def _from_framework(framework: str, columns: Sequence[str] | None) -> Draft:

@@ -105,7 +105,7 @@ def _inner(value: Value) -> Sequence[Value]:
         case Joined(parts) | Items(parts):
             return parts
         case Fields(fields, rest):
-            return [*fields.values(), *([] if rest is None else [rest])]
+            return [*fields.values()] if rest is None else [*fields.values(), rest]
         case Position(inner, among, _):
             return [inner] if among is None else [inner, among]
         case Chosen(among, key):

@@ -42,7 +42,8 @@ def persons_in(texts: Iterable[str]) -> list[str]:
     n = -1
     while len(names) != n:
         n = len(names)
-        names = names.union(*(together for together in lists if together & names))
+        overlapping = [together for together in lists if together & names]
+        names = names.union(*overlapping)
     # Another word in capitals behind a name: "Ann Smith", "Ann Arbor".
     surname = rf"\b(?:{'|'.join(sorted(names)) or '$^'}) (?:[A-Z]\. )?[A-Z][a-z]+\b"
     if names & {*_after("before_famous").findall(whole)} or re.search(surname, whole):

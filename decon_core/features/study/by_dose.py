@@ -94,7 +94,8 @@ def _weights(
     arms: _Arms, averaged: Averaged, contrasts: Mapping[str, str]
 ) -> dict[_What, _Weights]:
     """Return benchmarks, averages and contrasts as weighted sums of measures that all runs have."""
-    shared = set.intersection(*(set(run.scores) for arm in arms.every for run in arm))
+    by_run = [set(run.scores) for arm in arms.every for run in arm]
+    shared = set.intersection(*by_run)
     weights: dict[_What, _Weights] = {(*measure,): {measure: 1.0} for measure in sorted(shared)}
     for name, metric, members in averaged:
         weights[name, metric, ""] = dict.fromkeys(members, 1 / len(members))
@@ -124,7 +125,8 @@ _Items = Mapping[str, Floats]  # the scores on the same items, by training run
 def _items(arms: _Arms, measure: Measure) -> _Items | None:
     """Return the scores of all training runs on the items that all have; None without them."""
     scores = {run.settings.name: run.scores[measure] for arm in arms.every for run in arm}
-    items = sorted(set.intersection(*(set(each.by_item) for each in scores.values())))
+    items_by_run = [set(each.by_item) for each in scores.values()]
+    items = sorted(set.intersection(*items_by_run))
     most = max(len(each.by_item) for each in scores.values())
     if len(items) < max(LEAST_ITEMS, most / 2) or any(each.segments for each in scores.values()):
         return None

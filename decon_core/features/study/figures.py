@@ -80,7 +80,12 @@ def _by_step(what: str, rows: Rows) -> dict[str, Chart]:
 def _points(rows: Rows, run: str, at: str, value: str) -> list[Point]:
     is_difference = value == "difference"
     return [
-        Point(row[at], row[value], *((row["low"], row["high"]) if is_difference else ()))
+        Point(
+            row[at],
+            row[value],
+            low=row["low"] if is_difference else None,
+            high=row["high"] if is_difference else None,
+        )
         for row in rows
         if row["training_run"] == run
     ]

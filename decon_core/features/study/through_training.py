@@ -187,7 +187,8 @@ def _change_of(name: str, measure: Measure, to: _Sides, start: _Sides) -> Differ
     if all(scores.segments for scores in every):
         return _of_segments(row, [scores.segments for scores in every if scores.segments])
     if all(scores.by_item for scores in every):
-        items = sorted(set.intersection(*(set(scores.by_item) for scores in every)))
+        items_of_each = [set(scores.by_item) for scores in every]
+        items = sorted(set.intersection(*items_of_each))
         if len(items) >= max(LEAST_ITEMS, max(len(scores.by_item) for scores in every) / 2):
             ends = [_values(side, items) for side in (to, start)]
             changes = ends[0] - ends[1]
@@ -209,7 +210,8 @@ def _values(side: _Sides, items: Sequence[ItemKey]) -> Floats:
 
 def _of_segments(row: Difference, every: Sequence[Segments]) -> Difference:
     """Return the change of a score of whole test sets, all of the same segments."""
-    both = sorted(set.intersection(*(set(segments.counts) for segments in every)))
+    segments_of_each = [set(segments.counts) for segments in every]
+    both = sorted(set.intersection(*segments_of_each))
     if len(both) < LEAST_ITEMS:
         return replace(row, remark=f"too few items: {len(both)}")
     metric, counts = every[0].metric, [segments.rows(both) for segments in every]

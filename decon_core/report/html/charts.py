@@ -393,7 +393,8 @@ def _stacked(
     layout = (
         lines([*map(wrapped, names)]) | {"barmode": "stack", "bargap": 0.45} | LAYOUTS["legend"]
     )
-    longest = max(map(sum, zip(*(bar["x"] for bar in bars), strict=True)), default=0)
+    lengths = [bar["x"] for bar in bars]
+    longest = max(map(sum, zip(*lengths, strict=True)), default=0)
     layout["xaxis"] |= counts(axis, longest)
     layout["height"] += _LEGEND_PIXELS
     rows = [*range(len(names))]

@@ -52,7 +52,8 @@ def stacked(labels: Sequence[str], bars: Iterable[tuple[str, Sequence[int]]], no
     named = [(name, [*lengths]) for name, lengths in bars]
     sums = "; ".join(f"{name}: {count(sum(lengths))}" for name, lengths in named)
     text = f"{counted(len(labels), 'bar')}. {sums or 'All are empty'}."
-    totals = [sum(column) for column in zip(*(lengths for _, lengths in named), strict=True)]
+    rows = [lengths for _, lengths in named]
+    totals = [sum(column) for column in zip(*rows, strict=True)]
     if len(totals) > 1:
         longest = max(range(len(totals)), key=totals.__getitem__)
         text += f" Longest: {shown(labels[longest])} with {count(totals[longest])} {noun}."
@@ -84,7 +85,8 @@ def heat(
 def scores(bins: Iterable[tuple[str, Sequence[int]]], threshold: float | None) -> str:
     """Describe a histogram: the sum of each class, the range, and the threshold."""
     named = [(name, [*heights]) for name, heights in bins]
-    columns = [sum(column) for column in zip(*(heights for _, heights in named), strict=True)]
+    rows = [heights for _, heights in named]
+    columns = [sum(column) for column in zip(*rows, strict=True)]
     used = [at for at, height in enumerate(columns) if height]
     sums = "; ".join(f"{name}: {count(sum(heights))}" for name, heights in named)
     text = f"Matches by class: {sums}."

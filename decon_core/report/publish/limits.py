@@ -277,9 +277,8 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
         if not row["is_refused"]:
             yield f"{row['benchmark']} was not searched for: {row['reason']}"
     for row in not_scanned_by_reason(summary):
-        shards = ", ".join(
-            [*row["shards"], *([f"{row['n_more']:,} more"] if row["n_more"] else [])]
-        )
+        more = [f"{row['n_more']:,} more"] if row["n_more"] else []
+        shards = ", ".join([*row["shards"], *more])
         were = "were" if len(row["shards"]) > 1 else "was"
         against = ", ".join(row["benchmarks"])
         remedy = f"; {row['remedy']}" if row["remedy"] else ""
