@@ -58,7 +58,8 @@ Build = Callable[[Iterable[pa.Table]], Mapping[str, Array]]
 _FILTER_BITS = 12
 # Increase when the arrays change; otherwise old files would be read as new ones.
 _LAYOUT = "7"
-# Unions that are kept. Next to each are its texts, and the items that detectors can find.
+# Files of unions that are kept. Further files of a union have its texts, and the items that
+# detectors can find.
 _MAX_FILES = 24
 _LEVELS = 256
 _GRAMS_TOGETHER = 1 << 20
