@@ -7,9 +7,8 @@ from contextlib import suppress
 import pytest
 
 from decon_assets.cli.main import main
-from decon_assets.runner import pipeline
 from decon_assets.runner.interrupts import watch_interrupts
-from decon_assets.runner.pipeline import PipelineError
+from decon_assets.runner.pipeline import Pipeline, PipelineError
 from decon_core.index.parts import build_part
 
 _STOPPED = "stopped; finished work is kept: run the command again to continue"
@@ -97,16 +96,16 @@ def test_a_signal_of_another_kind_is_none_to_stop():
 def test_a_signal_that_is_lost_between_two_stages_stops_the_run(
     number, at_home, monkeypatch, capsys
 ):
-    plan_of, seen = pipeline._plan_of, []
+    plan_of, seen = Pipeline._plan_of, []
 
-    def lose_the_second(registered):
+    def lose_the_second(self, registered):
         seen.append(registered)
         if len(seen) == 2:
             with suppress(BaseException):  # as in a callback, whose errors are ignored
                 os.kill(os.getpid(), number)
-        return plan_of(registered)
+        return plan_of(self, registered)
 
-    monkeypatch.setattr(pipeline, "_plan_of", lose_the_second)
+    monkeypatch.setattr(Pipeline, "_plan_of", lose_the_second)
     assert main(["run"]) == 130
     said = capsys.readouterr()
     assert said.err.splitlines()[-1] == _STOPPED

@@ -377,7 +377,7 @@ def test_a_data_set_of_masks_loads_with_its_card(leaky, masked, make_words, monk
     totals = place.manifest(masked)["totals"]
     counts = f"{totals['n_masked_tokens']} of {totals['n_input_tokens']} tokens are masked"
     assert f"{counts}, in 1 document." in card
-    assert "by `tokenizer.json` (`file-" in card
+    assert "from the tokenizer `tokenizer.json` (`file-" in card
     assert removed_in(place.build(masked).folder)["what"].to_pylist() == ["spans"]
 
 
