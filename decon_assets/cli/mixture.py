@@ -42,9 +42,9 @@ mixture_group = command_group()
 def mixture(*, workers: Workers = None, config: ConfigPath) -> None:
     """List or verify mixtures: filtered variants of the corpus.
 
-    Declare mixtures with [[mixture]] in decon.toml, and build them with `decon-assets run`. Both
-    actions print the benchmarks whose leaks a mixture removes; leaks of other benchmarks may
-    remain.
+    Declare mixtures with [[mixture]] in decon.toml, and build them with `decon-assets run`.
+    `list` and `verify` also print the benchmarks whose leaks a mixture removes; leaks of other
+    benchmarks may remain.
 
     Examples:
       decon-assets mixture list
