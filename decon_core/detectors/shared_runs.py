@@ -267,18 +267,14 @@ class Sharing:
         kept = self._verbatim.is_compared[forms]
         kept &= wholes.of_texts(document, text) == NOTHING
         number, forms, start, length = found[kept].T
-        n_of_form, stop, first = (
-            self._verbatim.n_tokens(forms),
-            start + length,
-            tokens.offsets[number],
-        )
+        stop, first = start + length, tokens.offsets[number]
         runs = Runs(
             document[kept],
             text[kept],
             start,
             stop,
             length,
-            n_of_form,
+            self._verbatim.n_tokens(forms),
             pieces.starts[first + start],
             pieces.stops[first + stop - 1],
         )
