@@ -187,6 +187,7 @@ def _after_scan(facts: Facts, scanned: Scanned) -> Iterator[dict[str, Any]]:
         yield {"text": text, "filter": {"outcome": "review"}, "command": command}
     if facts.totals["n_leaked"]:
         command = "decon-assets init --corpus CORPUS --evals EVALS && decon-assets run"
-        yield {"text": "Remove the leaks", "command": command}
+        text = "Set up a project, and build a copy of the corpus without the leaks"
+        yield {"text": text, "command": command}
     command = f"decon-assets check --report {folder} --max-rate 0.01"
     yield {"text": _CHECK, "command": command}
