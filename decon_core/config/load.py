@@ -382,7 +382,6 @@ def policy_from(
     """Make a policy from the values of a TOML file.
 
     Settings that are not among the values are taken from `like`, or from the defaults.
-
     `folder`: that of the path of a tokenizer, by default the folder of the file.
     """
     section = values.get("policy", values)
