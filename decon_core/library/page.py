@@ -32,6 +32,7 @@ def write_report(
     from decon_core.report.build import build_report, is_current
     from decon_core.report.html.build import write_page
     from decon_core.report.html.opening import Scanned
+    from decon_core.report.open import opened
 
     store = index.store
     builder = Builder(
@@ -44,12 +45,15 @@ def write_report(
         unread=UnreadRule(((pack.source.name, pack.source.ignore),)),
         not_covered=tuple(not_covered),
     )
-    if not is_current(builder) or not store.report_page.is_file():
+    is_built = not is_current(builder) or not store.report_page.is_file()
+    if is_built:
         build_report(builder)
-        write_page(store.report, store.report_page, scanned=Scanned(out, store.report))
-    with atomic_path(out / PAGE_FILE) as draft:
-        shutil.copyfile(store.report_page, draft)
-    _write_card(store.report, out)
+    with opened(store.report):  # while it is open, the page and the card open it at once
+        if is_built:
+            write_page(store.report, store.report_page, scanned=Scanned(out, store.report))
+        with atomic_path(out / PAGE_FILE) as draft:
+            shutil.copyfile(store.report_page, draft)
+        _write_card(store.report, out)
 
 
 def write_report_of_sample(out: Path, rates: Sequence[Rate]) -> None:

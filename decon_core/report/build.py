@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -29,7 +30,7 @@ from decon_core.report.gather import (
     verdict_table,
     write_matches,
 )
-from decon_core.report.matched_texts import gather_matched_texts
+from decon_core.report.matched_texts import gather_matched_texts, texts_in
 from decon_core.report.open import opened
 from decon_core.report.review.judged import judged_tables
 from decon_core.report.tables import TABLES, ReportAddition, table_of
@@ -41,14 +42,22 @@ from decon_core.storage.files import draft_folder
 _SHOWING = Report()
 
 _SUMMARY = """
-    SELECT (SELECT count(*) FROM items),
-           (SELECT count(*) FROM item_status WHERE status = 'leaked'),
+    SELECT n_items, n_leaked,
            (SELECT count(*) FROM findings WHERE is_contaminated),
-           (SELECT count(*) FROM documents WHERE is_contaminated),
+           n_contaminated_documents,
            (SELECT count(*) FROM unreadable),
-           (SELECT count(*) FROM item_status WHERE status = 'no answer'),
-           (SELECT count(*) FROM documents WHERE is_no_answer),
-           (SELECT count(*) FROM item_status WHERE status = 'review')
+           n_no_answer, n_no_answer_documents, n_review
+    FROM (
+        SELECT count(*) AS n_items,
+               count(*) FILTER (status = 'leaked') AS n_leaked,
+               count(*) FILTER (status = 'no answer') AS n_no_answer,
+               count(*) FILTER (status = 'review') AS n_review
+        FROM item_status
+    ), (
+        SELECT count(*) FILTER (is_contaminated) AS n_contaminated_documents,
+               count(*) FILTER (is_no_answer) AS n_no_answer_documents
+        FROM documents
+    )
 """
 
 _MOST_REPORTS = 100  # reports whose rates are kept
@@ -109,14 +118,14 @@ def build_report(
     state = _state(builder, showing, gaps, additions)
     tables["runs"] = run_table(reader, showing, state, gaps)
     tables["not_covered"] = table_of("not_covered", [n._asdict() for n in builder.not_covered])
-    tables["earlier_rates"] = earlier_rates(report, state)
+    tables["earlier_rates"], earlier_texts = read_earlier(report, state)
     for addition in additions:
         tables |= addition.tables()
     # Later runs remove the drafts of a killed process.
     with draft_folder(drafts, "matches") as folder:
         matches = write_matches(reader, packs, folder / "matches", gaps, engine=engine)
         tables["matched_texts"] = gather_matched_texts(
-            reader, packs, matches, showing, earlier=report, engine=engine
+            reader, packs, matches, showing, earlier=earlier_texts, engine=engine
         )
         verdicts, evidence = builder.verdicts, builder.evidence
         tables["verdicts"] = verdict_table(verdicts, tables["matched_texts"])
@@ -124,7 +133,8 @@ def build_report(
         # The page of the previous report may show texts that this report must not contain.
         for path in (*store.report_files, store.report_figures):
             remove(path)
-        write_database(report, tables, {"matches": matches}, drafts=drafts)
+        empty = store.empty_report(schema_digest())
+        write_database(report, tables, {"matches": matches}, drafts=drafts, empty=empty)
     with duckdb.connect(str(report), read_only=True) as connection:
         counts = connection.execute(_SUMMARY).fetchone() or (0,) * 7
     counts = (*counts, n_without_mixture, tuple(gaps))
@@ -193,12 +203,14 @@ def _state(
     return sha256(" ".join(value).encode()).hexdigest()[:16]
 
 
-def earlier_rates(report: Path, state: str) -> pa.Table:
-    """Return the rates of the report that one with this state replaces, and of those before it.
+def read_earlier(report: Path, state: str) -> tuple[pa.Table, Mapping[str, dict[str, Any]]]:
+    """Return what is kept of the report that one with this state replaces: rates and texts.
 
-    Of a report that is damaged, or was made by a version without these tables, nothing is kept.
+    The rates are also those of the reports before it. Of a report that is damaged, or was made by a
+    version without these tables, nothing is kept.
     """
     values = {"state": state, "most": _MOST_REPORTS}
     with suppress(DeconError), opened(report) as connection:
-        return connection.sql(_EARLIER, params=values).to_arrow_table()
-    return TABLES["earlier_rates"].schema.empty_table()
+        rates = connection.sql(_EARLIER, params=values).to_arrow_table()
+        return rates, texts_in(connection)
+    return TABLES["earlier_rates"].schema.empty_table(), {}

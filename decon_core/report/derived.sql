@@ -1,15 +1,9 @@
--- Tables derived from the matches, stored because most queries use them. Run once, by database.py.
+-- The rows of tables derived from the matches, stored because most queries use them.
 
--- Describe how much of an answer was found. database.py defines answer_threshold().
-CREATE MACRO answer_in_words(overlap) AS CASE
-    WHEN overlap >= answer_threshold() THEN 'with its answer'
-    WHEN overlap > 0 THEN 'with part of its answer'
-    WHEN overlap IS NOT NULL THEN 'without its answer' END;
-
+-- name: findings
 -- The decisive match (`best`) of a document and an item: leaks come first, then no-answer matches,
 -- then those to review, then matches that reach a threshold, then the highest score. So a reviewer who clears
 -- the match that made the leak does not have to review another one.
-CREATE TABLE findings AS
 SELECT * EXCLUDE (best, answer_overlap, is_by_score, is_contaminated, is_no_answer,
                  needs_review),
        answer_overlap, answer_in_words(answer_overlap) AS answer_found,
@@ -37,9 +31,9 @@ FROM (
     FROM matches
     GROUP BY source, pack, shard_name, row, benchmark, split, instance_index
 )
-ORDER BY source, shard_name, row, benchmark, split, instance_index;
+ORDER BY source, shard_name, row, benchmark, split, instance_index
 
-CREATE TABLE documents AS
+-- name: documents
 SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
        count(*) FILTER (is_contaminated) AS n_leaked_items,
        count(DISTINCT benchmark) FILTER (is_contaminated) AS n_benchmarks,
@@ -52,9 +46,9 @@ SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
        bool_or(needs_review) AND NOT bool_or(is_contaminated OR is_no_answer) AS needs_review
 FROM findings
 GROUP BY source, pack, shard_name, row
-ORDER BY source, shard_name, row;
+ORDER BY source, shard_name, row
 
-CREATE TABLE item_detectors AS
+-- name: item_detectors
 SELECT benchmark, split, instance_index, detector,
        count(DISTINCT (source, shard_name, row)) FILTER (is_contaminated) AS n_documents,
        max(score) FILTER (is_contaminated) AS best_score,
@@ -65,4 +59,4 @@ SELECT benchmark, split, instance_index, detector,
        max(holds_to) AS holds_to
 FROM matches
 GROUP BY benchmark, split, instance_index, detector
-ORDER BY benchmark, split, instance_index, detector;
+ORDER BY benchmark, split, instance_index, detector

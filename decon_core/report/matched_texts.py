@@ -68,14 +68,14 @@ def gather_matched_texts(
     matches: Sequence[Path],
     showing: Report,
     *,
-    earlier: Path,
+    earlier: Mapping[str, Row],
     engine: Engine = LOCAL,
 ) -> pa.Table:
     """Return all matched texts of these matches, the first `showing.most_texts` of them with texts.
 
     Of the items of a benchmark that are found at the same place, only the best ones have texts.
 
-    `earlier`: the previous report; its texts are reused where their inputs are unchanged.
+    `earlier`: `texts_in` the previous report, reused where their inputs are unchanged.
     """
     schema = TABLES["matched_texts"].schema
     if not matches:
@@ -128,20 +128,19 @@ def _add_texts(
     packs: Sequence[Pack],
     rows: Sequence[Row],
     showing: Report,
-    earlier: Path,
+    earlier: Mapping[str, Row],
     engine: Engine,
 ) -> None:
     if not showing.has_snippets:
         for row in rows:
             row["why_no_text"] = _OFF
         return
-    earlier_texts = _read_earlier(earlier)
     nominated = _nominated_texts(reader, rows)
     by_text: dict[str, Row] = {}  # those without a text
     for row in rows:
         row["evidence"] = _evidence(row, showing, reader.policy.form)
-        if row["evidence"] in earlier_texts:
-            row.update(earlier_texts[row["evidence"]])
+        if row["evidence"] in earlier:
+            row.update(earlier[row["evidence"]])
         elif (text := nominated.get(row["text_id"])) is not None:
             whole, form = {"question": (0, len(text))}, reader.policy.form
             excerpt = make_excerpt(text, whole, row, context=0, form=form)
@@ -175,15 +174,9 @@ def _evidence(row: Row, showing: Report, form: Form) -> str:
     return sha256(value.encode()).hexdigest()[:16]
 
 
-def _read_earlier(report: Path) -> Mapping[str, Row]:
-    """Return texts and marks of the previous report by `evidence`."""
-    if not report.is_file():
-        return {}
-    try:
-        with duckdb.connect(str(report), read_only=True) as connection:
-            texts: pa.Table = connection.sql(_EARLIER).to_arrow_table()
-    except duckdb.Error:
-        return {}  # damaged, without these columns, or locked: all texts are read again
+def texts_in(report: duckdb.DuckDBPyConnection) -> Mapping[str, Row]:
+    """Return texts and marks of a report by `evidence`."""
+    texts: pa.Table = report.sql(_EARLIER).to_arrow_table()
     return {row["evidence"]: row for row in texts.to_pylist()}
 
 

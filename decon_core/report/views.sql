@@ -1,5 +1,11 @@
 -- The report's views. Run once, into a new database, by database.py.
 
+-- Describe how much of an answer was found. database.py defines answer_threshold().
+CREATE MACRO answer_in_words(overlap) AS CASE
+    WHEN overlap >= answer_threshold() THEN 'with its answer'
+    WHEN overlap > 0 THEN 'with part of its answer'
+    WHEN overlap IS NOT NULL THEN 'without its answer' END;
+
 -- Wilson's 95 % score interval for k of n; null if n is unknown.
 CREATE MACRO wilson_low(k, n) AS CASE WHEN n > 0 AND k IS NOT NULL THEN
     greatest(0, (k + 1.9207 - 1.96 * sqrt(k * (n - k) / n + 0.9604)) / (n + 3.8415)) END;

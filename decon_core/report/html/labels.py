@@ -19,11 +19,14 @@ _JOINERS = "\u200c\u200d"  # needed by Persian, Indic scripts and emoji
 
 def shown(text: str | None) -> str:
     """Return text on one line; invisible and direction characters appear as code points."""
+    line = " ".join((text or "").split())
+    if line.isprintable():
+        return line  # nothing is invisible
     return "".join(
         f"⟨U+{ord(character):04X}⟩"
         if unicodedata.category(character) in _INVISIBLE and character not in _JOINERS
         else character
-        for character in " ".join((text or "").split())
+        for character in line
     )
 
 

@@ -67,9 +67,12 @@ def judged_tables(
 def _found(
     matches: Sequence[Path], labels: Mapping[str, Label]
 ) -> tuple[list[Row], Counter[tuple[str, str]]]:
-    """Return the judged pairs by detector and benchmark, and the number of all pairs by both."""
+    """Return the judged pairs by detector and benchmark, and the number of all pairs by both.
+
+    Pairs are not counted if none is judged: then no calibration is made.
+    """
     n_pairs: Counter[tuple[str, str]] = Counter()
-    if not matches:
+    if not (matches and labels):
         return [], n_pairs
     files = {"files": [*map(str, matches)]}
     with duckdb.connect() as connection:

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from decon_core.report import database
-from decon_core.report.build import earlier_rates
+from decon_core.report.build import read_earlier
 from decon_core.report.database import write_database
 from decon_core.report.html.gather import gather
 from decon_core.report.html.opening import opening
@@ -35,7 +35,7 @@ def replace(tmp_path, monkeypatch):
     report = tmp_path / "r.duckdb"
 
     def write(state, n_leaked, **settings):
-        earlier = earlier_rates(report, str(state))
+        earlier, _ = read_earlier(report, str(state))
         rows = tables(str(state), n_leaked, made_at=f"2026-11-0{state}T10:00:00+00:00", **settings)
         write_database(report, rows | {"earlier_rates": earlier})
         return report
@@ -95,9 +95,9 @@ def test_rates_that_cannot_be_compared_show_no_change(replace):
 
 def test_a_report_of_another_version_or_none_starts_anew(tmp_path):
     path = tmp_path / "r.duckdb"
-    assert earlier_rates(path, "1").num_rows == 0
+    assert read_earlier(path, "1")[0].num_rows == 0
     path.write_bytes(b"no database")
-    assert earlier_rates(path, "1").num_rows == 0
+    assert read_earlier(path, "1")[0].num_rows == 0
 
 
 def test_only_the_last_hundred_reports_are_kept(tmp_path):
@@ -106,6 +106,6 @@ def test_only_the_last_hundred_reports_are_kept(tmp_path):
         {"report": number, "benchmark": name} for number in range(1, 101) for name in ("a", "quiz")
     ]
     write_database(path, tables("1", 3) | {"earlier_rates": table_of("earlier_rates", of_first)})
-    kept = earlier_rates(path, "2")
+    kept, _ = read_earlier(path, "2")
     assert kept["report"].to_pylist() == [n for n in range(2, 101) for _ in "ab"] + [101]
     assert isinstance(kept, pa.Table)
