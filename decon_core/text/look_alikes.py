@@ -163,24 +163,28 @@ def _characters() -> _Characters:
     is_changed[ord("\n")] = False
     is_changed[[*CONTROLS, *IGNORABLE, *SIGNS, *_MEDIAL_AND_FINAL_JAMO]] = True
     composed: dict[int, int] = {}  # code points with the first of their parts
+    second: set[str] = set()
     for char, parts in zip(chars, map(decomposition, chars), strict=True):
         if parts and not parts.startswith("<"):
-            first, *second = [int(part, 16) for part in parts.split()]
-            composed[ord(char)] = first
-            is_first[[ord(char), first]] = True
-            is_second[second] = True
+            first, *others = parts.split()
+            composed[ord(char)] = int(first, 16)
+            second.update(others)
+    is_first[[*composed, *composed.values()]] = True
+    is_second[[int(part, 16) for part in second]] = True
     is_accent[[*ACCENTS]] = True
     looks_latin[[*LOOK_ALIKES]] = True
     alone, several = _normalized_alone(changed)
     bare = np.arange(alone.size, dtype=np.uint32)
     for char, parts in zip(chars, _pieces(normalize("NFD", joined)), strict=True):
-        if len(parts) > 1:
-            letter, *marks = map(ord, parts)
-            if "a" <= parts[0] <= "z":
-                is_only_accented = not is_changed[ord(char)] and ACCENTS.keys() >= {*marks}
-                bare[ord(char)] = letter if is_only_accented else 0
-                is_changed[ord(char)] = True
-            looks_latin[ord(char)] |= letter in LOOK_ALIKES
+        if len(parts) < 2:
+            continue
+        if "a" <= parts[0] <= "z":
+            marks = {*map(ord, parts[1:])}
+            is_only_accented = not is_changed[ord(char)] and ACCENTS.keys() >= marks
+            bare[ord(char)] = ord(parts[0]) if is_only_accented else 0
+            is_changed[ord(char)] = True
+        if ord(parts[0]) in LOOK_ALIKES:
+            looks_latin[ord(char)] = True
     # Marks, and what composes with the character before.
     joins = ((order > 0) | is_accent | is_second)[: alone.size]
     joins[[*_MEDIAL_AND_FINAL_JAMO]] = True
