@@ -115,9 +115,11 @@ lock: setup
 		--no-header --group dev --extra hub --extra ray pyproject.toml --output-file requirements.lock
 
 charting: setup
-	$(BIN)/python -c "import gzip, plotly.offline; from pathlib import Path; \
-		packed = gzip.compress(plotly.offline.get_plotlyjs().encode(), 6, mtime=0); \
-		Path('decon_core/report/html/plotly.min.js.gz').write_bytes(packed)"
+	$(BIN)/python -c "import base64, gzip, hashlib, plotly.offline; from pathlib import Path; \
+		script = plotly.offline.get_plotlyjs().encode(); file = Path('decon_core/report/html/plotly.min.js.gz'); \
+		file.write_bytes(gzip.compress(script, 6, mtime=0)); \
+		digest = base64.b64encode(hashlib.sha256(script).digest()).decode(); \
+		file.with_suffix('.sha256').write_text(digest + chr(10))"
 
 screenshots: setup
 	DECON_WHOLE_SESSION=1 DECON_KEEP_SCREENSHOTS=docs/images $(BIN)/pytest -m browser

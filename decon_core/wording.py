@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Environment, FileSystemBytecodeCache
 
 _MARKDOWN_ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", "|": "\\|", "[": "\\[", "`": "\\`"},
@@ -102,8 +104,10 @@ def pieces(template: str, **values: Any) -> Iterator[str]:
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+    here = Path(__file__).parent
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=FileSystemLoader(here),
+        bytecode_cache=_byte_code(here / "__pycache__"),
         autoescape=select_autoescape(["html.j2", "svg.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -114,6 +118,16 @@ def _environment() -> Environment:
     filters = (*numbers, code, contain, plain, quoted, said_by_rows, table)
     environment.filters |= {function.__name__: function for function in filters}
     return environment
+
+
+def _byte_code(folder: Path) -> FileSystemBytecodeCache | None:
+    """Return where templates are kept as byte code: beside that of the modules, if it is there."""
+    from jinja2 import FileSystemBytecodeCache
+
+    if not os.access(folder, os.W_OK):
+        return None
+    versions = "-".join(map(version_of, ("decon-assets", "jinja2")))
+    return FileSystemBytecodeCache(str(folder), f"%s.{versions}.jinja")
 
 
 def number(value: float | None, form: str = ",") -> str:

@@ -66,30 +66,29 @@ def write_page(
     }
     body = "\n".join((_SCRIPTS_HERE / f"{name}.js").read_text("utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{body}\n}})();'
-    charting, packed_charting = _charting()
+    charting, digest_of_charting = _charting()
     with atomic_path(page) as draft:
         with draft.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(
                 pieces(
                     "report/html/page.html.j2",
-                    policy=_policy(script, charting),
+                    policy=_policy(_digest(script.encode()), digest_of_charting),
                     additions=key_of(additions),
                     style=(_HERE / "page.css").read_text(encoding="utf-8"),
                     script=script,
                     overview=[(name, _packed(value)) for name, value in first.items()],
-                    details=_details(facts, packed_charting),
+                    details=_details(facts, charting),
                 )
             )
         seal_page(draft)
     return facts
 
 
-def _policy(*scripts: str) -> str:
-    """Return the content security policy: only these scripts, no network requests.
+def _policy(*digests: str) -> str:
+    """Return the content security policy: only scripts with these digests, no network requests.
 
     Plotly needs inline styles, and data URLs for the images of heat maps.
     """
-    digests = (b64encode(sha256(script.encode()).digest()).decode() for script in scripts)
     hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
@@ -97,14 +96,18 @@ def _policy(*scripts: str) -> str:
     )
 
 
+def _digest(script: bytes) -> str:
+    return b64encode(sha256(script).digest()).decode()
+
+
 @cache
 def _charting() -> tuple[str, str]:
-    """Return the script of Plotly, as it is and compressed.
+    """Return the script of Plotly, compressed, and the digest of it as it is.
 
     Its Python package would bring 64 MB for this file, so the wheel has it (`make charting`).
     """
-    packed = (_HERE / "plotly.min.js.gz").read_bytes()
-    return gzip.decompress(packed).decode(), b64encode(packed).decode()
+    packed, digest = _HERE / "plotly.min.js.gz", _HERE / "plotly.min.js.sha256"
+    return b64encode(packed.read_bytes()).decode(), digest.read_text(encoding="ascii").strip()
 
 
 def _details(facts: Facts, charting: str) -> Iterator[tuple[str, str]]:
