@@ -1,4 +1,4 @@
--- The rows of tables derived from the matches, stored because most queries use them.
+-- The rows of tables derived from others, stored because most queries use them.
 
 -- name: findings
 -- The decisive match (`best`) of a document and an item: leaks come first, then no-answer matches,
@@ -60,3 +60,37 @@ SELECT benchmark, split, instance_index, detector,
 FROM matches
 GROUP BY benchmark, split, instance_index, detector
 ORDER BY benchmark, split, instance_index, detector
+
+-- name: by_benchmark
+-- Rates are of the items that a detector can find: of the others nothing is known. A report imported
+-- from another program lists only what leaked. Then the number of items is unknown, and there are no
+-- shares.
+SELECT benchmark, split, CASE WHEN is_known THEN n END AS n_items,
+       n_leaked,
+       CASE WHEN is_known THEN n_seen END AS n_checkable,
+       CASE WHEN is_known THEN n_leaked_of_seen END AS n_leaked_checkable,
+       n_leaked_checkable / nullif(n_checkable, 0) AS leak_rate,
+       wilson_low(n_leaked_checkable, n_checkable) AS low,
+       wilson_high(n_leaked_checkable, n_checkable) AS high,
+       n_items - n_checkable - (n_leaked - n_leaked_checkable) AS n_unknown,
+       n_leaked / n_items AS at_least,
+       (n_leaked + n_unknown) / n_items AS at_most,
+       CASE WHEN is_known THEN n_unseen END AS n_not_checkable,
+       n_leaks,
+       n_no_answer,
+       CASE WHEN n_checkable > 0 THEN n_no_answer / n_items END AS no_answer_rate,
+       n_review
+FROM (
+    SELECT s.benchmark, s.split, count(*) AS n,
+           count(*) FILTER (s.status = 'leaked') AS n_leaked,
+           count(*) FILTER (s.is_checkable) AS n_seen,
+           count(*) FILTER (s.status = 'leaked' AND s.is_checkable) AS n_leaked_of_seen,
+           count(*) FILTER (s.status = 'no answer') AS n_no_answer,
+           count(*) FILTER (s.status = 'review') AS n_review,
+           count(*) FILTER (s.status = 'cannot be checked') AS n_unseen,
+           sum(s.n_documents)::BIGINT AS n_leaks,
+           coalesce(any_value(b.n_items IS NOT NULL), true) AS is_known
+    FROM item_status s LEFT JOIN benchmarks b USING (benchmark)
+    GROUP BY s.benchmark, s.split
+)
+ORDER BY benchmark, split

@@ -61,58 +61,6 @@ COMMENT ON COLUMN item_status.answer_overlap IS
 COMMENT ON COLUMN item_status.what_leaked IS
     'for a leaked item: with its answer (answer_overlap >= 0.5), with part of its answer, without its answer, or has no answer';
 
--- Rates are of the items that a detector can find: of the others nothing is known. A report imported
--- from another program lists only what leaked. Then the number of items is unknown, and there are no
--- shares.
-CREATE VIEW by_benchmark AS
-SELECT benchmark, split, CASE WHEN is_known THEN n END AS n_items,
-       n_leaked,
-       CASE WHEN is_known THEN n_seen END AS n_checkable,
-       CASE WHEN is_known THEN n_leaked_of_seen END AS n_leaked_checkable,
-       n_leaked_checkable / nullif(n_checkable, 0) AS leak_rate,
-       wilson_low(n_leaked_checkable, n_checkable) AS low,
-       wilson_high(n_leaked_checkable, n_checkable) AS high,
-       n_items - n_checkable - (n_leaked - n_leaked_checkable) AS n_unknown,
-       n_leaked / n_items AS at_least,
-       (n_leaked + n_unknown) / n_items AS at_most,
-       CASE WHEN is_known THEN n_unseen END AS n_not_checkable,
-       n_leaks,
-       n_no_answer,
-       CASE WHEN n_checkable > 0 THEN n_no_answer / n_items END AS no_answer_rate,
-       n_review
-FROM (
-    SELECT s.benchmark, s.split, count(*) AS n,
-           count(*) FILTER (s.status = 'leaked') AS n_leaked,
-           count(*) FILTER (s.is_checkable) AS n_seen,
-           count(*) FILTER (s.status = 'leaked' AND s.is_checkable) AS n_leaked_of_seen,
-           count(*) FILTER (s.status = 'no answer') AS n_no_answer,
-           count(*) FILTER (s.status = 'review') AS n_review,
-           count(*) FILTER (s.status = 'cannot be checked') AS n_unseen,
-           sum(s.n_documents)::BIGINT AS n_leaks,
-           coalesce(any_value(b.n_items IS NOT NULL), true) AS is_known
-    FROM item_status s LEFT JOIN benchmarks b USING (benchmark)
-    GROUP BY s.benchmark, s.split
-)
-ORDER BY benchmark, split;
-COMMENT ON VIEW by_benchmark IS
-    'Per benchmark and split: number of items, of items that a detector can find, and of leaked items; leak_rate and its 95 % interval cover only items that can be found; n_leaks counts findings that are leaks';
-COMMENT ON COLUMN by_benchmark.n_items IS 'number of items; null if unknown, in which case the shares are also null';
-COMMENT ON COLUMN by_benchmark.n_checkable IS
-    'number of items that a chosen detector can find; if it is 0, the rates are null (unknown)';
-COMMENT ON COLUMN by_benchmark.n_leaked_checkable IS
-    'number of these that leaked; an item that leaked although a verbatim copy of it cannot be found is not counted';
-COMMENT ON COLUMN by_benchmark.n_unknown IS 'number of items that cannot be found and have no known leak';
-COMMENT ON COLUMN by_benchmark.at_least IS
-    'share of all items that leaked, if no unknown item did';
-COMMENT ON COLUMN by_benchmark.at_most IS
-    'share of all items that leaked, if every unknown item did';
-COMMENT ON COLUMN by_benchmark.n_no_answer IS
-    'number of items that did not leak, but whose question was found without the answer';
-COMMENT ON COLUMN by_benchmark.no_answer_rate IS
-    'share of no-answer items; they are not part of leak_rate';
-COMMENT ON COLUMN by_benchmark.n_review IS
-    'number of items that did not leak and are not no-answer items, but need review; they are not part of leak_rate';
-
 CREATE VIEW rates_of_report AS
 SELECT r.made_at, r.n_shards_not_scanned = 0 AS is_complete, r.scan_fingerprint,
        md5(r.policy) AS policy, r.verdicts, b.benchmark, b.version, s.n_checkable,

@@ -32,7 +32,7 @@ from decon_core.storage.files import atomic_path
 Array = npt.NDArray[np.generic]
 
 _ROWS_PER_GROUP = 1 << 16
-_FEWEST_BYTES_FOR_THREADS = 1 << 20
+_FEWEST_BYTES_FOR_THREADS = 1 << 23
 _ABOUT = "about"
 
 
