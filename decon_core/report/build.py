@@ -42,21 +42,19 @@ from decon_core.storage.files import draft_folder
 _SHOWING = Report()
 
 _SUMMARY = """
-    SELECT n_items, n_leaked,
+    SELECT (SELECT count(*) FROM items),
+           n_leaked,
            (SELECT count(*) FROM findings WHERE is_contaminated),
-           n_contaminated_documents,
+           (SELECT count(*) FROM documents WHERE is_contaminated),
            (SELECT count(*) FROM unreadable),
-           n_no_answer, n_no_answer_documents, n_review
+           n_no_answer,
+           (SELECT count(*) FROM documents WHERE is_no_answer),
+           n_review
     FROM (
-        SELECT count(*) AS n_items,
-               count(*) FILTER (status = 'leaked') AS n_leaked,
-               count(*) FILTER (status = 'no answer') AS n_no_answer,
-               count(*) FILTER (status = 'review') AS n_review
-        FROM item_status
-    ), (
-        SELECT count(*) FILTER (is_contaminated) AS n_contaminated_documents,
-               count(*) FILTER (is_no_answer) AS n_no_answer_documents
-        FROM documents
+        SELECT coalesce(sum(n_leaked), 0)::BIGINT AS n_leaked,
+               coalesce(sum(n_no_answer), 0)::BIGINT AS n_no_answer,
+               coalesce(sum(n_review), 0)::BIGINT AS n_review
+        FROM by_benchmark
     )
 """
 

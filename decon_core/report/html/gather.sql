@@ -43,10 +43,9 @@ SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM it
        (SELECT count(*) FROM matched_texts) AS n_texts,
        (SELECT count(*) FROM matched_texts WHERE is_contaminated) AS n_leak_texts,
        (SELECT count(*) FROM matched_texts WHERE needs_review) AS n_review_texts,
-       (SELECT count(*) FROM item_status WHERE status = 'leaked') AS n_leaked,
-       (SELECT count(*) FROM item_status WHERE status = 'no answer')
-           AS n_no_answer,
-       (SELECT count(*) FROM item_status WHERE status = 'review') AS n_review,
+       (SELECT coalesce(sum(n_leaked), 0)::BIGINT FROM by_benchmark) AS n_leaked,
+       (SELECT coalesce(sum(n_no_answer), 0)::BIGINT FROM by_benchmark) AS n_no_answer,
+       (SELECT coalesce(sum(n_review), 0)::BIGINT FROM by_benchmark) AS n_review,
        (SELECT count(*) FROM items WHERE NOT is_indexed) AS n_invisible,
        (SELECT count(*) FROM verdicts) AS n_verdicts,
        (SELECT count(*) FROM verdicts WHERE NOT is_found) AS n_verdicts_not_found
