@@ -216,7 +216,7 @@ class Blend:
     phases: Annotated[tuple[Phase, ...], Field(alias="phase")] = field(
         default_factory=lambda: (Phase(),)
     )
-    """Successive mixes of sources."""
+    """Phases of the blend, each with its own length and weights of the sources."""
     contamination: Annotated[
         tuple[Contamination, ...], expects("tables: [[blend.contamination]]")
     ] = ()
