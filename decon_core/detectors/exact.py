@@ -27,7 +27,7 @@ class Exact(Detector):
     threshold = Threshold(setting="exact_threshold")
     scan_settings = ("normalize",)
     advice = (
-        "**To count occurrences, use `exact`.** A single changed character hides an item, so its "
+        "**To count occurrences, use `exact`.** A single changed character hides an item, so the "
         "counts are a lower bound, not a measure of how clean a corpus is. With `normalize = "
         '"decon"`, it ignores line breaks, case and punctuation. It flagged no hard negatives, '
         "because questions made of common phrases do not reach its threshold."
