@@ -58,7 +58,7 @@ def run(
     *,
     refreeze: bool = flag(
         "--new-term-weights",
-        "recompute the term weights: every score changes, so everything is scanned again",
+        "recompute the term weights; this changes every score, so everything is scanned again",
     ),
     verify: bool = flag(
         "--verify",
@@ -94,8 +94,8 @@ def run(
     input; 4 all shards are scanned, but some input was not read (see the last lines). Code 4 means
     one of two things:
 
-      - a source does not read some fields with text, so its mixtures are refused
-        (--allow-unread suppresses the code);
+      - some fields with text are not read, so mixtures of their source are
+        refused (--allow-unread suppresses the code);
       - everything else is built, but a source's pattern matches something that is
         not a shard, such as a file of another format, a broken link, a fifo or a
         folder (--allow-skipped suppresses the code).
@@ -157,8 +157,8 @@ def register(
     """Register benchmarks and packs with Dagster without building anything.
 
     The UI then shows new benchmarks and packs as missing partitions. `run` and `backfill` also
-    register them. Other files in the shard folders are listed; exit code 4 means the same as for
-    `run`.
+    register them. The command lists the files in the shard folders that are not shards. The exit
+    code is 4 if files, folders, links or benchmarks were skipped.
 
     Examples:
       decon-assets register && decon-assets dev
@@ -186,9 +186,10 @@ def demo(
 ) -> int:
     """Run a project that has a truth file, and compare the results with that file.
 
-    The truth file lists the leaks planted in the corpus; the sample data has one. The command fails
-    if the scan misses a planted leak or raises a false alarm. It also prints leak rates by split,
-    and solves and draws the contamination game with its default parameters.
+    The truth file lists the leaks planted in the corpus; the sample data has such a file. The
+    command fails if the scan misses a planted leak or raises a false alarm. It also prints leak
+    rates by split, and solves and draws the contamination game (docs/studies/game.md) with its
+    default parameters.
 
     Examples:
       decon-assets demo --config data/decon.toml

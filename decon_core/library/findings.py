@@ -47,7 +47,7 @@ class Finding:
     """visible, or hidden: in a reference answer, a rubric or similar text that no model sees."""
     detector: str
     kind: str | None
-    """How the place relates to the item: verbatim, edited, variant, ...; None: only a score."""
+    """How the text relates to the item: verbatim, edited, ...; None: the detector gives no kind."""
     searched_text: str | None
     """For exact and ratcliff: which text of the item was searched for."""
     score: float
