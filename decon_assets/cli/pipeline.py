@@ -75,19 +75,20 @@ def run(
 ) -> int:
     """Register benchmarks and packs, and build everything that is missing or out of date.
 
-    It builds records, term weights, indexes, missing scan results, mixtures, blends, the report and
-    its page. Run it again after any change to the corpus, the benchmarks or decon.toml: it then
-    builds only what is missing or out of date. It also resumes a run that was stopped.
+    The command builds records, term weights, indexes, scan results, mixtures, blends, the report
+    and its page. Run it again after a change to the corpus, the benchmarks or decon.toml, or after
+    a run that was stopped: it then builds only what is missing or out of date.
 
-    An unreadable shard blocks only the outputs that depend on it: mixtures of its pack, controls of
-    its source, and blends. The report covers all other shards and is marked as incomplete.
+    An unreadable shard blocks only the outputs that depend on it: mixtures of its pack, control
+    mixtures that include its source, and blends. The report covers all other shards and is marked
+    as incomplete.
 
     Examples:
       decon-assets run
       decon-assets run --config my/decon.toml --workers 8
       decon-assets run --verify                 also rebuild damaged files
 
-    Other files in the shard folders, which no source reads, are listed in .decon/skipped.json and
+    Files in the shard folders that no source reads are listed in .decon/skipped.json and
     in the last lines of the output.
 
     Exit codes: 0 everything is built; 1 a stage failed or the report is incomplete; 2 invalid

@@ -157,8 +157,8 @@ def scan(
     """Search a folder of training data for benchmark items, without Dagster or a configuration.
 
     The command writes these files to OUT:
-      report.html         a page: which benchmarks leaked, where, and both texts
-                          of every finding
+      report.html         a page that shows which benchmarks leaked, and where,
+                          with the texts of every finding
       card.md             the result as a section for a dataset card
       matches.parquet     every match at or above the lowest recorded score, with
                           its score and whether it is a leak

@@ -264,7 +264,8 @@ def test_what_nobody_counted_is_null_and_never_zero(report):
         assert summary["corpus"][name] is None
     assert summary["corpus"]["n_contaminated_documents"] == 3
     card = card_from(summary)
-    assert "(1 file) was searched for the items of 1 benchmark. 2 items leaked into 3 documents, before" in card
+    assert "This dataset (1 file) was searched for the items of 1 benchmark. 2 items" in card
+    assert "2 items leaked into 3 documents, before" in card
     assert "- Number of items of `quiz`: unknown." in card
     assert "- Number of unreadable rows: unknown." in card
 
