@@ -162,8 +162,8 @@ def index_visibility(texts: RecordTexts, policy: Policy, limit: float) -> Unmet:
         {
             **{why: entries.dropped != WHY_DROPPED.index(why) for why in dropped},
             "question too short": by_record(df.lengths > 0),
-            "only hot n-grams": by_record(_any_in_rows(df.values <= limit, df.offsets)),
-            "not telling": by_record(_any_in_rows(df.values < n_records, df.offsets)),
+            "only very common n-grams": by_record(_any_in_rows(df.values <= limit, df.offsets)),
+            "not informative enough": by_record(_any_in_rows(df.values < n_records, df.offsets)),
         }
     )
     n_tokens = np.zeros(entries.dropped.size, np.int64)

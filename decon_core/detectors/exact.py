@@ -45,8 +45,8 @@ class Exact(Detector):
         }
         requirements = {
             "empty question": np.any([use.has_text for use in uses.values()], axis=0),
-            "nothing to search by": np.any([use.is_whole for use in uses.values()], axis=0),
-            "not telling": np.any([*informative.values()], axis=0),
+            "no words to search for": np.any([use.is_whole for use in uses.values()], axis=0),
+            "not informative enough": np.any([*informative.values()], axis=0),
         }
         return first_unmet(requirements, joined_names(informative))
 

@@ -71,7 +71,7 @@ class Ratcliff(Detector):
         requirements = {
             "empty question": prompt.has_text,
             too_short: prompt.n_tokens >= size,
-            "nothing to search by": prompt.opens,
+            "no words to search for": prompt.opens,
         }
         return first_unmet(requirements).note_tokens(prompt.n_tokens, {too_short: size})
 

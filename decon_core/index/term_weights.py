@@ -184,7 +184,7 @@ def require_frozen_from(store: Store, names: Sequence[str] | None) -> None:
                 "term_weights.benchmarks",
                 ", ".join(sorted(names)),
                 f"the benchmarks that the weights were frozen from: {', '.join(members)}",
-                "name those, or recount with `decon-assets run --new-term-weights`",
+                "list these benchmarks, or recount with `decon-assets run --new-term-weights`",
             )
         )
 
