@@ -1,4 +1,4 @@
-"""The asset `sketch`: filters of all n-grams of the corpus, from which later scans are answered."""
+"""The `sketch` asset: filters of all n-grams of the corpus, from which later scans are answered."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def read(
     out: Path = option("the database to write", "FILE"),
     skip_bad: bool = flag(
         "--skip-bad",
-        "skip lines that cannot be read; print them, and store them in the table `unreadable`",
+        "skip lines that cannot be read; print them, and store them in the `unreadable` table",
     ),
 ) -> int:
     """Convert a folder of reports to a database.

@@ -21,7 +21,7 @@ def gap(
     *,
     results: list[Path] = option("result files, or folders of them", "PATH..."),
     report: Path | None = optional(
-        "a report's database (default: contamination.duckdb of the configuration)", "FILE"
+        "a report's database (default: the one that decon.toml configures)", "FILE"
     ),
     task: list[str] = repeatable(
         "assign a task to a benchmark if the task's name does not begin with the benchmark's name; "

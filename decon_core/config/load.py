@@ -101,7 +101,7 @@ class Report:
     most_texts: Count = 50_000
     """Maximum number of matched texts that are stored with their context."""
     drift: Share = 0.05
-    """The check `leak_rate_is_steady` warns if a benchmark's leak rate differs by more than this
+    """The `leak_rate_is_steady` check warns if a benchmark's leak rate differs by more than this
     from its rate in the previous report."""
 
     @property

@@ -242,7 +242,7 @@ def current_snapshot_fingerprint(store: Store) -> str:
 def read_current(store: Store) -> dict[str, Any]:
     path = store.current_snapshot
     if not path.is_file():
-        remedy = "run `decon-assets run`, or materialize the asset `term_weights`"
+        remedy = "run `decon-assets run`, or materialize the `term_weights` asset"
         raise MissingError(Problem(str(path), "no such file", "frozen term weights", remedy))
     value: dict[str, Any] = read_json(path)
     return value

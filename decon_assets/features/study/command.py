@@ -42,7 +42,7 @@ def study_command(
     these are enough, otherwise as two separate groups of items. Without results by item, the
     interval comes from standard errors, if available. The last table, for results by item, compares
     items by exposure: planted in the training run's blend (seen) or held back, leaked into the
-    corpus or clean. `decon-assets run` builds the same tables as the asset `study`.
+    corpus or clean. `decon-assets run` builds the same tables as the `study` asset.
     docs/studies/training-runs.md explains the numbers.
 
     If results have a column `step`, or {step} in their path, more tables show the score at each
