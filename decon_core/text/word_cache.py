@@ -11,9 +11,9 @@ import logging
 import re
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice, product
+from itertools import islice, pairwise, product
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from decon_core.text.canonical import (
 )
 from decon_core.text.characters import N_CASED, Form
 from decon_core.text.look_alikes import normalize_batch
-from decon_core.text.markup import Stripper, may_have_markup, stripped_with_offsets
+from decon_core.text.markup import Stripper, stripped_texts
 from decon_core.text.tokenizers import Tokenizer, Words, flat
 from decon_core.text.word_table import WordTable, longer
 
@@ -247,37 +247,73 @@ class Encoder:
         return Ragged(firsts, edges_of(has_tokens.astype(np.int64))[self._offsets])
 
     def places(self, number: int, text: str, *, of_terms: bool = False) -> Places:
-        """Return the offsets of a text's words, and the words of each token or term.
+        """Do what `places_of` does for one text."""
+        return self.places_of([number], [text], of_terms=of_terms)[0]
 
-        `text` must be text `number` of the latest batch, whose word values are still stored.
+    def places_of(
+        self, numbers: Sequence[int], texts: Sequence[str], *, of_terms: bool = False
+    ) -> list[Places]:
+        """Return the offsets of each text's words, and the words of each token or term.
+
+        The texts must be those of these numbers in the latest batch, whose word values are still
+        stored.
         """
         if not self._is_separable:
-            return self._places_in_whole(text)
-        words = slice(*self._offsets[number : number + 2])
-        counts = np.empty(words.stop - words.start, np.int64)  # tokens or terms of each word
+            return [*map(self._places_in_whole, texts)]
+        words = [slice(*self._offsets[number : number + 2].tolist()) for number in numbers]
+        stored = self._terms if of_terms else self._values
+        values = np.concatenate([stored[:0], *(stored[of] for of in words)])
+        counts = np.empty(values.size, np.int64)  # tokens or terms of each word
         if of_terms:
-            terms_of_words(self._terms[words], self._table.terms, counts)
+            terms_of_words(values, self._table.terms, counts)
         else:
-            tokens_of_words(self._values[words], self._table.tokens, counts)
-        if self._form.strip_markup and may_have_markup(text):
-            without_markup = stripped_with_offsets(text)
-            left = self._places_of_words(counts, without_markup.text)
-            starts = without_markup.starts[left.starts]
-            stops = without_markup.stops[left.stops - 1]
-            return Places(starts, stops, left.first_word, left.last_word)
-        return self._places_of_words(counts, text)
+            tokens_of_words(values, self._table.tokens, counts)
+        n_words = np.array([of.stop - of.start for of in words], np.int64)
+        if not self._form.strip_markup:
+            return self._places_of_words(n_words, counts, texts)
+        stripped = stripped_texts(texts)
+        plain = [left.text if left else text for left, text in zip(stripped, texts, strict=True)]
+        found = self._places_of_words(n_words, counts, plain)
+        return [
+            replace(of, starts=left.starts[of.starts], stops=left.stops[of.stops - 1])
+            if left
+            else of
+            for left, of in zip(stripped, found, strict=True)
+        ]
 
-    def _places_of_words(self, counts: Integers, text: str) -> Places:
-        n = counts.size
-        edges = np.empty(2 * n + 1, np.int64)
-        word = np.repeat(np.arange(n), counts)
-        if "Σ" in text or "İ" in text:  # split the lower-cased text and map its offsets back
-            plain = canonical_with_offsets(text, Form(punctuation=self._form.punctuation))
-            return Places(*_places_of_canonical(plain), word, word)
-        data = np.frombuffer(text.encode(), np.uint8)
-        if word_stream.word_places(data, *self._classes, edges) != 2 * n:
-            raise ValueError(f"this text is not from the latest batch, where it has {n} words")
-        return Places(edges[:-1:2], edges[1::2], word, word)
+    def _places_of_words(
+        self, n_words: Integers, counts: Integers, texts: Sequence[str]
+    ) -> list[Places]:
+        edges, word_edges = np.empty(2 * counts.size + 1, np.int64), edges_of(n_words)
+        # The lower case of some letters depends on their position: Python finds the words.
+        is_usual = np.array(["Σ" not in text and "İ" not in text for text in texts], np.bool_)
+        lines = [
+            text if usual else "" for text, usual in zip(texts, is_usual.tolist(), strict=True)
+        ]
+        line_edges = np.cumsum([0, *(len(line) + 1 for line in lines)])
+        data = np.frombuffer("\n".join(lines).encode(), np.uint8)
+        n_edges = word_stream.word_places(data, *self._classes, edges)
+        is_in_lines = np.repeat(is_usual, n_words)
+        n_in_lines = np.count_nonzero(is_in_lines)
+        found = np.searchsorted(edges[:n_edges:2], line_edges)
+        if n_edges != 2 * n_in_lines or (np.diff(found) != np.where(is_usual, n_words, 0)).any():
+            raise ValueError("these texts are not from the latest batch, which has other words")
+        starts, stops = np.empty((2, counts.size), np.int64)
+        of_line = np.repeat(line_edges[:-1], n_words)[is_in_lines]
+        starts[is_in_lines] = edges[:n_edges:2] - of_line
+        stops[is_in_lines] = edges[1:n_edges:2] - of_line
+        for at in np.flatnonzero(~is_usual).tolist():
+            # Split the lower-cased text and map its offsets back.
+            plain = canonical_with_offsets(texts[at], Form(punctuation=self._form.punctuation))
+            words = slice(*word_edges[at : at + 2])
+            starts[words], stops[words] = _places_of_canonical(plain)
+        word = np.repeat(np.arange(counts.size) - np.repeat(word_edges[:-1], n_words), counts)
+        token_edges = edges_of(counts)[word_edges]
+        ranges = zip(pairwise(word_edges.tolist()), pairwise(token_edges.tolist()), strict=True)
+        return [
+            Places(starts[first:stop], stops[first:stop], word[begin:end], word[begin:end])
+            for (first, stop), (begin, end) in ranges
+        ]
 
     def _places_in_whole(self, text: str) -> Places:
         plain = canonical_with_offsets(text, self._form)
