@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 _NOMINATED = 0.12  # share of a question's n-grams, by weight
 _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same words
-_NO_SPACE = re.compile(r"\S*")
+_WORD_REST = re.compile(r"\S+")
 _MARGIN = 80  # characters around a nomination, besides those that the question may fill
 _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
 _TELLING_ANSWER = 20  # tokens of an answer that belongs to one question only
@@ -436,7 +436,8 @@ def _window(text: str, span: Sequence[int], n_characters: int) -> Span:
     before = text[max(0, start - _MARGIN) : start]
     if before and not before[-1].isspace():
         start -= len(before.rsplit(None, 1)[-1])
-    return start, _NO_SPACE.match(text, stop, stop + _MARGIN).end()
+    word_rest = _WORD_REST.match(text, stop, stop + _MARGIN)
+    return start, word_rest.end() if word_rest else stop
 
 
 class _Around:

@@ -92,7 +92,11 @@ def may_have_markup(text: str) -> bool:
     """Return whether a text has any sign of mark-up; most have none, and need no kernels."""
     if "<" in text or "&" in text or "%" in text or "\\" in text or "](" in text:
         return True
-    return "\n" in text and any(hyphen in text and joint.search(text) for hyphen, joint in _JOINTS)
+    if "\n" in text:
+        for hyphen, joint in _JOINTS:
+            if hyphen in text and joint.search(text):
+                return True
+    return False
 
 
 def stripped(text: str) -> str:

@@ -183,7 +183,7 @@ def _number_words() -> tuple[Words64, Floats]:
     scales, parts = (f"{word}s" for word in _SCALES), (f"{word}s" for word in _PARTS)
     names = dict.fromkeys((*scales, *_PARTS, *parts, "halves"), math.nan) | values
     keys, values_of = np.zeros(4 * len(names), np.uint64), np.empty(4 * len(names))
-    key_of, slot_of = map(plain, (plain_numbers.key_of_word, plain_numbers.slot_of_word))
+    key_of, slot_of = plain(plain_numbers.key_of_word), plain(plain_numbers.slot_of_word)
     with np.errstate(over="ignore"):  # hashes wrap around
         for name, value in names.items():
             key = key_of(np.array([*map(ord, name)], np.uint32), 0, len(name))

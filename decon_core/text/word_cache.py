@@ -8,10 +8,11 @@ tokenizer. One that joins words (tested when it is loaded) gets whole texts, whi
 from __future__ import annotations
 
 import logging
+import operator
 import re
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise, product
 
@@ -156,7 +157,10 @@ class Ragged:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Offsets of the words of a text, and the first and last word of each token."""
+    """Offsets of words, and the first and last word of each token of a text.
+
+    Texts whose places are looked up together share the words.
+    """
 
     starts: Integers
     stops: Integers
@@ -269,51 +273,48 @@ class Encoder:
         else:
             tokens_of_words(values, self._table.tokens, counts)
         n_words = np.array([of.stop - of.start for of in words], np.int64)
-        if not self._form.strip_markup:
-            return self._places_of_words(n_words, counts, texts)
-        stripped = stripped_texts(texts)
+        stripped = stripped_texts(texts) if self._form.strip_markup else [None] * len(texts)
         plain = [left.text if left else text for left, text in zip(stripped, texts, strict=True)]
-        found = self._places_of_words(n_words, counts, plain)
-        return [
-            replace(of, starts=left.starts[of.starts], stops=left.stops[of.stops - 1])
-            if left
-            else of
-            for left, of in zip(stripped, found, strict=True)
-        ]
+        starts, stops = self._places_of_words(n_words, plain)
+        word_edges = edges_of(n_words)
+        for left, edges in zip(stripped, pairwise(word_edges.tolist()), strict=True):
+            if left:
+                of_text = slice(*edges)
+                starts[of_text] = left.starts[starts[of_text]]
+                stops[of_text] = left.stops[stops[of_text] - 1]
+        word = np.repeat(np.arange(counts.size), counts)
+        token_edges = edges_of(counts)[word_edges].tolist()
+        words_of = [word[first:stop] for first, stop in pairwise(token_edges)]
+        return [Places(starts, stops, words, words) for words in words_of]
 
     def _places_of_words(
-        self, n_words: Integers, counts: Integers, texts: Sequence[str]
-    ) -> list[Places]:
-        edges, word_edges = np.empty(2 * counts.size + 1, np.int64), edges_of(n_words)
+        self, n_words: Integers, texts: Sequence[str]
+    ) -> tuple[Integers, Integers]:
+        """Return where the words of texts begin and end, each counted in its text."""
+        n = int(n_words.sum())
         # The lower case of some letters depends on their position: Python finds the words.
-        is_usual = np.array(["Σ" not in text and "İ" not in text for text in texts], np.bool_)
-        lines = [
-            text if usual else "" for text, usual in zip(texts, is_usual.tolist(), strict=True)
-        ]
+        lines = ["" if "Σ" in text or "İ" in text else text for text in texts]
+        is_line = np.array(
+            [line is text for line, text in zip(lines, texts, strict=True)], np.bool_
+        )
         line_edges = np.cumsum([0, *(len(line) + 1 for line in lines)])
         data = np.frombuffer("\n".join(lines).encode(), np.uint8)
-        n_edges = word_stream.word_places(data, *self._classes, edges)
-        is_in_lines = np.repeat(is_usual, n_words)
-        n_in_lines = np.count_nonzero(is_in_lines)
-        found = np.searchsorted(edges[:n_edges:2], line_edges)
-        if n_edges != 2 * n_in_lines or (np.diff(found) != np.where(is_usual, n_words, 0)).any():
+        edges = np.empty(2 * n + 1, np.int64)
+        edges = edges[: word_stream.word_places(data, *self._classes, edges)]
+        n_edges = np.diff(np.searchsorted(edges, line_edges))
+        if (n_edges != 2 * np.where(is_line, n_words, 0)).any():
             raise ValueError("these texts are not from the latest batch, which has other words")
-        starts, stops = np.empty((2, counts.size), np.int64)
-        of_line = np.repeat(line_edges[:-1], n_words)[is_in_lines]
-        starts[is_in_lines] = edges[:n_edges:2] - of_line
-        stops[is_in_lines] = edges[1:n_edges:2] - of_line
-        for at in np.flatnonzero(~is_usual).tolist():
+        edges -= np.repeat(line_edges[:-1], n_edges)
+        if is_line.all():
+            return edges[::2], edges[1::2]
+        both = np.empty((n, 2), np.int64)
+        both[np.repeat(is_line, n_words)] = edges.reshape(-1, 2)
+        word_edges = edges_of(n_words)
+        for at in np.flatnonzero(~is_line).tolist():
             # Split the lower-cased text and map its offsets back.
             plain = canonical_with_offsets(texts[at], Form(punctuation=self._form.punctuation))
-            words = slice(*word_edges[at : at + 2])
-            starts[words], stops[words] = _places_of_canonical(plain)
-        word = np.repeat(np.arange(counts.size) - np.repeat(word_edges[:-1], n_words), counts)
-        token_edges = edges_of(counts)[word_edges]
-        ranges = zip(pairwise(word_edges.tolist()), pairwise(token_edges.tolist()), strict=True)
-        return [
-            Places(starts[first:stop], stops[first:stop], word[begin:end], word[begin:end])
-            for (first, stop), (begin, end) in ranges
-        ]
+            both[slice(*word_edges[at : at + 2])] = np.column_stack(_places_of_canonical(plain))
+        return both[:, 0], both[:, 1]
 
     def _places_in_whole(self, text: str) -> Places:
         plain = canonical_with_offsets(text, self._form)
