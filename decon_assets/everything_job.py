@@ -1,4 +1,4 @@
-"""The job that makes everything that is missing, for the UI and for `decon-assets run`.
+"""The job that builds all missing assets, for the UI and for `decon-assets run`.
 
 Dagster does not accept a job of assets with different partitions. So this job has a single op,
 which starts one run after the other, like the command line.

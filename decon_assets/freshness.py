@@ -1,4 +1,4 @@
-"""Whether the report matches the current files, settings and verdicts."""
+"""Checks whether the report matches the current files, settings and verdicts."""
 
 from __future__ import annotations
 

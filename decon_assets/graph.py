@@ -1,4 +1,4 @@
-"""The asset graph: all assets and checks, and what follows from their dependencies."""
+"""The asset graph: all assets and checks, and the jobs and gates that their dependencies imply."""
 
 from __future__ import annotations
 

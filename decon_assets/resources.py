@@ -1,4 +1,4 @@
-"""The resource that assets share: the configuration file, and the store that it names.
+"""The Dagster resource of all assets: the configuration file, and the store that it names.
 
 The resource holds only the path, so it cannot disagree with the content of the file.
 """

@@ -1,4 +1,4 @@
-"""Planning: which runs bring the assets of a graph up to date.
+"""Decides which runs bring the assets of a graph up to date.
 
 The command line executes these runs itself; the sensor puts them into Dagster's queue. What exists
 is looked up in the store on every call, so after a killed run only the rest is done.

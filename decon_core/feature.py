@@ -1,4 +1,4 @@
-"""The contract of a feature: an optional folder that the core does not know by name.
+"""The interface between the core and a feature, which is an optional folder.
 
 `decon_core/features/NAME` has a value `FEATURE` of this class in a module that imports nothing
 else, and a decon.toml with its settings as comments if it has any. `decon_assets/features/NAME.py`

@@ -1,4 +1,4 @@
-"""Compares a configuration with its store, and lists what is missing or outdated.
+"""Compares a configuration with the files in its store, and lists what is missing or outdated.
 
 One plan answers `run`, `status`, `backfill` and the sensor. Each asset names the function of the
 plan that returns whether it is missing, or the keys of its missing partitions.

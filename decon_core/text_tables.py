@@ -1,4 +1,4 @@
-"""Numbers and rows of tables, as text and as CSV."""
+"""Formats numbers and tables, as text and as CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of messages and pages: counts and sizes, and the Jinja templates of pages and cards.
+"""Formats counts and sizes for messages, and fills the Jinja templates of pages and cards.
 
 A template lies beside the code that gathers its data. HTML and SVG are escaped automatically.
 Markdown is not: text from a corpus, a benchmark or a result file goes through `code` or `plain`

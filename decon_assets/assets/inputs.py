@@ -119,8 +119,8 @@ def inventory(context: dg.AssetExecutionContext, decon: Decon, config: Inventory
     """Registers benchmarks, packs, mixtures and blends as the partitions of all other assets.
 
     Materialize it after input files were added, changed or removed, or decon.toml was edited. It
-    first reads some rows of every benchmark. If a benchmark cannot be read, it fails and changes
-    nothing.
+    first reads some rows of every benchmark. If a benchmark cannot be read, the run fails and
+    changes nothing.
     """
     from decon_assets.assets.registration import register
 

@@ -128,12 +128,13 @@ _MIXTURE_COLUMNS = (
     origins={**same("scan", "row", "doc_id", *ITEM, "detector"), "score": ("scan", "base_score")},
 )
 def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
-    """Filtered variants of the corpus, as declared in decon.toml, with a manifest of every row.
+    """Filtered variants of the corpus, as declared in decon.toml, with manifests of all rows.
 
-    One partition is the share that a mixture takes from a pack. A share is refused while a shard of
+    One partition is what one mixture takes from one pack. A partition is refused while a shard of
     the pack is not scanned against every benchmark that the mixture needs, or has rows that could
-    not be read (unless the policy drops such rows). A control's share is refused while this holds
-    for any pack of its source. The other shares of the run are still built.
+    not be read (unless the policy drops such rows). For a control, this applies to all packs of a
+    source, because its documents are drawn from the whole source. The other partitions of the run
+    are still built.
     """
     from decon_core.config.mixtures import mixture_named
     from decon_core.corpus.registration import packs_of
@@ -175,7 +176,7 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     n_packs, n_mixtures = (len({*names}) for names in zip(*keys, strict=True))
     scope = f"{counted(n_mixtures, 'mixture')} from {counted(n_packs, 'pack')}"
     if errors:
-        scope = f"{scope}, {len(built)} of {counted(len(keys), 'share')} built"
+        scope = f"{scope}, {len(built)} of {counted(len(keys), 'partition')} built"
     total = sum((product.counts for product in built.values()), Counter[str]())
     n_kept = f"{total['n_documents_out']:,} of {counted(total['n_documents_in'], 'document')} kept"
     context.log.info(f"{scope}, {n_kept}, {total['n_cut']:,} of them cut")
@@ -216,8 +217,8 @@ def _share_metadata(built: Built) -> dict[str, object]:
 def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """A benchmark without its leaked items, and the evidence for each removed item.
 
-    It is refused while any shard is not scanned against the benchmark, or has rows that could not
-    be read.
+    The asset fails while any shard is not scanned against the benchmark, or has rows that could
+    not be read.
     """
     from decon_core.benchmarks.records import current_version
     from decon_core.mixtures.clean_evals import build_clean_benchmarks

@@ -306,9 +306,9 @@ def _plot_of_scores(
 def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """Benchmark n-grams that occur in too many documents of a source to be evidence of a leak.
 
-    The list is frozen here. With `leave_out_common` in the policy, these n-grams are ignored when
-    leaks are decided. The counts do not include shards that could not be read, or benchmarks that
-    were scanned with the sketch.
+    With `leave_out_common` in the policy, these n-grams are ignored when leaks are decided. The
+    counts do not include shards that could not be read, or benchmarks that were scanned with the
+    sketch.
     """
     from decon_core.decisions.common_ngrams import freeze_common
     from decon_core.decisions.match_reader import MatchReader, require_scanned

@@ -1,4 +1,4 @@
-"""The asset `sketch`: filters of all n-grams of the corpus, from which later scans are answered."""
+"""The `sketch` asset: filters of all n-grams of the corpus, from which later scans are answered."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _TABLE = "[sketch]"
 def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """Filters of all n-grams in each pack, one filter per block of documents.
 
-    Built if decon.toml has a [sketch] table. The same pass over the shards also scans them against
-    all benchmarks that have an index. A scan of a benchmark that is added later then reads only
-    blocks that may contain a match.
+    The asset is built only if decon.toml has a [sketch] table. The same pass over the shards also
+    scans them against all benchmarks that have an index. A scan of a benchmark that is added later
+    then reads only blocks that may contain a match.
     """
     from decon_core.corpus.registration import packs_of
     from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch

@@ -37,7 +37,7 @@ def snapshot_is_of_todays_versions(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=index, blocking=True)
 def index_is_complete(decon: Decon) -> AssetCheckResult:
-    """Every index accounts for each record of its benchmark, and at least one is checkable."""
+    """Every index accounts for all records of its benchmark, and contains at least one."""
     from decon_core.index.parts import index_fingerprint, open_part
     from decon_core.planner import Plan
 
@@ -79,8 +79,9 @@ def enough_can_be_checked(decon: Decon) -> AssetCheckResult:
 def no_script_is_split(decon: Decon) -> AssetCheckResult:
     """No benchmark is in a script for which the tokenizer needs too many tokens.
 
-    The check applies if a chosen detector compares tokens. With such a tokenizer, a match with text
-    in another script covers few tokens and may be missed; the warning names a better tokenizer.
+    The check applies if a chosen detector compares tokens. With too many tokens, text that an item
+    shares with a document in another language, such as a formula, is a small share of the item's
+    tokens and may be missed. The warning names a better tokenizer.
     """
     from decon_core.decisions.scripts import split_scripts
     from decon_core.planner import Plan

@@ -18,7 +18,9 @@ mixture_adds_up, mixtures_of_pack = checks_by_part(
 
 @asset_check(asset=mixture)
 def controls_match(decon: Decon) -> AssetCheckResult:
-    """Every control loses as many documents as its treatment, and as many tokens to within 0.5 %.
+    """Every control leaves out as much as the mixture that it is compared with.
+
+    The number of documents is the same, and the number of tokens is the same to within 0.5 %.
 
     The check fails if the leaked documents of a source are longer than all of its other documents.
     """
@@ -44,7 +46,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=clean_benchmark, blocking=True)
 def clean_benchmark_adds_up(decon: Decon) -> AssetCheckResult:
-    """Items left and items removed add up, no leaked item is left, and no file was changed."""
+    """Items left and removed add up to all items, no leaked item is left, no file was changed."""
     from decon_core.planner import Plan
     from decon_core.quality.store_faults import faults_of_clean_benchmark
 
@@ -58,7 +60,7 @@ def clean_benchmark_adds_up(decon: Decon) -> AssetCheckResult:
 def coverage_is_complete(decon: Decon) -> AssetCheckResult:
     """All current shards are registered, scanned against all benchmarks, and in the report.
 
-    The report also contains all items and all shares of mixtures, and its counts add up.
+    The report also contains all items and all parts of mixtures, and its counts add up.
     """
     from decon_core.planner import Plan
     from decon_core.report.verify import faults_of_report

@@ -41,12 +41,15 @@ def init(
 ) -> int:
     """Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them.
 
-    Use it to start a project. decon.toml describes each source with the layouts of its rows, sets
-    the number of shards per pack, and lists every other setting as a comment. All text is read. For
-    benchmark files without a recipe, the command writes one to an evals.yaml in the same folder,
-    with a reason for every choice; check the choices marked "check this". If it cannot tell which
-    field is the question, it writes the recipe as a comment that lists the candidates, for you to
-    complete. Inputs that cannot be read are listed and left out; the exit code is then 4.
+    Use it to start a project. The new decon.toml describes each source with the layouts of its
+    rows, sets the number of shards per pack (shards that are scanned together), and lists every
+    other setting as a comment. By default, all text of a row is read.
+
+    For benchmark files without a recipe, the command writes a recipe to an evals.yaml in the same
+    folder, with a reason for every choice; check the choices marked "check this". If the command
+    cannot tell which field is the question, the recipe is a comment that lists the candidates:
+    choose one of them, and uncomment the recipe. Inputs that cannot be read are listed and left
+    out; the exit code is then 4.
 
     Examples:
       decon-assets init --corpus shards/ --evals benchmarks/

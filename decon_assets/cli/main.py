@@ -84,7 +84,7 @@ _OF_THE_CORE = {
         "scan": ("scan:scan", "scan any folder for benchmark items"),
         "normalize": ("recipes:normalize", "try the recipes in a file, and print some records"),
         "catalog": ("recipes:catalog", "list the recipes that come with the package"),
-        "warm": ("warm:warm", "compile the search kernels ahead of time, for images and nodes"),
+        "warm": ("warm:warm", "compile the search kernels ahead of time, in images and on nodes"),
     },
     "Demonstration": {
         "demo": ("pipeline:demo", "run a project, and compare the results with its truth file"),

@@ -75,7 +75,7 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
     rows = [_mixture_row(builder, declared, built[declared.name]) for declared in chosen]
     say_rows(rows, spare=("leaks of", "packs", "review", "cut"))
     if any(row["review"] for row in rows):
-        say("review: documents with similar text that nobody has reviewed; they stay in a mixture")
+        say("review: documents with similar text that nobody has reviewed; a mixture keeps them")
         say('        unless its [mixture.leaks] has review = "remove" (docs/judge.md)')
     for declared in chosen:
         if declared.write == "mask":
@@ -94,8 +94,8 @@ def verify_mixtures(
     """Check mixtures against their manifests, and scan them again.
 
     The manifest contains checksums, counts and the list of removals. A clean mixture must not
-    contain leaks of the benchmarks whose leaks it removes; a mixture of leaks must contain only
-    leaks.
+    contain leaks of the benchmarks whose leaks it removes; a mixture with take = "leaks" must
+    contain only documents with a leak.
 
     Examples:
       decon-assets mixture verify

@@ -58,7 +58,7 @@ def run(
     *,
     refreeze: bool = flag(
         "--new-term-weights",
-        "recompute the term weights: every score changes, so everything is scanned again",
+        "recompute the term weights; this changes every score, so everything is scanned again",
     ),
     verify: bool = flag(
         "--verify",
@@ -75,27 +75,28 @@ def run(
 ) -> int:
     """Register benchmarks and packs, and build everything that is missing or out of date.
 
-    It builds records, term weights, indexes, missing scan results, mixtures, blends, the report and
-    its page. Run it again after any change to the corpus, the benchmarks or decon.toml: it then
-    builds only what is missing or out of date. It also resumes a run that was stopped.
+    The command builds records, term weights, indexes, scan results, mixtures, blends, the report
+    and its page. Run it again after a change to the corpus, the benchmarks or decon.toml, or after
+    a run that was stopped: it then builds only what is missing or out of date.
 
-    An unreadable shard blocks only the outputs that depend on it: mixtures of its pack, controls of
-    its source, and blends. The report covers all other shards and is marked as incomplete.
+    An unreadable shard blocks only the outputs that depend on it: mixtures of its pack, control
+    mixtures that include its source, and blends. The report covers all other shards and is marked
+    as incomplete.
 
     Examples:
       decon-assets run
       decon-assets run --config my/decon.toml --workers 8
       decon-assets run --verify                 also rebuild damaged files
 
-    Other files in the shard folders, which no source reads, are listed in .decon/skipped.json and
+    Files in the shard folders that no source reads are listed in .decon/skipped.json and
     in the last lines of the output.
 
     Exit codes: 0 everything is built; 1 a stage failed or the report is incomplete; 2 invalid
     input; 4 all shards are scanned, but some input was not read (see the last lines). Code 4 means
     one of two things:
 
-      - a source does not read some fields with text, so its mixtures are refused
-        (--allow-unread suppresses the code);
+      - some fields with text are not read, so mixtures of their source are
+        refused (--allow-unread suppresses the code);
       - everything else is built, but a source's pattern matches something that is
         not a shard, such as a file of another format, a broken link, a fifo or a
         folder (--allow-skipped suppresses the code).
@@ -157,8 +158,8 @@ def register(
     """Register benchmarks and packs with Dagster without building anything.
 
     The UI then shows new benchmarks and packs as missing partitions. `run` and `backfill` also
-    register them. Other files in the shard folders are listed; exit code 4 means the same as for
-    `run`.
+    register them. The command lists the files in the shard folders that are not shards. The exit
+    code is 4 if files, folders, links or benchmarks were skipped.
 
     Examples:
       decon-assets register && decon-assets dev
@@ -186,9 +187,10 @@ def demo(
 ) -> int:
     """Run a project that has a truth file, and compare the results with that file.
 
-    The truth file lists the leaks planted in the corpus; the sample data has one. The command fails
-    if the scan misses a planted leak or raises a false alarm. It also prints leak rates by split,
-    and solves and draws the contamination game with its default parameters.
+    The truth file lists the leaks planted in the corpus; the sample data has such a file. The
+    command fails if the scan misses a planted leak or raises a false alarm. It also prints leak
+    rates by split, and solves and draws the contamination game (docs/studies/game.md) with its
+    default parameters.
 
     Examples:
       decon-assets demo --config data/decon.toml

@@ -107,10 +107,10 @@ def check(
 ) -> int:
     """Fail when a report exceeds a limit, to stop a CI build if too much has leaked.
 
-    The check also fails if the answer is unknown: a required benchmark is not in the report, rows
-    or text were not read, the report is empty, or it does not match the current corpus, benchmarks
-    and policy (not checked with --report). If some shards were not scanned and no limit is
-    exceeded in the others, the result is "unknown" and the exit code is 1.
+    The check also fails if the report cannot give an answer: if a required benchmark is not in it,
+    if rows or text were not read, if it is empty, or if it does not match the current corpus,
+    benchmarks and policy (not checked with --report). If some shards were not scanned and no limit
+    is exceeded in the others, the result is "unknown" and the exit code is 1.
 
     Items that no chosen detector can find may or may not have leaked. If a limit is met only
     without these items, the result is "cannot tell" and the exit code is 6. Choose detectors that

@@ -76,7 +76,7 @@ def report(
     docs/report.md describes the tables, and examples/queries.sql contains twelve example queries.
 
     Exit codes: 0 done; 1 the report is missing, or incomplete because some shards were not scanned
-    (the table `not_scanned` lists them); 2 invalid input.
+    (the `not_scanned` table lists them); 2 invalid input.
     """
     grouped = [*by, *categories]
     if (rates or detector) and not grouped:

@@ -131,7 +131,7 @@ def scan(
         "also write OUT/clean/: the benchmarks without their leaked items, and a manifest",
     ),
     no_page: bool = flag(
-        "--no-page", "do not write report.html and card.md, which takes a few seconds"
+        "--no-page", "do not write report.html and card.md; this saves a few seconds"
     ),
     sketch: bool = flag(
         "--sketch",
@@ -157,15 +157,17 @@ def scan(
     """Search a folder of training data for benchmark items, without Dagster or a configuration.
 
     The command writes these files to OUT:
-      report.html         a page: which benchmarks leaked, where, and both texts
-                          of every finding
+      report.html         a page that shows which benchmarks leaked, and where,
+                          with the texts of every finding
       card.md             the result as a section for a dataset card
       matches.parquet     every match at or above the lowest recorded score, with
                           its score and whether it is a leak
-      ledger.jsonl        the rows read in each shard, and unreadable rows
+      ledger.jsonl        the number of rows read in each shard, and unreadable
+                          rows
       visibility.parquet  which items each detector can find, and why it cannot
-                          find other items
+                          find the others
       common.parquet      n-grams that are too common in the corpus to be evidence
+                          of a leak
       summary.json        the totals
 
     A second scan reads only what is missing: new shards, or the rest after a stopped run. If you
@@ -191,15 +193,16 @@ def scan(
     gated benchmarks without a token, are skipped and named. `decon-assets catalog` lists sets and
     benchmarks.
 
-    Without --text, --messages and --layout, all text of a row is read, at any depth. In published
-    layouts, some text is hidden from the model, such as reference answers; matches in hidden text
-    have the slot_kind "hidden". With one of these options, only the chosen text is read; other
-    text of at least 8 words is counted as not read, under the path of its field.
+    Without --text, --messages and --layout, all text of a row is read, at any depth. Rows in some
+    published layouts (docs/layouts.md) contain text that the model does not see, such as reference
+    answers; matches in such text have the slot_kind "hidden". With one of the three options, only
+    the chosen text is read; other text of at least 8 words is counted as not read, under the path
+    of its field.
 
     Links to folders are followed. Everything that is not a shard is listed in OUT/skipped.jsonl
     with the reason: files of other formats, broken links, fifos, and folders that cannot be opened.
-    Some files are ignored on purpose and do not affect the exit code: names that begin with _ or a
-    dot, dataset metadata (README.md, LICENSE, dataset_info.json, state.json), caches
+    Some files are ignored on purpose and do not affect the exit code: files whose names begin with
+    _ or a dot, dataset metadata (README.md, LICENSE, dataset_info.json, state.json), caches
     (cache-*.arrow), and files that a given glob does not match.
 
     With --sample 1%, everything is read (and downloaded) but only 1 % of the documents are
@@ -215,7 +218,8 @@ def scan(
          scanned; the message lists the fields that the file has); or no document
          is long enough to be searched
       3  something leaked (only with --fail-on-leak)
-      6  the chosen detectors can find no item, so nothing is known about any item
+      6  the chosen detectors cannot find any of the items, so it is unknown
+         whether any of them leaked
       4  some rows or some text of the rows were not read, or files, folders,
          links or benchmarks were skipped; --allow-unreadable, --allow-unread and
          --allow-skipped accept this

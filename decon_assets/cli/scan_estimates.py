@@ -67,11 +67,11 @@ def _upper_ends(outcome: Outcome) -> Iterator[str]:
     yield "if no item was found, the upper end is all items"
     yield (
         "the shares of documents, and the upper ends of items that were found, assume that no "
-        "shard contains more leaks than the worst sampled shard; with "
-        f"{counted(n, 'shard')} sampled, up to {percent(most_above(n))} of all shards may do so"
+        "shard contains more leaks than the worst sampled shard; after a sample of "
+        f"{counted(n, 'shard')}, up to {percent(most_above(n))} of all shards may contain more"
     )
     if any(rate.of == "documents" and rate.rate is None for rate in outcome.rates):
         yield (
-            f"unknown: fewer than {FEWEST_SHARDS} shards are too few for an interval; draw more, "
-            "or use --sample 1%, which searches one document in a hundred of every shard"
+            f"unknown: an interval needs at least {FEWEST_SHARDS} shards; draw more, or use "
+            "--sample 1%, which searches one document in a hundred of every shard"
         )

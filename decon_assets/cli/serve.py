@@ -27,8 +27,8 @@ def dev(
 ) -> int:
     """Start the Dagster UI on 127.0.0.1, with a daemon for its runs and sensors.
 
-    The UI shows runs that were started on the command line, and can start runs itself. It has no
-    login. Stop it with Ctrl-C.
+    The UI shows runs that were started on the command line, and can start runs itself. It
+    has no login. Stop the command with Ctrl-C.
 
     Examples:
       decon-assets dev

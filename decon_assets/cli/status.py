@@ -48,8 +48,8 @@ def status(
     Exit codes: 0 complete; 1 incomplete; 2 invalid input; 4 all shards are scanned, but some input
     was not read. Code 4 means one of two things:
 
-      - a source does not read some fields with text, so its mixtures are refused
-        (--allow-unread suppresses the code);
+      - some fields with text are not read, so mixtures of their source are
+        refused (--allow-unread suppresses the code);
       - everything else is complete, but a source's pattern matches something that
         is not a shard (--allow-skipped suppresses the code).
 

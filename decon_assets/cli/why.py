@@ -41,11 +41,12 @@ def why(
 ) -> int:
     """Explain what happened to one document, and in which runs.
 
-    The command prints the matches in the document, with both texts (words that differ are in
-    brackets). For each mixture, it prints whether the document was kept, removed or cut, with the
-    detector, item and score that decided it. For each match, it prints the command that overrules
-    it. For a near miss, it prints why it is not a leak. --verbose adds the benchmark version,
-    shard, settings, term weights and the Dagster runs that made the scan result and the mixture.
+    For each match in the document, the command prints the texts of the document and of the item
+    (words that differ are in brackets), and the `review` command that overrules the result. If the
+    match is not a leak, the command prints the reason. For each mixture, it prints whether the
+    document was kept, removed or cut, and the detector, item and score that decided this. --verbose
+    adds the benchmark version, shard, settings, term weights and the Dagster runs that made the
+    scan result and the mixture.
 
     The command reads scan results, lists of removals and manifests, and does not need a report. It
     looks up an id first among the documents with matches, then in all rows of all shards (with

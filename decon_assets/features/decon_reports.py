@@ -37,7 +37,7 @@ def read(
     out: Path = option("the database to write", "FILE"),
     skip_bad: bool = flag(
         "--skip-bad",
-        "skip lines that cannot be read; print them, and store them in the table `unreadable`",
+        "skip lines that cannot be read; print them, and store them in the `unreadable` table",
     ),
 ) -> int:
     """Convert a folder of reports to a database.
@@ -52,9 +52,9 @@ def read(
 
     done = read_reports(folder, out, may_skip=skip_bad)
     say(f"{done.n_lines - done.n_bad:,} leaks from {done.n_files:,} reports: {out}")
-    say("these reports list no items without a leak, no documents and no unreadable rows")
+    say("reports of decon contain only leaks: no other items, no documents and no unreadable rows")
     if done.n_unclear:
-        say(f"{done.n_unclear:,} texts left unchanged: their brackets may not be match marks")
+        say(f"{done.n_unclear:,} texts left unchanged, because their brackets may not mark a match")
     if done.others:
         say(f"{len(done.others):,} other files ignored: {', '.join(done.others[:3])}")
     if done.n_bad:

@@ -21,7 +21,7 @@ def gap(
     *,
     results: list[Path] = option("result files, or folders of them", "PATH..."),
     report: Path | None = optional(
-        "a report's database (default: contamination.duckdb of the configuration)", "FILE"
+        "a report's database (default: the one that decon.toml configures)", "FILE"
     ),
     task: list[str] = repeatable(
         "assign a task to a benchmark if the task's name does not begin with the benchmark's name; "
@@ -43,8 +43,9 @@ def gap(
         "NAME",
     ),
     beyond_one: list[str] = repeatable(
-        "treat the scores of this task as on a larger scale than 0 to 1, even if none exceeds 1; "
-        "use it if the command refuses low scores on a scale of 0 to 100; * matches anything",
+        "treat this task as scored on a larger scale than 0 to 1, even if no score exceeds 1; for "
+        "low scores on a scale of 0 to 100, which the command refuses otherwise; * matches "
+        "anything",
         "TASK",
     ),
     out: Path | None = optional(

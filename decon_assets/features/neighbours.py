@@ -1,4 +1,4 @@
-"""The asset `neighbours`: paragraphs of a sample of the corpus that are nearest to each item."""
+"""The `neighbours` asset: paragraphs of a sample of the corpus that are nearest to each item."""
 
 import time
 from dataclasses import asdict

@@ -1,1 +1,1 @@
-"""What all commands share in the terminal: options and help, tables, progress."""
+"""Code that all commands share: options and help, tables, progress in the terminal."""

@@ -148,13 +148,13 @@ PolicyFile = Annotated[
     ),
 ]
 ReportFile = Annotated[
-    Path | None, option("a report's database (default: the report of the configuration)", "FILE")
+    Path | None, option("a report's database (default: the one that decon.toml configures)", "FILE")
 ]
 ReportPath = Annotated[
     Path | None,
     option(
-        "a report's database, or the output folder of `decon-assets scan` (default: the report "
-        "of the configuration)",
+        "a report's database, or the output folder of `decon-assets scan` (default: the one "
+        "that decon.toml configures)",
         "PATH",
     ),
 ]

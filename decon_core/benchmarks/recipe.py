@@ -245,7 +245,7 @@ class PrefixAnswer:
 
 @model(frozen=True, kw_only=True, config=TABLE)
 class IndexedAnswer:
-    """One answer, selected by a label: the field `prefix` + label, or an element of `field`."""
+    """One answer, selected by a label: the `prefix` field + label, or an element of `field`."""
 
     key_field: String
     prefix: String | None = None

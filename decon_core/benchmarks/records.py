@@ -119,7 +119,7 @@ def current_version(store: Store, benchmark: str) -> Version:
     """Return the current version of a benchmark. Raises `MissingError` if there is none."""
     value = _current(store, benchmark)
     if not value:
-        remedy = "Run `decon-assets run`, or materialize the asset `records` for this benchmark"
+        remedy = "Run `decon-assets run`, or materialize the `records` asset for this benchmark"
         where, found = f"benchmark {benchmark!r}", "no normalized records"
         path = store.current_records(benchmark)
         raise MissingError(Problem(where, found, str(path), remedy))

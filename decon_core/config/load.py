@@ -65,8 +65,8 @@ class Evals:
     required: Names[Name] = ()
     """Fail if a chosen detector can find too few items of these benchmarks."""
     least_checkable_share: Share = 0.5
-    """Minimum share of checkable items. Below it, a required benchmark fails, and any other gets a
-    warning."""
+    """Minimum share of a benchmark's items that each detector must be able to find. Below this
+    share, a check fails for a required benchmark, and warns for any other."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -86,8 +86,8 @@ class Review:
     clears: Distinct[Literal["template", "common source"]] = ("template", "common source")
     """Verdicts that clear a match, which is then not a leak."""
     judged: Literal["leak", "review"] = "leak"
-    """How to classify a place that a file or a model called a duplicate, if no score proves a leak
-    and no reviewer has decided."""
+    """How to classify a match that an annotations file or a model called a duplicate, if its score
+    does not prove a leak and no reviewer has decided."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -101,7 +101,7 @@ class Report:
     most_texts: Count = 50_000
     """Maximum number of matched texts that are stored with their context."""
     drift: Share = 0.05
-    """The check `leak_rate_is_steady` warns if a benchmark's leak rate differs by more than this
+    """The `leak_rate_is_steady` check warns if a benchmark's leak rate differs by more than this
     from its rate in the previous report."""
 
     @property

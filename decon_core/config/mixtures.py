@@ -44,11 +44,11 @@ class Leaks:
     """
 
     detectors: Names[Annotated[Name, known("detectors")]] = ()
-    """Leaks by these detectors."""
+    """Only leaks found by these detectors."""
     benchmarks: Names[Name] = ()
-    """Leaks of these benchmarks."""
+    """Only leaks of these benchmarks."""
     splits: Names[Name] = ()
-    """Leaks of these splits."""
+    """Only leaks of these splits."""
     least_score: Share | None = None
     """Minimum score. Leaks by a verdict, and duplicates found by a judge, count at any score."""
 
@@ -100,7 +100,7 @@ class Mixture:
     """Name of the mixture, and of its folder in the store."""
     take: Literal["clean", "everything", "leaks", "control"] = "clean"
     """Documents to take: those without leaks, all of them, those with leaks, or a control, which
-    loses as many documents and tokens as another mixture."""
+    leaves out as many documents and tokens as another mixture, chosen at random."""
     sources: Names[Annotated[Name, known("sources")]] = ()
     """Only these sources."""
     cut: Literal["documents", "turns", "spans"] = "documents"
@@ -118,7 +118,7 @@ class Mixture:
     add_special_tokens: Flag = False
     """With write = "mask": add the special tokens that the tokenizer puts around a text."""
     leaks: Leaks = field(default_factory=Leaks)
-    """Which leaks count."""
+    """Which leaks the mixture acts on."""
     hidden: Literal["remove", "keep"] = "remove"
     """Whether to remove or keep rows with a leak in a hidden field, such as a reference answer."""
     licenses: Licenses | None = None

@@ -168,11 +168,11 @@ class Policy:
     eval_min_unique_word_count: Count = 4
     """Items with fewer distinct words are not indexed."""
     eval_dedup: Flag = True
-    """Index equal records once."""
+    """Index identical records only once."""
     index_answers: Flag = True
-    """Compare answers."""
+    """Whether answers count toward the score."""
     index_passages: Flag = True
-    """Compare passages."""
+    """Whether passages count toward the score."""
     hot_ngram_records: Positive = 2000
     """N-grams that occur in more records than this do not start a cluster."""
 
@@ -188,9 +188,9 @@ class Policy:
     short_answer_token_threshold: Positive = 3
     """Answers of up to this many tokens are searched for as a whole."""
     short_answer_window_length: Count = 50
-    """Number of tokens around a question in which a short answer is searched for."""
+    """Number of tokens after a question within which a short answer must start."""
     min_long_answer_window: Positive = 100
-    """Minimum number of tokens around a question in which a long answer is searched for."""
+    """Minimum number of tokens after a question in which a long answer is searched for."""
     min_passage_distance: Positive = 100
     """Minimum number of tokens before a question in which a passage is searched for."""
     passage_max_consecutive_misses: Count = 2
@@ -236,11 +236,11 @@ class Policy:
 
     # decisions
     leak: Kinds = ("verbatim", "edited")
-    """Kinds of places that are leaks, for detectors that report a kind. For `aligned`, the answer
-    must also be found."""
+    """Kinds of matches that are leaks, for detectors that report a kind (docs/detectors.md). For
+    `aligned`, the answer must also be found."""
     review: Kinds = ("variant", "part", "reworded", "names", "near in meaning")
-    """Kinds of places that need review. A list replaces the default. Kinds that are in neither list
-    are only recorded."""
+    """Kinds of matches that need review. A list replaces the default. Matches of kinds that are
+    neither here nor in `leak` are only recorded."""
     contamination_score_threshold: PositiveShare = 0.8
     """`decon`: a leak has at least this score."""
     aligned_threshold: PositiveShare = 0.6
@@ -255,7 +255,7 @@ class Policy:
     ngram_any_size: Positive = 13
     """`ngram_any`: a leak shares at least this many consecutive tokens."""
     reworded_threshold: PositiveShare = 0.27
-    """`reworded`: minimum score of a place that needs review, or that is a leak if `leak` lists its
+    """`reworded`: minimum score of a match that needs review, or that is a leak if `leak` lists its
     kind."""
     code_threshold: PositiveShare = 0.45
     """`code`: a leak has at least this score."""

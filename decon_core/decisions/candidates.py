@@ -136,7 +136,7 @@ def read_annotated(path: Path) -> list[Annotation]:
 
 def _annotation_problems(where: str, line: Line) -> Iterator[Problem]:
     if "pair" not in line and not _has_texts(line):
-        expected = "the key `pair`, or `benchmark` and both texts (`item` and `text`)"
+        expected = "the `pair` key, or `benchmark` and both texts (`item` and `text`)"
         yield Problem(where, "neither a key nor texts", expected)
         return
     yield from problems_of(where, _with_keys(line))

@@ -181,7 +181,7 @@ def current_common(store: Store, scan: str, policy: Policy) -> tuple[str, pa.Tab
     Raises MissingError if there is none, or if it was made from another scan or for another share.
     """
     remedy = (
-        "run `decon-assets run`, materialize the asset `common_ngrams`, "
+        "run `decon-assets run`, materialize the `common_ngrams` asset, "
         "or set policy.leave_out_common = false"
     )
     path = store.current_common

@@ -43,8 +43,8 @@ def split_scripts(store: Store, versions: Sequence[Version], policy: Policy) -> 
         if times >= _MOST:
             found = (
                 f"{times:.1f} times as many tokens with {name} as with {_FEWEST}, because most of "
-                "its letters are not Latin: a match with text in another script covers few of its "
-                "tokens, and may be missed"
+                "its letters are not Latin: text that an item shares with a document in another "
+                "language, such as a formula, is a small share of its tokens and may be missed"
             )
             expected = f"less than {_MOST:g} times as many"
             remedy = f'set tokenizer_str = "{_FEWEST}" in [policy]; this scans everything again'

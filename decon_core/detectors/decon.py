@@ -93,9 +93,10 @@ class Decon(Detector):
         "at line ends, HTML, links, escape sequences, accents, and control, zero-width or "
         'look-alike characters (but not with `preset = "reference"`). It needs the answer near the '
         "question. If the answer is missing or far from the question, the match has the class `no "
-        "answer`, and mixtures remove it as well. Edits reduce its recall: with one word in twenty "
-        "changed, it misses about half of the items, and with one in ten nearly all. Hyphens left "
-        "over from line breaks hide a third of the items, and LaTeX with `\\href` hides an eighth."
+        "answer`, and mixtures remove the document as well. Edits reduce its recall: with one word "
+        "in twenty changed, it misses about half of the items, and with one in ten nearly all. "
+        "Hyphens left over from line breaks hide a third of the items, and LaTeX with `\\href` "
+        "hides an eighth."
     )
 
     def search(self, indexes: Indexes) -> Search:
@@ -161,8 +162,8 @@ def index_visibility(texts: RecordTexts, policy: Policy, limit: float) -> Unmet:
         {
             **{why: entries.dropped != WHY_DROPPED.index(why) for why in dropped},
             "question too short": by_record(df.lengths > 0),
-            "only hot n-grams": by_record(_any_in_rows(df.values <= limit, df.offsets)),
-            "not telling": by_record(_any_in_rows(df.values < n_records, df.offsets)),
+            "only very common n-grams": by_record(_any_in_rows(df.values <= limit, df.offsets)),
+            "not informative enough": by_record(_any_in_rows(df.values < n_records, df.offsets)),
         }
     )
     n_tokens = np.zeros(entries.dropped.size, np.int64)

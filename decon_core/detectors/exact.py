@@ -27,7 +27,7 @@ class Exact(Detector):
     threshold = Threshold(setting="exact_threshold")
     scan_settings = ("normalize",)
     advice = (
-        "**To count occurrences, use `exact`.** A single changed character hides an item, so its "
+        "**To count occurrences, use `exact`.** A single changed character hides an item, so the "
         "counts are a lower bound, not a measure of how clean a corpus is. With `normalize = "
         '"decon"`, it ignores line breaks, case and punctuation. It flagged no hard negatives, '
         "because questions made of common phrases do not reach its threshold."
@@ -45,8 +45,8 @@ class Exact(Detector):
         }
         requirements = {
             "empty question": np.any([use.has_text for use in uses.values()], axis=0),
-            "nothing to search by": np.any([use.is_whole for use in uses.values()], axis=0),
-            "not telling": np.any([*informative.values()], axis=0),
+            "no words to search for": np.any([use.is_whole for use in uses.values()], axis=0),
+            "not informative enough": np.any([*informative.values()], axis=0),
         }
         return first_unmet(requirements, joined_names(informative))
 

@@ -53,8 +53,8 @@ class LongestMatch(Detector):
         }
         requirements = {
             "empty question": question.has_text | answer.has_text,
-            "no field long enough": is_long[0] | is_long[1],
-            "nothing to search by": searched[NAMES[QUESTION]] | searched[NAMES[ANSWER]],
+            "question and answer too short": is_long[0] | is_long[1],
+            "no words to search for": searched[NAMES[QUESTION]] | searched[NAMES[ANSWER]],
         }
         return first_unmet(requirements, joined_names(searched))
 

@@ -83,7 +83,7 @@ class NgramAny(Detector):
         n_tokens = texts.uses[QUESTION].n_canonical
         needed = {
             "question too short": policy.ngram_any_lowest_recorded,
-            "question too short to count": policy.ngram_any_size,
+            "question shorter than the threshold": policy.ngram_any_size,
         }
         long_enough = {reason: n_tokens >= least for reason, least in needed.items()}
         unmet = first_unmet({"empty question": n_tokens > 0, **long_enough})

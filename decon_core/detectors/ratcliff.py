@@ -51,9 +51,9 @@ class Ratcliff(Detector):
         "other detector: items with a few other words, with other names or numbers, with shuffled "
         "sentences, and formulas within a text in another language. It compares unchanged text, so "
         'capitals and unusual characters hide an item (`normalize = "decon"` fixes this, but '
-        "misses some formulas). It also flags other items about a similar situation, and nearly "
-        "every copy of a question with other names and numbers, which is a different item. Review "
-        "the items that only `ratcliff` finds before you remove them."
+        "some formulas are then missed). It also flags other items about a similar situation, and "
+        "nearly every copy of a question with other names and numbers, which is a different item. "
+        "Review the items that only `ratcliff` finds before you remove them."
     )
 
     def setting_problems(self, policy: Policy) -> Iterator[Problem]:
@@ -71,7 +71,7 @@ class Ratcliff(Detector):
         requirements = {
             "empty question": prompt.has_text,
             too_short: prompt.n_tokens >= size,
-            "nothing to search by": prompt.opens,
+            "no words to search for": prompt.opens,
         }
         return first_unmet(requirements).note_tokens(prompt.n_tokens, {too_short: size})
 

@@ -23,7 +23,7 @@ class Choices:
     is_named: bool
 
     def expanded(self, key: str | None, kind: str, transform: str | None) -> dict[str, object]:
-        """Return the answer of a recipe in which the field `key` names the correct choice."""
+        """Return the answer of a recipe in which the `key` field names the correct choice."""
         is_prefix = "prefix" in self.answer
         how = "suffix_match_field" if is_prefix else kind
         table = {**self.answer, **({how: key} if key or not is_prefix else {})}

@@ -1,1 +1,1 @@
-"""Runs jobs over shards: in this process, in other local processes, or in a feature's engine."""
+"""Runs jobs over shards: in this process, in other local processes, or on a cluster."""

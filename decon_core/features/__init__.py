@@ -1,4 +1,4 @@
-"""Features that the core does not need, one folder each. `feature.py` explains them."""
+"""Optional features, which the core does not need, one folder each. `feature.py` explains them."""
 
 # Help and pages list features in this order.
 FEATURES = (

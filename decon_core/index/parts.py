@@ -193,7 +193,7 @@ def missing_part(benchmark: str, path: str) -> Problem:
         f"benchmark {benchmark!r}",
         "no index part for its current records, policy and term weights",
         path,
-        "run `decon-assets run`, or materialize the asset `index` for this benchmark",
+        "run `decon-assets run`, or materialize the `index` asset for this benchmark",
     )
 
 

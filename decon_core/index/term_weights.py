@@ -184,7 +184,7 @@ def require_frozen_from(store: Store, names: Sequence[str] | None) -> None:
                 "term_weights.benchmarks",
                 ", ".join(sorted(names)),
                 f"the benchmarks that the weights were frozen from: {', '.join(members)}",
-                "name those, or recount with `decon-assets run --new-term-weights`",
+                "list these benchmarks, or recount with `decon-assets run --new-term-weights`",
             )
         )
 
@@ -242,7 +242,7 @@ def current_snapshot_fingerprint(store: Store) -> str:
 def read_current(store: Store) -> dict[str, Any]:
     path = store.current_snapshot
     if not path.is_file():
-        remedy = "run `decon-assets run`, or materialize the asset `term_weights`"
+        remedy = "run `decon-assets run`, or materialize the `term_weights` asset"
         raise MissingError(Problem(str(path), "no such file", "frozen term weights", remedy))
     value: dict[str, Any] = read_json(path)
     return value

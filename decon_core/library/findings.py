@@ -47,7 +47,7 @@ class Finding:
     """visible, or hidden: in a reference answer, a rubric or similar text that no model sees."""
     detector: str
     kind: str | None
-    """How the place relates to the item: verbatim, edited, variant, ...; None: only a score."""
+    """How the text relates to the item: verbatim, edited, ...; None: the detector gives no kind."""
     searched_text: str | None
     """For exact and ratcliff: which text of the item was searched for."""
     score: float
@@ -56,7 +56,7 @@ class Finding:
     is_no_answer: bool
     """The question was found without its answer: not a leak, but not clean either."""
     needs_review: bool
-    """Only similar text was found: in other words, with other numbers, or in part."""
+    """Only similar text was found: reworded, with other numbers, or only a part of the item."""
     question_overlap: float | None
     answer_overlap: float | None
     passage_overlap: float | None

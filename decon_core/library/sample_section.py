@@ -51,8 +51,8 @@ def _name(rate: Rate) -> str:
 def sample_section(rates: Sequence[Rate]) -> Section:
     """Return the estimates as a section of the page."""
     about = (
-        "Estimates for the whole corpus, with 95 % intervals. docs/studies/sampling.md explains "
-        "what they mean."
+        "These are estimates for the whole corpus, with 95 % intervals. docs/studies/sampling.md "
+        "explains what they mean."
     )
     rows = [
         [

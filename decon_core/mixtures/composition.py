@@ -54,7 +54,7 @@ def composition(part: Part, labels: Labels) -> Iterator[tuple[str, str, Amount]]
             yield column, value, Amount(n_documents[value], n_tokens[value])
 
 
-HEADS = ("by", "", "documents", "of all", "tokens", "of all")
+HEADS = ("by", "", "documents", "share of all", "tokens", "share of all")
 
 
 def composition_rows(part: Part, labels: Labels) -> list[list[str]]:
@@ -78,7 +78,7 @@ def phase_heads(n_phases: int) -> list[str]:
     """Return the heads of `phase_rows`."""
     heads = ["by", ""]
     for number in range(n_phases):
-        heads += [f"phase {number + 1}, tokens", "of it"]
+        heads += [f"phase {number + 1}, tokens", "share of phase"]
     return [*heads, *HEADS[4:]]
 
 

@@ -92,13 +92,13 @@ def _fields(row: Row) -> dict[str, str]:
 
 
 def source_in(row: Row) -> str:
-    """Return the field `source` of a row, else the name of its source in decon.toml."""
+    """Return the `source` field of a row, else the name of its source in decon.toml."""
     name = row.value.get("source")
     return name if isinstance(name, str) else row.source.name
 
 
 def id_in(row: Row) -> str:
-    """Return the id field of the source, else the field `id`, else shard and row number."""
+    """Return the id field of the source, else the `id` field, else shard and row number."""
     source, field = row.source, row.value.get("id")
     if source.id in (None, "id") and (field is None or isinstance(field, str)):
         name = field

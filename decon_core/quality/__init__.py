@@ -1,1 +1,1 @@
-"""Checks that results can be trusted: self-tests, damaged files, visibility of items."""
+"""Checks that results can be trusted: self-tests of scans, damaged files, faults in the store."""

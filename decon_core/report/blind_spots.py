@@ -19,12 +19,12 @@ def blind_spots(detectors: Iterable[str], n_unknown: int | None) -> str:
     """
     chosen = [detector for detector in map(find, detectors) if detector]
     finds_other_words = any(detector.compares_any_order for detector in chosen)
-    other_words = "worded completely differently" if finds_other_words else "in other words"
+    reworded = "completely reworded" if finds_other_words else "reworded"
     finds_numbers = any(detector.finds_other_numbers for detector in chosen)
-    others = " or in another language"
+    changed = f"{reworded} or translated"
     if not finds_numbers:
-        others = ", in another language or with other numbers"
-    sentence = f"Not covered: items {other_words}{others}"
+        changed = f"{reworded}, translated or given other numbers"
+    sentence = f"Not covered: items that were {changed}"
     if n_unknown:
         return f"{sentence}; {counted(n_unknown, 'item')} that no chosen detector can find."
     if n_unknown is None:

@@ -1,4 +1,4 @@
-"""Build the table `matched_texts`: a record and the words of it that were found, with both texts.
+"""Build the `matched_texts` table: a record and the words of it that were found, with both texts.
 
 Documents that contain the same words of a record have one matched text, so they are reviewed once.
 What is shown is the first document, read from its shard or reused from the previous report.

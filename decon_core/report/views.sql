@@ -94,7 +94,7 @@ COMMENT ON COLUMN by_benchmark.n_items IS 'number of items; null if unknown, in 
 COMMENT ON COLUMN by_benchmark.n_checkable IS
     'number of items that a chosen detector can find; if it is 0, the rates are null (unknown)';
 COMMENT ON COLUMN by_benchmark.n_leaked_checkable IS
-    'number of these that leaked; an item that leaked although a verbatim copy of it cannot be found is not counted';
+    'number of these that leaked; leaked items that no chosen detector could find as a verbatim copy are not counted';
 COMMENT ON COLUMN by_benchmark.n_unknown IS 'number of items that cannot be found and have no known leak';
 COMMENT ON COLUMN by_benchmark.at_least IS
     'share of all items that leaked, if no unknown item did';

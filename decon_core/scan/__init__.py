@@ -1,1 +1,1 @@
-"""The scan: compares the documents of a shard with all indexed benchmarks, writes scan results."""
+"""Compares the documents of a shard with all indexed benchmarks, and writes scan results."""

@@ -58,7 +58,7 @@ class Plan:
             )
         extra = [v for v in along if v not in versions and has_part(store, v, index)]
         if not (versions or extra):
-            remedy = "materialize the asset `index` for at least one benchmark"
+            remedy = "materialize the `index` asset for at least one benchmark"
             raise MissingError(Problem("scan", "no benchmark has an index", "one or more", remedy))
         results = ScanResults(store, self.scan)
         jobs = [job for pack in packs for job in self._of_pack(pack, versions, extra, results)]

@@ -565,7 +565,7 @@ def test_a_scan_whose_index_is_missing_fails_and_names_the_benchmark(world):
     description = failure.step_failure_data.user_failure_data.description
     assert "'harbor'" in description
     assert "no index" in description
-    assert "materialize the asset `index`" in description
+    assert "materialize the `index` asset" in description
     assert not world.scan_results()
 
 

@@ -211,7 +211,7 @@ def test_of_a_sample_of_shards_only_the_drawn_files_are_downloaded(here, hub, ca
     assert (
         f"2 of 6 shards; NOT scanned: 4 shards ({size(n_all - n_drawn)}) not in the sample" in out
     )
-    assert "unknown: fewer than 20 shards are too few for an interval" in out
+    assert "unknown: an interval needs at least 20 shards" in out
     hub.n_bytes.clear()
     assert main(scan(SHARDS, "--no-page")) == 0
     assert hub.n_bytes == {name: n for name, n in sizes.items() if name not in drawn}

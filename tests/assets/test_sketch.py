@@ -1,4 +1,4 @@
-"""The asset `sketch`: off by default, written while shards are scanned, used by later scans."""
+"""The `sketch` asset: off by default, written while shards are scanned, used by later scans."""
 
 import gzip
 import json

@@ -65,7 +65,7 @@ def on_page(config, store):
     return Addition("7", lambda: Section("toy", "Items", [count.read_text()], (), ()))
 '''
 ASSETS = '''
-"""The asset `toy`, its check and its command."""
+"""The `toy` asset, its check and its command."""
 
 import dagster as dg
 

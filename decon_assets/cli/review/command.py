@@ -113,10 +113,10 @@ def review(
 
       l leak            the training text contains the item or gives away
                         its answer
-      t template        both texts share only their form: instructions,
+      t template        the two texts share only their form: instructions,
                         boilerplate, a list of options
-      c common source   both quote the same public text, but the training text
-                        does not contain the question
+      c common source   the two texts quote the same public text, but the
+                        training text does not contain the question
       u unsure          these texts are not enough to decide
 
     Each verdict is immediately appended to verdicts.jsonl next to decon.toml. It applies to the

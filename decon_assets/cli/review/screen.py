@@ -30,7 +30,7 @@ KEYS = {"l": "leak", "t": "template", "c": "common source", "u": "unsure"}
 
 HELP = """\
 l  leak            the training text contains the item, or gives its answer away
-t  template        both texts share only their form: instructions, boilerplate, a list of options
+t  template        the texts share only their form: instructions, boilerplate, a list of options
 c  common source   both quote a public text; the training text does not contain the question
 u  unsure          these texts are not enough to decide; the score decides
 

@@ -44,8 +44,8 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     """Weighted streams of documents drawn from the mixtures, with test items if requested.
 
     A blend fixes the order of the documents, how often each is repeated, and where test items are
-    inserted. It is refused while a share of its mixture is missing, or if the test items do not
-    fit. The other blends of the run are still built.
+    inserted. It is not built if its mixture is missing for a pack, or if the test items do not fit;
+    the other blends of the run are still built.
     """
     from decon_core.execution.choice import open_engine
     from decon_core.execution.jobs import wanted_workers
@@ -108,7 +108,7 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
 def blend_adds_up(decon: Decon) -> dg.AssetCheckResult:
     """The texts written are the documents drawn, minus those replaced, plus the test items.
 
-    No file was changed since.
+    No file has changed since it was written.
     """
     from decon_core.features.blends.settings import declared_blends
     from decon_core.features.blends.verify import inspect_changed_blends

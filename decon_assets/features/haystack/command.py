@@ -62,7 +62,7 @@ def haystack_command(
     """Plant test items among documents of the corpus, and rank them with quality scorers.
 
     A filter that keeps the documents with the highest scores keeps some kinds of text more often
-    than others. If it favours text that looks like a benchmark, leaked test items become more
+    than others. If it favors text that looks like a benchmark, leaked test items become more
     frequent in the filtered corpus. The command draws documents from the registered corpus and
     items from the benchmarks. It writes each item as a document with question, choices and answer,
     and scores all documents. For each scorer, it prints the median percentile of the items

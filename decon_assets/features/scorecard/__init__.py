@@ -1,4 +1,4 @@
-"""The asset `scorecard` with its job: how many planted leaks each detector finds in this corpus."""
+"""The `scorecard` asset with its job: how many planted leaks each detector finds in this corpus."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -63,7 +63,7 @@ def plant_and_scan(
 ) -> None:
     """Plant transformed benchmark items into documents of the corpus and scan with all detectors.
 
-    Records recall and false alarms of each detector as the asset `scorecard`.
+    Records recall and false alarms of each detector as the `scorecard` asset.
     """
     from decon_core.benchmarks.records import load_records
     from decon_core.features.scorecard.corpora import hosts_of_packs
@@ -83,7 +83,7 @@ def plant_and_scan(
             per_transformation=config.per_transformation,
             n_background=config.background,
             seed=config.seed,
-            about={"made by": "the asset `scorecard`", "texts": "the registered corpus"},
+            about={"made by": "the `scorecard` asset", "texts": "the registered corpus"},
             on_step=context.log.info,
         )
         metadata: Metadata = {
@@ -99,7 +99,7 @@ def plant_and_scan(
         context.log_event(dg.AssetMaterialization(key, metadata=metadata))
 
 
-@dg.job(name="scorecard", description="Build the asset `scorecard`.")
+@dg.job(name="scorecard", description="Build the `scorecard` asset.")
 def scorecard_job() -> None:
     plant_and_scan()
 

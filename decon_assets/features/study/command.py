@@ -38,11 +38,11 @@ def study_command(
     outputs and references (docs/studies/translation.md).
 
     The first output table shows the scores of all training runs. The second shows the differences
-    from the baseline. Both training runs are compared on the same items if they share enough of
-    them, otherwise as two separate groups of items. Without results by item, the interval comes
-    from standard errors, if available. The last table, for results by item, compares items by
-    exposure: planted in the training run's blend (seen) or held back, leaked into the corpus or
-    clean. `decon-assets run` builds the same tables as the asset `study`.
+    from the baseline. A training run and the baseline are compared on the items that both have, if
+    these are enough, otherwise as two separate groups of items. Without results by item, the
+    interval comes from standard errors, if available. The last table, for results by item, compares
+    items by exposure: planted in the training run's blend (seen) or held back, leaked into the
+    corpus or clean. `decon-assets run` builds the same tables as the `study` asset.
     docs/studies/training-runs.md explains the numbers.
 
     If results have a column `step`, or {step} in their path, more tables show the score at each

@@ -66,14 +66,15 @@ _ITEM_COUNTS = (
     "n_replaced_tokens",
 )
 _HEADS = {
-    "drawn": ("phase", "source", "documents drawn", "tokens", "of the phase"),
+    "drawn": ("phase", "source", "documents drawn", "tokens", "share of the phase"),
     "sources": (
-        "source", "documents in the mixture", "tokens", "tokens drawn", "passes", "different",
+        "source", "documents in the mixture", "tokens", "tokens drawn", "passes",
+        "different documents drawn",
     ),
     "items": (
         "benchmarks", "texts by split", "form", "items seen", "unseen",
         "without answer", "not rewritten",
-        "texts", "tokens", "documents replaced", "their tokens", "where",
+        "texts", "tokens", "documents replaced", "tokens replaced", "place in the blend",
     ),
 }  # fmt: skip
 

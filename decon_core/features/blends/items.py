@@ -175,7 +175,7 @@ def _no_languages(benchmark: str, contamination: Contamination, n_items: int) ->
 def _not_reworded(benchmarks: str, n_seen: int) -> Problem:
     found = f"{counted(n_seen, 'seen item')}, none of them reworded"
     expected = "rewordings, because form = 'reworded'"
-    remedy = "run `decon-assets blend reword`, which asks the endpoint of [rewording]"
+    remedy = "run `decon-assets blend reword`, which requests them from the endpoint"
     return Problem(f"contamination with {benchmarks}", found, expected, remedy)
 
 

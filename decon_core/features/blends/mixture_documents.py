@@ -57,9 +57,9 @@ def material_of(builder: Builder, mixture: Mixture) -> tuple[Material, ...]:
     problems = [
         Problem(
             f"mixture {mixture.name!r} of pack {pack.name!r}",
-            "no mixture, or one made from other shards, benchmarks or settings",
-            "one made from the current inputs",
-            "materialize `mixture` for it first, or use `decon-assets run`",
+            "none, or one built from other shards, benchmarks or settings",
+            "a mixture built from the current inputs",
+            "materialize `mixture` for this pack first, or use `decon-assets run`",
         )
         for pack in packs
         if pack.name not in current

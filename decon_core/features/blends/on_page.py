@@ -14,7 +14,7 @@ from decon_core.report.html.sections import Choice, Section, Table
 
 _ABOUT = (
     "The composition of each phase of a blend: shares of its tokens by source, and by each label "
-    "of the sources. Benchmark items have their own row. docs/studies/composition.md has more "
+    "of the sources. Benchmark items have a separate row. docs/studies/composition.md has more "
     "details."
 )
 

@@ -33,7 +33,7 @@ BLENDED = pa.schema(
         required("part", pa.int32(), "number of the part, from 0"),
         required("row", pa.int64(), "row in the part"),
         required("n_tokens", pa.int64(), "canonical tokens"),
-        required("source", pa.string(), "source of the document or of the one it replaced"),
+        required("source", pa.string(), "source of the document, or of the one that was replaced"),
         field("shard", pa.string(), "shard of the document in the corpus; null for a test item"),
         field("corpus_row", pa.int64(), "row in that shard; null for a test item"),
         field("time", pa.int32(), "number of earlier passes over its source; null for a test item"),
@@ -46,8 +46,8 @@ BLENDED = pa.schema(
 # One row per document that a test item replaced.
 REPLACED = pa.schema(
     [
-        required("contamination", pa.int32(), "number of the contamination in the blend, from 0"),
-        required("place", pa.int64(), "number of the document in the stream as drawn"),
+        required("contamination", pa.int32(), "number of the [[blend.contamination]], from 0"),
+        required("place", pa.int64(), "number of the document among those drawn, from 0"),
         required("source", pa.string(), "name of the source"),
         required("shard", pa.string(), "name of the shard in the corpus"),
         required("corpus_row", pa.int64(), "row in that shard"),
@@ -59,9 +59,9 @@ REPLACED = pa.schema(
 # One row per item of the benchmarks that contaminate a blend.
 BLEND_ITEMS = pa.schema(
     [
-        required("contamination", pa.int32(), "number of the contamination in the blend, from 0"),
+        required("contamination", pa.int32(), "number of the [[blend.contamination]], from 0"),
         *_ITEM,
-        required("is_seen", pa.bool_(), "whether the item is in the blend; others are held back"),
+        required("is_seen", pa.bool_(), "whether the item is in the blend; false: it is held back"),
         required("n_copies", pa.int64(), "number of texts of the item in the blend"),
     ]
 )

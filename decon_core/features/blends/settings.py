@@ -127,7 +127,7 @@ Window = Annotated[tuple[Share, Share], AfterValidator(_ascending), expects(_WIN
 
 @model(frozen=True, kw_only=True, config=TABLE)
 class Phase:
-    """A weighted mix of sources with a budget of tokens or documents."""
+    """A weighted mix of sources, with a length in tokens or documents."""
 
     tokens: Positive | None = None
     """Length of the phase in tokens."""
@@ -157,7 +157,7 @@ class Contamination:
     template: Annotated[str | Pairs | None, AsPairs(Template | dict[str, Template] | None)] = None
     """Template for question and answer: one for all benchmarks, or one per benchmark."""
     shuffle_answers: Flag = False
-    """Shuffle the choices anew in every copy."""
+    """Put the choices in a new random order in every copy."""
     schedule: Literal["early", "middle", "late", "uniform"] = "uniform"
     """When to insert items: as soon as possible after 30, 60 or 90 % of the tokens, or anywhere
     from 30 to 90 %."""
@@ -216,7 +216,7 @@ class Blend:
     phases: Annotated[tuple[Phase, ...], Field(alias="phase")] = field(
         default_factory=lambda: (Phase(),)
     )
-    """Successive mixes of sources."""
+    """Phases of the blend, each with its own length and weights of the sources."""
     contamination: Annotated[
         tuple[Contamination, ...], expects("tables: [[blend.contamination]]")
     ] = ()

@@ -110,7 +110,7 @@ def _check_plan(blender: Blender, blend: Blend, path: Path, folder: Path) -> Ite
     for name, planned in json.loads(json.dumps(account)).items():
         if manifest[name] != planned:
             where = f"{path}: {name}"
-            yield Problem(where, "other numbers", "those of the plan", REBUILD)
+            yield Problem(where, "other numbers", "the numbers of the plan", REBUILD)
     if not blender.has_card(folder, manifest):
         remedy = "`decon-assets run` writes it again"
         expected = "the card rendered from the manifest"

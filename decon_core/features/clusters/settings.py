@@ -29,7 +29,7 @@ class Slurm:
     partition: Name | None = None
     """Partition; default: $SBATCH_PARTITION, otherwise the default of the cluster."""
     account: Name | None = None
-    """Account to charge; default: yours, or $SBATCH_ACCOUNT."""
+    """Account to charge; default: $SBATCH_ACCOUNT, otherwise your default account."""
     qos: Name | None = None
     """Quality of service."""
     time: Name | None = None

@@ -247,7 +247,7 @@ class _Run:
         except EngineError as error:
             if self._left_out and not self._tasks and slurm_queue.has_no_node(error):
                 nodes = ", ".join(self._left_out)
-                failure = f"Slurm has no nodes other than those left out ({nodes})"
+                failure = f"Slurm has no nodes other than the excluded ones ({nodes})"
                 raise _failure([*self._left_out.values()][-1], failure) from error
             if self._refused_at is None:
                 refusal = "Slurm refuses the remaining jobs of ended tasks; trying again"

@@ -168,7 +168,8 @@ def _require_one_each(files: Sequence[ReportFile]) -> None:
     thresholds = {file.threshold for file in files}
     if len(thresholds) > 1:
         found = "thresholds " + ", ".join(sorted(map(str, thresholds)))
-        problems.append(Problem(str(files[0].path.parent), found, "reports of one threshold"))
+        where, expected = str(files[0].path.parent), "reports with the same threshold"
+        problems.append(Problem(where, found, expected))
     InputError.raise_for(problems)
 
 

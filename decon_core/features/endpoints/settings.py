@@ -50,7 +50,7 @@ class Endpoint(FeatureTable):
     url: Annotated[str, AfterValidator(_address), expects(_URL)] | None = None
     """Address of an OpenAI-compatible endpoint, without `/chat/completions`."""
     model: Name | None = None
-    """Name of the model, as the endpoint knows it."""
+    """Name of the model at the endpoint."""
     key_env: KeyVariable | None = None
     """Name of the environment variable that contains the key; never the key itself."""
     prompt: Name | None = None

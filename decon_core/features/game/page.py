@@ -24,7 +24,7 @@ HEADS = ("best level", "case", "detected", "advantage", "payoff if all do", "det
 CASES = {
     "no net gain": "the net gain is not positive, so the best level is 0 at any penalty",
     "kept out by costs": "the best level above 0 costs more than it gains",
-    "inner level": "one more unit of contamination would cost as much as it gains",
+    "inner level": "a little more contamination would cost as much as it gains",
     "everything": "detection does not outweigh the net gain at any level",
 }
 

@@ -42,7 +42,9 @@ AVERAGE_HEADS = (
     "categories", "items", "without category", "micro score", "macro score", "95 % interval",
     "micro gap", "95 % interval", "macro gap", "95 % interval", "remark",
 )  # fmt: skip
-JOIN_HEADS = ("file", "model", "task", "benchmark", "split", "rows", "joined by", "not", "twice")
+JOIN_HEADS = (
+    "file", "model", "task", "benchmark", "split", "rows", "joined by", "not joined", "repeated",
+)  # fmt: skip
 
 
 def tables(

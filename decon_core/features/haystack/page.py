@@ -26,7 +26,7 @@ HEADS = ("scorer", "benchmark", "planted", "median percentile", "lowest", "highe
 CUT_HEADS = ("scorer", "top", "documents kept", "planted kept", "amplification", "95 % interval")
 NOTE = (
     "Amplification is the share of planted items that a filter keeps, divided by the share of "
-    "documents that it keeps: 1 for a filter that does not favour test items. The 95 % Wilson "
+    "documents that it keeps: 1 for a filter that does not favor test items. The 95 % Wilson "
     "interval covers only the random choice of the items."
 )
 

@@ -111,7 +111,7 @@ def _imported(
     declared = Task(name=task_id, origin=replace(origin, tasks=(task_id,)), source=source)
     columns = data_set.columns.get(config)
     if not data_set.path:
-        return declared.refused("the folders of the file do not name a data set")
+        return declared.refused("no data set can be derived from the path of the file")
     absent = [split for split in splits if split not in known] if known else ()
     if absent or (not known and {*splits} & {*_AGGREGATES}):
         return declared.refused("the data set does not have the split", ", ".join(absent or splits))
@@ -184,7 +184,7 @@ def _from_framework(framework: str, columns: Sequence[str] | None) -> Draft:
         return Draft(refusal="no fields are declared, and the columns are not known")
     proposed = proposed_fields(columns)
     if proposed is None:
-        return Draft(refusal="no column has the name of a question")
+        return Draft(refusal="no column name suggests a question")
     return Draft(
         fields=proposed, doubts=[("the fields were guessed from the names of columns", "")]
     )

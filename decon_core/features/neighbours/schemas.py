@@ -25,7 +25,9 @@ NEIGHBOURS = pa.schema(
         field("text", pa.string(), "the paragraph; null if the report has no corpus text"),
         required("weight", pa.float64(), "documents of the source per sampled document"),
         required(
-            "stands_for", pa.float64(), "near paragraphs it stands for; 1 unless drawn at random"
+            "stands_for",
+            pa.float64(),
+            "number of near paragraphs that this one represents; 1 unless drawn at random",
         ),
     ]
 )
@@ -38,9 +40,9 @@ SIMILARITY = pa.schema(
         required("similarity", pa.float64(), "lower edge of the bin, which is 0.05 wide"),
         required("n_items", pa.int64(), "items whose best similarity is in the bin"),
         required("n_documents", pa.int64(), "sampled documents at least this similar to any item"),
-        required("share", pa.float64(), "share of the sampled documents"),
+        required("share", pa.float64(), "these documents as a share of the sample"),
         required("low", pa.float64(), "lower end of the share's 95 % Wilson interval"),
-        required("high", pa.float64(), "its upper end"),
+        required("high", pa.float64(), "upper end of the share's 95 % Wilson interval"),
         required("n_estimated", pa.float64(), "the share times all documents of the source"),
     ]
 )

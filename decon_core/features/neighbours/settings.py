@@ -50,15 +50,16 @@ class Neighbours(Sample, FeatureTable):
     seed: Whole = 0
     """Seed of the sample."""
     min_tokens: Positive = 50
-    """Shorter paragraphs are joined with the next."""
+    """Minimum length of a paragraph; shorter paragraphs are joined with the next."""
     max_tokens: Positive = 512
-    """Longer paragraphs are divided."""
+    """Maximum length of a paragraph; longer paragraphs are divided."""
     item: Literal["question", "answer", "both"] = "question"
     """The text of an item to embed: its question, its answer, or both joined."""
     top: Positive = 10
     """Number of neighbours kept for each item."""
     draw_from: PositiveShare | None = None
-    """Draw `top` paragraphs at random from this nearest share, instead of keeping the nearest."""
+    """Draw `top` paragraphs at random from this nearest share of the sample, instead of keeping the
+    nearest paragraphs."""
     review_from: PositiveShare | None = None
     """Neighbours with at least this cosine similarity need review until they are judged."""
 

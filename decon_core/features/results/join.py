@@ -206,7 +206,7 @@ class _Search:
         sample, by_index, item = wrong[0]
         return Problem(
             sample.place,
-            f"index {sample.index} ({_place(by_index)}) with the text of {_place(item)}; "
+            f"index {sample.index} ({_place(by_index)}) has the text of {_place(item)}; "
             f"{counted(len(wrong), 'such row')}",
             "indexes that agree with the texts",
             "No row of this file is joined by index.",

@@ -20,7 +20,7 @@ from decon_core.features.study.differences import (
 from decon_core.features.study.scores import Measure, TrainingRunScores
 from decon_core.features.study.settings import Study
 
-FIXED_ITEMS = "the items are treated as fixed"
+FIXED_ITEMS = "the interval ignores the choice of the items"
 NO_REPETITION = "not repeated"  # how much repetitions differ is not known
 
 _What = tuple[str, str, str]  # benchmark, metric and filter

@@ -25,12 +25,13 @@ _EFFECTS = (
     "(seen) or held back, and items leaked into the corpus or clean."
 )
 _CHANGES = (
-    "A change compares the difference from the baseline at two steps of training. The peak is "
-    "chosen after the fact; its interval is wide enough for any step that might have been chosen."
+    "A change compares the difference from the baseline at two steps of training. The peak is the "
+    "step with the largest difference. Because it is chosen after the fact, its interval is wide "
+    "enough for any step that might have been chosen."
 )
 _BY_DOSE = (
-    "A dose is how much test data the model of a training run was trained on. If several training "
-    "runs have the same dose, the interval covers the differences between them."
+    "The dose of a training run is the amount of test data in its training data. If several "
+    "training runs have the same dose, the interval covers the differences between them."
 )
 _MOST_ROWS = 200
 

@@ -10,7 +10,7 @@ TRAINING_RUNS = pa.schema(
         required("training_run", pa.string(), "name of the training run"),
         field("of", pa.string(), "the mixture or blend that its model was trained on"),
         required("is_baseline", pa.bool_(), "whether the other training runs are compared with it"),
-        field("dose", pa.float64(), "how much test data it was trained on: a ratio, or copies"),
+        field("dose", pa.float64(), "test data in its training data: a ratio, or copies"),
         field("series", pa.string(), "name of the dose curve that the training run belongs to"),
     ]
 )
@@ -23,7 +23,7 @@ _COMPARED = (
 )
 _INTERVAL = (
     field("low", pa.float64(), "lower end of the 95 % interval of the difference"),
-    field("high", pa.float64(), "its upper end"),
+    field("high", pa.float64(), "upper end of the 95 % interval of the difference"),
     field("p", pa.float64(), "two-sided p-value of the difference"),
 )
 
@@ -32,9 +32,9 @@ _SCORES = (
     field(
         "n",
         pa.int64(),
-        "number of items compared; for the baseline, or if the item sets differ, that of the run",
+        "items compared; for the baseline, or if the items differ: items of the training run",
     ),
-    required("score", pa.float64(), "score of the training run on them"),
+    required("score", pa.float64(), "score of the training run"),
     field("baseline", pa.float64(), "score of the baseline"),
     field("difference", pa.float64(), "score minus baseline; null for the baseline itself"),
     *_INTERVAL,
@@ -49,7 +49,7 @@ _SCORES = (
 DIFFERENCES = pa.schema(
     [
         *_COMPARED,
-        field("step", pa.float64(), "steps or tokens of training; null: the results have none"),
+        field("step", pa.float64(), "steps or tokens of training; null: the results have no steps"),
         *_SCORES,
     ]
 )
@@ -59,11 +59,11 @@ CHANGES = pa.schema(
     [
         *_COMPARED,
         required("change", pa.string(), "which steps: peak - end, or end - start"),
-        required("step", pa.float64(), "the step that is named first"),
-        required("other_step", pa.float64(), "the other one"),
+        required("step", pa.float64(), "the first of the two steps, such as the peak"),
+        required("other_step", pa.float64(), "the second of the two steps"),
         field("n", pa.int64(), "items compared"),
-        required("at_step", pa.float64(), "difference from the baseline at the step"),
-        required("at_other_step", pa.float64(), "the same at the other step"),
+        required("at_step", pa.float64(), "difference from the baseline at the first step"),
+        required("at_other_step", pa.float64(), "difference from the baseline at the second step"),
         field("difference", pa.float64(), "how much the difference changed between the two steps"),
         *_INTERVAL,
         required("basis", pa.string(), "what the interval is based on; empty: no interval"),
@@ -77,7 +77,7 @@ BY_DOSE = pa.schema(
         required(
             "series", pa.string(), "name of the dose curve; empty: training runs without a series"
         ),
-        required("dose", pa.float64(), "how much test data the models were trained on"),
+        required("dose", pa.float64(), "test data in the training data: a ratio, or copies"),
         required("n_training_runs", pa.int64(), "repetitions: training runs with this dose"),
         *_COMPARED,
         *_SCORES,
@@ -93,8 +93,8 @@ EFFECTS = pa.schema(
         required("copies", pa.string(), "for seen items: how many times they were planted"),
         required("when", pa.string(), "for seen items: the part of the blend they are in"),
         required("n", pa.int64(), "items that both training runs answered"),
-        field("score", pa.float64(), "score of the training run on them"),
-        field("baseline", pa.float64(), "score of the baseline on them"),
+        field("score", pa.float64(), "score of the training run on these items"),
+        field("baseline", pa.float64(), "score of the baseline on these items"),
         field("difference", pa.float64(), "score minus baseline, or the difference of two effects"),
         *_INTERVAL,
         required("remark", pa.string(), "why there is no interval"),

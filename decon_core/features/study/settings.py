@@ -36,13 +36,13 @@ class TrainingRun:
     name: Name
     """Name of the training run, as shown in tables."""
     results: _Results
-    """Files with the scores of its model, folders of them, or globs. {step} in a path stands for
-    the step of a checkpoint, a number."""
+    """Files with the scores of its model, folders of such files, or globs. {step} in a path stands
+    for a number, the step of a checkpoint."""
     of: Name | None = None
     """The mixture or blend that the model was trained on."""
     dose: _Dose | None = None
-    """How much test data the model was trained on: a ratio, or copies. Training runs with the same
-    dose and series are repetitions."""
+    """Amount of test data in the training data: a ratio, or a number of copies. Training runs with
+    the same dose and series are repetitions."""
     series: Name | None = None
     """Name of the dose curve, such as a form of the items: training runs with the same series form
     one curve."""
@@ -82,11 +82,12 @@ class Study(FeatureTable):
     baseline: Name
     """Name of the training run that the others are compared with."""
     training_run: tuple[TrainingRun, ...] = ()
-    """The training runs."""
+    """The training runs, including the baseline."""
     groups: Mapping[str, Names[Name]] = field(default_factory=dict, hash=False)
     """Benchmarks to average together, by group name; * in a name matches anything."""
     contrasts: Mapping[str, Name] = field(default_factory=dict, hash=False)
-    """Pairs of groups or benchmarks: the second difference is subtracted from the first."""
+    """Pairs of groups or benchmarks: the difference from the baseline on the second is subtracted
+    from that on the first."""
     metrics: Names[Name] = ()
     """Use only these metrics; default: all."""
     beyond_one: Names[Name] = ()

@@ -202,7 +202,7 @@ def translated(
                 problems.append(Problem(sample.place, "a second translation", expected, remedy))
         if without:
             where, n_rows = f"{result.path} {result.task}", counted(len(result.samples), "row")
-            found = f"no output with references in {without:,} of {n_rows}"
+            found = f"no output or no reference in {without:,} of {n_rows}"
             remedy = "These rows do not count for BLEU and chrF."
             problems.append(Problem(where, found, "both in each row", remedy))
     segments: dict[tuple[str, str, str], Segments] = {}

@@ -191,14 +191,14 @@ def _leak_rates(built: Section, facts: Facts) -> Section:
     words = []
     if rows:
         words.append(
-            "Each dot is the leaked share of the checkable items of a benchmark split; "
-            "the line is its 95 % Wilson interval. Neither applies to items that cannot be checked."
+            "Each dot is the share of a benchmark split's items that leaked, and the line is its "
+            "95 % Wilson interval. Items that no chosen detector can find are left out of both."
         )
     if facts.n_unknown:
         words.append(
             "Items that cannot be checked may or may not have leaked. The last two columns of the "
-            "table give the leaked share of all items, assuming that none of them or all of them "
-            "leaked."
+            "table give the leaked share of all items: at least, if none of these items leaked, "
+            "and at most, if all of them did."
         )
     if len(rows) < len(facts["benchmarks"]):
         words.append("No share is given where the number of checkable items is unknown.")

@@ -116,9 +116,9 @@ def test_a_rule_finds_the_items_that_it_can_see_and_no_others(bench, normalize, 
         None,
         "too few tokens",
         "question too short",
-        "question too short to count",
-        "no field long enough",
-        "only hot n-grams",
+        "question shorter than the threshold",
+        "question and answer too short",
+        "only very common n-grams",
         "empty question",
         "no program",
         "program too short",
@@ -162,15 +162,15 @@ REASONS = {  # by detector: an item, the reason why it is not visible, and a det
         ((words(1, 8), None, None), None, None),
         ((words(1, 7), words(2, 30), None), "question too short", "7 of 8 tokens"),
         (("", words(2, 30), None), "empty question", None),
-        ((dots(20), None, None), "nothing to search by", None),
+        ((dots(20), None, None), "no words to search for", None),
     ],
     "longest_match": [
         ((words(1, 8), words(2, 8), None), None, "question, answer"),
         ((words(1, 8), words(2, 7), None), None, "question"),
         ((words(1, 7), words(2, 8), None), None, "answer"),
         (("", words(2, 8), None), None, "answer"),
-        ((words(1, 7), words(2, 7), None), "no field long enough", None),
-        ((dots(20), "yes", None), "nothing to search by", None),
+        ((words(1, 7), words(2, 7), None), "question and answer too short", None),
+        ((dots(20), "yes", None), "no words to search for", None),
         (("", None, None), "empty question", None),
     ],
     "exact": [
@@ -180,13 +180,13 @@ REASONS = {  # by detector: an item, the reason why it is not visible, and a det
             None,
             "question, question and answer, continuation",
         ),
-        (("2 + 2 = 4", None, None), "nothing to search by", None),
-        (("shorter than any other", None, None), "not telling", None),
+        (("2 + 2 = 4", None, None), "no words to search for", None),
+        (("shorter than any other", None, None), "not informative enough", None),
         (("", None, None), "empty question", None),
     ],
     "ngram_any": [
         ((words(1, 13), None, None), None, None),
-        ((words(1, 12), None, None), "question too short to count", "12 of 13 tokens"),
+        ((words(1, 12), None, None), "question shorter than the threshold", "12 of 13 tokens"),
         ((words(1, 7), None, None), "question too short", "7 of 8 tokens"),
         (("?!", words(1, 30), None), "empty question", None),
     ],
@@ -209,7 +209,7 @@ def test_a_reason_is_given_where_a_rule_sees_nothing(bench, detector):
 def test_a_question_of_hot_ngrams_alone_is_not_visible(bench):
     items = [(TEMPLATE, words(n, 12), None) for n in range(30)]
     rows = rows_of(bench, items, "decon", hot_ngram_records=10)
-    assert {row["reason"] for row in rows.values()} == {"only hot n-grams"}
+    assert {row["reason"] for row in rows.values()} == {"only very common n-grams"}
     rows = rows_of(bench, items, "decon", hot_ngram_records=30)
     assert {row["reason"] for row in rows.values()} == {None}
 
@@ -235,7 +235,7 @@ def test_a_single_item_is_found(bench, detector, answers):
 def test_a_phrase_of_many_questions_is_not_telling_by_itself(bench):
     items = [(TEMPLATE, None, words(n, 20)) for n in range(30)]
     rows = rows_of(bench, [*items, (words("q", 12), None, None)], "exact")
-    assert rows[0, "exact"]["reason"] == "not telling"
+    assert rows[0, "exact"]["reason"] == "not informative enough"
     assert rows[30, "exact"]["is_visible"]
 
 
@@ -374,7 +374,7 @@ def test_an_item_is_as_visible_as_the_best_of_its_questions(bench):
     assert [
         (row["instance_index"], row["detector"], row["n_records"], row["reason"]) for row in found
     ] == [
-        (4, "ngram_any", 2, "question too short to count"),
+        (4, "ngram_any", 2, "question shorter than the threshold"),
         (9, "ngram_any", 3, None),
         (4, "longest_match", 2, None),
         (9, "longest_match", 3, None),
@@ -475,7 +475,7 @@ def test_the_report_says_how_much_each_rule_can_see(reported):
     _, rows = reported
     assert rows("FROM visibility_by_detector WHERE benchmark = 'b'") == [
         ("b", "decon", 4, 1, 0.25, "too few tokens"),
-        ("b", "exact", 4, 3, 0.75, "not telling"),
+        ("b", "exact", 4, 3, 0.75, "not informative enough"),
         ("b", "ngram_any", 4, 2, 0.5, "question too short"),
     ]
     query = "SELECT is_indexed, why_not_indexed FROM items WHERE benchmark = 'b'"

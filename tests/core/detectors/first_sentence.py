@@ -27,7 +27,7 @@ class FirstSentence(Detector):
         question = texts.uses[QUESTION]
         requirements = {
             "empty question": question.has_text,
-            "nothing to search by": question.is_whole,
+            "no words to search for": question.is_whole,
         }
         return first_unmet(requirements)
 

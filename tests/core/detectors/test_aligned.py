@@ -362,7 +362,7 @@ def test_a_plant_of_a_template_names_one_item_and_a_question_that_is_all_templat
         *({"question": one, "answer": f"answer {at}"} for at, one in enumerate(filled)),
         {"question": asked, "answer": "none of these sentences, all of which are plainly wrong"},
     ]
-    with pytest.warns(UserWarning, match="only hot n-grams: 1"):
+    with pytest.warns(UserWarning, match="only very common n-grams: 1"):
         index = dc.build_index(rows, policy=POLICY)
     found = [
         index.record(one)["question"] for one in index.check(document(f"{filled[70]} answer 70"))

@@ -45,8 +45,8 @@ def test_what_no_detector_finds_is_called_not_visible(bench):
     assert not any(row["is_visible"] for row in rows)
     assert {row["detector"]: row["reason"] for row in rows if row["instance_index"] == 0} == {
         "decon": "too few tokens",
-        "ratcliff": "nothing to search by",
-        "longest_match": "nothing to search by",
-        "exact": "nothing to search by",
+        "ratcliff": "no words to search for",
+        "longest_match": "no words to search for",
+        "exact": "no words to search for",
         "ngram_any": "empty question",
     }

@@ -90,7 +90,7 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(pl
     assert ask(place, f"SELECT {columns} FROM visibility {of_it}") == [
         (0, True, None),
         (1, True, None),
-        (2, False, "nothing to search by"),
+        (2, False, "no words to search for"),
     ]
     thresholds = json.loads(ask(place, "SELECT thresholds FROM runs")[0][0])
     assert thresholds == {"first_sentence": 0.4, "decon": 0.8}

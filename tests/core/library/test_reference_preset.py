@@ -1,7 +1,7 @@
 """The preset `reference` finds in the sample world what was found before it was one.
 
 The digests are of the rows of commit 0587602, the last one without `normalize_unicode`,
-`strip_markup` and no answer, with the column `searched_text` of today, which `ratcliff` fills,
+`strip_markup` and no answer, with the `searched_text` column of today, which `ratcliff` fills,
 too. Its `ratcliff` and `longest_match` missed the first and the last token of a text in
 mid-sentence with cl100k; with words, where that cannot be, they are held to the same rows.
 """

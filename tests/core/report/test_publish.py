@@ -264,7 +264,8 @@ def test_what_nobody_counted_is_null_and_never_zero(report):
         assert summary["corpus"][name] is None
     assert summary["corpus"]["n_contaminated_documents"] == 3
     card = card_from(summary)
-    assert "of 1 benchmark: 1 file. 2 items leaked into 3 documents, before" in card
+    assert "This dataset (1 file) was searched for the items of 1 benchmark. 2 items" in card
+    assert "2 items leaked into 3 documents, before" in card
     assert "- Number of items of `quiz`: unknown." in card
     assert "- Number of unreadable rows: unknown." in card
 
@@ -327,9 +328,9 @@ def test_a_card_says_what_was_looked_for_found_and_not_seen(report):
         "| `decon` | idf-weighted overlap of question, answer and passage n-grams | 0.85 |",
         "| `quiz` | 2 | 2 of 8 | 25.0 % | 7.1 % to 59.1 % | 20.0 % to 40.0 % | 1 | 0 | 3 | 0 | 0 |",
         "| `web` | 40 | 2 | 5.0 % |",
-        "- 2 items of `quiz`: too short.",
+        "- 2 items of `quiz` cannot be found: too short.",
         "- 1 row of `web` could not be read: not JSON.",
-        "- 6 documents, too short to contain an item.",
+        "- 6 documents are too short to contain an item.",
         "scan settings `f1`, term weights `i1`",
         'tokenizer_str = "t.json"',
     ):

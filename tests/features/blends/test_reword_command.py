@@ -162,7 +162,7 @@ def test_without_rewordings_the_blend_is_refused_with_the_remedy(scanned, capsys
     with pytest.raises(PipelineError, match="found 3 seen items, none of them reworded"):
         scanned.run(until="blend")
     assert main(["blend", "plan", "--config", str(scanned.config_path)]) == 1
-    assert "Run `decon-assets blend reword`, which asks the endpoint" in capsys.readouterr().err
+    assert "Run `decon-assets blend reword`, which requests them from" in capsys.readouterr().err
 
 
 def test_without_an_endpoint_nothing_is_asked(scanned, capsys):

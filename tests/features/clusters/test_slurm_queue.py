@@ -219,7 +219,7 @@ def test_a_task_that_did_something_ends_the_count_of_its_node(queue, tmp_path):
 def test_a_run_ends_when_slurm_has_no_other_node_than_those_left_out(queue, tmp_path):
     text = "Batch job submission failed: Requested node configuration is not available"
     made = queue([failed_on("n1")], EngineError(Problem("sbatch", text)))
-    with pytest.raises(EngineError, match=r"no nodes other than those left out \(n1\).*0_2\.log"):
+    with pytest.raises(EngineError, match=r"other than the excluded ones \(n1\).*0_2\.log"):
         run(engine_in(tmp_path))
     assert made.n_submissions == 2
 

@@ -1,4 +1,4 @@
-"""The asset `haystack`: off by default, made by a run, up to date until an input changes."""
+"""The `haystack` asset: off by default, made by a run, up to date until an input changes."""
 
 import json
 import re

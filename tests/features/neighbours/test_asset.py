@@ -1,4 +1,4 @@
-"""The asset `neighbours`: off by default, made by a run, kept up to date, part of the report."""
+"""The `neighbours` asset: off by default, made by a run, kept up to date, part of the report."""
 
 import duckdb
 import pytest

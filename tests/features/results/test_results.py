@@ -313,7 +313,7 @@ def test_an_index_that_contradicts_texts_is_not_used(report, tmp_path):
     # 3 and 9 ask the same and fared alike, but are of two parts: nobody can say which is which.
     assert (gap.leaked.n, gap.not_joined.n) == (4, 3)
     told = "\n".join(map(str, account.problems))
-    assert "index 1 (test 1) with the text of test 0; 11 such rows" in told
+    assert "index 1 (test 1) has the text of test 0; 11 such rows" in told
     assert "an index that contradicts the texts of other rows" in told
 
 

@@ -188,5 +188,5 @@ function documentSide(number, texts) {
 function whyNoText(number) {
   if (!columns.has_snippets) return "Snippets are off: this file contains no training data. Look up the document by shard and row.";
   const why = named("why_no_text", number);
-  return why ? `No text: ${plain(why)}.` : "The text was not kept. Look up the document by shard and row.";
+  return why ? `No text: ${plain(why)}.` : "The report does not contain the text. Look up the document by shard and row.";
 }

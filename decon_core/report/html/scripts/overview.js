@@ -22,7 +22,7 @@ function showOverview(overview, run) {
 
 const CLASSES =
   "No answer: only the question was found. Needs review: similar text that nobody has reviewed. Cannot be checked: no chosen detector can find the item.";
-const CHANGE = "Change in the leak rate in percentage points; – if the settings or the benchmark also changed, or a scan is incomplete";
+const CHANGE = "Change in the leak rate in percentage points; a dash if the settings or the benchmark also changed, or if a scan is incomplete";
 
 function showOpening({ tone, verdict, ranked, since, left_out, next }) {
   element("summary").textContent = verdict.replaceAll(" %", "\u00a0%");
