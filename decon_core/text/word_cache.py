@@ -294,9 +294,7 @@ class Encoder:
         n = int(n_words.sum())
         # The lower case of some letters depends on their position: Python finds the words.
         lines = ["" if "Σ" in text or "İ" in text else text for text in texts]
-        is_line = np.array(
-            [line is text for line, text in zip(lines, texts, strict=True)], np.bool_
-        )
+        is_line = np.array([*map(operator.is_, lines, texts)], np.bool_)
         line_edges = np.cumsum([0, *(len(line) + 1 for line in lines)])
         data = np.frombuffer("\n".join(lines).encode(), np.uint8)
         edges = np.empty(2 * n + 1, np.int64)
