@@ -6,24 +6,25 @@ Words are those of canonical text. Scripts without spaces have single characters
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from string import ascii_letters
 
 import numpy as np
 
 from decon_core.kernels import word_alignment
-from decon_core.kernels.arrays import Bools, Bytes, Flags, Integers, Numbers, Words64, distinct
+from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Numbers, Words64
 from decon_core.kernels.hashing import numbered_digests
 from decon_core.text.canonical import UNSPACED, WHITE_SPACE, normalized_words
 from decon_core.text.characters import Form
-from decon_core.text.markup import Stripped, may_have_markup, stripped_with_offsets
-from decon_core.text.numbers import FIRST_WORDS, Number, numbers_in
+from decon_core.text.markup import Stripped, stripped_texts
+from decon_core.text.numbers import numbers_of_texts
 from decon_core.text.segments import OPENS_SENTENCE, begins_sentence
 
 _MOST_CHARACTERS = 1 << 20  # characters of texts that are read together
+
+Spelled = dict[int, str | float]  # some units: words, and values of numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +68,14 @@ def spelled_units(texts: Sequence[str], form: Form) -> tuple[Units, list[str], N
     text_of = np.repeat(np.arange(len(texts)), units.lengths)
     places = (values[first].tolist() for values in (text_of, units.starts, units.stops))
     spelled = [
-        other[at] if at in other else plain[text][start:stop].lower()
+        _spelling(other[at]) if at in other else plain[text][start:stop].lower()
         for at, text, start, stop in zip(first.tolist(), *places, strict=True)
     ]
     return units, spelled, kind
+
+
+def _spelling(unit: str | float) -> str:
+    return unit if isinstance(unit, str) else f"{unit:.9g}"
 
 
 def _without_markup(
@@ -79,15 +84,15 @@ def _without_markup(
     """Return what was stripped, None of texts without mark-up, and all texts without mark-up."""
     if not form.strip_markup:
         return [None] * len(texts), texts
-    stripped = [stripped_with_offsets(text) if may_have_markup(text) else None for text in texts]
+    stripped = stripped_texts(texts)
     plain = [left.text if left else text for left, text in zip(stripped, texts, strict=True)]
     return stripped, plain
 
 
-def _read(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, str]]:
-    """Return the units of texts without mark-up, and the spelling of those that need care."""
+def _read(texts: Sequence[str], form: Form) -> tuple[Units, Spelled]:
+    """Return the units of texts without mark-up, and those that are not spelled as in the text."""
     pieces: list[Units] = []
-    spelled: dict[int, str] = {}
+    spelled: Spelled = {}
     n_units = first = 0
     sizes = np.cumsum([0, *map(len, texts)])
     while first < len(texts) or not pieces:
@@ -103,7 +108,7 @@ def _read(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, str]]:
     return Units(*map(np.concatenate, columns)), spelled
 
 
-def _read_together(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, str]]:
+def _read_together(texts: Sequence[str], form: Form) -> tuple[Units, Spelled]:
     """Do this for texts that are read as one, in lines of their own."""
     lines = "\n".join(texts)
     characters = np.frombuffer(lines.encode("utf-32-le", "surrogatepass"), np.uint32)
@@ -123,18 +128,13 @@ def _read_together(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, s
     units = Units(keys, np.zeros(n, np.uint8), is_name, starts, stops, lengths)
     is_kept = np.ones(n, np.bool_)
     is_kept[[at for at, word in other.items() if not word]] = False
-    numbers = [
-        Number(number.value, line + number.start, line + number.stop)
-        for at, line in _with_numbers(characters, starts, keys, line_edges, form.punctuation)
-        for number in numbers_in(texts[at])
-    ]
-    if numbers:
-        _read_numbers(units, numbers, is_kept, other)
+    found = numbers_of_texts(characters, line_edges, texts)
+    numbers = _read_numbers(units, found, is_kept)
     line_of = np.repeat(np.arange(len(texts)), lengths)
     starts -= line_edges[line_of]
     stops -= line_edges[line_of]
     if is_kept.all():
-        return units, other
+        return units, other | numbers
     place = (np.cumsum(is_kept) - 1).tolist()
     left = Units(
         keys[is_kept],
@@ -144,56 +144,34 @@ def _read_together(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, s
         stops[is_kept],
         np.bincount(line_of[is_kept], minlength=len(texts)),
     )
-    return left, {place[at]: word for at, word in other.items() if is_kept[at]}
-
-
-def _with_numbers(
-    characters: Numbers, starts: Integers, keys: Words64, line_edges: Integers, punctuation: str
-) -> Iterator[tuple[int, int]]:
-    """Yield the position of each text that may contain a number, and where its line begins.
-
-    All other texts are words of ASCII letters, none of which begins a number.
-    """
-    is_plain, first_words = _without_numbers(punctuation)
-    nearest = np.minimum(np.searchsorted(first_words, keys), first_words.size - 1)
-    places = [
-        np.flatnonzero(~is_plain[np.minimum(characters, is_plain.size - 1)]),
-        starts[first_words[nearest] == keys],
-    ]
-    at = distinct(np.searchsorted(line_edges, np.concatenate(places), side="right") - 1)
-    return zip(at.tolist(), line_edges[at].tolist(), strict=True)
-
-
-@lru_cache(maxsize=8)
-def _without_numbers(punctuation: str) -> tuple[Bools, Words64]:
-    """Return which characters occur in texts without numbers, and the first words of numbers.
-
-    The last element stands for all characters outside ASCII.
-    """
-    is_plain = np.zeros(129, np.bool_)
-    separators = filter(str.isascii, WHITE_SPACE + punctuation)
-    is_plain[[*map(ord, ascii_letters)]] = True
-    for character in separators:
-        is_plain[ord(character)] = not character.isalnum()
-    return is_plain, np.sort(np.array([*map(_key_of, FIRST_WORDS)], np.uint64))
+    spelled = {place[at]: word for at, word in (other | numbers).items() if is_kept[at]}
+    return left, spelled
 
 
 def _read_numbers(
-    units: Units, numbers: Sequence[Number], is_kept: Bools, other: dict[int, str]
-) -> None:
-    """Make one unit of the words of each number, at the first of them."""
-    first = np.searchsorted(units.starts, [number.start for number in numbers]).tolist()
-    stop = np.searchsorted(units.starts, [number.stop for number in numbers]).tolist()
-    for number, begin, end in zip(numbers, first, stop, strict=True):
-        of_number = [at for at in range(begin, end) if is_kept[at]]
-        if not of_number:
-            continue
-        at = of_number[0]
-        other[at] = f"{number.value:.9g}"
-        units.keys[at], units.is_number[at], units.is_name[at] = _key_of(other[at]), 1, 0
-        units.stops[at] = max(units.stops[at], number.stop)
-        units.starts[at] = number.start
-        is_kept[of_number[1:]] = False
+    units: Units, numbers: tuple[Floats, Integers, Integers], is_kept: Bools
+) -> dict[int, float]:
+    """Make one unit of the words of each number, at the first of them; return their values."""
+    values, starts, stops = numbers
+    kept = np.flatnonzero(is_kept)
+    first, end = (np.searchsorted(units.starts[kept], edges) for edges in (starts, stops))
+    has_words = first < end
+    first, end, values = first[has_words], end[has_words], values[has_words]
+    is_more = np.zeros(kept.size + 1, np.int64)
+    is_more[first + 1] += 1
+    is_more[end] -= 1
+    is_kept[kept[np.cumsum(is_more[:-1]) > 0]] = False
+    at = kept[first]
+    units.keys[at] = [*map(_key_of_number, values.tolist())]
+    units.is_number[at], units.is_name[at] = 1, 0
+    units.stops[at] = np.maximum(units.stops[at], stops[has_words])
+    units.starts[at] = starts[has_words]
+    return dict(zip(at.tolist(), values.tolist(), strict=True))
+
+
+@lru_cache(maxsize=1 << 16)
+def _key_of_number(value: float) -> np.uint64:
+    return _key_of(_spelling(value))
 
 
 @lru_cache(maxsize=1 << 16)

@@ -9,6 +9,7 @@ them has. docs/aligned.md has the method, `tests/oracle/alignment.py` a plain tw
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -51,7 +52,7 @@ from decon_core.detectors.detector import (
 )
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.kernels import clusters
-from decon_core.kernels.arrays import Integers, Table
+from decon_core.kernels.arrays import Integers, Table, distinct
 from decon_core.text.characters import Form
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 
 _NOMINATED = 0.12  # share of a question's n-grams, by weight
 _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same words
+_WORD_REST = re.compile(r"\S+")
 _MARGIN = 80  # characters around a nomination, besides those that the question may fill
 _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
 _TELLING_ANSWER = 20  # tokens of an answer that belongs to one question only
@@ -226,6 +228,7 @@ class _AlignedSearch(ClusterSearch):
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return for each document, item and place what the place is to the item."""
         matches = self.detect(texts.tokens, texts.hits, with_matched=False)
+        texts.find_places(distinct(matches.whole[:, clusters.DOCUMENT]).tolist())
         documents = [
             _Document.of(number, _most_likely([*nominations]), texts)
             for number, nominations in groupby(
@@ -430,11 +433,11 @@ def _window(text: str, span: Sequence[int], n_characters: int) -> Span:
     missing = max(0, n_characters - (span[1] - span[0]))
     margin = missing + n_characters // 4 + _MARGIN
     start, stop = max(0, span[0] - margin), min(len(text), span[1] + margin)
-    while start and span[0] - start < margin + _MARGIN and not text[start - 1].isspace():
-        start -= 1
-    while stop < len(text) and stop - span[1] < margin + _MARGIN and not text[stop].isspace():
-        stop += 1
-    return start, stop
+    before = text[max(0, start - _MARGIN) : start]
+    if before and not before[-1].isspace():
+        start -= len(before.rsplit(None, 1)[-1])
+    word_rest = _WORD_REST.match(text, stop, stop + _MARGIN)
+    return start, word_rest.end() if word_rest else stop
 
 
 class _Around:

@@ -16,8 +16,10 @@ from decon_core.kernels.arrays import (
     Integers,
     Numbers,
     Table,
+    Words64,
     filled,
     first_at_least,
+    n_same,
 )
 from decon_core.kernels.gram_runs import LENIENT, Hits
 from decon_core.kernels.hashing import (
@@ -26,7 +28,7 @@ from decon_core.kernels.hashing import (
     value_of,
 )
 from decon_core.kernels.jit import entry, inlined, kernel
-from decon_core.kernels.near_texts import find_answer, find_passage
+from decon_core.kernels.near_texts import find_answer, find_passage, grams_after
 from decon_core.kernels.question_index import (
     Index,
     grams_of_question,
@@ -52,6 +54,7 @@ BASE, QUESTION, ANSWER, PASSAGE, SCORE = 0, 1, 2, 3, 4
 N_SCORES = 5
 
 _TOUCHED = 1e-9
+_FEW_HITS = 64
 
 
 # A cluster ----------------------------------------------------------------------------------------
@@ -84,6 +87,7 @@ def judge(tokens: Numbers, cluster: Cluster, index: Index, out: Output, n_out: i
     policy, whole, scores = index.policy, out.whole, out.scores
     n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
     n_grams = n_question_grams(question, index)
+    after = _grams_after(tokens, bounds, n_tokens, question, index)
     passage_before = NONE
     passage = NearMatch(0.0, NONE, NONE)
     for at in range(index.entry_offsets[question], index.entry_offsets[question + 1]):
@@ -97,7 +101,7 @@ def judge(tokens: Numbers, cluster: Cluster, index: Index, out: Output, n_out: i
         if answer_number != NONE:
             n_answer_tokens = index.answer_different[answer_number]
             length += n_answer_tokens
-            answer = _best_answer(tokens, bounds, n_tokens, answer_number, index)
+            answer = _best_answer(tokens, bounds, n_tokens, answer_number, after, index)
         if has_passage:
             offsets = index.passage_offsets
             length += offsets[passage_number + 1] - offsets[passage_number]
@@ -135,19 +139,48 @@ def judge(tokens: Numbers, cluster: Cluster, index: Index, out: Output, n_out: i
     return n_out
 
 
+@kernel
+def _grams_after(
+    tokens: Numbers, bounds: Table, n_tokens: int, question: int, index: Index
+) -> Words64:
+    """Return a filter of the n-grams after the ends of a cluster, for the answers of its records.
+
+    The records of a question, such as its choices, share it: most answers have none of these.
+    """
+    longest = 0
+    for at in range(index.entry_offsets[question], index.entry_offsets[question + 1]):
+        number = np.int64(index.entry_answer[np.int64(index.entries[at])])
+        if number != NONE:
+            n_answer = index.answer_offsets[number + 1] - index.answer_offsets[number]
+            longest = max(longest, n_answer)
+    first = last = _end_of_question(bounds, 0, n_tokens, index)
+    for number in range(bounds.shape[0]):
+        end = _end_of_question(bounds, number, n_tokens, index)
+        first, last = min(first, end), max(last, end)
+    if longest <= index.policy.short_answer:
+        first = tokens.size  # no n-gram is needed
+    return grams_after(tokens, first, last, longest, index)
+
+
+@inlined
+def _end_of_question(bounds: Table, number: int, n_tokens: int, index: Index) -> int:
+    """Return the last token of a question at a cluster; what follows may be its answer."""
+    start, stop = bounds[number, 0], bounds[number, 1] + index.policy.ngram_size
+    return stop - 1 - max(0, stop - start - n_tokens)
+
+
 @inlined
 def _best_answer(
-    tokens: Numbers, bounds: Table, n_tokens: int, answer: int, index: Index
+    tokens: Numbers, bounds: Table, n_tokens: int, answer: int, after: Words64, index: Index
 ) -> NearMatch:
     """Find the answer after the ends of a cluster; `n_tokens` are those of the question."""
     best = NearMatch(0.0, NONE, NONE)
     q_end_before = NONE
     for number in range(bounds.shape[0]):
-        start, stop = bounds[number, 0], bounds[number, 1] + index.policy.ngram_size
-        q_end = stop - 1 - max(0, stop - start - n_tokens)
+        q_end = _end_of_question(bounds, number, n_tokens, index)
         if q_end != q_end_before:
             q_end_before = q_end
-            found = find_answer(tokens, q_end, answer, index)
+            found = find_answer(tokens, q_end, answer, after, index)
             if found.overlap > best.overlap:
                 best = found
     return best
@@ -286,18 +319,12 @@ def _judge_question(
     """Score all clusters of one question in a run of hits."""
     policy = index.policy
     weight_of = weights_of_question(question, index)
-    _, ordinal_of = grams_of_question(question, index)
     is_cold = np.empty(weight_of.size, np.uint8)
     for ordinal in range(weight_of.size):
         is_cold[ordinal] = not index.is_hot[np.int64(weight_of[ordinal])]
     places = np.empty(hit_places.size, np.int64)
     ordinals = np.empty(hit_places.size, np.int64)
-    n = 0
-    for at in range(hit_places.size):
-        ordinal = value_of(hit_grams[at], ordinal_of)
-        if ordinal != NONE:
-            places[n], ordinals[n] = hit_places[at], ordinal
-            n += 1
+    n = _hits_of_question(tokens, question, hit_places, hit_grams, index, places, ordinals)
     n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
     is_found = np.empty(weight_of.size, np.uint8)
     start = 0
@@ -325,6 +352,45 @@ def _judge_question(
             n_out = judge(tokens, cluster, index, out, n_out)
         start = stop
     return n_out
+
+
+@kernel
+def _hits_of_question(
+    tokens: Numbers,
+    question: int,
+    hit_places: Integers,
+    hit_grams: Integers,
+    index: Index,
+    places: Integers,
+    ordinals: Integers,
+) -> int:
+    """Write the places of the hits of a question, and the ordinals of their n-grams; count them.
+
+    Where a question has each n-gram once, its ordinal is its position. A few are looked for in its
+    tokens, which are near each other in memory: looking its n-grams up in the index takes longer.
+    """
+    known, size = index.question_tokens, index.policy.ngram_size
+    start = index.question_offsets[question]
+    n_places = index.question_offsets[question + 1] - start - size + 1
+    n = 0
+    if hit_places.size <= _FEW_HITS and n_question_grams(question, index) == n_places:
+        ordinal = 0
+        for hit in range(hit_places.size):
+            place = hit_places[hit]
+            for _ in range(n_places):  # the next one is mostly that after the last
+                ordinal = ordinal + 1 if ordinal + 1 < n_places else 0
+                if n_same(tokens, place, known, start + ordinal, size) == size:
+                    places[n], ordinals[n] = place, ordinal
+                    n += 1
+                    break
+        return n
+    _, ordinal_of = grams_of_question(question, index)
+    for hit in range(hit_places.size):
+        ordinal = value_of(hit_grams[hit], ordinal_of)
+        if ordinal != NONE:
+            places[n], ordinals[n] = hit_places[hit], ordinal
+            n += 1
+    return n
 
 
 @inlined

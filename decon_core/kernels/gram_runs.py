@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import NONE, Integers, Numbers, Table, Words64
+from decon_core.kernels.arrays import Integers, Numbers, Table, Words64
 from decon_core.kernels.hashing import (
     ONE,
     ZERO,
@@ -19,10 +19,11 @@ from decon_core.kernels.hashing import (
     pair_digest,
     scaled,
     shift_for,
+    slot_of_known,
 )
 from decon_core.kernels.instructions import lowest_bit, prefetch
 from decon_core.kernels.jit import inlined, kernel
-from decon_core.kernels.question_index import Index, gram_at, may_be_gram
+from decon_core.kernels.question_index import Index, may_be_gram
 
 # Bounds are relaxed by this factor against rounding: false positives, but no false negatives.
 LENIENT = 1.0 - 1e-6
@@ -54,7 +55,8 @@ def find_hits(tokens: Numbers, offsets: Integers, index: Index, hits: Hits) -> N
     Documents of fewer than two n-grams are left out.
     """
     size = index.policy.ngram_size
-    pairs, in_filter = index.pairs, index.filter
+    pairs, in_filter, slots = index.pairs, index.filter, index.slots
+    known, grams_at = index.question_tokens, index.gram_at
     hit_places, hit_grams, hit_offsets = hits
     places, digests = np.empty(_STRETCH, np.int64), np.empty(_STRETCH, np.uint64)
     n_hits = 0
@@ -69,13 +71,23 @@ def find_hits(tokens: Numbers, offsets: Integers, index: Index, hits: Hits) -> N
             n_places, before = _possible_places(
                 tokens, start, stretch, n_pairs, size, before, pairs, in_filter, places, digests
             )
+            # In several loops, each over the places that passed the one before: what the next one
+            # reads is prefetched.
+            n_possible = 0
             for at in range(n_places):
-                # The filter first: a call that takes the index costs more.
-                if not may_be_gram(digests[at], in_filter):
-                    continue
-                gram = gram_at(tokens, places[at], index)
-                if gram != NONE:
-                    hit_places[n_hits], hit_grams[n_hits] = places[at] - start, gram
+                if may_be_gram(digests[at], in_filter):
+                    prefetch(slots, scaled(digests[at], slots.size))
+                    places[n_possible], digests[n_possible] = places[at], digests[at]
+                    n_possible += 1
+            for at in range(n_possible):
+                number = np.int64(slots[scaled(digests[at], slots.size)])
+                prefetch(grams_at, max(number - 1, 0))
+            for at in range(n_possible):
+                slot = scaled(digests[at], slots.size)
+                slot = slot_of_known(tokens, places[at], size, slot, known, grams_at, slots)
+                if slots[slot]:
+                    hit_places[n_hits] = places[at] - start
+                    hit_grams[n_hits] = np.int64(slots[slot]) - 1
                     n_hits += 1
     hit_offsets[offsets.size - 1] = n_hits
 

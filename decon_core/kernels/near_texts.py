@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from decon_core.kernels.arrays import NONE, Flags, Integers, Numbers, n_same, zeros
-from decon_core.kernels.hashing import slot_of_gram
+from decon_core.kernels.arrays import NONE, Array, Integers, Numbers, Words64, n_same, zeros
+from decon_core.kernels.hashing import ZERO, digest_of, enter_digest, may_hold, slot_of_gram
 from decon_core.kernels.jit import inlined, kernel
 from decon_core.kernels.question_index import Index
 from decon_core.kernels.scores import NearMatch, share
 
 
-class _Grams(NamedTuple):
-    """The n-grams of one text, numbered in order of first occurrence, and which were found."""
-
-    text: Numbers
-    size: int
-    slots: Numbers  # positions in the text, from 1
-    ordinals: Integers
-    is_found: Flags
-
-
 @kernel
-def _grams_of(text: Numbers, size: int) -> _Grams:
+def _numbered_grams(text: Numbers, size: int) -> tuple[Numbers, Integers]:
+    """Return a table of the positions of a text's n-grams, from 1, and their ordinals.
+
+    An n-gram is entered where it first occurs; ordinals are in this order.
+    """
     slots = zeros(2 * text.size + 2)
     ordinals = np.empty(slots.size, np.int64)
     n = 0
@@ -34,28 +26,54 @@ def _grams_of(text: Numbers, size: int) -> _Grams:
             slots[slot] = at + 1
             ordinals[slot] = n
             n += 1
-    return _Grams(text, size, slots, ordinals, np.zeros(n, np.uint8))
+    return slots, ordinals
 
 
 @kernel
-def _mark(tokens: Numbers, at: int, grams: _Grams) -> bool:
-    """Mark the n-gram at a position as found, if the text has it; return whether it does."""
-    slot = slot_of_gram(tokens, at, grams.size, grams.text, grams.slots)
-    is_known = grams.slots[slot] > 0
-    if is_known:
-        grams.is_found[grams.ordinals[slot]] = 1
-    return is_known
+def grams_after(
+    tokens: Numbers, first_end: int, last_end: int, longest: int, index: Index
+) -> Words64:
+    """Return a filter of the n-grams after the ends of a question, between the first and the last.
+
+    Every n-gram of an answer of at most `longest` tokens that `find_answer` may find is in it.
+    """
+    size = index.policy.answer_ngram_size
+    stop = min(last_end + 1 + _window_of(longest, index), tokens.size) - size + 1
+    n = max(stop - first_end - 1, 0)
+    in_filter = np.empty(n // 2 + 1, np.uint64)
+    for word in range(in_filter.size):
+        in_filter[word] = ZERO
+    for at in range(first_end + 1, stop):
+        enter_digest(digest_of(tokens, at, size), in_filter)
+    return in_filter
 
 
 @inlined
-def find_answer(tokens: Numbers, q_end: int, number: int, index: Index) -> NearMatch:
-    """Find an answer after the last token of a question."""
+def _may_share(answer: Array, size: int, in_filter: Words64) -> bool:
+    """Return whether an n-gram of an answer may be among those of a filter."""
+    for at in range(answer.size - size + 1):
+        if may_hold(in_filter, digest_of(answer, at, size)):
+            return True
+    return False
+
+
+@inlined
+def _window_of(n_answer: int, index: Index) -> int:
+    """Return how many tokens after a question a long answer is looked for in."""
+    return max(2 * n_answer, index.policy.long_answer_window)
+
+
+@inlined
+def find_answer(
+    tokens: Numbers, q_end: int, number: int, after: Words64, index: Index
+) -> NearMatch:
+    """Find an answer after the last token of a question; `after`: what `grams_after` returned."""
     answer = index.answer_tokens[index.answer_offsets[number] : index.answer_offsets[number + 1]]
     weight_of = index.answer_weights[
         index.answer_weight_offsets[number] : index.answer_weight_offsets[number + 1]
     ]
     if answer.size > index.policy.short_answer:
-        return _find_long_answer(tokens, q_end, answer, weight_of, index)
+        return _find_long_answer(tokens, q_end, answer, weight_of, after, index)
     weight = 0.0
     for at in range(weight_of.size):
         weight += index.weights[np.int64(weight_of[at])]
@@ -69,21 +87,25 @@ def find_answer(tokens: Numbers, q_end: int, number: int, index: Index) -> NearM
 
 @inlined
 def _find_long_answer(
-    tokens: Numbers, q_end: int, answer: Numbers, weight_of: Numbers, index: Index
+    tokens: Numbers, q_end: int, answer: Numbers, weight_of: Numbers, after: Words64, index: Index
 ) -> NearMatch:
     size = index.policy.answer_ngram_size
-    window = max(2 * answer.size, index.policy.long_answer_window)
-    stop = min(q_end + 1 + window, tokens.size)
-    grams = _grams_of(answer, size)
+    stop = min(q_end + 1 + _window_of(answer.size, index), tokens.size) - size + 1
+    if not _may_share(answer, size, after):
+        return NearMatch(0.0, NONE, NONE)
+    slots, ordinals = _numbered_grams(answer, size)
+    is_found = np.zeros(weight_of.size, np.uint8)
     first = last = NONE
-    for at in range(q_end + 1, stop - size + 1):
-        if _mark(tokens, at, grams):
+    for at in range(q_end + 1, stop):
+        slot = slot_of_gram(tokens, at, size, answer, slots)
+        if slots[slot]:
+            is_found[ordinals[slot]] = 1
             last = at
             if first == NONE:
                 first = at
     if first == NONE:
         return NearMatch(0.0, NONE, NONE)
-    return NearMatch(share(weight_of, index.weights, grams.is_found), first, last + size)
+    return NearMatch(share(weight_of, index.weights, is_found), first, last + size)
 
 
 @inlined
@@ -97,12 +119,15 @@ def find_passage(tokens: Numbers, start: int, number: int, index: Index) -> Near
     ]
     size = index.policy.passage_ngram_size
     window = max(2 * passage.size, index.policy.passage_distance)
-    grams = _grams_of(passage, size)
+    slots, ordinals = _numbered_grams(passage, size)
+    is_found = np.zeros(weight_of.size, np.uint8)
     first = last = NONE
     misses = 0
     at = start - 1 - size
     while at >= max(start - 1 - window, 0):
-        if _mark(tokens, at, grams):
+        slot = slot_of_gram(tokens, at, size, passage, slots)
+        if slots[slot]:
+            is_found[ordinals[slot]] = 1
             first = at
             if last == NONE:
                 last = at
@@ -114,4 +139,4 @@ def find_passage(tokens: Numbers, start: int, number: int, index: Index) -> Near
         at -= 1
     if last == NONE:
         return NearMatch(0.0, NONE, NONE)
-    return NearMatch(share(weight_of, index.weights, grams.is_found), first, last + size)
+    return NearMatch(share(weight_of, index.weights, is_found), first, last + size)

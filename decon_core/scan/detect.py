@@ -11,8 +11,8 @@ import numpy as np
 from decon_core.config.detector_registry import Reads, in_order
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.batch_texts import BatchTexts, first_bytes
-from decon_core.detectors.detector import Indexes, Span, detector
-from decon_core.kernels.arrays import Integers, Numbers
+from decon_core.detectors.detector import Indexes, Nominations, Span, detector
+from decon_core.kernels.arrays import Integers, Numbers, distinct
 from decon_core.scan.matches import Columns, Locate, columns_of
 from decon_core.text.tokenizers import Tokenizer, Words
 from decon_core.text.word_cache import Encoder, Ragged
@@ -47,11 +47,11 @@ class DetectorSet:
         words_at = partial(texts.words, form=self._form)
         for chosen, search in self._searches:
             if len(nominations := search.nominate(texts)):
-                locate = self._locate(chosen.reads, texts)
+                locate = self._locate(chosen.reads, texts, nominations)
                 tables.append(columns_of(batch, nominations, chosen.name, locate, words_at))
         return tables
 
-    def _locate(self, reads: Reads, texts: BatchTexts) -> Locate:
+    def _locate(self, reads: Reads, texts: BatchTexts, nominations: Nominations) -> Locate:
         """Return what maps places that a detector finds to characters of a document."""
         if reads in _FORMED:
             return texts.characters
@@ -59,6 +59,7 @@ class DetectorSet:
             return _characters
         if reads is Reads.OWN:
             return lambda _number, _text, characters: characters
+        texts.find_places(distinct(nominations.document).tolist())
         return partial(_places_of_tokens, texts)
 
     def take_counts(self) -> tuple[Numbers, Integers]:

@@ -55,6 +55,9 @@ def normalized_words(word: str, *, punctuation: str) -> list[str]:
     return [_with_latin(piece) for piece in _word_pattern(punctuation).findall(shown)]
 
 
+# Texts that are compared with each other have the same words.
+_words_of_known = lru_cache(maxsize=1 << 16)(normalized_words)
+
 _Folding = tuple[frozenset[str], Mapping[int, str | None]]
 
 
@@ -103,7 +106,7 @@ def canonical(text: str, form: Form) -> str:
         words = [
             normalized
             for word in words
-            for normalized in normalized_words(word, punctuation=form.punctuation)
+            for normalized in _words_of_known(word, punctuation=form.punctuation)
         ]
     return " ".join(words)
 

@@ -7,9 +7,10 @@ without mark-up are returned unchanged.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -84,14 +85,18 @@ class Stripped:
 
 
 # A pattern that begins with one character is searched ten times as fast as one with a choice.
-_JOINTS = [re.compile(f"{hyphen}[ \t]*\r?\n") for hyphen in "-\u2010\u00ad"]
+_JOINTS = [(hyphen, re.compile(f"{hyphen}[ \t]*\r?\n")) for hyphen in "-\u2010\u00ad"]
 
 
 def may_have_markup(text: str) -> bool:
     """Return whether a text has any sign of mark-up; most have none, and need no kernels."""
     if "<" in text or "&" in text or "%" in text or "\\" in text or "](" in text:
         return True
-    return "\n" in text and any(joint.search(text) for joint in _JOINTS)
+    if "\n" in text:
+        for hyphen, joint in _JOINTS:
+            if hyphen in text and joint.search(text):
+                return True
+    return False
 
 
 def stripped(text: str) -> str:
@@ -106,20 +111,40 @@ def stripped(text: str) -> str:
 
 def stripped_with_offsets(text: str) -> Stripped:
     """Return a text without mark-up, with the original offsets of every character."""
-    content = np.frombuffer(text.encode(), np.uint8).copy()
+    return _stripped_together([text])[0]
+
+
+def stripped_texts(texts: Sequence[str]) -> list[Stripped | None]:
+    """Return what each text is without mark-up; None of those that have none."""
+    having = [at for at, text in enumerate(texts) if may_have_markup(text)]
+    stripped: list[Stripped | None] = [None] * len(texts)
+    for at, left in zip(having, _stripped_together([texts[at] for at in having]), strict=True):
+        stripped[at] = left
+    return stripped
+
+
+def _stripped_together(texts: Sequence[str]) -> list[Stripped]:
+    if not texts:
+        return []
+    contents = [text.encode() for text in texts]
+    edges = np.cumsum([0, *map(len, contents)])
+    content = np.frombuffer(b"".join(contents), np.uint8).copy()
     signs = Stripper().signs(content, 0, content.size)
-    out, offsets = np.empty(content.size, np.uint8), np.zeros(2, np.int64)
+    out, offsets = np.empty(content.size, np.uint8), np.zeros(edges.size, np.int64)
     edits = np.empty((signs.size, markup.EDIT_NUMBERS), np.int64)
-    edges = np.array([0, content.size])
-    texts = content, edges[:1], edges[1:], signs, np.zeros(1, np.int64)
-    n = markup.strip(*texts, _tables(), out, offsets, edits)
-    if n == 0:
-        numbers = np.arange(len(text) + 1)
-        return Stripped(text, numbers[:-1], numbers[1:])
-    left = out[: offsets[1]]
+    of_texts = content, edges[:-1], edges[1:], signs, np.searchsorted(signs, edges[:-1])
+    n = markup.strip(*of_texts, _tables(), out, offsets, edits)
+    left = out[: offsets[-1]]
     starts, stops = np.empty((2, left.size), np.int64)
     n_characters = markup.original_characters(content, edits[:n], left, starts, stops)
-    return Stripped(left.tobytes().decode(), starts[:n_characters], stops[:n_characters])
+    text = left.tobytes().decode()
+    n_before = np.append(0, np.cumsum(left & 0xC0 != 0x80))[offsets]
+    of_text = np.repeat(np.cumsum([0, *map(len, texts)])[:-1], np.diff(n_before))
+    starts, stops = starts[:n_characters] - of_text, stops[:n_characters] - of_text
+    return [
+        Stripped(text[first:stop], starts[first:stop], stops[first:stop])
+        for first, stop in pairwise(n_before.tolist())
+    ]
 
 
 @lru_cache(maxsize=1)

@@ -6,9 +6,17 @@ minus. Ordinals ("3rd", "the third month") are no numbers; "two thirds" and "twi
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from decon_core.kernels import plain_numbers
+from decon_core.kernels.arrays import Bytes, Floats, Integers, Numbers, Words64, distinct
+from decon_core.kernels.jit import plain
 
 
 class Number(NamedTuple):
@@ -61,6 +69,7 @@ _NUMBER = re.compile(
     re.VERBOSE,
 )
 _WORD = re.compile(_COUNTED)
+_N_CHARACTERS = 1 << 17  # no digit and no white space is beyond
 # Places at which a number may begin. Searching these first, and the numbers only there, takes a
 # third of the time of searching the numbers.
 _POINT_OR_DIGITS = re.compile(r"[.\d]\d*")
@@ -93,18 +102,94 @@ def numbers_in(text: str) -> list[Number]:
     numbers: list[Number] = []
     at = 0
     for start in _beginnings(text):
-        if start < at:
-            continue
-        match = _NUMBER.match(text, start)
-        if not match and text[start] == ".":
-            match = _NUMBER.match(text, start + 1)
-        if not match:
-            continue
-        numbers += _values_of(match)
-        last = _with_suffix(text, numbers.pop(), is_word=match["words"] is not None)
-        numbers.append(Number(float(f"{last.value:.9g}"), last.start, last.stop))
-        at = max(last.stop, match.end())
+        if start >= at:
+            there, at = _numbers_at(text, start)
+            numbers += there
     return numbers
+
+
+def _numbers_at(text: str, start: int) -> tuple[list[Number], int]:
+    """Return the numbers that begin at a place of a text in lower case, and where they end."""
+    match = _NUMBER.match(text, start)
+    if not match and text[start] == ".":
+        match = _NUMBER.match(text, start + 1)
+    if not match:
+        return [], start
+    numbers = [*_values_of(match)]
+    last = _with_suffix(text, numbers.pop(), is_word=match["words"] is not None)
+    numbers.append(Number(float(f"{last.value:.9g}"), last.start, last.stop))
+    return numbers, max(last.stop, match.end())
+
+
+def numbers_of_texts(
+    characters: Numbers, edges: Integers, texts: Sequence[str]
+) -> tuple[Floats, Integers, Integers]:
+    """Return what `numbers_in` finds in each of several texts: values, starts and stops.
+
+    The texts, with a character after each, are the characters between the edges.
+    """
+    values, (starts, stops) = np.empty(characters.size), np.empty((2, characters.size), np.int64)
+    tables = (_kinds(), *_number_words())
+    n = plain_numbers.find_numbers(characters, edges, *tables, values, starts, stops)
+    found = values[:n], starts[:n], stops[:n]
+    pieces: list[Sequence[Any]] = []
+    done = 0
+    unread = starts[:n][starts[:n] == stops[:n]]
+    for at in distinct(np.searchsorted(edges, unread, side="right") - 1).tolist():
+        first, stop = np.searchsorted(starts[:n], edges[at : at + 2]).tolist()
+        there = values[first:stop], starts[first:stop] - edges[at], stops[first:stop] - edges[at]
+        rows = zip(*(column.tolist() for column in there), strict=True)
+        numbers = np.array(_all_read(texts[at], [Number(*row) for row in rows])).reshape(-1, 3).T
+        places = numbers[1:].astype(np.int64) + edges[at]
+        pieces += [column[done:first] for column in found], (numbers[0], *places)
+        done = stop
+    pieces.append([column[done:] for column in found])
+    values, starts, stops = map(np.concatenate, zip(*pieces, strict=True))
+    return values, starts, stops
+
+
+def _all_read(text: str, rows: Sequence[Number]) -> list[Number]:
+    """Return the numbers of a text of which some stop where they start: these are read now."""
+    text = _lower(text)
+    numbers: list[Number] = []
+    at = 0
+    for row in rows:
+        if row.start < at:
+            if row.stop > at:  # it hides what begins within it
+                return numbers_in(text)
+        elif row.start < row.stop:
+            numbers.append(row)
+            at = row.stop
+        else:
+            there, at = _numbers_at(text, row.start)
+            numbers += there
+    return numbers
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> Bytes:
+    """Return what the characters outside ASCII are to numbers."""
+    characters = np.arange(_N_CHARACTERS, dtype=np.uint32).view("U1")
+    kinds = np.where(np.strings.isspace(characters), plain_numbers.IS_SPACE, 0).astype(np.uint8)
+    is_sign = np.isin(characters, [*_SIGNS])
+    kinds[np.strings.isdecimal(characters) | is_sign] |= plain_numbers.BEGINS_NUMBER
+    return kinds
+
+
+@lru_cache(maxsize=1)
+def _number_words() -> tuple[Words64, Floats]:
+    """Return a table of the words that a number begins or goes on with, and their values."""
+    values = {word: _VALUES[word] for word in FIRST_WORDS}
+    scales, parts = (f"{word}s" for word in _SCALES), (f"{word}s" for word in _PARTS)
+    names = dict.fromkeys((*scales, *_PARTS, *parts, "halves"), math.nan) | values
+    keys, values_of = np.zeros(4 * len(names), np.uint64), np.empty(4 * len(names))
+    key_of, slot_of = plain(plain_numbers.key_of_word), plain(plain_numbers.slot_of_word)
+    with np.errstate(over="ignore"):  # hashes wrap around
+        for name, value in names.items():
+            key = key_of(np.array([*map(ord, name)], np.uint32), 0, len(name))
+            slot = slot_of(key, keys)
+            keys[slot], values_of[slot] = key, value
+    return keys, values_of
 
 
 def _lower(text: str) -> str:

@@ -8,12 +8,13 @@ tokenizer. One that joins words (tested when it is loaded) gets whole texts, whi
 from __future__ import annotations
 
 import logging
+import operator
 import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice, product
+from itertools import islice, pairwise, product
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from decon_core.text.canonical import (
 )
 from decon_core.text.characters import N_CASED, Form
 from decon_core.text.look_alikes import normalize_batch
-from decon_core.text.markup import Stripper, may_have_markup, stripped_with_offsets
+from decon_core.text.markup import Stripper, stripped_texts
 from decon_core.text.tokenizers import Tokenizer, Words, flat
 from decon_core.text.word_table import WordTable, longer
 
@@ -156,7 +157,10 @@ class Ragged:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Offsets of the words of a text, and the first and last word of each token."""
+    """Offsets of words, and the first and last word of each token of a text.
+
+    Texts whose places are looked up together share the words.
+    """
 
     starts: Integers
     stops: Integers
@@ -247,37 +251,68 @@ class Encoder:
         return Ragged(firsts, edges_of(has_tokens.astype(np.int64))[self._offsets])
 
     def places(self, number: int, text: str, *, of_terms: bool = False) -> Places:
-        """Return the offsets of a text's words, and the words of each token or term.
+        """Do what `places_of` does for one text."""
+        return self.places_of([number], [text], of_terms=of_terms)[0]
 
-        `text` must be text `number` of the latest batch, whose word values are still stored.
+    def places_of(
+        self, numbers: Sequence[int], texts: Sequence[str], *, of_terms: bool = False
+    ) -> list[Places]:
+        """Return the offsets of each text's words, and the words of each token or term.
+
+        The texts must be those of these numbers in the latest batch, whose word values are still
+        stored.
         """
         if not self._is_separable:
-            return self._places_in_whole(text)
-        words = slice(*self._offsets[number : number + 2])
-        counts = np.empty(words.stop - words.start, np.int64)  # tokens or terms of each word
+            return [*map(self._places_in_whole, texts)]
+        words = [slice(*self._offsets[number : number + 2].tolist()) for number in numbers]
+        stored = self._terms if of_terms else self._values
+        values = np.concatenate([stored[:0], *(stored[of] for of in words)])
+        counts = np.empty(values.size, np.int64)  # tokens or terms of each word
         if of_terms:
-            terms_of_words(self._terms[words], self._table.terms, counts)
+            terms_of_words(values, self._table.terms, counts)
         else:
-            tokens_of_words(self._values[words], self._table.tokens, counts)
-        if self._form.strip_markup and may_have_markup(text):
-            without_markup = stripped_with_offsets(text)
-            left = self._places_of_words(counts, without_markup.text)
-            starts = without_markup.starts[left.starts]
-            stops = without_markup.stops[left.stops - 1]
-            return Places(starts, stops, left.first_word, left.last_word)
-        return self._places_of_words(counts, text)
+            tokens_of_words(values, self._table.tokens, counts)
+        n_words = np.array([of.stop - of.start for of in words], np.int64)
+        stripped = stripped_texts(texts) if self._form.strip_markup else [None] * len(texts)
+        plain = [left.text if left else text for left, text in zip(stripped, texts, strict=True)]
+        starts, stops = self._places_of_words(n_words, plain)
+        word_edges = edges_of(n_words)
+        for left, edges in zip(stripped, pairwise(word_edges.tolist()), strict=True):
+            if left:
+                of_text = slice(*edges)
+                starts[of_text] = left.starts[starts[of_text]]
+                stops[of_text] = left.stops[stops[of_text] - 1]
+        word = np.repeat(np.arange(counts.size), counts)
+        token_edges = edges_of(counts)[word_edges].tolist()
+        words_of = [word[first:stop] for first, stop in pairwise(token_edges)]
+        return [Places(starts, stops, words, words) for words in words_of]
 
-    def _places_of_words(self, counts: Integers, text: str) -> Places:
-        n = counts.size
+    def _places_of_words(
+        self, n_words: Integers, texts: Sequence[str]
+    ) -> tuple[Integers, Integers]:
+        """Return where the words of texts begin and end, each counted in its text."""
+        n = int(n_words.sum())
+        # The lower case of some letters depends on their position: Python finds the words.
+        lines = ["" if "Σ" in text or "İ" in text else text for text in texts]
+        is_line = np.array([*map(operator.is_, lines, texts)], np.bool_)
+        line_edges = np.cumsum([0, *(len(line) + 1 for line in lines)])
+        data = np.frombuffer("\n".join(lines).encode(), np.uint8)
         edges = np.empty(2 * n + 1, np.int64)
-        word = np.repeat(np.arange(n), counts)
-        if "Σ" in text or "İ" in text:  # split the lower-cased text and map its offsets back
-            plain = canonical_with_offsets(text, Form(punctuation=self._form.punctuation))
-            return Places(*_places_of_canonical(plain), word, word)
-        data = np.frombuffer(text.encode(), np.uint8)
-        if word_stream.word_places(data, *self._classes, edges) != 2 * n:
-            raise ValueError(f"this text is not from the latest batch, where it has {n} words")
-        return Places(edges[:-1:2], edges[1::2], word, word)
+        edges = edges[: word_stream.word_places(data, *self._classes, edges)]
+        n_edges = np.diff(np.searchsorted(edges, line_edges))
+        if (n_edges != 2 * np.where(is_line, n_words, 0)).any():
+            raise ValueError("these texts are not from the latest batch, which has other words")
+        edges -= np.repeat(line_edges[:-1], n_edges)
+        if is_line.all():
+            return edges[::2], edges[1::2]
+        both = np.empty((n, 2), np.int64)
+        both[np.repeat(is_line, n_words)] = edges.reshape(-1, 2)
+        word_edges = edges_of(n_words)
+        for at in np.flatnonzero(~is_line).tolist():
+            # Split the lower-cased text and map its offsets back.
+            plain = canonical_with_offsets(texts[at], Form(punctuation=self._form.punctuation))
+            both[slice(*word_edges[at : at + 2])] = np.column_stack(_places_of_canonical(plain))
+        return both[:, 0], both[:, 1]
 
     def _places_in_whole(self, text: str) -> Places:
         plain = canonical_with_offsets(text, self._form)

@@ -1,14 +1,12 @@
 """Texts are split into words, characters and numbers, as the oracle does it."""
 
-import dataclasses
 from itertools import compress
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.alignment import units
-from decon_core.alignment.units import spelled_units, units_of
+from decon_core.alignment.units import spelled_units
 from tests.core.alignment.aligning import FORM, read, spelled
 from tests.oracle import alignment as oracle
 from tests.uncompiled import fewer
@@ -117,21 +115,6 @@ def test_units_of_several_texts_are_those_of_the_oracle(texts):
     of_key = dict(zip(found.keys.tolist(), keys, strict=True))
     assert [of_key[key] for key in found.keys.tolist()] == keys
     assert len({*keys}) == len(of_key)
-
-
-@settings(max_examples=fewer(100))
-@given(st.lists(TEXTS, max_size=4), st.sampled_from(["", "rh0", "½_-", FORM.punctuation]))
-def test_numbers_are_looked_for_in_every_text_that_has_one(texts, punctuation):
-    form = dataclasses.replace(FORM, punctuation=punctuation)
-    found = units_of(texts, form)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(units, "_with_numbers", _all_lines)
-        for column, values in vars(units_of(texts, form)).items():
-            assert vars(found)[column].tolist() == values.tolist()
-
-
-def _all_lines(_characters, _starts, _keys, line_edges, _punctuation):
-    return enumerate(line_edges[:-1].tolist())
 
 
 def test_many_texts_are_read_in_several_stretches(monkeypatch):

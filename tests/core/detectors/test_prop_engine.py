@@ -18,7 +18,7 @@ from decon_core.kernels import gram_runs
 from tests.core.detectors import engine
 from tests.oracle.decon import Entry, Frequencies, Tokens, build_index, count, detect
 from tests.oracle.strategies import documents, entries, policies, worlds
-from tests.oracle.worlds import entry, noise, run
+from tests.oracle.worlds import STRANGER, entry, noise, run
 from tests.uncompiled import fewer
 
 SLOW = settings(derandomize=True, max_examples=fewer(60))
@@ -36,6 +36,30 @@ def test_the_engine_finds_what_the_oracle_finds(
     texts = data.draw(st.lists(documents(known), min_size=1, max_size=3))
     index = build_index(known, policy)
     search = engine.search_for(known, policy)
+    assert engine.detect_all(texts, search, policy) == [detect(text, index) for text in texts]
+
+
+@settings(derandomize=True, max_examples=fewer(200))
+@given(
+    st.lists(st.integers(4, 16), min_size=1, max_size=3),
+    st.integers(0, 36),
+    st.integers(0, 60),
+    st.integers(3, 5),
+    SAMPLINGS,
+)
+def test_parts_of_answers_are_found_up_to_the_end_of_their_window(
+    sizes: list[int], gap: int, before: int, n_again: int, sampling: str
+) -> None:
+    policy = Policy(sampling=sampling, min_long_answer_window=12)
+    question, answers = run(100, 24), [run(100 * at, size) for at, size in enumerate(sizes, 2)]
+    known = [entry(question, answer, instance=at) for at, answer in enumerate(answers)]
+    again = (*noise(before % 12), *question[:n_again]) if before < 24 else ()
+    texts = [
+        (*question, *again, *noise(gap, 2_000_000), *answer[-3:], *noise(20, 3_000_000))
+        for answer in answers
+    ]
+    index = build_index([*known, STRANGER], policy)
+    search = engine.search_for([*known, STRANGER], policy)
     assert engine.detect_all(texts, search, policy) == [detect(text, index) for text in texts]
 
 

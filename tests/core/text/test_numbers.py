@@ -1,13 +1,16 @@
 """Numbers in a text, as values."""
 
+import sys
 from unittest.mock import patch
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.text import numbers
-from decon_core.text.numbers import numbers_in
+from decon_core.text.numbers import numbers_in, numbers_of_texts
+from tests.uncompiled import fewer
 
 
 @pytest.mark.parametrize(
@@ -73,3 +76,30 @@ def test_no_number_begins_where_none_is_searched(text):
     with patch.object(numbers, "_beginnings", lambda lower: range(len(lower))):
         everywhere = numbers_in(text)
     assert numbers_in(text) == everywhere
+
+
+_MORE_PIECES = """
+    . , , / - % _ 0 00 1 12 123 1234 0.05 1,234 1.5 1234567 .5 st TH nd rd Two twenty dozens million
+    per cent percent and a and half thirds tenth Twice doubles \u0663 \u212a \xbd \xe9 \u2028 x
+    oneself three\x1c \n
+"""
+_TEXTS = st.lists(st.sampled_from([*_MORE_PIECES.split(" "), " ", " "]), max_size=12).map("".join)
+
+
+@settings(max_examples=fewer(500))
+@given(st.lists(_TEXTS | st.text(max_size=8), max_size=4))
+def test_numbers_of_several_texts_are_those_of_each(texts):
+    characters = np.array([*map(ord, "".join(f"{text}1" for text in texts))], np.uint32)
+    edges = np.cumsum([0, *(len(text) + 1 for text in texts)])
+    expected = [
+        (value, start + edge, stop + edge)
+        for edge, text in zip(edges.tolist(), texts, strict=False)
+        for value, start, stop in numbers_in(text)
+    ]
+    columns = numbers_of_texts(characters, edges, texts)
+    assert [*zip(*(column.tolist() for column in columns), strict=True)] == expected
+
+
+def test_no_character_beyond_the_table_begins_a_number():
+    beyond = map(chr, range(numbers._N_CHARACTERS, sys.maxunicode + 1))
+    assert not any(character.isdecimal() or character.isspace() for character in beyond)
