@@ -96,6 +96,8 @@ _DECISION_FIELDS = frozenset(
 # a single common n-gram.
 LEAST_ANSWER_OVERLAP = 0.5
 
+TELLING_ANSWER = 20  # tokens of an answer that belongs to one question only
+
 
 def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
     known = registry.names()

@@ -32,7 +32,7 @@ from decon_core.alignment.kinds import (
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
 from decon_core.alignment.units import units_of
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
-from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
+from decon_core.config.policy import LEAST_ANSWER_OVERLAP, TELLING_ANSWER, Policy
 from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.decon import (
     ClusterSearch,
@@ -68,7 +68,6 @@ _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same wor
 _WORD_REST = re.compile(r"\S+")
 _MARGIN = 80  # characters around a nomination, besides those that the question may fill
 _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
-_TELLING_ANSWER = 20  # tokens of an answer that belongs to one question only
 _ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)  # columns
 _WHOLE_ANSWER = 0.9  # share of its n-grams
 
@@ -79,7 +78,7 @@ class Aligned(Detector):
     summary = "words of the question, in order, and the changes made to them"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold", of=(EDITED,))
-    versions = (("aligned", 4),)
+    versions = (("aligned", 5),)
     own_columns = COLUMNS
     uses_ngram_index = True
     needed_parts = ("answer",)
@@ -373,7 +372,7 @@ def _kind(claim: Claim, nomination: _Nomination) -> tuple[str, float] | None:
 
 def _with_answer(kind: str, overlap: float | None, n_tokens: int) -> str:
     """Return the kind of a question with an answer: beside its own long one it is no other."""
-    is_there = overlap is not None and overlap >= _WHOLE_ANSWER and n_tokens >= _TELLING_ANSWER
+    is_there = overlap is not None and overlap >= _WHOLE_ANSWER and n_tokens >= TELLING_ANSWER
     return EDITED if kind == VARIANT and is_there else kind
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.config.policy import Policy
+from decon_core.config.policy import TELLING_ANSWER, Policy
 from decon_core.config.rounding import TOLERANCE
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.index.entries import joined
@@ -208,6 +208,7 @@ def _thresholds_of(policy: Policy) -> Thresholds:
         short_answer=policy.short_answer_token_threshold,
         short_answer_window=policy.short_answer_window_length,
         long_answer_window=policy.min_long_answer_window,
+        least_before=0,  # never
         passage_distance=policy.min_passage_distance,
         passage_longest_gap=policy.passage_max_consecutive_misses,
         decay_start=policy.perfect_match_decay_start,
@@ -223,7 +224,8 @@ def _thresholds_of(policy: Policy) -> Thresholds:
 def with_least_overlap(search: Search, overlap: float) -> Index:
     """Return the index for a search that needs this overlap of every question, and nothing else.
 
-    N-grams of a template, which a family of items shares, do not count.
+    N-grams of a template, which a family of items shares, do not count. A long answer may also be
+    before its question.
     """
     index, without = search.index, search.without_templates
     return index._replace(
@@ -232,7 +234,11 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
         question_need=read_only(_need_of(without["question_total"]) * overlap),
         is_hot=read_only(index.is_hot | search.is_template),
         policy=index.policy._replace(
-            least_overlap=overlap, threshold=0.0, decay_start=0, decay_end=1
+            least_overlap=overlap,
+            threshold=0.0,
+            decay_start=0,
+            decay_end=1,
+            least_before=TELLING_ANSWER,
         ),
     )
 

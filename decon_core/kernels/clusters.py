@@ -28,7 +28,12 @@ from decon_core.kernels.hashing import (
     value_of,
 )
 from decon_core.kernels.jit import entry, inlined, kernel
-from decon_core.kernels.near_texts import find_answer, find_passage, grams_after
+from decon_core.kernels.near_texts import (
+    find_answer,
+    find_answer_before,
+    find_passage,
+    grams_beside,
+)
 from decon_core.kernels.question_index import (
     Index,
     grams_of_question,
@@ -87,7 +92,8 @@ def judge(tokens: Numbers, cluster: Cluster, index: Index, out: Output, n_out: i
     policy, whole, scores = index.policy, out.whole, out.scores
     n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
     n_grams = n_question_grams(question, index)
-    after = _grams_after(tokens, bounds, n_tokens, question, index)
+    edges = _edges_of(bounds, n_tokens, index)
+    beside = _grams_beside(tokens, edges, question, index)
     passage_before = NONE
     passage = NearMatch(0.0, NONE, NONE)
     for at in range(index.entry_offsets[question], index.entry_offsets[question + 1]):
@@ -101,7 +107,7 @@ def judge(tokens: Numbers, cluster: Cluster, index: Index, out: Output, n_out: i
         if answer_number != NONE:
             n_answer_tokens = index.answer_different[answer_number]
             length += n_answer_tokens
-            answer = _best_answer(tokens, bounds, n_tokens, answer_number, after, index)
+            answer = _best_answer(tokens, edges, answer_number, has_passage, beside, index)
         if has_passage:
             offsets = index.passage_offsets
             length += offsets[passage_number + 1] - offsets[passage_number]
@@ -140,10 +146,8 @@ def judge(tokens: Numbers, cluster: Cluster, index: Index, out: Output, n_out: i
 
 
 @kernel
-def _grams_after(
-    tokens: Numbers, bounds: Table, n_tokens: int, question: int, index: Index
-) -> Words64:
-    """Return a filter of the n-grams after the ends of a cluster, for the answers of its records.
+def _grams_beside(tokens: Numbers, edges: Table, question: int, index: Index) -> Words64:
+    """Return a filter of the n-grams beside a cluster, for the answers of its records.
 
     The records of a question, such as its choices, share it: most answers have none of these.
     """
@@ -153,34 +157,44 @@ def _grams_after(
         if number != NONE:
             n_answer = index.answer_offsets[number + 1] - index.answer_offsets[number]
             longest = max(longest, n_answer)
-    first = last = _end_of_question(bounds, 0, n_tokens, index)
-    for number in range(bounds.shape[0]):
-        end = _end_of_question(bounds, number, n_tokens, index)
-        first, last = min(first, end), max(last, end)
     if longest <= index.policy.short_answer:
-        first = tokens.size  # no n-gram is needed
-    return grams_after(tokens, first, last, longest, index)
+        return np.zeros(1, np.uint64)  # no n-gram is needed
+    return grams_beside(tokens, edges, longest, index)
 
 
-@inlined
-def _end_of_question(bounds: Table, number: int, n_tokens: int, index: Index) -> int:
-    """Return the last token of a question at a cluster; what follows may be its answer."""
-    start, stop = bounds[number, 0], bounds[number, 1] + index.policy.ngram_size
-    return stop - 1 - max(0, stop - start - n_tokens)
+@kernel
+def _edges_of(bounds: Table, n_tokens: int, index: Index) -> Table:
+    """Return the first and last token of a question at each of the bounds of a cluster."""
+    edges = np.empty(bounds.shape, np.int64)
+    for number in range(bounds.shape[0]):
+        start, stop = bounds[number, 0], bounds[number, 1] + index.policy.ngram_size
+        edges[number, 0] = start
+        edges[number, 1] = stop - 1 - max(0, stop - start - n_tokens)
+    return edges
 
 
 @inlined
 def _best_answer(
-    tokens: Numbers, bounds: Table, n_tokens: int, answer: int, after: Words64, index: Index
+    tokens: Numbers,
+    edges: Table,
+    answer: int,
+    has_passage: bool,
+    beside: Words64,
+    index: Index,
 ) -> NearMatch:
-    """Find the answer after the ends of a cluster; `n_tokens` are those of the question."""
+    """Find the answer after the question, or before it: a passage there may contain the answer."""
     best = NearMatch(0.0, NONE, NONE)
-    q_end_before = NONE
-    for number in range(bounds.shape[0]):
-        q_end = _end_of_question(bounds, number, n_tokens, index)
-        if q_end != q_end_before:
-            q_end_before = q_end
-            found = find_answer(tokens, q_end, answer, after, index)
+    for side in range(1 if has_passage else 2):
+        edge_before = NONE
+        for number in range(edges.shape[0]):
+            edge = edges[number, 1 - side]
+            if edge == edge_before:
+                continue
+            edge_before = edge
+            if side == 0:
+                found = find_answer(tokens, edge, answer, beside, index)
+            else:
+                found = find_answer_before(tokens, edge, answer, beside, index)
             if found.overlap > best.overlap:
                 best = found
     return best

@@ -1,10 +1,10 @@
-"""The answer after a question in a document, and the passage before it."""
+"""The answer after or before a question in a document, and the passage before it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.arrays import NONE, Array, Integers, Numbers, Words64, n_same, zeros
+from decon_core.kernels.arrays import NONE, Array, Integers, Numbers, Table, Words64, n_same, zeros
 from decon_core.kernels.hashing import ZERO, digest_of, enter_digest, may_hold, slot_of_gram
 from decon_core.kernels.jit import inlined, kernel
 from decon_core.kernels.question_index import Index
@@ -30,20 +30,24 @@ def _numbered_grams(text: Numbers, size: int) -> tuple[Numbers, Integers]:
 
 
 @kernel
-def grams_after(
-    tokens: Numbers, first_end: int, last_end: int, longest: int, index: Index
-) -> Words64:
-    """Return a filter of the n-grams after the ends of a question, between the first and the last.
+def grams_beside(tokens: Numbers, edges: Table, longest: int, index: Index) -> Words64:
+    """Return a filter of the n-grams beside a question, for answers of at most `longest` tokens.
 
-    Every n-gram of an answer of at most `longest` tokens that `find_answer` may find is in it.
+    Every n-gram of an answer that may be found is in it. `edges`: the question's first and last
+    token at each place where it may begin and end.
     """
-    size = index.policy.answer_ngram_size
-    stop = min(last_end + 1 + _window_of(longest, index), tokens.size) - size + 1
-    n = max(stop - first_end - 1, 0)
-    in_filter = np.empty(n // 2 + 1, np.uint64)
+    size, window = index.policy.answer_ngram_size, _window_of(longest, index)
+    first, stop = edges[:, 1].min() + 1, min(edges[:, 1].max() + 1 + window, tokens.size) - size + 1
+    n_after = max(stop - first, 0)
+    is_before = 0 < index.policy.least_before <= longest
+    first_before = max(edges[:, 0].min() - window, 0)
+    n_before = max(edges[:, 0].max() - size + 1 - first_before, 0) if is_before else 0
+    in_filter = np.empty((n_after + n_before) // 2 + 1, np.uint64)
     for word in range(in_filter.size):
         in_filter[word] = ZERO
-    for at in range(first_end + 1, stop):
+    for at in range(first, first + n_after):
+        enter_digest(digest_of(tokens, at, size), in_filter)
+    for at in range(first_before, first_before + n_before):
         enter_digest(digest_of(tokens, at, size), in_filter)
     return in_filter
 
@@ -59,21 +63,22 @@ def _may_share(answer: Array, size: int, in_filter: Words64) -> bool:
 
 @inlined
 def _window_of(n_answer: int, index: Index) -> int:
-    """Return how many tokens after a question a long answer is looked for in."""
+    """Return the number of tokens beside a question in which a long answer is searched for."""
     return max(2 * n_answer, index.policy.long_answer_window)
 
 
 @inlined
 def find_answer(
-    tokens: Numbers, q_end: int, number: int, after: Words64, index: Index
+    tokens: Numbers, q_end: int, number: int, beside: Words64, index: Index
 ) -> NearMatch:
-    """Find an answer after the last token of a question; `after`: what `grams_after` returned."""
+    """Find an answer after the last token of a question; `beside`: see `grams_beside`."""
     answer = index.answer_tokens[index.answer_offsets[number] : index.answer_offsets[number + 1]]
     weight_of = index.answer_weights[
         index.answer_weight_offsets[number] : index.answer_weight_offsets[number + 1]
     ]
     if answer.size > index.policy.short_answer:
-        return _find_long_answer(tokens, q_end, answer, weight_of, after, index)
+        stop = min(q_end + 1 + _window_of(answer.size, index), tokens.size)
+        return _find_long_answer(tokens, q_end + 1, stop, number, beside, index)
     weight = 0.0
     for at in range(weight_of.size):
         weight += index.weights[np.int64(weight_of[at])]
@@ -86,17 +91,33 @@ def find_answer(
 
 
 @inlined
-def _find_long_answer(
-    tokens: Numbers, q_end: int, answer: Numbers, weight_of: Numbers, after: Words64, index: Index
+def find_answer_before(
+    tokens: Numbers, q_start: int, number: int, beside: Words64, index: Index
 ) -> NearMatch:
+    """Find an answer of `least_before` tokens or more before the first token of a question."""
+    n_answer = index.answer_offsets[number + 1] - index.answer_offsets[number]
+    if not 0 < index.policy.least_before <= n_answer:
+        return NearMatch(0.0, NONE, NONE)
+    start = max(q_start - _window_of(n_answer, index), 0)
+    return _find_long_answer(tokens, start, q_start, number, beside, index)
+
+
+@kernel
+def _find_long_answer(
+    tokens: Numbers, start: int, stop: int, number: int, beside: Words64, index: Index
+) -> NearMatch:
+    """Find the share of an answer's n-grams in a range of tokens."""
+    answer = index.answer_tokens[index.answer_offsets[number] : index.answer_offsets[number + 1]]
+    weight_of = index.answer_weights[
+        index.answer_weight_offsets[number] : index.answer_weight_offsets[number + 1]
+    ]
     size = index.policy.answer_ngram_size
-    stop = min(q_end + 1 + _window_of(answer.size, index), tokens.size) - size + 1
-    if not _may_share(answer, size, after):
+    if not _may_share(answer, size, beside):
         return NearMatch(0.0, NONE, NONE)
     slots, ordinals = _numbered_grams(answer, size)
     is_found = np.zeros(weight_of.size, np.uint8)
     first = last = NONE
-    for at in range(q_end + 1, stop):
+    for at in range(start, stop - size + 1):
         slot = slot_of_gram(tokens, at, size, answer, slots)
         if slots[slot]:
             is_found[ordinals[slot]] = 1

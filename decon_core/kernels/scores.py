@@ -25,6 +25,7 @@ class Thresholds(NamedTuple):
     short_answer: int
     short_answer_window: int
     long_answer_window: int
+    least_before: int  # tokens of an answer that also counts before its question; 0: none does
     passage_distance: int
     passage_longest_gap: int
     decay_start: int

@@ -4,6 +4,8 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import decon_core as dc
 from decon_core.config.policy import Policy
@@ -159,6 +161,44 @@ def test_beside_its_own_long_answer_a_question_with_another_number_is_an_edited_
     (beside,) = index.check(document(f"{changed} {told}."))
     assert (alone.kind, alone.needs_review) == ("variant", True)
     assert (beside.kind, beside.is_leak) == ("edited", True)
+
+
+ROUTE = "Why did the postman change his route after the swans had attacked him in the spring?"
+REASON = (
+    "Because the water had risen so far that the only dry path to the last three houses led past "
+    "the reeds in which they were breeding"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "passage", "counts"),
+    [
+        (REASON, None, True),
+        ("the swans were breeding", None, False),  # too short to be no coincidence
+        (REASON, f"{PASSAGE} {REASON}.", False),  # it may be that of the passage
+    ],
+    ids=["long", "short", "with a passage"],
+)
+def test_only_a_long_answer_also_counts_before_its_question(answer, passage, counts):
+    row = {"question": ROUTE, "answer": answer, "passage": passage}
+    text = document(f"{answer}. {ROUTE}")
+    (one,) = dc.build_index([row], policy=POLICY).check(text)
+    assert (one.is_leak, one.is_no_answer) == (counts, not counts)
+    if counts:
+        assert text[slice(*one.answer_span)] == answer
+
+
+@given(words=st.lists(st.sampled_from(REASON.split()), max_size=40), n=st.integers(0, 28))
+def test_as_much_of_an_answer_is_found_before_a_question_as_after_it(index_of_route, words, n):
+    part = " ".join([*REASON.split()[n:], *words])
+    (before,) = index_of_route.check(f"{FILLER}{part}. {ROUTE}")
+    (after,) = index_of_route.check(f"{ROUTE} {part}. {FILLER}")
+    assert before.answer_overlap == after.answer_overlap
+
+
+@pytest.fixture(scope="module")
+def index_of_route():
+    return dc.build_index([{"question": ROUTE, "answer": REASON}], policy=POLICY)
 
 
 def test_of_a_family_the_planted_one_is_found_and_the_others_are_named_a_template(index):
