@@ -285,7 +285,7 @@ def kind(
         and (own >= 0.4 or not is_of_family)
     ):
         return "variant", share
-    is_telling = counts["own_found"] >= 5_000 or counts["own_runs_found"] >= 8_000
+    is_telling = counts["own_found"] >= 5_000 or counts["own_runs_found"] >= 9_000
     is_long_run = not is_most and counts["longest"] >= max(20, 0.2 * n)
     if (
         is_telling
