@@ -171,6 +171,22 @@ def test_examples_at_the_edge_of_part_and_template():
     assert of_family(own[: own.index("report")]) is None
 
 
+@pytest.mark.parametrize(("n_words", "expected"), [(20, PART), (19, None)])
+def test_a_long_run_of_a_longer_question_is_a_part(n_words, expected):
+    question = " ".join(f"{one}{other}" for one in "bdfghjklmn" for other in "aeiouy")
+    text = " ".join(question.split()[:n_words])
+    assert kind(question, f"He wrote: {text} so much for that.") == expected
+
+
+def test_a_run_of_its_own_makes_a_part_though_others_have_its_words():
+    question = "Seven blue herons quietly watch muddy otters near the abandoned lighthouse of Bodo."
+    half = "Seven blue herons quietly watch muddy otters"
+    words = half.split()
+    runs = [" ".join(words[first : first + 3]) for first in range(5)]
+    assert kind(question, half, runs[0], runs[2], runs[4]) == PART
+    assert kind(question, half, *runs) == TEMPLATE
+
+
 @pytest.mark.parametrize(
     ("passage", "expected"), [(None, VERBATIM), (0.2, TEMPLATE), (0.49, TEMPLATE), (0.5, VERBATIM)]
 )
