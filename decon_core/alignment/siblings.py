@@ -41,9 +41,7 @@ def own_of(
     return n_items_with <= most, n_items_around <= most, n_family
 
 
-def items_with_runs(
-    keys: Words64, lengths: Integers, asked: Integers
-) -> tuple[Integers, Integers]:
+def items_with_runs(keys: Words64, lengths: Integers, asked: Integers) -> tuple[Integers, Integers]:
     """Return for each unit how many items have the runs that hold it, and the run around it.
 
     Of those that hold it the most frequent counts. Around the first and last of an item is none.
