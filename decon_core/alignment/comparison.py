@@ -32,6 +32,7 @@ class Comparison(NamedTuple):
     n_numbers_changed: int
     n_names_found: int
     n_names_changed: int  # consistently, each name to one other
+    own_runs_found: int  # weight of the units in the middle of runs of three that no other item has
     extent: int  # units of the question from the first to the last that was found
     start: int  # characters of the document
     stop: int
@@ -51,7 +52,7 @@ class Questions:
         self._columns = word_alignment.Questions(
             *(arrays[name] for name in word_alignment.Questions._fields)
         )
-        self._edges = arrays["unit_edges"]
+        self._edges, self._is_in_own_run = arrays["unit_edges"], arrays["is_in_own_run"]
         self._sizes = [arrays[name] for name in ("weight", "own_weight", "n_family")]
 
     def compare(
@@ -71,9 +72,10 @@ class Questions:
         in_block = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         in_item, places = (np.repeat(blocks[:, of], sizes) + in_block for of in (ITEM, DOCUMENT))
         unit_edges = np.append(0, np.cumsum(sizes))[edges]
-        weights = self._columns.weights[np.repeat(first, np.diff(unit_edges)) + in_item].astype(
-            np.int64
-        )
+        units = np.repeat(first, np.diff(unit_edges)) + in_item
+        weights = self._columns.weights[units].astype(np.int64)
+        is_inner = (in_block > 0) & (in_block < np.repeat(sizes, sizes) - 1)
+        of_own_runs = np.cumsum(np.append(0, weights * (is_inner & self._is_in_own_run[units])))
         is_found = np.diff(edges) > 0
         begin, end = unit_edges[:-1][is_found], unit_edges[1:][is_found]
         found = questions[is_found]
@@ -81,6 +83,7 @@ class Questions:
             (last - first)[is_found],
             *(column[found] for column in self._sizes),
             *counts[is_found].T,
+            np.diff(of_own_runs[unit_edges])[is_found],
             in_item[end - 1] - in_item[begin] + 1,
             document.starts[places[begin]],
             document.stops[places[end - 1]],

@@ -17,6 +17,8 @@ LEAST_WEIGHT = 12_000
 FEWEST_UNITS = 8
 _LEAST_SHARE = 0.4  # share of the question, or of the units that only it has
 _LEAST_OWN_WEIGHT = 5_000  # below, nothing tells an item from its siblings
+_LEAST_OWN_RUNS_WEIGHT = 9_000
+_LONG_RUN = 20
 _LEAST_OWN_OF_FAMILY = 0.75
 _LARGE_FAMILY = 20  # items; a few others may have the same distinguishing words
 _NEARLY_WHOLE = 0.85
@@ -50,7 +52,7 @@ def kind_of(
     if not is_sibling:
         if is_most and _is_variant(comparison) and (own >= _LEAST_SHARE or not is_of_family):
             return VARIANT, share
-        if _is_part(comparison, passage):
+        if _is_part(comparison, passage, is_most=is_most):
             return PART, share
         if is_most and own >= (_LEAST_OWN_OF_FAMILY if is_of_family else _LEAST_SHARE):
             return EDITED, min(own, share)
@@ -72,6 +74,14 @@ def _own_share(
     return share if is_nearly_whole and not has_own and not is_sibling else own
 
 
+def _is_telling(comparison: Comparison) -> bool:
+    """Whether no other item has what was found: its units, or many of its runs of three."""
+    return (
+        comparison.own_found >= _LEAST_OWN_WEIGHT
+        or comparison.own_runs_found >= _LEAST_OWN_RUNS_WEIGHT
+    )
+
+
 def _is_variant(comparison: Comparison) -> bool:
     """Whether numbers or names were replaced by others, and little else."""
     n_changed = comparison.n_numbers_changed + comparison.n_names_changed
@@ -81,14 +91,18 @@ def _is_variant(comparison: Comparison) -> bool:
     )
 
 
-def _is_part(comparison: Comparison, passage: float | None) -> bool:
+def _is_part(comparison: Comparison, passage: float | None, *, is_most: bool) -> bool:
     """Whether one run of a question was found that tells it from others, and not much else.
 
     A passage has words of the questions about it: near it they are no part.
     """
+    n_units = comparison.n_units
+    least = max(FEWEST_UNITS - 1, 0.4 * n_units)
+    if not is_most:  # code and formulas have many units: half of the words may be fewer of them
+        least = min(least, max(_LONG_RUN, 0.2 * n_units))
     return (
-        comparison.own_found >= _LEAST_OWN_WEIGHT
-        and comparison.longest >= max(FEWEST_UNITS - 1, 0.4 * comparison.n_units)
-        and comparison.n_found < 0.7 * comparison.n_units
+        _is_telling(comparison)
+        and comparison.longest >= least
+        and comparison.n_found < 0.7 * n_units
         and (passage is None or passage < _LEAST_PASSAGE)
     )

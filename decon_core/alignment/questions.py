@@ -92,7 +92,7 @@ def _columns_of(questions: Sequence[str], n_items: Integers, form: Form) -> dict
     units, spelled, kind = spelled_units(questions, form)
     weights = np.array([*map(weight_of_word, spelled)], np.uint32)[kind]
     n_items_with = items_with_runs(units.keys, units.lengths, n_items)
-    is_own, n_family = own_of(n_items_with, units.lengths)
+    is_own, is_in_own_run, n_family = own_of(*n_items_with, units.lengths)
     own_weights = weights * is_own
     is_worth = np.array([*map(is_content, spelled)], np.bool_)[kind] | (units.is_number == 1)
     return {
@@ -101,6 +101,7 @@ def _columns_of(questions: Sequence[str], n_items: Integers, form: Form) -> dict
         "is_name": units.is_name,
         "weights": weights,
         "own_weights": own_weights,
+        "is_in_own_run": is_in_own_run.astype(np.uint8),
         "worth": np.where(is_worth, WORTH, WORTH_OF_STOP_WORD).astype(np.uint8),
         "weight": _sums(weights, units),
         "own_weight": _sums(own_weights, units),

@@ -105,10 +105,16 @@ def worth_of_best(item: Sequence[Unit], document: Sequence[Unit], span: tuple[in
 # What tells an item from others -------------------------------------------------------------------
 
 
-def own_units(
-    questions: Sequence[Sequence[str]], n_items: Sequence[int]
-) -> list[tuple[list[bool], int]]:
-    """Return for each question which of its units are its own, and how large its family is."""
+class Own(NamedTuple):
+    """Which units of a question are its own, which are the middle of an own run, its family."""
+
+    units: list[bool]
+    middles: list[bool]
+    n_family: int
+
+
+def own_units(questions: Sequence[Sequence[str]], n_items: Sequence[int]) -> list[Own]:
+    """Return for each question what no other one has, or few of its family."""
     n_with: Counter[tuple[str, ...]] = Counter()
     for keys, n in zip(questions, n_items, strict=True):
         for run in {tuple(keys[at : at + 3]) for at in range(len(keys) - 2)}:
@@ -120,7 +126,12 @@ def own_units(
             for place in range(len(keys))
         ]
         n_family = sorted(most)[int(0.6 * (len(most) - 1))] if most else 1
-        found.append(([count <= max(1, n_family // 10) for count in most], n_family))
+        limit = max(1, n_family // 10)
+        middles = [
+            0 < place < len(keys) - 1 and n_with[tuple(keys[place - 1 : place + 2])] <= limit
+            for place in range(len(keys))
+        ]
+        found.append(Own([count <= limit for count in most], middles, n_family))
     return found
 
 
@@ -132,14 +143,15 @@ def _runs_around(place: int, length: int) -> list[int]:
 
 
 def counted(
-    item: Sequence[Unit], is_own: Sequence[bool], document: Sequence[Unit], runs: Sequence[Run]
+    item: Sequence[Unit], own_of: Own, document: Sequence[Unit], runs: Sequence[Run]
 ) -> dict[str, int]:
     """Return what of an item was found, and what stands there instead."""
     found = {run.item + at for run in runs for at in range(run.size)}
     weights = [weight_of([unit.key]) for unit in item]
     numbers = {at for at, unit in enumerate(item) if unit.is_number}
     names = {at for at, unit in enumerate(item) if unit.is_name}
-    own = {at for at in range(len(item)) if is_own[at]}
+    own = {at for at in range(len(item)) if own_of.units[at]}
+    inner = {run.item + at for run in runs for at in range(1, run.size - 1)}
     counts = Counter(
         n_units=len(item),
         n_found=len(found),
@@ -149,6 +161,7 @@ def counted(
         extent=max(found) - min(found) + 1,
         own_weight=sum(weights[at] for at in own),
         own_found=sum(weights[at] for at in own & found),
+        own_runs_found=sum(weights[at] for at in inner if own_of.middles[at]),
         n_numbers_found=len(numbers & found),
         n_names_found=len(names & found),
         start=document[runs[0].document].start,
@@ -272,9 +285,11 @@ def kind(
         and (own >= 0.4 or not is_of_family)
     ):
         return "variant", share
+    is_telling = counts["own_found"] >= 5_000 or counts["own_runs_found"] >= 9_000
+    is_long_run = not is_most and counts["longest"] >= max(20, 0.2 * n)
     if (
-        counts["own_found"] >= 5_000
-        and counts["longest"] >= max(7, 0.4 * n)
+        is_telling
+        and (is_long_run or counts["longest"] >= max(7, 0.4 * n))
         and found < 0.7 * n
         and (passage is None or passage < 0.5)
     ):

@@ -84,12 +84,12 @@ def test_counts_are_those_of_the_oracle_for_the_same_words(data, texts):
         return
     units = [oracle.units(each, FORM) for each in texts]
     keys = [[unit.key for unit in each] for each in units]
-    ((is_own, n_family), *_) = oracle.own_units(keys, [1] * len(texts))
+    (own, *_) = oracle.own_units(keys, [1] * len(texts))
     runs = blocks_of(texts[0], text, span)
-    expected = oracle.counted(units[0], is_own, oracle.units(text, FORM), runs)
+    expected = oracle.counted(units[0], own, oracle.units(text, FORM), runs)
     found = one._asdict()
     assert {name: found[name] for name in expected} == expected
-    assert one.n_family == n_family
+    assert one.n_family == own.n_family
     left = {name: n for name, n in found.items() if name not in expected}
     assert not any(left[name] for name in left.keys() - {"n_family", "places", "weights"})
     assert one.places.tolist() == [run.document + at for run in runs for at in range(run.size)]

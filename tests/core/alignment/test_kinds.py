@@ -171,6 +171,22 @@ def test_examples_at_the_edge_of_part_and_template():
     assert of_family(own[: own.index("report")]) is None
 
 
+@pytest.mark.parametrize(("n_words", "expected"), [(20, PART), (19, None)])
+def test_a_long_run_of_a_longer_question_is_a_part(n_words, expected):
+    question = " ".join(f"{one}{other}" for one in "bdfghjklmn" for other in "aeiouy")
+    text = " ".join(question.split()[:n_words])
+    assert kind(question, f"He wrote: {text} so much for that.") == expected
+
+
+def test_a_run_of_its_own_makes_a_part_though_others_have_its_words():
+    question = "Seven blue herons quietly watch muddy otters near the abandoned lighthouse of Bodo."
+    half = "Seven blue herons quietly watch muddy otters"
+    words = half.split()
+    runs = [" ".join(words[first : first + 3]) for first in range(5)]
+    assert kind(question, half, runs[0], runs[2], runs[4]) == PART
+    assert kind(question, half, *runs) == TEMPLATE
+
+
 @pytest.mark.parametrize(
     ("passage", "expected"), [(None, VERBATIM), (0.2, TEMPLATE), (0.49, TEMPLATE), (0.5, VERBATIM)]
 )
@@ -205,21 +221,23 @@ def whole_question():
 
 @st.composite
 def comparisons(draw):
-    """Draw counts of twenty units, so that they meet the limits, which are twentieths of them."""
-    n_found = draw(st.integers(5, 20))
-    n_least, n_most = (20, 20) if n_found == 20 else (5, 19)
+    """Draw counts of units, so that they meet the limits, which are twentieths of them."""
+    times = draw(st.sampled_from([1, 5]))
+    n_units, n_found = 20 * times, times * draw(st.integers(4, 20))
+    n_least, n_most = (20, 20) if n_found == n_units else (5, 19)
     weight = draw(st.sampled_from([10_000, 40_000]))
     own = draw(st.sampled_from([4_000, 5_000, 20_000, 36_000]))
     return whole_question()._replace(
-        n_units=20,
+        n_units=n_units,
         n_found=n_found,
         weight=weight,
         weight_found=weight // 20 * draw(st.integers(n_least, n_most)),
-        longest=draw(st.integers(1, n_found)),
-        extent=draw(st.integers(max(n_found, 11), 20)),
+        longest=min(n_found, times * draw(st.integers(1, 20))),
+        extent=max(n_found, times * draw(st.integers(4, 20))),
         n_inserted=draw(st.integers(0, n_found // 2)),
         own_weight=own,
         own_found=own * draw(st.integers(n_least, n_most)) // 20,
+        own_runs_found=draw(st.sampled_from([0, 8_999, 9_000])),
         n_family=draw(st.sampled_from([1, 19, 20, 21])),
         n_numbers_found=draw(st.sampled_from([0, 1, 2, 4, n_found])),
         n_numbers_changed=draw(st.integers(0, 3)),

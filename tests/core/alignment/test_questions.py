@@ -46,7 +46,7 @@ def test_questions_are_indexed_as_their_texts_are_read(benchmarks):
             of_question = slice(*edges[number : number + 2])
             units = read(row["question"])
             weights = [*map(weight_of_word, keys[question])]
-            is_own, n_family = own[question]
+            is_own, is_in_own_run, n_family = own[question]
             expected = {
                 "keys": units.keys.tolist(),
                 "is_number": units.is_number.tolist(),
@@ -55,6 +55,7 @@ def test_questions_are_indexed_as_their_texts_are_read(benchmarks):
                 "own_weights": [
                     weight * flag for weight, flag in zip(weights, is_own, strict=True)
                 ],
+                "is_in_own_run": is_in_own_run,
                 "worth": [
                     100 if is_number or is_content(key) else 40
                     for key, is_number in zip(keys[question], units.is_number, strict=True)

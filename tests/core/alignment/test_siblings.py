@@ -18,15 +18,15 @@ LONE = "a baker sells muffins to every visitor of the puppet theatre"
 def own_of_each(questions, n_items=None):
     units = read(*questions)
     shared = items_with_runs(units.keys, units.lengths, np.array(n_items or [1] * len(questions)))
-    is_own, n_family = own_of(shared, units.lengths)
-    of_each = np.split(is_own, units.edges[1:-1])
-    return [*zip(of_each, n_family.tolist(), strict=False)]
+    is_own, is_in_own_run, n_family = own_of(*shared, units.lengths)
+    of_each = (np.split(of, units.edges[1:-1]) for of in (is_own, is_in_own_run))
+    return [*zip(*of_each, n_family.tolist(), strict=False)]
 
 
 def own_words(questions, n_items=None):
     return [
         ([*compress(spelled(question), is_own.tolist())], n_family)
-        for question, (is_own, n_family) in zip(
+        for question, (is_own, _, n_family) in zip(
             questions, own_of_each(questions, n_items), strict=True
         )
     ]
@@ -68,6 +68,14 @@ def test_a_question_about_several_passages_is_shared_by_them():
     assert others == LONE.split()
 
 
+def test_a_run_may_be_own_though_all_its_units_are_shared():
+    questions = ["red green blue white", "red green blue", "green blue white"]
+    assert [middles.tolist() for _, middles, _ in own_of_each([*questions, "red blue white"])] == [
+        *([False] * 4, [False] * 3, [False] * 3),
+        [False, True, False],
+    ]
+
+
 def test_a_run_that_an_item_repeats_counts_once():
     assert own_words(["row row row row row row"]) == [(["row"] * 6, 1)]
 
@@ -86,4 +94,4 @@ def test_own_units_are_those_of_the_oracle(items):
     n_items = [n for _, n in items]
     expected = oracle.own_units([words for words, _ in items], n_items)
     found = own_of_each([" ".join(words) for words, _ in items], n_items)
-    assert [(is_own.tolist(), n_family) for is_own, n_family in found] == expected
+    assert [(own.tolist(), middles.tolist(), n) for own, middles, n in found] == expected
