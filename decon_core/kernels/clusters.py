@@ -59,7 +59,7 @@ BASE, QUESTION, ANSWER, PASSAGE, SCORE = 0, 1, 2, 3, 4
 N_SCORES = 5
 
 _TOUCHED = 1e-9
-_FEW_HITS = 64
+_MOST_STEPS = 1 << 17  # of comparing hits with the n-grams of a question
 
 
 # A cluster ----------------------------------------------------------------------------------------
@@ -380,14 +380,15 @@ def _hits_of_question(
 ) -> int:
     """Write the places of the hits of a question, and the ordinals of their n-grams; count them.
 
-    Where a question has each n-gram once, its ordinal is its position. A few are looked for in its
-    tokens, which are near each other in memory: looking its n-grams up in the index takes longer.
+    Where a question has each n-gram once, its ordinal is its position. Unless there are many, hits
+    are looked for in its tokens, which are near each other in memory: looking its n-grams up in the
+    index takes longer.
     """
     known, size = index.question_tokens, index.policy.ngram_size
     start = index.question_offsets[question]
     n_places = index.question_offsets[question + 1] - start - size + 1
     n = 0
-    if hit_places.size <= _FEW_HITS and n_question_grams(question, index) == n_places:
+    if hit_places.size * n_places <= _MOST_STEPS and n_question_grams(question, index) == n_places:
         ordinal = 0
         for hit in range(hit_places.size):
             place = hit_places[hit]
