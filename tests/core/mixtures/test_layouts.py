@@ -586,6 +586,25 @@ def test_pairs_of_texts_keep_their_fields_and_count_as_they_did(place):
     assert json.loads(made[1]["metadata"]) == {**rows[1], "chosen": f"- {QUIET}"}
 
 
+@pytest.mark.parametrize("write", ["dolma", "parquet"])
+def test_hidden_text_is_counted_apart_from_the_text_that_is_read_again(place, write):
+    source = Source(name="tasks", path="tasks/*.jsonl", id="id")
+    answers = [place.quiet("own", 12), place.leaks[0], place.quiet("other", 12)]
+    rows = [
+        {"id": f"{n}", "prompt": place.quiet(n), "reward_model": {"ground_truth": answer}}
+        for n, answer in enumerate(answers)
+    ]
+    rows[2]["prompt"] += f" {place.leaks[1]}"
+    pack = place.put({"s.jsonl": rows}, source)
+    for take, n_documents, n_leaks in ("clean", 1, 0), ("everything", 3, 2), ("leaks", 2, 2):
+        mixture = Mixture(name=take, write=write, take=take)
+        found = verify_built(place, mixture)
+        assert (found.n_documents, found.n_leaks) == (n_documents, n_leaks)
+        (account,) = read_json(manifest_of(place.build(mixture, pack)))["shards"]
+        assert found.n_tokens + account["n_hidden_tokens"] == account["n_tokens_out"]
+        assert account["n_hidden_tokens"] >= 12 * n_documents
+
+
 def verify_built(place, mixture):
     for pack in place.packs:
         place.build(mixture, pack)
