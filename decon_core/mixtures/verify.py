@@ -43,6 +43,7 @@ from decon_core.mixtures.choice import (
 from decon_core.mixtures.excise import Rescan, merged
 from decon_core.mixtures.layouts import ID, SUFFIXES, TEXT, id_in, rows_of
 from decon_core.mixtures.manifest import (
+    faults_beside_packs,
     faults_without_pack,
     has_page,
     inspect_products,
@@ -157,6 +158,7 @@ def verify(
     """Verify every pack of a mixture: it exists, is intact and current, and holds no leak."""
     result = MixtureVerification()
     result.problems += faults_without_pack(builder.store, {pack.name for pack in builder.packs})
+    result.problems += faults_beside_packs(builder.store.mixtures(mixture.name))
     valid: list[tuple[Pack, Pack]] = []  # of the corpus, and as the mixture has it
     current = builder.current_packs(mixture)
     for pack in builder.packs:
@@ -197,6 +199,8 @@ def inspect_changed_mixtures(
     }
     inspection = inspect_products(store, "mixtures", products, manifest_faults)
     inspection.problems += faults_without_pack(store, {pack.name for pack in packs})
+    for mixture in mixtures:
+        inspection.problems += faults_beside_packs(store.mixtures(mixture.name))
     return inspection
 
 

@@ -34,7 +34,7 @@ from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.card import CARD, listing_of
 from decon_core.mixtures.layouts import PARQUET, Row, open_layout, rows_of
-from decon_core.mixtures.verify import verify
+from decon_core.mixtures.verify import inspect_changed_mixtures, verify
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.compression import create
@@ -682,6 +682,16 @@ def tamper_with(place, mixture, rows):
     assert found.n_leaks == 1
     assert any("a leak of quiz" in one for one in said)
     assert any("documents, " in one for one in said)
+
+
+def test_a_file_beside_the_packs_of_a_mixture_is_found(place):
+    place.put({"s.jsonl": [{"id": "a", "text": "t"}]})
+    file = place.build(DOLMA).parent / "top.jsonl"
+    file.write_bytes(b"{}")
+    (problem,) = verify(place.builder(), DOLMA).problems
+    assert (problem.where, problem.found) == (str(file), "a file that no manifest names")
+    inspection = inspect_changed_mixtures(place.bench.store, [DOLMA], place.packs)
+    assert inspection.problems == [problem]
 
 
 def test_names_that_would_be_one_name_are_refused(place):
