@@ -128,8 +128,9 @@ def file_faults(
 def _folder_faults(folder: Path, listed: Mapping[str, str], *others: str) -> Iterator[Problem]:
     for name, content in listed.items():
         file = folder / name
+        found = "no file" if not file.is_file() else "checksum mismatch"
         if not file.is_file() or hash_file(file) != content:
-            yield Problem(str(file), "checksum mismatch", "the file as it was written", REBUILD)
+            yield Problem(str(file), found, "the file as it was written", REBUILD)
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     yield from map(_unlisted, (folder / name for name in sorted(files.difference(listed, others))))
 

@@ -43,11 +43,13 @@ from decon_core.mixtures.choice import (
 from decon_core.mixtures.excise import Rescan, merged
 from decon_core.mixtures.layouts import ID, SUFFIXES, TEXT, id_in, rows_of
 from decon_core.mixtures.manifest import (
+    REBUILD,
     faults_beside_packs,
     faults_without_pack,
     has_page,
     inspect_products,
     manifest_faults,
+    read_manifest,
 )
 from decon_core.mixtures.masks import MaskedText, Spans, Tokens, runs_of, tokens_of
 from decon_core.scan.scanner import Progress, scan_packs
@@ -160,18 +162,21 @@ def verify(
     result.problems += faults_without_pack(builder.store, {pack.name for pack in builder.packs})
     result.problems += faults_beside_packs(builder.store.mixtures(mixture.name))
     valid: list[tuple[Pack, Pack]] = []  # of the corpus, and as the mixture has it
-    current = builder.current_packs(mixture)
     for pack in builder.packs:
-        problems = [*_check_pack(builder, mixture, pack, is_current=pack.name in current)]
+        problems: list[Problem] = []
+        with collecting(problems):
+            problems += _check_pack(builder, mixture, pack)
         result.problems += problems
         if not problems and mixture.write != "attributes":  # these have no text to scan
             is_text = mixture.write != "mask"
             valid.append((pack, _output_pack(builder, mixture, pack) if is_text else pack))
     card = builder.store.mixtures(mixture.name) / CARD
-    if valid and not result.problems and not has_page(card, builder.card(mixture)):
+    if builder.packs and not result.problems and not has_page(card, builder.card(mixture)):
+        found = "another text" if card.is_file() else "no file"
         expected = "the card rendered from the manifests of the packs"
-        remedy = "remove it; `decon-assets run` writes it again"
-        result.problems.append(Problem(str(card), "another text", expected, remedy))
+        remedy = "`decon-assets run` writes it again"
+        remedy = f"remove it; {remedy}" if card.is_file() else remedy
+        result.problems.append(Problem(str(card), found, expected, remedy))
     if mixture.take == "control" and not result.problems:
         result.problems += _check_draw(builder, mixture)
     packs = [written for _, written in valid if written.shards]
@@ -204,14 +209,14 @@ def inspect_changed_mixtures(
     return inspection
 
 
-def _check_pack(
-    builder: Builder, mixture: Mixture, pack: Pack, *, is_current: bool
-) -> Iterator[Problem]:
+def _check_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Problem]:
     folder = builder.store.mixture(mixture.name, pack.name)
     path = builder.store.mixture_manifest(mixture.name, pack.name)
     if not path.is_file():
         yield Problem(str(folder), "no manifest", "a mixture", "`decon-assets run` builds it")
-    elif not is_current:
+    elif (manifest := read_manifest(path)) is None:
+        yield Problem(str(path), "a damaged manifest", "a JSON object", REBUILD)
+    elif manifest.get("fingerprint") != builder.fingerprint(mixture, pack):
         found = "a mixture built from other shards, benchmarks or settings"
         expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
         yield Problem(str(folder), found, expected, remedy)

@@ -684,6 +684,36 @@ def tamper_with(place, mixture, rows):
     assert any("documents, " in one for one in said)
 
 
+def test_verify_names_the_file_that_is_missing_or_differs(place):
+    pack = place.put({"s.jsonl": [{"id": "a", "text": "t"}], "t.jsonl": [{"text": "t"}]})
+    folder = place.build(CLEAN)
+    manifest, card = manifest_of(folder), folder.parent / CARD
+    as_built = {path: path.read_bytes() for path in (folder / "s.jsonl", manifest, card)}
+
+    def found_by_verify(builder):
+        return [(problem.where, problem.found) for problem in verify(builder, CLEAN).problems]
+
+    (folder / "s.jsonl").write_bytes(b"{}\n")
+    (folder / "t.jsonl").rename(folder.parent.parent / "t.jsonl")
+    assert found_by_verify(place.builder()) == [
+        (str(folder / "s.jsonl"), "checksum mismatch"),
+        (str(folder / "t.jsonl"), "no file"),
+    ]
+    (folder.parent.parent / "t.jsonl").rename(folder / "t.jsonl")
+    for path, found in (manifest, "a damaged manifest"), (card, "another text"):
+        for written, content in as_built.items():
+            written.write_bytes(content)
+        path.write_bytes(b"")
+        assert found_by_verify(place.builder()) == [(str(path), found)]
+    card.unlink()
+    assert found_by_verify(place.builder()) == [(str(card), "no file")]
+    place.build(CLEAN, pack)
+    looser = replace(place.builder(), policy=replace(DECON, contamination_score_threshold=0.7))
+    ((where, found),) = found_by_verify(looser)
+    assert where == str(folder)
+    assert found == "a mixture built from other shards, benchmarks or settings"
+
+
 def test_a_file_beside_the_packs_of_a_mixture_is_found(place):
     place.put({"s.jsonl": [{"id": "a", "text": "t"}]})
     file = place.build(DOLMA).parent / "top.jsonl"
