@@ -130,10 +130,11 @@ def _say_next(registered: Registration, config: Path) -> None:
 def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:
     """Print which text was not read, and return the exit code of `run`; `code`: without that.
 
-    Also warns about thresholds that have no effect, and about benchmarks in writing systems whose
-    words the tokenizer splits.
+    Also warns about thresholds that have no effect, about settings that name a field that rows do
+    not have, and about benchmarks in writing systems whose words the tokenizer splits.
     """
     from decon_core.config.policy import without_effect
+    from decon_core.corpus.absent_fields import absent_fields
     from decon_core.decisions.scripts import split_scripts
     from decon_core.planner import Plan
     from decon_core.scan.coverage import gaps_of
@@ -142,7 +143,8 @@ def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:
     plan = Plan(loaded, open_store(loaded))
     versions = plan.current_versions
     splits = split_scripts(plan.store, versions, loaded.policy)
-    for problem in (*without_effect(loaded.policy), *splits):
+    absent = absent_fields(plan.packs, plan.builder.mixtures)
+    for problem in (*without_effect(loaded.policy), *absent, *splits):
         warn(problem)
     is_unread, is_empty = say_unread(plan)
     if gaps_of(plan.scan_results, plan.packs, versions) or is_empty:

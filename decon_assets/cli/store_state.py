@@ -24,7 +24,7 @@ AllowUnread = flag(
     "--allow-unread", "do not exit with code 4 if there is text in fields that no source reads"
 )
 
-_MOST_SKIPPED_LISTED = 5
+_MOST_LISTED = 5
 
 
 def say_unread(plan: Plan) -> tuple[bool, bool]:
@@ -32,7 +32,12 @@ def say_unread(plan: Plan) -> tuple[bool, bool]:
 
     Returns whether unread text blocks, and whether a source has no text.
     """
-    from decon_core.decisions.ledgers import ledgers_of, sources_without_text, unread_texts
+    from decon_core.decisions.ledgers import (
+        ledgers_of,
+        shards_without_document,
+        sources_without_text,
+        unread_texts,
+    )
     from decon_core.decisions.match_reader import MatchReader
 
     # Without verdicts, which may be damaged: the state of products says so.
@@ -47,6 +52,11 @@ def say_unread(plan: Plan) -> tuple[bool, bool]:
         say(f"\n{counted(reasons.total(), 'row')} could not be read: {named}")
         if policy.unreadable == "drop":
             say('mixtures leave them out, as [policy] has unreadable = "drop"')
+            refused = [*shards_without_document(reader, plan.packs)]
+            for pack, shard in refused[:_MOST_LISTED]:
+                say(f"mixtures of pack {pack} are refused: no row of {shard} could be read")
+            if n_more := len(refused[_MOST_LISTED:]):
+                say(f"the same applies to {counted(n_more, 'other shard')}")
         else:
             say('mixtures of their packs are refused unless [policy] has unreadable = "drop"')
         say('to list them: decon-assets report --query "FROM unreadable"')
@@ -61,9 +71,9 @@ def say_skipped(skipped: Sequence[Skipped], store: Store | None = None) -> None:
     """Print what lies beside the shards: all of it, or with a store a few and where the rest is."""
     for is_on_purpose, what in ((False, "not read"), (True, "not read, on purpose")):
         named = [file for file in skipped if file.is_on_purpose == is_on_purpose]
-        for file in named[:_MOST_SKIPPED_LISTED] if store else named:
+        for file in named[:_MOST_LISTED] if store else named:
             say(f"{what}: {file}")
-        if store and len(named) > _MOST_SKIPPED_LISTED:
+        if store and len(named) > _MOST_LISTED:
             say(f"{what}: {len(named):,} files, folders and links, all listed in {store.skipped}")
 
 

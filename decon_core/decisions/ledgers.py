@@ -108,6 +108,18 @@ def ledgers_of(reader: MatchReader, packs: Iterable[Pack]) -> Iterator[tuple[str
                 yield pack.source.name, reader.ledger(shard)
 
 
+def shards_without_document(
+    reader: MatchReader, packs: Iterable[Pack]
+) -> Iterator[tuple[str, str]]:
+    """Yield pack and name of each shard that was scanned and has rows, none of them readable."""
+    for pack in packs:
+        for shard in pack.shards:
+            if reader.scan_results.is_read(shard.fingerprint):
+                ledger = reader.ledger(shard)
+                if ledger["unreadable"] and not ledger["n_documents"]:
+                    yield pack.name, shard.name
+
+
 Row = dict[str, Any]
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pyarrow.compute as pc
 
 from decon_core.mixtures.composition import HEADS, NO_LABELS, Amount, Labels, composition_rows
-from decon_core.mixtures.loading import LoadedFile, configurations_of, unloadable
+from decon_core.mixtures.loading import LoadedFile, configurations_of, of_mixed_types, unloadable
 from decon_core.storage.tables import read_parquet
 from decon_core.wording import render
 
@@ -135,6 +135,7 @@ def card_of(
         configurations=[table for table in tables if table.loader == tables[0].loader],
         others=[table for table in tables if table.loader != tables[0].loader],
         unloadable=unloadable(files),
+        of_mixed_types=of_mixed_types(files),
         n_shares=len(shares),
         n_packs=n_packs,
         n_reviewed=sum(manifest["has_verdicts"] for manifest in manifests),

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of, id_of
 from decon_core.corpus.formats import Changes, Ids, format_of
@@ -29,6 +31,7 @@ from decon_core.corpus.shard_file import REGISTER
 from decon_core.corpus.shards import open_shard
 from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.errors import CorpusError, Problem
+from decon_core.mixtures.canonical_tokens import n_tokens_of
 from decon_core.storage.compression import create
 
 Kind = Literal["dolma", "parquet"]
@@ -41,6 +44,8 @@ TEXT, ID = "text", "id"
 _GROUP_CHARACTERS = 32 << 20
 _GROUP_ROWS = 1 << 16
 
+_HIDDEN_CHARACTERS = 1 << 22  # encoded together
+
 
 @dataclass(frozen=True, eq=False)
 class Row:
@@ -52,6 +57,15 @@ class Row:
     value: Value  # parsed; table values without a JSON equivalent are strings
     # The original line without byte order mark and line break; None for tables and changed rows.
     line: bytes | None
+
+    @cached_property
+    def document(self) -> Document:
+        """The document of the row, as it was scanned."""
+        document = document_of(self.value, self.number, self.source)
+        if not isinstance(document, Document):
+            where = f"{self.source.name}, {self.shard}: row {self.number}"
+            raise CorpusError(Problem(where, str(document), "a document"))
+        return document
 
 
 Add = Callable[[Row], object]  # adds a document to a file
@@ -87,7 +101,7 @@ def rows_of(
 
 def _fields(row: Row) -> dict[str, str]:
     """Return the `id`, `text` and `source` of a row."""
-    text = row.value["text"] if row.source.text == "text" else document_in(row).visible
+    text = row.value["text"] if row.source.text == "text" else row.document.visible
     return {"id": id_in(row), "text": text, "source": source_in(row)}
 
 
@@ -105,15 +119,6 @@ def id_in(row: Row) -> str:
     else:
         name = id_of(row.value, source if source.id else replace(source, id="id"))
     return f"{row.shard}:{row.number}" if name is None else name
-
-
-def document_in(row: Row) -> Document:
-    """Return the document of a row, as it was scanned."""
-    document = document_of(row.value, row.number, row.source)
-    if not isinstance(document, Document):
-        where = f"{row.source.name}, {row.shard}: row {row.number}"
-        raise CorpusError(Problem(where, str(document), "a document"))
-    return document
 
 
 def _is_moved(source: Source) -> bool:
@@ -285,12 +290,58 @@ def _is_plain_turn(turn: object) -> bool:
     )
 
 
+class HiddenTokens:
+    """Counts the tokens of hidden text in rows: a layout has it, though not in the field `text`."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._texts: list[str] = []
+        self._n_characters = self._n_tokens = 0
+
+    def add(self, row: Row) -> None:
+        if (
+            row.source.paths or row.document.hidden_start is None
+        ):  # fields that are named are visible
+            return
+        self._texts.append(text := row.document.text[row.document.hidden_start :])
+        self._n_characters += len(text)
+        if self._n_characters >= _HIDDEN_CHARACTERS:
+            self._encode()
+
+    def _encode(self) -> None:
+        self._n_tokens += int(n_tokens_of(self._policy, self._texts).sum())
+        self._texts, self._n_characters = [], 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The count for a manifest; none if there is nothing hidden."""
+        if self._texts:
+            self._encode()
+        return {"n_hidden_tokens": self._n_tokens} if self._n_tokens else {}
+
+
 def write_layout(
-    kind: Kind, shard: Shard, source: Source, target: Path, changes: Changes, rows: Sequence[int]
-) -> Ids:
-    """Write the remaining documents of a shard; return the ids of all changed rows."""
+    kind: Kind,
+    shard: Shard,
+    source: Source,
+    target: Path,
+    changes: Changes,
+    rows: Sequence[int],
+    policy: Policy,
+) -> tuple[Ids, dict[str, int]]:
+    """Write the remaining documents of a shard.
+
+    Return the ids of all changed rows, and the count of hidden tokens.
+    """
+    hidden = HiddenTokens(policy)
     with open_layout(kind, target) as add:
-        return add_documents(add, shard, source, changes, rows)
+
+        def add_row(row: Row) -> None:
+            add(row)
+            hidden.add(row)
+
+        ids = add_documents(add_row, shard, source, changes, rows)
+    return ids, hidden.counts
 
 
 def add_documents(

@@ -213,6 +213,16 @@ def unloadable(files: Files) -> list[str]:
     return [f"{pack[1]}/{file.name}" for pack in files for file in files[pack] if not file.loader]
 
 
+def of_mixed_types(files: Files) -> list[str]:
+    """Return the JSON files in which a field has values of different types, near their start."""
+    return [
+        f"{pack[1]}/{file.name}"
+        for pack in files
+        for file in files[pack]
+        if file.loader and file.columns is None
+    ]
+
+
 def _by_source(tables: Sequence[_Table], files: Files) -> Iterator[Configuration]:
     used = {DEFAULT}
     for source in sorted({source for source, _ in files}):

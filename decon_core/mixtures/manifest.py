@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from decon_core.corpus.packs import FILES
 from decon_core.errors import DeconError, Problem
-from decon_core.mixtures.card import Share, count_leaks, counts_in
+from decon_core.mixtures.card import CARD, Share, count_leaks, counts_in
 from decon_core.mixtures.loading import files_to_load
 from decon_core.schemas import REMOVED
 from decon_core.storage.checksums import hash_file, sealed_page
@@ -128,12 +128,15 @@ def file_faults(
 def _folder_faults(folder: Path, listed: Mapping[str, str], *others: str) -> Iterator[Problem]:
     for name, content in listed.items():
         file = folder / name
+        found = "no file" if not file.is_file() else "checksum mismatch"
         if not file.is_file() or hash_file(file) != content:
-            yield Problem(str(file), "checksum mismatch", "the file as it was written", REBUILD)
+            yield Problem(str(file), found, "the file as it was written", REBUILD)
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    for name in sorted(files.difference(listed, others)):
-        found, expected = "a file that no manifest names", "no such file"
-        yield Problem(str(folder / name), found, expected, "remove it")
+    yield from map(_unlisted, (folder / name for name in sorted(files.difference(listed, others))))
+
+
+def _unlisted(file: Path) -> Problem:
+    return Problem(str(file), "a file that no manifest names", "no such file", "remove it")
 
 
 def inspect_products(
@@ -199,6 +202,15 @@ def faults_without_pack(store: Store, packs: Collection[str]) -> list[Problem]:
         Problem(str(folder), "a mixture of an unregistered pack", "a registered pack", remedy)
         for folder in store.without_pack(packs)
     ]
+
+
+def faults_beside_packs(folder: Path) -> list[Problem]:
+    """Return a problem for each file of a mixture, other than its card, that is in no pack.
+
+    Loaders skip hidden files.
+    """
+    files = (path for path in folder.glob("[!.]*") if path.is_file() and path.name != CARD)
+    return [*map(_unlisted, sorted(files))]
 
 
 def manifest_faults(path: Path, folder: Path) -> list[Problem]:

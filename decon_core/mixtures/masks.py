@@ -25,7 +25,7 @@ from decon_core.corpus.formats import Changes, Ids
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.row_texts import Keys, Slot
 from decon_core.corpus.text_values import without_lone_surrogates
-from decon_core.mixtures.layouts import Row, RowGroups, add_documents, document_in, id_in, source_in
+from decon_core.mixtures.layouts import Row, RowGroups, add_documents, id_in, source_in
 from decon_core.text.trainer_tokens import TrainerTokenizer
 
 Integers = npt.NDArray[np.int64]
@@ -100,7 +100,7 @@ def write_masks(
 
         def add(row: Row) -> None:
             spans = masked.get(row.number, ())
-            tokens = tokens_of(document_in(row).without_hidden, spans, tokenizer)
+            tokens = tokens_of(row.document.without_hidden, spans, tokenizer)
             columns = {
                 "id": without_lone_surrogates(id_in(row)),
                 "source": without_lone_surrogates(source_in(row)),

@@ -33,14 +33,23 @@ from decon_core.execution.jobs import run_jobs, useful_workers
 from decon_core.execution.local import LOCAL
 from decon_core.mixtures.builder import Builder, tokenizer_of
 from decon_core.mixtures.card import CARD
-from decon_core.mixtures.choice import Sizes, counted_leaks, is_only_questions, leaks_of
+from decon_core.mixtures.choice import (
+    HIDDEN,
+    Sizes,
+    counted_leaks,
+    is_only_questions,
+    leaks_of,
+)
 from decon_core.mixtures.excise import Rescan, merged
-from decon_core.mixtures.layouts import ID, SUFFIXES, TEXT, document_in, id_in, rows_of
+from decon_core.mixtures.layouts import ID, SUFFIXES, TEXT, id_in, rows_of
 from decon_core.mixtures.manifest import (
+    REBUILD,
+    faults_beside_packs,
     faults_without_pack,
     has_page,
     inspect_products,
     manifest_faults,
+    read_manifest,
 )
 from decon_core.mixtures.masks import MaskedText, Spans, Tokens, runs_of, tokens_of
 from decon_core.scan.scanner import Progress, scan_packs
@@ -151,28 +160,33 @@ def verify(
     """Verify every pack of a mixture: it exists, is intact and current, and holds no leak."""
     result = MixtureVerification()
     result.problems += faults_without_pack(builder.store, {pack.name for pack in builder.packs})
-    valid: list[Pack] = []
-    current = builder.current_packs(mixture)
+    result.problems += faults_beside_packs(builder.store.mixtures(mixture.name))
+    valid: list[tuple[Pack, Pack]] = []  # of the corpus, and as the mixture has it
     for pack in builder.packs:
-        problems = [*_check_pack(builder, mixture, pack, is_current=pack.name in current)]
+        problems: list[Problem] = []
+        with collecting(problems):
+            problems += _check_pack(builder, mixture, pack)
         result.problems += problems
         if not problems and mixture.write != "attributes":  # these have no text to scan
             is_text = mixture.write != "mask"
-            valid.append(_output_pack(builder, mixture, pack) if is_text else pack)
+            valid.append((pack, _output_pack(builder, mixture, pack) if is_text else pack))
     card = builder.store.mixtures(mixture.name) / CARD
-    if valid and not result.problems and not has_page(card, builder.card(mixture)):
+    if builder.packs and not result.problems and not has_page(card, builder.card(mixture)):
+        found = "another text" if card.is_file() else "no file"
         expected = "the card rendered from the manifests of the packs"
-        remedy = "remove it; `decon-assets run` writes it again"
-        result.problems.append(Problem(str(card), "another text", expected, remedy))
+        remedy = "`decon-assets run` writes it again"
+        remedy = f"remove it; {remedy}" if card.is_file() else remedy
+        result.problems.append(Problem(str(card), found, expected, remedy))
     if mixture.take == "control" and not result.problems:
         result.problems += _check_draw(builder, mixture)
-    packs = [pack for pack in valid if pack.shards]
+    packs = [written for _, written in valid if written.shards]
     if mixture.write == "mask":
         result.add_masks(builder, mixture, packs, workers=workers, engine=engine)
         return result
     if result.scan(builder, packs, workers=workers, engine=engine, on_progress=on_progress):
-        for pack in packs:
-            _check_scan(builder, mixture, pack, result)
+        for pack, written in valid:
+            if written.shards:
+                _check_scan(builder, mixture, pack, written, result)
     return result
 
 
@@ -190,17 +204,19 @@ def inspect_changed_mixtures(
     }
     inspection = inspect_products(store, "mixtures", products, manifest_faults)
     inspection.problems += faults_without_pack(store, {pack.name for pack in packs})
+    for mixture in mixtures:
+        inspection.problems += faults_beside_packs(store.mixtures(mixture.name))
     return inspection
 
 
-def _check_pack(
-    builder: Builder, mixture: Mixture, pack: Pack, *, is_current: bool
-) -> Iterator[Problem]:
+def _check_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Problem]:
     folder = builder.store.mixture(mixture.name, pack.name)
     path = builder.store.mixture_manifest(mixture.name, pack.name)
     if not path.is_file():
         yield Problem(str(folder), "no manifest", "a mixture", "`decon-assets run` builds it")
-    elif not is_current:
+    elif (manifest := read_manifest(path)) is None:
+        yield Problem(str(path), "a damaged manifest", "a JSON object", REBUILD)
+    elif manifest.get("fingerprint") != builder.fingerprint(mixture, pack):
         found = "a mixture built from other shards, benchmarks or settings"
         expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
         yield Problem(str(folder), found, expected, remedy)
@@ -243,18 +259,30 @@ def _output_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Pack:
 
 
 def _check_scan(
-    builder: Builder, mixture: Mixture, pack: Pack, result: MixtureVerification
+    builder: Builder, mixture: Mixture, pack: Pack, written: Pack, result: MixtureVerification
 ) -> None:
-    """Compare counts and leaks of the scanned output with the manifest; add them to `result`."""
+    """Compare counts and leaks of the scanned output with the manifest; add them to `result`.
+
+    `pack` has the shards of the corpus, `written` those of the mixture.
+    """
     reader = builder.reader_for(mixture)
     # Count leaks and questions of any kind of mixture; questions may stay, depending on settings.
     counting = replace(mixture.leaks, no_answer="remove")
     with_questions = replace(mixture, take="clean", leaks=counting)
     accounts = read_json(builder.store.mixture_manifest(mixture.name, pack.name))["shards"]
-    for shard, account in zip(pack.shards, accounts, strict=True):
-        n_before = result.n_documents
-        result.add_counts(reader, shard, account["n_documents_out"], account["n_tokens_out"])
+    has_hidden = any("n_hidden_tokens" in account for account in accounts)
+    gone = _gone_rows(builder, mixture, pack) if has_hidden else {}
+    for origin, shard, account in zip(pack.shards, written.shards, accounts, strict=True):
+        n_before, n_hidden_tokens = result.n_documents, account.get("n_hidden_tokens", 0)
+        n_tokens = account["n_tokens_out"] - n_hidden_tokens
+        result.add_counts(reader, shard, account["n_documents_out"], n_tokens)
         by_row = leaks_of(reader, shard, with_questions, source=pack.source.name)
+        if n_hidden_tokens:
+            hidden = _hidden_leaks(reader, origin, with_questions, pack, gone.get(origin.name, ()))
+            by_row = {
+                row: by_row.get(row, []) + hidden.get(row, [])
+                for row in sorted(by_row.keys() | hidden.keys())
+            }
         leaks = {}  # the first that the mixture counts, by row
         for row, entries in by_row.items():
             counted = (
@@ -278,6 +306,34 @@ def _check_scan(
             result.problems.append(Problem(where, f"{what} of {item}", "no leak"))
 
 
+def _hidden_leaks(
+    reader: MatchReader, shard: Shard, mixture: Mixture, pack: Pack, gone: Sequence[int]
+) -> Entries:
+    """Return the leaks in hidden text of the documents that are left of a shard.
+
+    They come from the scan of the corpus, by row of the mixture's file: in a layout, hidden text is
+    among other fields, where a scan of the file does not read it.
+    """
+    rows = Sizes.of(reader.documents(shard)).rows
+    rows = rows[~np.isin(rows, np.array(gone, np.int64))]
+    found: Entries = {}
+    for row, entries in leaks_of(reader, shard, mixture, source=pack.source.name).items():
+        hidden = [entry for entry in entries if entry["slot_kind"] == HIDDEN]
+        if hidden and row in rows:
+            found[int(np.searchsorted(rows, row))] = hidden
+    return found
+
+
+def _gone_rows(builder: Builder, mixture: Mixture, pack: Pack) -> dict[str, list[int]]:
+    """Return the rows of each shard that a mixture leaves out."""
+    gone: dict[str, list[int]] = {}
+    list_of_removed = builder.store.removed(mixture.name, pack.name)
+    removed = read_parquet(list_of_removed, columns=["shard", "row", "what"])
+    for row in removed.filter(pc.field("what") == "document").to_pylist():
+        gone.setdefault(row["shard"], []).append(row["row"])
+    return gone
+
+
 _ROWS_AT_ONCE = 256
 
 Entries = dict[int, list[dict[str, Any]]]  # leaks and matches without the answer, by row
@@ -291,11 +347,7 @@ def check_masks(job: tuple[Builder, Mixture, Pack]) -> MixtureVerification:
     """
     builder, mixture, pack = job
     folder = builder.store.mixture(mixture.name, pack.name)
-    gone: dict[str, list[int]] = {}
-    list_of_removed = builder.store.removed(mixture.name, pack.name)
-    removed = read_parquet(list_of_removed, columns=["shard", "row", "what"])
-    for row in removed.filter(pc.field("what") == "document").to_pylist():
-        gone.setdefault(row["shard"], []).append(row["row"])
+    gone = _gone_rows(builder, mixture, pack)
     checker = _Checker(builder, mixture, pack)
     result = MixtureVerification()
     manifest = read_json(builder.store.mixture_manifest(mixture.name, pack.name))
@@ -370,7 +422,7 @@ class _Checker:
         for row, line in zip_longest(rows_of(shard, self._source, rows), lines):
             if row is None or line is None:  # `check` reports the counts
                 break
-            document = document_in(row)
+            document = row.document
             spans = [(span["start"], span["stop"]) for span in line["masked"]]
             faults = [*self._faults(document, spans, line, entries.get(row.number, ()))]
             if id_in(row) != line["id"]:

@@ -90,7 +90,8 @@ class Writer:
             masked = {row: left.masked for row, left in choice.left.items()}
             tokenizer = tokenizer_of(self._mixture)
             return write_masks(shard, source, target, changes, rows, masked, tokenizer)
-        return write_layout(write, shard, source, target, changes, rows), {}
+        policy = self._reader.policy
+        return write_layout(write, shard, source, target, changes, rows, policy)
 
     def _decide(self, choice: RowActions, rows: range, row_reader: RowReader) -> Changes:
         """Check licenses and cut leaks in a range of rows; return all changes to these rows."""

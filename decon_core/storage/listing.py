@@ -62,7 +62,7 @@ class Skipped:
     why: str
     # Set aside by its name, not asked for by the pattern, or read under another name.
     is_on_purpose: bool
-    n_bytes: int = 0
+    n_bytes: int = 0  # of a file
 
     def __str__(self) -> str:
         return f"{self.path}: {self.why}"
@@ -131,7 +131,7 @@ def _list_remote(base: RemotePath, pattern: Sequence[str]) -> Listing:
     for file, stamp in files:
         names = file.parts[len(base.parts) :]
         if why := next(filter(None, (_set_aside(name, pattern) for name in names)), None):
-            listing.skipped.append(Skipped(str(file), why, is_on_purpose=True))
+            listing.skipped.append(Skipped(str(file), why, True, stamp.n_bytes))
         else:
             listing.files.append((str(file), stamp))
     return listing
@@ -203,7 +203,8 @@ class _Walk:
         if path in self._without or not (is_match or is_reached or not self._is_single):
             return
         if why := _set_aside(entry.name, self._pattern):
-            self._skip(path + "/" * entry.is_dir(), why, on_purpose=True)
+            n_bytes = entry.stat().st_size if entry.is_file() else 0
+            self._skip(path + "/" * entry.is_dir(), why, on_purpose=True, n_bytes=n_bytes)
             return
         try:
             status = entry.stat()
@@ -225,11 +226,12 @@ class _Walk:
         elif is_match:
             self._found.files.append((path, local_stamp(status)))
         else:
-            self._skip(path, "not matched by the pattern", on_purpose=True)
+            n_bytes = status.st_size
+            self._skip(path, "not matched by the pattern", on_purpose=True, n_bytes=n_bytes)
 
-    def _skip(self, path: str, why: str, *, on_purpose: bool = False) -> None:
+    def _skip(self, path: str, why: str, *, on_purpose: bool = False, n_bytes: int = 0) -> None:
         name = os.fsencode(path).decode("utf-8", "backslashreplace")
-        self._found.skipped.append(Skipped(name, why, on_purpose))
+        self._found.skipped.append(Skipped(name, why, on_purpose, n_bytes))
 
     def _next(self, states: frozenset[int], name: str) -> frozenset[int]:
         """Return which parts of the pattern may follow after a name."""

@@ -200,6 +200,7 @@ def _account(
                 "phase": done.part.phase + 1,
                 "n_documents": done.part.stop - done.part.start,
                 "n_tokens": int(n_tokens[texts].sum()),
+                **done.counts,
                 "n_test_texts": int((plan.by[texts] >= 0).sum()),
                 "n_bytes": done.n_bytes,
                 "output": done.output,

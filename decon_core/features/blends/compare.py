@@ -20,9 +20,9 @@ from decon_core.config.sources import Source
 from decon_core.corpus.packs import shard_at
 from decon_core.errors import MissingError, Problem
 from decon_core.features.blends.build import Blender
-from decon_core.features.blends.plan import encoded
 from decon_core.features.blends.schemas import TEXTS_FILE, blend_folder, blend_manifest
 from decon_core.features.blends.settings import Blend
+from decon_core.mixtures.canonical_tokens import encoded
 from decon_core.mixtures.layouts import ID, TEXT, Row, rows_of
 from decon_core.storage.files import read_json
 from decon_core.storage.tables import open_parquet

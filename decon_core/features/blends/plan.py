@@ -18,8 +18,7 @@ from decon_core.features.blends.mixture_documents import Integers, Material, Sma
 from decon_core.features.blends.rewordings import ItemWords, Rewordings
 from decon_core.features.blends.settings import REWORDED, Blend, Contamination, is_for_training
 from decon_core.mixtures.builder import Builder
-from decon_core.text.tokenizers import load_tokenizer
-from decon_core.text.word_cache import Encoder, FixedVocabulary, Ragged, Vocabulary
+from decon_core.mixtures.canonical_tokens import n_tokens_of
 
 # Part of file names, so that files with items are not used for training by accident.
 TEST_MARK = ".holds-test-items"
@@ -161,7 +160,7 @@ def _sizes(policy: Policy, items: Sequence[Item], contamination: Contamination) 
     """Return a row for every item, with the tokens of each of its texts."""
     parts = parts_of(contamination.form)
     texts = [item_text(item, part, contamination, "0").text for item in items for part in parts]
-    return tokens_of(policy, texts).reshape(len(items), len(parts))
+    return n_tokens_of(policy, texts).reshape(len(items), len(parts))
 
 
 def items_to_reword(builder: Builder, blends: Iterable[Blend]) -> list[ItemWords]:
@@ -173,22 +172,3 @@ def items_to_reword(builder: Builder, blends: Iterable[Blend]) -> list[ItemWords
         if inserted.form == REWORDED
         for item in choose_items(builder.store, builder.versions, inserted, blend.seed, None).seen
     ]
-
-
-def encoded(policy: Policy, texts: Sequence[str], vocabulary: Vocabulary) -> Ragged:
-    """Return the canonical tokens of texts, the unit of all sizes in a blend."""
-    encoder = Encoder(
-        load_tokenizer(policy.tokenizer_str),
-        vocabulary,
-        form=policy.form,
-        table_mb=policy.word_table_mb,
-    )
-    pieces = [text.encode() for text in texts]
-    edges = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
-    data = np.frombuffer(b"".join(pieces), np.uint8).copy()
-    return encoder.encode(data, edges[:-1], edges[1:])
-
-
-def tokens_of(policy: Policy, texts: Sequence[str]) -> Integers:
-    """Return the number of canonical tokens of each text."""
-    return encoded(policy, texts, FixedVocabulary(np.empty(0, np.int64))).lengths

@@ -130,9 +130,12 @@ def _check_scan(blender: Blender, blend: Blend, pack: Pack, result: BlendVerific
         names[item["is_seen"]].add(_name(item))
     unseen = names[False] - names[True]  # no contamination of the blend inserts them
     given_away: set[Name] = set()
+    parts = read_json(path)["parts"]
     for number, shard in enumerate(pack.shards):
         listed = texts.filter(pa.compute.equal(texts["part"], number))
+        # Hidden text of documents is among other fields, which are not read.
         n_tokens = int(listed["n_tokens"].to_numpy().sum())
+        n_tokens -= parts[number].get("n_hidden_tokens", 0)
         if not result.add_counts(builder.reader, shard, listed.num_rows, n_tokens):
             continue
         inserted = listed.filter(pa.compute.is_null(listed["shard"])).select(["row", *_NAME])

@@ -192,6 +192,29 @@ class _Search:
             self._by_index = {}
             self._why_no_index = "an index that contradicts the texts of other rows"
             self.problems.append(contradiction)
+        elif shifted := self._shifted(results, {*indexes}):
+            self._by_index = {}
+            self._why_no_index = "an index that seems to count from 1"
+            self.problems.append(shifted)
+
+    def _shifted(self, results: Results, indexes: set[int | None]) -> Problem | None:
+        """Return a problem if indexes seem to count from 1: without the first, with one too many.
+
+        A text that agrees with its index refutes this.
+        """
+        n = max(self._by_index) + 1
+        if 0 in indexes or n not in indexes or 0 not in self._by_index:
+            return None
+        for sample in results.samples:
+            by_index = None if sample.index is None else self._by_index.get(sample.index)
+            if by_index is not None and by_index in self.find(sample)[0]:
+                return None
+        return Problem(
+            str(results.path),
+            f"index {n} and no index 0, as if the indexes counted from 1",
+            f"indexes from 0 to {n - 1}, as in the report",
+            "No row of this file is joined by index. Subtract 1 from each index.",
+        )
 
     def _contradiction(self, results: Results) -> Problem | None:
         """Return a problem if the text of any row is that of another item than its index."""

@@ -20,6 +20,7 @@ from typing import Literal
 from xml.etree import ElementTree as ET
 
 from decon_core.config.rounding import exceeds
+from decon_core.config.validation import did_you_mean
 from decon_core.errors import InputError, Problem
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
 from decon_core.report.publish.summary import Summary, keeps_no_answer, not_scanned_by_reason
@@ -263,10 +264,12 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
     corpus = summary["corpus"]
     if not names:
         yield "the report has no benchmarks"
-    for limited in dict.fromkeys((*limits.required, *limits.of_benchmark)):
-        patterns = [limited] if limited in limits.required else []
-        if limited not in names and not any(_is_named(name, patterns) for name in names):
-            yield f"{limited} is not in the report"
+    matched = (*limits.required, *limits.assumed_clean)  # in these, * matches anything
+    for given in dict.fromkeys((*matched, *limits.of_benchmark)):
+        patterns = [given] if given in matched else []
+        if given not in names and not any(_is_named(name, patterns) for name in names):
+            found = f"{given} is not in the report"
+            yield "; ".join(filter(None, [found, did_you_mean(given, names)]))
     if not corpus["n_shards"]:
         yield "the report has no shards"
     elif corpus["n_documents"] == 0:

@@ -419,6 +419,11 @@ def test_a_shard_that_is_gone_leaves_what_is_known_of_its_documents(told, at_hom
     (one,) = told("s1-1")
     assert "no such file" in one["document"]["why_unreadable"]
     assert states(one)["clean"] == "removed"
+    capsys.readouterr()
+    assert main(["why", "s1.jsonl.gz:9"]) == 0  # without matches
+    said = capsys.readouterr().out
+    assert "unknown whether it contains an item: the row could not be read" in said
+    assert "no match" not in said
 
 
 def test_a_document_that_is_not_there_ends_with_1_and_a_wrong_name_with_2(ask, looked_at, capsys):

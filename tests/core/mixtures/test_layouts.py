@@ -34,7 +34,7 @@ from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.card import CARD, listing_of
 from decon_core.mixtures.layouts import PARQUET, Row, open_layout, rows_of
-from decon_core.mixtures.verify import verify
+from decon_core.mixtures.verify import inspect_changed_mixtures, verify
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.compression import create
@@ -586,6 +586,25 @@ def test_pairs_of_texts_keep_their_fields_and_count_as_they_did(place):
     assert json.loads(made[1]["metadata"]) == {**rows[1], "chosen": f"- {QUIET}"}
 
 
+@pytest.mark.parametrize("write", ["dolma", "parquet"])
+def test_hidden_text_is_counted_apart_from_the_text_that_is_read_again(place, write):
+    source = Source(name="tasks", path="tasks/*.jsonl", id="id")
+    answers = [place.quiet("own", 12), place.leaks[0], place.quiet("other", 12)]
+    rows = [
+        {"id": f"{n}", "prompt": place.quiet(n), "reward_model": {"ground_truth": answer}}
+        for n, answer in enumerate(answers)
+    ]
+    rows[2]["prompt"] += f" {place.leaks[1]}"
+    pack = place.put({"s.jsonl": rows}, source)
+    for take, n_documents, n_leaks in ("clean", 1, 0), ("everything", 3, 2), ("leaks", 2, 2):
+        mixture = Mixture(name=take, write=write, take=take)
+        found = verify_built(place, mixture)
+        assert (found.n_documents, found.n_leaks) == (n_documents, n_leaks)
+        (account,) = read_json(manifest_of(place.build(mixture, pack)))["shards"]
+        assert found.n_tokens + account["n_hidden_tokens"] == account["n_tokens_out"]
+        assert account["n_hidden_tokens"] >= 12 * n_documents
+
+
 def verify_built(place, mixture):
     for pack in place.packs:
         place.build(mixture, pack)
@@ -663,6 +682,46 @@ def tamper_with(place, mixture, rows):
     assert found.n_leaks == 1
     assert any("a leak of quiz" in one for one in said)
     assert any("documents, " in one for one in said)
+
+
+def test_verify_names_the_file_that_is_missing_or_differs(place):
+    pack = place.put({"s.jsonl": [{"id": "a", "text": "t"}], "t.jsonl": [{"text": "t"}]})
+    folder = place.build(CLEAN)
+    manifest, card = manifest_of(folder), folder.parent / CARD
+    as_built = {path: path.read_bytes() for path in (folder / "s.jsonl", manifest, card)}
+
+    def found_by_verify(builder):
+        return [(problem.where, problem.found) for problem in verify(builder, CLEAN).problems]
+
+    (folder / "s.jsonl").write_bytes(b"{}\n")
+    (folder / "t.jsonl").rename(folder.parent.parent / "t.jsonl")
+    assert found_by_verify(place.builder()) == [
+        (str(folder / "s.jsonl"), "checksum mismatch"),
+        (str(folder / "t.jsonl"), "no file"),
+    ]
+    (folder.parent.parent / "t.jsonl").rename(folder / "t.jsonl")
+    for path, found in (manifest, "a damaged manifest"), (card, "another text"):
+        for written, content in as_built.items():
+            written.write_bytes(content)
+        path.write_bytes(b"")
+        assert found_by_verify(place.builder()) == [(str(path), found)]
+    card.unlink()
+    assert found_by_verify(place.builder()) == [(str(card), "no file")]
+    place.build(CLEAN, pack)
+    looser = replace(place.builder(), policy=replace(DECON, contamination_score_threshold=0.7))
+    ((where, found),) = found_by_verify(looser)
+    assert where == str(folder)
+    assert found == "a mixture built from other shards, benchmarks or settings"
+
+
+def test_a_file_beside_the_packs_of_a_mixture_is_found(place):
+    place.put({"s.jsonl": [{"id": "a", "text": "t"}]})
+    file = place.build(DOLMA).parent / "top.jsonl"
+    file.write_bytes(b"{}")
+    (problem,) = verify(place.builder(), DOLMA).problems
+    assert (problem.where, problem.found) == (str(file), "a file that no manifest names")
+    inspection = inspect_changed_mixtures(place.bench.store, [DOLMA], place.packs)
+    assert inspection.problems == [problem]
 
 
 def test_names_that_would_be_one_name_are_refused(place):

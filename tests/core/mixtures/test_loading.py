@@ -247,6 +247,18 @@ def test_a_format_that_the_loader_does_not_read_is_named(place, load):
     assert "- `other-0001/b.feather`" in (folder / CARD).read_text()
 
 
+def test_a_file_that_the_loader_may_refuse_is_named(place, load):
+    lines = [json.dumps({"text": place.quiet(0), "n": "x"}), "", '{"text": "t", "n": NaN}', ""]
+    path = place.bench.folder / "web" / "a.jsonl"
+    path.parent.mkdir()
+    path.write_text("\n".join(lines))
+    put(place, {})
+    folder = built(place, CLEAN)
+    with pytest.raises(ValueError, match=r"Expected object or value|generating the dataset"):
+        load(folder)
+    assert "In 1 file (such as `web-0000/a.jsonl`)" in (folder / CARD).read_text()
+
+
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [

@@ -15,6 +15,8 @@ from decon_core.benchmarks.records import save_records
 from decon_core.config.mixtures import DEFAULT
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
+from decon_core.decisions.ledgers import shards_without_document
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import IncompleteError, MissingError
 from decon_core.index.term_weights import current_snapshot, freeze
 from decon_core.mixtures.builder import Builder
@@ -115,6 +117,8 @@ def test_a_shard_of_which_nothing_could_be_read_is_never_emptied_silently(leaky)
         IncompleteError, match=r"field missing \(text\).*the file has the fields txet"
     ):
         build(bench, pack, versions)
+    reader = MatchReader(bench.store, tuple(versions), bench.policy, bench.scan)
+    assert [*shards_without_document(reader, [pack])] == [(pack.name, "a.jsonl")]
 
 
 def test_a_mixture_that_is_there_is_kept_and_one_of_other_inputs_is_not(leaky):

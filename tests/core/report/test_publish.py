@@ -466,6 +466,12 @@ def test_a_required_benchmark_that_is_not_there_fails(report):
     }
     # Nor does a limit for it pass because nobody looked.
     assert failures(summary, of_benchmark={"q*": 1.0}) == {COVERAGE: ("q* is not in the report",)}
+    assert failures(summary, max_rate=1.0, assumed_clean=("q*", "quizz", "n*")) == {
+        COVERAGE: (
+            "quizz is not in the report; did you mean 'quiz'?",
+            "n* is not in the report",
+        ),
+    }
 
 
 def test_items_that_no_detector_can_find_do_not_pass_for_clean(report):

@@ -83,6 +83,8 @@ def test_names_that_are_set_aside(folder):
         "state.json": (metadata, True),
         "cache-1f.arrow": ("a cache of the Hugging Face datasets library", True),
     }
+    sizes = {skipped.path: skipped.n_bytes for skipped in listing.skipped}
+    assert sizes == {path: 0 if path.endswith("/") else 1 for path in sizes}
     assert names_of(list_pattern(folder, ("_*",))) == ["_SUCCESS"]
     assert names_of(list_pattern(folder, ("state.json",))) == ["state.json"]
     assert names_of(list_pattern(folder, ("cache-*.arrow",))) == ["cache-1f.arrow"]
@@ -94,6 +96,7 @@ def test_beside_a_pattern_lies_what_it_does_not_match(folder):
     (folder / "lost").symlink_to("nowhere")
     listing = list_pattern(folder, ("*.jsonl",))
     assert names_of(listing) == ["a.jsonl"]
+    assert {skipped.path: skipped.n_bytes for skipped in listing.skipped}[f"{folder}/b.csv"] == 1
     assert skipped_in(listing) == {
         "b.csv": ("not matched by the pattern", True),
         "deep/": ("a folder that the pattern does not enter", True),

@@ -362,6 +362,28 @@ def test_the_scan_finds_what_was_put_in_and_nothing_else(place):
     assert found.n_leaks == 3
 
 
+def test_hidden_text_of_documents_is_counted_apart(place, make_words):
+    tasks = [
+        {
+            "id": f"t{n}",
+            "prompt": make_words(("t", n), 25),
+            "reward_model": {"ground_truth": make_words(("t", n, "!"), 9)},
+        }
+        for n in range(5)
+    ]
+    source = Source(name="tasks", path="tasks/*.jsonl", id="id")
+    place.put({"t.jsonl": tasks}, source=source, name="tasks")
+    place.scan()
+    for write in ("dolma", "parquet"):
+        blend = Blend(name=write, of="clean", write=write)
+        blender = blender_of(place, blend)
+        (part,) = read_manifest(blender.build(blend).folder)["parts"]
+        found = verify_blend(blender, blend)
+        assert found.problems == []
+        assert part["n_hidden_tokens"] >= 5 * 9
+        assert found.n_tokens == part["n_tokens"] - part["n_hidden_tokens"]
+
+
 def test_verify_names_what_was_changed_afterwards(place):
     blend = Blend(name="b", of="clean", contamination=(QA,))
     blender = blender_of(place, blend)

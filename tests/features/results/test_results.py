@@ -522,6 +522,20 @@ def test_a_table_by_index_of_two_models(report, tmp_path):
     assert heron.gap == 0.5
 
 
+def test_a_table_that_counts_from_1_is_not_joined_by_index(report, tmp_path):
+    rows = [{"benchmark": "quiz", "split": "test", "index": n + 1, "score": 1} for n in range(N)]
+    path = tmp_path / "scores.jsonl"
+    write_lines(path, rows)
+    account = score_gap([path], report)
+    assert account.joins[0].n_not_joined == N
+    (problem,) = (one for one in account.problems if one.where == str(path))
+    assert problem.found == "index 12 and no index 0, as if the indexes counted from 1"
+    rows[3]["question"] = QUESTIONS[4]  # which agrees
+    write_lines(path, rows)
+    account = score_gap([path], report)
+    assert account.joins[0].n_not_joined == 1  # there is no item 12
+
+
 def test_each_checkpoint_counts_as_a_model(report, tmp_path):
     lines = ["model,step,benchmark,split,index,score"]
     lines += [
