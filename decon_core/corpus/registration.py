@@ -102,7 +102,9 @@ def changes_of_packs(config: Config, store: Store, other_files: Iterable[Path]) 
     renamed = _renamed(before, current)
     present = {(s.source, s.name, s.content) for pack in current for s in pack.shards}
     present |= {(old.source, old.name, old.content) for old, _ in renamed}
-    gone = [s.path for s in registered if (s.source, s.name, s.content) not in present]
+    gone = [
+        s.path for s in registered if s.may_be_read and (s.source, s.name, s.content) not in present
+    ]
     known_shards = {(s.source, s.name, s.fingerprint) for s in registered}
     known_shards |= {(new.source, new.name, new.fingerprint) for _, new in renamed}
     new = [
@@ -206,8 +208,8 @@ def changed_shards(packs: Iterable[Pack]) -> Iterator[Problem | None]:
     """Read all local shards; yield for each a problem, or None if it is as it was registered."""
     for shard in chain.from_iterable(pack.shards for pack in packs):
         path = parse_path(shard.path)
-        if isinstance(path, RemotePath) or not path.is_file():
-            continue  # registering compares its tag, or tells that it is gone
+        if isinstance(path, RemotePath) or not os.access(path, os.R_OK):
+            continue  # registering compares its tag, or tells that it is gone; scanning, the rest
         is_same = hash_file(path) == shard.content
         found, expected = "different content", "the file that was registered"
         remedy = "`decon-assets run` scans it again"

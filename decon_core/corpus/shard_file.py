@@ -26,6 +26,15 @@ _CHUNK_BYTES = 1 << 22
 REGISTER = "register the corpus again (`decon-assets register`)"
 
 
+NO_PERMISSION = "no permission to read the file"
+
+
+def no_permission(path: str) -> Problem:
+    """Describe a shard that this user may not read."""
+    remedy = "give this user read permission, then run the command again"
+    return Problem(path, NO_PERMISSION, remedy=remedy)
+
+
 def changed(path: Path) -> Problem:
     """Describe a shard that is not the registered file."""
     return Problem(str(path), "different content", "the registered content", REGISTER)
