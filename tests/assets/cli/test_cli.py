@@ -155,6 +155,15 @@ def test_status_of_a_world_that_never_ran_is_incomplete(at_home, capsys):
     assert "no report yet" in capsys.readouterr().err
 
 
+def test_status_of_a_run_that_was_killed_before_term_weights_is_incomplete(at_home, capsys):
+    at_home.run(until="records")
+    assert main(["status"]) == 1
+    out = capsys.readouterr().out
+    assert "harbor: no term weights yet" in out
+    assert "report: not built yet" in out
+    assert out.endswith("incomplete: `decon-assets run` builds what is missing\n")
+
+
 def test_status_names_what_a_new_benchmark_misses(reported, capsys):
     reported.add_benchmark("orchard")
     assert main(["register"]) == 0
