@@ -73,7 +73,6 @@ def scan(
         "the output folder (default: NAME-scan in the current folder, where NAME is the name of "
         "the data set or folder)",
         "DIR",
-        parser=nonempty_path,
     ),
     policy: PolicyFile = None,
     preset: Literal["reference"] | None = optional(

@@ -25,6 +25,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def option(about: str, metavar: str | None = None, name: str = "", **settings: Any) -> Any:
     """Declare an option with its help; `name` is needed if the parameter is called otherwise."""
+    if metavar == "DIR":
+        settings["parser"] = _output_folder
     return typer.Option(
         settings.pop("default", ...),
         *filter(None, [name]),
@@ -69,6 +71,15 @@ def nonempty(text: str) -> str:
 def nonempty_path(given: str | Path) -> Path:
     """Return the path, or the default; refuse an empty one, which would be the current folder."""
     return Path(nonempty(str(given)))
+
+
+def _output_folder(given: str | Path) -> Path:
+    """Return the path; refuse that of a file or device."""
+    from decon_core.storage.files import require_folder
+
+    path = nonempty_path(given)
+    require_folder(path)
+    return path
 
 
 def names_in(text: str) -> list[str]:

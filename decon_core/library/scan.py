@@ -64,6 +64,7 @@ from decon_core.storage.files import (
     atomic_path,
     read_json,
     read_plain_json,
+    require_folder,
     write_json,
     write_plain_json,
 )
@@ -130,9 +131,7 @@ def scan_folder(
     """
     store = Store(request.out / results.STORE_FOLDER)
     request.require_sampleable()
-    if request.out.exists() and not request.out.is_dir():
-        found, expected = "a file", "an output folder, new or existing"
-        raise InputError(Problem(str(request.out), found, expected))
+    require_folder(request.out)
     sweep_beside(request.out)
     store.sweep_drafts()
     removed_before: set[Path] = set()

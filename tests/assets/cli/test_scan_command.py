@@ -653,7 +653,7 @@ def test_a_scan_that_was_killed_leaves_no_answer_and_goes_on(place):
         (lambda place: (place.folder / "evals" / "x.jsonl").write_text("{\n"), "not JSON"),
         (lambda place: (place.folder / "evals").rename(place.folder / "e"), "no such file"),
         (lambda place: place.empty_evals(), "no row"),
-        (lambda place: place.out.write_text(""), "a file; expected an output folder"),
+        (lambda place: place.out.write_text(""), "not a folder; expected an output folder"),
         (lambda place: place.write_policy(detectors=[["decon"]]), "one of decon"),
         (lambda place: place.write_policy(longest_match_threshold=1.0), "below 1"),
         (lambda place: (place.folder / "corpus").rename(place.folder / "c"), "no such file"),
