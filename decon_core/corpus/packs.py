@@ -127,7 +127,8 @@ def shards_in(listing: Listing, source: Source, *, known: Mapping[str, Shard]) -
     if not files:
         found = f"no shard that matches {source.path}{listing.instead}"
         expected = f"files in {known_suffixes()}"
-        raise CorpusError(Problem(f"source {source.name!r}", found, expected))
+        remedy = "correct its path, or delete its [[corpus.source]] table from decon.toml"
+        raise CorpusError(Problem(f"source {source.name!r}", found, expected, remedy))
     base = listing.base
     return [shard_at(source, path, base, known.get(str(path)), stamp) for path, stamp in files]
 
