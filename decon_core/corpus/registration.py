@@ -63,6 +63,14 @@ class PackChanges:
     renamed: list[tuple[str, str]]  # old and new paths of shards with the same content
     skipped: list[Skipped]  # beside the shards: what no source reads
 
+    def why_retired(self, pack: Pack) -> str:
+        """Return why a pack is to be removed."""
+        name = pack.source.name
+        if name not in {kept.source.name for kept in self.current}:
+            return f"source {name!r} is no longer configured"
+        is_gone = any(not s.may_be_read or s.path in self.gone for s in pack.shards)
+        return "shards are gone or changed" if is_gone else f"settings of source {name!r} changed"
+
     @cached_property
     def versions(self) -> dict[str, str]:
         """A digest of the present shards of each pack, also of those to be removed."""
