@@ -202,7 +202,7 @@ def scan(
     with the reason: files of other formats, broken links, fifos, and folders that cannot be opened.
     Some files are ignored on purpose and do not affect the exit code: files whose names begin with
     _ or a dot, dataset metadata (README.md, LICENSE, dataset_info.json, state.json), caches
-    (cache-*.arrow), and files that a given glob does not match.
+    (cache-*.arrow), output folders of other scans, and files that a given glob does not match.
 
     With --sample 1%, everything is read (and downloaded) but only 1 % of the documents are
     searched. With --sample 20shards, 20 random shards are read and searched, and no other shard is
