@@ -67,10 +67,14 @@ def lookup(
     store = open_store(loaded)
     packs, records = list_packs(store), _records(text, items)
     with ShardProgress(sys.stderr, LOCAL) as progress:
-        if not loaded.sketch:
+
+        def say_scan() -> None:
+            if loaded.sketch:
+                return
             shards = [shard for pack in packs for shard in pack.shards]
             progress.step(f"no [sketch]: scanning {counted(len(shards), 'shard')}")
             progress.step(to_scan(len(shards), sum(shard.n_bytes for shard in shards)))
+
         found = look_up(
             store,
             packs,
@@ -78,12 +82,9 @@ def lookup(
             loaded.policy,
             loaded.sketch,
             workers=workers or wanted_workers(),
+            before_scan=say_scan,
             on_progress=progress.update if not loaded.sketch else None,
         )
-    if sum(found.dropped.values()) == found.n_items:
-        reasons = ", ".join(f"{n} with {reason}" for reason, n in found.dropped.items())
-        expected = "longer texts (eval_min_token_length, eval_min_unique_word_count in [policy])"
-        raise InputError(Problem("lookup", f"no item to search for: {reasons}", expected))
     if as_json:
         say(json.dumps(_as_json(found), indent=1, ensure_ascii=False))
     else:

@@ -118,7 +118,10 @@ def test_detectors_that_are_not_used_are_named(sketched, capsys):
         ),
     ],
 )
-def test_wrong_input_is_refused_with_what_was_expected(sketched, capsys, arguments, message):
+def test_wrong_input_is_refused_with_what_was_expected_before_anything_is_scanned(
+    sketched, capsys, monkeypatch, arguments, message
+):
+    monkeypatch.setattr("decon_core.decisions.lookup.scan_packs", None)
     Path("raw.jsonl").write_text(json.dumps({"question": "a text", "answer": "1"}) + "\n")
     assert main(["lookup", *arguments]) == 2
     assert message in capsys.readouterr().err
