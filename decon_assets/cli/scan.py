@@ -231,7 +231,7 @@ def scan(
     """
     from decon_core.execution.choice import load_engine_tables, open_engine, require_engine
     from decon_core.library.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER
-    from decon_core.library.scan import Request, output_for, scan_folder
+    from decon_core.library.scan import Request, list_corpus, output_for, scan_folder
 
     readings = {"--text": text, "--messages": messages, "--layout": layout}
     given = [name for name, value in readings.items() if value]
@@ -261,6 +261,8 @@ def scan(
         id=id_field,
         max_row_bytes=n_bytes,
     )
+    if not is_url(corpus):
+        list_corpus(corpus, out)  # before anything is written
     recipes = with_recipes(evals, out)
     with ShardProgress(sys.stderr, chosen) as progress:
         outcome = scan_folder(

@@ -262,7 +262,19 @@ def pack_of(
     hashed again only if its file changed; with a `sample`, only the drawn shards are opened. Raises
     `CorpusError` if there is no shard.
     """
-    path = source.path
+    listing = list_corpus(source.path, out)
+    start = f"{listing.base}".rstrip("/") + "/"
+    skipped = [replace(file, path=file.path.removeprefix(start)) for file in listing.skipped]
+    not_drawn: list[Skipped] = []
+    if sample:
+        listing, not_drawn = _drawn(listing, sample, start=start)
+    shards = shards_in(listing, source, known=known)
+    pack = Pack(name=_PACK, source=source, shards=tuple(shards))
+    return pack, (skipped, not_drawn)
+
+
+def list_corpus(path: str, out: Path) -> Listing:
+    """List the shards at a path, without those in `out`; raise `CorpusError` if there are none."""
     where = parse_path(path.rstrip("/")) if is_url(path) else Path(os.path.abspath(path))  # noqa: PTH100 - links keep their names
     outputs = Path(os.path.abspath(out))  # noqa: PTH100 - links keep their names
     listing = only_shards(list_path(where, without=[outputs]))
@@ -274,14 +286,7 @@ def pack_of(
         found = f"no shard{listing.instead}" if is_there else "no such file or folder"
         expected = f"files that end in {known_suffixes()}, compressed or not"
         raise CorpusError(Problem(path, found, expected))
-    start = f"{listing.base}".rstrip("/") + "/"
-    skipped = [replace(file, path=file.path.removeprefix(start)) for file in listing.skipped]
-    not_drawn: list[Skipped] = []
-    if sample:
-        listing, not_drawn = _drawn(listing, sample, start=start)
-    shards = shards_in(listing, source, known=known)
-    pack = Pack(name=_PACK, source=source, shards=tuple(shards))
-    return pack, (skipped, not_drawn)
+    return listing
 
 
 def _drawn(listing: Listing, sample: ShardSample, *, start: str) -> tuple[Listing, list[Skipped]]:

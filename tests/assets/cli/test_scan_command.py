@@ -240,6 +240,15 @@ def test_rows_without_a_recipe_get_one_in_the_output_folder(place, capsys):
     assert place.leaks() == {("raw.jsonl", 0, "raw", 0)}
 
 
+def test_nothing_is_written_if_there_is_no_corpus(place, capsys):
+    file = place.folder / "raw.jsonl"
+    file.write_text(json.dumps({"question": "Why is that?", "answer": "so"}) + "\n")
+    nowhere = str(place.folder / "nowhere")
+    assert main(["scan", nowhere, "--evals", str(file), "--out", str(place.out)]) == 2
+    assert "no such file or folder" in capsys.readouterr().err
+    assert not place.out.exists()
+
+
 def test_a_benchmark_file_that_cannot_be_read_or_chosen_from_stops_the_scan(place, capsys):
     raw = place.folder / "raw"
     raw.mkdir()
