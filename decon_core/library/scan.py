@@ -215,9 +215,10 @@ def _scan_folder(
     write_plain_json(out / results.SUMMARY_FILE, {**settings, **results.summary_of(outcome)})
     if request.has_page and len(unread) < len(pack.shards):
         if request.sample:
-            write_report_of_sample(out, outcome.rates)
+            corpus = request.source.path
+            write_report_of_sample(out, outcome.rates, corpus, request.evals)
         else:
-            write_report(out, index, pack, request.verdicts, not_covered)
+            write_report(out, index, pack, request.verdicts, not_covered, request.evals)
     return outcome
 
 
