@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from decon_core.corpus.packs import Shard
 
 _CHUNK_BYTES = 1 << 22
-REGISTER = "register the corpus again (`decon-assets register`)"
+REGISTER = "run the command again (in the Dagster UI: `decon-assets register` first)"
 
 
 NO_PERMISSION = "no permission to read the file"
