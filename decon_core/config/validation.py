@@ -152,7 +152,12 @@ _RENAMED = {
 
 
 def did_you_mean(found: object, known: Collection[str], *, likeness: float = 0.6) -> str:
-    """Suggest the closest name and those that have this one as a part; empty if there is none."""
+    """Suggest the closest name and those that have this one as a part; empty if there is none.
+
+    Of very many names, one is a little like almost every word: then `likeness` should be higher.
+    """
+    if not found:
+        return ""
     names = sorted(known)
     if (renamed := _RENAMED.get(str(found))) in names:
         return f"it is now called {renamed!r}"

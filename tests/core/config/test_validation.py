@@ -127,6 +127,7 @@ def test_two_ways_of_reading_are_told_together_with_the_other_problems_of_a_sour
         ("id", "did you mean 'ids' or 'doc_id'?"),
         ("many", "did you mean 'many_8'?"),
         ("core", ""),
+        (None, ""),
         ("", ""),
     ],
 )
