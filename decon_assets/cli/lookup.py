@@ -28,7 +28,7 @@ _MOST_ROWS = 50
 
 
 def lookup(
-    text: str | None = argument("the text to look up, at least 12 tokens", "[TEXT]", default=None),
+    text: str | None = argument("the text to look up, at least 12 tokens", "TEXT", default=None),
     *,
     items: Path | None = optional(
         "look up these items instead: normalized records (a JSONL file or a folder), or a recipe "

@@ -357,6 +357,26 @@ def test_every_command_explains_itself(capsys):
         assert f"Examples:\n  decon-assets {name}" in told
 
 
+def test_help_is_plain_and_has_a_short_name(capsys):
+    for arguments in (["-h"], ["catalog", "-h"], ["lookup", "-h"], ["compare", "-h"]):
+        assert main(arguments) == 0
+        told = capsys.readouterr().out
+        assert re.search(r"-h, --help +show this message and exit", told)
+        assert not re.search(r"\[\[TEXT|<(str|path|list\[str\])>", told)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["check", "--max-rate", "1%"], "'1%' is not a number; write 0.01 for 1 %"),
+        (["compare", "decon.toml"], "expected two reports (FIRST and SECOND), or a decon.toml and"),
+    ],
+)
+def test_what_is_wrong_with_arguments_is_said_in_words(arguments, said, capsys):
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_an_option_before_an_action_is_that_of_the_action(capsys, monkeypatch):
     monkeypatch.setenv("DECON_CONFIG", "elsewhere.toml")
     for arguments in (["--config", "nowhere.toml", "list"], ["list", "--config", "nowhere.toml"]):
