@@ -427,8 +427,6 @@ def _format_coverage(outcome: Outcome) -> str:
     if unavailable := outcome.unavailable:
         named = ", ".join(entry.benchmark for entry in unavailable)
         left_out.append(f"{counted(len(unavailable), 'benchmark')}: {named}")
-    if n_set_aside := len(outcome.skipped) - len(outcome.unexpected):
-        left_out.append(f"{n_set_aside:,} ignored by name or pattern: see {SKIPPED_FILE}")
     if outcome.without_text:
         left_out.append(f"{counted(outcome.n_too_short, 'document')} too short to be searched")
     if outcome.unread_text:
@@ -443,4 +441,7 @@ def _format_coverage(outcome: Outcome) -> str:
         others = f"{n_shards} ({n_bytes})" if outcome.not_drawn else n_documents
         left_out.insert(0, f"{others} not in the sample")
         done = f"{outcome.sample.words}: {done}"
-    return f"{done}; NOT scanned: {', '.join(left_out)}" if left_out else f"{done}: complete"
+    whole = f"{done}; NOT scanned: {', '.join(left_out)}" if left_out else f"{done}: complete"
+    n_ignored = len(outcome.skipped) - len(outcome.unexpected)
+    ignored = f"; {n_ignored:,} ignored on purpose, listed in {SKIPPED_FILE}" if n_ignored else ""
+    return f"{whole}{ignored}"

@@ -176,7 +176,8 @@ def _scan_folder(
     require_records(str(request.evals), sum(version.n_records for version in versions))
     index = index_records(store, versions, policy, on_step)
     missing = _missing(index, pack)
-    on_step(to_scan(len(missing), sum(shard.n_bytes for shard in missing)))
+    different = {shard.fingerprint: shard for shard in missing}.values()
+    on_step(to_scan(len(different), sum(shard.n_bytes for shard in different)))
     failed = _scan_pack(request, index, pack, engine, on_step, on_progress)
     unread = {shard.name for shard in _missing(index, pack)}
     scanned = results.ScannedPack(index.reader(request.verdicts), pack, unread)

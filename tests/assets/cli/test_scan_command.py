@@ -836,7 +836,7 @@ def test_names_that_begin_with_an_underscore_or_a_dot_are_no_shards(place, capsy
     assert place.scan(corpus=place.folder / corpus) == 0
     assert place.leaks() == EXPECTED
     assert place.summary()["n_shards"] == 3
-    assert "NOT scanned: 4 ignored by name or pattern: see skipped.jsonl" in last_line(capsys)
+    assert ": complete; 4 ignored on purpose, listed in skipped.jsonl" in last_line(capsys)
     own = place.folder / "corpus" / "_mine.jsonl"
     own.write_text(json.dumps({"text": place.leak("harbor", 3)}) + "\n")
     assert place.scan(corpus=own) == 0  # a file that is named itself is a shard
