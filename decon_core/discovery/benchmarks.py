@@ -298,7 +298,7 @@ def _guess(
     (named,) = columns
     if named:
         head = (*head, f"columns: {json.dumps(named, ensure_ascii=False)}")
-    reading = reading_of([row for file in first for row in file.rows], named)
+    reading = reading_of([row for file in first for row in file.rows], named, benchmark=name)
     if isinstance(reading, Reading):
         without = (_NO_ANSWER,) if reading.doubts and not reading.has_answer else ()
         lines = (*head, *reading.lines(), *without)
