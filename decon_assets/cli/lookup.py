@@ -140,6 +140,12 @@ def _as_json(found: FoundItems) -> dict[str, Any]:
     }
 
 
+def _item(row: Mapping[str, Any]) -> str:
+    if row["benchmark"] == row["split"] == _NAME:
+        return "the text"
+    return f"{row['benchmark']} {row['split']} {row['instance_index']}"
+
+
 def _say_found(found: FoundItems) -> None:
     if found.n_blocks:
         say(f"{len(found.blocks)} of {counted(found.n_blocks, 'block')} may contain a match")
@@ -152,7 +158,7 @@ def _say_found(found: FoundItems) -> None:
     heads = ("item", "kind", "score", "shard:row", "id")
     table = [
         (
-            f"{row['benchmark']} {row['split']} {row['instance_index']}",
+            _item(row),
             row["kind"],
             round(row["score"], 3),
             f"{row['shard']}:{row['row']}",
