@@ -107,7 +107,7 @@ def register(
         changes = Plan(config, store).changes
         without_pack = register_packs(changes, store, may_retire=may_retire)
     for pack in changes.retired:
-        echo(f"{pack.name}: shards are gone or changed; removed the pack and its mixtures")
+        echo(f"{pack.name}: {changes.why_retired(pack)}; removed the pack and its mixtures")
     for folder in without_pack:
         echo(f"{folder}: belongs to no registered pack; removed")
     for old, new in changes.renamed:

@@ -82,8 +82,9 @@ def _compare(first: Path, second: Path | None, policy: Path | None, *, most: int
     from decon_core.compare.sides import database_of, judge_twice
 
     if (second is None) == (policy is None):
-        given = "neither" if second is None else "both"
-        raise InputError(Problem("compare", given, "either SECOND or --policy"))
+        found = "only one report" if second is None else "SECOND and --policy"
+        expected = "two reports (FIRST and SECOND), or a decon.toml and --policy FILE"
+        raise InputError(Problem("compare", found, expected))
     named = {"first": str(first), "second": str(second or policy)}
     with TemporaryDirectory(prefix="decon-compare-") as folder:
         databases = [Path(folder) / f"{name}.duckdb" for name in named]

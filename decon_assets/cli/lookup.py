@@ -28,7 +28,7 @@ _MOST_ROWS = 50
 
 
 def lookup(
-    text: str | None = argument("the text to look up, at least 12 tokens", "[TEXT]", default=None),
+    text: str | None = argument("the text to look up, at least 12 tokens", "TEXT", default=None),
     *,
     items: Path | None = optional(
         "look up these items instead: normalized records (a JSONL file or a folder), or a recipe "
@@ -67,10 +67,14 @@ def lookup(
     store = open_store(loaded)
     packs, records = list_packs(store), _records(text, items)
     with ShardProgress(sys.stderr, LOCAL) as progress:
-        if not loaded.sketch:
+
+        def say_scan() -> None:
+            if loaded.sketch:
+                return
             shards = [shard for pack in packs for shard in pack.shards]
             progress.step(f"no [sketch]: scanning {counted(len(shards), 'shard')}")
             progress.step(to_scan(len(shards), sum(shard.n_bytes for shard in shards)))
+
         found = look_up(
             store,
             packs,
@@ -78,12 +82,9 @@ def lookup(
             loaded.policy,
             loaded.sketch,
             workers=workers or wanted_workers(),
+            before_scan=say_scan,
             on_progress=progress.update if not loaded.sketch else None,
         )
-    if sum(found.dropped.values()) == found.n_items:
-        reasons = ", ".join(f"{n} with {reason}" for reason, n in found.dropped.items())
-        expected = "longer texts (eval_min_token_length, eval_min_unique_word_count in [policy])"
-        raise InputError(Problem("lookup", f"no item to search for: {reasons}", expected))
     if as_json:
         say(json.dumps(_as_json(found), indent=1, ensure_ascii=False))
     else:
@@ -139,6 +140,12 @@ def _as_json(found: FoundItems) -> dict[str, Any]:
     }
 
 
+def _item(row: Mapping[str, Any]) -> str:
+    if row["benchmark"] == row["split"] == _NAME:
+        return "the text"
+    return f"{row['benchmark']} {row['split']} {row['instance_index']}"
+
+
 def _say_found(found: FoundItems) -> None:
     if found.n_blocks:
         say(f"{len(found.blocks)} of {counted(found.n_blocks, 'block')} may contain a match")
@@ -151,7 +158,7 @@ def _say_found(found: FoundItems) -> None:
     heads = ("item", "kind", "score", "shard:row", "id")
     table = [
         (
-            f"{row['benchmark']} {row['split']} {row['instance_index']}",
+            _item(row),
             row["kind"],
             round(row["score"], 3),
             f"{row['shard']}:{row['row']}",

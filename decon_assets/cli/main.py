@@ -43,7 +43,9 @@ Examples:
 Dagster's history is stored in $DAGSTER_HOME, or in .dagster next to the configuration.
 
 Exit codes: 0 done; 1 a stage failed, a result is incomplete, or a run is still in progress; 2
-invalid input; 130 stopped by Ctrl-C. `decon-assets COMMAND --help` describes a command.
+invalid input; 3 something leaked (`scan --fail-on-leak`); 4 some input was not read; 6 no chosen
+detector can find some or all items; 130 stopped by Ctrl-C. `decon-assets COMMAND --help` describes
+a command.
 """
 
 # The commands of each group: name, function or Typer below `decon_assets.cli`, and summary.
@@ -128,7 +130,7 @@ def command_line() -> _Commands:
         commands=dict.fromkeys(_locations()),  # type: ignore[arg-type] # names; loaded when called
         help=_HELP.format(examples="".join(examples)),
         rich_markup_mode=None,
-        context_settings={"max_content_width": 100},
+        context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
     )
 
 

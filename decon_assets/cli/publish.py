@@ -17,6 +17,7 @@ from decon_assets.terminal.options import (
     option,
     optional,
     repeatable,
+    share,
 )
 from decon_assets.terminal.output import say, say_rows, warn
 from decon_core.config.load import load_config
@@ -75,13 +76,17 @@ def check(
         "maximum share of leaked items in each benchmark, such as 0.01 for 1 %; "
         "no-answer items do not count as leaked",
         "SHARE",
+        parser=share,
     ),
     benchmark: list[str] = repeatable("a different limit for this benchmark", "NAME=SHARE"),
-    max_document_rate: float | None = optional("maximum share of documents with a leak", "SHARE"),
+    max_document_rate: float | None = optional(
+        "maximum share of documents with a leak", "SHARE", parser=share
+    ),
     max_no_answer_rate: float | None = optional(
         "maximum share of no-answer items in each benchmark; these items did not leak, but a "
         "document contains their question without its answer",
         "SHARE",
+        parser=share,
     ),
     require: str = option(
         "benchmarks that must be in the report, comma-separated; * matches anything",
@@ -132,9 +137,9 @@ def check(
 
     limit_of_benchmark = {}
     for typed in benchmark:
-        name, _, share = typed.rpartition("=")
+        name, _, limit = typed.rpartition("=")
         try:
-            limit_of_benchmark[name] = float(share)
+            limit_of_benchmark[name] = float(limit)
         except ValueError:
             expected = "NAME=SHARE, for example gsm8k=0.01"
             raise InputError(Problem("--benchmark", repr(typed), expected)) from None

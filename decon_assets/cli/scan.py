@@ -73,7 +73,6 @@ def scan(
         "the output folder (default: NAME-scan in the current folder, where NAME is the name of "
         "the data set or folder)",
         "DIR",
-        parser=nonempty_path,
     ),
     policy: PolicyFile = None,
     preset: Literal["reference"] | None = optional(
@@ -203,7 +202,7 @@ def scan(
     with the reason: files of other formats, broken links, fifos, and folders that cannot be opened.
     Some files are ignored on purpose and do not affect the exit code: files whose names begin with
     _ or a dot, dataset metadata (README.md, LICENSE, dataset_info.json, state.json), caches
-    (cache-*.arrow), and files that a given glob does not match.
+    (cache-*.arrow), output folders of other scans, and files that a given glob does not match.
 
     With --sample 1%, everything is read (and downloaded) but only 1 % of the documents are
     searched. With --sample 20shards, 20 random shards are read and searched, and no other shard is
@@ -232,7 +231,7 @@ def scan(
     """
     from decon_core.execution.choice import load_engine_tables, open_engine, require_engine
     from decon_core.library.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER
-    from decon_core.library.scan import Request, output_for, scan_folder
+    from decon_core.library.scan import Request, list_corpus, output_for, scan_folder
 
     readings = {"--text": text, "--messages": messages, "--layout": layout}
     given = [name for name, value in readings.items() if value]
@@ -262,6 +261,8 @@ def scan(
         id=id_field,
         max_row_bytes=n_bytes,
     )
+    if not is_url(corpus):
+        list_corpus(corpus, out)  # before anything is written
     recipes = with_recipes(evals, out)
     with ShardProgress(sys.stderr, chosen) as progress:
         outcome = scan_folder(
@@ -426,8 +427,6 @@ def _format_coverage(outcome: Outcome) -> str:
     if unavailable := outcome.unavailable:
         named = ", ".join(entry.benchmark for entry in unavailable)
         left_out.append(f"{counted(len(unavailable), 'benchmark')}: {named}")
-    if n_set_aside := len(outcome.skipped) - len(outcome.unexpected):
-        left_out.append(f"{n_set_aside:,} ignored by name or pattern: see {SKIPPED_FILE}")
     if outcome.without_text:
         left_out.append(f"{counted(outcome.n_too_short, 'document')} too short to be searched")
     if outcome.unread_text:
@@ -442,4 +441,7 @@ def _format_coverage(outcome: Outcome) -> str:
         others = f"{n_shards} ({n_bytes})" if outcome.not_drawn else n_documents
         left_out.insert(0, f"{others} not in the sample")
         done = f"{outcome.sample.words}: {done}"
-    return f"{done}; NOT scanned: {', '.join(left_out)}" if left_out else f"{done}: complete"
+    whole = f"{done}; NOT scanned: {', '.join(left_out)}" if left_out else f"{done}: complete"
+    n_ignored = len(outcome.skipped) - len(outcome.unexpected)
+    ignored = f"; {n_ignored:,} ignored on purpose, listed in {SKIPPED_FILE}" if n_ignored else ""
+    return f"{whole}{ignored}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from decon_core.planner import Plan
+
+_MOST_CHANGES_LISTED = 10
 
 
 def status(
@@ -179,10 +182,28 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
         else:
             say(f"  {name}: {'missing or outdated' if absent else 'up to date'}")
     is_reported = not needs_report(plan)
-    is_scanned = not gaps_of(plan.scan_results, plan.packs, plan.builder.versions)
-    coverage = "" if is_scanned or not is_reported else ", incomplete: some shards were not scanned"
-    say(f"  report: {'up to date' if is_reported else 'out of date'}{coverage}")
+    is_partial = is_reported and gaps_of(plan.scan_results, plan.packs, plan.builder.versions)
+    coverage = ", incomplete: some shards were not scanned" if is_partial else ""
+    is_there = plan.store.report.is_file()
+    state = "up to date" if is_reported else "out of date" if is_there else "not built yet"
+    say(f"  report: {state}{coverage}")
+    if is_there and not is_reported:
+        _say_changes(plan)
     has_page = plan.store.report_page.is_file()
     if not has_page:
         say("  report page: missing")
     return not unmixed and all(is_made.values()) and is_reported and has_page
+
+
+def _say_changes(plan: Plan) -> None:
+    """Print what changed since the report was built."""
+    from decon_core.report.verify import moved_since_report
+
+    try:
+        changes = [*moved_since_report(plan.builder, plan.config.report, additions=plan.additions)]
+    except DeconError as error:  # the report is damaged, or of another version
+        changes = [*error.problems]
+    for change in changes[:_MOST_CHANGES_LISTED]:
+        say(f"    {replace(change, remedy='')}")
+    if n := len(changes[_MOST_CHANGES_LISTED:]):
+        say(f"    … and {n:,} more")

@@ -11,6 +11,7 @@ from decon_assets.terminal.output import say, warn
 from decon_core.wording import counted
 
 _VARIABLE = "NUMBA_CACHE_DIR"
+_NOT_WRITABLE = f"the cache cannot be written: choose a folder with --cache or ${_VARIABLE}"
 
 
 def warm(
@@ -50,12 +51,16 @@ def warm(
     from decon_core.library.warm import warm as compile_all
 
     if cache:
-        cache.mkdir(parents=True, exist_ok=True)
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            warn(_NOT_WRITABLE)
+            return 1
         os.environ[_VARIABLE] = str(cache.resolve())
     started = time.monotonic()
     done = compile_all(lambda name: say(f"compiling: {name}"), small=small)
     if done is None or (cache and not done.folder.is_relative_to(cache.resolve())):
-        warn(f"the cache cannot be written: choose a folder with --cache or ${_VARIABLE}")
+        warn(_NOT_WRITABLE)
         return 1
     seconds = time.monotonic() - started
     n_new = counted(done.n_new, "kernel")

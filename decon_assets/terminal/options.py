@@ -25,6 +25,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def option(about: str, metavar: str | None = None, name: str = "", **settings: Any) -> Any:
     """Declare an option with its help; `name` is needed if the parameter is called otherwise."""
+    if metavar == "DIR":
+        settings["parser"] = _output_folder
     return typer.Option(
         settings.pop("default", ...),
         *filter(None, [name]),
@@ -69,6 +71,23 @@ def nonempty(text: str) -> str:
 def nonempty_path(given: str | Path) -> Path:
     """Return the path, or the default; refuse an empty one, which would be the current folder."""
     return Path(nonempty(str(given)))
+
+
+def _output_folder(given: str | Path) -> Path:
+    """Return the path; refuse that of a file or device."""
+    from decon_core.storage.files import require_folder
+
+    path = nonempty_path(given)
+    require_folder(path)
+    return path
+
+
+def share(text: str) -> float:
+    """Return a share as a number; refuse other texts, such as 1%."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number; write 0.01 for 1 %") from None
 
 
 def names_in(text: str) -> list[str]:
@@ -177,6 +196,21 @@ class _Plain:
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         pieces = super().collect_usage_pieces(ctx)  # type: ignore[misc] # click's, mixed in
         return [piece.strip("{}") for piece in pieces]
+
+    def get_help_option_names(self, ctx: Any) -> list[str]:
+        return sorted(super().get_help_option_names(ctx))  # type: ignore[misc] # click's, mixed in
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)  # type: ignore[misc] # click's, mixed in
+        if option:
+            option.help = "show this message and exit"
+        return option
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        for param in self.params:
+            if param.param_type_name == "argument":  # a Python type would say nothing
+                param.display_type_rich = lambda ctx: ""  # noqa: ARG005 - replaces a method
+        super().format_options(ctx, formatter)  # type: ignore[misc] # click's, mixed in
 
     def format_help_text(self, _ctx: Any, formatter: Any) -> None:
         _write_paragraphs(formatter, (self.help or "").partition("\nExamples:")[0])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 from typing_extensions import TypedDict
 
@@ -103,12 +103,21 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
     known = registry.names()
     if names and len(names) == len({*names} & {*known}):
         return names
-    raise invalid(f"one or more of {', '.join(known)}, each once", found=repr([*names]))
+    hints = (did_you_mean(name, known) for name in names if name not in known)
+    hint = next(filter(None, hints), "")
+    raise invalid(f"one or more of {', '.join(known)}, each once", hint, found=repr([*names]))
+
+
+def _in_a_list(value: object) -> object:
+    if isinstance(value, str):
+        raise invalid("a list of detectors", f'write ["{value}"]')
+    return value
 
 
 Detectors = Annotated[
     tuple[Annotated[str, Field(json_schema_extra={"enum": [*registry.BUILT_IN]})], ...],
     AfterValidator(_each_once),
+    BeforeValidator(_in_a_list),
     expects(f"one or more of {', '.join(registry.BUILT_IN)}, each once"),
 ]
 

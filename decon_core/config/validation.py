@@ -152,7 +152,12 @@ _RENAMED = {
 
 
 def did_you_mean(found: object, known: Collection[str], *, likeness: float = 0.6) -> str:
-    """Suggest the closest name and those that have this one as a part; empty if there is none."""
+    """Suggest the closest name and those that have this one as a part; empty if there is none.
+
+    Of very many names, one is a little like almost every word: then `likeness` should be higher.
+    """
+    if not found:
+        return ""
     names = sorted(known)
     if (renamed := _RENAMED.get(str(found))) in names:
         return f"it is now called {renamed!r}"
@@ -334,8 +339,11 @@ D = TypeVar("D", bound=Named)
 def declared(what: str, tables: Iterable[D], name: str) -> D:
     """Return the table of this name, which may be a partition key that is declared no longer."""
     known = {table.name: table for table in tables}
+    if not known:
+        found, remedy = f"decon.toml declares no {what}", f"see docs/{what}s.md"
+        raise ConfigError(Problem(f"{what} {name!r}", found, remedy=remedy))
     if name not in known:
-        expected = f"one of {', '.join(known) or 'none'}"
+        expected = f"one of {', '.join(known)}"
         remedy = "declare it there, or delete its partition in the Dagster UI"
         found = "no such name in decon.toml"
         raise ConfigError(Problem(f"{what} {name!r}", found, expected, remedy))

@@ -143,7 +143,7 @@ def field_value(value: Mapping[str, Any], path: str) -> object:
 
 def not_a_document(path: Path, row: int, found: str) -> Problem:
     """Describe a row that was scanned as a document and cannot be parsed now."""
-    remedy = "register the corpus again (`decon-assets register`), or remove the row"
+    remedy = "run the command again (it reads the row as it is now), or remove the row"
     return Problem(f"{path}: row {row}", found, "the document that was scanned", remedy)
 
 

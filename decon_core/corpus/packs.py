@@ -6,7 +6,6 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -32,6 +31,8 @@ from decon_core.storage.paths import (
 if TYPE_CHECKING:
     from decon_core.corpus.sample import Sample
 
+_NO_PERMISSION = "no permission: "  # before the path, as the content of a shard
+
 
 @dataclass(frozen=True, kw_only=True)
 class Shard:
@@ -51,6 +52,11 @@ class Shard:
     def stamp(self) -> Stamp:
         """Size, date and tag of the file when it was registered."""
         return Stamp(self.n_bytes, self.modified_ns, self.tag)
+
+    @property
+    def may_be_read(self) -> bool:
+        """Whether the permissions of the file let this user read it when it was registered."""
+        return not self.content.startswith(_NO_PERMISSION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +127,8 @@ def shards_in(listing: Listing, source: Source, *, known: Mapping[str, Shard]) -
     if not files:
         found = f"no shard that matches {source.path}{listing.instead}"
         expected = f"files in {known_suffixes()}"
-        raise CorpusError(Problem(f"source {source.name!r}", found, expected))
+        remedy = "correct its path, or delete its [[corpus.source]] table from decon.toml"
+        raise CorpusError(Problem(f"source {source.name!r}", found, expected, remedy))
     base = listing.base
     return [shard_at(source, path, base, known.get(str(path)), stamp) for path, stamp in files]
 
@@ -150,13 +157,14 @@ def shard_at(
 ) -> Shard:
     """Return a file as a shard, named relative to `base`.
 
-    It is hashed unless its stamp stands for its content, or `known` has the same stamp.
+    It is hashed unless its stamp stands for its content, or `known` has the same stamp. A file that
+    this user may not read is a shard as well; its scan fails.
     """
     stamp = stamp or stamp_of(path)
-    if known and known.stamp == stamp:
+    if known and known.stamp == stamp and known.may_be_read:
         content = known.content
     else:
-        content = stamp.content_at(path) or _hash_of(path)
+        content = stamp.content_at(path) or _content_of(path, stamp, known)
     # What decides the text of rows. Text that is ignored is counted all the same.
     settings = [source.paths, source.roles, source.layout, source.id, EVERYTHING in source.ignore]
     identity = [content, suffix_of(path), *settings]
@@ -174,9 +182,16 @@ def shard_at(
     )
 
 
-def _hash_of(path: Path) -> str:
-    with naming_unreachable(path) if isinstance(path, RemotePath) else nullcontext():
+def _content_of(path: Path, stamp: Stamp, known: Shard | None) -> str:
+    """Return the hash of a file; if this user may not read it, what is known of it."""
+    if isinstance(path, RemotePath):
+        with naming_unreachable(path):
+            return hash_file(path)
+    try:
         return hash_file(path)
+    except PermissionError:
+        is_same = known and (known.n_bytes, known.modified_ns) == stamp[:2]
+        return known.content if known and is_same else f"{_NO_PERMISSION}{path}"
 
 
 FILES = "files"  # key in a manifest: the hash of each file in its folder

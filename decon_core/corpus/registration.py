@@ -63,6 +63,14 @@ class PackChanges:
     renamed: list[tuple[str, str]]  # old and new paths of shards with the same content
     skipped: list[Skipped]  # beside the shards: what no source reads
 
+    def why_retired(self, pack: Pack) -> str:
+        """Return why a pack is to be removed."""
+        name = pack.source.name
+        if name not in {kept.source.name for kept in self.current}:
+            return f"source {name!r} is no longer configured"
+        is_gone = any(not s.may_be_read or s.path in self.gone for s in pack.shards)
+        return "shards are gone or changed" if is_gone else f"settings of source {name!r} changed"
+
     @cached_property
     def versions(self) -> dict[str, str]:
         """A digest of the present shards of each pack, also of those to be removed."""
@@ -102,7 +110,9 @@ def changes_of_packs(config: Config, store: Store, other_files: Iterable[Path]) 
     renamed = _renamed(before, current)
     present = {(s.source, s.name, s.content) for pack in current for s in pack.shards}
     present |= {(old.source, old.name, old.content) for old, _ in renamed}
-    gone = [s.path for s in registered if (s.source, s.name, s.content) not in present]
+    gone = [
+        s.path for s in registered if s.may_be_read and (s.source, s.name, s.content) not in present
+    ]
     known_shards = {(s.source, s.name, s.fingerprint) for s in registered}
     known_shards |= {(new.source, new.name, new.fingerprint) for _, new in renamed}
     new = [
@@ -206,8 +216,8 @@ def changed_shards(packs: Iterable[Pack]) -> Iterator[Problem | None]:
     """Read all local shards; yield for each a problem, or None if it is as it was registered."""
     for shard in chain.from_iterable(pack.shards for pack in packs):
         path = parse_path(shard.path)
-        if isinstance(path, RemotePath) or not path.is_file():
-            continue  # registering compares its tag, or tells that it is gone
+        if isinstance(path, RemotePath) or not os.access(path, os.R_OK):
+            continue  # registering compares its tag, or tells that it is gone; scanning, the rest
         is_same = hash_file(path) == shard.content
         found, expected = "different content", "the file that was registered"
         remedy = "`decon-assets run` scans it again"

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from decon_core.corpus.packs import Shard
 
 _CHUNK_BYTES = 1 << 22
-REGISTER = "register the corpus again (`decon-assets register`)"
+REGISTER = "run the command again (in the Dagster UI: `decon-assets register` first)"
+
+
+NO_PERMISSION = "no permission to read the file"
+
+
+def no_permission(path: str) -> Problem:
+    """Describe a shard that this user may not read."""
+    remedy = "give this user read permission, then run the command again"
+    return Problem(path, NO_PERMISSION, remedy=remedy)
 
 
 def changed(path: Path) -> Problem:

@@ -16,6 +16,7 @@ from decon_core.corpus.documents import Unreadable, document_of
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.sessions import N_FIRST_LINES, is_of_session
 from decon_core.corpus.row_texts import WholeRow
+from decon_core.corpus.shard_file import NO_PERMISSION
 from decon_core.errors import Problem
 from decon_core.storage.compression import DAMAGE
 from decon_core.wording import counted, quoted
@@ -44,6 +45,8 @@ def head_of(path: Path) -> ShardHead:
     damage = ""
     try:
         read.extend(islice(format_of(path).first_rows(path, MOST_ROWS), MOST_ROWS))
+    except PermissionError:
+        damage = NO_PERMISSION
     except (*DAMAGE, pa.ArrowException, OSError) as error:
         damage = f"{error}" or type(error).__name__
     rows = [row for row in read if row is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -17,15 +18,22 @@ from decon_core.corpus.formats import Decide, Ids, format_of
 from decon_core.corpus.formats.recognize import require_format
 from decon_core.corpus.formats.shard_format import PART_BYTES, Part
 from decon_core.corpus.packs import Shard
-from decon_core.corpus.shard_file import REGISTER, ShardFile, require_as_registered
+from decon_core.corpus.shard_file import (
+    REGISTER,
+    ShardFile,
+    no_permission,
+    require_as_registered,
+)
 from decon_core.errors import CorpusError, Problem
-from decon_core.storage.paths import parse_path
+from decon_core.storage.paths import RemotePath, parse_path
 
 
 def _path_of(shard: Shard) -> Path:
     path = parse_path(shard.path)
     if not path.is_file():
         raise CorpusError(Problem(shard.path, "no such file", "a registered shard", REGISTER))
+    if not isinstance(path, RemotePath) and not os.access(path, os.R_OK):
+        raise CorpusError(no_permission(shard.path))
     return path
 
 

@@ -7,7 +7,7 @@ benchmark that is added later. Everything is temporary: nothing is registered, n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from decon_core.corpus.sketch.pack_sketch import has_pack_sketch, sketch_fingerp
 from decon_core.corpus.sketch.shard_sketch import open_blocks
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.detectors.detector import detector
-from decon_core.errors import MissingError, Problem
+from decon_core.errors import InputError, MissingError, Problem
 from decon_core.index.parts import build_part, index_fingerprint, open_part
 from decon_core.index.term_weights import current_snapshot
 from decon_core.scan.coverage import scan_fingerprint
@@ -61,11 +61,12 @@ def look_up(
     sketch: Sketch | None,
     *,
     workers: int = 1,
+    before_scan: Callable[[], None] = lambda: None,
     on_progress: Progress | None = None,
 ) -> FoundItems:
     """Find records, given by benchmark, in the sketched packs; without a sketch, in all packs.
 
-    Raises `MissingError` if there is nothing to search.
+    Raises `MissingError` if there is nothing to search, and `InputError` if no record can be found.
     """
     name, searched = "", packs
     if sketch:
@@ -82,6 +83,9 @@ def look_up(
         snapshot = current_snapshot(scratch, policy)
         for version in versions:
             build_part(scratch, version, snapshot, policy)
+        dropped = _dropped(scratch, versions, policy)
+        _require_findable(dropped, sum(version.n_records for version in versions))
+        before_scan()
         scan_packs(
             scratch,
             searched,
@@ -91,7 +95,23 @@ def look_up(
             on_progress=on_progress,
             sketch=sketch,
         )
-        return _found(scratch, packs, searched, versions, policy, name)
+        return _found(scratch, packs, searched, versions, policy, name, dropped)
+
+
+def _dropped(store: Store, versions: Sequence[Version], policy: Policy) -> dict[str, int]:
+    """Count the items that are not indexed, by reason."""
+    dropped: Counter[str] = Counter()
+    index = index_fingerprint(store, policy)
+    for version in versions:
+        dropped.update(filter(None, open_part(store, version, index).why_dropped))
+    return dict(sorted(dropped.items()))
+
+
+def _require_findable(dropped: Mapping[str, int], n_items: int) -> None:
+    if sum(dropped.values()) == n_items:
+        reasons = ", ".join(f"{n} with {reason}" for reason, n in dropped.items())
+        expected = "longer texts (eval_min_token_length, eval_min_unique_word_count in [policy])"
+        raise InputError(Problem("lookup", f"no item to search for: {reasons}", expected))
 
 
 def _found(
@@ -101,8 +121,9 @@ def _found(
     versions: Sequence[Version],
     policy: Policy,
     sketch: str,
+    dropped: Mapping[str, int],
 ) -> FoundItems:
-    scan, index = scan_fingerprint(store, policy), index_fingerprint(store, policy)
+    scan = scan_fingerprint(store, policy)
     reader = MatchReader(store, tuple(versions), policy, scan)
     results = ScanResults(store, scan)
     blocks: set[tuple[str, str, int]] = set()
@@ -117,9 +138,6 @@ def _found(
             blocks |= {(pack.name, shard.name, block) for block in read}
     tables = [ENTRIES.empty_table()]
     tables += [entries for _, _, entries in reader.iter_entries(searched, versions)]
-    dropped: Counter[str] = Counter()
-    for version in versions:
-        dropped.update(filter(None, open_part(store, version, index).why_dropped))
     return FoundItems(
         entries=pa.concat_tables(tables),
         shards={shard.fingerprint: (pack, shard) for pack, shard in places.values()},
@@ -127,5 +145,5 @@ def _found(
         n_blocks=n_blocks,
         not_sketched=[pack for pack in packs if pack not in searched],
         n_items=sum(version.n_records for version in versions),
-        dropped=dict(sorted(dropped.items())),
+        dropped=dropped,
     )

@@ -12,7 +12,7 @@ from itertools import chain, count
 from pathlib import Path
 from textwrap import TextWrapper
 
-from decon_core.benchmarks.catalog import entries
+from decon_core.benchmarks.catalog import LIKENESS, entries
 from decon_core.benchmarks.files import files_by_split, part_order
 from decon_core.benchmarks.folder import places_of_records
 from decon_core.benchmarks.normalized import is_record
@@ -172,7 +172,8 @@ def _files(path: Path) -> list[Path]:
     if not any(is_readable(file) or file.suffix.lower() in _RECIPES for file in files):
         what = "no recipe or benchmark file" if path.exists() else "no such file or folder"
         expected = "recipes (.yaml), rows (.jsonl, .parquet, …), or a name of the catalog"
-        raise InputError(Problem(str(path), what, expected, did_you_mean(str(path), entries())))
+        hint = did_you_mean(str(path), entries(), likeness=LIKENESS)
+        raise InputError(Problem(str(path), what, expected, hint))
     return files
 
 
@@ -297,7 +298,7 @@ def _guess(
     (named,) = columns
     if named:
         head = (*head, f"columns: {json.dumps(named, ensure_ascii=False)}")
-    reading = reading_of([row for file in first for row in file.rows], named)
+    reading = reading_of([row for file in first for row in file.rows], named, benchmark=name)
     if isinstance(reading, Reading):
         without = (_NO_ANSWER,) if reading.doubts and not reading.has_answer else ()
         lines = (*head, *reading.lines(), *without)

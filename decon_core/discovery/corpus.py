@@ -13,6 +13,7 @@ from decon_core.config.sources import Source
 from decon_core.config.validation import key_from
 from decon_core.corpus.formats import known_suffixes
 from decon_core.corpus.packs import files_of, only_shards, require_names_in_utf8
+from decon_core.corpus.shard_file import NO_PERMISSION, no_permission
 from decon_core.corpus.shard_head import ShardHead, head_of, listed_fields
 from decon_core.discovery.overlap import overlaps
 from decon_core.discovery.row_survey import RowSurvey
@@ -198,7 +199,9 @@ def _why_no_source(rows: RowSurvey, heads: Sequence[ShardHead]) -> str:
 
 def _faults(head: ShardHead) -> Iterator[Problem]:
     where = str(head.path)
-    if head.damage:
+    if head.damage == NO_PERMISSION:
+        yield no_permission(where)
+    elif head.damage:
         yield Problem(where, head.damage, "a complete file", "replace it, or move it elsewhere")
     elif head.n_unreadable and not head.rows:
         found = f"{counted(head.n_unreadable, 'row')}, none of them a JSON object"

@@ -34,16 +34,21 @@ _SPECIFIC = 3  # fields: that many are no coincidence
 _MOST_NAMED = 3
 
 
-def reading_of(rows: Sequence[Row], named: Sequence[str] = ()) -> Reading | OpenChoice:
-    """Return how to read the rows; `named`: the names that `init` gave to columns without any."""
-    reading = _as_published(rows) or read_by_evidence(rows)
+def reading_of(
+    rows: Sequence[Row], named: Sequence[str] = (), *, benchmark: str = ""
+) -> Reading | OpenChoice:
+    """Return how to read the rows; `named`: the names that `init` gave to columns without any.
+
+    Of recipes that read the rows alike, that of the `benchmark` is named first.
+    """
+    reading = _as_published(rows, benchmark) or read_by_evidence(rows)
     if named and isinstance(reading, Reading):
         why = f"the file does not name its columns; here they are called {', '.join(named)}"
         return Reading(reading.keys, (why, *reading.why), reading.doubts)
     return reading
 
 
-def _as_published(rows: Sequence[Row]) -> Reading | None:
+def _as_published(rows: Sequence[Row], benchmark: str) -> Reading | None:
     """Return the reading of the catalog's recipe that explains most fields, if it convinces."""
     columns = [column for column in columns_of(rows) if column.values]
     matches = _matches_of(rows)
@@ -62,6 +67,7 @@ def _as_published(rows: Sequence[Row]) -> Reading | None:
         return None
     expected = _texts(best, rows)
     same = [match.name for match in matches if _texts(match, rows) == expected]
+    same.sort(key=lambda name: name != benchmark)
     others = [match.name for match in matches if match.name not in same]
     doubts = [f"the fields also match {name}, which reads them differently" for name in others[:1]]
     if best.n_required < _SPECIFIC:

@@ -26,6 +26,7 @@ def write_report(
     pack: Pack,
     verdicts: Verdicts,
     not_covered: Sequence[NotCovered],
+    evals: Path,
 ) -> None:
     """Write the page and card of a scan, and their database in the store, if it is not current."""
     from decon_core.mixtures.builder import Builder
@@ -50,13 +51,14 @@ def write_report(
         build_report(builder)
     with opened(store.report):  # while it is open, the page and the card open it at once
         if is_built:
-            write_page(store.report, store.report_page, scanned=Scanned(out, store.report))
+            scanned = Scanned(out, store.report, pack.source.path, evals)
+            write_page(store.report, store.report_page, scanned=scanned)
         with atomic_path(out / PAGE_FILE) as draft:
             shutil.copyfile(store.report_page, draft)
         _write_card(store.report, out)
 
 
-def write_report_of_sample(out: Path, rates: Sequence[Rate]) -> None:
+def write_report_of_sample(out: Path, rates: Sequence[Rate], corpus: str, evals: Path) -> None:
     """Write the page, card and figures of a sample: without texts, and marked as incomplete."""
     from decon_core.library.as_report import read_folder
     from decon_core.library.sample_section import sample_figures, sample_section
@@ -72,7 +74,7 @@ def write_report_of_sample(out: Path, rates: Sequence[Rate]) -> None:
     with TemporaryDirectory(prefix="decon-report-") as folder:
         database = Path(folder) / "report.duckdb"
         read_folder(out, database)
-        scanned = Scanned(out, database)
+        scanned = Scanned(out, database, corpus, evals)
         write_page(database, out / PAGE_FILE, additions=[estimates], scanned=scanned)
         _write_card(database, out)
 

@@ -64,6 +64,7 @@ from decon_core.storage.files import (
     atomic_path,
     read_json,
     read_plain_json,
+    require_folder,
     write_json,
     write_plain_json,
 )
@@ -130,9 +131,7 @@ def scan_folder(
     """
     store = Store(request.out / results.STORE_FOLDER)
     request.require_sampleable()
-    if request.out.exists() and not request.out.is_dir():
-        found, expected = "a file", "an output folder, new or existing"
-        raise InputError(Problem(str(request.out), found, expected))
+    require_folder(request.out)
     sweep_beside(request.out)
     store.sweep_drafts()
     removed_before: set[Path] = set()
@@ -177,7 +176,8 @@ def _scan_folder(
     require_records(str(request.evals), sum(version.n_records for version in versions))
     index = index_records(store, versions, policy, on_step)
     missing = _missing(index, pack)
-    on_step(to_scan(len(missing), sum(shard.n_bytes for shard in missing)))
+    different = {shard.fingerprint: shard for shard in missing}.values()
+    on_step(to_scan(len(different), sum(shard.n_bytes for shard in different)))
     failed = _scan_pack(request, index, pack, engine, on_step, on_progress)
     unread = {shard.name for shard in _missing(index, pack)}
     scanned = results.ScannedPack(index.reader(request.verdicts), pack, unread)
@@ -216,9 +216,10 @@ def _scan_folder(
     write_plain_json(out / results.SUMMARY_FILE, {**settings, **results.summary_of(outcome)})
     if request.has_page and len(unread) < len(pack.shards):
         if request.sample:
-            write_report_of_sample(out, outcome.rates)
+            corpus = request.source.path
+            write_report_of_sample(out, outcome.rates, corpus, request.evals)
         else:
-            write_report(out, index, pack, request.verdicts, not_covered)
+            write_report(out, index, pack, request.verdicts, not_covered, request.evals)
     return outcome
 
 
@@ -263,7 +264,19 @@ def pack_of(
     hashed again only if its file changed; with a `sample`, only the drawn shards are opened. Raises
     `CorpusError` if there is no shard.
     """
-    path = source.path
+    listing = list_corpus(source.path, out)
+    start = f"{listing.base}".rstrip("/") + "/"
+    skipped = [replace(file, path=file.path.removeprefix(start)) for file in listing.skipped]
+    not_drawn: list[Skipped] = []
+    if sample:
+        listing, not_drawn = _drawn(listing, sample, start=start)
+    shards = shards_in(listing, source, known=known)
+    pack = Pack(name=_PACK, source=source, shards=tuple(shards))
+    return pack, (skipped, not_drawn)
+
+
+def list_corpus(path: str, out: Path) -> Listing:
+    """List the shards at a path, without those in `out`; raise `CorpusError` if there are none."""
     where = parse_path(path.rstrip("/")) if is_url(path) else Path(os.path.abspath(path))  # noqa: PTH100 - links keep their names
     outputs = Path(os.path.abspath(out))  # noqa: PTH100 - links keep their names
     listing = only_shards(list_path(where, without=[outputs]))
@@ -275,14 +288,7 @@ def pack_of(
         found = f"no shard{listing.instead}" if is_there else "no such file or folder"
         expected = f"files that end in {known_suffixes()}, compressed or not"
         raise CorpusError(Problem(path, found, expected))
-    start = f"{listing.base}".rstrip("/") + "/"
-    skipped = [replace(file, path=file.path.removeprefix(start)) for file in listing.skipped]
-    not_drawn: list[Skipped] = []
-    if sample:
-        listing, not_drawn = _drawn(listing, sample, start=start)
-    shards = shards_in(listing, source, known=known)
-    pack = Pack(name=_PACK, source=source, shards=tuple(shards))
-    return pack, (skipped, not_drawn)
+    return listing
 
 
 def _drawn(listing: Listing, sample: ShardSample, *, start: str) -> tuple[Listing, list[Skipped]]:

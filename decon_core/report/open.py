@@ -49,10 +49,14 @@ def connect(path: Path, *, may_use_files: bool = False) -> duckdb.DuckDBPyConnec
 def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a read-only connection; a DuckDB error inside the block becomes a StaleError.
 
-    Raise MissingError if there is no such file and DamagedError if its checksum is wrong.
+    Raise MissingError if there is no such file, StaleError if it is another kind of file, and
+    DamagedError if its checksum is wrong.
     """
     if not path.is_file():
         raise MissingError(Problem(str(path), "no such file", "a report", _REMEDY))
+    if not _is_database(path):
+        expected = "a report's database, such as .decon/report/contamination.duckdb"
+        raise StaleError(Problem(str(path), "a file that is not a database", expected))
     require_undamaged_database(path)
     try:
         with connect(path) as connection:
@@ -68,6 +72,11 @@ def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             expected = "a report of this version that no other program has locked"
             problem = Problem(str(path), found, expected, _REMEDY)
         raise StaleError(problem) from None
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(12)[8:] == b"DUCK"
 
 
 def rows_of(

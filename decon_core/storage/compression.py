@@ -60,6 +60,14 @@ def _is_zstd_skippable(head: bytes) -> bool:
     return head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5
 
 
+def _begins_stream(head: bytes) -> bool:
+    """Return whether bytes begin a compressed stream, or may begin one if there are very few."""
+    magics = (packing.magic for packing in _PACKINGS.values())
+    return any(head.startswith(magic) or magic.startswith(head) for magic in magics) or (
+        _is_zstd_skippable(head)
+    )
+
+
 def compression_of(path: Path) -> str:
     """Return the compression suffix (`.gz`, `.zst`, …), or an empty string."""
     suffix = path.suffix.lower()
@@ -164,6 +172,10 @@ class _Members(io.RawIOBase):
             self._pending = self._file.read(_STEP)
             if not self._pending:
                 return False
+        if len(pending) < HEAD:
+            pending += self._file.read(_STEP)
+        if not _begins_stream(pending):
+            raise DamagedStreamError("there is other data after the end of the compressed stream")
         self._pending = pending
         return True
 

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from decon_core.errors import DamagedError, Problem, StaleError
+from decon_core.errors import DamagedError, InputError, Problem, StaleError
 from decon_core.storage.checksums import EMPTY, NAME, damaged, read_verified, sealed
 from decon_core.storage.drafts import draft_name, remove
 
 _SYNCED_AT_ONCE = 16
+_DEVICES = {Path("/dev"), Path("/dev/fd")}
 
 
 def names_in(folder: Path) -> frozenset[str]:
@@ -146,8 +147,17 @@ def _replace_folder(draft: Path, path: Path) -> None:
     shutil.rmtree(old)
 
 
+def require_folder(path: Path) -> None:
+    """Raise `InputError` if a folder cannot be created at a path, as something else is there."""
+    if path.exists() and not path.is_dir():
+        raise InputError(Problem(str(path), "not a folder", "an output folder, new or existing"))
+
+
 def write_text(path: Path, text: str) -> None:
-    """Write a text file whole or not at all."""
+    """Write a text file whole or not at all. A device such as /dev/stdout is not replaced."""
+    if path.parent in _DEVICES:
+        path.write_text(text, encoding="utf-8")
+        return
     with atomic_path(path) as draft:
         draft.write_text(text, encoding="utf-8")
 

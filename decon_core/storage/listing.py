@@ -150,6 +150,12 @@ def _set_aside(name: str, pattern: Sequence[str]) -> str | None:
     return None
 
 
+def _has_scan(entries: Iterable[os.DirEntry[str]]) -> bool:
+    """Return whether `decon-assets scan` wrote to the folder with these entries."""
+    stores = (entry.path for entry in entries if entry.name == ".store")
+    return any(os.path.isdir(f"{store}/packs") for store in stores)  # noqa: PTH112 - as above
+
+
 class _Folder(NamedTuple):
     path: str
     states: frozenset[int]  # parts of the pattern that names in it may match
@@ -192,6 +198,9 @@ class _Walk:
             except OSError as error:
                 if folder.path != str(self._base):
                     self._skip(f"{folder.path}/", f"cannot be opened ({error.strerror})")
+                continue
+            if folder.path != str(self._base) and _has_scan(ordered):
+                self._skip(f"{folder.path}/", "the output of a scan", on_purpose=True)
                 continue
             below = [inner for entry in ordered for inner in self._look_at(entry, folder)]
             folders += reversed(below)

@@ -617,5 +617,5 @@ def test_a_shard_that_changed_after_it_was_registered_is_refused(world):
     registered = register(world.config_path, world.instance)
     world.add_shard("s1", n_documents=20)
     shard = registered.packs[1].shards[0]
-    with pytest.raises(CorpusError, match=r"different content.*Register the corpus again"):
+    with pytest.raises(CorpusError, match=r"different content.*Run the command again"):
         list(read_shard(shard, registered.packs[1].source))

@@ -1,8 +1,11 @@
 """A corpus of which one shard is cut off: what is made of the others, and how it is marked."""
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from xml.etree import ElementTree as ET
 
 import duckdb
@@ -16,6 +19,7 @@ from decon_core.report.open import coverage_of
 from tests.conftest import FindsNothing, World
 
 CUT_OFF = "damaged or truncated data"
+PROGRAM = "import sys; from decon_assets.cli.program import program; sys.exit(program())"
 
 
 def cut_off(world, name="s1") -> None:
@@ -282,3 +286,27 @@ def test_a_comparison_says_which_side_is_incomplete(at_incomplete, capsys, tmp_p
     out = capsys.readouterr().out
     assert "first: Incomplete: 1 of 3 shards was not scanned" in out
     assert "second: Incomplete: 1 of 3 shards was not scanned" in out
+
+
+def test_a_shard_without_read_permission_blocks_only_what_depends_on_it(world):
+    world.write_config()
+    path = world.folder / "corpus" / "s1.jsonl.gz"
+    path.chmod(0)
+    done = as_plain_user("run", "--config", str(world.config_path))
+    assert done.returncode == 1
+    assert f"{path}: no permission to read the file. Give this user read permission" in done.stderr
+    assert asked(world, "SELECT shard_name FROM not_scanned") == [("s1.jsonl.gz",)]
+    assert world.store.mixture("decontaminated", "web-0000").exists()
+    assert not world.store.mixture("decontaminated", "web-0001").exists()
+    path.chmod(0o644)
+    assert as_plain_user("run", "--config", str(world.config_path)).returncode == 0
+    assert coverage_of(world.store.report).is_complete
+    path.chmod(0)  # its content is known now
+    assert as_plain_user("status", "--config", str(world.config_path)).returncode == 0
+
+
+def as_plain_user(*arguments):
+    """Run a command without the capabilities by which root may read every file."""
+    drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    program = [sys.executable, "-c", PROGRAM, *arguments]
+    return subprocess.run([*drop, *program], capture_output=True, text=True, check=False)

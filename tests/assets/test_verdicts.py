@@ -21,7 +21,9 @@ def test_a_verdict_builds_anew_what_it_bears_on_and_nothing_is_scanned(reported,
     said["note"] = "half a character: \ud83d"  # as of a text that was cut
     append_verdicts(config.verdicts, [said])
     assert main(["status"]) == 1
-    assert "report: out of date" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "report: out of date" in out
+    assert "    the verdicts: " in out
     assert main(["run", "--verbose"]) == 0
     said = capsys.readouterr().out
     assert "scan: up to date" in said

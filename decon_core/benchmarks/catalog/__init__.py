@@ -21,6 +21,7 @@ from decon_core.errors import InputError, Problem
 
 FOLDER = Path(__file__).parent
 SET_MARK = "@"
+LIKENESS = 0.75  # of a name to one of the catalog, to be suggested
 
 Sets = Mapping[str, Iterable[str]]  # names, patterns and other sets (`@math`), by name of the set
 
@@ -87,7 +88,8 @@ def _members(
     matching = [benchmark for benchmark in known if fnmatchcase(benchmark, name)]
     if not matching:
         marked = [f"{SET_MARK}{set_name}" for set_name in all_sets]
-        remedy = did_you_mean(text, marked if text.startswith(SET_MARK) else [*known, *marked])
+        names = marked if text.startswith(SET_MARK) else [*known, *marked]
+        remedy = did_you_mean(text, names, likeness=LIKENESS)
         expected = f"a benchmark of the catalog, or one of {', '.join(marked)}"
         remedy = remedy or "`decon-assets catalog` lists all."
         raise InputError(Problem("benchmarks", repr(text), expected, remedy))

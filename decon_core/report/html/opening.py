@@ -10,6 +10,8 @@ from typing import Any
 
 from decon_core.report.html.gather import Facts
 from decon_core.report.html.labels import count, share, shown
+from decon_core.report.open import NOT_DRAWN, ONLY_SAMPLE
+from decon_core.storage.paths import is_url
 from decon_core.wording import counted
 
 _CHECK = "Fail a build if the leak rate exceeds 1 %"
@@ -18,10 +20,12 @@ _MOST_RANKED = 12  # benchmarks; the section of leak rates has all
 
 @dataclass(frozen=True)
 class Scanned:
-    """The folder of the `decon-assets scan` that made a report, and the report's database."""
+    """The `decon-assets scan` that made a report: its folder, the database, and its inputs."""
 
     folder: Path
     database: Path
+    corpus: str
+    evals: Path
 
 
 def opening(facts: Facts, scanned: Scanned | None = None) -> dict[str, Any]:
@@ -177,16 +181,27 @@ def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
     yield {"text": _CHECK, "command": "decon-assets check --max-rate 0.01"}
 
 
+def _what_is_missing(facts: Facts) -> str:
+    """Return how an incomplete scan becomes complete."""
+    reasons = [row["reason"] or "" for row in facts["not_scanned"]]
+    if any(not reason.startswith((ONLY_SAMPLE, NOT_DRAWN)) for reason in reasons):
+        return "Replace the files listed under “Shards that were not scanned”, and scan again"
+    if reasons:
+        return "Scan the other documents: repeat the scan without --sample"
+    return "Provide the benchmarks that could not be downloaded, and scan again"
+
+
 def _after_scan(facts: Facts, scanned: Scanned) -> Iterator[dict[str, Any]]:
     folder, database = (shlex.quote(str(path)) for path in (scanned.folder, scanned.database))
     if facts.notice:
-        yield {"text": "Scan what is missing", "command": "repeat the scan command"}
+        yield {"text": _what_is_missing(facts)}
     if n := facts.totals["n_review_texts"]:
         text = f"Review {counted(n, 'doubtful finding')}"
         command = f"decon-assets review --report {database} --verdicts verdicts.jsonl"
         yield {"text": text, "filter": {"outcome": "review"}, "command": command}
-    if facts.totals["n_leaked"]:
-        command = "decon-assets init --corpus CORPUS --evals EVALS && decon-assets run"
+    if facts.totals["n_leaked"] and not is_url(scanned.corpus):  # init reads local files
+        paths = f"--corpus {shlex.quote(scanned.corpus)} --evals {shlex.quote(str(scanned.evals))}"
+        command = f"decon-assets init {paths} && decon-assets run"
         text = "Set up a project, and build a copy of the corpus without the leaks"
         yield {"text": text, "command": command}
     command = f"decon-assets check --report {folder} --max-rate 0.01"

@@ -155,6 +155,15 @@ def test_status_of_a_world_that_never_ran_is_incomplete(at_home, capsys):
     assert "no report yet" in capsys.readouterr().err
 
 
+def test_status_of_a_run_that_was_killed_before_term_weights_is_incomplete(at_home, capsys):
+    at_home.run(until="records")
+    assert main(["status"]) == 1
+    out = capsys.readouterr().out
+    assert "harbor: no term weights yet" in out
+    assert "report: not built yet" in out
+    assert out.endswith("incomplete: `decon-assets run` builds what is missing\n")
+
+
 def test_status_names_what_a_new_benchmark_misses(reported, capsys):
     reported.add_benchmark("orchard")
     assert main(["register"]) == 0
@@ -346,6 +355,26 @@ def test_every_command_explains_itself(capsys):
         told = capsys.readouterr().out
         assert f"Usage: decon-assets {name}" in told
         assert f"Examples:\n  decon-assets {name}" in told
+
+
+def test_help_is_plain_and_has_a_short_name(capsys):
+    for arguments in (["-h"], ["catalog", "-h"], ["lookup", "-h"], ["compare", "-h"]):
+        assert main(arguments) == 0
+        told = capsys.readouterr().out
+        assert re.search(r"-h, --help +show this message and exit", told)
+        assert not re.search(r"\[\[TEXT|<(str|path|list\[str\])>", told)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["check", "--max-rate", "1%"], "'1%' is not a number; write 0.01 for 1 %"),
+        (["compare", "decon.toml"], "expected two reports (FIRST and SECOND), or a decon.toml and"),
+    ],
+)
+def test_what_is_wrong_with_arguments_is_said_in_words(arguments, said, capsys):
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_an_option_before_an_action_is_that_of_the_action(capsys, monkeypatch):

@@ -119,6 +119,18 @@ def test_card_is_printed_or_written_beside_its_summary(report, tmp_path, capsys)
     assert json.loads((out / "summary.json").read_text())["schema"] == "decon-assets/summary/4"
 
 
+def test_a_device_is_no_folder_and_is_not_replaced_by_a_file(report, tmp_path, capsys, monkeypatch):
+    assert main(["card", "--report", str(report), "--out", "/dev/null"]) == 2
+    said = capsys.readouterr().err
+    assert "/dev/null: not a folder; expected an output folder, new or existing" in said
+    monkeypatch.setattr("decon_core.storage.files._DEVICES", {tmp_path})
+    (tmp_path / "stdout").symlink_to(tmp_path / "output")
+    limit = ["check", "--report", str(report), "--max-rate", "1"]
+    assert main([*limit, "--json", str(tmp_path / "stdout")]) == 0
+    assert (tmp_path / "stdout").is_symlink()
+    assert json.loads((tmp_path / "output").read_text())["is_passed"]
+
+
 def test_a_report_that_is_not_todays_fails_its_check(at_home, capsys):
     at_home.start(until="report")
     limits = ["check", "--max-rate", "0.6", "--require", "harbor,ledger"]

@@ -240,6 +240,15 @@ def test_rows_without_a_recipe_get_one_in_the_output_folder(place, capsys):
     assert place.leaks() == {("raw.jsonl", 0, "raw", 0)}
 
 
+def test_nothing_is_written_if_there_is_no_corpus(place, capsys):
+    file = place.folder / "raw.jsonl"
+    file.write_text(json.dumps({"question": "Why is that?", "answer": "so"}) + "\n")
+    nowhere = str(place.folder / "nowhere")
+    assert main(["scan", nowhere, "--evals", str(file), "--out", str(place.out)]) == 2
+    assert "no such file or folder" in capsys.readouterr().err
+    assert not place.out.exists()
+
+
 def test_a_benchmark_file_that_cannot_be_read_or_chosen_from_stops_the_scan(place, capsys):
     raw = place.folder / "raw"
     raw.mkdir()
@@ -653,7 +662,7 @@ def test_a_scan_that_was_killed_leaves_no_answer_and_goes_on(place):
         (lambda place: (place.folder / "evals" / "x.jsonl").write_text("{\n"), "not JSON"),
         (lambda place: (place.folder / "evals").rename(place.folder / "e"), "no such file"),
         (lambda place: place.empty_evals(), "no row"),
-        (lambda place: place.out.write_text(""), "a file; expected an output folder"),
+        (lambda place: place.out.write_text(""), "not a folder; expected an output folder"),
         (lambda place: place.write_policy(detectors=[["decon"]]), "one of decon"),
         (lambda place: place.write_policy(longest_match_threshold=1.0), "below 1"),
         (lambda place: (place.folder / "corpus").rename(place.folder / "c"), "no such file"),
@@ -827,7 +836,7 @@ def test_names_that_begin_with_an_underscore_or_a_dot_are_no_shards(place, capsy
     assert place.scan(corpus=place.folder / corpus) == 0
     assert place.leaks() == EXPECTED
     assert place.summary()["n_shards"] == 3
-    assert "NOT scanned: 4 ignored by name or pattern: see skipped.jsonl" in last_line(capsys)
+    assert ": complete; 4 ignored on purpose, listed in skipped.jsonl" in last_line(capsys)
     own = place.folder / "corpus" / "_mine.jsonl"
     own.write_text(json.dumps({"text": place.leak("harbor", 3)}) + "\n")
     assert place.scan(corpus=own) == 0  # a file that is named itself is a shard

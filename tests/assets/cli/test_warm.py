@@ -53,3 +53,5 @@ def test_a_folder_that_cannot_be_used_is_refused(monkeypatch, tmp_path, capsys):
         monkeypatch.setenv("NUMBA_CACHE_DIR", "")
         assert main(["warm", "--cache", str(tmp_path / "full")]) == 1
         assert "choose a folder with --cache or $NUMBA_CACHE_DIR" in capsys.readouterr().err
+    assert main(["warm", "--cache", "/proc/none"]) == 1  # nobody can create a folder there
+    assert "choose a folder with --cache or $NUMBA_CACHE_DIR" in capsys.readouterr().err

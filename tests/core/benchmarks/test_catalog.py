@@ -106,5 +106,7 @@ def test_a_set_names_recipes_of_the_catalog_and_what_cannot_be_had() -> None:
 def test_an_unknown_name_and_a_set_in_itself_are_errors() -> None:
     with pytest.raises(InputError, match="Did you mean '@math'"):
         select(["@mth"])
+    with pytest.raises(InputError, match="`decon-assets catalog` lists all"):
+        select(["nope"])  # not much like "nq_open"
     with pytest.raises(InputError, match="contains itself"):
         select(["@a"], own={"a": ["@b"], "b": ["@a"]})

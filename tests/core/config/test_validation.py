@@ -78,6 +78,19 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
         assert expected in said
 
 
+@pytest.mark.parametrize(
+    ("detectors", "said"),
+    [
+        ("aligned", "found 'aligned'; expected a list of detectors. Write [\"aligned\"]"),
+        (["alinged"], "each once. Did you mean 'aligned'?"),
+    ],
+)
+def test_detectors_are_a_list_of_known_names(detectors, said):
+    with pytest.raises(ConfigError) as error:
+        Policy.from_mapping({"detectors": detectors}, where="policy")
+    assert said in str(error.value)
+
+
 def test_two_ways_of_reading_are_told_together_with_the_other_problems_of_a_source(tmp_path):
     text = """
     [evals]
@@ -114,6 +127,7 @@ def test_two_ways_of_reading_are_told_together_with_the_other_problems_of_a_sour
         ("id", "did you mean 'ids' or 'doc_id'?"),
         ("many", "did you mean 'many_8'?"),
         ("core", ""),
+        (None, ""),
         ("", ""),
     ],
 )

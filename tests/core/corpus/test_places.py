@@ -132,7 +132,7 @@ def test_only_a_part_of_the_file_is_read_where_the_format_can_seek(shard):
 def test_a_file_that_was_replaced_is_refused(shard):
     places = [block.place for block in read_blocks(shard, SOURCE, block_bytes=PART)]
     os.utime(shard.path, ns=(1, 1))
-    with pytest.raises(CorpusError, match="Register the corpus again"):
+    with pytest.raises(CorpusError, match="Run the command again"):
         list(read_places(shard, SOURCE, places))
 
 

@@ -2,9 +2,11 @@
 
 import pytest
 
+from decon_core.config.load import load_config
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.registration import grid_warning
+from decon_core.corpus.registration import changes_of_packs, grid_warning, register_packs
+from decon_core.storage.store import Store
 
 
 def pack_of(source, number, n_shards):
@@ -44,3 +46,24 @@ def test_a_grid_that_is_too_large_is_told_with_the_pack_size_that_makes_it_small
 def test_of_more_sources_than_packs_can_be_no_pack_size_is_proposed():
     said = grid_warning([pack_of(name, 0, 1) for name in ("a", "b", "c")], 5_000)
     assert "Fewer sources give fewer packs" in said
+
+
+def test_it_is_told_why_a_pack_is_removed(tmp_path):
+    (tmp_path / "evals.yaml").write_text("evals: {}")
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_text('{"text": "x"}')
+    source = '[[corpus.source]]\nname = "{0}"\npath = "{0}*.jsonl"\n'
+    store, path = Store(tmp_path / "store"), tmp_path / "decon.toml"
+
+    def reasons(settings):
+        path.write_text(f'[evals]\nrecipes = ["evals.yaml"]\n{settings}')
+        changes = changes_of_packs(load_config(path), store, ())
+        register_packs(changes, store)
+        return [changes.why_retired(pack) for pack in changes.retired]
+
+    assert reasons(source.format("a") + source.format("b")) == []
+    settings = source.format("a") + 'text = "text"\n'
+    assert reasons(settings + source.format("b")) == ["settings of source 'a' changed"]
+    assert reasons(settings) == ["source 'b' is no longer configured"]
+    (tmp_path / "a.jsonl").write_text('{"text": "y"}')
+    assert reasons(settings) == ["shards are gone or changed"]

@@ -45,6 +45,8 @@ def test_why_a_recipe_was_chosen_names_the_fields_and_what_is_not_read():
     why = " ".join(reading_of([row]).why)
     assert "the fields answer, question are read as in the catalog's recipe" in why
     assert "not read: id" in why
+    of_name = " ".join(reading_of([row], benchmark="gsm8k").why)
+    assert "recipe gsm8k, hle" in of_name
 
 
 def test_a_letter_is_no_answer_without_its_choices():

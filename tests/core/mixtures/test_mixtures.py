@@ -464,7 +464,7 @@ def test_a_shard_that_changed_since_it_was_scanned_is_not_cut(leaky, make_words)
             place.build(Mixture(name="cut", cut="spans"))
         (problem,) = error.value.problems
         assert problem.found.startswith(found)
-        assert "register the corpus again" in problem.remedy
+        assert "run the command again" in problem.remedy
         assert not [*place.bench.store.drafts.iterdir()]
 
 

@@ -1,9 +1,11 @@
 """The first lines of the page: what was found, where most, and what to do next."""
 
+from pathlib import Path
+
 import pytest
 
 from decon_core.report.html.gather import Facts
-from decon_core.report.html.opening import opening
+from decon_core.report.html.opening import Scanned, opening
 
 TOTALS = {
     "n_items": 20,
@@ -39,14 +41,15 @@ RANKED = [
 MIXTURE = {"mixture": "clean", "n_documents_in": 1_200, "n_documents_out": 1_190, "n_cut": 0}
 
 
-def opened(*, notice="", ranked=RANKED, mixtures=(), **totals):
+def opened(*, notice="", ranked=RANKED, mixtures=(), not_scanned=(), scanned=None, **totals):
     results = {
         "totals": [TOTALS | totals],
         "ranked": ranked,
         "mixtures": mixtures,
         "clean_mixtures": mixtures,
+        "not_scanned": not_scanned,
     }
-    return opening(Facts(results, None, {}, None, notice))
+    return opening(Facts(results, None, {}, None, notice), scanned)
 
 
 FROM_WEB = "3 of 18 checkable items leaked (16.7 %). They are mostly from web (2)."
@@ -181,3 +184,21 @@ def test_next_are_what_is_missing_the_review_the_clean_data_and_the_check():
     assert step["command"] == "decon-assets mixture verify clean"
     verify = "Verify the clean data in mixtures/clean (1,190 of 1,200 documents), then train on it"
     assert step["text"] == verify
+
+
+@pytest.mark.parametrize(
+    ("reasons", "text"),
+    [
+        (["damaged", "only a sample"], "Replace the files listed under"),
+        (["only a sample of 1 %"], "Scan the other documents: repeat the scan without --sample"),
+        ([], "Provide the benchmarks that could not be downloaded, and scan again"),
+    ],
+)
+def test_next_after_a_scan_are_what_completes_it_and_a_project_for_its_files(reasons, text):
+    scanned = Scanned(Path("found"), Path("found/r.duckdb"), "my shards", Path("evals.yaml"))
+    not_scanned = [{"reason": reason} for reason in reasons]
+    said = opened(notice="Incomplete", not_scanned=not_scanned, scanned=scanned, **LEAKED)
+    first, project, _ = said["next"]
+    assert first["text"].startswith(text)
+    command = "decon-assets init --corpus 'my shards' --evals evals.yaml && decon-assets run"
+    assert project["command"] == command

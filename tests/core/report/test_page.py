@@ -91,7 +91,7 @@ def test_without_a_report_a_person_is_told_how_to_make_one(tmp_path):
     with pytest.raises(MissingError, match="decon-assets run"):
         write_page(tmp_path / "none.duckdb", tmp_path / "p.html")
     (tmp_path / "torn.duckdb").write_bytes(b"no database")
-    with pytest.raises(StaleError, match="cannot be queried"):
+    with pytest.raises(StaleError, match="not a database"):
         write_page(tmp_path / "torn.duckdb", tmp_path / "p.html")
     assert not (tmp_path / "p.html").exists()
 

@@ -313,7 +313,7 @@ def test_a_file_that_is_no_report_is_named(tmp_path):
         summary_of(tmp_path / "nowhere.duckdb")
     other = tmp_path / "other.duckdb"
     other.write_bytes(b"not a database at all, however it ends")
-    with pytest.raises(StaleError, match="cannot be queried"):
+    with pytest.raises(StaleError, match="not a database"):
         summary_of(other)
 
 

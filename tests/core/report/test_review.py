@@ -183,7 +183,7 @@ def test_a_report_that_is_not_there_or_of_another_form_is_refused(tmp_path, repo
     with pytest.raises(MissingError, match="no such file"), open_report(tmp_path / "none.duckdb"):
         pass
     (tmp_path / "odd.duckdb").write_bytes(b"no database" * 1000)
-    with pytest.raises(StaleError, match="cannot be queried"), open_report(tmp_path / "odd.duckdb"):
+    with pytest.raises(StaleError, match="not a database"), open_report(tmp_path / "odd.duckdb"):
         pass
     import duckdb
 

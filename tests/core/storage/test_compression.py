@@ -107,7 +107,7 @@ def test_a_file_without_content_is_whole(tmp_path, compression):
 def test_something_else_behind_the_end_raises(tmp_path, compression):
     path = written(tmp_path / f"a{compression}")
     path.write_bytes(path.read_bytes() + b"and then some text")
-    with pytest.raises(DAMAGE), open_bytes(path) as file:
+    with pytest.raises(DAMAGE, match="other data after the end"), open_bytes(path) as file:
         for _ in file:
             pass
 

@@ -125,6 +125,15 @@ def test_a_folder_that_is_left_out_is_not_named(folder):
     assert (names_of(listing), listing.skipped) == (["a.jsonl"], [])
 
 
+def test_the_output_of_a_scan_is_set_aside(folder):
+    write(folder, "a.jsonl", "found/ledger.jsonl", "found/.store/packs/corpus-0000.json")
+    aside = {"found/": ("the output of a scan", True)}
+    for pattern in (("**",), ("**", "*.jsonl")):
+        listing = list_pattern(folder, pattern)
+        assert (names_of(listing), skipped_in(listing)) == (["a.jsonl"], aside)
+    assert names_of(list_path(folder / "found")) == ["ledger.jsonl"]  # asked for
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may open every folder")
 def test_a_folder_that_cannot_be_opened_is_named(folder):
     write(folder, "closed/a.jsonl")

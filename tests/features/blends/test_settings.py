@@ -248,6 +248,9 @@ def test_names_are_taken_once_and_not_by_a_mixture():
     assert "blend name" in str(read('[[blend]]\nname = "a|b"\nof = "clean"')[1][0])
     with pytest.raises(ConfigError, match=r"blend 'x': no such name.*; expected one of b"):
         blend_named([one("")], "x")
+    message = r"blend 'x': decon.toml declares no blend. See docs/blends.md"
+    with pytest.raises(ConfigError, match=message):
+        blend_named([], "x")
 
 
 def test_unknown_benchmarks_and_splits_are_told():

@@ -639,7 +639,7 @@ def test_missing_paths_and_damaged_reports_are_refused(report, tmp_path):
         score_gap([path], tmp_path / "nowhere.duckdb")
     broken = tmp_path / "broken.duckdb"
     broken.write_bytes(b"nothing")
-    with pytest.raises(StaleError, match="cannot be queried"):
+    with pytest.raises(StaleError, match="not a database"):
         score_gap([path], broken)
 
 

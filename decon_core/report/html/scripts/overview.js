@@ -59,7 +59,7 @@ function rateBar({ rate, low, high }, most) {
 
 function nextStep({ text, filter, command }) {
   const parts = filter ? [made("a", { href: textsHash(filter), text })] : [made("span", { text })];
-  return [...parts, ": ", made("code", { text: command })];
+  return command ? [...parts, ": ", made("code", { text: command })] : parts;
 }
 
 // All items, and all documents, by class: each line adds up.
