@@ -220,9 +220,9 @@ def scan(
       3  something leaked (only with --fail-on-leak)
       6  the chosen detectors cannot find any of the items, so it is unknown
          whether any of them leaked
-      4  some rows or some text of the rows were not read, or files, folders,
-         links or benchmarks were skipped; --allow-unreadable, --allow-unread and
-         --allow-skipped accept this
+      4  some rows or some text of the rows were not read, or a shard has no text,
+         or files, folders, links or benchmarks were skipped; --allow-unreadable,
+         --allow-unread and --allow-skipped accept this
       0  every row (with --sample: of the sample) was scanned, with or without
          leaks
 
@@ -303,8 +303,9 @@ def scan(
         warn(f"\nnot read: {format_problems(unread)}")
     if outcome.unread_text:
         say(f"\n{outcome.unread_text.line('the documents')}")
-        options = " ".join(f"--ignore {shlex.quote(path)}" for path, _ in outcome.unread_text.paths)
-        say(f"to read it, omit --text and --messages; to leave it unread, add:\n{options}\n")
+        options = " ".join(f"--ignore {shlex.quote(path)}" for path in outcome.unread_text.paths)
+        to_read = "to read it, omit --text and --messages; " if outcome.unread_text.texts else ""
+        say(f"{to_read}to leave it unread, add:\n{options}\n")
     for rate in outcome.rates[:1]:
         if rate.high and not outcome.n_leaks:
             may = counted(rate.high, rate.of.removesuffix("s"))
@@ -431,7 +432,7 @@ def _format_coverage(outcome: Outcome) -> str:
     if outcome.without_text:
         left_out.append(f"{counted(outcome.n_too_short, 'document')} too short to be searched")
     if outcome.unread_text:
-        left_out.append(f"{percent(outcome.unread_text.share)} of the text")
+        left_out += outcome.unread_text.parts
     n_read = outcome.n_shards - n_unread - len(outcome.not_drawn)
     shards = f"{n_read:,} of {counted(outcome.n_shards, 'shard')}"
     done = f"scanned {counted(outcome.n_documents, 'document')} in {shards}"

@@ -83,12 +83,15 @@ def _change(row: Mapping[str, Any]) -> str:
     return "same" if points in ("+0.0", "-0.0") else points.replace("-", "−")
 
 
+# Counts that leave open whether something leaked.
+_UNKNOWN = ("n_no_answer", "n_review", "n_bytes_unread", "n_shards_without_text", "n_unreadable")
+
+
 def _tone(facts: Facts) -> str:
     totals = facts.totals
     if totals["n_leaked"]:
         return "leaked"
-    unknown = ("n_no_answer", "n_review", "n_bytes_unread", "n_unreadable")
-    is_open = facts.notice or not totals["n_checkable"] or any(totals[name] for name in unknown)
+    is_open = facts.notice or not totals["n_checkable"] or any(totals[name] for name in _UNKNOWN)
     return "open" if is_open else "clean"
 
 

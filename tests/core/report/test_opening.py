@@ -17,6 +17,7 @@ TOTALS = {
     "n_sources": 3,
     "n_unreadable": 0,
     "n_bytes_unread": 0,
+    "n_shards_without_text": 0,
 }
 FIRST = {"rate_before": None, "made_before": None}
 COUNTS = {"n_checkable": 9, "n_no_answer": 0, "n_review": 0, **FIRST}
@@ -108,6 +109,7 @@ ONE = {"n_leaked": 1, "n_leaked_checkable": 1}
         ({}, "clean", GREEN),
         ({"n_unreadable": 1}, "open", GREEN),
         ({"n_bytes_unread": 9}, "open", GREEN),
+        ({"n_shards_without_text": 1}, "open", GREEN),
         ({"n_checkable": 0}, "open", "No leak was found."),
         (
             {"notice": "1 shard is missing"},
