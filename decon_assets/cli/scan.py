@@ -222,7 +222,7 @@ def scan(
          whether any of them leaked
       4  some rows or some text of the rows were not read, or a shard has no text,
          or files, folders, links or benchmarks were skipped; --allow-unreadable,
-         --allow-unread and --allow-skipped accept this
+         --allow-unread and --allow-skipped accept this; or there is no document
       0  every row (with --sample: of the sample) was scanned, with or without
          leaks
 
@@ -322,7 +322,8 @@ def scan(
     is_partly_read = bool(outcome.n_unreadable) and not allow_unreadable
     is_unread = bool(outcome.unread_text) and not allow_unread
     is_skipped = bool(outcome.unexpected or outcome.unavailable) and not allow_skipped
-    return 4 if is_partly_read or is_unread or is_skipped else 0
+    is_empty = not outcome.n_documents
+    return 4 if is_partly_read or is_unread or is_skipped or is_empty else 0
 
 
 def _say_table(outcome: Outcome) -> None:
@@ -443,4 +444,6 @@ def _format_coverage(outcome: Outcome) -> str:
         others = f"{n_shards} ({n_bytes})" if outcome.not_drawn else n_documents
         left_out.insert(0, f"{others} not in the sample")
         done = f"{outcome.sample.words}: {done}"
-    return f"{done}; NOT scanned: {', '.join(left_out)}" if left_out else f"{done}: complete"
+    if left_out:
+        return f"{done}; NOT scanned: {', '.join(left_out)}"
+    return f"{done}: complete" if outcome.n_documents else f"{done}: nothing can be called clean"

@@ -782,6 +782,13 @@ def test_a_shard_without_text_is_named_and_not_clean_and_one_of_short_texts_is(p
     assert main(check) == 0
 
 
+def test_a_corpus_without_a_document_is_not_clean(place, capsys):
+    path = place.folder / "empty.jsonl"
+    path.write_text("")
+    assert place.scan(corpus=path) == 4
+    assert "0 documents in 1 of 1 shard: nothing" in capsys.readouterr().out
+
+
 def test_a_field_that_may_hold_a_question_and_is_not_read_is_named(place, capsys):
     text, hint = invented("text", 30), place.item("harbor", 3)["question"]
     row = {

@@ -111,6 +111,7 @@ ONE = {"n_leaked": 1, "n_leaked_checkable": 1}
         ({"n_bytes_unread": 9}, "open", GREEN),
         ({"n_shards_without_text": 1}, "open", GREEN),
         ({"n_checkable": 0}, "open", "No leak was found."),
+        ({"n_documents": 0}, "open", "No document was scanned."),
         (
             {"notice": "1 shard is missing"},
             "open",
