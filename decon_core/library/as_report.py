@@ -81,6 +81,7 @@ def read_folder(folder: Path, database: Path) -> None:
         for detector, n in counts.items()
     ]
     rows |= {"runs": [run], "not_covered": summary["not_covered"]}
+    rows["skipped_files"] = _skipped(folder / results.SKIPPED_FILE)
     del rows["not_drawn"]  # they are among those that were not scanned
     tables = {name: table_of(name, of_table) for name, of_table in rows.items()}
     proving = {
@@ -108,6 +109,15 @@ def read_folder(folder: Path, database: Path) -> None:
             problem = Problem(str(folder), text, "files of this version", "scan again")
             raise StaleError(problem) from None
     write_database(database, tables)
+
+
+def _skipped(path: Path) -> list[dict[str, Any]]:
+    """Return the files that were not read, and not skipped on purpose."""
+    lines = path.read_bytes().splitlines() if path.is_file() else []
+    files = map(orjson.loads, lines)
+    return [
+        {"path": file["path"], "reason": file["why"]} for file in files if not file["is_on_purpose"]
+    ]
 
 
 def _not_scanned(rows: _Rows, summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

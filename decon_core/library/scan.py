@@ -218,7 +218,7 @@ def _scan_folder(
         if request.sample:
             write_report_of_sample(out, outcome.rates)
         else:
-            write_report(out, index, pack, request.verdicts, not_covered)
+            write_report(out, index, pack, request.verdicts, not_covered, outcome.unexpected)
     return outcome
 
 

@@ -35,6 +35,7 @@ SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM it
         FROM unread_text WHERE NOT is_ignored AND n_values > 0) AS n_bytes_unread,
        (SELECT count(DISTINCT (source, shard_name))
         FROM unread_text WHERE NOT is_ignored AND n_values = 0) AS n_shards_without_text,
+       (SELECT count(*) FROM skipped_files) AS n_skipped,
        (SELECT sum(n_invalid_utf8)::BIGINT FROM shards) AS n_invalid_utf8,
        (SELECT count(*) FROM documents) AS n_found_documents,
        (SELECT count(*) FROM documents WHERE is_contaminated) AS n_contaminated_documents,
@@ -250,6 +251,9 @@ SELECT u.*, CASE WHEN shard IS NULL THEN u.n_bytes / (
            r.n_bytes + sum(u.n_bytes) FILTER (shard IS NULL) OVER (PARTITION BY source)) END AS share
 FROM unread u JOIN read r USING (source)
 ORDER BY u.ignored, u.n_bytes DESC, source, path, shard LIMIT 500
+
+-- name: skipped_files
+SELECT path, reason FROM skipped_files ORDER BY ALL LIMIT 200
 
 -- name: origins
 SELECT * EXCLUDE (is_held_out), CASE WHEN is_held_out THEN 'yes' ELSE 'no' END AS held_out,

@@ -54,6 +54,7 @@ class Limits:
     by: By = "point"  # upper: the upper end of the 95 % interval
     may_be_unreadable: bool = False
     may_be_unread: bool = False  # text in fields that no source reads
+    may_be_skipped: bool = False  # files that are no shards, and not skipped on purpose
 
     def __post_init__(self) -> None:
         shares = {
@@ -299,6 +300,15 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
         yield from _unreadable(summary)
     if not limits.may_be_unread:
         yield from unread_lines(summary)
+    if not limits.may_be_skipped:
+        yield from skipped_lines(summary)
+
+
+def skipped_lines(summary: Summary) -> Iterator[str]:
+    """Yield a line that names the files that were not read, if there are any."""
+    if files := [f"{row['path']} ({row['reason']})" for row in summary["skipped"]]:
+        were = "file or folder was" if len(files) == 1 else "files or folders were"
+        yield f"{len(files):,} {were} not read: {first_of(files)} (use --allow-skipped to pass)"
 
 
 def unread_lines(summary: Summary) -> Iterator[str]:

@@ -55,6 +55,7 @@ def summary_of(report: Path) -> Summary:
         "unreadable": rows["unreadable"],
         "unread_text": rows["unread_text"],
         "without_text": rows["without_text"],
+        "skipped": rows["skipped"],
         "origins": rows["origins"],
         "mixtures": [
             {**row, "removed": _of(rows["removed"], "mixture", row)} for row in rows["mixtures"]

@@ -135,6 +135,9 @@ SELECT source, shard_name AS shard, list(path ORDER BY n_bytes DESC, path) AS pa
 FROM unread_text WHERE NOT is_ignored AND n_values = 0
 GROUP BY ALL ORDER BY source, shard
 
+-- name: skipped
+SELECT path, reason FROM skipped_files ORDER BY ALL
+
 -- name: origins
 SELECT source, field, value, split, benchmark, n_rows, n_shards, shard
 FROM by_origin WHERE is_evidence

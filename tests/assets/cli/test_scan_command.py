@@ -391,6 +391,9 @@ def test_what_is_no_shard_is_named_and_changes_the_exit_code(place, capsys):
     expected["pipe.jsonl"] = "a fifo", False
     assert {path: why for path, why in skipped_in(place).items() if not why[1]} == expected
     assert place.summary()["not_looked_at"] == sorted(expected)
+    assert main(["check", "--report", str(place.out), "--max-rate", "1"]) == 4
+    told = "23 files or folders were not read: gone.jsonl (a broken link), "
+    assert told in capsys.readouterr().out
     assert place.scan("--allow-skipped") == 0
 
 

@@ -577,6 +577,20 @@ def test_a_shard_without_text_or_a_source_of_short_texts_fails_and_the_card_name
     assert told[0] == "all 40 documents of source `books` are too short to be searched"
 
 
+def test_files_that_were_not_read_fail_and_the_card_names_the_first(report):
+    names = [f"{n}.txt" for n in range(5)]
+    skipped = [{"path": name, "reason": "no format of shards"} for name in names]
+    summary = summary_of(report(skipped_files=skipped))
+    (told,) = failures(summary, max_rate=1.0)[COVERAGE]
+    first = "5 files or folders were not read: 0.txt (no format of shards), 1.txt ("
+    assert told.startswith(first)
+    assert told.endswith(") and 2 more (use --allow-skipped to pass)")
+    assert not failures(summary, max_rate=1.0, may_be_skipped=True)
+    assert "- Not read, 5 files or folders: `0.txt` (no format of shards), `1.txt`" in (
+        card_from(summary)
+    )
+
+
 def test_a_report_of_other_inputs_fails(report):
     (told,) = failures(summary_of(report()), max_rate=1.0, is_todays=False)[COVERAGE]
     assert "changed since the report was built" in told
@@ -616,7 +630,7 @@ def test_a_benchmark_passes_just_when_no_more_of_it_leaked_than_may(n, data):
     corpus = {"n_shards": 1, "n_documents": 1, "n_unreadable": 0}
     scanned = {"n_shards_in_corpus": 1, "not_scanned": [], "not_covered": []}
     summary = {"benchmarks": [benchmark], "corpus": corpus, "unreadable": [], "sources": []}
-    summary |= {**scanned, "unread_text": [], "without_text": []}
+    summary |= {**scanned, "unread_text": [], "without_text": [], "skipped": []}
     found = failures(summary, max_rate=n_may / n)
     assert (not found) == (n_leaked <= n_may)
 
