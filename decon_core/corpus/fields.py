@@ -85,6 +85,10 @@ class Field:
     def has_element(self) -> bool:
         return "element" in self.__dict__
 
+    @property
+    def is_element(self) -> bool:
+        return self.path.endswith("[]")
+
     def of_role(self, role: object) -> Field:
         """Return the field of turns that are left out because of their role."""
         return self.child(f"[role={role}]")

@@ -164,6 +164,20 @@ def test_only_the_turns_of_the_named_roles_are_read_and_the_text_of_others_is_co
     }
 
 
+def test_the_short_strings_of_an_unread_list_count_as_one_text(tmp_path):
+    words = "A keeper climbs 214 steps every evening then".split()
+    chinese = ["人人生而自由", "在尊严和权利上一律平等", "他们赋有理性和良心"]
+    rows = [
+        {"text": "a", "words": words, "info": {"words": [words[:2], words[2:]]}, "zh": chinese},
+        {"text": "b", "words": words[:7], "tags": ["x", "y" * 90]},
+    ]
+    path = lines(tmp_path, "".join(json.dumps(row) + "\n" for row in rows))
+    source = Source(name="rows", path="", text="text")
+    size = sum(map(len, words))
+    expected = {"words[]": [1, size], "info.words[][]": [1, size], "zh[]": [1, 78]}
+    assert [dict(row.unread) for row in rows_of(path, source)] == [expected, {}]
+
+
 def test_turns_may_be_written_as_from_and_value(tmp_path):
     turns = [{"from": "human", "value": "Q"}, {"from": "gpt", "value": "A"}]
     path = lines(tmp_path, json.dumps({"conversations": turns}) + "\n")
