@@ -216,7 +216,7 @@ def batch_of(
     short = strings.take(is_usual & (strings.actions == string_values.TO_COUNT_WORDS))
     sizes = unread.fields, unread.stops - unread.starts
     counts_by_path = summed(  # fields may have the same path: keys may contain dots
-        {tree.fields[at].path: [int(n_values[at]), int(n_bytes[at])]}
+        {tree.fields[at].shown: [int(n_values[at]), int(n_bytes[at])]}
         for fields_of_texts, n_bytes_of_texts in (sizes, _texts_of(short))
         for n_values in [np.bincount(fields_of_texts)]
         for n_bytes in [np.bincount(fields_of_texts, n_bytes_of_texts)]

@@ -73,12 +73,12 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
         marks |= at.marks
     layout = tree.layout_of(marks)
     read: dict[Kind, list[tuple[int, Slot]]] = {Kind.VISIBLE: [], Kind.HIDDEN: []}
-    unread: list[tuple[str, str]] = []
+    unread: list[tuple[Field, str]] = []
     for at, keys, text in strings:
         kind = at.kind(layout)
         if kind is Kind.UNREAD:
             if tree.is_counting and not is_encoded(text):
-                unread.append((at.path, text))
+                unread.append((at, text))
         elif not is_encoded(text) and (not at.is_label or is_text(text)):
             read[kind].append((at.place or 0, Slot(keys, text)))
     if len(tree.paths) > 1:
@@ -88,18 +88,18 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
     return RowText(layout, visible, hidden, _counts_of(unread), origins)
 
 
-def _counts_of(unread: Sequence[tuple[str, str]]) -> dict[str, list[int]]:
+def _counts_of(unread: Sequence[tuple[Field, str]]) -> dict[str, list[int]]:
     """Count texts and their bytes by path; the short strings of a list are one text together."""
     counts: dict[str, list[int]] = {}
-    short: dict[str, list[str]] = {}
-    for path, text in unread:
+    short: dict[str, tuple[Field, list[str]]] = {}
+    for at, text in unread:
         if is_text(text):
-            _count(counts, path, text)
-        elif path.endswith("[]"):
-            short.setdefault(path, []).append(text)
-    for path, pieces in short.items():
+            _count(counts, at.shown, text)
+        elif at.is_element:
+            short.setdefault(at.path, (at, []))[1].append(text)
+    for at, pieces in short.values():
         if is_text(" ".join(pieces)):
-            _count(counts, path, "".join(pieces))
+            _count(counts, at.shown, "".join(pieces))
     return counts
 
 

@@ -17,6 +17,7 @@ from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.sessions import N_FIRST_LINES, is_of_session
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.row_texts import WholeRow
+from decon_core.corpus.text_values import shown_key
 from decon_core.errors import Problem
 from decon_core.storage.compression import DAMAGE
 from decon_core.storage.paths import parse_path
@@ -58,7 +59,7 @@ def head_of(path: Path) -> ShardHead:
 def leaves(value: Row, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, object]]:
     """Yield the values that are not objects, with their dotted paths as used in decon.toml."""
     for key, item in value.items():
-        path = f"{prefix}{key}"
+        path = f"{prefix}{shown_key(key)}"
         if isinstance(item, dict) and item and depth < _MAX_DEPTH:
             yield from leaves(item, f"{path}.", depth + 1)
         else:
