@@ -372,7 +372,7 @@ def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterat
     if n := outcome.n_invalid_utf8:
         not_utf8 = "invalid UTF-8 bytes, scanned as U+FFFD"
         yield f"{counted(n, 'document')} {have(n)} {not_utf8}: see {ledger}"
-    if n := outcome.n_shards_unread:
+    if n := outcome.n_shards_without_rows:
         yield f"{n:,} of {counted(outcome.n_shards, 'shard')} could not be read"
     if any(outcome.n_unseen.values()):
         counts = ", ".join(f"{name} {n:,}" for name, n in outcome.n_unseen.items() if n)
@@ -411,7 +411,7 @@ def _format_coverage(outcome: Outcome) -> str:
     """Return the last line: how much of the input was scanned, and what was not."""
     from decon_core.library.results import SKIPPED_FILE
 
-    n_unread = outcome.n_shards_unread + len(outcome.unread)
+    n_unread = outcome.n_shards_without_rows
     n_single = outcome.n_unreadable - outcome.n_rows_unread
     left_out = []
     if n_unread:

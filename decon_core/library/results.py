@@ -118,6 +118,11 @@ class Outcome:
         return [skipped for skipped in self.skipped if not skipped.is_on_purpose]
 
     @property
+    def n_shards_without_rows(self) -> int:
+        """Shards that could not be read at all, and those without a readable row."""
+        return self.n_shards_unread + len(self.unread)
+
+    @property
     def unavailable(self) -> list[NotCovered]:
         """Benchmarks that could not be downloaded, without those that are not available at all."""
         return [entry for entry in self.not_covered if not entry.is_refused]

@@ -852,6 +852,7 @@ def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(
     assert "content (text, 20 characters), n (number)" in said.err
     assert '. Leave out text = "text" (--text)' in said.err
     assert "NOT scanned: 1 of 4 shards (132 bytes, 3 rows)" in coverage_in(said.out)
+    assert "\n1 of 4 shards could not be read\n" in said.out
     assert "not written" in said.out
     assert place.leaks() == EXPECTED
     assert place.summary()["n_shards_without_a_readable_row"] == 1
