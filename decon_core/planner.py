@@ -18,7 +18,7 @@ from decon_core.benchmarks.configured import benchmark_files, benchmarks_of, ref
 from decon_core.benchmarks.records import Version, current_version, recorded_origin
 from decon_core.config.load import Config
 from decon_core.corpus.packs import Pack, Shard, list_source
-from decon_core.corpus.registration import PackChanges, changes_of_packs, list_packs
+from decon_core.corpus.registration import PackChanges, changes_of_packs, list_packs, skipped_in
 from decon_core.corpus.sketch.pack_sketch import has_pack_sketch, sketch_fingerprint
 from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import common_made_from
@@ -159,6 +159,7 @@ class Plan:
             nominations=self.nominations,
             unread=self.unread,
             not_covered=refused_of(config),
+            skipped=skipped_in(self.store, config.folder),
         )
 
     @cached_property

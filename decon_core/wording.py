@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jinja2 import Environment, FileSystemBytecodeCache
 
+_MOST_NAMED = 3
 _MARKDOWN_ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", "|": "\\|", "[": "\\[", "`": "\\`"},
 )
@@ -35,6 +36,12 @@ def size(n_bytes: float) -> str:
         if n_bytes >= 10**power:
             return f"{n_bytes / 10**power:.1f} {unit}"
     return counted(round(n_bytes), "byte")
+
+
+def first_of(names: Sequence[str]) -> str:
+    """List the first names and count the others: "a, b, c and 2 more"."""
+    n_more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {n_more:,} more" if n_more > 0 else "")
 
 
 def to_scan(n_shards: int, n_bytes: int) -> str:

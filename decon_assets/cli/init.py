@@ -61,7 +61,9 @@ def init(
     sources, written = shards.sources, benchmarks.drafts
     paths = [*benchmarks.recipes, *(file.path for file in written)]
     names = _benchmark_names(sources, benchmarks.recipes, written, catalog)
-    text = settings_text(sources, paths, folder=out.absolute().parent, catalog=catalog)
+    text = settings_text(
+        sources, paths, folder=out.absolute().parent, catalog=catalog, left_out=shards.unread
+    )
     texts = {**{file.path: file.text for file in written}, out: text}
     ConfigError.raise_for(
         Problem(str(path), "an existing file", "a new file", "Use --force to overwrite it")

@@ -103,6 +103,7 @@ def check(
         default="point",
     ),
     allow_unreadable: bool = flag("--allow-unreadable", "pass even if rows could not be read"),
+    allow_skipped: bool = flag("--allow-skipped", "pass even if files or folders were skipped"),
     allow_unread: bool = flag(
         "--allow-unread", "pass even if some text is in fields that no source reads"
     ),
@@ -130,8 +131,8 @@ def check(
       decon-assets check --max-rate 0.05 --assume-clean truthfulqa
 
     Exit codes: 0 all limits are met; 1 a limit is exceeded, or the result is unknown; 2 invalid
-    input; 4 the limits are met, but some text was not read; 6 the limits are met for the items that
-    can be found, but perhaps not for all items.
+    input; 4 the limits are met, but some text or files were not read; 6 the limits are met for the
+    items that can be found, but perhaps not for all items.
     """
     from decon_core.report.publish.limits import Limits, cases_of, junit_of
 
@@ -153,6 +154,7 @@ def check(
         by=by,
         may_be_unreadable=allow_unreadable,
         may_be_unread=allow_unread,
+        may_be_skipped=allow_skipped,
     )
     summary = _summary(report, config)
     is_todays = bool(report) or is_report_current(load_config(config))
@@ -183,7 +185,7 @@ def _summary(report: Path | None, config: Path) -> Summary:
 
 def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
     """Print a case for each limit; return the exit code."""
-    from decon_core.report.publish.limits import unread_lines
+    from decon_core.report.publish.limits import skipped_lines, unread_lines
 
     say_rows([_row(case) for case in cases], spare=_SPARE)
     failed = [case for case in cases if not case.is_passed]
@@ -198,7 +200,7 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
         say(f"{items} found without the answer; no limit is set (--max-no-answer-rate)")
     if not failed:
         return 0
-    unread = {*unread_lines(summary)}
+    unread = {*unread_lines(summary), *skipped_lines(summary)}
     others = [case for case in failed if not case.is_undecided]
     if any(not unread.issuperset(case.wrong) for case in others):
         return 1

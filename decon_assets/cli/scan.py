@@ -219,9 +219,9 @@ def scan(
       3  something leaked (only with --fail-on-leak)
       6  the chosen detectors cannot find any of the items, so it is unknown
          whether any of them leaked
-      4  some rows or some text of the rows were not read, or files, folders,
-         links or benchmarks were skipped; --allow-unreadable, --allow-unread and
-         --allow-skipped accept this
+      4  some rows or some text of the rows were not read, or a shard has no text,
+         or files, folders, links or benchmarks were skipped; --allow-unreadable,
+         --allow-unread and --allow-skipped accept this; or there is no document
       0  every row (with --sample: of the sample) was scanned, with or without
          leaks
 
@@ -304,8 +304,9 @@ def scan(
         warn(f"\nnot read: {format_problems(unread)}")
     if outcome.unread_text:
         say(f"\n{outcome.unread_text.line('the documents')}")
-        options = " ".join(f"--ignore {shlex.quote(path)}" for path, _ in outcome.unread_text.paths)
-        say(f"to read it, omit --text and --messages; to leave it unread, add:\n{options}\n")
+        options = " ".join(f"--ignore {shlex.quote(path)}" for path in outcome.unread_text.paths)
+        to_read = "to read it, omit --text and --messages; " if outcome.unread_text.texts else ""
+        say(f"{to_read}to leave it unread, add:\n{options}\n")
     for rate in outcome.rates[:1]:
         if rate.high and not outcome.n_leaks:
             may = counted(rate.high, rate.of.removesuffix("s"))
@@ -322,7 +323,8 @@ def scan(
     is_partly_read = bool(outcome.n_unreadable) and not allow_unreadable
     is_unread = bool(outcome.unread_text) and not allow_unread
     is_skipped = bool(outcome.unexpected or outcome.unavailable) and not allow_skipped
-    return 4 if is_partly_read or is_unread or is_skipped else 0
+    is_empty = not outcome.n_documents
+    return 4 if is_partly_read or is_unread or is_skipped or is_empty else 0
 
 
 def _say_table(outcome: Outcome) -> None:
@@ -371,7 +373,7 @@ def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterat
     if n := outcome.n_invalid_utf8:
         not_utf8 = "invalid UTF-8 bytes, scanned as U+FFFD"
         yield f"{counted(n, 'document')} {have(n)} {not_utf8}: see {ledger}"
-    if n := outcome.n_shards_unread:
+    if n := outcome.n_shards_without_rows:
         yield f"{n:,} of {counted(outcome.n_shards, 'shard')} could not be read"
     if any(outcome.n_unseen.values()):
         counts = ", ".join(f"{name} {n:,}" for name, n in outcome.n_unseen.items() if n)
@@ -410,7 +412,7 @@ def _format_coverage(outcome: Outcome) -> str:
     """Return the last line: how much of the input was scanned, and what was not."""
     from decon_core.library.results import SKIPPED_FILE
 
-    n_unread = outcome.n_shards_unread + len(outcome.unread)
+    n_unread = outcome.n_shards_without_rows
     n_single = outcome.n_unreadable - outcome.n_rows_unread
     left_out = []
     if n_unread:
@@ -430,7 +432,7 @@ def _format_coverage(outcome: Outcome) -> str:
     if outcome.without_text:
         left_out.append(f"{counted(outcome.n_too_short, 'document')} too short to be searched")
     if outcome.unread_text:
-        left_out.append(f"{percent(outcome.unread_text.share)} of the text")
+        left_out += outcome.unread_text.parts
     n_read = outcome.n_shards - n_unread - len(outcome.not_drawn)
     shards = f"{n_read:,} of {counted(outcome.n_shards, 'shard')}"
     done = f"scanned {counted(outcome.n_documents, 'document')} in {shards}"
@@ -441,7 +443,10 @@ def _format_coverage(outcome: Outcome) -> str:
         others = f"{n_shards} ({n_bytes})" if outcome.not_drawn else n_documents
         left_out.insert(0, f"{others} not in the sample")
         done = f"{outcome.sample.words}: {done}"
-    whole = f"{done}; NOT scanned: {', '.join(left_out)}" if left_out else f"{done}: complete"
+    if left_out:
+        whole = f"{done}; NOT scanned: {', '.join(left_out)}"
+    else:
+        whole = f"{done}: {'complete' if outcome.n_documents else 'nothing can be called clean'}"
     n_ignored = len(outcome.skipped) - len(outcome.unexpected)
     ignored = f"; {n_ignored:,} ignored on purpose, listed in {SKIPPED_FILE}" if n_ignored else ""
     return f"{whole}{ignored}"

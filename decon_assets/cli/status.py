@@ -83,7 +83,9 @@ def status(
     is_unread, is_empty = say_unread(plan) if store.current_snapshot.is_file() else (False, False)
     if is_unread and not running:
         remedy = "mixtures with unread text are refused; read or ignore the text, then run again"
-    if is_complete:
+    if is_empty:
+        remedy = "a source without text to search cannot be called clean"
+    if is_complete and not is_empty:
         say("complete", tone="good")
     else:
         say(f"incomplete: {remedy}", tone="open")

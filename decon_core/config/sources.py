@@ -145,6 +145,9 @@ class Corpus(PackLimits):
     unread: Literal["block", "report"] = "block"
     """What to do with text that a source neither reads nor ignores: refuse the mixtures of the
     source, or only report the text."""
+    left_out: Annotated[tuple[Name, ...], expects("a list of paths in quotes")] = ()
+    """Files that `init` could not read, or patterns of such files. They count as not read until you
+    delete them from this list."""
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:

@@ -13,7 +13,13 @@ from decon_core.corpus.batches import Batch, Reread, summed
 from decon_core.corpus.compiled_origins import origins_in
 from decon_core.corpus.fields import Field, FieldTree, field_tree
 from decon_core.corpus.row_texts import LONGEST_NAME
-from decon_core.corpus.text_values import decoded, is_text, without_lone_surrogates
+from decon_core.corpus.text_values import (
+    LEAST_LETTERS,
+    LEAST_WORDS,
+    decoded,
+    is_text,
+    without_lone_surrogates,
+)
 from decon_core.kernels import json_lines, row_texts, string_values
 from decon_core.kernels.arrays import Bools, Bytes, Integers, Table, Words64, alloc_array
 from decon_core.kernels.json_lines import MOST_STRINGS
@@ -77,7 +83,9 @@ def _use_of(node: Field) -> int:
     """Return what is done with the strings of a field, in rows of any layout."""
     if node.place is not None:
         return string_values.READ_IF_TEXT if node.is_label else string_values.READ
-    return string_values.COUNT if node.is_counted else string_values.IGNORE
+    if not node.is_counted:
+        return string_values.IGNORE
+    return string_values.COUNT_TOGETHER if node.is_element else string_values.COUNT
 
 
 def _is_entered(node: Field) -> bool:
@@ -205,10 +213,13 @@ def batch_of(
         read, kinds[layout_of_row[read.rows], read.fields]
     )
     rows += first_row
-    n_values = np.bincount(unread.fields)
-    n_bytes = np.bincount(unread.fields, unread.stops - unread.starts)
+    short = strings.take(is_usual & (strings.actions == string_values.TO_COUNT_WORDS))
+    sizes = unread.fields, unread.stops - unread.starts
     counts_by_path = summed(  # fields may have the same path: keys may contain dots
-        {tree.fields[at].path: [int(n_values[at]), int(n_bytes[at])]}
+        {tree.fields[at].shown: [int(n_values[at]), int(n_bytes[at])]}
+        for fields_of_texts, n_bytes_of_texts in (sizes, _texts_of(short))
+        for n_values in [np.bincount(fields_of_texts)]
+        for n_bytes in [np.bincount(fields_of_texts, n_bytes_of_texts)]
         for at in np.flatnonzero(n_values).tolist()
     )
     batch = Batch(
@@ -219,6 +230,18 @@ def batch_of(
             batch, only_path=lambda row: _path_of_key(tree, only_field[row - first_row])
         )
     return batch.with_rows(map(reread, (np.flatnonzero(is_unusual) + first_row).tolist()))
+
+
+def _texts_of(short: Strings) -> tuple[Integers, Integers]:
+    """Return field and bytes of the texts that the short strings of lists are together, by row."""
+    fields = short.fields
+    lists, which = np.unique(np.stack([short.rows, fields]), axis=1, return_inverse=True)
+    sums = [
+        np.bincount(which.ravel(), values, lists.shape[1]).astype(np.int64)
+        for values in (short.keys % 256, short.keys // 256, short.stops - short.starts)
+    ]
+    is_text = (sums[0] >= LEAST_WORDS) | (sums[1] >= LEAST_LETTERS)
+    return lists[1][is_text], sums[2][is_text]
 
 
 def _path_of_key(tree: FieldTree, number: int) -> str | None:

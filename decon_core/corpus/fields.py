@@ -16,7 +16,7 @@ from threading import RLock
 
 from decon_core.config.layouts import EVERYTHING, UNKNOWN, Layout, covers, known_layouts, leads_to
 from decon_core.config.sources import Source
-from decon_core.corpus.text_values import without_lone_surrogates
+from decon_core.corpus.text_values import shown_key, without_lone_surrogates
 
 _NAMES = tomllib.loads(files(__package__).joinpath("field_names.toml").read_text("utf-8"))
 LABELS = frozenset(_NAMES["labels"])
@@ -84,6 +84,20 @@ class Field:
     @property
     def has_element(self) -> bool:
         return "element" in self.__dict__
+
+    @cached_property
+    def shown(self) -> str:
+        """The path as messages and reports name it, with `*` for keys that are sentences."""
+        if self.parent is None:
+            return self.path
+        if self.key is None:
+            return f"{self.parent.shown}[]"
+        separator = "." if self.parent.path and not self.key.startswith("[") else ""
+        return f"{self.parent.shown}{separator}{without_lone_surrogates(shown_key(self.key))}"
+
+    @property
+    def is_element(self) -> bool:
+        return self.path.endswith("[]")
 
     def of_role(self, role: object) -> Field:
         """Return the field of turns that are left out because of their role."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from glob import glob
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -127,7 +128,7 @@ def changes_of_packs(config: Config, store: Store, other_files: Iterable[Path]) 
         sorted(gone),
         sorted(new),
         sorted((old.path, new.path) for old, new in renamed),
-        _skipped(listings, other_files, str(config.store)),
+        _skipped(listings, other_files, str(config.store), _left_out(config)),
     )
 
 
@@ -154,20 +155,55 @@ def _renamed(before: Iterable[Pack], current: Iterable[Pack]) -> list[tuple[Shar
     ]
 
 
-def _skipped(listings: Sequence[Listing], other_files: Iterable[Path], store: str) -> list[Skipped]:
+def _left_out(config: Config) -> list[Skipped]:
+    """Return the files that `init` could not read and that are still in the list."""
+    why = "listed under left_out in decon.toml"
+    paths = (
+        path
+        for pattern in config.corpus.left_out
+        for path in glob(str(config.folder / pattern), include_hidden=True)  # noqa: PTH207 - may be absolute
+    )
+    return [Skipped(path, why, is_on_purpose=False) for path in sorted({*paths})]
+
+
+def _skipped(
+    listings: Sequence[Listing],
+    other_files: Iterable[Path],
+    store: str,
+    left_out: Sequence[Skipped] = (),
+) -> list[Skipped]:
     """Return what lies beside the shards, and is neither read nor listed by another source."""
     read = {path for listing in listings for path, _ in listing.files}
     read |= {str(path) for path in other_files}
     entered = {os.path.dirname(path) for path in read}  # noqa: PTH120 - 100,000 paths as strings
     entered |= {str(folder) for path in map(Path, entered) for folder in path.parents}
     by_path: dict[str, Skipped] = {}
-    for skipped in chain.from_iterable(listing.skipped for listing in listings):
+    for skipped in chain(left_out, *(listing.skipped for listing in listings)):
         path = skipped.path.rstrip("/")
         if path in read or path in entered or path == store:
             continue
-        if path not in by_path or not skipped.is_on_purpose:
+        if path not in by_path or by_path[path].is_on_purpose > skipped.is_on_purpose:
             by_path[path] = skipped
     return sorted(by_path.values())
+
+
+def skipped_in(store: Store, folder: Path) -> tuple[Skipped, ...]:
+    """Return the files that were skipped at the last registration, but not on purpose.
+
+    Their paths are relative to the folder, or are only names: reports may be published.
+    """
+    listed = read_json(store.skipped)["skipped"] if store.skipped.is_file() else []
+    files = [Skipped(**file) for file in listed if not file["is_on_purpose"]]
+    start = f"{folder.absolute()}{os.sep}"
+    return tuple(
+        replace(
+            file,
+            path=file.path.removeprefix(start)
+            if file.path.startswith(start)
+            else file.path.rstrip("/").rpartition("/")[2],
+        )
+        for file in files
+    )
 
 
 def register_packs(changes: PackChanges, store: Store, *, may_retire: bool = False) -> list[Path]:

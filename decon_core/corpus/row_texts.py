@@ -73,21 +73,40 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
         marks |= at.marks
     layout = tree.layout_of(marks)
     read: dict[Kind, list[tuple[int, Slot]]] = {Kind.VISIBLE: [], Kind.HIDDEN: []}
-    unread: dict[str, list[int]] = {}
+    unread: list[tuple[Field, str]] = []
     for at, keys, text in strings:
         kind = at.kind(layout)
         if kind is Kind.UNREAD:
-            if tree.is_counting and is_text(text) and not is_encoded(text):
-                counts = unread.setdefault(at.path, [0, 0])
-                counts[0] += 1
-                counts[1] += len(text.encode())
+            if tree.is_counting and not is_encoded(text):
+                unread.append((at, text))
         elif not is_encoded(text) and (not at.is_label or is_text(text)):
             read[kind].append((at.place or 0, Slot(keys, text)))
     if len(tree.paths) > 1:
         read[Kind.VISIBLE].sort(key=itemgetter(0))
     visible, hidden = (_once(slot for _, slot in slots) for slots in read.values())
     origins = origins_of_row((at, text) for at, _, text in strings)
-    return RowText(layout, visible, hidden, unread, origins)
+    return RowText(layout, visible, hidden, _counts_of(unread), origins)
+
+
+def _counts_of(unread: Sequence[tuple[Field, str]]) -> dict[str, list[int]]:
+    """Count texts and their bytes by path; the short strings of a list are one text together."""
+    counts: dict[str, list[int]] = {}
+    short: dict[str, tuple[Field, list[str]]] = {}
+    for at, text in unread:
+        if is_text(text):
+            _count(counts, at.shown, text)
+        elif at.is_element:
+            short.setdefault(at.path, (at, []))[1].append(text)
+    for at, pieces in short.values():
+        if is_text(" ".join(pieces)):
+            _count(counts, at.shown, "".join(pieces))
+    return counts
+
+
+def _count(counts: dict[str, list[int]], path: str, text: str) -> None:
+    of_path = counts.setdefault(path, [0, 0])
+    of_path[0] += 1
+    of_path[1] += len(text.encode())
 
 
 def _strings_of(row: object, tree: FieldTree) -> list[tuple[Field, Keys, str]]:

@@ -13,6 +13,7 @@ from typing import Any
 LEAST_WORDS = 8  # words of a text: they are separated by white space, and have a letter or digit
 LEAST_LETTERS = 24  # letters of a text in a script without spaces
 LEAST_BYTES = 2 * LEAST_WORDS - 1
+_LONGEST_SHOWN, _MOST_WORDS_SHOWN = 48, 3  # characters and words of a key that is named
 LEAST_ENCODED = 64  # characters of base64 that are recognised
 
 _LETTER = re.compile(rb"[0-9A-Za-z\x80-\xff]")
@@ -44,6 +45,12 @@ def is_text(value: str) -> bool:
     if len([*islice(words, LEAST_WORDS)]) == LEAST_WORDS:
         return True
     return not content.isascii() and len(_UNSPACED.findall(content)) >= LEAST_LETTERS
+
+
+def shown_key(key: str) -> str:
+    """Return a key as messages name it: `*` if it is a sentence, which may be text of an item."""
+    is_sentence = len(key) > _LONGEST_SHOWN or len(key.split()) > _MOST_WORDS_SHOWN
+    return "*" if is_sentence and not key.startswith("[role=") else key
 
 
 def without_lone_surrogates(text: str) -> str:

@@ -1,15 +1,16 @@
 """What ledgers say of a corpus: text that was not read, and rows that name a benchmark.
 
 A row may hold text in fields that its source does not read. Nothing is known of that text, so what
-depends on it is not clean. A row that names the benchmark that it is from is evidence of a leak
-that needs no detector.
+depends on it is not clean. The same holds for a shard without any text, such as one of token ids:
+its fields are listed among the unread ones, with no texts (`n_values`). A row that names the
+benchmark that it is from is evidence of a leak that needs no detector.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from decon_core.corpus.packs import Pack
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.scan.scan_results import Ledger
-from decon_core.wording import percent, size
+from decon_core.wording import counted, first_of, percent, size
 
 
 @dataclass(frozen=True)
@@ -42,26 +43,44 @@ class UnreadText:
 
     source: str
     n_bytes_read: int
-    paths: tuple[tuple[str, int], ...]  # paths with the bytes of each, most first
+    texts: tuple[tuple[str, int], ...]  # paths with the bytes of each, most first
+    # Shards without any text, and the paths of what they hold instead.
+    shards: tuple[str, ...] = ()
+    others: tuple[tuple[str, int], ...] = ()
 
     @property
-    def n_bytes(self) -> int:
-        return sum(n for _, n in self.paths)
+    def paths(self) -> dict[str, int]:
+        """All paths with the bytes of each."""
+        return dict(Counter(dict(self.texts)) + Counter(dict(self.others)))
 
     @property
     def share(self) -> float:
-        return self.n_bytes / (self.n_bytes + self.n_bytes_read)
+        n_bytes = sum(n for _, n in self.texts)
+        return n_bytes / (n_bytes + self.n_bytes_read)
+
+    @property
+    def parts(self) -> list[str]:
+        """What was not read, without where it is."""
+        parts = [f"{percent(self.share)} of the text"] if self.texts else []
+        return parts + [f"{counted(len(self.shards), 'shard')} without text"] * bool(self.shards)
 
     def line(self, whole: str = "") -> str:
         """Say how much was not read, and where it is; `whole` is what it is a part of."""
-        named = ", ".join(f"`{path}` ({size(n)})" for path, n in self.paths)
+        texts, others = (
+            ", ".join(f"`{path}` ({size(n)})" for path, n in paths)
+            for paths in (self.texts, self.others)
+        )
         of = whole or f"source `{self.source}`"
-        return f"{percent(self.share)} of the text of {of} was not read: {named}"
+        lines = [f"{self.parts[0]} of {of} was not read: {texts}"] if self.texts else []
+        if self.shards:
+            shards = counted(len(self.shards), "shard") + ("" if whole else f" of {of}")
+            lines.append(f"no text in {shards} ({first_of(self.shards)}), only {others}")
+        return "; ".join(lines)
 
     @property
     def setting(self) -> str:
         """The line of a [[corpus.source]] that leaves this text unread on purpose."""
-        return f"ignore = {json.dumps([path for path, _ in self.paths], ensure_ascii=False)}"
+        return f"ignore = {json.dumps([*self.paths], ensure_ascii=False)}"
 
 
 def unread_texts(
@@ -69,17 +88,29 @@ def unread_texts(
 ) -> list[UnreadText]:
     """Return the unread text by source, from ledgers that are given with their source."""
     n_read: Counter[str] = Counter()
-    unread: dict[str, Counter[str]] = {}
+    unread: dict[str, list[Mapping[str, Any]]] = {}
     for source, ledger in ledgers:
         n_read[source] += ledger["n_bytes"]
-        for field in ledger["unread"]:
-            if not rule.is_ignored(source, field["path"]):
-                unread.setdefault(source, Counter())[field["path"]] += field["n_bytes"]
-    texts = []
-    for source, n_bytes in unread.items():
-        paths = sorted(n_bytes.items(), key=lambda path: (-path[1], path[0]))
-        texts.append(UnreadText(source, n_read[source], tuple(paths)))
-    return texts
+        fields = (
+            {"file": ledger["file"], **field}
+            for field in ledger["unread"]
+            if not rule.is_ignored(source, field["path"])
+        )
+        unread.setdefault(source, []).extend(fields)
+    return [_unread_text(source, n_read[source], of) for source, of in unread.items() if of]
+
+
+def _unread_text(source: str, n_bytes_read: int, fields: Sequence[Mapping[str, Any]]) -> UnreadText:
+    """Sum up the unread fields of the shards of a source."""
+    of_texts, of_others = Counter[str](), Counter[str]()
+    for field in fields:
+        (of_texts if field["n_values"] else of_others)[field["path"]] += field["n_bytes"]
+    texts, others = (
+        tuple(sorted(counts.items(), key=lambda path: (-path[1], path[0])))
+        for counts in (of_texts, of_others)
+    )
+    shards = sorted({field["file"] for field in fields if not field["n_values"]})
+    return UnreadText(source, n_bytes_read, texts, tuple(shards), others)
 
 
 def sources_without_text(ledgers: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Problem]:
@@ -101,11 +132,11 @@ def sources_without_text(ledgers: Iterable[tuple[str, Mapping[str, Any]]]) -> li
 
 
 def ledgers_of(reader: MatchReader, packs: Iterable[Pack]) -> Iterator[tuple[str, Ledger]]:
-    """Yield source and ledger of each shard that was scanned."""
+    """Yield source and ledger of each shard that was scanned, with its name as `file`."""
     for pack in packs:
         for shard in pack.shards:
             if reader.scan_results.is_read(shard.fingerprint):
-                yield pack.source.name, reader.ledger(shard)
+                yield pack.source.name, {**reader.ledger(shard), "file": shard.name}
 
 
 def shards_without_document(

@@ -19,7 +19,7 @@ from decon_core.discovery.overlap import overlaps
 from decon_core.discovery.row_survey import RowSurvey
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import compression_of, suffix_of
-from decon_core.storage.listing import Listing, list_path
+from decon_core.storage.listing import Listing, Skipped, list_path
 from decon_core.storage.paths import is_url
 from decon_core.wording import counted
 
@@ -43,8 +43,14 @@ class CorpusSurvey:
     """The sources in some places, and what is no source or damaged."""
 
     sources: list[SourceFinding] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)  # files, with the reason
+    left_out: list[Skipped] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    with_problems: list[Skipped] = field(default_factory=list)  # left out; `problems` say so
+
+    @property
+    def unread(self) -> list[Skipped]:
+        """All files that no source reads."""
+        return sorted([*self.left_out, *self.with_problems])
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +130,7 @@ def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:
             is_there = listing.instead or Path(place).is_dir()
             found = f"no shard{listing.instead}" if is_there else "no such file or folder"
             survey.problems.append(Problem(place, found, f"files in {known_suffixes()}"))
-        survey.left_out += [str(file) for file in listing.skipped if not file.is_on_purpose]
+        survey.left_out += [file for file in listing.skipped if not file.is_on_purpose]
         for group in _groups(place, listing.base, listing.paths):
             _add_sources(group, survey)
     if not survey.sources:
@@ -160,18 +166,24 @@ def _add_sources(group: _Group, survey: CorpusSurvey) -> None:
         found = f"{counted(len(group.files), 'file')} named like {group.files[0].name}, and others"
         expected, remedy = "names that a glob can tell apart", "move them to a folder of their own"
         survey.problems.append(Problem(str(group.folder), found, expected, remedy))
+        survey.with_problems += _skipped(group.files, "named like files that are read")
 
 
 def _add_source(group: _Group, pattern: str, survey: CorpusSurvey) -> None:
     """Add a group as a source, unless no text of it can be read."""
     heads = [head_of(path) for path in group.looked_at]
     faults = [problem for head in heads for problem in _faults(head)]
-    survey.problems += faults
     rows = RowSurvey(heads)
     if why := _why_no_source(rows, heads):
-        named = {problem.where for problem in faults}
-        survey.left_out += [f"{path}: {why}" for path in group.files if str(path) not in named]
+        survey.problems += faults
+        named = {problem.where: problem.found for problem in faults}
+        left_out = [path for path in group.files if str(path) not in named]
+        survey.left_out += _skipped(left_out, why)
+        for where, found in named.items():
+            survey.with_problems += _skipped([Path(where)], found)
         return
+    without_text = [problem for head in heads for problem in _without_text(head)]
+    survey.problems += faults + without_text
     where = "in" if all(path.parent == group.folder for path in group.files) else "below"
     named_so = "similarly named" if group.is_part else "all"
     survey.sources.append(
@@ -195,6 +207,16 @@ def _why_no_source(rows: RowSurvey, heads: Sequence[ShardHead]) -> str:
     if not rows.rows:
         return "no readable rows" if rows.unreadable else "no rows"
     return "" if rows.has_text else f"rows without text, but with {listed_fields(rows.rows)}"
+
+
+def _skipped(files: Iterable[Path], why: str) -> list[Skipped]:
+    return [Skipped(str(path), why, is_on_purpose=False) for path in files]
+
+
+def _without_text(head: ShardHead) -> Iterator[Problem]:
+    """Yield a problem of an intact file in which there is no text."""
+    if not head.damage and not head.n_unreadable and (why := _why_no_source(RowSurvey([head]), ())):
+        yield Problem(str(head.path), why, "text", "check it, or move it elsewhere")
 
 
 def _faults(head: ShardHead) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ from decon_core.corpus.documents import Unreadable, document_of
 from decon_core.corpus.fields import field_tree
 from decon_core.corpus.row_texts import KEY, Keys, Slot, role_of, text_of_row
 from decon_core.corpus.shard_head import Row, ShardHead, leaves
-from decon_core.corpus.text_values import LEAST_WORDS, is_text
+from decon_core.corpus.text_values import LEAST_WORDS, is_text, shown_key
 from decon_core.wording import counted, have
 
 _EVERYTHING = Source(name="", path="")
@@ -192,5 +192,5 @@ def _field_path(keys: Keys) -> str:
     """Return the path of a field as settings name it: `messages[].content`."""
     if keys and keys[-1] == KEY:
         keys = (*keys[:-2], "*")
-    parts = ("[]" if isinstance(key, int) else f".{key}" for key in keys)
+    parts = ("[]" if isinstance(key, int) else f".{shown_key(key)}" for key in keys)
     return "".join(parts).removeprefix(".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +15,14 @@ from decon_core.corpus.shard_head import in_toml, printable
 from decon_core.discovery.corpus import SourceFinding
 from decon_core.discovery.row_survey import RowSurvey, listed_paths
 from decon_core.feature import feature_files
+from decon_core.storage.listing import Skipped
 from decon_core.wording import counted, size
 
 _PARTITIONS_WANTED = 5_000  # half of the limit of a grid, because benchmarks may be added
 _BENCHMARKS_EXPECTED = 20
 _FEW_SHARDS = 64
 _PACK_BYTES = 20_000_000_000
+_MOST_LEFT_OUT = 20  # files that are listed one by one
 _MOST_FIELDS = 4  # fields in the example of a setting
 
 
@@ -49,10 +52,11 @@ def settings_text(
     *,
     folder: Path,
     catalog: Sequence[str] = (),
+    left_out: Sequence[Skipped] = (),
 ) -> str:
     """Return the text of the decon.toml, with paths below `folder` relative to it.
 
-    `catalog`: names and sets of the catalog.
+    `catalog`: names and sets of the catalog. `left_out`: files that cannot be read.
     """
     n_shards = sum(len(finding.files) for finding in findings)
     n_bytes = sum(finding.n_bytes for finding in findings)
@@ -68,6 +72,7 @@ def settings_text(
         "@packs@": f"# {counted(n_shards, 'shard')}, {size(n_bytes)}; {packs.why}.\n"
         f"pack_shards = {packs.shards}",
         "@pack_bytes@": f'{"" if packs.has_bytes else "# "}pack_bytes = "20 GB"',
+        _NONE_LEFT_OUT: _left_out(left_out, folder) if left_out else _NONE_LEFT_OUT,
         "@sources@": "\n".join(_source(finding, folder) for finding in findings),
         "@unreadable@": _UNREADABLE if has_unreadable else '# unreadable = "block"',
     }
@@ -81,6 +86,25 @@ _UNREADABLE = """\
 # Some of the first rows cannot be read, so mixtures of their packs are refused. Uncomment this line
 # to leave such rows out.
 # unreadable = "drop\""""
+
+
+_NONE_LEFT_OUT = "# left_out = []                     # files that could not be read"
+_LEFT_OUT = """\
+# Files that could not be read. They count as not read (exit code 4, and `check` fails) until you
+# delete them from this list."""
+
+
+def _left_out(files: Sequence[Skipped], folder: Path) -> str:
+    """Format the list of files that cannot be read, as patterns if they are many."""
+    reasons: dict[str, str] = {}
+    for file in files:
+        path = Path(file.path)
+        name = glob.escape(_below(path, folder))
+        if len(files) > _MOST_LEFT_OUT:
+            name = f"{glob.escape(_below(path.parent, folder))}/*{glob.escape(path.suffix)}"
+        reasons.setdefault(name, file.why)
+    lines = [f"  {in_toml(name)},  # {printable(why)}" for name, why in sorted(reasons.items())]
+    return "\n".join([_LEFT_OUT, "left_out = [", *lines, "]"])
 
 
 def _source(finding: SourceFinding, folder: Path) -> str:

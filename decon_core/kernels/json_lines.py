@@ -27,8 +27,10 @@ from decon_core.kernels.json_tokens import (
     skip_space,
 )
 from decon_core.kernels.string_values import (
+    COUNT_TOGETHER,
     LEAST_BYTES,
     READ,
+    TO_COUNT_WORDS,
     TO_DECODE,
     TO_NOTE,
     TO_SKIP,
@@ -36,6 +38,7 @@ from decon_core.kernels.string_values import (
     is_data,
     key_of,
     may_be_json,
+    words_in,
 )
 
 # Columns of an array with a row for each field: its parent, the bytes of its name, the elements of
@@ -44,7 +47,8 @@ from decon_core.kernels.string_values import (
 PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED, USE, NAMES = range(8)
 N_OF_FIELD = 8
 # Rows of an array with a column for each string: its field, its bytes in the text, how many of them
-# begin no character, what is done with it, the key of its text, and its line.
+# begin no character, what is done with it, the key of its text (or its words, if they are counted),
+# and its line.
 FIELD, START, STOP, CONTINUING, ACTION, KEY, LINE = range(7)
 N_OF_STRING = 7
 # Columns of an array with a row for each open container: its field, the highest rank of its
@@ -321,7 +325,8 @@ def _read_line(
         if byte == QUOTE:
             if field < 0:
                 return _ZERO, n, n_strings, n_objects
-            if (fields[field, USE] != READ) & (fields[field, NAMES] == 0):
+            use = fields[field, USE]
+            if (use != READ) & (use != COUNT_TOGETHER) & (fields[field, NAMES] == 0):
                 behind = _end_of_label(block, at + _ONE)
                 if behind != _ZERO:
                     if behind - at > np.uint64(2):
@@ -351,7 +356,9 @@ def _read_line(
                     strings[STOP, n_strings] = np.int64(n)
                     strings[CONTINUING, n_strings] = n_continuing
                     strings[ACTION, n_strings] = action
-                    strings[KEY, n_strings] = key_of(text, first, n)
+                    is_short = action == TO_COUNT_WORDS
+                    sign = words_in(text, first, n) if is_short else key_of(text, first, n)
+                    strings[KEY, n_strings] = sign
                     n_strings += 1
                 if action == TO_NOTE:
                     _keep_name(text, strings, n_strings - 1, free)
@@ -471,6 +478,8 @@ def settle(
             columns[ACTION, at] = TO_DECODE
             continue
         columns[ACTION, at] = action_on(text, start, stop, fields[field, USE], fields[field, NAMES])
+        if columns[ACTION, at] == TO_COUNT_WORDS:
+            columns[KEY, at] = words_in(text, start, stop)
         marks[row, 0] |= marks_of[field, 0]
         marks[row, 1] |= marks_of[field, 1]
 

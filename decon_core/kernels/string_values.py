@@ -14,11 +14,11 @@ from decon_core.kernels.jit import kernel
 from decon_core.kernels.utf8 import valid_size
 
 # What a source does with a string of a field: reads it; reads it if it is text; counts it if it is
-# text; ignores it.
-READ, READ_IF_TEXT, COUNT, IGNORE = range(4)
+# text; counts it as one text together with the other short strings of its list; ignores it.
+READ, READ_IF_TEXT, COUNT, COUNT_TOGETHER, IGNORE = range(5)
 # What is done with a string: it is read; it may be JSON that is read as the value that it holds; it
-# is kept, as it may be a name; it is counted; nothing.
-TO_READ, TO_DECODE, TO_NOTE, TO_COUNT, TO_SKIP = range(5)
+# is kept, as it may be a name; it is counted; its words are counted; nothing.
+TO_READ, TO_DECODE, TO_NOTE, TO_COUNT, TO_COUNT_WORDS, TO_SKIP = range(6)
 
 _LEAST_WORDS = 8
 _LEAST_LETTERS = 24
@@ -252,10 +252,32 @@ def is_data(text: Bytes, start: Place) -> bool:
 def action_on(text: Bytes, start: Place, stop: Place, use: int, names: int) -> int:
     """Return what is done with a string, by the use of its field, and what values there name."""
     first, end = np.int64(start), np.int64(stop)
+    if use == COUNT_TOGETHER and not is_text(text, first, end):
+        return TO_SKIP if is_base64(text, first, end) else TO_COUNT_WORDS
     is_skipped = use == IGNORE or (use != READ and not is_text(text, first, end))
     if is_skipped or is_base64(text, first, end):
         return TO_NOTE if (names != 0) & (end - first <= LONGEST_NAME) else TO_SKIP
-    return TO_COUNT if use == COUNT else TO_READ
+    return TO_READ if use <= READ_IF_TEXT else TO_COUNT
+
+
+@kernel
+def words_in(text: Bytes, start: Place, stop: Place) -> np.int64:
+    """Return the words of a string, which is no text, and 256 times its unspaced letters."""
+    n_words = n_letters = 0
+    has_letter = False
+    for at in range(np.int64(start), np.int64(stop)):
+        byte = text[at]
+        is_space = (byte == 0x20) | ((byte >= 0x09) & (byte <= 0x0D))
+        if byte >= 0xC0:
+            is_space = _is_wide_space(byte, text[at + 1], text[at + 2])
+            n_letters += (not is_space) and byte >= 0xE0 and _is_unspaced(byte, text[at + 1])
+            has_letter |= not is_space
+        elif byte < 0x80:
+            has_letter |= _is_letter(byte)
+        if is_space:
+            n_words += has_letter
+            has_letter = False
+    return np.int64(n_words + has_letter + 256 * n_letters)
 
 
 @kernel

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def read_folder(folder: Path, database: Path) -> None:
         raise MissingError(problem)
     summary = read_plain_json(folder / results.SUMMARY_FILE)
     policy = Policy.from_mapping(summary["policy"], where=results.SUMMARY_FILE)
-    rows = _ledger(folder / results.LEDGER_FILE, [*summary["benchmarks"]])
+    rows = _ledger(folder / results.LEDGER_FILE, summary)
     sample = summary.get("sample")
     rows["not_scanned"] = not_scanned = [*_not_scanned(rows, summary)]
     run = {
@@ -81,6 +81,7 @@ def read_folder(folder: Path, database: Path) -> None:
         for detector, n in counts.items()
     ]
     rows |= {"runs": [run], "not_covered": summary["not_covered"]}
+    rows["skipped_files"] = _skipped(folder / results.SKIPPED_FILE)
     del rows["not_drawn"]  # they are among those that were not scanned
     tables = {name: table_of(name, of_table) for name, of_table in rows.items()}
     proving = {
@@ -110,6 +111,15 @@ def read_folder(folder: Path, database: Path) -> None:
     write_database(database, tables)
 
 
+def _skipped(path: Path) -> list[dict[str, Any]]:
+    """Return the files that were not read, and not skipped on purpose."""
+    lines = path.read_bytes().splitlines() if path.is_file() else []
+    files = map(orjson.loads, lines)
+    return [
+        {"path": file["path"], "reason": file["why"]} for file in files if not file["is_on_purpose"]
+    ]
+
+
 def _not_scanned(rows: _Rows, summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the shards that could not be read or were not drawn, or that were read in part."""
     benchmarks = sorted(summary["benchmarks"])
@@ -130,12 +140,14 @@ def _not_scanned(rows: _Rows, summary: Mapping[str, Any]) -> Iterator[dict[str, 
             yield {**place, "benchmarks": benchmarks, "reason": reason, "remedy": remedy}
 
 
-def _ledger(path: Path, searched: Sequence[str]) -> _Rows:
+def _ledger(path: Path, summary: Mapping[str, Any]) -> _Rows:
     """Read the ledger: the rows of tables of the report, and `not_drawn`, shards out of the sample.
 
     A shard that could not be read is not among the scanned ones, only among the unreadable rows.
     """
     rows: _Rows = defaultdict(list)
+    searched = [*summary["benchmarks"]]
+    unread = {text["path"] for text in summary["unread"]}  # those that are not ignored
     for line in path.read_bytes().splitlines():
         shard = orjson.loads(line)
         place = {"source": ONLY_SOURCE, "shard_name": shard["file"]}
@@ -150,6 +162,9 @@ def _ledger(path: Path, searched: Sequence[str]) -> _Rows:
         counts |= {f"n_{name}": len(shard[name]) for name in ("unreadable", "invalid_utf8")}
         rows["shards"].append({**place, **counts})
         rows["row_origins"] += [{**place, **row} for row in named_rows(shard, searched)]
+        for text in shard["unread"]:
+            is_ignored = text["path"] not in unread
+            rows["unread_text"].append({**place, **text, "is_ignored": is_ignored})
         for row in shard["unreadable"]:
             named = {name: row[name] for name in ("row", "offset", "reason", "detail")}
             rows["unreadable"].append({**place, **named})

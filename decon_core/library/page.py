@@ -14,6 +14,7 @@ from decon_core.decisions.verdicts import Verdicts
 from decon_core.library.estimates import Rate
 from decon_core.library.stored_index import StoredIndex
 from decon_core.storage.files import atomic_path, write_text
+from decon_core.storage.listing import Skipped
 
 FIGURE_FILES = ("sample.svg", "sample_items.svg")  # if only a sample was scanned
 PAGE_FILE = "report.html"
@@ -26,6 +27,7 @@ def write_report(
     pack: Pack,
     verdicts: Verdicts,
     not_covered: Sequence[NotCovered],
+    skipped: Sequence[Skipped],
     evals: Path,
 ) -> None:
     """Write the page and card of a scan, and their database in the store, if it is not current."""
@@ -45,6 +47,7 @@ def write_report(
         verdicts=verdicts,
         unread=UnreadRule(((pack.source.name, pack.source.ignore),)),
         not_covered=tuple(not_covered),
+        skipped=tuple(skipped),
     )
     is_built = not is_current(builder) or not store.report_page.is_file()
     if is_built:

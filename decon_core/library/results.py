@@ -118,6 +118,11 @@ class Outcome:
         return [skipped for skipped in self.skipped if not skipped.is_on_purpose]
 
     @property
+    def n_shards_without_rows(self) -> int:
+        """Shards that could not be read at all, and those without a readable row."""
+        return self.n_shards_unread + len(self.unread)
+
+    @property
     def unavailable(self) -> list[NotCovered]:
         """Benchmarks that could not be downloaded, without those that are not available at all."""
         return [entry for entry in self.not_covered if not entry.is_refused]
@@ -189,7 +194,7 @@ def write_matches(
         *files, reader.versions, reader.policy
     )
     outcome.n_leaks = sum(count.n_leaks for count in outcome.benchmarks)
-    ledgers = [(source.name, ledger) for ledger in by_name.values()]
+    ledgers = [(source.name, {**ledger, "file": name}) for name, ledger in by_name.items()]
     rule = UnreadRule(((source.name, source.ignore),))
     outcome.unread_text = next(iter(unread_texts(ledgers, rule)), None)
     searched = [version.benchmark for version in reader.versions]
@@ -280,7 +285,7 @@ _IN_SUMMARY = (
 
 def summary_of(outcome: Outcome) -> dict[str, Any]:
     """Return the counts in summary.json, without times: the same scan gives the same file."""
-    unread = outcome.unread_text.paths if outcome.unread_text else ()
+    unread = outcome.unread_text.paths if outcome.unread_text else {}
     benchmarks = [asdict(count) for count in outcome.benchmarks]
     summary = {
         **{name: getattr(outcome, name) for name in _IN_SUMMARY},
@@ -288,7 +293,8 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
         "n_items_not_visible": outcome.n_unseen,
         "n_items_checkable_by_others": outcome.checkable_by_others,
         "not_looked_at": [skipped.path for skipped in outcome.unexpected],
-        "unread": [{"path": path, "n_bytes": n} for path, n in unread],
+        "unread": [{"path": path, "n_bytes": n} for path, n in unread.items()],
+        "without_text": [*outcome.unread_text.shards] if outcome.unread_text else [],
         "origins": outcome.origins,
         "n_shards_without_a_readable_row": len(outcome.unread),
         "n_bytes_not_looked_at": outcome.n_bytes_unread

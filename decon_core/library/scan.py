@@ -219,7 +219,8 @@ def _scan_folder(
             corpus = request.source.path
             write_report_of_sample(out, outcome.rates, corpus, request.evals)
         else:
-            write_report(out, index, pack, request.verdicts, not_covered, request.evals)
+            skipped = outcome.unexpected
+            write_report(out, index, pack, request.verdicts, not_covered, skipped, request.evals)
     return outcome
 
 

@@ -237,6 +237,9 @@ def _of_arrow(texts: pa.ChunkedArray, source: Source, block_bytes: int) -> Itera
         remedy = "Cast it to strings, or name another column."
         expected = "strings, lists (conversations) or structs (rows)"
         raise InputError(Problem("texts", f"a column of {kind}", expected, remedy))
+    if pa.types.is_nested(kind) and kind.num_fields and not _may_hold_text(kind):
+        remedy = "Decode token ids first."
+        raise InputError(Problem("texts", f"only {kind}", "strings in the rows", remedy))
     n_rows = len(texts) * block_bytes // max(texts.nbytes, 1)
     n_rows = max(1, min(n_rows, _MAX_ROWS))
     slices = (texts.slice(first, n_rows) for first in range(0, len(texts), n_rows))
@@ -255,6 +258,15 @@ _TEXTS = (
     pa.types.is_list_view,
     pa.types.is_large_list_view,
 )
+
+
+def _may_hold_text(kind: pa.DataType) -> bool:
+    """Return whether there may be a string in values of a type: not in numbers and times."""
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return _may_hold_text(kind.value_type)
+    if pa.types.is_nested(kind):
+        return any(_may_hold_text(kind.field(n).type) for n in range(kind.num_fields))
+    return not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind))
 
 
 def _require_columns(names: Sequence[str], source: Source) -> None:

@@ -27,6 +27,7 @@ from decon_core.mixtures.control import draw_fingerprint
 from decon_core.mixtures.manifest import current_manifest, fingerprint_of, read_share
 from decon_core.scan.coverage import Gap, gaps_of, scan_fingerprint
 from decon_core.storage.files import names_in
+from decon_core.storage.listing import Skipped
 from decon_core.storage.store import Store
 from decon_core.text.trainer_tokens import TrainerTokenizer, load_trainer_tokenizer
 
@@ -50,6 +51,7 @@ class Builder:
     nominations: tuple[NominatedPlaces, ...] = ()  # what is found beside the scan
     unread: UnreadRule = NOTHING_IGNORED
     not_covered: tuple[NotCovered, ...] = ()  # benchmarks that were asked for and cannot be had
+    skipped: tuple[Skipped, ...] = ()  # files that are no shards, and not skipped on purpose
     calibrated: Calibrated | None = None  # made before, from all packs
     # Caches: decided texts by shard and benchmark version, draws, and scanned sources.
     _found: dict[tuple[str, str], set[str]] = field(

@@ -116,6 +116,9 @@ def build_report(
     state = _state(builder, showing, gaps, additions)
     tables["runs"] = run_table(reader, showing, state, gaps)
     tables["not_covered"] = table_of("not_covered", [n._asdict() for n in builder.not_covered])
+    tables["skipped_files"] = table_of(
+        "skipped_files", [{"path": file.path, "reason": file.why} for file in builder.skipped]
+    )
     tables["earlier_rates"], earlier_texts = read_earlier(report, state)
     for addition in additions:
         tables |= addition.tables()
@@ -191,6 +194,7 @@ def _state(
         repr(showing),
         repr(builder.unread),
         repr(builder.not_covered),
+        repr(builder.skipped),
         *sorted(versions),
         *sorted(shards),
         *sorted(products),

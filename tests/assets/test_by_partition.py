@@ -45,7 +45,7 @@ WITHOUT_LINEAGE = {
     *("runs", "earlier_rates", "shards", "unreadable", "unread_text", "row_origins"),
     "invalid_utf8",
 }
-WITHOUT_LINEAGE |= {"verdicts", "source_labels", "neighbour_sample", "not_covered"}
+WITHOUT_LINEAGE |= {"verdicts", "source_labels", "neighbour_sample", "not_covered", "skipped_files"}
 
 
 @pytest.fixture

@@ -87,12 +87,19 @@ def _change(row: Mapping[str, Any]) -> str:
     return "same" if points in ("+0.0", "-0.0") else points.replace("-", "−")
 
 
+# Counts that leave open whether something leaked.
+_UNKNOWN = (
+    *("n_no_answer", "n_review", "n_unreadable", "n_skipped"),
+    *("n_bytes_unread", "n_shards_without_text"),
+)
+
+
 def _tone(facts: Facts) -> str:
     totals = facts.totals
     if totals["n_leaked"]:
         return "leaked"
-    unknown = ("n_no_answer", "n_review", "n_bytes_unread", "n_unreadable")
-    is_open = facts.notice or not totals["n_checkable"] or any(totals[name] for name in unknown)
+    is_nothing = not totals["n_checkable"] or totals["n_documents"] == 0
+    is_open = facts.notice or is_nothing or any(totals[name] for name in _UNKNOWN)
     return "open" if is_open else "clean"
 
 
@@ -108,6 +115,8 @@ def _verdict(facts: Facts) -> str:
         questions = f"{counted(n_no_answer, 'question')} found without the answer."
         said = ["No leak is confirmed.", waiting, questions if n_no_answer else ""]
         return " ".join(filter(None, said))
+    if totals["n_documents"] == 0:
+        return "No document was scanned."
     if not totals["n_checkable"]:
         return "No leak was found."
     return f"No leak: none of the {_items(facts)} is in the documents."

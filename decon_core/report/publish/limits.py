@@ -23,8 +23,13 @@ from decon_core.config.rounding import exceeds
 from decon_core.config.validation import did_you_mean
 from decon_core.errors import InputError, Problem
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
-from decon_core.report.publish.summary import Summary, keeps_no_answer, not_scanned_by_reason
-from decon_core.wording import counted, percent, size
+from decon_core.report.publish.summary import (
+    Summary,
+    keeps_no_answer,
+    not_scanned_by_reason,
+    shards_without_text,
+)
+from decon_core.wording import counted, first_of, percent, size
 
 By = Literal["point", "upper"]
 
@@ -50,6 +55,7 @@ class Limits:
     by: By = "point"  # upper: the upper end of the 95 % interval
     may_be_unreadable: bool = False
     may_be_unread: bool = False  # text in fields that no source reads
+    may_be_skipped: bool = False  # files that are no shards, and not skipped on purpose
 
     def __post_init__(self) -> None:
         shares = {
@@ -274,6 +280,10 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
         yield "the report has no shards"
     elif corpus["n_documents"] == 0:
         yield "no document was scanned"
+    for row in summary["sources"]:
+        if row["n_documents"] and row["n_too_short"] == row["n_documents"]:
+            n = counted(row["n_documents"], "document")
+            yield f"all {n} of source `{row['source']}` are too short to be searched"
     if limits.max_no_answer_rate is not None and not keeps_no_answer(summary["policy"]):
         yield f"not all no-answer items are known: {QUESTIONS_LEFT_OUT}"
     for row in summary["not_covered"]:
@@ -293,13 +303,26 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
         yield from _unreadable(summary)
     if not limits.may_be_unread:
         yield from unread_lines(summary)
+    if not limits.may_be_skipped:
+        yield from skipped_lines(summary)
+
+
+def skipped_lines(summary: Summary) -> Iterator[str]:
+    """Yield a line that names the files that were not read, if there are any."""
+    if files := [f"{row['path']} ({row['reason']})" for row in summary["skipped"]]:
+        were = "file or folder was" if len(files) == 1 else "files or folders were"
+        yield f"{len(files):,} {were} not read: {first_of(files)} (use --allow-skipped to pass)"
 
 
 def unread_lines(summary: Summary) -> Iterator[str]:
-    """Yield a line for each path of text that was not read."""
+    """Yield a line for each path of text that was not read, and for the shards without text."""
     for row in summary["unread_text"]:
         place = f"`{row['path']}` of source `{row['source']}`"
         yield f"{size(row['n_bytes'])} of text was not read: {place} (use --allow-unread to pass)"
+    for source, paths, shards in shards_without_text(summary):
+        place = f"{counted(len(shards), 'shard')} of source `{source}`"
+        only = f"holds only {paths}" if len(shards) == 1 else f"hold only {paths}"
+        yield f"no text: {place} ({first_of(shards)}) {only} (use --allow-unread to pass)"
 
 
 def _unreadable(summary: Summary) -> Iterator[str]:

@@ -7,7 +7,7 @@ misread the new meaning. An unknown number is null, never 0.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,8 @@ def summary_of(report: Path) -> Summary:
         "sources": sources,
         "unreadable": rows["unreadable"],
         "unread_text": rows["unread_text"],
+        "without_text": rows["without_text"],
+        "skipped": rows["skipped"],
         "origins": rows["origins"],
         "mixtures": [
             {**row, "removed": _of(rows["removed"], "mixture", row)} for row in rows["mixtures"]
@@ -69,6 +71,15 @@ def _of(rows: Sequence[Summary], key: str, whole: Summary) -> list[Summary]:
 
 def _without(row: Mapping[str, Any], *keys: str) -> Summary:
     return {name: value for name, value in row.items() if name not in keys}
+
+
+def shards_without_text(summary: Summary) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield source, fields and names of the shards without text that have the same fields."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for row in summary["without_text"]:
+        named = ", ".join(f"`{path}`" for path in row["paths"])
+        groups.setdefault((row["source"], named), []).append(row["shard"])
+    yield from ((source, named, shards) for (source, named), shards in groups.items())
 
 
 def not_scanned_by_reason(summary: Summary) -> list[Summary]:

@@ -127,7 +127,16 @@ ORDER BY s.source
 
 -- name: unread_text
 SELECT source, path, sum(n_values)::BIGINT AS n_values, sum(n_bytes)::BIGINT AS n_bytes
-FROM unread_text WHERE NOT is_ignored GROUP BY ALL ORDER BY n_bytes DESC, source, path
+FROM unread_text WHERE NOT is_ignored AND n_values > 0
+GROUP BY ALL ORDER BY n_bytes DESC, source, path
+
+-- name: without_text
+SELECT source, shard_name AS shard, list(path ORDER BY n_bytes DESC, path) AS paths
+FROM unread_text WHERE NOT is_ignored AND n_values = 0
+GROUP BY ALL ORDER BY source, shard
+
+-- name: skipped
+SELECT path, reason FROM skipped_files ORDER BY ALL
 
 -- name: origins
 SELECT source, field, value, split, benchmark, n_rows, n_shards, shard

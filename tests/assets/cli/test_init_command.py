@@ -16,6 +16,8 @@ from decon_assets.runner.pipeline import Pipeline
 from decon_core.benchmarks.configured import benchmarks_of
 from decon_core.config.load import load_config
 from decon_core.corpus.packs import find_shards
+from decon_core.corpus.registration import skipped_in
+from decon_core.storage.store import Store
 
 DATA = Path(__file__).parents[3] / "data"
 
@@ -286,8 +288,40 @@ def test_a_corpus_that_is_partly_unreadable_is_a_line_and_ends_with_exit_code_4(
     odd = f"left out: {bare}/odd/a.jsonl"
     assert f"{odd}: rows without text, but with the fields n (number)" in said
     assert "not read: nowhere: no such file or folder" in said
-    (source,) = load_config(Path("decon.toml")).corpus.sources
-    assert source.path == "shards/*.jsonl"
+    config = load_config(Path("decon.toml"))
+    assert [source.path for source in config.corpus.sources] == ["shards/*.jsonl"]
+    assert config.corpus.left_out == (
+        "odd/a.jsonl",
+        *(f"shards/notes-{number}.docx" for number in range(9)),
+    )
+
+
+def test_what_init_left_out_counts_as_not_read_until_its_line_is_deleted(bare, capsys):
+    Path("quiz.jsonl").write_text(QUIZ)
+    write_rows(Path("shards/b.jsonl"), [{"text": "a text"}])
+    Path("shards/empty.jsonl").touch()
+    Path("shards/book [1].txt").touch()
+    assert main(["init", "--corpus", "shards", "--evals", "quiz.jsonl"]) == 4
+    assert f"not read: {bare}/shards/empty.jsonl: no rows" in capsys.readouterr().out
+    assert main(["register"]) == 4
+    book = f"{bare}/shards/book [1].txt: "
+    assert f"not read: {book}listed under left_out" in capsys.readouterr().out
+    store = Store(bare / ".decon")
+    assert [file.path for file in skipped_in(store, bare)] == ["shards/book [1].txt"]
+    written = Path("decon.toml").read_text().splitlines()
+    kept = [line for line in written if "book" not in line]
+    Path("decon.toml").write_text("\n".join(kept))
+    assert main(["register"]) == 0
+    assert f"on purpose: {book}not matched" in capsys.readouterr().out
+    assert skipped_in(store, bare) == ()
+
+
+def test_many_files_that_are_left_out_are_listed_as_patterns(bare):
+    Path("quiz.jsonl").write_text(QUIZ)
+    for number in range(30):
+        Path(f"shards/notes-{number}.docx").touch()
+    assert main(["init", "--corpus", "shards", "--evals", "quiz.jsonl"]) == 4
+    assert load_config(Path("decon.toml")).corpus.left_out == ("shards/*.docx",)
 
 
 def test_layouts_and_what_a_person_should_check_are_said_for_each_source(bare, capsys):

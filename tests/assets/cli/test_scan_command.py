@@ -400,6 +400,9 @@ def test_what_is_no_shard_is_named_and_changes_the_exit_code(place, capsys):
     expected["pipe.jsonl"] = "a fifo", False
     assert {path: why for path, why in skipped_in(place).items() if not why[1]} == expected
     assert place.summary()["not_looked_at"] == sorted(expected)
+    assert main(["check", "--report", str(place.out), "--max-rate", "1"]) == 4
+    told = "23 files or folders were not read: gone.jsonl (a broken link), "
+    assert told in capsys.readouterr().out
     assert place.scan("--allow-skipped") == 0
 
 
@@ -762,6 +765,42 @@ def test_questions_and_answers_are_both_read_whatever_their_fields_are_called(
     assert coverage_in(said.out).endswith(": complete")
 
 
+def test_a_shard_without_text_is_named_and_not_clean_and_one_of_short_texts_is(place, capsys):
+    folder = place.folder / "ids"
+    folder.mkdir()
+
+    def write(name, *rows):
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    write("text.jsonl", {"text": invented("text", 30)}, {"input_ids": [7, 8]})
+    write("short.jsonl", {"text": "yes", "times": [1, 2]}, {"text": "no"})
+    write("empty.jsonl", {"text": "", "n": 1})
+    assert place.scan(corpus=folder) == 0
+    write("ids.jsonl", *[{"id": "x", "lang": "en", "input_ids": [7, 8], "mask": [1]}] * 9)
+    pq.write_table(pa.table({"text": [""], "ids": [[[7, 8]]], "n": [1]}), folder / "b.parquet")
+    assert place.scan(corpus=folder) == 4
+    said = capsys.readouterr().out
+    fields = r"`ids` \(.*\), `input_ids` \(.*\), `mask` \(.*\)"
+    assert re.search(rf"no text in 2 shards \(b.parquet, ids.jsonl\), only {fields}\n", said)
+    assert coverage_in(said).endswith("NOT scanned: 2 shards without text")
+    assert place.summary()["without_text"] == ["b.parquet", "ids.jsonl"]
+    check = ["check", "--report", str(place.out), "--max-rate", "1"]
+    assert main(check) == 4
+    assert "coverage: no text: 1 shard of source `corpus` (b.parquet) holds only `ids`" in (
+        capsys.readouterr().out
+    )
+    ignored = "--ignore", "ids", "--ignore", "input_ids", "--ignore", "mask"
+    assert place.scan(*ignored, corpus=folder) == 0
+    assert main(check) == 0
+
+
+def test_a_corpus_without_a_document_is_not_clean(place, capsys):
+    path = place.folder / "empty.jsonl"
+    path.write_text("")
+    assert place.scan(corpus=path) == 4
+    assert "0 documents in 1 of 1 shard: nothing" in capsys.readouterr().out
+
+
 def test_a_field_that_may_hold_a_question_and_is_not_read_is_named(place, capsys):
     text, hint = invented("text", 30), place.item("harbor", 3)["question"]
     row = {
@@ -822,6 +861,7 @@ def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(
     assert "content (text, 20 characters), n (number)" in said.err
     assert '. Leave out text = "text" (--text)' in said.err
     assert "NOT scanned: 1 of 4 shards (132 bytes, 3 rows)" in coverage_in(said.out)
+    assert "\n1 of 4 shards could not be read\n" in said.out
     assert "not written" in said.out
     assert place.leaks() == EXPECTED
     assert place.summary()["n_shards_without_a_readable_row"] == 1

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +13,10 @@ from decon_core.config.load import load_config
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, Part, Unreadable
 from decon_core.corpus.packs import find_shards
-from decon_core.corpus.shards import read_shard
+from decon_core.corpus.shard_head import ShardHead
+from decon_core.corpus.shards import read_blocks, read_shard
+from decon_core.decisions.ledgers import UnreadRule
+from decon_core.discovery.row_survey import RowSurvey
 from decon_core.errors import ConfigError, CorpusError
 from decon_core.storage.compression import compression_of, create
 
@@ -162,6 +166,35 @@ def test_only_the_turns_of_the_named_roles_are_read_and_the_text_of_others_is_co
         "messages[][role=system].content": [1, len(rules)],
         "messages[][role=None].content": [1, len(whose)],
     }
+
+
+def test_the_short_strings_of_an_unread_list_count_as_one_text(tmp_path):
+    words = ["A", "keeper", "climbs", "214", "steps", "every", "evening", "then"]
+    chinese = ["人人生而自由", "在尊严和权利上一律平等", "他们赋有理性和良心"]
+    rows = [
+        {"text": "a", "words": words, "info": {"words": [words[:2], words[2:]]}, "zh": chinese},
+        {"text": "b", "words": words[:7], "tags": ["x", "y" * 90]},
+    ]
+    path = lines(tmp_path, "".join(json.dumps(row) + "\n" for row in rows))
+    source = Source(name="rows", path="", text="text")
+    size = sum(map(len, words))
+    expected = {"words[]": [1, size], "info.words[][]": [1, size], "zh[]": [1, 78]}
+    assert [dict(row.unread) for row in rows_of(path, source)] == [expected, {}]
+
+
+def test_a_key_that_is_a_sentence_is_no_part_of_a_path(tmp_path):
+    answer = "He climbs them every evening, and then again."
+    row = {"text": "a", "qa": {"How many steps does he climb?": answer, "known as": [answer]}}
+    path = lines(tmp_path, json.dumps(row) + "\n")
+    source = Source(name="rows", path="", text="text")
+    (read,) = rows_of(path, source)
+    assert read.unread == {"qa.*": [1, 45], "qa.known as[]": [1, 45]}
+    assert UnreadRule((("rows", ("qa.*",)),)).is_ignored("rows", "qa.*")
+    (shard,) = find_shards(replace(source, path=path.name), folder=tmp_path, known={})
+    (batch,) = [block.read() for block in read_blocks(shard, source)]
+    assert batch.unread == read.unread
+    survey = RowSurvey([ShardHead(path, (row,))])
+    assert sorted(survey.visible) == ["qa.*", "qa.known as[]", "text"]
 
 
 def test_turns_may_be_written_as_from_and_value(tmp_path):

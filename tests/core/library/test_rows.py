@@ -240,6 +240,8 @@ def test_values_without_text_are_passed_over_and_unknown_ones_refused(index):
         (pa.table({"a": [CLEAN]}), {"column": "b"}, "no column 'b'; expected one of a"),
         (pa.table([[CLEAN], [VERBATIM]], ["a", "a"]), {}, "two columns 'a'"),
         (pa.array([LEAK]), {"column": "a"}, "a column only with rows"),
+        (pl.DataFrame({"input_ids": [[1, 2], [4]], "n": [1, 2]}), {}, "only struct.*token ids"),
+        (pa.array([[1, 2]]), {}, "only list.*strings in the rows"),
         ([LEAK], {"column": "a"}, "text 0: .*a column only with rows"),
         ([ROWS[0]], {"column": 3}, "column: found"),
         ([ROWS[0]], {"ignore": [""]}, "ignore: found ''"),

@@ -15,7 +15,7 @@ from decon_core.benchmarks.records import save_records
 from decon_core.config.mixtures import DEFAULT
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
-from decon_core.decisions.ledgers import shards_without_document
+from decon_core.decisions.ledgers import UnreadRule, shards_without_document
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import IncompleteError, MissingError
 from decon_core.index.term_weights import current_snapshot, freeze
@@ -119,6 +119,22 @@ def test_a_shard_of_which_nothing_could_be_read_is_never_emptied_silently(leaky)
         build(bench, pack, versions)
     reader = MatchReader(bench.store, tuple(versions), bench.policy, bench.scan)
     assert [*shards_without_document(reader, [pack])] == [(pack.name, "a.jsonl")]
+
+
+def test_a_shard_without_text_blocks_the_mixture_unless_its_fields_are_ignored(leaky):
+    bench, versions, _ = leaky
+    bench.policy = DECON
+    ids = [{"input_ids": [7, 8]}] * 3
+    pack = bench.pack({"a.jsonl": [{"text": "a text"}], "ids.jsonl": ids})
+    pack = replace(pack, source=replace(pack.source, text=None))
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    with pytest.raises(IncompleteError, match=r"no text .*\(ids\.jsonl\), only `input_ids`"):
+        build(bench, pack, versions)
+    ignored = UnreadRule(((pack.source.name, ("input_ids",)),))
+    builder = Builder(
+        bench.store, (pack,), tuple(versions), bench.policy, (DEFAULT,), unread=ignored
+    )
+    assert build_mixture(builder, DEFAULT, pack).counts["n_documents_out"] == 4
 
 
 def test_a_mixture_that_is_there_is_kept_and_one_of_other_inputs_is_not(leaky):

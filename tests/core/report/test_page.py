@@ -147,6 +147,27 @@ def test_what_could_not_be_read_or_seen_is_said_first(page):
     assert "Snippets" not in told
 
 
+def test_files_and_shards_without_text_are_named(tmp_path):
+    place = {"source": "web", "shard_name": "a", "is_ignored": False}
+    report = write_report(
+        tmp_path / "r.duckdb",
+        benchmarks=[{"benchmark": "quiz", "n_items": 3}],
+        shards=[{"source": "web", "shard_name": "a", "n_documents": 5, "n_bytes": 0}],
+        skipped_files=[{"path": "book.txt", "reason": "no format of shards"}],
+        unread_text=[{**place, "path": "input_ids", "n_values": 0, "n_bytes": 90}],
+    )
+    write_page(report, tmp_path / "r.html")
+    overview = data_of(tmp_path / "r.html", "overview")
+    told = " ".join(overview["notes"])
+    assert "1 file or folder was not read: book.txt (no format of shards)" in told
+    assert "1 shard contains no text, only numbers or other values" in told
+    facts = gather(report)
+    (table,) = sections.section("unread-text", facts).tables
+    assert table.rows == [["web", "input_ids", 0, 90, None, "a", "no"]]
+    (table,) = sections.section("skipped-files", facts).tables
+    assert table.rows == [["book.txt", "no format of shards"]]
+
+
 def test_items_that_no_rule_sees_are_counted_by_reason(page):
     sections = data_of(page, "overview")["sections"]
     scanned = next(section for section in sections if section["key"] == "scanned")

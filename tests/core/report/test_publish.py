@@ -570,6 +570,33 @@ def test_a_corpus_without_a_document_fails(report):
     assert told == {COVERAGE: ("no document was scanned",)}
 
 
+def test_a_shard_without_text_or_a_source_of_short_texts_fails_and_the_card_names_it(report):
+    place = {"source": "web", "shard_name": "a.jsonl", "is_ignored": False}
+    ids = {**place, "path": "input_ids", "n_values": 0, "n_bytes": 90}
+    summary = summary_of(report(unread_text=[ids, {**ids, "shard_name": "b", "is_ignored": True}]))
+    (told,) = failures(summary, max_rate=1.0)[COVERAGE]
+    assert told.startswith("no text: 1 shard of source `web` (a.jsonl) holds only `input_ids`")
+    assert "- 1 shard of `web` without text: `a.jsonl`." in card_from(summary)
+    assert not failures(summary, max_rate=1.0, may_be_unread=True)
+    shards = [{**one, "n_too_short": one["n_documents"]} for one in tables()["shards"]]
+    told = failures(summary_of(report(shards=shards)), max_rate=1.0)[COVERAGE]
+    assert told[0] == "all 40 documents of source `books` are too short to be searched"
+
+
+def test_files_that_were_not_read_fail_and_the_card_names_the_first(report):
+    names = [f"{n}.txt" for n in range(5)]
+    skipped = [{"path": name, "reason": "no format of shards"} for name in names]
+    summary = summary_of(report(skipped_files=skipped))
+    (told,) = failures(summary, max_rate=1.0)[COVERAGE]
+    first = "5 files or folders were not read: 0.txt (no format of shards), 1.txt ("
+    assert told.startswith(first)
+    assert told.endswith(") and 2 more (use --allow-skipped to pass)")
+    assert not failures(summary, max_rate=1.0, may_be_skipped=True)
+    assert "- Not read, 5 files or folders: `0.txt` (no format of shards), `1.txt`" in (
+        card_from(summary)
+    )
+
+
 def test_a_report_of_other_inputs_fails(report):
     (told,) = failures(summary_of(report()), max_rate=1.0, is_todays=False)[COVERAGE]
     assert "changed since the report was built" in told
@@ -608,8 +635,8 @@ def test_a_benchmark_passes_just_when_no_more_of_it_leaked_than_may(n, data):
     }
     corpus = {"n_shards": 1, "n_documents": 1, "n_unreadable": 0}
     scanned = {"n_shards_in_corpus": 1, "not_scanned": [], "not_covered": []}
-    summary = {"benchmarks": [benchmark], "corpus": corpus, "unreadable": [], "unread_text": []}
-    summary |= scanned
+    summary = {"benchmarks": [benchmark], "corpus": corpus, "unreadable": [], "sources": []}
+    summary |= {**scanned, "unread_text": [], "without_text": [], "skipped": []}
     found = failures(summary, max_rate=n_may / n)
     assert (not found) == (n_leaked <= n_may)
 
