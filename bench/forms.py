@@ -6,7 +6,7 @@ as hard negatives. The tables show how each detector classifies the planted item
 items it reports. The untouched groups listed in `forms.toml`, which were not used for tuning, have
 separate tables.
 
-The first half of a question may be a stock phrase. First halves with own words are also counted
+The first half of a question may be a stock phrase. Distinctive first halves are also counted
 separately: they contain three runs of three words that no other question of the benchmark has.
 """
 
@@ -52,7 +52,7 @@ _LENGTHS = ((12, "12 words or more"), (8, "8 to 11 words"), (0, "fewer than 8 wo
 _WORDS_FOR_THREE_EDITS = 20
 _FEWEST_OWN_RUNS = 3
 _NOT_FOUND = "nothing"
-_HALF, _OWN_HALF = "first half", "first half with own words"
+_HALF, _OWN_HALF = "first half", "distinctive first half"
 _ROWS = (*FORMS, _OWN_HALF, *NEIGHBOURS)
 _OUTCOMES = ("leak", "no answer", "review", "no leak", _NOT_FOUND)
 

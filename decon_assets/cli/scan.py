@@ -141,10 +141,10 @@ def scan(
         "--fail-on-leak", "exit with code 3 if anything leaked; no-answer items are not leaks"
     ),
     allow_unreadable: bool = flag(
-        "--allow-unreadable", "do not exit with code 4 because individual rows are unreadable"
+        "--allow-unreadable", "do not exit with code 4 if individual rows are unreadable"
     ),
     allow_unread: bool = flag(
-        "--allow-unread", "do not exit with code 4 because some fields with text were not read"
+        "--allow-unread", "do not exit with code 4 if some fields with text were not read"
     ),
     allow_skipped: AllowSkipped = False,
     max_row_bytes: str = option(
