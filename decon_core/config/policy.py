@@ -36,8 +36,9 @@ from decon_core.config.validation import (
     ShareBelowOne,
     did_you_mean,
     dotted,
+    each_once,
     expects,
-    invalid,
+    in_a_list,
     known_name,
     problems_of,
 )
@@ -98,26 +99,10 @@ LEAST_ANSWER_OVERLAP = 0.5
 
 TELLING_ANSWER = 20  # tokens of an answer that belongs to one question only
 
-
-def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
-    known = registry.names()
-    if names and len(names) == len({*names} & {*known}):
-        return names
-    hints = (did_you_mean(name, known) for name in names if name not in known)
-    hint = next(filter(None, hints), "")
-    raise invalid(f"one or more of {', '.join(known)}, each once", hint, found=repr([*names]))
-
-
-def _in_a_list(value: object) -> object:
-    if isinstance(value, str):
-        raise invalid("a list of detectors", f'write ["{value}"]')
-    return value
-
-
 Detectors = Annotated[
     tuple[Annotated[str, Field(json_schema_extra={"enum": [*registry.BUILT_IN]})], ...],
-    AfterValidator(_each_once),
-    BeforeValidator(_in_a_list),
+    AfterValidator(lambda names: each_once(names, registry.names())),
+    BeforeValidator(in_a_list),
     expects(f"one or more of {', '.join(registry.BUILT_IN)}, each once"),
 ]
 

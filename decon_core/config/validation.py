@@ -115,6 +115,22 @@ Bytes = Annotated[
 ]
 
 
+def in_a_list(value: object) -> object:
+    """Refuse one name without its list."""
+    if isinstance(value, str):
+        raise invalid("a list of names", f'write ["{value}"]')
+    return value
+
+
+def each_once(names: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:
+    """Return names if all are known and none is repeated; none at all are refused as well."""
+    if names and len(names) == len({*names} & {*known}):
+        return names
+    unknown = next((name for name in names if name not in known), "")
+    expected = f"one or more of {', '.join(known)}, each once"
+    raise invalid(expected, did_you_mean(unknown, known), found=repr([*names]))
+
+
 def known(kind: str) -> AfterValidator:
     """Accept only the names of this kind in the validation context, if it has any."""
 

@@ -222,7 +222,7 @@ def _goes_on(
     if not _is_letter(after):
         return False
     letters_end = _letters_end(characters, stop, end)
-    if letters_end - stop == len("and") and _is_and(characters, stop):
+    if letters_end - stop == len("and") and _has_letters(characters, stop, _A, _N, _D):
         stop = _gap_end(characters, letters_end, end)
         letters_end = _letters_end(characters, stop, end)
         after = _at(characters, stop, line, end)
@@ -230,25 +230,17 @@ def _goes_on(
             return True
         if _is(after, IS_SPACE | BEGINS_NUMBER, kinds):
             return True
-    is_per = letters_end - stop >= len("per") and _is_per(characters, stop)
+    is_per = letters_end - stop >= len("per") and _has_letters(characters, stop, _P, _E, _R)
     return is_per or keys[slot_of_word(key_of_word(characters, stop, letters_end), keys)] != ZERO
 
 
 @inlined
-def _is_and(characters: Numbers, at: int) -> bool:
+def _has_letters(characters: Numbers, at: int, first: int, second: int, third: int) -> bool:
+    """Return whether three letters stand at a place, whatever their case."""
     return (
-        np.int64(characters[at]) | _TO_LOWER == _A
-        and np.int64(characters[at + 1]) | _TO_LOWER == _N
-        and np.int64(characters[at + 2]) | _TO_LOWER == _D
-    )
-
-
-@inlined
-def _is_per(characters: Numbers, at: int) -> bool:
-    return (
-        np.int64(characters[at]) | _TO_LOWER == _P
-        and np.int64(characters[at + 1]) | _TO_LOWER == _E
-        and np.int64(characters[at + 2]) | _TO_LOWER == _R
+        np.int64(characters[at]) | _TO_LOWER == first
+        and np.int64(characters[at + 1]) | _TO_LOWER == second
+        and np.int64(characters[at + 2]) | _TO_LOWER == third
     )
 
 

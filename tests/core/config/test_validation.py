@@ -81,7 +81,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("detectors", "said"),
     [
-        ("aligned", "found 'aligned'; expected a list of detectors. Write [\"aligned\"]"),
+        ("aligned", "found 'aligned'; expected a list of names. Write [\"aligned\"]"),
         (["alinged"], "each once. Did you mean 'aligned'?"),
     ],
 )
