@@ -31,9 +31,11 @@ def kind_of(
     """Return the kind of a comparison and its score; None if the two are hardly related.
 
     `passage`: the share of the item's passage that stands near, None if it has none.
-    `is_answered`: whether its answer stands near, beside which a whole question may say little.
+    `is_answered`: whether its answer stands near. Beside its answer or passage, a whole question
+    may say little.
     """
-    if comparison.weight_found < LEAST_WEIGHT and not (comparison.is_whole and is_answered):
+    is_confirmed = comparison.is_whole and (is_answered or has_passage(passage))
+    if comparison.weight_found < LEAST_WEIGHT and not is_confirmed:
         return None
     share = comparison.weight_found / comparison.weight
     own = _own_share(comparison, share, passage, is_sibling=is_sibling)
@@ -60,6 +62,11 @@ def kind_of(
     return (TEMPLATE, share) if is_template and share >= _LEAST_SHARE else None
 
 
+def has_passage(share: float | None) -> bool:
+    """Return whether enough of an item's passage stands near to be a copy of it."""
+    return share is not None and share >= _LEAST_PASSAGE
+
+
 def _own_share(
     comparison: Comparison, share: float, passage: float | None, *, is_sibling: bool
 ) -> float:
@@ -67,7 +74,7 @@ def _own_share(
     has_own = comparison.own_weight >= _LEAST_OWN_WEIGHT
     own = comparison.own_found / comparison.own_weight if has_own else 0.0
     if passage is not None:
-        if passage >= _LEAST_PASSAGE:
+        if has_passage(passage):
             return max(own, share)
         return 0.0 if comparison.n_family >= _LARGE_FAMILY else own
     is_nearly_whole = comparison.is_whole or share >= _NEARLY_WHOLE
@@ -104,5 +111,5 @@ def _is_part(comparison: Comparison, passage: float | None, *, is_most: bool) ->
         _is_telling(comparison)
         and comparison.longest >= least
         and comparison.n_found < 0.7 * n_units
-        and (passage is None or passage < _LEAST_PASSAGE)
+        and not has_passage(passage)
     )

@@ -98,7 +98,7 @@ class Declaration:
     # What a leak has of an item besides its question, if the item has it; without it
     # the class is `no answer`.
     needed_parts: ClassVar[tuple[str, ...]] = ()
-    # A question of fewer words is no leak by its kind without its answer.
+    # A question of fewer words is no leak by its kind without its answer or its passage.
     fewest_words: ClassVar[int] = 0
     finds_every_place: ClassVar[bool] = False  # else one match per document and text
     finds_other_numbers: ClassVar[bool] = False  # the question with other numbers or names

@@ -91,7 +91,8 @@ def _judge_of(finder: Detector, matches: pa.Table, policy: Policy) -> Callable[[
     """Return what judges matches of a detector at a threshold.
 
     If its kind needs the answer, a match without it is a leak only if there is none to have. A
-    short question then says too little, and the class is not `no answer`, either.
+    short question without its passage then says too little, and the class is not `no answer`,
+    either.
     """
     is_kind = _kinds_of(matches)
     has_kind, of = is_kind(kind.name for kind in finder.kinds), finder.threshold.of
@@ -103,7 +104,8 @@ def _judge_of(finder: Detector, matches: pa.Table, policy: Policy) -> Callable[[
     is_right = matches["is_correct"].fill_null(fill_value=True).to_numpy(zero_copy_only=False)
     is_answered = (answer >= LEAST_ANSWER_OVERLAP) & is_right.astype(np.bool_)
     lacks_answer = needs_answer & ~np.isnan(answer) & ~is_answered
-    is_telling = column(matches, "question_tokens") >= finder.fewest_words
+    has_passage = matches["passage_char_start"].is_valid().to_numpy()
+    is_telling = (column(matches, "question_tokens") >= finder.fewest_words) | has_passage
 
     def judge_at(threshold: float) -> Judged:
         ruled = finder.rule(matches, policy, threshold)
@@ -157,7 +159,7 @@ def missing(entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any])
         return
     if kind and not may_leak:
         yield kind.lacks or f"`leak` in [policy] does not list {name}"
-    elif entry["question_tokens"] < finder.fewest_words:
+    elif entry["question_tokens"] < finder.fewest_words and entry["passage_char_start"] is None:
         yield f"the question has too few words ({entry['question_tokens']})"
     elif name is None and None not in finder.threshold.of:
         yield "its score alone does not prove a leak"

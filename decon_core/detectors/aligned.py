@@ -27,6 +27,7 @@ from decon_core.alignment.kinds import (
     TEMPLATE,
     VARIANT,
     VERBATIM,
+    has_passage,
     kind_of,
 )
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
@@ -68,7 +69,9 @@ _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same wor
 _WORD_REST = re.compile(r"\S+")
 _MARGIN = 80  # characters around a nomination, besides those that the question may fill
 _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
-_ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)  # columns
+# Columns.
+_ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)
+_PASSAGE = slice(clusters.PASSAGE_START, clusters.PASSAGE_STOP + 1)
 _WHOLE_ANSWER = 0.9  # share of its n-grams
 
 
@@ -78,7 +81,7 @@ class Aligned(Detector):
     summary = "words of the question, in order, and the changes made to them"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold", of=(EDITED,))
-    versions = (("aligned", 5),)
+    versions = (("aligned", 6),)
     own_columns = COLUMNS
     uses_ngram_index = True
     needed_parts = ("answer",)
@@ -131,16 +134,17 @@ class Aligned(Detector):
         limit = min(most_records_of_search(policy, n_records), most_records_of_own(n_records))
         unmet = index_visibility(texts, policy, limit)
         entries = texts.part.entries
-        answered = entries.records[entries.fields["answer"].of_entry >= 0]
-        has_answer = np.zeros(texts.alike.size, np.bool_)
-        has_answer[texts.alike[answered]] = True
+        has_more = np.zeros(texts.alike.size, np.bool_)
+        for field in ("answer", "passage"):
+            with_field = entries.records[entries.fields[field].of_entry >= 0]
+            has_more[texts.alike[with_field]] = True
         if own := texts.own.get(self.name):
             n_units, weights = sizes_in(own.arrays, own.number)
         else:
             questions = texts.stored.table(["question"])["question"]
             n_units, weights = sizes_of(questions.to_pylist(), policy.form)
         has_little = (weights < LEAST_WEIGHT) | (n_units < FEWEST_UNITS)
-        says_little = has_little & ~has_answer[texts.alike]
+        says_little = has_little & ~has_more[texts.alike]
         places = np.where(unmet.places > 0, unmet.places + 1, says_little)
         return Unmet((None, "too little evidence", *unmet.reasons[1:]), places, unmet.details)
 
@@ -345,6 +349,9 @@ class _AlignedSearch(ClusterSearch):
             entry, (start, stop) = whole[clusters.ENTRY], whole[_ANSWER]
             overlap = -missing if self._search.index.entry_answer[entry] >= 0 else None
             answer = document.places.characters(start, stop) if start >= 0 else None
+            passage = None
+            if has_passage(nomination.passage):
+                passage = document.places.characters(*whole[_PASSAGE])
             yield Finding(
                 document=nomination.document,
                 part=nomination.part,
@@ -352,11 +359,13 @@ class _AlignedSearch(ClusterSearch):
                 score=kind[1],
                 question_overlap=comparison.weight_found / comparison.weight,
                 answer_overlap=overlap,
+                passage_overlap=nomination.passage,
                 n_matched=comparison.n_found,
                 question_tokens=comparison.n_units,
                 question=(nomination.start, nomination.stop),
                 question_place=(comparison.start, comparison.stop),
                 answer_place=answer,
+                passage_place=passage,
                 kind=_with_answer(kind[0], overlap, stop - start),
             )
 

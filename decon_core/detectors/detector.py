@@ -71,10 +71,12 @@ class Finding(NamedTuple):
     n_matched: int
     question_tokens: int
     answer_overlap: float | None = None
+    passage_overlap: float | None = None
     question: Span | None = None
     answer: Span | None = None
     question_place: Span | None = None
     answer_place: Span | None = None
+    passage_place: Span | None = None
     kind: str | None = None  # one of the `kinds` of its declaration
     searched_text: str | None = None
 
@@ -117,7 +119,7 @@ class Nominations:
         names = [column.name for column in fields(Nominations) if column.name in Finding._fields]
         values: Any = {name: _column(findings, name) for name in names}
         values["tokens"] = _spans(findings, "question", "answer")
-        values["places"] = _spans(findings, "question_place", "answer_place")
+        values["places"] = _spans(findings, "question_place", "answer_place", "passage_place")
         return Nominations(**values)
 
     @staticmethod
@@ -138,7 +140,7 @@ def _column(findings: Sequence[Finding], name: str) -> npt.NDArray[Any]:
     values = [getattr(finding, name) for finding in findings]
     if name in ("kind", "searched_text"):
         return np.array([*values, None], object)[:-1]
-    dtype = np.float64 if name in ("score", "question_overlap", "answer_overlap") else np.int64
+    dtype = np.float64 if name == "score" or name.endswith("_overlap") else np.int64
     return np.array([ABSENT if value is None else value for value in values], dtype)
 
 

@@ -422,14 +422,14 @@ class _Checker:
         for row, line in zip_longest(rows_of(shard, self._source, rows), lines):
             if row is None or line is None:  # `check` reports the counts
                 break
-            document = row.document
+            document = row.document.without_hidden
             spans = [(span["start"], span["stop"]) for span in line["masked"]]
             faults = [*self._faults(document, spans, line, entries.get(row.number, ()))]
             if id_in(row) != line["id"]:
                 faults.append(("another id", id_in(row)))
             problems += [Problem(f"{file.name}: {id_in(row)}", *fault) for fault in faults]
             if spans:
-                left[row.number] = MaskedText.of(document, spans).remainder
+                left[row.number] = MaskedText.of(row.document, spans).remainder
         return left
 
     def _faults(

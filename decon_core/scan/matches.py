@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from decon_core.config.detector_registry import in_order
+from decon_core.config.detector_registry import get, in_order
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import ABSENT, Nominations, Span
 from decon_core.kernels.arrays import Bools, Integers
@@ -77,6 +77,8 @@ def _located(
     """
     if (np.diff(documents) < 0).any():
         raise ValueError(f"the findings of {detector} are not sorted by document")
+    # A passage that a leak does not need is no part of the text that a verdict is about.
+    needs_passage = "passage" in get(detector).needed_parts
     distinct, place_of = _distinct(np.column_stack([documents, places]))
     located: list[tuple[Any, ...]] = []
     for number, rows in groupby(distinct.tolist(), itemgetter(0)):
@@ -99,7 +101,8 @@ def _located(
                     edges += _NO_SPAN
                     continue
                 span = next(characters)
-                words.append(words_at(number, text, span))
+                is_in_id = len(words) < len(_TEXTS) - 1 or needs_passage
+                words.append(words_at(number, text, span) if is_in_id else "")
                 part = document.part_at(offset + span[0]) if document else None
                 parts.append(part.path if part else path)
                 edges += [offset + edge for edge in span]

@@ -255,7 +255,8 @@ def kind(
     """Return the kind of a place, and its score."""
     n, found = counts["n_units"], counts["n_found"]
     is_whole = found == n and not counts["n_inserted"]
-    if counts["weight_found"] < 12_000 and not (is_whole and is_answered):
+    has_passage = passage is not None and passage >= 0.5
+    if counts["weight_found"] < 12_000 and not (is_whole and (is_answered or has_passage)):
         return None
     is_of_family = n_family >= 20
     share = counts["weight_found"] / counts["weight"]
@@ -291,7 +292,7 @@ def kind(
         is_telling
         and (is_long_run or counts["longest"] >= max(7, 0.4 * n))
         and found < 0.7 * n
-        and (passage is None or passage < 0.5)
+        and not has_passage
     ):
         return "part", share
     if is_most and own >= (0.75 if is_of_family else 0.4):

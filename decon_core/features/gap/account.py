@@ -101,6 +101,7 @@ def score_gap(
             recipe = (recipes or {}).get(task.benchmark)
             joined = join(results, task, benchmarks[task.benchmark], recipe)
             account.problems += joined.problems
+            account.notes += filter(None, [joined.note])
             n_twice = gathered.add(results, task, joined)
         if task is not None or results.samples:
             account.joins.append(_count(results, task, joined, n_twice))

@@ -35,6 +35,7 @@ class Joined:
     pairs: list[tuple[Sample, Item | None]] = field(default_factory=list)
     ways: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
+    note: str = ""  # a doubt about the whole file
 
 
 def join(results: Results, task: Task, items: Items, recipe: Recipe | None = None) -> Joined:
@@ -46,6 +47,8 @@ def join(results: Results, task: Task, items: Items, recipe: Recipe | None = Non
         item, way = search.item_of(sample)
         joined.pairs.append((sample, item))
         joined.ways[way] += 1
+    if joined.ways[BY_INDEX]:
+        joined.note = search.doubt(results, joined.ways[BY_INDEX])
     return joined
 
 
@@ -110,6 +113,18 @@ class _Search:
             found = f"a text that shares few words with item {by_index.instance_index}"
             return self._not_joined(sample, found)
         return by_index, BY_INDEX
+
+    def doubt(self, results: Results, n_by_index: int) -> str:
+        """Return a note if rows of another number of items were joined by index alone."""
+        n_items = len(self._in_part(self._items.all))
+        if len({sample.index for sample in results.samples}) == n_items:
+            return ""
+        return (
+            f"{results.path}: {counted(n_by_index, 'row')} joined by index alone, although the "
+            f"report has {counted(n_items, 'item')} of {self._items.all[0].benchmark}. If the "
+            "results are of another version of the benchmark, they are attributed to the wrong "
+            "items; add a `question` column."
+        )
 
     def find(self, sample: Sample) -> tuple[list[Item], str]:
         """Return the items with the fingerprint or text of a sample, and which of both."""

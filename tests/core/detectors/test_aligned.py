@@ -104,10 +104,11 @@ def with_answer(question, text=None):
 def test_an_item_with_its_answer_is_a_leak_and_alone_is_no_answer(index, question):
     number = QUESTIONS.index(question)
     leak, no_answer = [(number, "verbatim", "leak")], [(number, "verbatim", "no answer")]
-    if PASSAGE in (row(question)["passage"] or ""):
+    has_passage = PASSAGE in (row(question)["passage"] or "")
+    if has_passage:
         question = f"{PASSAGE} {question}"
     assert told(index, document(f"{question} {ITEMS[QUESTIONS[number]]}.")) == leak
-    if len(QUESTIONS[number].split()) >= 8 or not question.isascii():
+    if len(QUESTIONS[number].split()) >= 8 or not question.isascii() or has_passage:
         assert told(index, document(question)) == no_answer
     else:
         assert told(index, document(question)) == [(number, "verbatim", "no leak")]
@@ -230,6 +231,27 @@ def test_places_are_those_of_the_text(index):
     twice = f"{text} {FILLER * 9} {document(RIVER)} {text}"
     spans = [twice[slice(*one.question_span)] for one in index.check(twice)]
     assert sorted(spans) == sorted([TRAIN[:-1], TRAIN[:-1], RIVER[:-1]])
+
+
+@pytest.mark.parametrize("question", ["What was in the chest?", "What did he do then?"])
+def test_a_short_question_behind_its_passage_is_no_answer_without_the_answer(question):
+    """As of reading comprehension: the question alone says too little."""
+    index = dc.build_index(
+        [{"question": question, "answer": "wool", "passage": PASSAGE}], policy=POLICY
+    )
+    (found,) = index.check(text := document(f"{PASSAGE}\n\n{question}"))
+    assert (found.kind, found.is_leak, found.is_no_answer) == ("verbatim", False, True)
+    assert found.passage_overlap > 0.9
+    # The token before the question is not compared, as in the published rule.
+    assert text[slice(*found.passage_span)] == PASSAGE.removesuffix(" gap.")
+    for alone in (document(question), document(f"{PASSAGE[: len(PASSAGE) // 3]} {question}")):
+        assert not any(one.is_no_answer or one.passage_span for one in index.check(alone))
+
+
+def test_the_id_of_a_matched_text_does_not_depend_on_its_passage():
+    index = dc.build_index([{"question": TRAIN, "answer": "576", "passage": PASSAGE}], policy=POLICY)
+    texts = [document(f"{before} {TRAIN} 576.") for before in ("", PASSAGE)]
+    assert len({one.text_id for text in texts for one in index.check(text)}) == 1
 
 
 def test_what_cannot_be_found_is_named():

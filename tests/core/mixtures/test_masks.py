@@ -331,6 +331,20 @@ def put_back(folder, rows):
     write_json(manifest_of(folder), manifest)
 
 
+def test_hidden_text_is_neither_written_nor_verified(leaky, masked, make_words):
+    place, leaks = leaky
+    rows = [
+        {"prompt": make_words(n, 9), "reward_model": {"ground_truth": truth}}
+        for n, truth in enumerate([make_words("truth", 9), leaks[0]])
+    ]
+    rows.append(rows[0] | {"prompt": f"{leaks[1]} {make_words('beside', 9)}"})
+    place.put({"s.jsonl": rows}, source=Source(name="web", path="web/*.jsonl"))
+    place.scan()
+    folder = place.build(masked).folder
+    assert [row["id"] for row in table(folder)] == ["s.jsonl:0", "s.jsonl:2"]
+    assert verify(place.builder(masked), masked).problems == []
+
+
 def test_questions_that_a_mixture_keeps_are_counted_beside_the_mask(leaky, masked, make_words):
     place, leaks = leaky
     question = " ".join(leaks[2].split()[:30])

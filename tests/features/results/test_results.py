@@ -536,6 +536,16 @@ def test_a_table_that_counts_from_1_is_not_joined_by_index(report, tmp_path):
     assert account.joins[0].n_not_joined == 1  # there is no item 12
 
 
+def test_a_table_of_another_number_of_items_is_in_doubt(report, tmp_path):
+    path = tmp_path / "scores.csv"
+    for n_items, is_in_doubt in ((N, False), (N - 1, True)):
+        lines = [f"quiz,test,{n},1" for n in range(n_items)]
+        path.write_text("\n".join(["benchmark,split,index,score", *lines]))
+        notes = [note for note in score_gap([path], report).notes if "joined by index" in note]
+        expected = f"{n_items} rows joined by index alone, although the report has {N} items"
+        assert [expected in note for note in notes] == [True] * is_in_doubt
+
+
 def test_each_checkpoint_counts_as_a_model(report, tmp_path):
     lines = ["model,step,benchmark,split,index,score"]
     lines += [
