@@ -114,26 +114,32 @@ class Pipeline:
         scanned does not hold back the products of the others.
         """
         failures: list[str] = []
+        failed: list[str] = []
         for stage in stages:
             if stage.name in settings:
                 self._stage(Request(stage.name), stage.name, settings[stage.name])
-            else:
-                failures += self._materialize(registered, stage)
+            elif failures_of_stage := self._materialize(registered, stage, failed):
+                failures += failures_of_stage
+                failed.append(stage.name)
             if failures and stage.is_required:
                 break
         if failures:
             raise PipelineError("\n".join(failures))
 
-    def _materialize(self, registered: Registration, stage: Stage) -> list[str]:
+    def _materialize(
+        self, registered: Registration, stage: Stage, failed: Sequence[str]
+    ) -> list[str]:
         """Materialize what is missing of a stage; return the failures of all its runs."""
         todo = requests(self._plan_of(registered), self._known, stage.name)
-        failures = self._execute(todo) if todo else self._check_again(registered, stage)
+        failures = self._execute(todo) if todo else self._check_again(registered, stage, failed)
         if not failures:
             for problem in stage.remarks(registered.config, registered.store):
                 self._lines.line(f"  {problem}")
         return failures
 
-    def _check_again(self, registered: Registration, stage: Stage) -> list[str]:
+    def _check_again(
+        self, registered: Registration, stage: Stage, failed: Sequence[str]
+    ) -> list[str]:
         """Run checks of a complete stage that never ran to their end, that failed, or would fail.
 
         Returns the failures.
@@ -146,6 +152,8 @@ class Pipeline:
             state = "up to date"
             if table := stage.not_configured(registered.config):
                 state = f"skipped: decon.toml has no {table} table"
+            elif before := [name for name in failed if name in self._graph.upstream[stage.name]]:
+                state = f"skipped: {before[0]} failed"
             elif stage.remarks(registered.config, registered.store):
                 state = "kept, from earlier versions"
             self._lines.line(f"{stage.name}: {state}")
@@ -220,12 +228,15 @@ def _reason(asset: str, result: dg.ExecuteInProcessResult) -> str:
         data = event.step_failure_data
         if data.user_failure_data and data.user_failure_data.description:
             return f"{asset}: {data.user_failure_data.description}"
-        error = data.error
-        while error and error.cause:
-            error = error.cause
-        if error:
-            return f"{asset}: {error.message.strip()}"
+        if data.error:
+            return f"{asset}: {_cause_of(data.error)}"
     return f"{asset} failed"
+
+
+def _cause_of(error: SerializableErrorInfo) -> str:
+    while error.cause:
+        error = error.cause
+    return error.message.strip()
 
 
 def _failed_checks(result: dg.ExecuteInProcessResult) -> list[str]:
@@ -247,7 +258,11 @@ def _console_logger(
         def emit(self, record: logging.LogRecord) -> None:
             stop_if_asked()  # during a long stage, whose own interrupt may be lost
             meta = getattr(record, "dagster_meta", {})
-            if meta.get("dagster_event"):
+            if event := meta.get("dagster_event"):
+                if event.is_step_up_for_retry:
+                    retry = event.step_retry_data
+                    seconds = f"{retry.seconds_to_wait:.0f} s"
+                    lines.line(f"  {_cause_of(retry.error)}; trying again in {seconds}")
                 return  # a failure is printed once, after the run
             text = str(meta.get("orig_message") or record.getMessage())
             if text.startswith("Dependencies for step ") and text.endswith("Not executing."):
