@@ -53,7 +53,7 @@ from decon_core.detectors.detector import (
 )
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.kernels import clusters
-from decon_core.kernels.arrays import Integers, Table, distinct
+from decon_core.kernels.arrays import Integers, Numbers, Table, distinct
 from decon_core.text.characters import Form
 
 if TYPE_CHECKING:
@@ -73,6 +73,14 @@ _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
 _ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)
 _PASSAGE = slice(clusters.PASSAGE_START, clusters.PASSAGE_STOP + 1)
 _WHOLE_ANSWER = 0.9  # share of its n-grams
+# A short answer far behind its question, as after a solution, counts if the text states it.
+_FARTHEST_ANSWER = 600  # tokens
+_MOST_BEFORE = 60  # characters that are read before it
+_STATED = re.compile(
+    r"(####|[=≈]|\\boxed\s*\{|\\fbox\s*\{|答案|\b(answer|antwort|réponse|respuesta)\b[^.\n]{0,30}?)"
+    r"[\s$*_`:'\"(\[{\\：]*$",
+    re.IGNORECASE,
+)
 
 
 @register
@@ -349,6 +357,8 @@ class _AlignedSearch(ClusterSearch):
             entry, (start, stop) = whole[clusters.ENTRY], whole[_ANSWER]
             overlap = -missing if self._search.index.entry_answer[entry] >= 0 else None
             answer = document.places.characters(start, stop) if start >= 0 else None
+            if overlap == 0 and (stated := self._stated_answer(entry, nomination.stop, document)):
+                overlap, answer = 1.0, stated
             passage = None
             if has_passage(nomination.passage):
                 passage = document.places.characters(*whole[_PASSAGE])
@@ -368,6 +378,23 @@ class _AlignedSearch(ClusterSearch):
                 passage_place=passage,
                 kind=_with_answer(kind[0], overlap, stop - start),
             )
+
+
+    def _stated_answer(self, entry: int, stop: int, document: _Document) -> Span | None:
+        """Return where a document states a short answer, some way behind its question."""
+        index = self._search.index
+        number = np.int64(index.entry_answer[entry])
+        answer = index.answer_tokens[slice(*index.answer_offsets[[number, number + 1]])]
+        tokens = document.tokens[stop : stop + _FARTHEST_ANSWER]
+        if answer.size > min(index.policy.short_answer, tokens.size):
+            return None
+        windows = np.lib.stride_tricks.sliding_window_view(tokens, answer.size)
+        for at in np.flatnonzero((windows == answer).all(axis=-1)).tolist():
+            edges = stop + at, stop + at + answer.size
+            span = document.places.characters(*edges)
+            if document.places.are_words(*edges) and _STATED.search(document.text, max(0, span[0] - _MOST_BEFORE), span[0]):
+                return span
+        return None
 
 
 def _kind(claim: Claim, nomination: _Nomination) -> tuple[str, float] | None:
@@ -425,6 +452,7 @@ class _Document:
     """A document with nominations, and the characters of each."""
 
     text: str
+    tokens: Numbers
     places: Places
     nominations: Sequence[_Nomination]
     spans: Sequence[Span]
@@ -433,7 +461,7 @@ class _Document:
     def of(number: int, nominations: Sequence[_Nomination], texts: BatchTexts) -> _Document:
         text, places = texts.batch.text_at(number), texts.places(number)
         spans = [places.characters(nomination.start, nomination.stop) for nomination in nominations]
-        return _Document(text, places, nominations, spans)
+        return _Document(text, texts.tokens.row(number), places, nominations, spans)
 
 
 def _window(text: str, span: Sequence[int], n_characters: int) -> Span:

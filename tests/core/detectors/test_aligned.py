@@ -137,6 +137,32 @@ def test_an_answer_far_away_is_not_its_answer(index):
 
 
 @pytest.mark.parametrize(
+    ("stated", "is_leak"),
+    [
+        ("#### 516", True),
+        ("Thus $\\boxed{516}$.", True),
+        ("**Answer:** 516 passengers", True),
+        ("The answer is therefore 516.", True),
+        ("Die Antwort ist 516.", True),
+        ("答案： 516 。", True),
+        ("so 12 * 43 = 516 passengers", True),
+        ("The ferry carried 516 goats.", False),
+        ("The answer is 5160.", False),
+        ("The answer is 43.", False),
+    ],
+)
+def test_a_short_answer_behind_a_solution_counts_if_it_is_stated(stated, is_leak):
+    index = dc.build_index([{"question": TRAIN, "answer": "516"}], policy=POLICY)
+    text = document(f"{TRAIN} {FILLER * 9} {stated}")
+    (one,) = index.check(text)
+    assert (one.is_leak, one.is_no_answer) == (is_leak, not is_leak)
+    assert (text[slice(*one.answer_span)] if is_leak else one.answer_span) == (
+        "516" if is_leak else None
+    )
+    assert not index.check(document(f"{FILLER * 9} {stated}"))
+
+
+@pytest.mark.parametrize(
     ("text", "kind"),
     [
         (TRAIN.replace("12", "9").replace("48", "52").replace("5 of", "7 of"), "variant"),
