@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -23,6 +24,9 @@ from decon_assets.run_requests import Materialized, Request, grid_requests, requ
 from decon_assets.runner.interrupts import stop_if_asked, watch_interrupts
 from decon_assets.runner.stage_lines import StageLines
 from decon_core.planner import Plan
+
+if TYPE_CHECKING:
+    from dagster_shared.error import SerializableErrorInfo
 
 _RUN_CONFIG: Mapping[str, object] = {"loggers": {"console": {"config": {}}}}
 

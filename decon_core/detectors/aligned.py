@@ -379,7 +379,6 @@ class _AlignedSearch(ClusterSearch):
                 kind=_with_answer(kind[0], overlap, stop - start),
             )
 
-
     def _stated_answer(self, entry: int, stop: int, document: _Document) -> Span | None:
         """Return where a document states a short answer, some way behind its question."""
         index = self._search.index
@@ -392,7 +391,8 @@ class _AlignedSearch(ClusterSearch):
         for at in np.flatnonzero((windows == answer).all(axis=-1)).tolist():
             edges = stop + at, stop + at + answer.size
             span = document.places.characters(*edges)
-            if document.places.are_words(*edges) and _STATED.search(document.text, max(0, span[0] - _MOST_BEFORE), span[0]):
+            before = max(0, span[0] - _MOST_BEFORE), span[0]
+            if document.places.are_words(*edges) and _STATED.search(document.text, *before):
                 return span
         return None
 

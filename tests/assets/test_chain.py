@@ -1,5 +1,6 @@
 """The whole graph on an ephemeral instance: what is done, what is left alone, what is refused."""
 
+import errno
 import gzip
 import json
 import os
@@ -103,6 +104,21 @@ def test_running_again_materializes_nothing_and_changes_no_byte(world):
     assert [line for line in world.said if not line.startswith(" ")] == [
         f"{asset}: {state}" for asset, state in states.items()
     ]
+
+
+def test_after_a_failed_stage_what_needs_it_is_skipped_and_each_retry_is_named(world, monkeypatch):
+    def fill_disk(*_args, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("decon_assets.failures._SECONDS_BEFORE_RETRY", 0)
+    monkeypatch.setattr("decon_core.scan.scanner.scan_packs", fill_disk)
+    with pytest.raises(PipelineError, match=r"scan: .*No space left on device"):
+        world.run()
+    retries = [line for line in world.said if "trying again" in line]
+    assert retries == ["  OSError: [Errno 28] No space left on device; trying again in 0 s"] * 2
+    assert "scan: failed" in world.said
+    for stage in ("common_ngrams", "report_page"):
+        assert f"{stage}: skipped: scan failed" in world.said
 
 
 def test_a_benchmark_added_later_is_scanned_alone_and_equals_a_run_from_scratch(

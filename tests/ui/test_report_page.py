@@ -425,6 +425,15 @@ def test_a_verdict_is_kept_and_comes_out_as_a_line_that_can_be_imported(show, re
     assert {*lines[0]} == {*keys, "verdict", "note", "by", "at"}
 
 
+def test_after_a_verdict_on_the_first_text_the_next_one_is_the_second(show, report):
+    page = show(report, "#texts")
+    expect(page.locator("#detail .verdicts")).to_be_visible()
+    for key in ("l", "j", "t"):
+        page.keyboard.press(key)
+    for number, verdict in enumerate(("leak", "template")):
+        expect(rows(page).nth(number).locator(".verdict")).to_have_text(verdict)
+
+
 def test_the_same_verdict_again_takes_it_back(show, report):
     page = show(report, "#texts")
     for key in ("j", "u", "u"):
@@ -445,6 +454,11 @@ def test_verdicts_of_the_report_are_shown_and_can_be_taken_back(show, tmp_path):
     page = show(report, f"#texts?text={key}")
     expect(page.get_by_text("in the report: common source, Bo, 2026-01-02")).to_be_visible()
     expect(page.get_by_label("Note", exact=True)).to_have_value("a law")
+    page.get_by_role("button", name="common source").click()  # the dialog is dismissed
+    page.get_by_role("button", name="Verdicts").click()
+    expect(page.get_by_role("button", name="Save verdicts.jsonl")).to_be_disabled()
+    page.get_by_role("button", name="Close").click()
+    page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="common source").click()
     assert [(line["verdict"], line["note"]) for line in read_lines(exported(page))] == [
         ("none", "a law")

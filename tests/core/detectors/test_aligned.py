@@ -275,7 +275,9 @@ def test_a_short_question_behind_its_passage_is_no_answer_without_the_answer(que
 
 
 def test_the_id_of_a_matched_text_does_not_depend_on_its_passage():
-    index = dc.build_index([{"question": TRAIN, "answer": "576", "passage": PASSAGE}], policy=POLICY)
+    index = dc.build_index(
+        [{"question": TRAIN, "answer": "576", "passage": PASSAGE}], policy=POLICY
+    )
     texts = [document(f"{before} {TRAIN} 576.") for before in ("", PASSAGE)]
     assert len({one.text_id for text in texts for one in index.check(text)}) == 1
 

@@ -89,6 +89,7 @@ function verdictBar(number) {
 function judgeShown(verdict) {
   if (showing < 0) return;
   const number = showing;
+  if (chosen < 0) choose(order.indexOf(number)); // so that the next text is the one after it
   judge(number, verdict);
   tell(`${itemName(number)}: ${verdictOf(number) ?? "no verdict"}`);
   const hadFocus = document.activeElement?.dataset?.verdict;

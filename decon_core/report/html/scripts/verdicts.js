@@ -69,11 +69,13 @@ function say(number, change) {
   keepVerdicts();
 }
 
-// The same verdict again removes it; if the report has one, the removal is stored too.
+// The same verdict again removes it; if the report has one, perhaps of somebody else, only if
+// confirmed, and the removal is stored too.
 function judge(number, verdict) {
   if (verdictOf(number) !== verdict) say(number, { verdict });
-  else if (columns.plain.verdict[number]) say(number, { verdict: TAKEN_BACK });
-  else {
+  else if (columns.plain.verdict[number]) {
+    if (confirm(`The report has the verdict "${verdict}" on this text. Take it back?`)) say(number, { verdict: TAKEN_BACK });
+  } else {
     const text = columns.plain.text_id[number];
     const { note, at } = said[text];
     if (note) said[text] = { note, at }; // keep a typed note for the next verdict
