@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -196,15 +196,20 @@ def _cells(path: Path) -> Iterator[tuple[list[str] | Problem, int]]:
     csv.field_size_limit(2**31 - 1)  # the default refuses passages over 128 kB
     delimiter, quoting = _TABLES[_format_of(path)]
     with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type] # the stubs want literals
+        n_read = 0
         try:
+            header = file.readline()
+            if delimiter == "," and ";" in header and "," not in header:
+                delimiter = ";"  # as spreadsheets write where the comma is a decimal mark
+            lines = chain([header], file)
+            reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type] # the stubs want literals
             for cells in filter(None, reader):
-                yield cells, reader.line_num
+                n_read = reader.line_num
+                yield cells, n_read
         except (csv.Error, UnicodeDecodeError) as error:
             found = f"a line that cannot be read ({error})"
             expected = f"cells separated by {delimiter!r}, in UTF-8"
-            where = f"{path} line {reader.line_num}"
-            yield Problem(where, found, expected), reader.line_num
+            yield Problem(f"{path} line {n_read + 1}", found, expected), n_read + 1
 
 
 _READERS: dict[str, Callable[[Path], Iterator[Row | Problem]]] = {

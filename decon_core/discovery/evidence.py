@@ -37,6 +37,7 @@ from decon_core.discovery.reading import OpenChoice, Reading, field_names, recor
 _N_TRIED = 200  # rows, when a combination of fields is tried
 _MARGIN = 1.0  # a question that is not better by this is doubtful
 _CONVINCING = 2.0
+_LENGTH_OF_PASSAGE = 150  # characters, on average
 _ANSWERING = ANSWERS | WRONG | CODE
 _ROLES = ASKS | CHOICES | _ANSWERING
 
@@ -348,6 +349,10 @@ class _Rows:
         named = [column for column in rest if has_role(column) or may_be_passage(column)]
         if named:
             self.doubts.append(f"{_listed(named)} may belong to the question or the answer")
+        for column in rest:
+            is_long = column.n_characters >= _LENGTH_OF_PASSAGE and not column.is_called(NO_TEXT)
+            if is_long and column not in named:
+                self.doubts.append(f"{column.name} is not read, but may be a passage: it is long")
         if "answers" not in keys:
             self.doubts.append("no field looks like an answer by name and values")
 

@@ -80,6 +80,14 @@ def test_csv_is_read_with_quotes_and_line_breaks(tmp_path: Path, ending: str) ->
     assert read(path) == expected(rows)
 
 
+def test_csv_with_semicolons_is_read_as_spreadsheets_of_many_countries_write_it(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text('q;a\n"Wie viel?; 3,5 oder 4";3,5\n')
+    assert read(path) == [("Wie viel?; 3,5 oder 4", "3,5")]
+
+
 def test_tsv_takes_quotes_as_they_stand(tmp_path: Path) -> None:
     """An unpaired quote must not swallow the lines that follow."""
     path = tmp_path / "x.tsv"

@@ -432,6 +432,19 @@ def test_two_recipes_that_read_the_same_fields_otherwise_are_a_doubt(tmp_path):
     assert doubt in written.guesses[0].doubts
 
 
+def test_a_long_text_that_is_not_read_is_a_doubt(tmp_path):
+    rows = [
+        {"Aufgabe": f"Wie weit ist es von Ort {n} zum Meer?", "Antwort": f"{n} Meilen", "Umfeld": n}
+        for n in range(9)
+    ]
+    doubt = "Umfeld is not read, but may be a passage: it is long"
+    for length, is_doubtful in ((2, False), (30, True)):
+        rows = [row | {"Umfeld": f"Es war der Tag {row['Antwort']}. " * length} for row in rows]
+        write(tmp_path / f"{length}" / "meer.jsonl", rows)
+        (written,) = survey_benchmarks([tmp_path / f"{length}"]).drafts
+        assert (doubt in written.guesses[0].doubts) == is_doubtful
+
+
 # The file -----------------------------------------------------------------------------------------
 
 
