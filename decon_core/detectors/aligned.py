@@ -31,6 +31,7 @@ from decon_core.alignment.kinds import (
     kind_of,
 )
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
+from decon_core.alignment.stated_answers import stated_answer
 from decon_core.alignment.units import units_of
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, TELLING_ANSWER, Policy
@@ -73,14 +74,6 @@ _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
 _ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)
 _PASSAGE = slice(clusters.PASSAGE_START, clusters.PASSAGE_STOP + 1)
 _WHOLE_ANSWER = 0.9  # share of its n-grams
-# A short answer far behind its question, as after a solution, counts if the text states it.
-_FARTHEST_ANSWER = 600  # tokens
-_MOST_BEFORE = 60  # characters that are read before it
-_STATED = re.compile(
-    r"(####|[=≈]|\\boxed\s*\{|\\fbox\s*\{|答案|\b(answer|antwort|réponse|respuesta)\b[^.\n]{0,30}?)"
-    r"[\s$*_`:'\"(\[{\\：]*$",
-    re.IGNORECASE,
-)
 
 
 @register
@@ -138,8 +131,8 @@ class Aligned(Detector):
         """What the n-gram index lacks is not nominated, and short questions say too little."""
         from decon_core.index.joined_index import most_records_of_own, most_records_of_search
 
-        n_records = texts.part.n_records
-        limit = min(most_records_of_search(policy, n_records), most_records_of_own(n_records))
+        most_of_own = most_records_of_own(*texts.part.sizes)
+        limit = min(most_records_of_search(policy, texts.part.n_records), most_of_own)
         unmet = index_visibility(texts, policy, limit)
         entries = texts.part.entries
         has_more = np.zeros(texts.alike.size, np.bool_)
@@ -357,7 +350,7 @@ class _AlignedSearch(ClusterSearch):
             entry, (start, stop) = whole[clusters.ENTRY], whole[_ANSWER]
             overlap = -missing if self._search.index.entry_answer[entry] >= 0 else None
             answer = document.places.characters(start, stop) if start >= 0 else None
-            if overlap == 0 and (stated := self._stated_answer(entry, nomination.stop, document)):
+            if overlap == 0 and (stated := self._stated_answer(entry, nomination, document)):
                 overlap, answer = 1.0, stated
             passage = None
             if has_passage(nomination.passage):
@@ -379,22 +372,17 @@ class _AlignedSearch(ClusterSearch):
                 kind=_with_answer(kind[0], overlap, stop - start),
             )
 
-    def _stated_answer(self, entry: int, stop: int, document: _Document) -> Span | None:
-        """Return where a document states a short answer, some way behind its question."""
+    def _stated_answer(
+        self, entry: int, nomination: _Nomination, document: _Document
+    ) -> Span | None:
         index = self._search.index
         number = np.int64(index.entry_answer[entry])
         answer = index.answer_tokens[slice(*index.answer_offsets[[number, number + 1]])]
-        tokens = document.tokens[stop : stop + _FARTHEST_ANSWER]
-        if answer.size > min(index.policy.short_answer, tokens.size):
+        if answer.size > index.policy.short_answer:
             return None
-        windows = np.lib.stride_tricks.sliding_window_view(tokens, answer.size)
-        for at in np.flatnonzero((windows == answer).all(axis=-1)).tolist():
-            edges = stop + at, stop + at + answer.size
-            span = document.places.characters(*edges)
-            before = max(0, span[0] - _MOST_BEFORE), span[0]
-            if document.places.are_words(*edges) and _STATED.search(document.text, *before):
-                return span
-        return None
+        return stated_answer(
+            answer, nomination.stop, document.tokens, document.text, document.places
+        )
 
 
 def _kind(claim: Claim, nomination: _Nomination) -> tuple[str, float] | None:

@@ -57,15 +57,16 @@ Build = Callable[[Iterable[pa.Table]], Mapping[str, Array]]
 # A filter with 12 bits per n-gram and two probes has about 2 % false positives.
 _FILTER_BITS = 12
 # Increase when the arrays change; otherwise old files would be read as new ones.
-_LAYOUT = "7"
+_LAYOUT = "8"
 # Files of unions that are kept. Further files of a union have its texts, and the items that
 # detectors can find.
 _MAX_FILES = 24
 _LEVELS = 256
 _GRAMS_TOGETHER = 1 << 20
-# An n-gram in more records than these, and than one in so many, is of a template. A question may
-# have a record for each of its choices, and a benchmark copies in other ones.
+# An n-gram in more items than these, and than one record in so many, is of a template. A benchmark
+# may have copies in other ones.
 _FEWEST_OF_TEMPLATE, _SHARE_OF_TEMPLATE = 100, 50
+_MOST_ROOM = 300
 _OWN = "own_"  # begins the names of arrays in which templates weigh nothing
 
 
@@ -209,6 +210,7 @@ def _thresholds_of(policy: Policy) -> Thresholds:
         short_answer_window=policy.short_answer_window_length,
         long_answer_window=policy.min_long_answer_window,
         least_before=0,  # never
+        most_room=0,
         passage_distance=policy.min_passage_distance,
         passage_longest_gap=policy.passage_max_consecutive_misses,
         decay_start=policy.perfect_match_decay_start,
@@ -225,7 +227,7 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
     """Return the index for a search that needs this overlap of every question, and nothing else.
 
     N-grams of a template, which a family of items shares, do not count. A long answer may also be
-    before its question.
+    before its question, and the other choices of the item between them.
     """
     index, without = search.index, search.without_templates
     return index._replace(
@@ -239,6 +241,7 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
             decay_start=0,
             decay_end=1,
             least_before=TELLING_ANSWER,
+            most_room=_MOST_ROOM,
         ),
     )
 
@@ -347,26 +350,26 @@ def _weights(
     weights: list[float] = []
     is_hot: list[bool] = []
     is_template: list[bool] = []
-    # Distinct df of each N, and the position of the first.
-    distinct_of_n: dict[int, tuple[Integers, int]] = {}
-    for n_records in sorted({part.n_records for part in parts}):
+    # Distinct df for each pair of sizes, and the position of the first.
+    distinct_of_n: dict[tuple[int, int], tuple[Integers, int]] = {}
+    for n_records, n_per_item in sorted({part.sizes for part in parts}):
         dfs = [
             distinct(part.df[kind].values)
             for part in parts
-            if part.n_records == n_records
+            if part.sizes == (n_records, n_per_item)
             for kind in KINDS
         ]
         all_dfs = distinct(np.concatenate(dfs)).astype(np.int64)
-        distinct_of_n[n_records] = (all_dfs, len(weights))
+        distinct_of_n[n_records, n_per_item] = (all_dfs, len(weights))
         limit = most_records_of_search(policy, n_records)
         weights += [math.log(n_records / df) for df in all_dfs.tolist()]
         is_hot += [df > limit for df in all_dfs.tolist()]
-        most = most_records_of_own(n_records)
+        most = most_records_of_own(n_records, n_per_item)
         is_template += [df > most for df in all_dfs.tolist()]
     position_type = _narrowest(len(weights))
 
     def places(part: Part, kind: str) -> Ragged:
-        all_dfs, first = distinct_of_n[part.n_records]
+        all_dfs, first = distinct_of_n[part.sizes]
         place = np.searchsorted(all_dfs, part.df[kind].values) + first
         return Ragged(place.astype(position_type), part.df[kind].offsets)
 
@@ -383,9 +386,9 @@ def most_records_of_search(policy: Policy, n_records: int) -> int:
     return max(policy.hot_ngram_records, 2 * math.isqrt(n_records))
 
 
-def most_records_of_own(n_records: int) -> float:
+def most_records_of_own(n_records: int, n_per_item: int) -> float:
     """Return in how many records an n-gram may be that is of no template."""
-    return max(_FEWEST_OF_TEMPLATE, n_records / _SHARE_OF_TEMPLATE)
+    return max(_FEWEST_OF_TEMPLATE * n_per_item, n_records / _SHARE_OF_TEMPLATE)
 
 
 def _narrowest(n: int) -> type[np.unsignedinteger[Any]]:

@@ -59,6 +59,7 @@ BASE, QUESTION, ANSWER, PASSAGE, SCORE = 0, 1, 2, 3, 4
 N_SCORES = 5
 
 _TOUCHED = 1e-9
+_LETTER = 4  # tokens before a choice, as of "(A)"
 _MOST_STEPS = 1 << 17  # of comparing hits with the n-grams of a question
 
 
@@ -93,7 +94,8 @@ def judge(tokens: Numbers, cluster: Cluster, index: Index, out: Output, n_out: i
     n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
     n_grams = n_question_grams(question, index)
     edges = _edges_of(bounds, n_tokens, index)
-    beside = _grams_beside(tokens, edges, question, index)
+    room = _room_of_choices(question, index)
+    beside = _grams_beside(tokens, edges, room, question, index)
     passage_before = NONE
     passage = NearMatch(0.0, NONE, NONE)
     for at in range(index.entry_offsets[question], index.entry_offsets[question + 1]):
@@ -107,7 +109,7 @@ def judge(tokens: Numbers, cluster: Cluster, index: Index, out: Output, n_out: i
         if answer_number != NONE:
             n_answer_tokens = index.answer_different[answer_number]
             length += n_answer_tokens
-            answer = _best_answer(tokens, edges, answer_number, has_passage, beside, index)
+            answer = _best_answer(tokens, edges, answer_number, has_passage, room, beside, index)
         if has_passage:
             offsets = index.passage_offsets
             length += offsets[passage_number + 1] - offsets[passage_number]
@@ -146,7 +148,21 @@ def judge(tokens: Numbers, cluster: Cluster, index: Index, out: Output, n_out: i
 
 
 @kernel
-def _grams_beside(tokens: Numbers, edges: Table, question: int, index: Index) -> Words64:
+def _room_of_choices(question: int, index: Index) -> int:
+    """Return how many tokens the choices of a question may take up, each with its letter."""
+    first, stop = index.entry_offsets[question], index.entry_offsets[question + 1]
+    if index.policy.most_room == 0 or stop - first == 1:
+        return 0
+    n = 0
+    for at in range(first, stop):
+        number = np.int64(index.entry_answer[np.int64(index.entries[at])])
+        if number != NONE:
+            n += index.answer_offsets[number + 1] - index.answer_offsets[number] + _LETTER
+    return min(n, index.policy.most_room)
+
+
+@kernel
+def _grams_beside(tokens: Numbers, edges: Table, room: int, question: int, index: Index) -> Words64:
     """Return a filter of the n-grams beside a cluster, for the answers of its records.
 
     The records of a question, such as its choices, share it: most answers have none of these.
@@ -159,7 +175,7 @@ def _grams_beside(tokens: Numbers, edges: Table, question: int, index: Index) ->
             longest = max(longest, n_answer)
     if longest <= index.policy.short_answer:
         return np.zeros(1, np.uint64)  # no n-gram is needed
-    return grams_beside(tokens, edges, longest, index)
+    return grams_beside(tokens, edges, longest, room, index)
 
 
 @kernel
@@ -179,6 +195,7 @@ def _best_answer(
     edges: Table,
     answer: int,
     has_passage: bool,
+    room: int,
     beside: Words64,
     index: Index,
 ) -> NearMatch:
@@ -192,7 +209,7 @@ def _best_answer(
                 continue
             edge_before = edge
             if side == 0:
-                found = find_answer(tokens, edge, answer, beside, index)
+                found = find_answer(tokens, edge, answer, room, beside, index)
             else:
                 found = find_answer_before(tokens, edge, answer, beside, index)
             if found.overlap > best.overlap:

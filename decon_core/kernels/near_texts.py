@@ -30,14 +30,15 @@ def _numbered_grams(text: Numbers, size: int) -> tuple[Numbers, Integers]:
 
 
 @kernel
-def grams_beside(tokens: Numbers, edges: Table, longest: int, index: Index) -> Words64:
+def grams_beside(tokens: Numbers, edges: Table, longest: int, room: int, index: Index) -> Words64:
     """Return a filter of the n-grams beside a question, for answers of at most `longest` tokens.
 
     Every n-gram of an answer that may be found is in it. `edges`: the question's first and last
-    token at each place where it may begin and end.
+    token at each place where it may begin and end. `room`: see `find_answer`.
     """
     size, window = index.policy.answer_ngram_size, _window_of(longest, index)
-    first, stop = edges[:, 1].min() + 1, min(edges[:, 1].max() + 1 + window, tokens.size) - size + 1
+    last = min(edges[:, 1].max() + window + room, tokens.size - 1)
+    first, stop = edges[:, 1].min() + 1, last + 1 - size + 1
     n_after = max(stop - first, 0)
     is_before = 0 < index.policy.least_before <= longest
     first_before = max(edges[:, 0].min() - window, 0)
@@ -69,20 +70,23 @@ def _window_of(n_answer: int, index: Index) -> int:
 
 @inlined
 def find_answer(
-    tokens: Numbers, q_end: int, number: int, beside: Words64, index: Index
+    tokens: Numbers, q_end: int, number: int, room: int, beside: Words64, index: Index
 ) -> NearMatch:
-    """Find an answer after the last token of a question; `beside`: see `grams_beside`."""
+    """Find an answer after the last token of a question; `beside`: see `grams_beside`.
+
+    `room`: tokens that the other choices may take up between them.
+    """
     answer = index.answer_tokens[index.answer_offsets[number] : index.answer_offsets[number + 1]]
     weight_of = index.answer_weights[
         index.answer_weight_offsets[number] : index.answer_weight_offsets[number + 1]
     ]
     if answer.size > index.policy.short_answer:
-        stop = min(q_end + 1 + _window_of(answer.size, index), tokens.size)
+        stop = min(q_end + 1 + _window_of(answer.size, index) + room, tokens.size)
         return _find_long_answer(tokens, q_end + 1, stop, number, beside, index)
     weight = 0.0
     for at in range(weight_of.size):
         weight += index.weights[np.int64(weight_of[at])]
-    last = min(q_end + index.policy.short_answer_window, tokens.size - answer.size)
+    last = min(q_end + index.policy.short_answer_window + room, tokens.size - answer.size)
     if weight > 0:
         for start in range(q_end + 1, last + 1):
             if n_same(tokens, start, answer, 0, answer.size) == answer.size:
