@@ -35,7 +35,7 @@ import polars as pl
 import pyarrow as pa
 
 import decon_core as dc
-from bench.plants import FAR_WORDS, FORMS, NEIGHBOURS, Form, Planted
+from bench.plants import FAR_WORDS, FORMS, NEIGHBOURS, WITHIN, WRITTEN, Form, Planted
 from decon_core.alignment.kinds import KINDS
 from decon_core.features.scorecard.corpora import hosts_below
 from decon_core.library.evals import records_of
@@ -53,7 +53,7 @@ _WORDS_FOR_THREE_EDITS = 20
 _FEWEST_OWN_RUNS = 3
 _NOT_FOUND = "nothing"
 _HALF, _OWN_HALF = "first half", "distinctive first half"
-_ROWS = (*FORMS, _OWN_HALF, *NEIGHBOURS)
+_ROWS = (*FORMS, _OWN_HALF, *WRITTEN, *NEIGHBOURS)
 _OUTCOMES = ("leak", "no answer", "review", "no leak", _NOT_FOUND)
 
 
@@ -73,6 +73,13 @@ class Item:
     def is_held_out(self) -> bool:
         digest = sha256(f"{self.group} {self.split} {self.number}".encode()).digest()
         return not digest[0] % _HELD_OUT
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Its choices without their letters; a maths item has but an answer and a solution."""
+        answers = dict.fromkeys(row["answer"] for row in self.rows if row["answer"])
+        choices = tuple(re.sub(r"^\([A-Z]\)", "", answer) for answer in answers)
+        return choices if len(choices) > 2 else ()
 
     @property
     def length(self) -> str:
@@ -95,6 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("worlds", nargs="*", default=[*WORLDS], help="default: all")
     parser.add_argument("--detectors", nargs="+", default=["decon", "aligned"], metavar="NAME")
     parser.add_argument("--tuned-only", action="store_true", help="leave out untouched groups")
+    parser.add_argument("--as-written", action="store_true", help="plant items as corpora write them")
     parser.add_argument("--rows", type=Path, help="also write a row for each plant (.parquet)")
     add_arguments(parser)
     given = parser.parse_args(arguments)
@@ -133,7 +141,7 @@ def _measured(world: str, pages: Sequence[str], given: argparse.Namespace) -> pl
     items = items_of(world)
     plants = [
         plant
-        for plant in plants_of(items, pages, given)
+        for plant in plants_of(items, pages, given, WRITTEN if given.as_written else FORMS)
         if not (given.tuned_only and plant.item.group in UNTOUCHED)
     ]
     texts = [plant.text for plant in plants]
@@ -237,7 +245,10 @@ def _items_of(name: str, table: pa.Table) -> Iterator[Item]:
 
 
 def plants_of(
-    items: Sequence[Item], pages: Sequence[str], given: argparse.Namespace
+    items: Sequence[Item],
+    pages: Sequence[str],
+    given: argparse.Namespace,
+    planted: Mapping[str, Form] = FORMS,
 ) -> Iterator[Plant]:
     indexed = {item.question for item in items if not item.is_held_out}
     for group in sorted({item.group for item in items}):
@@ -246,7 +257,7 @@ def plants_of(
         rng.shuffle(of_group)
         words = _words_around(of_group, pages)
         around = cycle(rng.sample(pages, len(pages)))
-        for forms, is_held_out in ((FORMS, False), (NEIGHBOURS, True)):
+        for forms, is_held_out in ((planted, False), (NEIGHBOURS, True)):
             kept = [item for item in of_group if item.is_held_out == is_held_out]
             if is_held_out:
                 kept = [item for item in kept if item.question not in indexed]
@@ -272,10 +283,13 @@ def _of_form(
         if name == "three edits" and len(item.question.split()) < _WORDS_FOR_THREE_EDITS:
             continue
         far = " ".join(next(around).split()[:FAR_WORDS])
-        text = form(Planted(item.passage, item.question, item.answer, words, far, rng))
+        text = form(
+            Planted(item.passage, item.question, item.answer, item.choices, words, far, rng)
+        )
         if text:
             before, after = next(around)[:_AROUND], next(around)[:_AROUND]
-            yield Plant(item, name, text, f"{before}\n\n{text}\n\n{after}")
+            whole = f"{before}\n\n{text}\n\n{after}"
+            yield Plant(item, name, text, " ".join(whole.split()) if name == WITHIN else whole)
 
 
 # Tables -------------------------------------------------------------------------------------------

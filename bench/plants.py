@@ -6,7 +6,9 @@ only fits those edits fails here.
 
 from __future__ import annotations
 
+import json
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -30,6 +32,7 @@ class Planted:
     passage: str
     question: str
     answer: str
+    choices: Sequence[str]  # without their letters
     words: Sequence[str]  # of other items and of the text around
     far_text: str
     rng: Random
@@ -179,4 +182,142 @@ FORMS: dict[str, Form] = {
 NEIGHBOURS: dict[str, Form] = {
     "neighbouring item": lambda item: item.write(),
     "neighbour's question": lambda item: item.write(has_answer=False),
+}
+
+
+# How corpora write items --------------------------------------------------------------------------
+
+_DELIMITERS = re.compile(r"\$+|\\[()\[\]]|\\(?:left|right)\b")
+_LINE = 66  # characters
+_SMALL = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
+    "nineteen",
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_WHOLE_NUMBER = re.compile(r"(?<![\w.,^_{$\\-])\d{1,3}(?![\w}^_$]|[.,]\d)")
+_SPELLINGS = (
+    *(("color", "colour"), ("favor", "favour"), ("labor", "labour"), ("neighbor", "neighbour")),
+    *(("behavior", "behaviour"), ("honor", "honour"), ("center", "centre"), ("meter", "metre")),
+    *(("liter", "litre"), ("theater", "theatre"), ("organiz", "organis"), ("realiz", "realis")),
+    *(("recogniz", "recognis"), ("analyz", "analys"), ("traveled", "travelled")),
+    *(("traveling", "travelling"), ("defense", "defence"), ("gray", "grey"), ("program", "programme")),
+    *(("catalog", "catalogue"), ("judgment", "judgement"), ("minimiz", "minimis")),
+    *(("maximiz", "maximis"), ("summariz", "summaris"), ("criticiz", "criticis")),
+)
+_FULL_WIDTH = str.maketrans(",;:?!()", "，；：？！（）")
+_CODE_NAME = re.compile(r"\b(?:def|for)\s+([a-z_]\w*)|[(,]\s*([a-z_]\w*)\s*(?=[:,)=])")
+_CODE_WORDS = frozenset(("self", "return", "in", "if", "not", "and", "or", "lambda", "str", "int"))
+
+
+def _of_question(change: Callable[[Planted], str]) -> Form:
+    """Return a form that changes the question; an item that this leaves as it was has none."""
+
+    def form(item: Planted) -> str | None:
+        changed = change(item)
+        return item.write(changed) if changed != item.question else None
+
+    return form
+
+
+def _in_json(item: Planted) -> str:
+    return json.dumps({"text": item.write(), "source": "web"})
+
+
+def _lines(text: str) -> list[str]:
+    """Return a text in short lines, with its own line ends kept."""
+    wrap = textwrap.TextWrapper(_LINE, break_long_words=False, break_on_hyphens=False)
+    return [part for line in text.splitlines() for part in wrap.wrap(line) or [""]]
+
+
+def _hyphenated(text: str) -> str:
+    """Fill lines, and break long words at their ends, as in a scanned book."""
+    lines = [""]
+    for word in text.split():
+        left = _LINE - len(lines[-1]) - 2
+        if len(lines[-1]) + len(word) < _LINE:
+            lines[-1] += f" {word}" * bool(lines[-1]) or word
+        elif word.isalpha() and 3 <= left <= len(word) - 3:
+            lines[-1] += f" {word[:left]}-"
+            lines.append(word[left:])
+        else:
+            lines.append(word)
+    return "\n".join(lines)
+
+
+def _with_choices(mark: str, between: str) -> Form:
+    """Return a form with all choices behind the question, and the mark of one as the answer."""
+
+    def form(item: Planted) -> str | None:
+        if not item.choices:
+            return None
+        marks = [mark.format(number, chr(64 + number)) for number in range(1, 1 + len(item.choices))]
+        choices = between.join(map(" ".join, zip(marks, item.choices, strict=True)))
+        return f"{item.write(has_answer=False)}\n{choices}\nAnswer: {item.rng.choice(marks)}"
+
+    return form
+
+
+def _letter_alone(item: Planted) -> str | None:
+    letter = item.rng.choice("ABCD")
+    return f"{item.write(has_answer=False)}\nAnswer: {letter}" if item.choices else None
+
+
+def _in_turns(item: Planted) -> str | None:
+    question = item.write(has_answer=False)
+    turns = f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n{item.answer}"
+    return f"{turns}<|im_end|>" if item.answer else None
+
+
+def _in_words(number: int) -> str:
+    if number < len(_SMALL):
+        return _SMALL[number]
+    if number < 100:
+        tens, rest = _TENS[number // 10 - 2], number % 10
+        return f"{tens}-{_SMALL[rest]}" if rest else tens
+    hundreds, rest = f"{_SMALL[number // 100]} hundred", number % 100
+    return f"{hundreds} and {_in_words(rest)}" if rest else hundreds
+
+
+def _numbers_in_words(item: Planted) -> str:
+    return _WHOLE_NUMBER.sub(lambda number: _in_words(int(number[0])), item.question)
+
+
+def _british(item: Planted) -> str:
+    text = item.question
+    for american, british in _SPELLINGS:
+        for old, new in ((american, british), (american.capitalize(), british.capitalize())):
+            text = re.sub(rf"\b{old}(?!me|ue)", new, text)
+    return text
+
+
+def _renamed(item: Planted) -> str:
+    """Rename what a program defines, and indent by two."""
+    if "def " not in item.question:
+        return item.question
+    names = {one or other for one, other in _CODE_NAME.findall(item.question)} - _CODE_WORDS
+    new = {name: f"{item.rng.choice(item.words).lower()}_{at}" for at, name in enumerate(sorted(names))}
+    text = re.sub(r"\b[a-z_]\w*\b", lambda word: new.get(word[0], word[0]), item.question)
+    return text.replace("    ", "  ")
+
+
+WITHIN = "within a paragraph"  # the text around it has no line ends either
+# Items as corpora write them; `bench.forms --as-written` plants these.
+WRITTEN: dict[str, Form] = {
+    "JSON string": lambda item: _in_json(item) if item.answer else None,
+    "no formula delimiters": _of_question(lambda item: _DELIMITERS.sub("", item.question)),
+    "choices on one line": _with_choices("({})", " "),
+    "choices and letter": _with_choices("{1}.", "\n"),
+    "letter alone": _letter_alone,
+    "chat turns": _in_turns,
+    "hyphenated lines": lambda item: _hyphenated(item.write()) if item.answer else None,
+    "numbers in words": _of_question(_numbers_in_words),
+    "British spelling": _of_question(_british),
+    "full-width signs": _of_question(lambda item: item.question.translate(_FULL_WIDTH)),
+    WITHIN: lambda item: " ".join(item.write().split()) if item.answer else None,
+    "quoted lines": lambda item: "\n".join(f"> {line}" for line in _lines(item.write())),
+    "numbered lines": lambda item: "\n".join(
+        f"{number:>4}  {line}" for number, line in enumerate(_lines(item.write()), 17)
+    ),
+    "renamed code": _of_question(_renamed),
 }

@@ -32,6 +32,7 @@ class Comparison(NamedTuple):
     n_numbers_changed: int
     n_names_found: int
     n_names_changed: int  # consistently, each name to one other
+    words_found: int  # weight of those found that are neither numbers nor Latin letters alone
     own_runs_found: int  # weight of the units in the middle of runs of three that no other item has
     extent: int  # units of the question from the first to the last that was found
     start: int  # characters of the document
@@ -52,7 +53,8 @@ class Questions:
         self._columns = word_alignment.Questions(
             *(arrays[name] for name in word_alignment.Questions._fields)
         )
-        self._edges, self._is_in_own_run = arrays["unit_edges"], arrays["is_in_own_run"]
+        self._edges = arrays["unit_edges"]
+        self._is_word, self._is_in_own_run = arrays["is_word"], arrays["is_in_own_run"]
         self._sizes = [arrays[name] for name in ("weight", "own_weight", "n_family")]
 
     def compare(
@@ -75,7 +77,11 @@ class Questions:
         units = np.repeat(first, np.diff(unit_edges)) + in_item
         weights = self._columns.weights[units].astype(np.int64)
         is_inner = (in_block > 0) & (in_block < np.repeat(sizes, sizes) - 1)
-        of_own_runs = np.cumsum(np.append(0, weights * (is_inner & self._is_in_own_run[units])))
+        is_inner_of_own = is_inner & self._is_in_own_run[units]
+        of_words, of_own_runs = (
+            np.append(0, np.cumsum(weights * of))[unit_edges]
+            for of in (self._is_word[units], is_inner_of_own)
+        )
         is_found = np.diff(edges) > 0
         begin, end = unit_edges[:-1][is_found], unit_edges[1:][is_found]
         found = questions[is_found]
@@ -83,7 +89,8 @@ class Questions:
             (last - first)[is_found],
             *(column[found] for column in self._sizes),
             *counts[is_found].T,
-            np.diff(of_own_runs[unit_edges])[is_found],
+            np.diff(of_words)[is_found],
+            np.diff(of_own_runs)[is_found],
             in_item[end - 1] - in_item[begin] + 1,
             document.starts[places[begin]],
             document.stops[places[end - 1]],

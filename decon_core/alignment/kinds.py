@@ -15,6 +15,8 @@ KINDS = (VERBATIM, EDITED, VARIANT, PART, TEMPLATE)
 LEAST_WEIGHT = 12_000
 # Fewer words say too little unless the answer is there, too: one changed word leaves no evidence.
 FEWEST_UNITS = 8
+# Numbers and letters alone are in any formula, table and list: a place needs words, too.
+_LEAST_WORDS_WEIGHT = 2_000
 _LEAST_SHARE = 0.4  # share of the question, or of the units that only it has
 _LEAST_OWN_WEIGHT = 5_000  # below, nothing tells an item from its siblings
 _LEAST_OWN_RUNS_WEIGHT = 9_000
@@ -41,15 +43,18 @@ def kind_of(
     own = _own_share(comparison, share, passage, is_sibling=is_sibling)
     if comparison.is_whole and own and not is_sibling:
         return VERBATIM, 1.0
-    if comparison.n_found == comparison.n_numbers_found:  # such as years in a row
-        return None
+    if (
+        comparison.words_found < _LEAST_WORDS_WEIGHT
+        and comparison.n_found < _NEARLY_WHOLE * comparison.n_units
+    ):
+        return None  # such as years in a row, or a formula
     is_of_family = comparison.n_family >= _LARGE_FAMILY
     # Most of the question, with few words in between.
     is_most = (
         share >= _LEAST_SHARE
         and comparison.n_found >= FEWEST_UNITS - 1
         and comparison.extent >= 0.6 * comparison.n_units
-        and comparison.n_inserted < 0.4 * comparison.n_found
+        and 3 * comparison.n_inserted < comparison.n_found
     )
     if not is_sibling:
         if is_most and _is_variant(comparison) and (own >= _LEAST_SHARE or not is_of_family):
@@ -105,7 +110,8 @@ def _is_part(comparison: Comparison, passage: float | None, *, is_most: bool) ->
     """
     n_units = comparison.n_units
     least = max(FEWEST_UNITS - 1, 0.4 * n_units)
-    if not is_most:  # code and formulas have many units: half of the words may be fewer of them
+    # Code and formulas have many units: half of the words may be fewer of them.
+    if not is_most and 5 * comparison.weight_found >= comparison.weight:
         least = min(least, max(_LONG_RUN, 0.2 * n_units))
     return (
         _is_telling(comparison)

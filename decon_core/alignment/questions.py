@@ -95,12 +95,14 @@ def _columns_of(questions: Sequence[str], n_items: Integers, form: Form) -> dict
     is_own, is_in_own_run, n_family = own_of(*n_items_with, units.lengths)
     own_weights = weights * is_own
     is_worth = np.array([*map(is_content, spelled)], np.bool_)[kind] | (units.is_number == 1)
+    is_letter = np.array([len(word) == 1 and word.isascii() for word in spelled], np.bool_)[kind]
     return {
         "keys": units.keys,
         "is_number": units.is_number,
         "is_name": units.is_name,
         "weights": weights,
         "own_weights": own_weights,
+        "is_word": (~is_letter & (units.is_number == 0)).astype(np.uint8),
         "is_in_own_run": is_in_own_run.astype(np.uint8),
         "worth": np.where(is_worth, WORTH, WORTH_OF_STOP_WORD).astype(np.uint8),
         "weight": _sums(weights, units),

@@ -16,7 +16,12 @@ import numpy as np
 from decon_core.kernels import word_alignment
 from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Numbers, Words64
 from decon_core.kernels.hashing import numbered_digests
-from decon_core.text.canonical import UNSPACED, WHITE_SPACE, normalized_words
+from decon_core.text.canonical import (
+    UNSPACED,
+    WHITE_SPACE,
+    normalized_words,
+    signs_between_words,
+)
 from decon_core.text.characters import Form
 from decon_core.text.markup import Stripped, stripped_texts
 from decon_core.text.numbers import numbers_of_texts
@@ -114,7 +119,8 @@ def _read_together(texts: Sequence[str], form: Form) -> tuple[Units, Spelled]:
     characters = np.frombuffer(lines.encode("utf-32-le", "surrogatepass"), np.uint32)
     starts, stops = np.empty((2, characters.size), np.int64)
     keys, kinds = np.empty(starts.size, np.uint64), np.empty(starts.size, np.uint8)
-    n = word_alignment.cut_words(characters, _classes(form.punctuation), starts, stops, keys, kinds)
+    classes = _classes(signs_between_words(form))
+    n = word_alignment.cut_words(characters, classes, starts, stops, keys, kinds)
     starts, stops, keys, kinds = starts[:n], stops[:n], keys[:n], kinds[:n]
     is_name = kinds & np.uint8(word_alignment.IS_NAME)
     other: dict[int, str] = {}

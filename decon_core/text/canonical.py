@@ -216,6 +216,16 @@ UNSPACED = (
 )
 
 
+_TO_FULL_WIDTH = ord("\uff01") - ord("!")
+
+
+@lru_cache(maxsize=8)
+def signs_between_words(form: Form) -> str:
+    """Return the signs that part words in canonical text: full-width ones do if they are folded."""
+    wide = (chr(ord(sign) + _TO_FULL_WIDTH) for sign in form.punctuation if "!" <= sign <= "~")
+    return form.punctuation + "".join(wide) * form.normalize_unicode
+
+
 @lru_cache(maxsize=8)
 def _shown_pattern(punctuation: str) -> re.Pattern[str]:
     separators = re.escape(WHITE_SPACE + punctuation)
@@ -232,7 +242,7 @@ def words_with_places(text: str, form: Form) -> list[tuple[str, int, int]]:
         without_markup = stripped_with_offsets(text)
         words = words_with_places(without_markup.text, replace(form, strip_markup=False))
         return [(word, *without_markup.original(start, stop)) for word, start, stop in words]
-    pattern = _shown_pattern(form.punctuation)
+    pattern = _shown_pattern(signs_between_words(form))
     if text.isascii():
         words = [(word.group(), *word.span()) for word in pattern.finditer(text.lower())]
     else:

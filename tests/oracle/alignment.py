@@ -149,6 +149,7 @@ def counted(
     found = {run.item + at for run in runs for at in range(run.size)}
     weights = [weight_of([unit.key]) for unit in item]
     numbers = {at for at, unit in enumerate(item) if unit.is_number}
+    letters = {at for at, unit in enumerate(item) if len(unit.key) == 1 and unit.key.isascii()}
     names = {at for at, unit in enumerate(item) if unit.is_name}
     own = {at for at in range(len(item)) if own_of.units[at]}
     inner = {run.item + at for run in runs for at in range(1, run.size - 1)}
@@ -163,6 +164,7 @@ def counted(
         own_found=sum(weights[at] for at in own & found),
         own_runs_found=sum(weights[at] for at in inner if own_of.middles[at]),
         n_numbers_found=len(numbers & found),
+        words_found=sum(weights[at] for at in found - numbers - letters),
         n_names_found=len(names & found),
         start=document[runs[0].document].start,
         stop=document[runs[-1].document + runs[-1].size - 1].stop,
@@ -265,12 +267,12 @@ def kind(
         share >= 0.4
         and found >= 7
         and counts["extent"] >= 0.6 * n
-        and counts["n_inserted"] < 0.4 * found
+        and 3 * counts["n_inserted"] < found
     )
     template = ("template", share) if share >= 0.4 else None
     if is_whole and own > 0 and not is_sibling:
         return "verbatim", 1.0
-    if found == counts["n_numbers_found"]:
+    if counts["words_found"] < 2_000 and found < 0.85 * n:
         return None
     if is_sibling:
         return template
@@ -287,7 +289,8 @@ def kind(
     ):
         return "variant", share
     is_telling = counts["own_found"] >= 5_000 or counts["own_runs_found"] >= 9_000
-    is_long_run = not is_most and counts["longest"] >= max(20, 0.2 * n)
+    is_fifth = 5 * counts["weight_found"] >= counts["weight"]
+    is_long_run = not is_most and is_fifth and counts["longest"] >= max(20, 0.2 * n)
     if (
         is_telling
         and (is_long_run or counts["longest"] >= max(7, 0.4 * n))

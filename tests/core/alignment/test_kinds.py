@@ -211,6 +211,21 @@ def test_numbers_alone_are_nothing_but_a_question_of_numbers():
     assert kind(years, years) == VERBATIM
 
 
+def test_signs_of_a_formula_are_nothing_without_its_words():
+    question = "Let $f(x) = x^2 - 4x + 1$. What is the value of $f(f(4))$?"
+    assert kind(question, "f = lambda x: x**2 - 4*x + 1  # fourier(f, I, 4)") is None
+    assert kind(question, changed(question, ("value", "number"))) == EDITED
+    question = "If 2 w + 4 t = 14 and 4 w + 5 t = 25, find 2 w + 3 t."
+    assert kind(question, changed(question, ("find", "give"))) == EDITED
+    fives = "5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5"
+    assert kind(f"What is the value of {fives}?", fives) is None
+
+
+def test_an_alphabet_is_no_part_of_a_question_with_many_other_words():
+    letters = " ".join("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    assert kind(f"{BOAT} {BOAT} {letters}", f"In this locale: {letters}.") is None
+
+
 SHARES = st.one_of(st.none(), st.sampled_from([0.0, 0.49, 0.5, 1.0]))
 
 
@@ -238,6 +253,7 @@ def comparisons(draw):
         own_weight=own,
         own_found=own * draw(st.integers(n_least, n_most)) // 20,
         own_runs_found=draw(st.sampled_from([0, 8_999, 9_000])),
+        words_found=draw(st.sampled_from([0, 1_999, 2_000, 12_000])),
         n_family=draw(st.sampled_from([1, 19, 20, 21])),
         n_numbers_found=draw(st.sampled_from([0, 1, 2, 4, n_found])),
         n_numbers_changed=draw(st.integers(0, 3)),

@@ -55,6 +55,10 @@ def test_questions_are_indexed_as_their_texts_are_read(benchmarks):
                 "own_weights": [
                     weight * flag for weight, flag in zip(weights, is_own, strict=True)
                 ],
+                "is_word": [
+                    not is_number and (len(key) > 1 or not key.isascii())
+                    for key, is_number in zip(keys[question], units.is_number, strict=True)
+                ],
                 "is_in_own_run": is_in_own_run,
                 "worth": [
                     100 if is_number or is_content(key) else 40

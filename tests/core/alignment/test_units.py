@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.alignment.units import spelled_units
+from decon_core.text.canonical import canonical
 from tests.core.alignment.aligning import FORM, read, spelled
 from tests.oracle import alignment as oracle
 from tests.uncompiled import fewer
@@ -50,7 +51,16 @@ PIECES = [
     "é",
     "30mph",
     "1.5",
+    "（",
+    "，",
+    "f（x）＝1，y",
 ]
+
+
+def test_full_width_signs_part_words():
+    text = "Let f（x，y）＝3；find f（1，2）．"
+    assert spelled(text) == [*"let f x y 3 find f 1 2".split()]
+    assert spelled(text) == canonical(text, FORM).split()
 
 
 TEXTS = st.tuples(
