@@ -102,7 +102,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("worlds", nargs="*", default=[*WORLDS], help="default: all")
     parser.add_argument("--detectors", nargs="+", default=["decon", "aligned"], metavar="NAME")
     parser.add_argument("--tuned-only", action="store_true", help="leave out untouched groups")
-    parser.add_argument("--as-written", action="store_true", help="plant items as corpora write them")
+    parser.add_argument(
+        "--as-written", action="store_true", help="plant items as corpora write them"
+    )
     parser.add_argument("--rows", type=Path, help="also write a row for each plant (.parquet)")
     add_arguments(parser)
     given = parser.parse_args(arguments)

@@ -201,7 +201,12 @@ _SPELLINGS = (
     *(("behavior", "behaviour"), ("honor", "honour"), ("center", "centre"), ("meter", "metre")),
     *(("liter", "litre"), ("theater", "theatre"), ("organiz", "organis"), ("realiz", "realis")),
     *(("recogniz", "recognis"), ("analyz", "analys"), ("traveled", "travelled")),
-    *(("traveling", "travelling"), ("defense", "defence"), ("gray", "grey"), ("program", "programme")),
+    *(
+        ("traveling", "travelling"),
+        ("defense", "defence"),
+        ("gray", "grey"),
+        ("program", "programme"),
+    ),
     *(("catalog", "catalogue"), ("judgment", "judgement"), ("minimiz", "minimis")),
     *(("maximiz", "maximis"), ("summariz", "summaris"), ("criticiz", "criticis")),
 )
@@ -251,7 +256,9 @@ def _with_choices(mark: str, between: str) -> Form:
     def form(item: Planted) -> str | None:
         if not item.choices:
             return None
-        marks = [mark.format(number, chr(64 + number)) for number in range(1, 1 + len(item.choices))]
+        marks = [
+            mark.format(number, chr(64 + number)) for number in range(1, 1 + len(item.choices))
+        ]
         choices = between.join(map(" ".join, zip(marks, item.choices, strict=True)))
         return f"{item.write(has_answer=False)}\n{choices}\nAnswer: {item.rng.choice(marks)}"
 
@@ -296,7 +303,9 @@ def _renamed(item: Planted) -> str:
     if "def " not in item.question:
         return item.question
     names = {one or other for one, other in _CODE_NAME.findall(item.question)} - _CODE_WORDS
-    new = {name: f"{item.rng.choice(item.words).lower()}_{at}" for at, name in enumerate(sorted(names))}
+    new = {
+        name: f"{item.rng.choice(item.words).lower()}_{at}" for at, name in enumerate(sorted(names))
+    }
     text = re.sub(r"\b[a-z_]\w*\b", lambda word: new.get(word[0], word[0]), item.question)
     return text.replace("    ", "  ")
 

@@ -32,7 +32,7 @@ from decon_core.alignment.kinds import (
 )
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
 from decon_core.alignment.stated_answers import stated_answer
-from decon_core.alignment.units import units_of
+from decon_core.alignment.windows import Around
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, TELLING_ANSWER, Policy
 from decon_core.detectors.batch_texts import BatchTexts
@@ -55,7 +55,6 @@ from decon_core.detectors.detector import (
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.kernels import clusters
 from decon_core.kernels.arrays import Integers, Numbers, Table, distinct
-from decon_core.text.characters import Form
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -309,7 +308,7 @@ class _AlignedSearch(ClusterSearch):
         windows = _table(
             [_window(documents[number].text, span, length) for number, span, length in rows]
         )
-        around = _Around(documents, number_of, windows, self._form)
+        around = Around([document.text for document in documents], number_of, windows, self._form)
         compared = self._questions.compare(
             questions,
             around.units,
@@ -464,46 +463,5 @@ def _window(text: str, span: Sequence[int], n_characters: int) -> Span:
     return start, word_rest.end() if word_rest else stop
 
 
-class _Around:
-    """The units of documents in windows, which may overlap: each is read once."""
-
-    def __init__(
-        self, documents: Sequence[_Document], number_of: Integers, windows: Table, form: Form
-    ) -> None:
-        merged: list[list[int]] = []  # document, start, stop
-        order = np.lexsort([*windows.T[::-1], number_of])
-        in_order = np.column_stack([number_of, windows])[order]
-        for number, start, stop in in_order.tolist():
-            if merged and merged[-1][0] == number and start <= merged[-1][2]:
-                merged[-1][2] = max(merged[-1][2], stop)
-            else:
-                merged.append([number, start, stop])
-        texts = [documents[number].text[start:stop] for number, start, stop in merged]
-        self.units = units_of(texts, form)
-        numbers, starts, _ = _table(merged, 3).T
-        of_units = np.repeat(np.arange(len(merged)), self.units.lengths)
-        self.units.starts[:] += starts[of_units]
-        self.units.stops[:] += starts[of_units]
-        self._starts, self._stops = (
-            _in_row(numbers[of_units], places) for places in (self.units.starts, self.units.stops)
-        )
-
-    def within(self, number_of: Integers, windows: Table) -> Table:
-        """Return which units begin in ranges of characters of documents."""
-        edges = (_in_row(number_of, windows[:, edge]) for edge in (0, 1))
-        return np.column_stack([np.searchsorted(self._starts, edge) for edge in edges])
-
-    def touched(self, number_of: Integers, spans: Table) -> Table:
-        """Return which units overlap ranges of characters of documents."""
-        start, stop = (_in_row(number_of, spans[:, edge]) for edge in (0, 1))
-        first = np.searchsorted(self._stops, start, side="right")
-        return np.column_stack([first, np.searchsorted(self._starts, stop)])
-
-
-def _in_row(number_of: Integers, places: Integers) -> Integers:
-    """Return characters of documents as if these followed each other, far apart."""
-    return (number_of << 40) + places
-
-
-def _table(rows: Sequence[Sequence[int]], n_columns: int = 2) -> Table:
-    return np.array(rows, np.int64).reshape(-1, n_columns)
+def _table(rows: Sequence[Sequence[int]]) -> Table:
+    return np.array(rows, np.int64).reshape(-1, 2)
