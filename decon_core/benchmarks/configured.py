@@ -19,12 +19,7 @@ from decon_core.config.mixtures import unknown_names
 from decon_core.config.policy import unknown_benchmarks
 from decon_core.config.validation import did_you_mean
 from decon_core.errors import ConfigError, InputError, Problem, RecipeError
-from decon_core.storage.paths import (
-    Stamp,
-    is_same_system,
-    scheme_of,
-    stamp_or_none,
-)
+from decon_core.storage.paths import Stamp, is_same_system, scheme_of, stamp_or_none
 
 
 def benchmarks_of(config: Config) -> dict[str, Benchmark]:

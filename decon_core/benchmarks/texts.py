@@ -19,12 +19,7 @@ from decon_core.benchmarks.fields import (
     texts_of,
     value_at,
 )
-from decon_core.benchmarks.transforms import (
-    CANARY,
-    Steps,
-    apply_label_transform,
-    apply_transforms,
-)
+from decon_core.benchmarks.transforms import CANARY, Steps, apply_label_transform, apply_transforms
 
 # The two published chat formats, and the role names of the second format.
 _ROLE_KEYS = ("role", "from")

@@ -25,13 +25,7 @@ from decon_core.config.policy import TELLING_ANSWER, Policy
 from decon_core.config.rounding import TOLERANCE
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.index.entries import joined
-from decon_core.index.ngram_counts import (
-    KINDS,
-    Grams,
-    grams_of,
-    inverted,
-    pair_filter,
-)
+from decon_core.index.ngram_counts import KINDS, Grams, grams_of, inverted, pair_filter
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels import grams as kernels
 from decon_core.kernels.arrays import (
