@@ -1,9 +1,8 @@
 """Reads ranges of the uncompressed bytes of a file, and as little else as possible.
 
-A zstd file is entered at its frames, if their headers state their sizes. A gz file is entered at
-*restart points*: offsets with the 32 kB of text before them, one for every few megabytes. They are
-found when the file is read again for the first time, and kept. Other files are read from the
-beginning.
+A gz file is entered at *restart points*: offsets with the 32 kB of text before them, one for every
+few megabytes. They are found when the file is read again for the first time, and kept. Other
+compressed files are read from the beginning.
 """
 
 from __future__ import annotations
@@ -18,12 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 from decon_core.storage.checksums import EMPTY, N_BYTES, is_whole, map_verified, seal
-from decon_core.storage.compression import (
-    DamagedStreamError,
-    compression_of,
-    unpack,
-    zstd_frame_size,
-)
+from decon_core.storage.compression import DamagedStreamError, compression_of, unpack
 from decon_core.storage.files import atomic_path
 from decon_core.storage.paths import RemotePath
 
@@ -63,19 +57,13 @@ class Ranges(Protocol):
 
 
 class _StreamRanges:
-    """Reads from the beginning of the file or of a zstd frame."""
+    """Reads from the beginning of the file; only without compression it is entered elsewhere."""
 
     def __init__(self, file: BinaryIO, compression: str) -> None:
         self._counted = _CountingFile(file)
-        self._file = cast("BinaryIO", self._counted)
-        self._compression = compression
-        # Offsets where reading can begin: uncompressed and compressed.
-        self._starts = [(0, 0)]
-        if compression in (".zst", ".zstd"):
-            while frame := zstd_frame_size(self._file, self._starts[-1][1]):
-                uncompressed, compressed = self._starts[-1]
-                self._starts.append((uncompressed + frame[0], compressed + frame[1]))
-        self._stream: io.RawIOBase | None = None
+        file = cast("BinaryIO", self._counted)
+        self._stream = unpack(file, compression) if compression else self._counted
+        self._is_packed = bool(compression)
         self._at = 0  # uncompressed offset of the stream
         self._step = memoryview(bytearray(_STEP))
 
@@ -84,15 +72,9 @@ class _StreamRanges:
         return self._counted.n_bytes
 
     def read(self, offset: int, into: memoryview) -> None:
-        if not self._compression:
-            self._file.seek(offset)
-            _fill(self._counted, into)
-            return
-        uncompressed, compressed = self._starts[bisect_right(self._starts, (offset, _FAR)) - 1]
-        if self._stream is None or self._at > offset or self._at < uncompressed:
-            self._file.seek(compressed)
-            self._stream, self._at = unpack(self._file, self._compression), uncompressed
-        while self._at < offset:
+        if not self._is_packed:
+            self._counted.seek(offset)
+        while self._is_packed and self._at < offset:
             skipped = self._step[: offset - self._at]
             _fill(self._stream, skipped)
             self._at += len(skipped)
