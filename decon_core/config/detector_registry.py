@@ -10,13 +10,13 @@ threshold also a key of `policy.Thresholds`.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any, ClassVar, TypeVar
 
+from decon_core.config.validation import did_you_mean
 from decon_core.errors import InputError, Problem
 from decon_core.feature import feature_entries
 
@@ -176,8 +176,7 @@ def get(name: str) -> Declaration:
     if name in BUILT_IN and name not in _registered:
         importlib.import_module(f"decon_core.detectors.{name}")
     if name not in _registered:
-        close = difflib.get_close_matches(name, names(), n=1)
-        remedy = f"Did you mean {close[0]!r}?" if close else "see docs/detectors.md"
+        remedy = did_you_mean(name, names()) or "see docs/detectors.md"
         expected = f"one of {', '.join(names())}"
         raise InputError(Problem("detector", repr(name), expected, remedy))
     return _registered[name]

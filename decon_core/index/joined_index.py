@@ -25,7 +25,7 @@ from decon_core.config.policy import TELLING_ANSWER, Policy
 from decon_core.config.rounding import TOLERANCE
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.index.entries import joined
-from decon_core.index.ngram_counts import KINDS, Grams, grams_of, inverted, pair_filter
+from decon_core.index.ngram_counts import KINDS, Grams, grams_of, inverted, pair_filter, places_of
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels import grams as kernels
 from decon_core.kernels.arrays import (
@@ -257,9 +257,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     need = total * np.maximum(gates - TOLERANCE, 0.0)
     of_entry = {kind: field.of_entry for kind, field in whole.fields.items()}
     question_of_entry = of_entry["question"].astype(np.uint32)  # every entry has a question
-    entry_offsets, entries = inverted(
-        Ragged(question_of_entry, np.arange(question_of_entry.size + 1)), len(questions)
-    )
+    entry_offsets, entries = places_of(question_of_entry, len(questions))
     posting_offsets, postings = inverted(grams.rows, len(grams))
     arrays: dict[str, Array] = {
         "ids": whole.ids,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, cast
 
 from decon_core.storage.checksums import EMPTY, N_BYTES, is_whole, map_verified, seal
 from decon_core.storage.compression import DamagedStreamError, compression_of, unpack
@@ -28,7 +28,7 @@ _FAR = 1 << 62  # above every offset
 
 
 @contextmanager
-def open_ranges(path: Path, points: Path | None = None) -> Iterator[Ranges]:
+def open_ranges(path: Path, points: Path | None = None) -> Iterator[_StreamRanges | _GzRanges]:
     """Open a file to read ranges of its uncompressed bytes.
 
     `points` is the file with the restart points of a local gz file; it is made if it is missing.
@@ -45,19 +45,8 @@ def open_ranges(path: Path, points: Path | None = None) -> Iterator[Ranges]:
         yield _StreamRanges(file, compression)
 
 
-class Ranges(Protocol):
-    """Ranges of the uncompressed bytes of a file, read in ascending order."""
-
-    def read(self, offset: int, into: memoryview) -> None:
-        """Fill a buffer. Raises one of `DAMAGE` if the file is damaged or ends before."""
-
-    @property
-    def n_bytes_read(self) -> int:
-        """How much of the file was read."""
-
-
 class _StreamRanges:
-    """Reads from the beginning of the file; only without compression it is entered elsewhere."""
+    """Reads ranges in ascending order; of a compressed file, also everything before them."""
 
     def __init__(self, file: BinaryIO, compression: str) -> None:
         self._counted = _CountingFile(file)
@@ -69,9 +58,11 @@ class _StreamRanges:
 
     @property
     def n_bytes_read(self) -> int:
+        """How much of the file was read."""
         return self._counted.n_bytes
 
     def read(self, offset: int, into: memoryview) -> None:
+        """Fill a buffer. Raises one of `DAMAGE` if the file is damaged or ends before."""
         if not self._is_packed:
             self._counted.seek(offset)
         while self._is_packed and self._at < offset:
