@@ -201,14 +201,17 @@ def naming_unreachable(where: object) -> Iterator[None]:
         yield
     except (UnreachableError, DeconError):
         raise
-    # Evaluated after an error: a library may be imported late.
-    except (PermissionError, ConnectionError, TimeoutError, *library_errors()) as error:
+    except _access_errors() as error:  # called after an error: a library may be imported late
         number, remedy = _number_and_remedy(error)
         if type(error).__name__ == "GatedRepoError" and (match := _DATA_SET.match(str(where))):
             page = hub_page(match[1])
             remedy = f"accept its terms at {page}, then log in: `hf auth login`, or set HF_TOKEN"
         problem = Problem(str(where), cause_of(error), "an accessible location", remedy)
         raise UnreachableError(number, str(problem)) from error
+
+
+def _access_errors() -> tuple[type[Exception], ...]:
+    return (PermissionError, ConnectionError, TimeoutError, *library_errors())
 
 
 def cause_of(error: BaseException) -> str:
