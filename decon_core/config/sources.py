@@ -122,6 +122,15 @@ class SourceTable(PackLimits):
     (docs/mixtures.md). Results do not depend on them."""
 
 
+_AT_LEAST_ONE = "at least one [[corpus.source]]"
+
+
+def _at_least_one(sources: tuple[SourceTable, ...]) -> tuple[SourceTable, ...]:
+    if not sources:
+        raise invalid(_AT_LEAST_ONE, found="[]")
+    return sources
+
+
 @model(frozen=True, kw_only=True, config=TABLE)
 class Corpus(PackLimits):
     """[corpus]: the shards."""
@@ -130,7 +139,7 @@ class Corpus(PackLimits):
     """Maximum size of an uncompressed row: a number of bytes, or "1 GB". A shard with a longer row
     is refused, to limit memory use."""
     source: Annotated[
-        tuple[SourceTable, ...], Field(min_length=1), expects("at least one [[corpus.source]]")
+        tuple[SourceTable, ...], AfterValidator(_at_least_one), expects(_AT_LEAST_ONE)
     ]
     """The sources."""
     unread: Literal["block", "report"] = "block"
