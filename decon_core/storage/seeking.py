@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from decon_core.storage.checksums import EMPTY, N_BYTES, is_whole, map_verified, seal
 from decon_core.storage.compression import DamagedStreamError, compression_of, unpack
@@ -49,28 +49,26 @@ class _StreamRanges:
     """Reads ranges in ascending order; of a compressed file, also everything before them."""
 
     def __init__(self, file: BinaryIO, compression: str) -> None:
-        self._counted = _CountingFile(file)
-        file = cast("BinaryIO", self._counted)
-        self._stream = unpack(file, compression) if compression else self._counted
-        self._is_packed = bool(compression)
+        self._file = file
+        self._stream = unpack(file, compression) if compression else None
         self._at = 0  # uncompressed offset of the stream
         self._step = memoryview(bytearray(_STEP))
-
-    @property
-    def n_bytes_read(self) -> int:
-        """How much of the file was read."""
-        return self._counted.n_bytes
+        self.n_bytes_read = 0  # of the file
 
     def read(self, offset: int, into: memoryview) -> None:
         """Fill a buffer. Raises one of `DAMAGE` if the file is damaged or ends before."""
-        if not self._is_packed:
-            self._counted.seek(offset)
-        while self._is_packed and self._at < offset:
+        if self._stream is None:
+            self._file.seek(offset)
+            _fill(self._file, into)
+            self.n_bytes_read += len(into)
+            return
+        while self._at < offset:
             skipped = self._step[: offset - self._at]
             _fill(self._stream, skipped)
             self._at += len(skipped)
         _fill(self._stream, into)
         self._at += len(into)
+        self.n_bytes_read = self._file.tell()
 
 
 def _fill(stream: Any, into: memoryview) -> None:
@@ -80,26 +78,6 @@ def _fill(stream: Any, into: memoryview) -> None:
         if not n:
             raise EOFError("the file is truncated")
         n_filled += n
-
-
-class _CountingFile(io.RawIOBase):
-    """An open file that counts the bytes that are read."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.n_bytes = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._file.seek(offset, whence)
-
-    def readinto(self, buffer: Any) -> int:
-        content = self._file.read(len(memoryview(buffer)))
-        memoryview(buffer)[: len(content)] = content
-        self.n_bytes += len(content)
-        return len(content)
 
 
 # gz -----------------------------------------------------------------------------------------------
