@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -249,7 +249,6 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     questions = texts["question"]
     _require_32_bit_positions(questions)
     grams = grams_of(questions, policy.ngram_size)
-    grams = replace(grams, table=grams.table.without_slots())
     total = _totals(grams, weight_of["question"], weights)
     # The share of its weight that a question of that length needs.
     overlap = policy.least_question_overlap
