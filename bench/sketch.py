@@ -123,34 +123,21 @@ def make_world(store: Store, corpus: Path, n_text_bytes: int, evals: Path) -> Wo
     return World(store, versions, pack, n_text_bytes, policy)
 
 
-def _one_frame(content: bytes) -> bytes:
-    packer = zstandard.ZstdCompressor().compressobj()  # it does not know the size
-    return packer.compress(content) + packer.flush()
-
-
-def _frames(content: bytes) -> bytes:
-    pack = zstandard.ZstdCompressor().compress
-    return b"".join(pack(content[at : at + _FRAME]) for at in range(0, len(content), _FRAME))
-
-
-_FRAME = 4 << 20
-_FRAMES_FORM = ".frames.jsonl.zst"
 _FORMS: dict[str, Callable[[bytes], bytes]] = {
     ".jsonl": bytes,
-    ".one.jsonl.zst": _one_frame,
-    _FRAMES_FORM: _frames,
+    ".jsonl.zst": zstandard.compress,
     ".jsonl.gz": partial(gzip.compress, compresslevel=1),
 }
 
 
-def plant(clean: Path, folder: Path, form: str, text: str, *, n: int) -> None:
-    """Write the shards of a corpus in a form, with a document in the middle of `n` of them."""
+def plant(clean: Path, folder: Path, form: str, text: str) -> None:
+    """Write the shards of a corpus in a form, with a document in the middle of the first."""
     folder.mkdir(parents=True, exist_ok=True)
     shards = sorted(clean.iterdir())
     for number, shard in enumerate(shards):
         with open_bytes(shard) as file:
             content = file.read()
-        if number % (len(shards) // n) == 0:
+        if number == 0:
             at = content.index(b"\n", len(content) // 2) + 1
             planted = orjson.dumps({"id": "planted", "text": text}) + b"\n"
             content = content[:at] + planted + content[at:]
@@ -282,11 +269,11 @@ def leaks(work: Path, world: World, first: str, later: str, evals: Path) -> list
     (item,) = records_in(evals)[later].slice(0, 1).to_pylist()
     text = "\n".join(item[part] for part in ("question", "answer"))
     rows = []
-    for form, n in [*((form, 1) for form in _FORMS), *((_FRAMES_FORM, n) for n in (2, 4))]:
+    for form in _FORMS:
         folder = work / "leak"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(work / "leak-store", ignore_errors=True)
-        plant(Path(world.pack.source.path), folder, form, text, n=n)
+        plant(Path(world.pack.source.path), folder, form, text)
         with_leak = make_world(Store(work / "leak-store"), folder, world.n_text_bytes, evals)
         row = measure(with_leak, first, later, Sketch(bits=8), has_ratio=False)
         rows.append(row | {"later": f"{later}{form}"})

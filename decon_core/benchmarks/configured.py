@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 from decon_core.benchmarks.benchmark import Benchmark
@@ -19,12 +18,7 @@ from decon_core.config.mixtures import unknown_names
 from decon_core.config.policy import unknown_benchmarks
 from decon_core.config.validation import did_you_mean
 from decon_core.errors import ConfigError, InputError, Problem, RecipeError
-from decon_core.storage.paths import (
-    Stamp,
-    is_same_system,
-    scheme_of,
-    stamp_or_none,
-)
+from decon_core.storage.paths import is_same_system, scheme_of
 
 
 def benchmarks_of(config: Config) -> dict[str, Benchmark]:
@@ -123,22 +117,15 @@ def benchmark_of(config: Config, name: str) -> Benchmark:
 
 
 def benchmark_files(config: Config) -> Iterator[Path]:
-    """Yield the files of all recipes; only recipe files are opened, once per change.
+    """Yield the files of all recipes; only recipe files are opened.
 
     A recipe that is invalid or lacks a file has none: reading it later raises the error.
     """
     for path in config.recipes:
-        stamp = stamp_or_none(path)
-        for recipe in _recipes_at(path, stamp) if stamp else ():
+        recipes: Iterable[Recipe] = ()
+        with suppress(RecipeError):
+            recipes = load_recipes(path).values()
+        for recipe in recipes:
             with suppress(RecipeError):
                 for files in files_by_split(recipe, base=path.parent).values():
                     yield from files
-
-
-@lru_cache(maxsize=1_000)
-def _recipes_at(path: Path, stamp: Stamp) -> tuple[Recipe, ...]:  # noqa: ARG001 - part of the cache key
-    """Return the recipes of a file; none if the file is invalid."""
-    try:
-        return tuple(load_recipes(path).values())
-    except RecipeError:
-        return ()

@@ -36,14 +36,7 @@ from decon_core.benchmarks.records import (
     save_records,
 )
 from decon_core.config.validation import check_names
-from decon_core.errors import (
-    DamagedError,
-    InputError,
-    Problem,
-    RecipeError,
-    RecordError,
-    sentence,
-)
+from decon_core.errors import DamagedError, InputError, Problem, RecipeError, RecordError, sentence
 from decon_core.schemas import RECORDS
 from decon_core.storage.paths import UnreachableError, is_hidden
 from decon_core.storage.store import Store

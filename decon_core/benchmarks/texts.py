@@ -19,12 +19,7 @@ from decon_core.benchmarks.fields import (
     texts_of,
     value_at,
 )
-from decon_core.benchmarks.transforms import (
-    CANARY,
-    Steps,
-    apply_label_transform,
-    apply_transforms,
-)
+from decon_core.benchmarks.transforms import CANARY, Steps, apply_label_transform, apply_transforms
 
 # The two published chat formats, and the role names of the second format.
 _ROLE_KEYS = ("role", "from")
@@ -45,12 +40,7 @@ def value_in(row: Row, source: recipe.Text) -> object:
     """Return the transformed value of a text source; may be a list."""
     match source:
         case recipe.FieldText():
-            try:
-                value = value_at(row, source.field)
-            except AbsentFieldError:
-                if source.is_optional:
-                    return None
-                raise
+            value = _value_at(row, source.field, is_optional=source.is_optional)
             steps = source.transforms and _with_passwords(row, source)
             return apply_transforms(value, steps, source.field)
         case recipe.JoinedText():
@@ -64,6 +54,16 @@ def value_in(row: Row, source: recipe.Text) -> object:
             flat = [*_flattened(paragraphs, source.field)]
             long_enough = (text for text in flat[::-1] if len(text.split()) >= source.min_words)
             return next(long_enough, None)
+
+
+def _value_at(row: Row, field: str, *, is_optional: bool) -> object:
+    """Return the value of a field; None if the row lacks an optional one."""
+    try:
+        return value_at(row, field)
+    except AbsentFieldError:
+        if is_optional:
+            return None
+        raise
 
 
 def _with_passwords(row: Row, source: recipe.FieldText) -> Steps:
@@ -174,12 +174,7 @@ def answers_in(
 
 def answer_array(row: Row, answer: recipe.ArrayAnswer) -> Sequence[object] | None:
     """Return the answers to the questions of a row; None if it has none."""
-    try:
-        values = value_at(row, answer.array)
-    except AbsentFieldError:
-        if answer.is_optional:
-            return None
-        raise
+    values = _value_at(row, answer.array, is_optional=answer.is_optional)
     if not isinstance(values, list | tuple | None):
         raise FieldError(answer.array, describe(values), "a list, one per question")
     return values

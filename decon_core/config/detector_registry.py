@@ -10,13 +10,13 @@ threshold also a key of `policy.Thresholds`.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any, ClassVar, TypeVar
 
+from decon_core.config.validation import did_you_mean
 from decon_core.errors import InputError, Problem
 from decon_core.feature import feature_entries
 
@@ -83,7 +83,7 @@ class Declaration:
     kinds: ClassVar[tuple[Kind, ...]] = ()
 
     # Settings that change its matches: they enter the fingerprint of scan results if it is chosen.
-    # Those without a field in the policy are in `own_settings`, with their defaults.
+    # Those without a field in the policy are in `own_settings`, with their values.
     scan_settings: ClassVar[tuple[str, ...]] = ()
     own_settings: ClassVar[tuple[tuple[str, Setting], ...]] = ()
     # Increased when the same settings give other matches: only its scan results are then made anew.
@@ -106,7 +106,7 @@ class Declaration:
     compares_fields: ClassVar[bool] = False  # question and answer each have a score
 
     def setting(self, policy: Any, name: str) -> Any:
-        """Return a setting of the policy, or its default if the policy has no such field."""
+        """Return a setting of the policy, or its own value if the policy has no such field."""
         return getattr(policy, name, dict(self.own_settings).get(name))
 
     def fingerprint_settings(self, policy: Any) -> dict[str, Any]:
@@ -176,8 +176,7 @@ def get(name: str) -> Declaration:
     if name in BUILT_IN and name not in _registered:
         importlib.import_module(f"decon_core.detectors.{name}")
     if name not in _registered:
-        close = difflib.get_close_matches(name, names(), n=1)
-        remedy = f"Did you mean {close[0]!r}?" if close else "see docs/detectors.md"
+        remedy = did_you_mean(name, names()) or "see docs/detectors.md"
         expected = f"one of {', '.join(names())}"
         raise InputError(Problem("detector", repr(name), expected, remedy))
     return _registered[name]
@@ -224,9 +223,3 @@ def in_order(chosen: Iterable[str]) -> list[str]:
     """Sort names in the order of the registry; raise InputError for unknown ones."""
     order = {name: place for place, name in enumerate(names())}
     return sorted((get(name).name for name in chosen), key=order.__getitem__)
-
-
-def threshold_settings() -> dict[str, type[float]]:
-    """Return the settings that are thresholds, the keys of [policy.benchmark.NAME], with types."""
-    thresholds = [detector.threshold for detector in declarations()]
-    return {threshold.setting: int if threshold.is_length else float for threshold in thresholds}

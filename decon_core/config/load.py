@@ -176,17 +176,18 @@ class Config:
 
 def load_config(path: Path) -> Config:
     """Read and validate a decon.toml. Raises one `ConfigError` with all problems."""
+    return config_from(_read_toml(path, "a decon.toml", "`decon-assets init` writes one"), path)
+
+
+def _read_toml(path: Path, expected: str, remedy: str = "") -> dict[str, Any]:
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        remedy = "`decon-assets init` writes one"
-        problem = Problem(str(path), "no such file", "a decon.toml", remedy)
+        problem = Problem(str(path), "no such file", expected, remedy)
     except OSError as error:
-        problem = Problem(str(path), error.strerror or str(error), "a readable decon.toml")
+        problem = Problem(str(path), error.strerror or str(error), f"{expected} that can be read")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         problem = Problem(str(path), str(error), "valid TOML in UTF-8")
-    else:
-        return config_from(values, path)
     raise ConfigError(problem)
 
 
@@ -368,12 +369,7 @@ def load_policy(path: Path, *, like: Policy | None = None) -> Policy:
 
 def read_policy(path: Path) -> dict[str, Any]:
     """Read a TOML file. Call it once per path: a pipe is empty the second time."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(Problem(str(path), "no such file", "a policy in TOML")) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(Problem(str(path), str(error), "valid TOML in UTF-8")) from None
+    return _read_toml(path, "a policy in TOML")
 
 
 def policy_from(

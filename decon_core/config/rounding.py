@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 # Shares closer than this are equal: 0.7 + 0.1 is 0.7999999999999999 in binary floating point but
 # must reach a threshold of 0.8. Sums of a few thousand shares err by less than 1e-12, and different
@@ -13,23 +10,11 @@ import numpy.typing as npt
 TOLERANCE = 1e-9
 
 
-@overload
-def reaches(value: float, threshold: float) -> bool: ...
-@overload
-def reaches(
-    value: npt.NDArray[Any], threshold: float | npt.NDArray[Any]
-) -> npt.NDArray[np.bool_]: ...
 def reaches(value: Any, threshold: Any) -> Any:
     """Return whether a share is at least a threshold, or equal to it within `TOLERANCE`."""
     return value >= threshold - TOLERANCE
 
 
-@overload
-def exceeds(value: float, threshold: float) -> bool: ...
-@overload
-def exceeds(
-    value: npt.NDArray[Any], threshold: float | npt.NDArray[Any]
-) -> npt.NDArray[np.bool_]: ...
 def exceeds(value: Any, threshold: Any) -> Any:
     """Return whether a share is more than a threshold by more than `TOLERANCE`."""
     return value > threshold + TOLERANCE

@@ -400,7 +400,8 @@ def _is_leak_of_length(base: Floats, lengths: Floats, policy: Policy) -> Bools:
     """Whether a text of this many tokens would be indexed and reach the threshold."""
     is_indexed = lengths >= policy.eval_min_token_length
     score = _penalized(base, lengths, policy)
-    return is_indexed & reaches(score, policy.contamination_score_threshold)
+    is_found: Bools = is_indexed & reaches(score, policy.contamination_score_threshold)
+    return is_found
 
 
 # Visibility ---------------------------------------------------------------------------------------

@@ -231,7 +231,8 @@ class Detector(Declaration):
         return Ruled(scores, self.reaches_threshold(scores, threshold), np.zeros(len(scores), bool))
 
     def reaches_threshold(self, scores: Floats, threshold: float) -> Bools:
-        return (exceeds if self.threshold.is_exclusive else reaches)(scores, threshold)
+        is_enough: Bools = (exceeds if self.threshold.is_exclusive else reaches)(scores, threshold)
+        return is_enough
 
     def unmet_gates(self, entry: Mapping[str, Any], policy: Policy) -> Iterator[str]:
         """Yield what an entry lacks by its rule, whatever its score."""

@@ -15,14 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.config.policy import Policy
-from decon_core.index.ngram_counts import (
-    KINDS,
-    Counted,
-    Counts,
-    Grams,
-    gram_sizes,
-    grams_of,
-)
+from decon_core.index.ngram_counts import KINDS, Counted, Counts, Grams, gram_sizes, grams_of
 from decon_core.kernels.arrays import Bytes, Integers, distinct
 from decon_core.text.canonical import canonical
 from decon_core.text.tokenizers import Tokenizer

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -25,13 +25,7 @@ from decon_core.config.policy import TELLING_ANSWER, Policy
 from decon_core.config.rounding import TOLERANCE
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.index.entries import joined
-from decon_core.index.ngram_counts import (
-    KINDS,
-    Grams,
-    grams_of,
-    inverted,
-    pair_filter,
-)
+from decon_core.index.ngram_counts import KINDS, Grams, grams_of, inverted, pair_filter, places_of
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels import grams as kernels
 from decon_core.kernels.arrays import (
@@ -258,7 +252,6 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     questions = texts["question"]
     _require_32_bit_positions(questions)
     grams = grams_of(questions, policy.ngram_size)
-    grams = replace(grams, table=grams.table.without_slots())
     total = _totals(grams, weight_of["question"], weights)
     # The share of its weight that a question of that length needs.
     overlap = policy.least_question_overlap
@@ -266,9 +259,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     need = total * np.maximum(gates - TOLERANCE, 0.0)
     of_entry = {kind: field.of_entry for kind, field in whole.fields.items()}
     question_of_entry = of_entry["question"].astype(np.uint32)  # every entry has a question
-    entry_offsets, entries = inverted(
-        Ragged(question_of_entry, np.arange(question_of_entry.size + 1)), len(questions)
-    )
+    entry_offsets, entries = places_of(question_of_entry, len(questions))
     posting_offsets, postings = inverted(grams.rows, len(grams))
     arrays: dict[str, Array] = {
         "ids": whole.ids,

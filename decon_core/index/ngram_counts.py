@@ -8,7 +8,7 @@ tokens itself, so two sets are joined by the tokenizer's ids. Reference implemen
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from decon_core.config.policy import Policy
 from decon_core.kernels import grams as kernels
-from decon_core.kernels.arrays import Integers, Numbers, Words64
+from decon_core.kernels.arrays import Integers, Numbers, Words64, read_only
 from decon_core.text.word_cache import FixedVocabulary, Ragged, edges_of
 
 KINDS = ("question", "answer", "passage")
@@ -38,12 +38,11 @@ def gram_sizes(policy: Policy) -> dict[str, int]:
 
 @dataclass(frozen=True, eq=False)
 class GramTable:
-    """Distinct n-grams, numbered in order of first occurrence, and a table to look them up in."""
+    """Distinct n-grams, numbered in order of first occurrence; looked up in a table of slots."""
 
     size: int
     source: Numbers  # tokens
     first: Integers  # position of the first occurrence of each n-gram in `source`
-    filled: Numbers | None = None  # the slots of the table; None: filled when first needed
 
     def __len__(self) -> int:
         return self.first.size
@@ -52,10 +51,6 @@ class GramTable:
     def of_distinct(tokens: Numbers, size: int) -> GramTable:
         """Return the table of distinct n-grams that follow one another."""
         return GramTable(size, tokens, np.arange(0, tokens.size, size))
-
-    def without_slots(self) -> GramTable:
-        """Return the n-grams alone, which take less memory."""
-        return replace(self, filled=None)
 
     @property
     def tokens(self) -> Numbers:
@@ -66,17 +61,16 @@ class GramTable:
 
     @cached_property
     def _slots(self) -> Numbers:
-        if self.filled is not None:
-            return self.filled
         slots = np.zeros(max(2 * len(self), 2), np.uint32)
-        kernels.enter_grams(self.source, self.first, self.size, slots)
+        kernels.enter_grams(read_only(self.source), self.first, self.size, slots)
         return slots
 
     def find(self, tokens: Numbers) -> Numbers:
         """Return the number of each n-gram, `kernels.NONE` if it is unknown."""
         starts = np.arange(0, tokens.size, self.size)
         numbers = np.empty(starts.size, np.uint32)
-        kernels.find_grams(self.source, self.first, self._slots, tokens, starts, self.size, numbers)
+        source = read_only(self.source)
+        kernels.find_grams(source, self.first, self._slots, tokens, starts, self.size, numbers)
         return numbers
 
 
@@ -90,7 +84,7 @@ def number_grams(rows: Ragged, size: int) -> tuple[GramTable, Numbers]:
     first = np.empty(max_grams, np.int64)
     slots = np.zeros(max(2 * max_grams, 2), np.uint32)
     n = kernels.number_grams(rows.values, rows.offsets, size, slots, numbers, first)
-    return GramTable(size, rows.values, first[:n].copy(), slots), numbers
+    return GramTable(size, rows.values, first[:n].copy()), numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,14 +154,6 @@ class Counts:
     @cached_property
     def _vocabulary(self) -> FixedVocabulary:
         return FixedVocabulary(self.ids)
-
-    def without_slots(self) -> Counts:
-        """Return the counts without tables to look n-grams up in, which take much memory."""
-        kinds = {
-            kind: Counted(counted.grams.without_slots(), counted.df)
-            for kind, counted in self.kinds.items()
-        }
-        return replace(self, kinds=kinds)
 
     def token_frequency(self, ids: Integers) -> Integers:
         """Return the frequency of each id; 0 if it is unknown."""

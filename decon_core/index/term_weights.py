@@ -102,7 +102,7 @@ def count_members(
             stop = first + len(each.fields[kind].texts)
             df[benchmark][kind] = of_all.between(first, stop)
             first = stop
-    return counts.without_slots(), df
+    return counts, df
 
 
 def stored_entries(store: Store, policy: Policy) -> Callable[[Version], Entries]:

@@ -173,10 +173,7 @@ def verbatim_of_records(
 
 
 def _built(
-    store: Store,
-    rows_of: Mapping[Version, Integers | None],
-    ids: Integers,
-    policy: Policy,
+    store: Store, rows_of: Mapping[Version, Integers | None], ids: Integers, policy: Policy
 ) -> tuple[dict[str, Array], dict[str, str]]:
     """Return the text index of these rows of each record table; None: of all."""
     pool, versions, tokenizer = Pool(), tuple(rows_of), load_tokenizer(policy.tokenizer_str)

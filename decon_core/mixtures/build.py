@@ -171,7 +171,11 @@ def build_shares(
     ]
     sizes = [sum(shard.n_bytes + BYTES_PER_SHARD for shard in pack.shards) for _, pack in shares]
     n_workers = useful_workers(workers, sizes, engine=engine)
-    done = run_jobs(_build_share, jobs, workers=n_workers, engine=engine, name_of=_name_of)
+
+    def name_of(job: _Job) -> str:
+        return f"mixture {job[1].name!r} of pack {job[2].name!r}"
+
+    done = run_jobs(_build_share, jobs, workers=n_workers, engine=engine, name_of=name_of)
     cards = _Cards(builder)
     try:
         cards.take_off(shares)
@@ -184,11 +188,6 @@ def build_shares(
             cards.write()
         raise
     cards.write()
-
-
-def _name_of(job: _Job) -> str:
-    _, mixture, pack = job
-    return f"mixture {mixture.name!r} of pack {pack.name!r}"
 
 
 @dataclass

@@ -142,12 +142,7 @@ def is_only_questions(entries: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def choose_rows(
-    reader: MatchReader,
-    shard: Shard,
-    source: str,
-    mixture: Mixture,
-    *,
-    drawn: Sequence[int] = (),
+    reader: MatchReader, shard: Shard, source: str, mixture: Mixture, *, drawn: Sequence[int] = ()
 ) -> RowActions:
     """Choose what a mixture does with the rows of a shard, from the results of its scan.
 

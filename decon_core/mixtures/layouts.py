@@ -170,14 +170,9 @@ def _json(value: Value, row: Row, *, ascii_only: bool = False) -> bytes:
         raise CorpusError(Problem(where, found, expected, remedy)) from None
 
 
-_ENCODE = {
-    flag: json.JSONEncoder(ensure_ascii=flag, allow_nan=False).encode for flag in (False, True)
-}
-
-
 def _dumped(value: Value, *, ascii_only: bool) -> bytes:
     try:
-        return _ENCODE[ascii_only](value).encode()
+        return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False).encode()
     except UnicodeEncodeError:  # a lone surrogate in a field that is not the text
         return _dumped(value, ascii_only=True)
     except ValueError:  # NaN or infinity

@@ -33,13 +33,7 @@ from decon_core.execution.jobs import run_jobs, useful_workers
 from decon_core.execution.local import LOCAL
 from decon_core.mixtures.builder import Builder, tokenizer_of
 from decon_core.mixtures.card import CARD
-from decon_core.mixtures.choice import (
-    HIDDEN,
-    Sizes,
-    counted_leaks,
-    is_only_questions,
-    leaks_of,
-)
+from decon_core.mixtures.choice import HIDDEN, Sizes, counted_leaks, is_only_questions, leaks_of
 from decon_core.mixtures.excise import Rescan, merged
 from decon_core.mixtures.layouts import ID, SUFFIXES, TEXT, id_in, rows_of
 from decon_core.mixtures.manifest import (

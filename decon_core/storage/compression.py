@@ -40,7 +40,6 @@ DAMAGE = (
 
 _BUFFER = 1 << 20
 _STEP = 1 << 18  # fits the processor's cache together with its output
-_ZSTD_LONGEST_HEADER = 18
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HEAD = 16  # number of bytes that show the type of a file
@@ -178,37 +177,6 @@ class _Members(io.RawIOBase):
             raise DamagedStreamError("there is other data after the end of the compressed stream")
         self._pending = pending
         return True
-
-
-def zstd_frame_size(file: BinaryIO, start: int) -> tuple[int, int] | None:
-    """Return the uncompressed size of a frame and its length in the file; only headers are read.
-
-    None if there is no frame, if it does not state its size, or if it is truncated.
-    """
-    file.seek(start)
-    head = file.read(_ZSTD_LONGEST_HEADER)
-    try:
-        size: int | None = zstd.get_frame_info(head).decompressed_size
-    except zstd.ZstdError:
-        return None
-    if size is None:
-        return None
-    if _is_zstd_skippable(head):
-        return size, 8 + int.from_bytes(head[4:8], "little")
-    descriptor = head[4]  # RFC 8878, 3.1.1.1
-    is_single, has_checksum = descriptor >> 5 & 1, descriptor >> 2 & 1
-    n_of_dictionary, n_of_size = (0, 1, 2, 4)[descriptor & 3], (is_single, 2, 4, 8)[descriptor >> 6]
-    at = start + 6 - is_single + n_of_dictionary + n_of_size
-    while True:
-        file.seek(at)
-        block_head = file.read(3)
-        if len(block_head) < 3:
-            return None
-        block = int.from_bytes(block_head, "little")
-        is_repeated_byte = (block >> 1 & 3) == 1
-        at += 3 + (1 if is_repeated_byte else block >> 3)
-        if block & 1:
-            return size, at + 4 * has_checksum - start
 
 
 class _Packing(NamedTuple):

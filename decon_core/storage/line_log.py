@@ -83,11 +83,7 @@ def _parse(where: str, line: bytes, problems: list[Problem]) -> dict[str, Any] |
 
 
 def append_objects(
-    path: Path,
-    lines: Iterable[Mapping[str, Any]],
-    check: Check,
-    *,
-    drops_torn_line: bool = False,
+    path: Path, lines: Iterable[Mapping[str, Any]], check: Check, *, drops_torn_line: bool = False
 ) -> None:
     """Append lines to a file, synced to disk when this returns.
 

@@ -19,13 +19,13 @@ from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import draft_folder, read_json, write_json
 from decon_core.storage.paths import (
+    ATOMIC_UPLOADS,
     RemotePath,
     Stamp,
     list_files,
     naming_unreachable,
     scheme_of,
     stamp_of,
-    uploads_are_whole,
 )
 from decon_core.wording import counted
 
@@ -346,7 +346,7 @@ def send(folder: Path, url: RemotePath, names: Collection[str]) -> None:
     paths = [str(folder / name) for name in names]
     keys = [_key(url, name) for name in names]
     with naming_unreachable(url):
-        if uploads_are_whole(scheme_of(str(url))):
+        if scheme_of(str(url)) in ATOMIC_UPLOADS:
             files.put(paths, keys)
             return
         for path, key in zip(paths, keys, strict=True):

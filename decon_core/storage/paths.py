@@ -35,7 +35,7 @@ _ALIASES = (
 )
 
 # Schemes where an upload appears completely or not at all.
-_ATOMIC_UPLOADS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"})
+ATOMIC_UPLOADS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"})
 
 
 class Stamp(NamedTuple):
@@ -203,7 +203,8 @@ def naming_unreachable(where: object) -> Iterator[None]:
         raise
     except _access_errors() as error:  # called after an error: a library may be imported late
         number, remedy = _number_and_remedy(error)
-        if type(error).__name__ == "GatedRepoError" and (page := page_of(str(where))):
+        if type(error).__name__ == "GatedRepoError" and (match := _DATA_SET.match(str(where))):
+            page = hub_page(match[1])
             remedy = f"accept its terms at {page}, then log in: `hf auth login`, or set HF_TOKEN"
         problem = Problem(str(where), cause_of(error), "an accessible location", remedy)
         raise UnreachableError(number, str(problem)) from error
@@ -236,12 +237,6 @@ def remedy_for(error: BaseException) -> str:
 
 
 _DATA_SET = re.compile(r"hf://datasets/([^/@]+/[^/@]+)")
-
-
-def page_of(address: str) -> str:
-    """Return the web page of the data set at an `hf://` address; empty for other addresses."""
-    match = _DATA_SET.match(address)
-    return hub_page(match[1]) if match else ""
 
 
 def hub_page(data_set: str) -> str:
@@ -352,11 +347,6 @@ def _try_options(files: Any) -> None:
     """Let a file system validate its options, which some do only at the first request."""
     if hasattr(files, "connect"):
         files.connect()
-
-
-def uploads_are_whole(scheme: str) -> bool:
-    """Return whether a partly uploaded file is never visible."""
-    return scheme in _ATOMIC_UPLOADS
 
 
 _used: dict[str, Mapping[str, Any]] = {}

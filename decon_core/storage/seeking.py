@@ -1,9 +1,8 @@
 """Reads ranges of the uncompressed bytes of a file, and as little else as possible.
 
-A zstd file is entered at its frames, if their headers state their sizes. A gz file is entered at
-*restart points*: offsets with the 32 kB of text before them, one for every few megabytes. They are
-found when the file is read again for the first time, and kept. Other files are read from the
-beginning.
+A gz file is entered at *restart points*: offsets with the 32 kB of text before them, one for every
+few megabytes. They are found when the file is read again for the first time, and kept. Other
+compressed files are read from the beginning.
 """
 
 from __future__ import annotations
@@ -15,15 +14,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO
 
 from decon_core.storage.checksums import EMPTY, N_BYTES, is_whole, map_verified, seal
-from decon_core.storage.compression import (
-    DamagedStreamError,
-    compression_of,
-    unpack,
-    zstd_frame_size,
-)
+from decon_core.storage.compression import DamagedStreamError, compression_of, unpack
 from decon_core.storage.files import atomic_path
 from decon_core.storage.paths import RemotePath
 
@@ -34,7 +28,7 @@ _FAR = 1 << 62  # above every offset
 
 
 @contextmanager
-def open_ranges(path: Path, points: Path | None = None) -> Iterator[Ranges]:
+def open_ranges(path: Path, points: Path | None = None) -> Iterator[_StreamRanges | _GzRanges]:
     """Open a file to read ranges of its uncompressed bytes.
 
     `points` is the file with the restart points of a local gz file; it is made if it is missing.
@@ -51,53 +45,30 @@ def open_ranges(path: Path, points: Path | None = None) -> Iterator[Ranges]:
         yield _StreamRanges(file, compression)
 
 
-class Ranges(Protocol):
-    """Ranges of the uncompressed bytes of a file, read in ascending order."""
+class _StreamRanges:
+    """Reads ranges in ascending order; of a compressed file, also everything before them."""
+
+    def __init__(self, file: BinaryIO, compression: str) -> None:
+        self._file = file
+        self._stream = unpack(file, compression) if compression else None
+        self._at = 0  # uncompressed offset of the stream
+        self._step = memoryview(bytearray(_STEP))
+        self.n_bytes_read = 0  # of the file
 
     def read(self, offset: int, into: memoryview) -> None:
         """Fill a buffer. Raises one of `DAMAGE` if the file is damaged or ends before."""
-
-    @property
-    def n_bytes_read(self) -> int:
-        """How much of the file was read."""
-
-
-class _StreamRanges:
-    """Reads from the beginning of the file or of a zstd frame."""
-
-    def __init__(self, file: BinaryIO, compression: str) -> None:
-        self._counted = _CountingFile(file)
-        self._file = cast("BinaryIO", self._counted)
-        self._compression = compression
-        # Offsets where reading can begin: uncompressed and compressed.
-        self._starts = [(0, 0)]
-        if compression in (".zst", ".zstd"):
-            while frame := zstd_frame_size(self._file, self._starts[-1][1]):
-                uncompressed, compressed = self._starts[-1]
-                self._starts.append((uncompressed + frame[0], compressed + frame[1]))
-        self._stream: io.RawIOBase | None = None
-        self._at = 0  # uncompressed offset of the stream
-        self._step = memoryview(bytearray(_STEP))
-
-    @property
-    def n_bytes_read(self) -> int:
-        return self._counted.n_bytes
-
-    def read(self, offset: int, into: memoryview) -> None:
-        if not self._compression:
+        if self._stream is None:
             self._file.seek(offset)
-            _fill(self._counted, into)
+            _fill(self._file, into)
+            self.n_bytes_read += len(into)
             return
-        uncompressed, compressed = self._starts[bisect_right(self._starts, (offset, _FAR)) - 1]
-        if self._stream is None or self._at > offset or self._at < uncompressed:
-            self._file.seek(compressed)
-            self._stream, self._at = unpack(self._file, self._compression), uncompressed
         while self._at < offset:
             skipped = self._step[: offset - self._at]
             _fill(self._stream, skipped)
             self._at += len(skipped)
         _fill(self._stream, into)
         self._at += len(into)
+        self.n_bytes_read = self._file.tell()
 
 
 def _fill(stream: Any, into: memoryview) -> None:
@@ -107,26 +78,6 @@ def _fill(stream: Any, into: memoryview) -> None:
         if not n:
             raise EOFError("the file is truncated")
         n_filled += n
-
-
-class _CountingFile(io.RawIOBase):
-    """An open file that counts the bytes that are read."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.n_bytes = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._file.seek(offset, whence)
-
-    def readinto(self, buffer: Any) -> int:
-        content = self._file.read(len(memoryview(buffer)))
-        memoryview(buffer)[: len(content)] = content
-        self.n_bytes += len(content)
-        return len(content)
 
 
 # gz -----------------------------------------------------------------------------------------------

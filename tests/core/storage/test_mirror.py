@@ -303,7 +303,8 @@ def require_consistent(files):
 def test_wherever_a_push_breaks_off_the_url_is_sound_and_the_next_push_completes_it(
     tmp_path, monkeypatch, cut_after, first, is_whole
 ):
-    monkeypatch.setattr("decon_core.storage.mirror.uploads_are_whole", lambda _: is_whole)
+    schemes = {"memory"} if is_whole else set()
+    monkeypatch.setattr("decon_core.storage.mirror.ATOMIC_UPLOADS", schemes)
     n = 0
     while True:
         fsspec.get_filesystem_class("memory").store.clear()  # it looks through all that it has
