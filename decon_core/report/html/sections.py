@@ -216,14 +216,9 @@ def _leak_rates(built: Section, facts: Facts) -> Section:
 
 
 def _what_leaked(built: Section, facts: Facts) -> Section:
-    rows, counted_rows = facts["benchmarks"], facts.with_known_total
-    if not any(map(charts.is_found, rows)):
+    if not any(map(charts.is_found, facts["benchmarks"])):
         return _nothing(built)
-    flows = [charts.flow(counted_rows)] if counted_rows else []
-    by_benchmark = _by_benchmark([row for row in counted_rows if charts.is_found(row)])
-    choices = [Choice(ALL, [*flows, charts.parts(rows)])]
-    choices += [Choice(name, [charts.flow(group)]) for name, group in by_benchmark]
-    return replace(built, choices=choices)
+    return replace(built, choices=[Choice(ALL, [charts.parts(facts["benchmarks"])])])
 
 
 def _detectors(built: Section, facts: Facts) -> Section:
