@@ -142,6 +142,36 @@ def is_found(row: Row) -> bool:
     return bool(row["n_leaked"] or row["n_no_answer"] or row["n_review"])
 
 
+def flow(rows: Rows) -> Chart:
+    """Draw a Sankey diagram from all items to what was found of them.
+
+    Empty nodes are left out because Plotly piles them up in a corner.
+    """
+    names, colours, keys = zip(*_FIXED["nodes"], strict=True)
+    sizes = [sum(row[key] for row in rows) for key in keys]
+    nodes = [number for number, size in enumerate(sizes) if size]
+    links = [(a, b) for a, b in _FIXED["links"] if sizes[b]]
+    sankey = {
+        "type": "sankey",
+        "arrangement": "snap",
+        "node": {
+            **TRACES["nodes"],
+            "label": [f"{names[number]}: {count(sizes[number])}" for number in nodes],
+            "color": [colours[number] for number in nodes],
+        },
+        "link": {
+            **TRACES["links"],
+            "source": [nodes.index(a) for a, _ in links],
+            "target": [nodes.index(b) for _, b in links],
+            "value": [sizes[b] for _, b in links],
+        },
+    }
+    description = descriptions.flow(
+        dict(zip(names, sizes, strict=True)), [(names[a], names[b]) for a, b in links]
+    )
+    return Chart("All items by outcome", [sankey], frame(320), description)
+
+
 def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
     """Draw leaked items by benchmark and source; squares without a leak have no colour."""
     sources = [row["source"] for row in of_sources]

@@ -60,6 +60,14 @@ def stacked(labels: Sequence[str], bars: Iterable[tuple[str, Sequence[int]]], no
     return text
 
 
+def flow(sizes: Mapping[str, int], links: Iterable[tuple[str, str]]) -> str:
+    """Describe a diagram of flows: every part with its whole."""
+    parts = [
+        f"{count(sizes[part])} of {count(sizes[whole])} {whole}: {part}" for whole, part in links
+    ]
+    return f"{'; '.join(parts)}." if parts else "No items."
+
+
 def heat(
     names: Sequence[str], sources: Sequence[str], n_leaked: Mapping[tuple[str, str], int]
 ) -> str:

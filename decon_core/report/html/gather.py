@@ -76,6 +76,14 @@ class Facts:
         return {detector: value for (detector, benchmark), value in known if benchmark is None}
 
     @property
+    def with_known_total(self) -> list[Row]:
+        """Benchmarks and splits with a known number of items.
+
+        A report imported from another program contains only what leaked.
+        """
+        return [row for row in self["benchmarks"] if row["n_items"] is not None]
+
+    @property
     def with_known_rate(self) -> list[Row]:
         """Benchmarks and splits of which at least one item can be found."""
         return [row for row in self["benchmarks"] if row["leak_rate"] is not None]
@@ -83,8 +91,7 @@ class Facts:
     @property
     def n_unknown(self) -> int | None:
         """The items that cannot be found and were not; None if their number is unknown."""
-        # A report imported from another program contains only what leaked.
-        is_known = all(row["n_items"] is not None for row in self["benchmarks"])
+        is_known = len(self.with_known_total) == len(self["benchmarks"])
         return self.total("n_unknown") if is_known else None
 
     def total(self, count: str) -> int:

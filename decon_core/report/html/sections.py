@@ -216,9 +216,14 @@ def _leak_rates(built: Section, facts: Facts) -> Section:
 
 
 def _what_leaked(built: Section, facts: Facts) -> Section:
-    if not any(map(charts.is_found, facts["benchmarks"])):
+    rows, counted_rows = facts["benchmarks"], facts.with_known_total
+    if not any(map(charts.is_found, rows)):
         return _nothing(built)
-    return replace(built, choices=[Choice(ALL, [charts.parts(facts["benchmarks"])])])
+    flows = [charts.flow(counted_rows)] if counted_rows else []
+    by_benchmark = _by_benchmark([row for row in counted_rows if charts.is_found(row)])
+    choices = [Choice(ALL, [*flows, charts.parts(rows)])]
+    choices += [Choice(name, [charts.flow(group)]) for name, group in by_benchmark]
+    return replace(built, choices=choices)
 
 
 def _detectors(built: Section, facts: Facts) -> Section:

@@ -43,6 +43,12 @@ def test_bars_have_the_sum_of_each_colour_and_the_longest_bar():
     assert text == "2 bars. both: 3; one: 3. Longest: y with 5 items."
 
 
+def test_a_flow_has_every_number():
+    sizes = {"items": 1200, "leaked": 3, "clean": 1197}
+    text = descriptions.flow(sizes, [("items", "leaked"), ("items", "clean")])
+    assert text == "3 of 1,200 items: leaked; 1,197 of 1,200 items: clean."
+
+
 def test_squares_without_a_leak_are_counted():
     text = descriptions.heat(["a", "b"], ["web"], Counter({("b", "web"): 2}))
     assert text.endswith("1 of 2 squares with a leak. Most: b in web with 2 items.")

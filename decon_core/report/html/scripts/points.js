@@ -23,7 +23,7 @@ function lined(label) {
 // Bars, steps and squares without height are not drawn, so they are no points.
 function pointsOf({ data, layout }) {
   return data.flatMap((trace, curveNumber) => {
-    if (trace.hoverinfo === "skip") return [];
+    if (trace.type === "sankey" || trace.hoverinfo === "skip") return [];
     if (trace.type === "heatmap") return squaresOf(trace, curveNumber);
     const heights = trace.orientation === "h" ? trace.x : trace.y;
     return trace.x.flatMap((_, at) =>
