@@ -134,8 +134,7 @@ def build_report(
         # The page of the previous report may show texts that this report must not contain.
         for path in (*store.report_files, store.report_figures):
             remove(path)
-        empty = store.empty_report(schema_digest())
-        write_database(report, tables, {"matches": matches}, drafts=drafts, empty=empty)
+        write_database(report, tables, {"matches": matches}, drafts=drafts)
     with duckdb.connect(str(report), read_only=True) as connection:
         counts = connection.execute(_SUMMARY).fetchone() or (0,) * 7
     counts = (*counts, n_without_mixture, tuple(gaps))
