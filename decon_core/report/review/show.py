@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.cells import get_character_cell_size
 
-from decon_core.decisions.annotations import Label
+from decon_core.decisions.annotations import Annotation
 from decon_core.wording import counted
 
 PARTS = ("question", "answer", "passage")
@@ -86,7 +86,7 @@ def page(matched: Matched, *, width: int, paint: Paint) -> list[str]:
     return lines
 
 
-def judgement_line(label: Label) -> str:
+def judgement_line(label: Annotation) -> str:
     """Format what a file or a model says of a matched text."""
     if label.is_sd is None:
         return f"{label.by or label.kind}: unjudged ({label.unjudged})"
