@@ -164,9 +164,7 @@ def shown(value: object) -> str:
     return "nothing" if value is None else f"{value!r:.60}"
 
 
-def labels_of(
-    people: Mapping[str, Annotation], annotations: Annotations
-) -> dict[str, Annotation]:
+def labels_of(people: Mapping[str, Annotation], annotations: Annotations) -> dict[str, Annotation]:
     """Return the judgement that counts of each pair: a person's, else a file's, else a model's."""
     labels: dict[str, Annotation] = {}
     for kind in reversed(KINDS):

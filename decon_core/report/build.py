@@ -43,19 +43,14 @@ _SHOWING = Report()
 
 _SUMMARY = """
     SELECT (SELECT count(*) FROM items),
-           n_leaked,
+           coalesce(sum(n_leaked), 0)::BIGINT,
            (SELECT count(*) FROM findings WHERE is_contaminated),
            (SELECT count(*) FROM documents WHERE is_contaminated),
            (SELECT count(*) FROM unreadable),
-           n_no_answer,
+           coalesce(sum(n_no_answer), 0)::BIGINT,
            (SELECT count(*) FROM documents WHERE is_no_answer),
-           n_review
-    FROM (
-        SELECT coalesce(sum(n_leaked), 0)::BIGINT AS n_leaked,
-               coalesce(sum(n_no_answer), 0)::BIGINT AS n_no_answer,
-               coalesce(sum(n_review), 0)::BIGINT AS n_review
-        FROM by_benchmark
-    )
+           coalesce(sum(n_review), 0)::BIGINT
+    FROM by_benchmark
 """
 
 _MOST_REPORTS = 100  # reports whose rates are kept

@@ -6,6 +6,15 @@ CREATE MACRO answer_in_words(overlap) AS CASE
     WHEN overlap > 0 THEN 'with part of its answer'
     WHEN overlap IS NOT NULL THEN 'without its answer' END;
 
+-- The class of an item, by the numbers of documents in which it is a leak, has no answer, or needs review.
+CREATE MACRO status_of(n_leak, n_no_answer, n_review, is_visible, n_shards_not_scanned) AS CASE
+    WHEN n_leak > 0 THEN 'leaked'
+    WHEN n_no_answer > 0 THEN 'no answer'
+    WHEN n_review > 0 THEN 'review'
+    WHEN NOT is_visible THEN 'cannot be checked'
+    WHEN n_shards_not_scanned > 0 THEN 'not fully scanned'
+    ELSE 'clean' END;
+
 -- Wilson's 95 % score interval for k of n; null if n is unknown.
 CREATE MACRO wilson_low(k, n) AS CASE WHEN n > 0 AND k IS NOT NULL THEN
     greatest(0, (k + 1.9207 - 1.96 * sqrt(k * (n - k) / n + 0.9604)) / (n + 3.8415)) END;
@@ -14,12 +23,8 @@ CREATE MACRO wilson_high(k, n) AS CASE WHEN n > 0 AND k IS NOT NULL THEN
 
 CREATE VIEW item_status AS
 SELECT i.benchmark, i.split, i.instance_index, i.config, i.question,
-       CASE WHEN f.n_documents > 0 THEN 'leaked'
-            WHEN f.n_no_answer_documents > 0 THEN 'no answer'
-            WHEN f.n_review_documents > 0 THEN 'review'
-            WHEN NOT i.is_indexed THEN 'cannot be checked'
-            WHEN b.n_shards_not_scanned > 0 THEN 'not fully scanned'
-            ELSE 'clean' END AS status,
+       status_of(f.n_documents, f.n_no_answer_documents, f.n_review_documents, i.is_indexed,
+                 b.n_shards_not_scanned) AS status,
        i.is_indexed AS is_checkable,
        coalesce(f.n_documents, 0) AS n_documents,
        f.best_score,
@@ -337,12 +342,8 @@ COMMENT ON VIEW removed_by_mixture IS
 
 CREATE VIEW items_by_detector AS
 SELECT i.benchmark, i.config, i.split, i.instance_index, i.detector,
-       CASE WHEN f.n_documents > 0 THEN 'leaked'
-            WHEN f.n_no_answer_documents > 0 THEN 'no answer'
-            WHEN f.n_review_documents > 0 THEN 'review'
-            WHEN NOT i.is_visible THEN 'cannot be checked'
-            WHEN b.n_shards_not_scanned > 0 THEN 'not fully scanned'
-            ELSE 'clean' END AS status,
+       status_of(f.n_documents, f.n_no_answer_documents, f.n_review_documents, i.is_visible,
+                 b.n_shards_not_scanned) AS status,
        i.is_visible AS is_checkable,
        coalesce(f.n_documents, 0) AS n_documents,
        f.best_score,
