@@ -144,8 +144,7 @@ def _marked(text: str, marks: Iterable[Mark], paint: Paint) -> Text:
     """Return a text with its characters that both texts share in the style of their part."""
     shown = _text(text, paint)
     for mark in marks:
-        part = mark["part"] if mark["part"] in PARTS else PARTS[0]
-        shown.stylize(paint.style(part), max(0, mark["start"]), max(0, mark["stop"]))
+        shown.stylize(paint.style(mark["part"]), mark["start"], mark["stop"])
     return shown
 
 
