@@ -38,7 +38,7 @@ def over_time(rows: Rows, ranked: Rows) -> Chart:
         ticks={at[report]: dates[report] for report in sorted(dates)[::-step][::-1]},
     )
     data = [
-        trace | _points(trace, by_benchmark[name])
+        {**trace, **_points(trace, by_benchmark[name])}
         for name, trace in zip(drawn, chart.data, strict=True)
     ]
     from_zero = chart.layout["yaxis"] | {"rangemode": "tozero"}
