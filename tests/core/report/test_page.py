@@ -21,8 +21,9 @@ from plotly.offline import get_plotlyjs
 from decon_core.errors import MissingError, StaleError
 from decon_core.report import html as page_package
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
-from decon_core.report.html import charts, labels, matched_texts, sections, write_page
+from decon_core.report.html import charts, labels, matched_texts, sections
 from decon_core.report.html import gather as gathering
+from decon_core.report.html.build import write_page
 from decon_core.report.html.gather import MOST_PLACES_OF_TEXT, gather
 from tests.core.report.pages import data_of, outside_of_data, packed_in
 from tests.core.report.report_worlds import RUN, write_world
