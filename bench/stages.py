@@ -246,7 +246,7 @@ def report(job: Job) -> Result:
     from decon_core.config.load import Report
     from decon_core.mixtures.builder import Builder
     from decon_core.report.build import build_report
-    from decon_core.report.html import write_page
+    from decon_core.report.html.build import write_page
 
     store = Store(Path(job["store"]))
     names = sorted(path.name for path in store.records("any", "any").parent.parent.iterdir())

@@ -339,9 +339,9 @@ def _report_metadata(store: Store) -> dict[str, object]:
 def report_page(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """The report as an HTML page, figures, a dataset card section and a JSON summary."""
     from decon_core.report.html.build import write_page
+    from decon_core.report.html.still import figures, write_figures
     from decon_core.report.page_additions import additions_of
     from decon_core.report.publish.card import CARD, SUMMARY, write_published
-    from decon_core.report.publish.figures import figures, write_figures
     from decon_core.report.publish.summary import summary_of
 
     folder = store.report.parent

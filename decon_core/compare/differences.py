@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from decon_core.errors import InputError, Problem
-from decon_core.report.open import queries_in, require_report, rows_of
+from decon_core.report.open import opened, queries_in, rows_of
 
 SCHEMA = "decon-assets/compare/2"
 
@@ -40,7 +40,8 @@ _RUN = ("made_by", "scan_fingerprint", "term_weights", "verdicts")
 def compare(first: Path, second: Path, *, most: int) -> Comparison:
     """Compare two reports: all counts, and the first `most` rows of each table."""
     for report in (first, second):
-        require_report(report)
+        with opened(report):
+            pass  # it is a report of this version
     if first.samefile(second):
         raise InputError(Problem(str(second), "the same file as the first", "another report"))
     with duckdb.connect() as connection:

@@ -3,53 +3,35 @@
 
 -- Shards -------------------------------------------------------------------------------------------
 
-CREATE TABLE shards_of_first AS
+-- The shards of a report: `one` or `two`.
+CREATE MACRO shards_in(report) AS TABLE
 SELECT source, shard_name, max(shard) AS shard
-FROM (SELECT source, shard_name, shard FROM one.shards
-      UNION ALL SELECT DISTINCT source, shard_name, NULL FROM one.findings)
-GROUP BY source, shard_name;
-
-CREATE TABLE shards_of_second AS
-SELECT source, shard_name, max(shard) AS shard
-FROM (SELECT source, shard_name, shard FROM two.shards
-      UNION ALL SELECT DISTINCT source, shard_name, NULL FROM two.findings)
+FROM (SELECT source, shard_name, shard FROM query_table(report || '.shards')
+      UNION ALL SELECT DISTINCT source, shard_name, NULL FROM query_table(report || '.findings'))
 GROUP BY source, shard_name;
 
 -- A folder scan has no sources: then shards are paired by name, if the name is unique on both sides.
 CREATE TABLE shard_pairs AS
-WITH same AS (
-    SELECT a.source AS source_of_first, b.source AS source_of_second, shard_name,
-           a.shard AS shard_of_first, b.shard AS shard_of_second
-    FROM shards_of_first a JOIN shards_of_second b USING (source, shard_name)
-), rest_of_first AS (
-    FROM shards_of_first a
-    WHERE NOT EXISTS (FROM same s WHERE (s.source_of_first, s.shard_name) = (a.source, a.shard_name))
-), rest_of_second AS (
-    FROM shards_of_second b
-    WHERE NOT EXISTS (FROM same s WHERE (s.source_of_second, s.shard_name) = (b.source, b.shard_name))
-), single AS (
-    SELECT a.source AS source_of_first, b.source AS source_of_second, shard_name,
-           a.shard AS shard_of_first, b.shard AS shard_of_second
-    FROM rest_of_first a JOIN rest_of_second b USING (shard_name)
-    WHERE shard_name IN (SELECT shard_name FROM rest_of_first GROUP BY ALL HAVING count(*) = 1)
-      AND shard_name IN (SELECT shard_name FROM rest_of_second GROUP BY ALL HAVING count(*) = 1)
-), paired AS (
-    FROM same UNION ALL FROM single
+WITH every AS (
+    SELECT *, count(*) OVER (PARTITION BY source, shard_name) = 2 AS is_in_both
+    FROM (SELECT *, true AS is_of_first FROM shards_in('one')
+          UNION ALL SELECT *, false FROM shards_in('two'))
+), keyed AS (
+    SELECT *, CASE WHEN NOT is_in_both
+                    AND count(*) FILTER (NOT is_in_both AND is_of_first) OVER names = 1
+                    AND count(*) FILTER (NOT is_in_both AND NOT is_of_first) OVER names = 1
+                   THEN [] ELSE [source] END AS key
+    FROM every WINDOW names AS (PARTITION BY shard_name)
 )
-SELECT row_number() OVER (ORDER BY shard_name, source_of_first, source_of_second) AS number, *,
-       CASE WHEN source_of_first IS NULL THEN 'only in second'
-            WHEN source_of_second IS NULL THEN 'only in first'
-            WHEN shard_of_first <> shard_of_second THEN 'changed'
+SELECT row_number() OVER (ORDER BY shard_name, a.source, b.source) AS number,
+       a.source AS source_of_first, b.source AS source_of_second, shard_name,
+       a.shard AS shard_of_first, b.shard AS shard_of_second,
+       CASE WHEN a.key IS NULL THEN 'only in second'
+            WHEN b.key IS NULL THEN 'only in first'
+            WHEN a.shard <> b.shard THEN 'changed'
             ELSE 'in both' END AS standing
-FROM (
-    FROM paired
-    UNION ALL BY NAME
-    SELECT source AS source_of_first, shard_name, shard AS shard_of_first FROM shards_of_first a
-    WHERE NOT EXISTS (FROM paired p WHERE (p.source_of_first, p.shard_name) = (a.source, a.shard_name))
-    UNION ALL BY NAME
-    SELECT source AS source_of_second, shard_name, shard AS shard_of_second FROM shards_of_second b
-    WHERE NOT EXISTS (FROM paired p WHERE (p.source_of_second, p.shard_name) = (b.source, b.shard_name))
-);
+FROM (FROM keyed WHERE is_of_first) a
+FULL JOIN (FROM keyed WHERE NOT is_of_first) b USING (key, shard_name);
 
 -- Rows that one side could not read; the other may have matches in them.
 CREATE TABLE unread AS
@@ -81,6 +63,12 @@ SELECT benchmark, a.benchmark IS NOT NULL AS is_in_first, b.benchmark IS NOT NUL
 FROM one.benchmarks a FULL JOIN two.benchmarks b USING (benchmark);
 
 -- Such a report also has only the fingerprints of the records with matches.
+CREATE MACRO items_in(report) AS TABLE
+SELECT benchmark, split, instance_index, status, is_checkable,
+       nullif(fingerprints, []) AS fingerprints, n_records = len(fingerprints) AS is_whole
+FROM query_table(report || '.item_status')
+JOIN query_table(report || '.items') USING (benchmark, split, instance_index);
+
 CREATE TABLE item_pairs AS
 SELECT benchmark, split, instance_index,
        a.status AS status_of_first, b.status AS status_of_second,
@@ -92,21 +80,14 @@ SELECT benchmark, split, instance_index,
             WHEN a.status IS NULL AND p.n_items_of_first IS NOT NULL
               OR b.status IS NULL AND p.n_items_of_second IS NOT NULL
             THEN 'the other side does not have the item' END AS why_not
-FROM (
-    SELECT benchmark, split, instance_index, status, is_checkable,
-           nullif(fingerprints, []) AS fingerprints,
-           n_records = len(fingerprints) AS is_whole
-    FROM one.item_status JOIN one.items USING (benchmark, split, instance_index)
-) a
-FULL JOIN (
-    SELECT benchmark, split, instance_index, status, is_checkable,
-           nullif(fingerprints, []) AS fingerprints,
-           n_records = len(fingerprints) AS is_whole
-    FROM two.item_status JOIN two.items USING (benchmark, split, instance_index)
-) b USING (benchmark, split, instance_index)
+FROM items_in('one') a FULL JOIN items_in('two') b USING (benchmark, split, instance_index)
 LEFT JOIN benchmark_pairs p USING (benchmark);
 
 -- Findings -----------------------------------------------------------------------------------------
+
+CREATE MACRO class_of(is_contaminated, is_no_answer, needs_review) AS
+    CASE WHEN is_contaminated THEN 'leak' WHEN is_no_answer THEN 'no answer'
+         WHEN needs_review THEN 'review' END;
 
 -- Scores that differ by at most 1e-9 are the same: it is rounding.
 CREATE TABLE findings AS
@@ -118,12 +99,8 @@ WITH joined AS (
            a.verdict AS verdict_of_first, b.verdict AS verdict_of_second,
            coalesce(a.is_contaminated, false) AS is_in_first,
            coalesce(b.is_contaminated, false) AS is_in_second,
-           CASE WHEN a.is_contaminated THEN 'leak' WHEN a.is_no_answer THEN 'no answer'
-                WHEN a.needs_review THEN 'review' END
-               AS class_of_first,
-           CASE WHEN b.is_contaminated THEN 'leak' WHEN b.is_no_answer THEN 'no answer'
-                WHEN b.needs_review THEN 'review' END
-               AS class_of_second
+           class_of(a.is_contaminated, a.is_no_answer, a.needs_review) AS class_of_first,
+           class_of(b.is_contaminated, b.is_no_answer, b.needs_review) AS class_of_second
     FROM (SELECT s.number, d.* FROM one.findings d
           JOIN shard_pairs s ON (s.source_of_first, s.shard_name) = (d.source, d.shard_name)) a
     FULL JOIN (SELECT s.number, d.* FROM two.findings d
@@ -189,37 +166,31 @@ WHERE why_not IS NULL
        OR status_of_second IN ('leaked', 'no answer', 'review')
           AND status_of_first IS NULL);
 
+CREATE MACRO rates_in(report) AS TABLE
+SELECT benchmark, count(*) FILTER (status = 'leaked') AS n_leaked,
+       count(*) FILTER (NOT is_checkable) AS n_not_checkable,
+       count(*) FILTER (status = 'leaked' AND is_checkable) AS n_leaked_checkable,
+       count(*) FILTER (status = 'no answer') AS n_no_answer
+FROM items_in(report) GROUP BY benchmark;
+
 CREATE TABLE rates AS
-SELECT p.benchmark, p.is_in_first, p.is_in_second, p.version_of_first, p.version_of_second,
-       p.n_items_of_first, p.n_items_of_second,
-       CASE WHEN p.is_in_first THEN coalesce(i.n_of_first, 0) END AS n_leaked_of_first,
-       CASE WHEN p.is_in_second THEN coalesce(i.n_of_second, 0) END AS n_leaked_of_second,
-       p.n_items_of_first - coalesce(i.n_blind_of_first, 0) AS n_checkable_of_first,
-       p.n_items_of_second - coalesce(i.n_blind_of_second, 0) AS n_checkable_of_second,
-       coalesce(i.n_seen_of_first, 0) AS n_leaked_checkable_of_first,
-       coalesce(i.n_seen_of_second, 0) AS n_leaked_checkable_of_second,
-       coalesce(i.n_seen_of_first, 0) / nullif(n_checkable_of_first, 0) AS rate_of_first,
-       coalesce(i.n_seen_of_second, 0) / nullif(n_checkable_of_second, 0) AS rate_of_second,
+SELECT p.*,
+       CASE WHEN p.is_in_first THEN coalesce(a.n_leaked, 0) END AS n_leaked_of_first,
+       CASE WHEN p.is_in_second THEN coalesce(b.n_leaked, 0) END AS n_leaked_of_second,
+       p.n_items_of_first - coalesce(a.n_not_checkable, 0) AS n_checkable_of_first,
+       p.n_items_of_second - coalesce(b.n_not_checkable, 0) AS n_checkable_of_second,
+       coalesce(a.n_leaked_checkable, 0) AS n_leaked_checkable_of_first,
+       coalesce(b.n_leaked_checkable, 0) AS n_leaked_checkable_of_second,
+       n_leaked_checkable_of_first / nullif(n_checkable_of_first, 0) AS rate_of_first,
+       n_leaked_checkable_of_second / nullif(n_checkable_of_second, 0) AS rate_of_second,
        rate_of_second - rate_of_first AS difference,
        coalesce(c.n_of_first, 0) AS n_shared_of_first,
        coalesce(c.n_of_second, 0) AS n_shared_of_second,
-       CASE WHEN p.is_in_first THEN coalesce(i.n_no_answer_of_first, 0) END
-           AS n_no_answer_of_first,
-       CASE WHEN p.is_in_second THEN coalesce(i.n_no_answer_of_second, 0) END
-           AS n_no_answer_of_second
+       CASE WHEN p.is_in_first THEN coalesce(a.n_no_answer, 0) END AS n_no_answer_of_first,
+       CASE WHEN p.is_in_second THEN coalesce(b.n_no_answer, 0) END AS n_no_answer_of_second
 FROM benchmark_pairs p
-LEFT JOIN (
-    SELECT benchmark, count(*) FILTER (status_of_first = 'leaked') AS n_of_first,
-           count(*) FILTER (status_of_second = 'leaked') AS n_of_second,
-           count(*) FILTER (NOT is_checkable_of_first) AS n_blind_of_first,
-           count(*) FILTER (NOT is_checkable_of_second) AS n_blind_of_second,
-           count(*) FILTER (status_of_first = 'leaked' AND is_checkable_of_first) AS n_seen_of_first,
-           count(*) FILTER (status_of_second = 'leaked' AND is_checkable_of_second)
-               AS n_seen_of_second,
-           count(*) FILTER (status_of_first = 'no answer') AS n_no_answer_of_first,
-           count(*) FILTER (status_of_second = 'no answer') AS n_no_answer_of_second
-    FROM item_pairs GROUP BY benchmark
-) i USING (benchmark)
+LEFT JOIN rates_in('one') a USING (benchmark)
+LEFT JOIN rates_in('two') b USING (benchmark)
 LEFT JOIN (
     SELECT benchmark,
            count(DISTINCT (split, instance_index)) FILTER (is_in_first) AS n_of_first,

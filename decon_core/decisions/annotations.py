@@ -27,7 +27,7 @@ from decon_core.storage.line_log import append_objects, read_objects
 
 ANNOTATIONS_FILE = "annotations.jsonl"
 MATCH_TYPES = ("exact", "equivalent", "subset", "superset", "related", "unrelated")
-KINDS = ("file", "model")  # kinds of annotations; a person's is a verdict (decisions/verdicts.py)
+KINDS = ("file", "model")  # kinds of lines; a person's is a verdict (decisions/verdicts.py)
 
 KEYS = ("pair", "fingerprint")
 _KEY = re.compile(r"[0-9a-f]{16}")
@@ -39,7 +39,7 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Annotation:
-    """What a file or a model says about one pair."""
+    """What a person, a file or a model says about one pair."""
 
     pair: str
     fingerprint: str
@@ -164,29 +164,13 @@ def shown(value: object) -> str:
     return "nothing" if value is None else f"{value!r:.60}"
 
 
-@dataclass(frozen=True)
-class Label:
-    """The judgement of a pair that counts."""
-
-    is_sd: bool | None  # None: unjudged
-    kind: str  # person, file or model
-    by: str = ""
-    at: str = ""
-    match_type: str = ""
-    confidence: float | None = None
-    reasoning: str = ""
-    prompt: str = ""
-    unjudged: str = ""
-
-
-def labels_of(people: Mapping[str, Label], annotations: Annotations) -> dict[str, Label]:
+def labels_of(people: Mapping[str, Annotation], annotations: Annotations) -> dict[str, Annotation]:
     """Return the judgement that counts of each pair: a person's, else a file's, else a model's."""
-    names = [key.name for key in fields(Label)]
-    labels: dict[str, Label] = {}
+    labels: dict[str, Annotation] = {}
     for kind in reversed(KINDS):
         for pair, line in annotations.by_pair(kind).items():
             if line.is_sd is not None or pair not in labels:
-                labels[pair] = Label(**{name: getattr(line, name) for name in names})
+                labels[pair] = line
     return dict(sorted((labels | dict(people)).items()))
 
 

@@ -23,8 +23,8 @@ from typing import Any, Literal
 from decon_core.config.validation import did_you_mean
 from decon_core.decisions.annotations import (
     KEYS,
+    Annotation,
     Annotations,
-    Label,
     judgement_problems,
     key_problems,
     labels_of,
@@ -55,10 +55,12 @@ class Verdict:
     confidence: float | None = None
 
     @property
-    def label(self) -> Label:
+    def label(self) -> Annotation:
         """The verdict as an annotation: a leak is a semantic duplicate; unsure is unjudged."""
         is_unsure = self.verdict not in (LEAK, *CLEARING)
-        return Label(
+        return Annotation(
+            pair=self.pair,
+            fingerprint=self.fingerprint,
             is_sd=None if is_unsure else self.verdict == LEAK,
             kind="person",
             by=self.by,
@@ -107,7 +109,7 @@ class Verdicts:
         }
 
     @property
-    def labels(self) -> dict[str, Label]:
+    def labels(self) -> dict[str, Annotation]:
         """What people say of matched texts, as annotations."""
         return {text_id: verdict.label for text_id, verdict in self.by_text.items()}
 

@@ -52,11 +52,7 @@ def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> verifi
 
 def _faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
     """Yield the faults of a benchmark's current records: columns, counts, rows, content hash."""
-    try:
-        version = current_version(store, benchmark)
-    except DeconError as error:
-        yield from error.problems
-        return
+    version = current_version(store, benchmark)
     path = store.records(benchmark, version.fingerprint)
     table = _read(path, RECORDS)
     if isinstance(table, Problem):

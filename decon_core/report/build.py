@@ -43,19 +43,14 @@ _SHOWING = Report()
 
 _SUMMARY = """
     SELECT (SELECT count(*) FROM items),
-           n_leaked,
+           coalesce(sum(n_leaked), 0)::BIGINT,
            (SELECT count(*) FROM findings WHERE is_contaminated),
            (SELECT count(*) FROM documents WHERE is_contaminated),
            (SELECT count(*) FROM unreadable),
-           n_no_answer,
+           coalesce(sum(n_no_answer), 0)::BIGINT,
            (SELECT count(*) FROM documents WHERE is_no_answer),
-           n_review
-    FROM (
-        SELECT coalesce(sum(n_leaked), 0)::BIGINT AS n_leaked,
-               coalesce(sum(n_no_answer), 0)::BIGINT AS n_no_answer,
-               coalesce(sum(n_review), 0)::BIGINT AS n_review
-        FROM by_benchmark
-    )
+           coalesce(sum(n_review), 0)::BIGINT
+    FROM by_benchmark
 """
 
 _MOST_REPORTS = 100  # reports whose rates are kept
@@ -134,8 +129,7 @@ def build_report(
         # The page of the previous report may show texts that this report must not contain.
         for path in (*store.report_files, store.report_figures):
             remove(path)
-        empty = store.empty_report(schema_digest())
-        write_database(report, tables, {"matches": matches}, drafts=drafts, empty=empty)
+        write_database(report, tables, {"matches": matches}, drafts=drafts)
     with duckdb.connect(str(report), read_only=True) as connection:
         counts = connection.execute(_SUMMARY).fetchone() or (0,) * 7
     counts = (*counts, n_without_mixture, tuple(gaps))

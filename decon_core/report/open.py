@@ -31,12 +31,6 @@ _EXTERNAL = "enable_external_access"
 _SIGNS = "SELECT text_id FROM matched_texts LIMIT 0"
 
 
-def require_report(path: Path) -> None:
-    """Raise if there is no report of this version that can be opened."""
-    with opened(path):
-        pass
-
-
 def connect(path: Path, *, may_use_files: bool = False) -> duckdb.DuckDBPyConnection:
     """Open a database read-only. Its views, and queries, reach no other file unless they may."""
     if not may_use_files:

@@ -6,6 +6,15 @@ CREATE MACRO answer_in_words(overlap) AS CASE
     WHEN overlap > 0 THEN 'with part of its answer'
     WHEN overlap IS NOT NULL THEN 'without its answer' END;
 
+-- The class of an item, by the numbers of documents in which it is a leak, has no answer, or needs review.
+CREATE MACRO status_of(n_leak, n_no_answer, n_review, is_visible, n_shards_not_scanned) AS CASE
+    WHEN n_leak > 0 THEN 'leaked'
+    WHEN n_no_answer > 0 THEN 'no answer'
+    WHEN n_review > 0 THEN 'review'
+    WHEN NOT is_visible THEN 'cannot be checked'
+    WHEN n_shards_not_scanned > 0 THEN 'not fully scanned'
+    ELSE 'clean' END;
+
 -- Wilson's 95 % score interval for k of n; null if n is unknown.
 CREATE MACRO wilson_low(k, n) AS CASE WHEN n > 0 AND k IS NOT NULL THEN
     greatest(0, (k + 1.9207 - 1.96 * sqrt(k * (n - k) / n + 0.9604)) / (n + 3.8415)) END;
@@ -14,12 +23,8 @@ CREATE MACRO wilson_high(k, n) AS CASE WHEN n > 0 AND k IS NOT NULL THEN
 
 CREATE VIEW item_status AS
 SELECT i.benchmark, i.split, i.instance_index, i.config, i.question,
-       CASE WHEN f.n_documents > 0 THEN 'leaked'
-            WHEN f.n_no_answer_documents > 0 THEN 'no answer'
-            WHEN f.n_review_documents > 0 THEN 'review'
-            WHEN NOT i.is_indexed THEN 'cannot be checked'
-            WHEN b.n_shards_not_scanned > 0 THEN 'not fully scanned'
-            ELSE 'clean' END AS status,
+       status_of(f.n_documents, f.n_no_answer_documents, f.n_review_documents, i.is_indexed,
+                 b.n_shards_not_scanned) AS status,
        i.is_indexed AS is_checkable,
        coalesce(f.n_documents, 0) AS n_documents,
        f.best_score,
@@ -337,12 +342,8 @@ COMMENT ON VIEW removed_by_mixture IS
 
 CREATE VIEW items_by_detector AS
 SELECT i.benchmark, i.config, i.split, i.instance_index, i.detector,
-       CASE WHEN f.n_documents > 0 THEN 'leaked'
-            WHEN f.n_no_answer_documents > 0 THEN 'no answer'
-            WHEN f.n_review_documents > 0 THEN 'review'
-            WHEN NOT i.is_visible THEN 'cannot be checked'
-            WHEN b.n_shards_not_scanned > 0 THEN 'not fully scanned'
-            ELSE 'clean' END AS status,
+       status_of(f.n_documents, f.n_no_answer_documents, f.n_review_documents, i.is_visible,
+                 b.n_shards_not_scanned) AS status,
        i.is_visible AS is_checkable,
        coalesce(f.n_documents, 0) AS n_documents,
        f.best_score,
@@ -424,53 +425,6 @@ ORDER BY benchmark, split, instance_index, source;
 COMMENT ON VIEW exact_by_item IS
     'Detector exact, per leaked item and source: number of occurrences and documents, and occurrences by the text that was found';
 
-CREATE VIEW exact_by_subset AS
-SELECT i.benchmark, i.config, i.split, count(*) AS n_items,
-       count(*) FILTER (i.status = 'leaked') AS n_leaked,
-       count(*) FILTER (i.is_checkable) AS n_checkable,
-       count(*) FILTER (i.status = 'leaked' AND i.is_checkable) / nullif(n_checkable, 0) AS leak_rate,
-       median(f.n_occurrences) AS median_occurrences
-FROM items_by_detector i
-LEFT JOIN (
-    SELECT benchmark, split, instance_index, sum(n_occurrences)::BIGINT AS n_occurrences
-    FROM exact_by_item
-    GROUP BY ALL
-) f USING (benchmark, split, instance_index)
-WHERE i.detector = 'exact'
-GROUP BY i.benchmark, i.config, i.split
-ORDER BY i.benchmark, i.config, i.split;
-COMMENT ON VIEW exact_by_subset IS
-    'Detector exact, per benchmark, subset (config) and split: number of leaked items and their share of those that exact can find, and the median number of their occurrences';
-
-CREATE VIEW exact_by_source AS
-SELECT i.benchmark, i.split, s.source, count(*) AS n_items,
-       count(f.n_occurrences) AS n_leaked,
-       count(*) FILTER (i.is_checkable) AS n_checkable,
-       count(f.n_occurrences) FILTER (i.is_checkable) / nullif(n_checkable, 0) AS leak_rate,
-       median(f.n_occurrences) AS median_occurrences
-FROM items_by_detector i
-CROSS JOIN (SELECT DISTINCT source FROM shards) s
-LEFT JOIN exact_by_item f USING (benchmark, split, instance_index, source)
-WHERE i.detector = 'exact'
-GROUP BY i.benchmark, i.split, s.source
-ORDER BY i.benchmark, i.split, s.source;
-COMMENT ON VIEW exact_by_source IS
-    'Detector exact, per benchmark, split and source: number of leaked items and their share of those that exact can find, and the median number of their occurrences';
-
-CREATE VIEW exact_too_common AS
-SELECT m.benchmark, i.config, m.split, m.instance_index, m.searched_text,
-       max(m.score) AS score,
-       sum(m.n_matched)::BIGINT AS n_occurrences,
-       count(DISTINCT (m.shard_name, m.source, m.row)) AS n_documents,
-       i.question
-FROM matches m
-JOIN items i USING (benchmark, split, instance_index)
-WHERE m.detector = 'exact' AND NOT m.is_contaminated
-GROUP BY ALL
-ORDER BY n_documents DESC, m.benchmark, m.split, m.instance_index, m.searched_text;
-COMMENT ON VIEW exact_too_common IS
-    'Detector exact, per item and text that was found but is too common to be a leak: number of occurrences and documents';
-
 CREATE VIEW longest_match_by_item AS
 SELECT i.benchmark, i.config, i.split, i.instance_index,
        CASE WHEN f.source_score > r.threshold AND f.target_score > r.threshold THEN 'both'
@@ -502,20 +456,6 @@ WHERE i.detector = 'longest_match'
 ORDER BY i.benchmark, i.split, i.instance_index;
 COMMENT ON VIEW longest_match_by_item IS
     'Detector longest_match, per item: which field leaked, and both scores (source: question, target: answer) if there is a match';
-
-CREATE VIEW longest_match_by_benchmark AS
-SELECT benchmark, split, count(*) AS n_items,
-       count(*) FILTER (status = 'clean') AS n_clean,
-       count(*) FILTER (status = 'source only') AS n_source_only,
-       count(*) FILTER (status = 'target only') AS n_target_only,
-       count(*) FILTER (status = 'both') AS n_both,
-       count(*) FILTER (status = 'not fully scanned') AS n_not_fully_scanned,
-       count(*) FILTER (status = 'not searchable') AS n_not_searchable
-FROM longest_match_by_item
-GROUP BY benchmark, split
-ORDER BY benchmark, split;
-COMMENT ON VIEW longest_match_by_benchmark IS
-    'Detector longest_match, per benchmark and split: number of items by the field that leaked';
 
 -- What planted benchmarks say of the kinds of a detector: it is shown where nothing is judged.
 CREATE VIEW planted_probabilities AS

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
-from decon_core.report.html import write_page
+from decon_core.report.html.build import write_page
 
 # The page itself, its own files for saving, and the squares of the heat map.
 OWN = ("asked: file:///", "asked: data:image/png", "asked: blob:null/")

@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 from decon_assets.instance.home import ensure_home
 from decon_core.config.load import load_config
 from decon_core.decisions.verdicts import read_lines
-from decon_core.report.html import write_page
+from decon_core.report.html.build import write_page
 from decon_core.storage.store import Store
 from tests.core.report.report_worlds import RUN, write_world
 from tests.core.report.reports import write_report

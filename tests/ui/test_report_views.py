@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from decon_core.report.html import write_page
+from decon_core.report.html.build import write_page
 from tests.core.report.report_worlds import RUN
 from tests.core.report.reports import write_report
 from tests.ui.report_pages import BEST_FIRST, ask, field, found, names, rows

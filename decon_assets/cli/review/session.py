@@ -15,7 +15,12 @@ from decon_assets.terminal.output import say, say_table, warn
 from decon_core.config.load import Review, load_config
 from decon_core.config.open_store import open_store
 from decon_core.config.validation import did_you_mean
-from decon_core.decisions.annotations import ANNOTATIONS_FILE, Label, labels_of, read_annotations
+from decon_core.decisions.annotations import (
+    ANNOTATIONS_FILE,
+    Annotation,
+    labels_of,
+    read_annotations,
+)
 from decon_core.decisions.verdicts import Verdicts, append_verdicts, read_verdicts
 from decon_core.errors import InputError, Problem
 from decon_core.planner import evidence_of
@@ -48,7 +53,7 @@ class Session:
     file: Path
     verdicts: Verdicts
     by: str | None
-    labels: Mapping[str, Label]  # The labels of files and models by matched text.
+    labels: Mapping[str, Annotation]  # The labels of files and models by matched text.
 
     @property
     def next_step(self) -> str:

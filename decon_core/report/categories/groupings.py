@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
@@ -106,38 +106,25 @@ def value_of_item(columns: Mapping[str, str | None], extras: Row, column: str) -
     return columns[column] if column in columns else value_in(extras, column)
 
 
-@dataclass
-class Uncategorized:
-    """What had no category: without a value, and by value that the categories lack."""
-
-    n_without_value: int = 0
-    by_value: Counter[str] = field(default_factory=Counter)
-
-    def add(self, value: str | None) -> None:
-        if value is None:
-            self.n_without_value += 1
-        else:
-            self.by_value[value] += 1
-
-    def problems(self, where: str, grouping: Grouping, *, has_others: bool) -> list[Problem]:
-        """Return what had no category, with counts and the most common values."""
-        problems = []
-        remedy = "The benchmark has no averages."
-        if has_others:
-            remedy = f"They are counted as {NO_CATEGORY!r} and left out of averages."
-        if self.n_without_value:
-            n = counted(self.n_without_value, "item")
-            found = f"{n} without a value for {grouping.column!r}"
-            problems.append(Problem(where, found, "a text, a number or a boolean", remedy))
-        if self.by_value:
-            n = counted(self.by_value.total(), "item")
-            most = sorted(self.by_value.items(), key=lambda value: (-value[1], value[0]))
-            names = ", ".join(f"{value!r} ({times:,})" for value, times in most[:_MOST_LISTED])
-            rest = f" and {len(most) - _MOST_LISTED} more" if len(most) > _MOST_LISTED else ""
-            found = f"{n} with values in no category: {names}{rest}"
-            expected = f"values that {grouping.name!r} assigns to a category"
-            problems.append(Problem(where, found, expected, remedy))
-        return problems
+def problems_without_category(
+    where: str, grouping: Grouping, values: Counter[str | None], *, has_others: bool
+) -> Iterator[Problem]:
+    """Yield what had no category, with counts and the most common values; None is no value."""
+    remedy = "The benchmark has no averages."
+    if has_others:
+        remedy = f"They are counted as {NO_CATEGORY!r} and left out of averages."
+    if n_without := values[None]:
+        found = f"{counted(n_without, 'item')} without a value for {grouping.column!r}"
+        yield Problem(where, found, "a text, a number or a boolean", remedy)
+    others = [(value, times) for value, times in values.items() if value is not None]
+    if others:
+        n = counted(values.total() - n_without, "item")
+        most = sorted(others, key=lambda value: (-value[1], value[0]))
+        names = ", ".join(f"{value!r} ({times:,})" for value, times in most[:_MOST_LISTED])
+        rest = f" and {len(most) - _MOST_LISTED} more" if len(most) > _MOST_LISTED else ""
+        found = f"{n} with values in no category: {names}{rest}"
+        expected = f"values that {grouping.name!r} assigns to a category"
+        yield Problem(where, found, expected, remedy)
 
 
 BUILT_IN_PATH = FOLDER.with_name("categories.yaml")

@@ -14,7 +14,7 @@ from decon_core.report.categories.groupings import (
     ITEM_COLUMNS,
     NO_CATEGORY,
     Grouping,
-    Uncategorized,
+    problems_without_category,
     value_of_item,
 )
 from decon_core.report.items import (
@@ -163,7 +163,8 @@ def _add(
 ) -> None:
     """Add the rates of one part of a benchmark, and what has no category."""
     by_category: dict[str, _Counts] = defaultdict(_Counts)
-    without, rest = Uncategorized(), _Counts()
+    without: Counter[str | None] = Counter()
+    rest = _Counts()
     for row in rows:
         columns = {"config": row.config, "split": row.split}
         value = value_of_item(columns, row.extras, grouping.column)
@@ -172,7 +173,7 @@ def _add(
             value = values.get(place, {}).get(grouping.column)
         category = grouping.category_of(row.benchmark, value)
         if category is None:
-            without.add(value)
+            without[value] += 1
             rest.add(row)
         else:
             by_category[category].add(row)
@@ -187,7 +188,9 @@ def _add(
         found.rates.append(rate(kind, "", [by_category[name] for name in names]))
     where = f"{' '.join(filter(None, part))}, by {grouping.name}"
     if not grouping.is_optional:
-        found.problems += without.problems(where, grouping, has_others=bool(names))
+        found.problems += problems_without_category(
+            where, grouping, without, has_others=bool(names)
+        )
 
 
 def _rate(

@@ -12,7 +12,3 @@ Where the words of the page are:
   sentences for readers who do not see them in descriptions.py;
 - texts, documents, verdicts and keys: what is always there in page.html.j2, the rest in scripts/.
 """
-
-from decon_core.report.html.build import write_page
-
-__all__ = ["write_page"]

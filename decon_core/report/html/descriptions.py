@@ -34,19 +34,6 @@ def _rate(row: Row) -> str:
     return f"{name} with {rate}, interval {low} to {high}"
 
 
-def over_time(by_benchmark: Mapping[str, Rows], n_reports: int) -> str:
-    """Describe leak rates over time: the first and the last of each benchmark."""
-    lines = [
-        f"{shown(name)} from {_rate_of(rows[0])} to {_rate_of(rows[-1])}"
-        for name, rows in by_benchmark.items()
-    ]
-    return f"{counted(n_reports, 'report')}. {'; '.join(lines)}."
-
-
-def _rate_of(row: Row) -> str:
-    return share(row["n_leaked_checkable"], row["n_checkable"])
-
-
 def stacked(labels: Sequence[str], bars: Iterable[tuple[str, Sequence[int]]], noun: str) -> str:
     """Describe stacked bars: the sum of each colour, and the longest bar."""
     named = [(name, [*lengths]) for name, lengths in bars]

@@ -1,4 +1,4 @@
-"""Draw a figure of the page as SVG, for files and for Dagster: points, lines, intervals, bars."""
+"""Draw figures of the page as SVG, for files and for Dagster: points, lines, intervals, bars."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.report.html.charts import Chart
+from decon_core.report.html.gather import Facts
 from decon_core.report.html.labels import n_lines
+from decon_core.report.html.sections import section
+from decon_core.storage.checksums import sealed_page
+from decon_core.storage.files import atomic_path
 from decon_core.wording import render
 
 _WIDTH = 820
@@ -31,6 +35,7 @@ _SYMBOLS = {
 }
 _DASHES = {"dash": "6 4", "dot": "2 3"}
 _ANCHORS = {"left": "", "right": "end"}
+_IN_FILES = {"rates": "leak_rates", "scores": "scores", "calibration": "calibration"}  # by section
 
 Drawn = Mapping[str, Any]  # a trace, a line, or a mark in pixels
 
@@ -48,6 +53,22 @@ class _Axis:
     def __call__(self, value: float) -> float:
         share = (value - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
+
+
+def figures(facts: Facts) -> Mapping[str, Sequence[Chart]]:
+    """Return the figures of all benchmarks together, by what they show."""
+    choices = {name: section(key, facts).choices[:1] for key, name in _IN_FILES.items()}
+    return {name: choice.charts for name, chosen in choices.items() for choice in chosen}
+
+
+def write_figures(drawn: Mapping[str, Sequence[Chart]], folder: Path) -> None:
+    """Write each figure to a file named by its title; the folder is replaced."""
+    with atomic_path(folder) as draft:
+        draft.mkdir()
+        for charts in drawn.values():
+            for chart in charts:
+                name = re.sub(r"\W+", "_", chart.title.lower())
+                (draft / f"{name}.svg").write_bytes(sealed_page(svg(chart)))
 
 
 def svg(chart: Chart) -> str:

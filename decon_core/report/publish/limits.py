@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 from xml.etree import ElementTree as ET
@@ -114,20 +114,6 @@ class Case:
         return not self.wrong
 
 
-# What a case takes over from the summary of its benchmark, under the same names.
-_IN_SUMMARY = (
-    "n_leaked",
-    "n_checkable",
-    "n_leaked_checkable",
-    "low",
-    "high",
-    "at_least",
-    "at_most",
-    "n_no_answer",
-    "no_answer_rate",
-)
-
-
 def cases_of(summary: Summary, limits: Limits, *, is_todays: bool = True) -> list[Case]:
     """Return a case per benchmark, one for documents if they have a limit, and one for coverage.
 
@@ -183,7 +169,8 @@ def _benchmark(benchmark: Summary, limits: Limits, n_shards: int) -> Case:
         limit=limit,
         no_answer_limit=no_answer_limit,
         wrong=(*wrong, *undecided),
-        **{key: benchmark[key] for key in _IN_SUMMARY},
+        # A summary has many of the fields under the same names.
+        **{own.name: benchmark[own.name] for own in fields(Case) if own.name in benchmark},
         is_undecided=bool(undecided) and not wrong,
     )
     return _with_coverage(case, benchmark["n_shards_not_scanned"], n_shards)

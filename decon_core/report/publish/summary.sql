@@ -10,23 +10,21 @@ FROM (SELECT 1) LEFT JOIN runs ON true LIMIT 1
 SELECT b.benchmark, b.version, b.revision, b.n_items, b.n_records, b.is_in_term_weights,
        b.n_shards_not_scanned,
        coalesce(i.n_leaked, 0) AS n_leaked,
-       b.n_items - coalesce(s.n_not_checkable, 0) AS n_checkable,
-       CASE WHEN b.n_items IS NOT NULL THEN coalesce(s.n_leaked_checkable, 0) END
+       b.n_items - coalesce(i.n_blind, 0) AS n_checkable,
+       CASE WHEN b.n_items IS NOT NULL THEN coalesce(i.n_leaked_checkable, 0) END
            AS n_leaked_checkable,
        n_leaked_checkable / nullif(n_checkable, 0) AS leak_rate,
        wilson_low(n_leaked_checkable, n_checkable) AS low,
        wilson_high(n_leaked_checkable, n_checkable) AS high,
-       CASE WHEN b.n_items IS NOT NULL THEN coalesce(s.n_unknown, 0) END AS n_unknown,
-       coalesce(i.n_leaked, 0) / nullif(b.n_items, 0) AS at_least,
-       (coalesce(i.n_leaked, 0) + n_unknown) / nullif(b.n_items, 0) AS at_most,
+       CASE WHEN b.n_items IS NOT NULL THEN coalesce(i.n_unknown, 0) END AS n_unknown,
+       n_leaked / nullif(b.n_items, 0) AS at_least,
+       (n_leaked + n_unknown) / nullif(b.n_items, 0) AS at_most,
        coalesce(i.n_with_answer, 0) AS n_with_answer,
        coalesce(i.n_with_part, 0) AS n_with_part_of_answer,
        coalesce(i.n_without_answer, 0) AS n_without_answer,
        coalesce(i.n_no_answer, 0) AS n_no_answer,
-       CASE WHEN n_checkable > 0 THEN coalesce(i.n_no_answer, 0) / b.n_items END
-           AS no_answer_rate,
-       CASE WHEN n_checkable > 0 THEN wilson_high(coalesce(i.n_no_answer, 0), b.n_items) END
-           AS no_answer_high,
+       CASE WHEN n_checkable > 0 THEN n_no_answer / b.n_items END AS no_answer_rate,
+       CASE WHEN n_checkable > 0 THEN wilson_high(n_no_answer, b.n_items) END AS no_answer_high,
        CASE WHEN b.n_items IS NOT NULL THEN coalesce(i.n_not_checkable, 0) END
            AS n_not_checkable,
        coalesce(i.n_review, 0) AS n_review,
@@ -35,23 +33,19 @@ SELECT b.benchmark, b.version, b.revision, b.n_items, b.n_records, b.is_in_term_
        coalesce(d.n_no_answer_documents, 0) AS n_no_answer_documents
 FROM benchmarks b
 LEFT JOIN (
-    SELECT benchmark, sum(n_with_answer)::BIGINT AS n_with_answer,
-           sum(n_with_part_of_answer)::BIGINT AS n_with_part,
-           sum(n_without_answer)::BIGINT AS n_without_answer,
-           sum(n_with_answer + n_with_part_of_answer + n_without_answer
-               + n_leaked_without_having_one)::BIGINT AS n_leaked,
-           sum(n_no_answer)::BIGINT AS n_no_answer,
-           sum(n_review)::BIGINT AS n_review,
-           sum(n_not_fully_scanned)::BIGINT AS n_not_fully_scanned,
-           sum(n_not_checkable)::BIGINT AS n_not_checkable
-    FROM flow GROUP BY benchmark
-) i USING (benchmark)
-LEFT JOIN (
-    SELECT benchmark, count(*) FILTER (NOT is_checkable) AS n_not_checkable,
-           count(*) FILTER (is_checkable AND status = 'leaked') AS n_leaked_checkable,
+    SELECT benchmark, count(*) FILTER (status = 'leaked') AS n_leaked,
+           count(*) FILTER (status = 'leaked' AND is_checkable) AS n_leaked_checkable,
+           count(*) FILTER (what_leaked = 'with its answer') AS n_with_answer,
+           count(*) FILTER (what_leaked = 'with part of its answer') AS n_with_part,
+           count(*) FILTER (what_leaked = 'without its answer') AS n_without_answer,
+           count(*) FILTER (status = 'no answer') AS n_no_answer,
+           count(*) FILTER (status = 'review') AS n_review,
+           count(*) FILTER (status = 'not fully scanned') AS n_not_fully_scanned,
+           count(*) FILTER (status = 'cannot be checked') AS n_not_checkable,
+           count(*) FILTER (NOT is_checkable) AS n_blind,
            count(*) FILTER (NOT is_checkable AND status <> 'leaked') AS n_unknown
     FROM item_status GROUP BY benchmark
-) s USING (benchmark)
+) i USING (benchmark)
 LEFT JOIN (
     SELECT d.benchmark,
            count(DISTINCT (source, shard_name, row)) FILTER (d.is_contaminated)
@@ -98,31 +92,28 @@ WITH all_shards AS (
            CASE WHEN count(n_invalid_utf8) = count(*) THEN sum(n_invalid_utf8)::BIGINT END
                AS n_invalid_utf8
     FROM shards GROUP BY GROUPING SETS ((source), ())
-), leaks AS (
-    SELECT source, count(DISTINCT (d.source, shard_name, row)) AS n,
-           count(DISTINCT (benchmark, split, instance_index)) AS n_leaked_items
-    FROM findings d WHERE is_contaminated GROUP BY GROUPING SETS ((source), ())
-), questions AS (
-    SELECT source, count(*) AS n
-    FROM documents WHERE is_no_answer GROUP BY GROUPING SETS ((source), ())
-), to_review AS (
-    SELECT source, count(*) AS n
-    FROM documents WHERE needs_review GROUP BY GROUPING SETS ((source), ())
+), found AS (
+    SELECT source, count(*) FILTER (is_contaminated) AS n_contaminated,
+           count(*) FILTER (is_no_answer) AS n_no_answer,
+           count(*) FILTER (needs_review) AS n_review
+    FROM documents GROUP BY GROUPING SETS ((source), ())
+), leaked AS (
+    SELECT source, count(DISTINCT (benchmark, split, instance_index)) AS n
+    FROM findings WHERE is_contaminated GROUP BY GROUPING SETS ((source), ())
 )
 SELECT s.*,
-       coalesce(f.n, 0) AS n_contaminated_documents,
-       coalesce(f.n, 0) / nullif(s.n_documents, 0) AS document_rate,
-       wilson_low(coalesce(f.n, 0), s.n_documents) AS low,
-       wilson_high(coalesce(f.n, 0), s.n_documents) AS high,
-       coalesce(f.n_leaked_items, 0) AS n_leaked_items,
-       coalesce(q.n, 0) AS n_no_answer_documents,
-       coalesce(q.n, 0) / nullif(s.n_documents, 0) AS no_answer_rate,
-       wilson_high(coalesce(q.n, 0), s.n_documents) AS no_answer_high,
-       coalesce(c.n, 0) AS n_review_documents
+       coalesce(f.n_contaminated, 0) AS n_contaminated_documents,
+       n_contaminated_documents / nullif(s.n_documents, 0) AS document_rate,
+       wilson_low(n_contaminated_documents, s.n_documents) AS low,
+       wilson_high(n_contaminated_documents, s.n_documents) AS high,
+       coalesce(l.n, 0) AS n_leaked_items,
+       coalesce(f.n_no_answer, 0) AS n_no_answer_documents,
+       n_no_answer_documents / nullif(s.n_documents, 0) AS no_answer_rate,
+       wilson_high(n_no_answer_documents, s.n_documents) AS no_answer_high,
+       coalesce(f.n_review, 0) AS n_review_documents
 FROM all_shards s
-LEFT JOIN leaks f ON f.source IS NOT DISTINCT FROM s.source
-LEFT JOIN questions q ON q.source IS NOT DISTINCT FROM s.source
-LEFT JOIN to_review c ON c.source IS NOT DISTINCT FROM s.source
+LEFT JOIN found f ON f.source IS NOT DISTINCT FROM s.source
+LEFT JOIN leaked l ON l.source IS NOT DISTINCT FROM s.source
 ORDER BY s.source
 
 -- name: unread_text

@@ -40,45 +40,6 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatchedText:
-    """The words of a record that were found, without the texts that are shown."""
-
-    text_id: str
-    fingerprint: str
-    benchmark: str
-    config: str | None
-    split: str
-    instance_index: int
-    detectors: str
-    score: float
-    is_by_score: bool
-    is_contaminated: bool
-    is_no_answer: bool | None  # None: the report was made by another program
-    needs_review: bool | None  # None: likewise
-    verdict: str | None  # the one in the report
-    n_documents: int
-    source: str
-    shard_name: str
-    row: int
-
-    @property
-    def called(self) -> str:
-        """The class of the matched text in the report, in the words of its page."""
-        if self.is_contaminated:
-            return "leak"
-        if self.is_no_answer:
-            return "no answer"
-        if self.needs_review:
-            return "review"
-        is_found = self.needs_review is not None and self.is_by_score and not self.verdict
-        return "item found by another match" if is_found else "near miss"
-
-    @property
-    def item(self) -> str:
-        return f"{self.benchmark} {self.split} {self.instance_index}"
-
-
-@dataclass(frozen=True, kw_only=True)
 class ReportFinding:
     """A document and an item that is a leak in it by score."""
 
@@ -91,6 +52,36 @@ class ReportFinding:
     instance_index: int
     text_id: str
     score: float
+
+    @property
+    def item(self) -> str:
+        return f"{self.benchmark} {self.split} {self.instance_index}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchedText(ReportFinding):
+    """The words of a record that were found, with a document, without the texts that are shown."""
+
+    fingerprint: str
+    detectors: str
+    is_by_score: bool
+    is_contaminated: bool
+    is_no_answer: bool | None  # None: the report was made by another program
+    needs_review: bool | None  # None: likewise
+    verdict: str | None  # the one in the report
+    n_documents: int
+
+    @property
+    def called(self) -> str:
+        """The class of the matched text in the report, in the words of its page."""
+        if self.is_contaminated:
+            return "leak"
+        if self.is_no_answer:
+            return "no answer"
+        if self.needs_review:
+            return "review"
+        is_found = self.needs_review is not None and self.is_by_score and not self.verdict
+        return "item found by another match" if is_found else "near miss"
 
 
 @dataclass(frozen=True, kw_only=True)

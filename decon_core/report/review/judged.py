@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from decon_core.config.detector_registry import curve_of, near_kinds
-from decon_core.decisions.annotations import Label, labels_of
+from decon_core.decisions.annotations import Annotation, labels_of
 from decon_core.decisions.calibration import ALL, LEAST_JUDGED, Curve, Fit, calibrate
 from decon_core.decisions.candidates import Candidate, Evidence
 from decon_core.decisions.judged import points_of
@@ -65,7 +65,7 @@ def judged_tables(
 
 
 def _found(
-    matches: Sequence[Path], labels: Mapping[str, Label]
+    matches: Sequence[Path], labels: Mapping[str, Annotation]
 ) -> tuple[list[Row], Counter[tuple[str, str]]]:
     """Return the judged pairs by detector and benchmark, and the number of all pairs by both.
 
@@ -108,7 +108,7 @@ def _beside_matches(
 _TEXTS = ("item_text", "text", "why_no_text")
 
 
-def _judged_row(row: Mapping[str, Any], label: Label) -> Row:
+def _judged_row(row: Mapping[str, Any], label: Annotation) -> Row:
     names = {column.name for column in TABLES["judged_pairs"].schema}
     said = {**asdict(label), "judge": label.kind, "judged_by": label.by, "judged_at": label.at}
     said = {name: value for name, value in said.items() if value != ""}
@@ -129,7 +129,7 @@ def _step_rows(key: tuple[str, str], curve: Curve) -> list[Row]:
 def _fit_rows(
     n_pairs: Counter[tuple[str, str]],
     found: Sequence[Row],
-    labels: Mapping[str, Label],
+    labels: Mapping[str, Annotation],
     curves: Iterable[tuple[tuple[str, str], Curve]],
 ) -> list[Row]:
     """Return a row for each detector and benchmark with a judgement, and for all of a detector."""

@@ -11,7 +11,6 @@ from decon_core.decisions.annotations import (
     KINDS,
     Annotation,
     Annotations,
-    Label,
     append_annotations,
     labels_of,
     line_of,
@@ -124,9 +123,11 @@ def test_a_verdict_is_an_annotation_too(tmp_path):
     named = {"pair": PAIR, "fingerprint": PRINT}
     append_verdicts(path, [{**named, "verdict": "leak", "match_type": "subset", "confidence": 0.8}])
     label = read_verdicts(path).labels[PAIR]
-    assert label == Label(is_sd=True, kind="person", match_type="subset", confidence=0.8)
+    person = Annotation(**named, kind="person")
+    assert label == replace(person, is_sd=True, match_type="subset", confidence=0.8)
     append_verdicts(path, [{**named, "verdict": "template", "note": "a form"}])
-    assert read_verdicts(path).labels[PAIR] == Label(is_sd=False, kind="person", reasoning="a form")
+    label = read_verdicts(path).labels[PAIR]
+    assert label == replace(person, is_sd=False, reasoning="a form")
     with pytest.raises(InputError, match="found 'unrelated' with is_sd = true"):
         append_verdicts(path, [{**named, "verdict": "leak", "match_type": "unrelated"}])
     with pytest.raises(InputError, match="confidence: found 2"):

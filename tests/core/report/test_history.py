@@ -67,7 +67,7 @@ def test_each_report_keeps_the_rates_before_it_and_shows_the_change(replace):
     _, chart = section("rates", facts).choices[0].charts
     assert chart.data[0]["y"] == pytest.approx([30, 50, 40])
     assert chart.data[0]["marker"]["symbol"] == ["circle"] * 3
-    assert chart.description == "3 reports. quiz from 30.0 % to 40.0 %."
+    assert chart.description.endswith("quiz from 30 to 40, highest 50.")
 
 
 def test_a_report_that_is_built_again_is_no_earlier_report(replace):

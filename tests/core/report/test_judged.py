@@ -20,8 +20,8 @@ from decon_core.decisions.calibration import (
 )
 from decon_core.decisions.candidates import Candidate, Evidence
 from decon_core.decisions.verdicts import Verdict, Verdicts
-from decon_core.report.html import write_page
-from decon_core.report.publish.figures import figures, write_figures
+from decon_core.report.html.build import write_page
+from decon_core.report.html.still import figures, write_figures
 from decon_core.report.review.found import open_report
 from decon_core.report.review.judged import judged_tables
 from decon_core.report.review.show import Paint, page

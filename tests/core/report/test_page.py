@@ -21,8 +21,9 @@ from plotly.offline import get_plotlyjs
 from decon_core.errors import MissingError, StaleError
 from decon_core.report import html as page_package
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
-from decon_core.report.html import charts, labels, matched_texts, sections, write_page
+from decon_core.report.html import charts, labels, matched_texts, sections
 from decon_core.report.html import gather as gathering
+from decon_core.report.html.build import write_page
 from decon_core.report.html.gather import MOST_PLACES_OF_TEXT, gather
 from tests.core.report.pages import data_of, outside_of_data, packed_in
 from tests.core.report.report_worlds import RUN, write_world
@@ -189,14 +190,16 @@ def test_items_that_no_rule_sees_are_named(report, page):
     assert table["title"].endswith("10 of 10 items")
 
 
-def test_the_head_of_the_page_has_corpus_versions_date_and_program(page):
+def test_the_page_has_corpus_versions_date_and_program(page):
     overview = data_of(page, "overview")
-    told = dict(overview["about"])
-    assert told["Corpus"] == overview["corpus"] == "parlor, shelf, web"
-    assert "almanac_rc (v-almanac_rc), harbor_mc (v-harbor_mc)" in told["Benchmarks"]
-    assert told["Date"] == "2026-01-02 03:04:05 UTC"
-    assert told["Made by"] == "decon-assets 0.1.0"
-    assert told["Term weights"] == RUN["term_weights"]
+    assert overview["corpus"] == "parlor, shelf, web"
+    (scanned,) = [one for one in overview["sections"] if one["key"] == "scanned"]
+    tables = {table["name"]: table["rows"] for table in scanned["tables"]}
+    assert ["almanac_rc", "v-almanac_rc"] in [row[:2] for row in tables["versions"]]
+    made = dict(tables["made"])
+    assert made["made at"] == "2026-01-02T03:04:05+00:00"
+    assert made["made by"] == "decon-assets 0.1.0"
+    assert made["term weights"] == RUN["term_weights"]
 
 
 def test_rates_stand_beside_counts_by_source(report, page):

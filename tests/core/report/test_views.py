@@ -107,31 +107,6 @@ def test_an_item_is_counted_by_source_and_by_the_text_that_stands_there(counted)
     ]
 
 
-def test_a_subset_has_a_leak_rate_and_the_count_of_its_median_leak(counted):
-    assert counted("FROM exact_by_subset WHERE benchmark = 'quiz'") == [
-        ("quiz", "law", "test", 2, 2, 2, 1.0, (5 + 2) / 2),
-        ("quiz", "maths", "test", 3, 2, 3, 2 / 3, (1 + 7) / 2),
-        ("quiz", "others", "test", 5, 0, 0, None, None),  # none can be found: unknown
-    ]
-
-
-def test_a_source_without_a_leak_has_a_rate_of_zero(counted):
-    assert counted("FROM exact_by_source WHERE benchmark = 'quiz'") == [
-        ("quiz", "test", "books", 10, 3, 5, 3 / 5, 4),
-        ("quiz", "test", "web", 10, 2, 5, 2 / 5, 1),
-        ("quiz", "test", "wiki", 10, 0, 5, 0.0, None),
-    ]
-
-
-def test_what_is_asked_by_all_is_told_apart(counted):
-    query = "SELECT * EXCLUDE score FROM exact_too_common"
-    assert counted(query) == [
-        ("quiz", subset, "test", number, "question", 2, 1, ASKED_BY_ALL)
-        for number, subset in ((4, "maths"), *((n, "others") for n in range(5, 10)))
-    ]
-    assert counted("SELECT count(*) FROM exact_too_common WHERE score < 0.5") == [(6,)]
-
-
 def test_the_text_that_stands_there_most_often_counts_for_a_document(reported, make_words):
     """A last sentence with its answer twice; once with the question that it ends."""
     first, last, answer = (make_words(name, 8) for name in ("first", "last", "answer"))
@@ -191,12 +166,6 @@ def test_every_item_has_both_scores_and_says_which_field_leaked(measured):
     ]
 
 
-def test_a_benchmark_is_split_by_the_field_that_leaked(measured):
-    assert measured("FROM longest_match_by_benchmark WHERE benchmark = 'quiz'") == [
-        ("quiz", "test", 9, 4, 2, 1, 1, 0, 1),
-    ]
-
-
 def test_a_field_passes_the_threshold_of_the_policy(reported, make_words):
     question = make_words("q", 10)
     text = f"{make_words(1, 20)} {' '.join(question.split()[:8])} {make_words(2, 20)}"
@@ -214,8 +183,5 @@ def test_a_field_passes_the_threshold_of_the_policy(reported, make_words):
 def test_rules_that_were_not_chosen_say_nothing(reported, make_words):
     question = make_words("q", 30)
     with reported([(question, None)], {"web": [question]}, Policy(tokenizer_str="words")) as rows:
-        for view in (
-            *("exact_by_item", "exact_by_subset", "exact_by_source", "exact_too_common"),
-            *("longest_match_by_item", "longest_match_by_benchmark"),
-        ):
+        for view in ("exact_by_item", "longest_match_by_item"):
             assert rows(f"FROM {view}") == []

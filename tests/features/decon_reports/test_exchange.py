@@ -16,7 +16,7 @@ from decon_core.features.decon_reports.decon_jsonl import MARKS, write_reports
 from decon_core.features.decon_reports.read import MADE_BY, read_reports
 from decon_core.features.decon_reports.report_lines import LineError, Mark, parse_marks, read_line
 from decon_core.mixtures.builder import Builder
-from decon_core.report.html import write_page
+from decon_core.report.html.build import write_page
 from decon_core.report.publish.limits import COVERAGE, Limits, cases_of
 from decon_core.report.publish.summary import summary_of
 from decon_core.scan.scanner import scan_packs
