@@ -38,7 +38,6 @@ from decon_core.errors import ConfigError, Problem
 from decon_core.execution.choice import require_engine
 from decon_core.planner import Plan, unscanned
 from decon_core.scan.answers import why_unbounded
-from decon_core.scan.estimate import estimate
 from decon_core.wording import counted
 
 _ASSUMED_MB_PER_SECOND = 30.0
@@ -207,51 +206,14 @@ def _say_cost(
     source = "rate of the last scan" if known_rate else "assumed: nothing has been scanned yet"
     say(f"full scan: {counted(n_shards, 'shard')}, read once, {n_bytes / 1e6:.1f} MB on disk")
     say(f"  {_duration(n_bytes / 1e6 / rate)} at {rate:.1f} MB/s ({source})")
-    _say_sketch(plan, {name: shards for name, shards in missing.items() if shards}, rate)
+    if plan.config.sketch:
+        why = why_unbounded(plan.config.policy)
+        of_sketch = f"is not used: {why}" if why else "excludes blocks, so less may be read"
+        say(f"  the sketch {of_sketch}")
     logging = _duration(n_partitions * PARTITION_SECONDS)
     say(f"logging Dagster events: {logging} at {PARTITION_SECONDS * 1000:.0f} ms per partition")
     if new := plan.changes.new:
         say(f"not registered yet: {counted(len(new), 'new shard')}")
-
-
-def _say_sketch(plan: Plan, missing: Mapping[str, Sequence[Shard]], mb_per_second: float) -> None:
-    """Print how much of the shards that each benchmark misses would be read with the sketch."""
-    if plan.config.sketch is None or not missing:
-        return
-    why = why_unbounded(plan.config.policy)
-    if not plan.store.current_snapshot.is_file():
-        why = "there are no term weights"
-    if why:
-        say(f"the sketch is not used: {why}")
-        return
-    versions = [version for version in plan.versions if version.benchmark in missing]
-    not_indexed = missing.keys() - {version.benchmark for version in versions}
-    shards = {*chain.from_iterable(missing.values())}
-    cost = estimate(
-        plan.store,
-        plan.sketch,
-        [pack for pack in plan.packs if not shards.isdisjoint(pack.shards)],
-        {shard.fingerprint for shard in shards},
-        versions,
-        plan.config.policy,
-        new={name: plan.benchmarks[name].normalized for name in not_indexed},
-    )
-    if cost is None:
-        say("these packs have no sketch yet; the scan builds it")
-        return
-    share = cost.n_possible / max(cost.n_blocks, 1)
-    sample = f"estimated from {counted(cost.n_packs, 'pack')}"
-    least, most = map(_duration, cost.seconds_of_scan(mb_per_second * 1e6))
-    of_sketch = f"{cost.n_sketch_bytes / 1e6:.1f} MB of the sketch"
-    say(f"with the sketch: {share:.0%} of the text to read ({sample})")
-    say(f"  {least} to read {cost.n_bytes / 1e6:.1f} MB of the shards and {of_sketch}")
-    if cost.n_bytes_at_most > cost.n_bytes:
-        whole = f"{cost.n_bytes_at_most / 1e6:.1f} MB"
-        say(f"  up to {most} for {whole} of the shards: some formats cannot be read partially")
-    if cost.n_items:
-        say(f"items that may occur in the most blocks, of {counted(cost.n_items, 'item')}:")
-        for benchmark, split, index, n_blocks in cost.most:
-            say(f"  {benchmark} {split} {index}: {n_blocks} of {counted(cost.n_blocks, 'block')}")
 
 
 def _to_read(shards: Iterable[Shard]) -> tuple[int, int]:
