@@ -361,7 +361,7 @@ def test_help_is_plain_and_has_a_short_name(capsys):
     for arguments in (["-h"], ["catalog", "-h"], ["lookup", "-h"], ["compare", "-h"]):
         assert main(arguments) == 0
         told = capsys.readouterr().out
-        assert re.search(r"-h, --help +show this message and exit", told)
+        assert re.search(r"-h, --help +Show this message and exit", told)
         assert not re.search(r"\[\[TEXT|<(str|path|list\[str\])>", told)
 
 
