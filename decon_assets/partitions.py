@@ -137,15 +137,6 @@ def align(
         instance.delete_dynamic_partition(name, key)
 
 
-def aligned(registered: Sequence[str], keys: Sequence[str]) -> list[str]:
-    """Return the order that `keys` will have after `align`."""
-    kept, before = set(keys), set(registered)
-    return [
-        *(key for key in registered if key in kept),
-        *(key for key in keys if key not in before),
-    ]
-
-
 @dataclass(frozen=True)
 class Rectangle:
     """Contiguous packs by contiguous benchmarks or mixtures: the range of one run."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import chain
@@ -16,8 +16,8 @@ from decon_assets.assets.metadata import RATE
 from decon_assets.cli.pipeline import stage_lines
 from decon_assets.cli.serve import export_engine, export_workers
 from decon_assets.instance.home import home_for, open_instance, tags_of_command
-from decon_assets.partitions import BENCHMARK, MOST_PARTITIONS, PACK, aligned
-from decon_assets.run_requests import Materialized, grid_requests, unscanned_or_unknown
+from decon_assets.partitions import MOST_PARTITIONS
+from decon_assets.run_requests import Materialized, unscanned_or_unknown
 from decon_assets.terminal.options import (
     ConfigPath,
     EngineOption,
@@ -88,13 +88,12 @@ def backfill(
     require_engine(settings.tables)  # fail before a history is created
 
     def wanted(plan: Plan, known: Materialized) -> Mapping[str, Collection[str]]:
-        benchmarks = _chosen("benchmark", plan.benchmarks, benchmark)
-        packs = _chosen("pack", [each.name for each in plan.packs], pack)
+        benchmarks, packs = _chosen_of(plan, benchmark, pack)
         unscanned = unscanned_or_unknown(plan, known)
         return {name: unscanned.get(name, set()) & benchmarks for name in packs}
 
     if dry_run:
-        _say_cost(config, wanted, most_partitions=partitions_per_run, may_retire=retire)
+        _say_cost(config, benchmark, pack, may_retire=retire)
         return 0
     from decon_assets.instance.cost import cost_line
     from decon_assets.runner.pipeline import Pipeline, PipelineError
@@ -120,6 +119,14 @@ def backfill(
     return 0
 
 
+def _chosen_of(
+    plan: Plan, benchmark: Collection[str], pack: Collection[str]
+) -> tuple[set[str], set[str]]:
+    """Return the names of the benchmarks and packs that the patterns select."""
+    names = [each.name for each in plan.packs]
+    return _chosen("benchmark", plan.benchmarks, benchmark), _chosen("pack", names, pack)
+
+
 def _chosen(kind: str, names: Collection[str], patterns: Collection[str]) -> set[str]:
     """Return the names that match any pattern, or all without patterns."""
     if not patterns:
@@ -133,16 +140,6 @@ def _chosen(kind: str, names: Collection[str], patterns: Collection[str]) -> set
 
 
 # Dry run ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _AsRegistered(Materialized):
-    """What Dagster has recorded, with the partitions as they will be after a registration."""
-
-    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    def order(self, dimension: str) -> Sequence[str]:
-        return aligned(super().order(dimension), self.names[dimension])
 
 
 @dataclass(frozen=True)
@@ -164,44 +161,33 @@ class _BeforeIndexing(Plan):
 
 
 def _say_cost(
-    path: Path,
-    wanted: Callable[[Plan, Materialized], Mapping[str, Collection[str]]],
-    *,
-    most_partitions: int,
-    may_retire: bool,
+    path: Path, benchmark: Collection[str], pack: Collection[str], *, may_retire: bool
 ) -> None:
-    """Print what a backfill would read; it changes nothing and raises the backfill's errors.
-
-    It includes partitions without scan results and those that Dagster does not know
-    (docs/decisions, 0012).
-    """
+    """Print what a backfill would read; it changes nothing and raises the backfill's errors."""
     config = load_config(path)
     plan = _BeforeIndexing(config, open_store(config))
     if not may_retire:
         require_most_there(plan.changes, plan.store)
-    names = {BENCHMARK: [*plan.benchmarks], PACK: [pack.name for pack in plan.packs]}
-    with _history(home_for(path)) as instance:
-        known = _AsRegistered(instance, names=names)
-        partitions = wanted(plan, known)
-        n_runs = len(grid_requests(known, "scan", partitions, most_partitions=most_partitions))
-        known_rate = _last_rate(instance)
-    n_partitions = sum(map(len, partitions.values()))
-    if not n_partitions:
-        say("nothing is missing")
+    benchmarks, packs = _chosen_of(plan, benchmark, pack)
+    missing: defaultdict[str, list[tuple[str, Shard]]] = defaultdict(list)
+    for name, of_pack, shard in unscanned(plan):
+        if name in benchmarks and of_pack in packs:
+            missing[name].append((of_pack, shard))
+    if not missing:
+        say("nothing to scan")
         return
-    missing: defaultdict[str, list[Shard]] = defaultdict(list)
-    for name, pack, shard in unscanned(plan):
-        if name in partitions.get(pack, ()):
-            missing[name].append(shard)
-    rows = []
-    for name in sorted(set().union(*partitions.values())):
-        n_shards, n_bytes = _to_read(missing[name])
-        n_packs = sum(name in of_pack for of_pack in partitions.values())
-        rows.append((name, n_packs, n_shards, round(n_bytes / 1e6, 1)))
+    rows: list[tuple[object, ...]] = []
+    partitions: list[str] = []  # the pack of each
+    for name, places in sorted(missing.items()):
+        n_shards, n_bytes = _to_read(places)
+        of_name = {of_pack for of_pack, _ in places}
+        partitions += of_name
+        rows.append((name, len(of_name), n_shards, round(n_bytes / 1e6, 1)))
     say_table(("benchmark", "packs", "shards", "MB on disk"), rows)
-    of_packs = counted(sum(map(bool, partitions.values())), "pack")
-    say(f"\n{counted(n_partitions, 'partition')} in {of_packs}, {counted(n_runs, 'run')}")
+    n_packs = counted(len({*partitions}), "pack")
+    say(f"\n{counted(len(partitions), 'partition')} in {n_packs}")
     n_shards, n_bytes = _to_read(chain.from_iterable(missing.values()))
+    known_rate = _last_rate(home_for(path))
     rate = known_rate or _ASSUMED_MB_PER_SECOND
     source = "rate of the last scan" if known_rate else "assumed: nothing has been scanned yet"
     say(f"full scan: {counted(n_shards, 'shard')}, read once, {n_bytes / 1e6:.1f} MB on disk")
@@ -210,27 +196,25 @@ def _say_cost(
         why = why_unbounded(plan.config.policy)
         of_sketch = f"is not used: {why}" if why else "excludes blocks, so less may be read"
         say(f"  the sketch {of_sketch}")
-    logging = _duration(n_partitions * PARTITION_SECONDS)
+    logging = _duration(len(partitions) * PARTITION_SECONDS)
     say(f"logging Dagster events: {logging} at {PARTITION_SECONDS * 1000:.0f} ms per partition")
     if new := plan.changes.new:
         say(f"not registered yet: {counted(len(new), 'new shard')}")
 
 
-def _to_read(shards: Iterable[Shard]) -> tuple[int, int]:
+def _to_read(places: Iterable[tuple[str, Shard]]) -> tuple[int, int]:
     """Return the number of shards and their bytes, counting identical shards once."""
-    sizes = {shard.fingerprint: shard.n_bytes for shard in shards}
+    sizes = {shard.fingerprint: shard.n_bytes for _, shard in places}
     return len(sizes), sum(sizes.values())
 
 
-def _history(home: Path) -> DagsterInstance:
-    """Open Dagster's history; an empty one if there is none yet."""
-    exists = (home / "dagster.yaml").is_file()
-    return DagsterInstance.from_config(str(home)) if exists else DagsterInstance.ephemeral()
-
-
-def _last_rate(instance: DagsterInstance) -> float | None:
+def _last_rate(home: Path) -> float | None:
     """Return the megabytes per second of the last scan that read a shard."""
-    for record in instance.fetch_materializations(AssetKey("scan"), limit=MOST_PARTITIONS).records:
+    if not (home / "dagster.yaml").is_file():
+        return None
+    with DagsterInstance.from_config(str(home)) as instance:
+        scans = instance.fetch_materializations(AssetKey("scan"), limit=MOST_PARTITIONS).records
+    for record in scans:
         event = record.asset_materialization
         value = event.metadata[RATE].value if event and RATE in event.metadata else None
         if isinstance(value, int | float) and value > 0:
