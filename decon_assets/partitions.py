@@ -67,12 +67,12 @@ scan_grid = Grid({PACK: packs, BENCHMARK: benchmarks})
 shares = Grid({PACK: packs, MIXTURE: mixtures})
 
 
-def all_of(asset: dg.AssetsDefinition | dg.AssetSpec) -> dg.AssetDep:
+def all_of(asset: dg.AssetsDefinition) -> dg.AssetDep:
     """Depend on all partitions of an asset."""
     return dg.AssetDep(asset, partition_mapping=dg.AllPartitionMapping())
 
 
-def by_dimension(asset: dg.AssetsDefinition | dg.AssetSpec, name: str) -> dg.AssetDep:
+def by_dimension(asset: dg.AssetsDefinition, name: str) -> dg.AssetDep:
     """Depend on the partitions of an asset in one dimension, such as the packs of a grid."""
     return dg.AssetDep(asset, partition_mapping=dg.MultiToSingleDimensionPartitionMapping(name))
 
@@ -135,15 +135,6 @@ def align(
     instance.add_dynamic_partitions(name, [key for key in after if key not in before])
     for key in (key for key in before if key not in after):
         instance.delete_dynamic_partition(name, key)
-
-
-def aligned(registered: Sequence[str], keys: Sequence[str]) -> list[str]:
-    """Return the order that `keys` will have after `align`."""
-    kept, before = set(keys), set(registered)
-    return [
-        *(key for key in registered if key in kept),
-        *(key for key in keys if key not in before),
-    ]
 
 
 @dataclass(frozen=True)

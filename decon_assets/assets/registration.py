@@ -55,23 +55,14 @@ class Registration:
         }
 
 
-def register_outside(
-    config_path: Path,
-    instance: DagsterInstance,
-    *,
-    may_retire: bool = False,
-    echo: Echo = print,
-    key_prefix: Sequence[str] = (),
-) -> Registration:
-    """Register without a run, and record a materialization of `inventory` for the UI."""
-    registered = register(
-        config_path, instance, may_retire=may_retire, echo=echo, key_prefix=key_prefix
-    )
+def record_inventory(
+    registered: Registration, instance: DagsterInstance, key_prefix: Sequence[str] = ()
+) -> None:
+    """Record a materialization of `inventory` for the UI, after a registration without a run."""
     # Recorded even without changes: the sensor waits for it after its own `inventory` failed.
     key = AssetKey([*key_prefix, "inventory"])
     event = AssetMaterialization(key, metadata=registered.metadata)
     instance.report_runless_asset_event(event)
-    return registered
 
 
 def register(

@@ -1,12 +1,9 @@
-"""Assets of the scan: matches of packs with benchmarks, and common n-grams."""
+"""Assets of the scan: the sketch, matches of packs with benchmarks, and common n-grams."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import replace
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,11 +22,9 @@ from decon_assets.assets.metadata import (
     Metadata,
     PartitionReporter,
     cost_metadata,
-    pictures,
     preview,
     same,
 )
-from decon_assets.assets.sketching import sketch
 from decon_assets.assets.stage import stage
 from decon_assets.instance.cost import tag_cost
 from decon_assets.partitions import (
@@ -38,6 +33,7 @@ from decon_assets.partitions import (
     all_of,
     by_dimension,
     pack_and_other,
+    packs,
     scan_grid,
     sorted_keys,
 )
@@ -55,12 +51,92 @@ if TYPE_CHECKING:
     from decon_core.storage.store import Store
 
 GROUP = "scan"
+_SKETCH_TABLE = "[sketch]"
 
 _SECONDS_BETWEEN_LOG_LINES = 10.0
 _MAX_NGRAMS_SHOWN = 20
-_MAX_SHARDS_PLOTTED = 500
 _TEXTS = ("question", "answer", "passage")
 _COMMON_COLUMNS = ["source", "benchmark", "text", "n_documents"]
+
+
+@stage(
+    missing="decon_core.planner:unsketched_packs",
+    deps=[corpus],
+    partitions_def=packs,
+    pool="scan",  # it uses all cores
+    group=GROUP,
+    kind="binary",
+    table=_SKETCH_TABLE,
+)
+def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
+    """Filters of all n-grams in each pack, one filter per block of documents.
+
+    The asset is built only if decon.toml has a [sketch] table. The same pass over the shards also
+    scans them against all benchmarks that have an index. A scan of a benchmark that is added later
+    then reads only blocks that may contain a match.
+    """
+    from decon_core.corpus.registration import packs_of
+    from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch
+    from decon_core.execution.choice import open_engine
+    from decon_core.execution.cost import Cost
+    from decon_core.execution.jobs import wanted_workers
+    from decon_core.planner import Plan
+    from decon_core.scan.scanner import scan_packs
+
+    reporter = PartitionReporter(context)
+    keys = sorted_keys(context)
+    if config.sketch is None:  # "Materialize all" includes it
+        for key in keys:
+            reporter.report(key, {"sketch": f"off: decon.toml has no {_SKETCH_TABLE} table"})
+        return
+    plan = Plan(config, store)
+    chosen = packs_of(store, keys)
+    todo = [pack for pack in chosen if not has_pack_sketch(store, plan.sketch, pack)]
+    costs: dict[str, Cost] = {}
+    try:
+        scan_packs(
+            store,
+            todo,
+            [],
+            config.policy,
+            workers=wanted_workers(),
+            engine=open_engine(config.tables, store, store_url=config.kept),
+            along=plan.known_versions,
+            sketch=config.sketch,
+            fill_sketch=True,
+            costs=costs,
+        )
+    except CorpusError as error:  # a failure of `scan`, which reads these shards as well
+        for problem in error.problems:
+            context.log.warning(f"not in the sketch: {problem}")
+    finally:
+        tag_cost(context, sum(costs.values(), Cost()))
+    for pack in todo:
+        build_pack_sketch(store, plan.sketch, pack)
+    context.log.info(
+        f"{counted(len(todo), 'pack')} sketched, {len(keys) - len(todo)} already existed"
+    )
+    for pack in chosen:
+        if reporter.is_full:
+            break
+        reporter.report(pack.name, _sketch_size(store, plan.sketch, pack))
+
+
+def _sketch_size(store: Store, fingerprint: str, pack: Pack) -> dict[str, object]:
+    """Return the size of a pack's sketch."""
+    from decon_core.corpus.sketch.pack_sketch import has_pack_sketch, open_pack_sketch
+
+    n_bytes = sum(shard.n_bytes for shard in pack.shards)
+    if not has_pack_sketch(store, fingerprint, pack):
+        return {"sketch": "missing: a shard could not be read", "fingerprint": fingerprint}
+    opened = open_pack_sketch(store, fingerprint, pack)
+    size = opened.path.stat().st_size
+    return {
+        "blocks": int(opened.log2_bits.size),
+        "megabytes": round(size / 1e6, 3),
+        "share_of_shards": round(size / max(n_bytes, 1), 4),
+        "fingerprint": fingerprint,
+    }
 
 
 @stage(
@@ -235,8 +311,6 @@ def _describe(
     packs = {pack.name: pack for pack in plan.packs}
     keys = sorted_keys(context)
     pairs = [pack_and_other(scan_grid, key) for key in keys]
-    scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in pairs)]
-    plot = _plot_of_scores(plan, scanned, {benchmark for _, benchmark in pairs})
     reporter = PartitionReporter(context)
     # One partition of each pack comes first, as not all may be reported.
     by_benchmark = sorted(zip(keys, pairs, strict=True), key=lambda entry: entry[1][::-1])
@@ -247,8 +321,7 @@ def _describe(
         reader = MatchReader(store, (version,), config.policy, plan.scan)
         counts = scanned_counts(packs[pack], version, plan.scan_results)
         leaked = _leaked_items(reader, packs[pack])
-        reporter.report(key, {**leaked, **counts, **_pack_cost(costs.get(pack)), **run, **plot})
-        plot = {}
+        reporter.report(key, {**leaked, **counts, **_pack_cost(costs.get(pack)), **run})
 
 
 def _pack_cost(cost: Cost | None) -> Metadata:
@@ -272,27 +345,6 @@ def _leaked_items(reader: MatchReader, pack: Pack) -> dict[str, int]:
     entries = reader.entries_of_shards(shards, reader.versions, source=pack.source.name)
     leaked = entries.filter(entries["is_contaminated"]).group_by(["split", "instance_index"])
     return {"leaked_items_before_review": leaked.aggregate([]).num_rows}
-
-
-def _plot_of_scores(
-    plan: Plan, packs: Collection[Pack], benchmarks: Collection[str]
-) -> dict[str, dg.MetadataValue]:
-    """Plot the scores of a run's matches; nothing for a large run, as it reads all scan results."""
-    if sum(len(pack.shards) for pack in packs) > _MAX_SHARDS_PLOTTED:
-        return {}
-    from decon_core.benchmarks.records import current_version
-    from decon_core.decisions.match_reader import MatchReader
-    from decon_core.decisions.score_bins import score_bins
-    from decon_core.report.html.charts import scores
-
-    policy = plan.config.policy
-    versions = [current_version(plan.store, name) for name in sorted(benchmarks)]
-    reader = MatchReader(plan.store, tuple(versions), policy, plan.scan)
-    charts = [
-        replace(scores([*bins], policy.threshold_of(name)), title=f"Matches by score: {name}")
-        for name, bins in groupby(score_bins(reader, packs, versions), itemgetter("detector"))
-    ]
-    return {"scores": pictures(charts)} if charts else {}
 
 
 @stage(

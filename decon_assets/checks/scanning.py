@@ -10,8 +10,7 @@ from decon_assets.assets.check_results import (
     inspect_utf8,
     result_of,
 )
-from decon_assets.assets.scanning import scan
-from decon_assets.assets.sketching import sketch
+from decon_assets.assets.scanning import scan, sketch
 from decon_assets.resources import Decon
 
 self_tests_pass, self_tests_of_benchmark = checks_by_part(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import chain
@@ -16,8 +16,8 @@ from decon_assets.assets.metadata import RATE
 from decon_assets.cli.pipeline import stage_lines
 from decon_assets.cli.serve import export_engine, export_workers
 from decon_assets.instance.home import home_for, open_instance, tags_of_command
-from decon_assets.partitions import BENCHMARK, MOST_PARTITIONS, PACK, aligned
-from decon_assets.run_requests import Materialized, grid_requests, unscanned_or_unknown
+from decon_assets.partitions import MOST_PARTITIONS
+from decon_assets.run_requests import Materialized, unscanned_or_unknown
 from decon_assets.terminal.options import (
     ConfigPath,
     EngineOption,
@@ -38,7 +38,6 @@ from decon_core.errors import ConfigError, Problem
 from decon_core.execution.choice import require_engine
 from decon_core.planner import Plan, unscanned
 from decon_core.scan.answers import why_unbounded
-from decon_core.scan.estimate import estimate
 from decon_core.wording import counted
 
 _ASSUMED_MB_PER_SECOND = 30.0
@@ -89,13 +88,12 @@ def backfill(
     require_engine(settings.tables)  # fail before a history is created
 
     def wanted(plan: Plan, known: Materialized) -> Mapping[str, Collection[str]]:
-        benchmarks = _chosen("benchmark", plan.benchmarks, benchmark)
-        packs = _chosen("pack", [each.name for each in plan.packs], pack)
+        benchmarks, packs = _chosen_of(plan, benchmark, pack)
         unscanned = unscanned_or_unknown(plan, known)
         return {name: unscanned.get(name, set()) & benchmarks for name in packs}
 
     if dry_run:
-        _say_cost(config, wanted, most_partitions=partitions_per_run, may_retire=retire)
+        _say_cost(config, benchmark, pack, may_retire=retire)
         return 0
     from decon_assets.instance.cost import cost_line
     from decon_assets.runner.pipeline import Pipeline, PipelineError
@@ -121,6 +119,14 @@ def backfill(
     return 0
 
 
+def _chosen_of(
+    plan: Plan, benchmark: Collection[str], pack: Collection[str]
+) -> tuple[set[str], set[str]]:
+    """Return the names of the benchmarks and packs that the patterns select."""
+    names = [each.name for each in plan.packs]
+    return _chosen("benchmark", plan.benchmarks, benchmark), _chosen("pack", names, pack)
+
+
 def _chosen(kind: str, names: Collection[str], patterns: Collection[str]) -> set[str]:
     """Return the names that match any pattern, or all without patterns."""
     if not patterns:
@@ -134,16 +140,6 @@ def _chosen(kind: str, names: Collection[str], patterns: Collection[str]) -> set
 
 
 # Dry run ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _AsRegistered(Materialized):
-    """What Dagster has recorded, with the partitions as they will be after a registration."""
-
-    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    def order(self, dimension: str) -> Sequence[str]:
-        return aligned(super().order(dimension), self.names[dimension])
 
 
 @dataclass(frozen=True)
@@ -165,110 +161,60 @@ class _BeforeIndexing(Plan):
 
 
 def _say_cost(
-    path: Path,
-    wanted: Callable[[Plan, Materialized], Mapping[str, Collection[str]]],
-    *,
-    most_partitions: int,
-    may_retire: bool,
+    path: Path, benchmark: Collection[str], pack: Collection[str], *, may_retire: bool
 ) -> None:
-    """Print what a backfill would read; it changes nothing and raises the backfill's errors.
-
-    It includes partitions without scan results and those that Dagster does not know
-    (docs/decisions, 0012).
-    """
+    """Print what a backfill would read; it changes nothing and raises the backfill's errors."""
     config = load_config(path)
     plan = _BeforeIndexing(config, open_store(config))
     if not may_retire:
         require_most_there(plan.changes, plan.store)
-    names = {BENCHMARK: [*plan.benchmarks], PACK: [pack.name for pack in plan.packs]}
-    with _history(home_for(path)) as instance:
-        known = _AsRegistered(instance, names=names)
-        partitions = wanted(plan, known)
-        n_runs = len(grid_requests(known, "scan", partitions, most_partitions=most_partitions))
-        known_rate = _last_rate(instance)
-    n_partitions = sum(map(len, partitions.values()))
-    if not n_partitions:
-        say("nothing is missing")
+    benchmarks, packs = _chosen_of(plan, benchmark, pack)
+    missing: defaultdict[str, list[tuple[str, Shard]]] = defaultdict(list)
+    for name, of_pack, shard in unscanned(plan):
+        if name in benchmarks and of_pack in packs:
+            missing[name].append((of_pack, shard))
+    if not missing:
+        say("nothing to scan")
         return
-    missing: defaultdict[str, list[Shard]] = defaultdict(list)
-    for name, pack, shard in unscanned(plan):
-        if name in partitions.get(pack, ()):
-            missing[name].append(shard)
-    rows = []
-    for name in sorted(set().union(*partitions.values())):
-        n_shards, n_bytes = _to_read(missing[name])
-        n_packs = sum(name in of_pack for of_pack in partitions.values())
-        rows.append((name, n_packs, n_shards, round(n_bytes / 1e6, 1)))
+    rows: list[tuple[object, ...]] = []
+    partitions: list[str] = []  # the pack of each
+    for name, places in sorted(missing.items()):
+        n_shards, n_bytes = _to_read(places)
+        of_name = {of_pack for of_pack, _ in places}
+        partitions += of_name
+        rows.append((name, len(of_name), n_shards, round(n_bytes / 1e6, 1)))
     say_table(("benchmark", "packs", "shards", "MB on disk"), rows)
-    of_packs = counted(sum(map(bool, partitions.values())), "pack")
-    say(f"\n{counted(n_partitions, 'partition')} in {of_packs}, {counted(n_runs, 'run')}")
+    n_packs = counted(len({*partitions}), "pack")
+    say(f"\n{counted(len(partitions), 'partition')} in {n_packs}")
     n_shards, n_bytes = _to_read(chain.from_iterable(missing.values()))
+    known_rate = _last_rate(home_for(path))
     rate = known_rate or _ASSUMED_MB_PER_SECOND
     source = "rate of the last scan" if known_rate else "assumed: nothing has been scanned yet"
     say(f"full scan: {counted(n_shards, 'shard')}, read once, {n_bytes / 1e6:.1f} MB on disk")
     say(f"  {_duration(n_bytes / 1e6 / rate)} at {rate:.1f} MB/s ({source})")
-    _say_sketch(plan, {name: shards for name, shards in missing.items() if shards}, rate)
-    logging = _duration(n_partitions * PARTITION_SECONDS)
+    if plan.config.sketch:
+        why = why_unbounded(plan.config.policy)
+        of_sketch = f"is not used: {why}" if why else "excludes blocks, so less may be read"
+        say(f"  the sketch {of_sketch}")
+    logging = _duration(len(partitions) * PARTITION_SECONDS)
     say(f"logging Dagster events: {logging} at {PARTITION_SECONDS * 1000:.0f} ms per partition")
     if new := plan.changes.new:
         say(f"not registered yet: {counted(len(new), 'new shard')}")
 
 
-def _say_sketch(plan: Plan, missing: Mapping[str, Sequence[Shard]], mb_per_second: float) -> None:
-    """Print how much of the shards that each benchmark misses would be read with the sketch."""
-    if plan.config.sketch is None or not missing:
-        return
-    why = why_unbounded(plan.config.policy)
-    if not plan.store.current_snapshot.is_file():
-        why = "there are no term weights"
-    if why:
-        say(f"the sketch is not used: {why}")
-        return
-    versions = [version for version in plan.versions if version.benchmark in missing]
-    not_indexed = missing.keys() - {version.benchmark for version in versions}
-    shards = {*chain.from_iterable(missing.values())}
-    cost = estimate(
-        plan.store,
-        plan.sketch,
-        [pack for pack in plan.packs if not shards.isdisjoint(pack.shards)],
-        {shard.fingerprint for shard in shards},
-        versions,
-        plan.config.policy,
-        new={name: plan.benchmarks[name].normalized for name in not_indexed},
-    )
-    if cost is None:
-        say("these packs have no sketch yet; the scan builds it")
-        return
-    share = cost.n_possible / max(cost.n_blocks, 1)
-    sample = f"estimated from {counted(cost.n_packs, 'pack')}"
-    least, most = map(_duration, cost.seconds_of_scan(mb_per_second * 1e6))
-    of_sketch = f"{cost.n_sketch_bytes / 1e6:.1f} MB of the sketch"
-    say(f"with the sketch: {share:.0%} of the text to read ({sample})")
-    say(f"  {least} to read {cost.n_bytes / 1e6:.1f} MB of the shards and {of_sketch}")
-    if cost.n_bytes_at_most > cost.n_bytes:
-        whole = f"{cost.n_bytes_at_most / 1e6:.1f} MB"
-        say(f"  up to {most} for {whole} of the shards: some formats cannot be read partially")
-    if cost.n_items:
-        say(f"items that may occur in the most blocks, of {counted(cost.n_items, 'item')}:")
-        for benchmark, split, index, n_blocks in cost.most:
-            say(f"  {benchmark} {split} {index}: {n_blocks} of {counted(cost.n_blocks, 'block')}")
-
-
-def _to_read(shards: Iterable[Shard]) -> tuple[int, int]:
+def _to_read(places: Iterable[tuple[str, Shard]]) -> tuple[int, int]:
     """Return the number of shards and their bytes, counting identical shards once."""
-    sizes = {shard.fingerprint: shard.n_bytes for shard in shards}
+    sizes = {shard.fingerprint: shard.n_bytes for _, shard in places}
     return len(sizes), sum(sizes.values())
 
 
-def _history(home: Path) -> DagsterInstance:
-    """Open Dagster's history; an empty one if there is none yet."""
-    exists = (home / "dagster.yaml").is_file()
-    return DagsterInstance.from_config(str(home)) if exists else DagsterInstance.ephemeral()
-
-
-def _last_rate(instance: DagsterInstance) -> float | None:
+def _last_rate(home: Path) -> float | None:
     """Return the megabytes per second of the last scan that read a shard."""
-    for record in instance.fetch_materializations(AssetKey("scan"), limit=MOST_PARTITIONS).records:
+    if not (home / "dagster.yaml").is_file():
+        return None
+    with DagsterInstance.from_config(str(home)) as instance:
+        scans = instance.fetch_materializations(AssetKey("scan"), limit=MOST_PARTITIONS).records
+    for record in scans:
         event = record.asset_materialization
         value = event.metadata[RATE].value if event and RATE in event.metadata else None
         if isinstance(value, int | float) and value > 0:

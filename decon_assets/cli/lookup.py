@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,18 +96,13 @@ def lookup(
 
 
 def _records(text: str | None, items: Path | None) -> Mapping[str, pa.Table]:
-    from decon_core.benchmarks.folder import records_in
+    from decon_core.library.evals import records_of
 
     if (text is None) == (items is None):
         found = "nothing to look for" if text is None else "TEXT and --items"
         raise InputError(Problem("lookup", found, "a TEXT, or --items PATH"))
-    if items is not None:
-        return records_in(items)
     record = {"eval_key": _NAME, "split": _NAME, "question": text, "answer": ""}
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "text.jsonl"
-        file.write_text(json.dumps(record) + "\n", encoding="utf-8")
-        return records_in(file)
+    return records_of([record] if items is None else items)
 
 
 _COLUMNS = ("benchmark", "split", "instance_index", "detector", "row", "doc_id", "score")

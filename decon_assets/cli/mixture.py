@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from decon_assets.terminal.options import ConfigPath, Workers, action, argument, command_group
 from decon_assets.terminal.output import say, say_rows
 from decon_assets.terminal.products import (
-    chosen_of,
     described,
     exit_code_for,
     say_undeclared,
@@ -32,7 +31,7 @@ from decon_core.wording import counted, percent
 
 MixtureNames = Annotated[
     list[str] | None,
-    argument("name or folder of a mixture (default: all declared mixtures)", "MIXTURE"),
+    argument("name of a mixture (default: all declared mixtures)", "MIXTURE"),
 ]
 
 mixture_group = command_group()
@@ -50,7 +49,6 @@ def mixture(*, workers: Workers = None, config: ConfigPath) -> None:
       decon-assets mixture list
       decon-assets mixture verify                     all mixtures
       decon-assets mixture verify decontaminated
-      decon-assets mixture verify .decon/mixtures/decontaminated
 
     Exit codes: 0 all mixtures match their manifests; 1 a mixture does not; 2 invalid input.
     """
@@ -121,8 +119,8 @@ def verify_mixtures(
 def _open_mixtures(config: Path, names: list[str] | None) -> tuple[Builder, list[Mixture]]:
     loaded = load_config(config)
     builder = Plan(loaded, open_store(loaded)).builder
-    folder = builder.store.mixtures("any").parent
-    return builder, chosen_of(names, builder.mixtures, mixture_named, folder)
+    chosen = [mixture_named(builder.mixtures, name) for name in names or ()]
+    return builder, chosen or [*builder.mixtures]
 
 
 _TOTALS = {

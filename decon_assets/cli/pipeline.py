@@ -167,11 +167,12 @@ def register(
       decon-assets register && decon-assets dev
     """
     load_config(config)
-    from decon_assets.assets.registration import register_outside
+    from decon_assets.assets import registration
     from decon_assets.instance.home import home_for, open_instance
 
     with open_instance(home_for(config)) as instance:
-        registered = register_outside(config, instance, may_retire=retire)
+        registered = registration.register(config, instance, may_retire=retire)
+        registration.record_inventory(registered, instance)
     say(f"benchmarks: {', '.join(registered.benchmarks)}")
     say(f"packs: {', '.join(pack.name for pack in registered.packs)}")
     say_skipped(registered.skipped, registered.store)

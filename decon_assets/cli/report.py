@@ -99,13 +99,13 @@ def report(
         write_page(path, page)
         say(page)
     elif query:
-        code = _query(path, [query], may_use_files=allow_files)
+        code = _query(path, query, may_use_files=allow_files)
     elif grouped:
         columns = [name for text in by for name in names_in(text)]
         detectors = [name for text in detector for name in names_in(text)]
         _say_rates(path, columns, categories, detectors, rates)
     else:
-        code = _say_main_tables(path, coverage)
+        _say_main_tables(path, coverage)
     return code or (0 if coverage.is_complete else 1)
 
 
@@ -173,7 +173,7 @@ def _source_row(row: Mapping[str, Any]) -> Mapping[str, object]:
     }
 
 
-def _say_main_tables(path: Path, coverage: Coverage) -> int:
+def _say_main_tables(path: Path, coverage: Coverage) -> None:
     from decon_core.report.publish.summary import format_headline
 
     if not coverage.is_complete:
@@ -195,22 +195,20 @@ def _say_main_tables(path: Path, coverage: Coverage) -> int:
     )
     say(f"\n{format_headline(path)}")
     say(path)
-    return 0
 
 
-def _query(path: Path, queries: Sequence[str], *, may_use_files: bool = False) -> int:
-    """Print the results of queries; return the exit code."""
+def _query(path: Path, query: str, *, may_use_files: bool) -> int:
+    """Print the result of a query; return the exit code."""
     import duckdb
 
     with connect(path, may_use_files=may_use_files) as connection:
-        for query in queries:
-            try:
-                result = connection.execute(query)
-            except duckdb.Error as error:
-                warn(error)
-                return 2
-            heads = [column[0] for column in result.description or ()]
-            say_table(heads, result.fetchall(), is_raw=True)
-            say()
+        try:
+            result = connection.execute(query)
+        except duckdb.Error as error:
+            warn(error)
+            return 2
+        heads = [column[0] for column in result.description or ()]
+        say_table(heads, result.fetchall(), is_raw=True)
+        say()
     say(path)
     return 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from decon_assets.assets.gates import failed_checks, unfinished_checks
-from decon_assets.assets.registration import Echo, Registration, register_outside
+from decon_assets.assets.registration import Echo, Registration, record_inventory, register
 from decon_assets.assets.stage import Stage
 from decon_assets.graph import GRAPH, Graph, build_graph
 from decon_assets.instance.home import COMMAND_LINE_TAGS, LOCATION, show_in_timeline
@@ -98,13 +98,15 @@ class Pipeline:
         return len(todo)
 
     def _register(self, *, may_retire: bool = False) -> Registration:
-        return register_outside(
+        registered = register(
             self._config_path,
             self._instance,
             may_retire=may_retire,
             echo=self._lines.line,
             key_prefix=self._graph.key_prefix,
         )
+        record_inventory(registered, self._instance, self._graph.key_prefix)
+        return registered
 
     def _run_stages(
         self,

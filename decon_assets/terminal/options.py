@@ -197,15 +197,6 @@ class _Plain:
         pieces = super().collect_usage_pieces(ctx)  # type: ignore[misc] # click's, mixed in
         return [piece.strip("{}") for piece in pieces]
 
-    def get_help_option_names(self, ctx: Any) -> list[str]:
-        return sorted(super().get_help_option_names(ctx))  # type: ignore[misc] # click's, mixed in
-
-    def get_help_option(self, ctx: Any) -> Any:
-        option = super().get_help_option(ctx)  # type: ignore[misc] # click's, mixed in
-        if option:
-            option.help = "show this message and exit"
-        return option
-
     def format_options(self, ctx: Any, formatter: Any) -> None:
         for param in self.params:
             if param.param_type_name == "argument":  # a Python type would say nothing

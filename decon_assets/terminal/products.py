@@ -1,8 +1,7 @@
-"""What the commands of mixtures and blends share: names, leaks, verification, and exit codes."""
+"""What the commands of mixtures and blends share: leaks, verification, and exit codes."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from decon_assets.terminal.output import say, warn
 from decon_assets.terminal.progress import ShardProgress
 from decon_core.config.mixtures import Leaks
 from decon_core.config.validation import Named
-from decon_core.errors import ConfigError, Problem, format_problems
+from decon_core.errors import Problem, format_problems
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import wanted_workers
 from decon_core.mixtures.verify import Verification
@@ -23,29 +22,6 @@ _MOST_NAMED = 8  # benchmarks in a description
 
 Product = TypeVar("Product", bound=Named)
 Result = TypeVar("Result", bound=Verification)
-
-
-def chosen_of(
-    typed: Sequence[str] | None,
-    declared: Sequence[Product],
-    find: Callable[[Sequence[Product], str], Product],
-    folder: Path,
-) -> list[Product]:
-    """Return the products given by name or by folder, a child of `folder`; all if none is given."""
-    return [find(declared, _name_of(given, folder)) for given in typed or ()] or list(declared)
-
-
-def _name_of(typed: str, folder: Path) -> str:
-    path = Path(typed)
-    if os.sep not in typed and not path.is_dir():
-        return typed
-    path, folder = path.resolve(), folder.resolve()
-    if path.parent != folder:
-        what = folder.name.removesuffix("s")  # mixtures, blends
-        raise ConfigError(
-            Problem(typed, f"a path that is not a {what} folder", f"a folder in {folder}")
-        )
-    return path.name
 
 
 def say_undeclared(folder: Path, declared: Sequence[Named]) -> None:

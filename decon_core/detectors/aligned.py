@@ -38,7 +38,6 @@ from decon_core.config.policy import LEAST_ANSWER_OVERLAP, TELLING_ANSWER, Polic
 from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.decon import (
     ClusterSearch,
-    Decon,
     Matches,
     index_visibility,
     possible_blocks,
@@ -122,9 +121,6 @@ class Aligned(Detector):
     def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> Possible:
         """Only in these can a question be nominated."""
         return possible_blocks(indexes.grams, sketch, least_overlap=_NOMINATED)
-
-    def record_of(self, indexes: Indexes, text: int) -> tuple[int, int]:
-        return Decon().record_of(indexes, text)
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         """What the n-gram index lacks is not nominated, and short questions say too little."""

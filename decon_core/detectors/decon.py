@@ -109,11 +109,6 @@ class Decon(Detector):
     def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> Possible:
         return possible_blocks(indexes.grams, sketch)
 
-    def record_of(self, indexes: Indexes, text: int) -> tuple[int, int]:
-        grams = indexes.grams
-        entry = int(np.argmax(grams.entry_question == text))
-        return int(grams.entry_part[entry]), int(grams.entry_record[entry])
-
     def rule(self, matches: pa.Table, policy: Policy, threshold: float) -> Ruled:
         """Apply the length penalty and the gates of the published rule.
 

@@ -210,10 +210,6 @@ class Detector(Declaration):
         """
         raise NotImplementedError
 
-    def record_of(self, indexes: Indexes, text: int) -> tuple[int, int]:
-        """Return the number of the benchmark and the row of a record with a text of `Possible`."""
-        raise NotImplementedError
-
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         """Return why the detector cannot find the records of a benchmark, whatever the documents.
 

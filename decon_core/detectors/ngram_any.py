@@ -74,11 +74,6 @@ class NgramAny(Detector):
 
         return sketch.possible(texts.offsets.size - 1, look_up)
 
-    def record_of(self, indexes: Indexes, text: int) -> tuple[int, int]:
-        texts = indexes.texts
-        _, uses = texts.uses_of(np.array([text]), (QUESTION,), np.zeros(1, np.int64))
-        return int(texts.use_part[uses[0]]), int(texts.use_record[uses[0]])
-
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         n_tokens = texts.uses[QUESTION].n_canonical
         needed = {

@@ -44,14 +44,14 @@ class Rate:
     of: str  # shards, documents or items
     source: str
     benchmark: str
-    n: int | None  # shards or documents of the source, or items that can be found, or were
-    n_sampled: int | None  # shards or documents; None for items, of which all are searched for
+    n: int | None = None  # shards or documents of the source, or items that can be found, or were
+    n_sampled: int | None = None  # shards or documents; None for items, which are all searched for
     n_found: int  # shards or documents with a leak, or leaked items, in the sample
     # Items: `high` assumes that no document (or shard, if shards were drawn) has more of them.
-    together: int | None
-    estimate: float | None
-    low: int | None  # 95 % interval
-    high: int | None
+    together: int | None = None
+    estimate: float | None = None
+    low: int | None = None  # 95 % interval
+    high: int | None = None
     rate: float | None  # None: nothing was drawn, or too few shards
     rate_low: float | None
     rate_high: float | None
@@ -86,7 +86,6 @@ def rates_of_documents(
             n=stratum.n_documents,
             n_sampled=stratum.n_sampled,
             n_found=n_leaky[source, benchmark],
-            together=None,
         )
         for source, stratum in [(ALL, whole), *of_sources]
         for benchmark in [ALL, *sorted(n_known)]
@@ -161,20 +160,14 @@ def _of_source(
         n=n_shards,
         n_sampled=n_drawn,
         n_found=n_found,
-        together=None,
     )
     share, low, high = sampling.share_of_documents(shards) or (None, None, None)
     yield Rate(
         of="documents",
         source=source,
         benchmark=benchmark,
-        n=None,
         n_sampled=sum(n for _, n in shards),
         n_found=sum(n_leaky for n_leaky, _ in shards),
-        together=None,
-        estimate=None,
-        low=None,
-        high=None,
         rate=share,
         rate_low=low,
         rate_high=high,

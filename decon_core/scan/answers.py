@@ -27,7 +27,7 @@ from decon_core.corpus.sketch.pack_sketch import (
     sketch_fingerprint,
 )
 from decon_core.corpus.sketch.shard_sketch import has_blocks, has_filters, open_blocks
-from decon_core.detectors.detector import Indexes, detector
+from decon_core.detectors.detector import detector
 from decon_core.errors import DamagedError
 from decon_core.kernels.arrays import Bools
 from decon_core.scan.blocks import NewSketch, ShardJob, SomeBlocks, open_indexes
@@ -54,7 +54,6 @@ class Answer:
     """What the sketch of a pack says about some benchmarks."""
 
     sketch: PackSketch
-    indexes: Indexes
     is_possible: Bools  # per block of the pack
     by_detector: Mapping[str, Possible]
 
@@ -95,7 +94,7 @@ def answer(
         remove_pack_sketch(store, sketch, pack)
         return None
     is_possible = np.any([possible.is_possible for possible in by_detector.values()], axis=0)
-    return Answer(opened, indexes, is_possible, by_detector)
+    return Answer(opened, is_possible, by_detector)
 
 
 class SketchPlan:

@@ -45,7 +45,6 @@ If in doubt: would a model trained on this text answer the item better because o
 Press any key to continue."""
 
 _FOOT = "l leak  t template  c common source  u unsure  n note  s skip  b back  ? help  q quit"
-_UNSAVED_NOTE = "the note needs a verdict (l, t, c or u); press {key} again to discard the note"
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z]|.)?", re.DOTALL)
 _NAMED = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1b[C": "s", b"\x1b[D": "b"}
 _NAMED |= {b"\x1b[5~": "up", b"\x1b[6~": "down"}
@@ -83,6 +82,8 @@ def review_on_terminal(queue: Sequence[MatchedText], session: Session) -> None:
     finally:
         n = dialog.n_written
         say(f"{counted(n, 'verdict')}. {session.next_step}" if n else "no verdict")
+        if dialog.notes:
+            say(f"not saved: {counted(len(dialog.notes), 'note')} without a verdict")
 
 
 class Screen:
@@ -171,24 +172,22 @@ class Review:
     _at: int = 0
     _top: int = 0
     _message: str = ""
-    _notes: dict[str, str] = field(default_factory=dict)  # without a verdict yet
-    _match_types: dict[str, str] = field(default_factory=dict)  # Keys are those of `_notes`.
+    notes: dict[str, str] = field(default_factory=dict)  # without a verdict yet
+    _match_types: dict[str, str] = field(default_factory=dict)  # Keys are those of `notes`.
     _shows_judge: bool = False
-    _warned_key: str = ""  # the key pressed last that would discard such a note
 
     def run(self) -> None:
         while True:
             self._draw()
             key = self.screen.key()
-            if key == "q" and self._may_leave(key):
+            if key == "q":
                 return
             self._press(key)
 
     def _press(self, key: str) -> None:
         if key in ("s", "b"):
-            if self._may_leave(key):
-                step = 1 if key == "s" else -1
-                self._go(min(max(self._at + step, 0), len(self.queue)))
+            step = 1 if key == "s" else -1
+            self._go(min(max(self._at + step, 0), len(self.queue)))
         elif key == "?":
             self._help()
         elif key in (" ", "down", "up"):
@@ -196,8 +195,8 @@ class Review:
             self._top = max(0, self._top + (-half if key == "up" else half))
         elif matched := self._matched:
             if key in KEYS:
-                if self._save(matched, KEYS[key], self._notes.get(matched.text_id)):
-                    self._notes.pop(matched.text_id, None)
+                if self._save(matched, KEYS[key], self.notes.get(matched.text_id)):
+                    self.notes.pop(matched.text_id, None)
                     self._go(self._at + 1)
             elif key == "n":
                 self._note(matched)
@@ -207,18 +206,7 @@ class Review:
                 self._shows_judge = not self._shows_judge
 
     def _go(self, at: int) -> None:
-        self._at, self._top, self._message, self._warned_key = at, 0, "", ""
-
-    def _may_leave(self, key: str) -> bool:
-        """Return whether no note would be lost, or the reviewer confirmed by the same key."""
-        matched = self._matched
-        if matched is None or matched.text_id not in self._notes:
-            return True
-        if self._warned_key == key:
-            del self._notes[matched.text_id]
-            return True
-        self._warned_key, self._message = key, _UNSAVED_NOTE.format(key=key)
-        return False
+        self._at, self._top, self._message = at, 0, ""
 
     @property
     def _matched(self) -> MatchedText | None:
@@ -266,13 +254,13 @@ class Review:
 
     def _note(self, matched: MatchedText) -> None:
         note = self.screen.ask("note (empty: none): ")
-        self._warned_key, self._message = "", ""
+        self._message = ""
         if not note:
             return
         if before := self.verdicts.get(matched.text_id):
             self._save(matched, before.verdict, note)
         else:
-            self._notes[matched.text_id] = note
+            self.notes[matched.text_id] = note
 
     def _help(self) -> None:
         key = "size"
@@ -317,7 +305,7 @@ class Review:
     def _entered(self, matched: MatchedText) -> str:
         """Return the verdict, note and match type of a text as a line; "" if it has none."""
         waiting = {
-            "note": self._notes.get(matched.text_id),
+            "note": self.notes.get(matched.text_id),
             "match type": self._match_types.get(matched.text_id),
         }
         if any(waiting.values()):

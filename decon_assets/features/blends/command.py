@@ -26,7 +26,6 @@ from decon_assets.terminal.options import (
 )
 from decon_assets.terminal.output import say, say_table
 from decon_assets.terminal.products import (
-    chosen_of,
     described,
     exit_code_for,
     say_undeclared,
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
 
 BlendNames = Annotated[
     list[str] | None,
-    argument("name or folder of a blend (default: all declared blends)", "BLEND"),
+    argument("name of a blend (default: all declared blends)", "BLEND"),
 ]
 
 blend_group = command_group()
@@ -78,7 +77,7 @@ def blend(*, workers: Workers = None, config: ConfigPath) -> None:
       decon-assets blend list
       decon-assets blend plan garlic
       decon-assets blend verify                     all blends
-      decon-assets blend verify .decon/blends/garlic
+      decon-assets blend verify garlic
       decon-assets blend compare control garlic     where two blends diverge
       decon-assets blend reword --dry-run           how many requests rewording takes
 
@@ -165,7 +164,7 @@ def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: 
 
 @action(blend_group, "compare")
 def compare_blends(
-    first: Annotated[str, argument("name or folder of a blend", "BLEND")],
+    first: Annotated[str, argument("name of a blend", "BLEND")],
     second: Annotated[str, argument("the blend to compare it with", "BLEND")],
     *,
     config: ConfigPath,
@@ -296,8 +295,8 @@ def _open_blends(config: Path, names: list[str] | None) -> tuple[Blender, list[B
     loaded = load_config(config)
     store = open_store(loaded)
     blender = blender_of(loaded, Plan(loaded, store).builder)
-    folder = blend_folder(store, "any").parent
-    return blender, chosen_of(names, blender.blends, blend_named, folder)
+    chosen = [blend_named(blender.blends, name) for name in names or ()]
+    return blender, chosen or [*blender.blends]
 
 
 _HEADS = ("blend", "of", "built", "documents", "tokens", "test items", "of tokens", "most passes")
