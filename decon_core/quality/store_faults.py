@@ -52,7 +52,11 @@ def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> verifi
 
 def _faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
     """Yield the faults of a benchmark's current records: columns, counts, rows, content hash."""
-    version = current_version(store, benchmark)
+    try:
+        version = current_version(store, benchmark)
+    except DeconError as error:
+        yield from error.problems
+        return
     path = store.records(benchmark, version.fingerprint)
     table = _read(path, RECORDS)
     if isinstance(table, Problem):

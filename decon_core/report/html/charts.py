@@ -25,8 +25,10 @@ _LEGEND_PIXELS = 34
 _BINS = 50  # The view score_histogram has so many.
 _FEW = 10  # Ticks at every integer overlap if there are more.
 
-# The heat map: width of a count and a share; the figure scrolls if there are many sources.
-_SQUARE_PIXELS = 56
+# The heat map: width of a count and a share; on narrow screens the figure scrolls. With many
+# sources there is room for a count.
+_SQUARE_PIXELS, _SMALL_SQUARE_PIXELS = 56, 30
+_MANY_SOURCES = 12
 _SOURCE_CHARACTERS = 14  # per line above a column
 _NAME_PIXELS, _SCALE_PIXELS = 190, 60
 
@@ -180,7 +182,7 @@ def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
     names = sorted(
         n_items, key=lambda name: (-sum(n_leaked[name, source] for source in sources), name)
     )
-    names = names[:MOST_LINES]
+    names, is_dense = names[:MOST_LINES], len(sources) > _MANY_SOURCES
 
     def squares(value: Callable[[str, str, int], Any]) -> list[list[Any]]:
         return [
@@ -191,7 +193,7 @@ def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
         return 100 * n / max(1, n_items[name])
 
     def text(name: str, _source: str, n: int) -> str:
-        of_items = f"<br>{share(n, n_items[name])}" if n_items[name] else ""
+        of_items = f"<br>{share(n, n_items[name])}" if n_items[name] and not is_dense else ""
         return f"{count(n)}{of_items}" if n else ""
 
     def hover_text(name: str, source: str, n: int) -> str:
@@ -209,16 +211,20 @@ def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
         "customdata": squares(lambda name, source, _n: [name, source]),
         "zmax": max((percent(*key, n) for key, n in n_leaked.items()), default=1),
     }
-    layout = lines([wrapped(name) for name in names], least_lines=2)
+    layout = lines([wrapped(name) for name in names], least_lines=1 if is_dense else 2)
     layout["xaxis"] |= {
         "side": "top",
         "showgrid": False,
         "tickvals": [*range(len(sources))],
-        "ticktext": [wrapped(source, _SOURCE_CHARACTERS) for source in sources],
+        "ticktext": [
+            label(source) if is_dense else wrapped(source, _SOURCE_CHARACTERS) for source in sources
+        ],
+        **({"tickangle": -90} if is_dense else {}),
         "range": [-0.5, len(sources) - 0.5],
     }
     layout["yaxis"] |= {"showgrid": False}
-    width = _NAME_PIXELS + _SQUARE_PIXELS * len(sources) + _SCALE_PIXELS
+    square = _SMALL_SQUARE_PIXELS if is_dense else _SQUARE_PIXELS
+    width = _NAME_PIXELS + square * len(sources) + _SCALE_PIXELS
     opens = ("benchmark", "source")
     description = descriptions.heat(names, sources, n_leaked)
     return Chart("Leaked items by benchmark and source", [trace], layout, description, opens, width)

@@ -84,6 +84,11 @@ class Facts:
         return [row for row in self["benchmarks"] if row["n_items"] is not None]
 
     @property
+    def with_known_rate(self) -> list[Row]:
+        """Benchmarks and splits of which at least one item can be found."""
+        return [row for row in self["benchmarks"] if row["leak_rate"] is not None]
+
+    @property
     def n_unknown(self) -> int | None:
         """The items that cannot be found and were not; None if their number is unknown."""
         is_known = len(self.with_known_total) == len(self["benchmarks"])

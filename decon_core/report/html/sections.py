@@ -167,7 +167,7 @@ def _nothing(built: Section, tables: Sequence[Table] = ()) -> Section:
 
 
 def _leak_rates(built: Section, facts: Facts) -> Section:
-    rows = [row for row in facts["benchmarks"] if row["leak_rate"] is not None]
+    rows = facts.with_known_rate
     words = []
     if rows:
         words.append(
