@@ -58,6 +58,7 @@ def write_page(
     """
     facts = gather(report, most_texts=most_texts)
     first = {
+        "run": {name: facts.run.get(name) for name in ("state", "made_by")},
         "overview": overview(
             facts, [addition.section() for addition in additions], scanned=scanned
         ),

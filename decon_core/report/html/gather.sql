@@ -42,6 +42,7 @@ SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM it
        (SELECT count(*) FROM documents WHERE is_no_answer)
            AS n_no_answer_documents,
        (SELECT count(*) FROM documents WHERE needs_review) AS n_review_documents,
+       (SELECT count(*) FROM documents WHERE n_leaked_items > 1) AS n_crowded_documents,
        (SELECT count(*) FROM matched_texts) AS n_texts,
        (SELECT count(*) FROM matched_texts WHERE is_contaminated) AS n_leak_texts,
        (SELECT count(*) FROM matched_texts WHERE needs_review) AS n_review_texts,
@@ -230,6 +231,11 @@ FROM top_items LIMIT 50
 SELECT benchmark, split, instance_index, n_no_answer_documents AS n_documents, question
 FROM item_status WHERE status = 'no answer'
 ORDER BY n_documents DESC, benchmark, split, instance_index LIMIT 50
+
+-- name: documents
+SELECT source, shard_name, row, doc_id, n_leaked_items, n_benchmarks, best_score
+FROM documents WHERE n_leaked_items > 1
+ORDER BY n_leaked_items DESC, source, shard_name, row LIMIT 50
 
 -- name: unread_text
 WITH unread AS (

@@ -28,6 +28,7 @@ from decon_core.wording import counted, render
 ALL = "all benchmarks"
 _QUESTION_CHARACTERS = 160
 _MOST_SOURCES_NAMED = 12
+_MOST_BENCHMARKS_NAMED = 20
 _CLASSES = (
     "all",
     "leak",
@@ -95,7 +96,8 @@ def overview(
         "classes": classes(facts),
         "words": sentences("scope", facts),
         "notes": sentences("notes", facts),
-        "corpus": _corpus(facts),
+        "about": [*about(facts)],
+        "corpus": corpus(facts),
         "sections": [*map(asdict, shown_sections)],
         "empty": [{"key": each.key, "title": each.title, "words": each.words} for each in empty],
         "notice": facts.notice,  # shown on every view of an incomplete report
@@ -128,11 +130,29 @@ def classes(facts: Facts) -> dict[str, Sequence[object]]:
     }
 
 
-def _corpus(facts: Facts) -> str:
-    """Name the sources, for the title of the page."""
-    names = [shown(row["source"]) for row in facts["sources"]]
-    n_more = len(names) - _MOST_SOURCES_NAMED
-    return ", ".join(names[:_MOST_SOURCES_NAMED]) + (f" and {n_more:,} more" if n_more > 0 else "")
+def corpus(facts: Facts) -> str:
+    return _named([row["source"] for row in facts["sources"]], _MOST_SOURCES_NAMED)
+
+
+def about(facts: Facts) -> Iterable[tuple[str, str]]:
+    """Yield names and values: corpus, benchmarks with versions, date, program, term weights."""
+    if facts["sources"]:
+        yield "Corpus", corpus(facts)
+    versions = [
+        f"{row['benchmark']} ({row['version'] or 'version unknown'})" for row in facts["versions"]
+    ]
+    if versions:
+        yield "Benchmarks", _named(versions, _MOST_BENCHMARKS_NAMED)
+    made_at = (facts.run.get("made_at") or "").replace("T", " ").replace("+00:00", " UTC")
+    yield "Date", made_at or "unknown"
+    yield "Made by", shown(facts.run.get("made_by")) or "unknown"
+    if snapshot := facts.run.get("term_weights"):
+        yield "Term weights", shown(snapshot)
+
+
+def _named(names: Sequence[str], most: int) -> str:
+    rest = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(shown, names[:most])) + rest
 
 
 def sentences(name: str, facts: Facts) -> list[str]:
@@ -257,6 +277,7 @@ _COMPLETE: Mapping[str, Callable[[Section, Facts], Section]] = {
     "mixtures": _mixtures,
     "items": _top_items,
     "unreadable": _unreadable,
+    "scanned": lambda built, facts: replace(built, words=sentences("scope", facts)),
 }
 _FIGURES: Mapping[str, Callable[[Facts], Sequence[Choice]]] = {
     "heat": lambda facts: [

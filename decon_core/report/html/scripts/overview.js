@@ -1,6 +1,6 @@
 // The overview: the opening, counts by class, and sections of text, figures and tables.
 
-function showOverview(overview) {
+function showOverview(overview, run) {
   element("incomplete").textContent = overview.notice;
   element("incomplete").hidden = !overview.notice;
   showOpening(overview.opening);
@@ -8,12 +8,16 @@ function showOverview(overview) {
   element("asked").textContent = overview.words.join(" ");
   const title = overview.corpus ? `Contamination report: ${overview.corpus}` : document.title;
   document.title = overview.notice ? `Incomplete: ${title}` : title;
+  element("about").append(
+    ...overview.about.map(([name, value]) => made("div", {}, made("dt", { text: name }), made("dd", { text: value }))),
+  );
   element("notes").append(...overview.notes.map((text) => made("li", { text })));
   element("notes").hidden = !overview.notes.length;
   element("contents").append(
     ...overview.sections.map(({ key, title }) => made("a", { id: `to-${key}`, href: `#${key}`, text: title })),
   );
   element("sections").append(...overview.sections.map(section), ...emptySections(overview.empty));
+  element("made").textContent = `Made by ${plain(run.made_by) || "an unknown program"}; digest of the report's inputs: ${plain(run.state) || "unknown"}.`;
 }
 
 const CLASSES =

@@ -85,11 +85,11 @@ function listen() {
 async function start() {
   if (!window.DecompressionStream) throw new Error("this browser cannot decompress the file: use a browser version from 2023 or later");
   putTheme(kept("decon-theme"));
-  const [overview, own] = await Promise.all(["overview", "columns"].map(dataOf));
+  const [run, overview, own] = await Promise.all(["run", "overview", "columns"].map(dataOf));
   columns = own;
   element("n-texts").textContent = counted(columns.n);
   element("n-documents").textContent = counted(columns.n_listed_documents);
-  showOverview(overview);
+  showOverview(overview, run);
   recallVerdicts();
   window.addEventListener("storage", ({ key }) => {
     if (key !== verdictKey) return; // another tab
