@@ -129,7 +129,8 @@ def build_report(
         # The page of the previous report may show texts that this report must not contain.
         for path in (*store.report_files, store.report_figures):
             remove(path)
-        write_database(report, tables, {"matches": matches}, drafts=drafts)
+        empty = store.empty_report(schema_digest())
+        write_database(report, tables, {"matches": matches}, drafts=drafts, empty=empty)
     with duckdb.connect(str(report), read_only=True) as connection:
         counts = connection.execute(_SUMMARY).fetchone() or (0,) * 7
     counts = (*counts, n_without_mixture, tuple(gaps))

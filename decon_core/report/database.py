@@ -1,8 +1,14 @@
-"""Write the report's DuckDB file: declared tables, derived tables, views and comments."""
+"""Write the report's DuckDB file: declared tables, derived tables, views and comments.
+
+An empty database has all of these and no rows. To create it takes longer than to fill it with the
+rows of a small report, so a store keeps one.
+"""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +24,8 @@ from decon_core.feature import feature_files
 from decon_core.mixtures.composition import ITEMS as ITEMS_OF_BENCHMARKS
 from decon_core.report.open import queries_in
 from decon_core.report.tables import TABLES
-from decon_core.storage.checksums import seal_database
+from decon_core.storage.checksums import is_whole, seal_database
+from decon_core.storage.drafts import remove
 from decon_core.storage.files import atomic_path
 
 _DERIVED = Path(__file__).with_name("derived.sql")
@@ -34,19 +41,43 @@ def write_database(
     files: Mapping[str, Sequence[Path]] = MappingProxyType({}),
     *,
     drafts: Path | None = None,
+    empty: Path | None = None,
 ) -> None:
     """Write a new database and move it to `path`. Tables that are not passed are empty.
 
     `files`: Parquet files with the rows of tables that are too large for memory. `drafts`: the
     folder in which the file is written (default: that of `path`); a killed process leaves it there.
+    `empty`: a copy of the empty database, written if it does not exist, alone in its folder.
     """
     with atomic_path(path, drafts=drafts) as draft:
-        with duckdb.connect(str(draft)) as connection:
-            connection.execute(f"SET memory_limit = '{_MEMORY}'")
-            connection.execute(f"SET temp_directory = '{_quoted(str(draft))}.spill'")
-            _create(connection)
+        if empty:
+            _write_empty(empty)
+            shutil.copyfile(empty, draft)
+        with _connected(draft) as connection:
+            if not empty:
+                _create(connection)
             _fill(connection, tables, files)
         seal_database(draft)
+
+
+def _write_empty(path: Path) -> None:
+    """Write the empty database unless it exists, and remove those of other versions."""
+    if is_whole(path):
+        return
+    for other in path.parent.glob("*.duckdb"):
+        remove(other)
+    with atomic_path(path) as draft:
+        with _connected(draft) as connection:
+            _create(connection)
+        seal_database(draft)
+
+
+@contextmanager
+def _connected(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"SET memory_limit = '{_MEMORY}'")
+        connection.execute(f"SET temp_directory = '{_quoted(str(path))}.spill'")
+        yield connection
 
 
 def _create(connection: duckdb.DuckDBPyConnection) -> None:

@@ -33,7 +33,7 @@ _NOTE = ".mirror.json"
 _LOCK = ".mirror.lock"
 # Folders that are not synchronized; they are built where needed. Verification notes hold for the
 # local files only, and scan results that are not joined only help the scan that joins them.
-_LOCAL_ONLY = ("checks", "drafts", "logs", "search", "unjoined")
+_LOCAL_ONLY = ("checks", "drafts", "empty_report", "logs", "search", "unjoined")
 
 # Only the pointers change in these folders, and nothing is ever removed.
 _UNCHANGING = ("records", "idf", "index", "scan_results", "common", "draws")

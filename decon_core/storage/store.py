@@ -84,6 +84,7 @@ class Store:
     draw = _paths("draws/{fingerprint}.parquet")
     calibration = _paths("calibration/{fingerprint}.json")
     drafts = _Path("drafts")
+    empty_report = _paths("empty_report/{schema}.duckdb")
     report = _Path("report/contamination.duckdb")
     report_page = _Path("report/report.html")
     report_figures = _Path("report/figures")

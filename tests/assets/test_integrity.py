@@ -150,7 +150,7 @@ def test_every_file_of_a_store_is_of_one_of_these_kinds(world):
     of_a_kind = {path for pattern in KINDS for path in world.store.root.glob(pattern)}
     of_a_kind.add(world.store.root / "skipped.json")  # of no product: each run lists anew
     rest = {path.parent.name for path in files_of(world.store) if path not in of_a_kind}
-    assert rest <= {"harbor", "ledger", "report", "figures"}, rest
+    assert rest <= {"harbor", "ledger", "empty_report", "report", "figures"}, rest
 
 
 @pytest.mark.kills
