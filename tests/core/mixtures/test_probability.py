@@ -33,7 +33,6 @@ class Unproven(FirstSentence):
 
     kinds = (Kind("first sentence"),)
     threshold = replace(FirstSentence.threshold, of=("first sentence",))
-    own_settings = (("first_sentence_threshold", 0.1), ("first_sentence_floor", 0.05))
 
 
 @pytest.fixture
@@ -49,6 +48,8 @@ def place(unproven, bench, make_words):
         {
             "detectors": ["first_sentence"],
             "tokenizer_str": "words",
+            "first_sentence_threshold": 0.1,
+            "first_sentence_floor": 0.05,
             "review": ["first sentence"],
         }
     )
