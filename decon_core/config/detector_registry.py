@@ -83,7 +83,7 @@ class Declaration:
     kinds: ClassVar[tuple[Kind, ...]] = ()
 
     # Settings that change its matches: they enter the fingerprint of scan results if it is chosen.
-    # Those without a field in the policy are in `own_settings`, with their values.
+    # Those without a field in the policy are in `own_settings`, with their defaults.
     scan_settings: ClassVar[tuple[str, ...]] = ()
     own_settings: ClassVar[tuple[tuple[str, Setting], ...]] = ()
     # Increased when the same settings give other matches: only its scan results are then made anew.
@@ -106,7 +106,7 @@ class Declaration:
     compares_fields: ClassVar[bool] = False  # question and answer each have a score
 
     def setting(self, policy: Any, name: str) -> Any:
-        """Return a setting of the policy, or its own value if the policy has no such field."""
+        """Return a setting of the policy, or its default if the policy has no such field."""
         return getattr(policy, name, dict(self.own_settings).get(name))
 
     def fingerprint_settings(self, policy: Any) -> dict[str, Any]:
@@ -223,3 +223,9 @@ def in_order(chosen: Iterable[str]) -> list[str]:
     """Sort names in the order of the registry; raise InputError for unknown ones."""
     order = {name: place for place, name in enumerate(names())}
     return sorted((get(name).name for name in chosen), key=order.__getitem__)
+
+
+def threshold_settings() -> dict[str, type[float]]:
+    """Return the settings that are thresholds, the keys of [policy.benchmark.NAME], with types."""
+    thresholds = [detector.threshold for detector in declarations()]
+    return {threshold.setting: int if threshold.is_length else float for threshold in thresholds}

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, field, fields, replace
+from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -289,12 +290,16 @@ class Policy:
         """Build a policy from a table of the file `where`. `ConfigError` has all problems."""
         values = with_preset(values, where=where)
         try:
-            return cls(**cast("Any", values))
+            return _with_own_settings(values)
         except ConfigError as error:
             place = f"{where}: " if where else ""
             raise ConfigError(
                 replace(problem, where=f"{place}{problem.where}") for problem in error.problems
             ) from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {key.name: getattr(self, key.name) for key in fields(self)}
+        return _with_own_settings, (values,)
 
     @property
     def least_question_overlap(self) -> float:
@@ -399,9 +404,32 @@ class Policy:
         return {detector.name: detector.configured_threshold(self) for detector in self._chosen}
 
 
+def _with_own_settings(values: Mapping[str, Any]) -> Policy:
+    """Build a policy that has also the settings that only detectors know."""
+    own = tuple(pair for detector in registry.declarations() for pair in detector.own_settings)
+    return _kind(own)(**values) if own else Policy(**values)
+
+
+@cache
+def _kind(own: tuple[tuple[str, registry.Setting], ...]) -> type[Policy]:
+    """Return the class of policies with these settings and their defaults."""
+    limits: dict[str, Any] = {
+        name: Positive if kind is int else PositiveShare
+        for name, kind in registry.threshold_settings().items()
+    }
+    known = get_type_hints(Thresholds, include_extras=True)
+    table: Any = TypedDict("Thresholds", limits | known, total=False)  # type: ignore[misc] # keys from the registry
+    table.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # documented by pydantic
+    kind: Any = type("Policy", (Policy,), dict(own))
+    kind.__annotations__ = {name: limits.get(name, type(default)) for name, default in own}
+    kind.__annotations__["benchmark"] = Annotated[Mapping[str, table], AS_WRITTEN]
+    kind.benchmark = field(default_factory=dict, hash=False)
+    return cast("type[Policy]", dataclass(frozen=True, kw_only=True, config=TABLE)(kind))
+
+
 def decision_fields() -> frozenset[str]:
     """Return the settings that need no new scan, among them the thresholds of all detectors."""
-    return _DECISION_FIELDS.union(each.threshold.setting for each in registry.declarations())
+    return _DECISION_FIELDS.union(registry.threshold_settings())
 
 
 def unknown_benchmarks(policy: Policy, known: Collection[str]) -> Iterator[Problem]:

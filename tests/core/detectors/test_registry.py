@@ -54,15 +54,6 @@ def place(tmp_path):
     return tmp_path
 
 
-@pytest.fixture
-def settings_of_it(monkeypatch):
-    def give(threshold=0.5, floor=0.2):
-        settings = (("first_sentence_threshold", threshold), ("first_sentence_floor", floor))
-        monkeypatch.setattr(FirstSentence, "own_settings", settings)
-
-    return give
-
-
 def scanned(place, settings):
     (place / "policy.toml").write_text(settings)
     policy = load_policy(place / "policy.toml")
@@ -84,12 +75,12 @@ def ask(place, query):
 
 
 @pytest.mark.usefixtures("first_sentence")
-def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(
-    place, settings_of_it
-):
-    settings_of_it(threshold=0.4, floor=0.02)
-    text = 'detectors = ["first_sentence", "decon"]\ntokenizer_str = "words"\n'
-    policy = scanned(place, text)
+def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(place):
+    policy = scanned(
+        place,
+        'detectors = ["first_sentence", "decon"]\ntokenizer_str = "words"\n'
+        "first_sentence_threshold = 0.4\nfirst_sentence_floor = 0.02\n",
+    )
     columns = "row, instance_index, score, is_contaminated, kind"
     assert ask(place, f"SELECT {columns} FROM matches ORDER BY row") == [
         (1, 0, pytest.approx(SHARE), True, "first sentence"),
@@ -119,15 +110,14 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(
 
 
 @pytest.mark.usefixtures("first_sentence")
-def test_its_threshold_decides_and_its_floor_is_scanned(place, settings_of_it):
-    settings_of_it(threshold=0.49)
-    policy = scanned(place, 'detectors = ["first_sentence"]\ntokenizer_str = "words"\n')
+def test_its_threshold_decides_and_its_floor_is_scanned(place):
+    text = 'detectors = ["first_sentence"]\ntokenizer_str = "words"\n'
+    policy = scanned(place, text + "[benchmark.ferries]\nfirst_sentence_threshold = 0.49")
     assert ask(place, "SELECT score >= 0.4, is_contaminated FROM matches") == [(True, False)]
-    before = fingerprint(policy)
-    settings_of_it(threshold=0.5)
-    assert fingerprint(policy) == before
-    settings_of_it(floor=0.1)
-    assert fingerprint(policy) != before
+    other = Policy.from_mapping({"detectors": ["first_sentence"], "tokenizer_str": "words"})
+    assert fingerprint(policy) == fingerprint(other)
+    lower = {"detectors": ["first_sentence"], "tokenizer_str": "words", "first_sentence_floor": 0.1}
+    assert fingerprint(Policy.from_mapping(lower)) != fingerprint(other)
 
 
 def fingerprint(policy):
@@ -135,13 +125,13 @@ def fingerprint(policy):
 
 
 @pytest.mark.usefixtures("first_sentence")
-def test_its_settings_are_validated_and_do_not_change_other_scan_results(settings_of_it):
-    before = fingerprint(Policy())
-    settings_of_it(threshold=0.1)
+def test_its_settings_are_validated_and_do_not_change_other_scan_results():
+    with pytest.raises(ConfigError, match=r"(?i)did you mean 'first_sentence_floor'"):
+        Policy.from_mapping({"first_sentence_flor": 1})
     with pytest.raises(ConfigError, match=r"first_sentence_floor: found 0\.2; expected above 0"):
-        Policy()
-    settings_of_it(floor=0.1)
-    assert fingerprint(Policy()) == before
+        Policy.from_mapping({"first_sentence_threshold": 0.1})
+    given = Policy.from_mapping({"first_sentence_floor": 0.1})
+    assert fingerprint(given) == fingerprint(Policy())
     assert advice(["first_sentence"]).count(FirstSentence.advice) == 1
 
 
