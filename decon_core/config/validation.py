@@ -149,6 +149,23 @@ def known_name(name: str, names: Collection[str], *, found: str | None = None) -
 
 _MOST_SUGGESTED = 8
 
+# Names of settings as they were once, and as they are now.
+_RENAMED = {
+    "idf": "term_weights",
+    "least_indexable_share": "least_checkable_share",
+    "keep_question_only": "keep_no_answer",
+    "question_only": "no_answer",
+    "candidates": "review",
+    "arm": "training_run",
+    "most_pairs": "most_texts",
+    "evidence_floor": "lowest_recorded_score",
+    "ratcliff_floor": "ratcliff_lowest_recorded",
+    "longest_match_floor": "longest_match_lowest_recorded",
+    "ngram_any_floor": "ngram_any_lowest_recorded",
+    "reworded_floor": "reworded_lowest_recorded",
+    "code_floor": "code_lowest_recorded",
+}
+
 
 def did_you_mean(found: object, known: Collection[str], *, likeness: float = 0.6) -> str:
     """Suggest the closest name and those that have this one as a part; empty if there is none.
@@ -158,6 +175,8 @@ def did_you_mean(found: object, known: Collection[str], *, likeness: float = 0.6
     if not found:
         return ""
     names = sorted(known)
+    if (renamed := _RENAMED.get(str(found))) in names:
+        return f"it is now called {renamed!r}"
     close = difflib.get_close_matches(str(found), names, n=1, cutoff=likeness)
     longer = [name for name in names if f"_{found}_" in f"_{name}_" and name not in close]
     if len(longer) < _MOST_SUGGESTED:

@@ -142,6 +142,26 @@ def test_a_file_that_is_no_toml_says_where(tmp_path, text):
         config(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "text"),
+    [
+        ("keep_question_only", "keep_no_answer", "[policy]\nkeep_question_only = true\n"),
+        ("evidence_floor", "lowest_recorded_score", "[policy]\nevidence_floor = 0.5\n"),
+        ("ratcliff_floor", "ratcliff_lowest_recorded", "[policy]\nratcliff_floor = 0.3\n"),
+        ("idf", "term_weights", '[idf]\nbenchmarks = ["a"]\n'),
+        ("question_only", "no_answer", "[mixture.leaks]\nquestion_only = 'keep'\n"),
+        ("arm", "training_run", '[study]\nbaseline = "clean"\n[[study.arm]]\nname = "clean"\n'),
+        ("candidates", "review", "[mixture.leaks]\ncandidates = 'remove'\n"),
+    ],
+)
+def test_a_setting_under_its_old_name_is_refused_with_the_new_one(tmp_path, before, now, text):
+    mixture = '[[mixture]]\nname = "clean"\n' if text.startswith("[mixture") else ""
+    with pytest.raises(ConfigError) as refused:
+        config(tmp_path, f"{GOOD}{mixture}{text}")
+    assert f"unknown key {before!r}" in str(refused.value)
+    assert f"It is now called {now!r}" in str(refused.value)
+
+
 def test_a_name_given_twice_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"term_weights\.benchmarks: found 'a' more than once"):
         config(tmp_path, GOOD + '[term_weights]\nbenchmarks = ["a", "b", "a"]\n')
