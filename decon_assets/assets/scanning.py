@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +25,7 @@ from decon_assets.assets.metadata import (
     Metadata,
     PartitionReporter,
     cost_metadata,
+    pictures,
     preview,
     same,
 )
@@ -55,6 +59,7 @@ _SKETCH_TABLE = "[sketch]"
 
 _SECONDS_BETWEEN_LOG_LINES = 10.0
 _MAX_NGRAMS_SHOWN = 20
+_MAX_SHARDS_PLOTTED = 500
 _TEXTS = ("question", "answer", "passage")
 _COMMON_COLUMNS = ["source", "benchmark", "text", "n_documents"]
 
@@ -311,6 +316,8 @@ def _describe(
     packs = {pack.name: pack for pack in plan.packs}
     keys = sorted_keys(context)
     pairs = [pack_and_other(scan_grid, key) for key in keys]
+    scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in pairs)]
+    plot = _plot_of_scores(plan, scanned, {benchmark for _, benchmark in pairs})
     reporter = PartitionReporter(context)
     # One partition of each pack comes first, as not all may be reported.
     by_benchmark = sorted(zip(keys, pairs, strict=True), key=lambda entry: entry[1][::-1])
@@ -321,7 +328,8 @@ def _describe(
         reader = MatchReader(store, (version,), config.policy, plan.scan)
         counts = scanned_counts(packs[pack], version, plan.scan_results)
         leaked = _leaked_items(reader, packs[pack])
-        reporter.report(key, {**leaked, **counts, **_pack_cost(costs.get(pack)), **run})
+        reporter.report(key, {**leaked, **counts, **_pack_cost(costs.get(pack)), **run, **plot})
+        plot = {}
 
 
 def _pack_cost(cost: Cost | None) -> Metadata:
@@ -345,6 +353,27 @@ def _leaked_items(reader: MatchReader, pack: Pack) -> dict[str, int]:
     entries = reader.entries_of_shards(shards, reader.versions, source=pack.source.name)
     leaked = entries.filter(entries["is_contaminated"]).group_by(["split", "instance_index"])
     return {"leaked_items_before_review": leaked.aggregate([]).num_rows}
+
+
+def _plot_of_scores(
+    plan: Plan, packs: Collection[Pack], benchmarks: Collection[str]
+) -> dict[str, dg.MetadataValue]:
+    """Plot the scores of a run's matches; nothing for a large run, as it reads all scan results."""
+    if sum(len(pack.shards) for pack in packs) > _MAX_SHARDS_PLOTTED:
+        return {}
+    from decon_core.benchmarks.records import current_version
+    from decon_core.decisions.match_reader import MatchReader
+    from decon_core.decisions.score_bins import score_bins
+    from decon_core.report.html.charts import scores
+
+    policy = plan.config.policy
+    versions = [current_version(plan.store, name) for name in sorted(benchmarks)]
+    reader = MatchReader(plan.store, tuple(versions), policy, plan.scan)
+    charts = [
+        replace(scores([*bins], policy.threshold_of(name)), title=f"Matches by score: {name}")
+        for name, bins in groupby(score_bins(reader, packs, versions), itemgetter("detector"))
+    ]
+    return {"scores": pictures(charts)} if charts else {}
 
 
 @stage(

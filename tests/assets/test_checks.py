@@ -759,6 +759,10 @@ def test_the_report_and_its_page_show_rates_scores_and_where_everything_lies(wor
     assert metadata["link"].value == link_to(world.store.report_page)
     for name in ("leak_rates", "scores"):
         assert "data:image/svg+xml;base64," in metadata[name].value
+    scans = world.instance.fetch_materializations(AssetKey("scan"), limit=100).records
+    told = [record.asset_materialization.metadata for record in scans]
+    (scores,) = (metadata["scores"].value for metadata in told if "scores" in metadata)
+    assert "data:image/svg+xml;base64," in scores
 
 
 def test_scores_of_partitions_are_those_that_the_report_counts(world):
