@@ -16,8 +16,9 @@ from pydantic import BaseModel, Field
 
 from decon_assets.assets.check_results import partitioned_check
 from decon_assets.assets.inputs import observable
+from decon_assets.assets.stage import KEY_PREFIX_TAG
 from decon_assets.everything_job import everything_job, run_pipeline
-from decon_assets.graph import GRAPH, Graph
+from decon_assets.graph import GRAPH, Graph, feature_jobs
 from decon_assets.partitions import under
 from decon_assets.sensors import build_sensor
 
@@ -109,7 +110,10 @@ class DeconComponent(dg.Component, dg.Model, dg.Resolvable):
         own = dg.Definitions(
             assets=graph.assets,
             asset_checks=graph.checks,
-            jobs=[everything_job(partial(run_pipeline, graph=graph), graph)],
+            jobs=[
+                everything_job(partial(run_pipeline, graph=graph), graph),
+                *(_job(graph, job) for job in feature_jobs()),
+            ],
             resources=resources,
         )
         return dg.Definitions.merge(own, build_sensor(graph))
@@ -127,8 +131,12 @@ class DeconComponent(dg.Component, dg.Model, dg.Resolvable):
         )
 
 
-def _asset(graph: Graph, group: str | None, asset: dg.AssetsDefinition) -> dg.AssetsDefinition:
+def _asset(
+    graph: Graph, group: str | None, asset: dg.AssetsDefinition | dg.AssetSpec
+) -> dg.AssetsDefinition | dg.AssetSpec:
     """Return an asset under the names of a graph."""
+    if isinstance(asset, dg.AssetSpec):
+        return _spec(graph, group, asset)
     (spec,) = asset.specs
     function = _function(graph, asset.op)
     if asset.is_executable and not asset.is_materializable:
@@ -184,6 +192,25 @@ def _check(graph: Graph, check: dg.AssetChecksDefinition) -> dg.AssetChecksDefin
         metadata=spec.metadata,
         partitions_def=spec.partitions_def and under(graph.key_prefix, spec.partitions_def),
     )
+
+
+def _job(graph: Graph, job: dg.JobDefinition) -> dg.JobDefinition:
+    """Return the job of a feature under the names of a graph."""
+    (op,) = job.graph.node_defs
+    function = _function(graph, op)
+    make = dg.op(name=graph.identifier(op.name), description=op.description)(function)
+    tags = {KEY_PREFIX_TAG: "/".join(graph.key_prefix)}
+
+    @dg.job(
+        name=graph.identifier(job.name),
+        description=job.description,
+        tags=tags,
+        executor_def=dg.in_process_executor,
+    )
+    def copy() -> None:
+        make()
+
+    return copy
 
 
 def _function(graph: Graph, op: Any) -> Callable[..., Any]:

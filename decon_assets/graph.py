@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from importlib import import_module
 from inspect import signature
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -31,14 +32,14 @@ class Graph:
     jobs and resources. Stages and what follows from their dependencies are named without it.
     """
 
-    assets: Sequence[dg.AssetsDefinition]
+    assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
     checks: Sequence[dg.AssetChecksDefinition]
     key_prefix: Sequence[str] = ()
     resource: str = "decon"  # key of the resource with the configuration
 
     def extended(self, *modules: ModuleType) -> Graph:
         """Return the graph with the assets and checks of more modules."""
-        loaded = _known(dg.load_assets_from_modules(modules))
+        loaded = _known(dg.load_assets_from_modules(modules, include_specs=True))
         known = {asset.key for asset in self.assets}  # the modules import some of these
         return Graph(
             [*self.assets, *(asset for asset in loaded if asset.key not in known)],
@@ -105,7 +106,11 @@ class Graph:
 
         Stages come in the order in which they are declared, as far as dependencies allow.
         """
-        specs = {self._name(spec.key): spec for asset in self.assets for spec in asset.specs}
+        specs = {
+            self._name(spec.key): spec
+            for asset in self.assets
+            for spec in ([asset] if isinstance(asset, dg.AssetSpec) else asset.specs)
+        }
         found: dict[str, tuple[str, ...]] = {}
 
         def visit(name: str) -> tuple[str, ...]:
@@ -156,14 +161,29 @@ class Graph:
         }
 
 
-def _known(loaded: Iterable[object]) -> list[dg.AssetsDefinition]:
-    return [definition for definition in loaded if isinstance(definition, dg.AssetsDefinition)]
+def _known(loaded: Iterable[object]) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+    return [
+        definition
+        for definition in loaded
+        if isinstance(definition, dg.AssetsDefinition | dg.AssetSpec)
+    ]
 
 
 GRAPH = Graph(
-    _known(dg.load_assets_from_package_module(assets)),
+    _known(dg.load_assets_from_package_module(assets, include_specs=True)),
     dg.load_asset_checks_from_package_module(checks),
-).extended(*(import_module(feature.definitions) for feature in all_features() if feature.products))
+).extended(
+    *(import_module(feature.definitions) for feature in all_features() if feature.has_assets)
+)
+
+
+def feature_jobs() -> list[dg.JobDefinition]:
+    """Return the jobs of features, which have one op each."""
+    return [
+        resolve_name(f"{feature.definitions}:{job}")
+        for feature in all_features()
+        for job in feature.jobs
+    ]
 
 
 def build_graph(

@@ -67,12 +67,12 @@ scan_grid = Grid({PACK: packs, BENCHMARK: benchmarks})
 shares = Grid({PACK: packs, MIXTURE: mixtures})
 
 
-def all_of(asset: dg.AssetsDefinition) -> dg.AssetDep:
+def all_of(asset: dg.AssetsDefinition | dg.AssetSpec) -> dg.AssetDep:
     """Depend on all partitions of an asset."""
     return dg.AssetDep(asset, partition_mapping=dg.AllPartitionMapping())
 
 
-def by_dimension(asset: dg.AssetsDefinition, name: str) -> dg.AssetDep:
+def by_dimension(asset: dg.AssetsDefinition | dg.AssetSpec, name: str) -> dg.AssetDep:
     """Depend on the partitions of an asset in one dimension, such as the packs of a grid."""
     return dg.AssetDep(asset, partition_mapping=dg.MultiToSingleDimensionPartitionMapping(name))
 

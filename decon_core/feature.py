@@ -44,6 +44,8 @@ class Feature:
     products: Mapping[str, str] = field(default_factory=dict)
     """Assets that are made if decon.toml has a table with their name, and for each a function of
     the plan that tells whether it is missing or outdated."""
+    jobs: tuple[str, ...] = ()
+    """Jobs that make other assets, in the feature's file in `decon_assets/features`."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Arrow schemas of the `products` whose columns are in the report, for lineage."""
     partitions: Mapping[str, str] = field(default_factory=dict)
@@ -87,8 +89,13 @@ class Feature:
 
     @property
     def definitions(self) -> str:
-        """The module with its assets and checks."""
+        """The module with its assets, checks and jobs."""
         return f"decon_assets.features.{self.name}"
+
+    @property
+    def has_assets(self) -> bool:
+        """Whether that module has more than commands."""
+        return bool(self.products or self.jobs)
 
     def function(self, command: str) -> str:
         """Return the place of the function of a command, as `module:name`."""

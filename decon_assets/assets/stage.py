@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 Missing = bool | Collection[str] | Mapping[str, Collection[str]]
 Partitions = dg.DynamicPartitionsDefinition | dg.MultiPartitionsDefinition
 Gates = Mapping[str, Sequence[dg.AssetCheckKey]]  # the blocking checks upstream of each asset
+KEY_PREFIX_TAG = "decon/key_prefix"  # tag with a component's prefix, on runs of jobs without assets
 Body: TypeAlias = "Callable[[dg.AssetExecutionContext, Config, Store], Metadata | None]"
 
 
@@ -87,7 +88,7 @@ def stage(
     group: str,
     kind: str,
     missing: str = "",
-    deps: Sequence[dg.AssetDep | dg.AssetsDefinition | str] = (),
+    deps: Sequence[dg.AssetDep | dg.AssetsDefinition | dg.AssetSpec | str] = (),
     partitions_def: Partitions | None = None,
     schema: pa.Schema | None = None,
     origins: Mapping[str, Column] | None = None,

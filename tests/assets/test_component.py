@@ -203,6 +203,20 @@ def test_a_failed_check_blocks_only_its_own_component(project, worlds, instance)
     assert code.success
 
 
+def test_the_scorecard_of_a_component_is_under_its_prefix(project, instance):
+    both = project.load()
+    for job in ("everything_missing", "scorecard"):
+        config = {"per_transformation": 1, "background": 1, "detectors": ["decon"]}
+        ops = {"decon__web__plant_and_scan": {"config": config}} if job == "scorecard" else {}
+        result = (
+            both.get_repository_def()
+            .get_job(f"decon__web__{job}")
+            .execute_in_process(instance=instance, run_config={"ops": ops})
+        )
+    (event,) = result.get_asset_materialization_events()
+    assert event.asset_key == key_of("web", "scorecard")
+
+
 # The sensor ---------------------------------------------------------------------------------------
 
 

@@ -76,6 +76,7 @@ def test_the_graph_has_every_stage_and_every_asset_says_what_it_is():
         "clean_benchmark",
         "report",
         "report_page",
+        "scorecard",
         "study",
     }
     for key in graph.get_all_asset_keys():
@@ -93,15 +94,16 @@ def test_every_function_that_a_stage_names_is_there():
             assert not function or callable(resolve_name(function))
 
 
-def test_a_feature_that_declares_no_products_has_only_commands():
-    others = [import_module(one.definitions) for one in all_features() if not one.products]
+def test_a_feature_that_declares_neither_products_nor_jobs_has_only_commands():
+    others = [import_module(one.definitions) for one in all_features() if not one.has_assets]
     assert not load_assets_from_modules(others, include_specs=True)
     assert not load_asset_checks_from_modules(others)
 
 
-def test_materialize_all_makes_the_inventory_and_all_stages():
+def test_materialize_all_leaves_out_the_scorecard_which_has_a_job_of_its_own():
     graph = definitions.resolve_asset_graph()
     assert graph.materializable_asset_keys == {AssetKey(name) for name in ("inventory", *STAGES)}
+    assert definitions.resolve_job_def("scorecard").description
 
 
 def test_the_inventory_is_tied_to_the_files_and_makes_nothing_else_outdated():
@@ -115,7 +117,7 @@ def test_the_sensor_and_every_job_say_what_they_do():
     assert {one.name for one in repository.sensor_defs} == {"keep_up"}
     assert all(one.description for one in repository.sensor_defs)
     jobs = [one for one in repository.get_all_jobs() if not one.name.startswith("__")]
-    assert {"everything_missing", "stage_scan"} < {one.name for one in jobs}
+    assert {"everything_missing", "scorecard", "stage_scan"} < {one.name for one in jobs}
     assert all(one.description for one in jobs)
 
 

@@ -8,6 +8,8 @@ import duckdb
 import pytest
 
 from decon_assets.cli.store_state import remove_damaged_files
+from decon_assets.features.scorecard import scorecard_job
+from decon_assets.graph import GRAPH
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.config.load import load_config
 from decon_core.config.sources import Source
@@ -39,6 +41,8 @@ of = "decontaminated"
 # All stages before the report.
 PARTS = "common_ngrams clean_benchmark blend"
 
+SMALL = {"per_transformation": 1, "background": 5, "detectors": ["decon"]}
+
 
 def flip(path: Path, rng: random.Random) -> None:
     """Flip one bit, and leave size and date as they are, as a disk does."""
@@ -63,10 +67,11 @@ def damaged_in(store) -> set[str]:
 def test_a_flipped_bit_in_any_file_of_a_store_is_noticed_and_named(world):
     world.mixtures = MIXTURES
     world.start()
+    make_scorecard(world)
     files, rng = files_of(world.store), random.Random(5)
     kinds = {path.relative_to(world.store.root).parts[0] for path in files}
     assert {"packs", "records", "idf", "index", "search", "scan_results", "common"} <= kinds
-    assert {"mixtures", "draws", "clean", "report", "checks", "blends"} <= kinds
+    assert {"mixtures", "draws", "clean", "report", "checks", "blends", "scorecard"} <= kinds
     assert damaged_in(world.store) == set()
     for path in files:
         content = path.read_bytes()
@@ -75,6 +80,15 @@ def test_a_flipped_bit_in_any_file_of_a_store_is_noticed_and_named(world):
             assert str(path) in damaged_in_kind(world.store, path), path
             path.write_bytes(content)
     assert damaged_in(world.store) == set()
+
+
+def make_scorecard(world) -> None:
+    result = scorecard_job.execute_in_process(
+        instance=world.instance,
+        resources=GRAPH.resources(str(world.config_path)),
+        run_config={"ops": {"plant_and_scan": {"config": SMALL}}},
+    )
+    assert result.success
 
 
 def damaged_in_kind(store, path: Path) -> set[str]:

@@ -31,10 +31,11 @@ GROUPS = {
         "haystack",
         "report",
         "report_page",
+        "scorecard",
         "study",
     ],
 }
-NOT_BUILT = {"benchmark_files", "corpus"}  # files of others
+NOT_BUILT = {"benchmark_files", "corpus", "scorecard"}  # files of others, and what a run leaves out
 OFF = {"neighbours", "sketch"}  # not configured
 BENCHMARKS = ["harbor_mc", "ledger_math", "almanac_rc", "strait_mt"]
 PACKS = [

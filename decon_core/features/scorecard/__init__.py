@@ -11,6 +11,8 @@ from decon_core.feature import Command, Feature
 FEATURE = Feature(
     name="scorecard",
     requires=("rewriting", "similarity"),
+    jobs=("scorecard_job",),
+    folders={"scorecard": "summary.json"},
     commands={
         "scorecard": Command(
             function="command:scorecard_command",

@@ -1,4 +1,4 @@
-"""Read texts of any corpus lazily: zip archives, text files, shards."""
+"""Read texts of any corpus lazily: zip archives, text files, shards, registered packs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeVar
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document
 from decon_core.corpus.formats import is_shard, known_suffixes
-from decon_core.corpus.packs import Shard, find_shards
+from decon_core.corpus.packs import Pack, Shard, find_shards
 from decon_core.corpus.shards import read_shard
-from decon_core.errors import InputError, Problem
+from decon_core.errors import InputError, MissingError, Problem
 from decon_core.features.scorecard.plan import in_turn
 
 T = TypeVar("T")
@@ -48,6 +48,15 @@ def hosts_below(path: Path) -> Iterator[str]:
 
 
 _EXPECTED = f".zip or .txt files, or shards ({known_suffixes()}) with 'text' or 'messages'"
+
+
+def hosts_of_packs(packs: Iterable[Pack]) -> Iterator[str]:
+    """Yield documents of registered packs, read with the settings of their sources."""
+    shards = [(shard, pack.source) for pack in packs for shard in pack.shards]
+    if not shards:
+        found, remedy = "no registered shard", "register the corpus: `decon-assets register`"
+        raise MissingError(Problem("the corpus", found, "documents to plant into", remedy))
+    return in_turn([_documents(shard, source) for shard, source in _spread(shards)])
 
 
 def texts_below(path: Path) -> list[Texts]:

@@ -53,6 +53,16 @@ def advice(names: Sequence[str]) -> str:
     return render(template, names=names, detectors=[find(name) for name in names])
 
 
+def recall_table(marks: Marks) -> str:
+    """Return the recall of each detector by transformation as a Markdown table."""
+    return render(
+        "features/scorecard/recall.md.j2",
+        detectors=marks.detectors,
+        recall=by_detector(marks.recall, "transformation", "grade"),
+        has_intervals=False,
+    ).rstrip("\n")
+
+
 def by_detector(frame: pl.DataFrame, *names: str) -> list[Row]:
     """Group rows by the named columns, in the order of the table.
 
@@ -101,8 +111,8 @@ _FLOORS = (0.95, 0.9, 0.8, 0.5, 0.0)  # lower ends of the panels: spreads precis
 _MAX_POINTS = 150  # points of a curve, about
 
 
-def svg(marks: Marks) -> str:
-    """Draw the picture."""
+def svg(marks: Marks, *, shown_width: int | None = None) -> str:
+    """Draw the picture; `shown_width` scales it, for pages that do not fit pictures themselves."""
     at = _PLACES | {"panels": _PLACES["cells"] + len(marks.detectors) * _PLACES["cell"] + 64}
     groups = by_detector(marks.recall, "transformation", "grade")
     recall, y = _rows(marks, groups, "recall", at["top"], gap_between="transformation")
@@ -118,6 +128,7 @@ def svg(marks: Marks) -> str:
         "features/scorecard/picture.svg.j2",
         width=width,
         height=max(y, below_panels) + at["margin"],
+        scale=shown_width / width if shown_width else 1.0,
         at=at,
         dark=_DARK,
         detectors=marks.detectors,

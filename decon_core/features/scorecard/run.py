@@ -69,8 +69,8 @@ class Scorecard:
     def page(self, *, image: str) -> str:
         return markdown(self.marks, about=self.about, image=image, tallies=self.tallies)
 
-    def picture(self) -> str:
-        return svg(self.marks)
+    def picture(self, *, shown_width: int | None = None) -> str:
+        return svg(self.marks, shown_width=shown_width)
 
 
 def run_scorecard(

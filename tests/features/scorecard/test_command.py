@@ -1,12 +1,14 @@
-"""`decon-assets scorecard`: the whole way on the sample world, at small size."""
+"""`decon-assets scorecard` and the asset: the whole way on the sample world, at small size."""
 
 import re
 from pathlib import Path
 
 import polars as pl
 import pytest
+from dagster import AssetKey
 
 from decon_assets.cli.main import main
+from decon_assets.definitions import build_definitions
 from decon_core.config.detector_registry import BUILT_IN
 
 DATA = Path(__file__).parents[3] / "data"
@@ -128,3 +130,46 @@ def test_wrong_inputs_end_with_2_before_anything_is_written(tmp_path, capsys):
     for wrong in (["--detectors", "all,decon"], ["--per-transformation", "0"]):
         assert main([*COMMAND, *wrong, "--out", str(out)]) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+# The job that makes the asset ---------------------------------------------------------------------
+
+
+def materialize(world, **config):
+    definitions = build_definitions(config_path=str(world.config_path))
+    return definitions.resolve_job_def("scorecard").execute_in_process(
+        instance=world.instance,
+        run_config={"ops": {"plant_and_scan": {"config": config}}},
+        raise_on_error=False,
+    )
+
+
+def test_the_asset_shows_what_each_rule_finds_of_the_registered_benchmarks(world):
+    world.start()
+    result = materialize(world, per_transformation=1, background=5)
+    assert result.success
+    (event,) = result.get_asset_materialization_events()
+    assert event.asset_key == AssetKey("scorecard")
+    metadata = event.materialization.metadata
+    for detector in BUILT_IN:
+        assert f"| {detector} |" in metadata["detectors"].value
+    assert "| verbatim |  | 1 | 100 | 100 | 100 | 100 | 100 |" in metadata["recall"].value
+    assert "data:image/svg+xml;base64," in metadata["plot"].value
+    assert metadata["planted"].value > 30
+    assert 0 < metadata["background"].value <= 5  # of a small corpus
+    folder = Path(metadata["folder"].value)
+    assert folder.is_relative_to(world.store.root)
+    assert (folder / "scorecard.md").is_file()
+
+
+def test_the_asset_says_what_is_missing_or_wrong(world):
+    world.write_config()
+    assert "no normalized records" in failure_of(materialize(world))
+    world.run(until="records")
+    assert "policy.detectors" in failure_of(materialize(world, detectors=["guess"]))
+
+
+def failure_of(result):
+    assert not result.success
+    (event,) = result.get_step_failure_events()
+    return event.step_failure_data.user_failure_data.description

@@ -7,8 +7,10 @@ from itertools import islice
 
 import pytest
 
-from decon_core.errors import InputError
-from decon_core.features.scorecard.corpora import hosts_below, texts_below
+from decon_core.config.sources import Source
+from decon_core.corpus.packs import Pack, find_shards
+from decon_core.errors import InputError, MissingError
+from decon_core.features.scorecard.corpora import hosts_below, hosts_of_packs, texts_below
 
 
 @pytest.fixture
@@ -63,12 +65,16 @@ def test_nothing_to_plant_into_is_said(tmp_path):
         hosts_below(tmp_path / "nowhere")
     with pytest.raises(InputError, match="or shards"):
         hosts_below(tmp_path)
+    with pytest.raises(MissingError, match="decon-assets register"):
+        hosts_of_packs([])
 
 
-def test_not_all_of_very_many_shards_are_read(tmp_path):
+def test_packs_are_read_as_their_source_says_and_not_all_of_very_many(tmp_path):
     for number in range(50):
-        row = {"text": f"text {number}"}
+        row = {"body": f"text {number}"}
         (tmp_path / f"{number:02}.jsonl").write_text(json.dumps(row) + "\n")
-    hosts = list(hosts_below(tmp_path))
+    source = Source(name="web", path="*.jsonl", text="body")
+    shards = tuple(find_shards(source, folder=tmp_path, known={}))
+    hosts = list(hosts_of_packs([Pack(name="web-0000", source=source, shards=shards)]))
     assert len(hosts) == len(set(hosts)) == 32
     assert {hosts[0], hosts[-1]} == {"text 0", "text 48"}

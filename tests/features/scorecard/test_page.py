@@ -92,6 +92,12 @@ def test_everything_stands_within_the_picture(marked):
             assert 90 < y < height
 
 
+def test_the_picture_can_be_shown_smaller(marked):
+    whole, small = ET.fromstring(svg(marked)), ET.fromstring(svg(marked, shown_width=500))
+    assert small.get("width") == "500"
+    assert small.get("viewBox") == whole.get("viewBox")
+
+
 def test_the_same_marks_give_the_same_picture(marked):
     assert svg(marked) == svg(marked)
     assert "http" not in svg(marked).replace("http://www.w3.org/2000/svg", "")
