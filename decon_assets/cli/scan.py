@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator
+from itertools import compress
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -41,6 +42,7 @@ from decon_core.config import detector_registry as registry
 from decon_core.config.policy import Policy, without_effect
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.config.validation import bytes_of
+from decon_core.decisions.not_read import OPTIONS
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.storage.paths import is_url
@@ -294,18 +296,23 @@ def scan(
         say_estimates(outcome, outcome.sample, out)
     if compat:
         say(f"reports in AI2 decon's format: {out / COMPAT_FOLDER}")
-    if clean_evals and (outcome.is_incomplete or outcome.unread_text):
+    account = outcome.not_read
+    if clean_evals and account.open("shard", "short", "text", "no text"):
         say("clean benchmarks: not written, because some files or texts were not read")
     elif clean_evals:
         say(f"clean benchmarks: {out / CLEAN_FOLDER}")
     for problem in (*without_effect(settings), *outcome.split_scripts):
         warn(problem)
-    if unread := [*outcome.failed, *outcome.unread, *outcome.without_text]:
-        warn(f"\nnot read: {format_problems(unread)}")
-    if outcome.unread_text:
-        say(f"\n{outcome.unread_text.line('the documents')}")
-        options = " ".join(f"--ignore {shlex.quote(path)}" for path in outcome.unread_text.paths)
-        to_read = "to read it, omit --text and --messages; " if outcome.unread_text.texts else ""
+    if outcome.failed:
+        warn(f"\nnot read: {format_problems(outcome.failed)}")
+    for what, _, _, told in account.lines("the documents"):
+        if what == "short":
+            warn(f"\n{told}; check --text, --messages or --layout")
+        elif what in ("text", "no text"):
+            say(f"\n{told}")
+    if sizes := account.sizes(ONLY_SOURCE):
+        options = " ".join(f"--ignore {shlex.quote(path)}" for path in sizes)
+        to_read = "to read it, omit --text and --messages; " if source.paths else ""
         say(f"{to_read}to leave it unread, add:\n{options}\n")
     for rate in outcome.rates[:1]:
         if rate.high and not outcome.n_leaks:
@@ -313,18 +320,16 @@ def scan(
             say(f"no leak in the sample, but up to {may} may contain one")
     say(_format_coverage(outcome))
     say_next(*_next_commands(outcome, recipes, corpus, out))
-    if outcome.failed or outcome.is_incomplete:
+    if account.exit_code == 1:
         return 1
     if fail_on_leak and outcome.n_leaks:
         return 3
     if outcome.finds_nothing:
         warn("no item can be found by the chosen detectors: it is unknown whether any leaked")
         return 6
-    is_partly_read = bool(outcome.n_unreadable) and not allow_unreadable
-    is_unread = bool(outcome.unread_text) and not allow_unread
-    is_skipped = bool(outcome.unexpected or outcome.unavailable) and not allow_skipped
-    is_empty = not outcome.n_documents
-    return 4 if is_partly_read or is_unread or is_skipped or is_empty else 0
+    account = account.accepting(*compress(OPTIONS, (allow_unreadable, allow_unread, allow_skipped)))
+    is_lacking = bool(outcome.unavailable) and not allow_skipped
+    return 4 if is_lacking or not outcome.n_documents else account.exit_code
 
 
 def _say_table(outcome: Outcome) -> None:
@@ -373,7 +378,7 @@ def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterat
     if n := outcome.n_invalid_utf8:
         not_utf8 = "invalid UTF-8 bytes, scanned as U+FFFD"
         yield f"{counted(n, 'document')} {have(n)} {not_utf8}: see {ledger}"
-    if n := outcome.n_shards_without_rows:
+    if n := len(outcome.not_read.open("shard")):
         yield f"{n:,} of {counted(outcome.n_shards, 'shard')} could not be read"
     if any(outcome.n_unseen.values()):
         counts = ", ".join(f"{name} {n:,}" for name, n in outcome.n_unseen.items() if n)
@@ -412,27 +417,27 @@ def _format_coverage(outcome: Outcome) -> str:
     """Return the last line: how much of the input was scanned, and what was not."""
     from decon_core.library.results import SKIPPED_FILE
 
-    n_unread = outcome.n_shards_without_rows
-    n_single = outcome.n_unreadable - outcome.n_rows_unread
-    left_out = []
-    if n_unread:
-        rows = f", {counted(outcome.n_rows_unread, 'row')}" if outcome.n_rows_unread else ""
-        how_much = size(outcome.n_bytes_unread)
+    unread = outcome.not_read.open("shard")
+    n_unread, left_out = len(unread), []
+    if unread:
+        n_rows, how_much = sum(row.n for row in unread), size(sum(row.n_bytes for row in unread))
+        rows = f", {counted(n_rows, 'row')}" if n_rows else ""
         left_out.append(f"{n_unread:,} of {counted(outcome.n_shards, 'shard')} ({how_much}{rows})")
-    if n_single:
-        others = f"{counted(n_single, 'row')} of the other shards"
-        left_out.append(others if n_unread else f"{n_single:,} of {counted(outcome.n_rows, 'row')}")
-    if skipped := outcome.unexpected:
-        names = [f"{file.path} ({file.why})" for file in skipped[:_MOST_SKIPPED_LISTED]]
+    if n := outcome.not_read.n("row"):
+        others = f"{counted(n, 'row')} of the other shards"
+        left_out.append(others if n_unread else f"{n:,} of {counted(outcome.n_rows, 'row')}")
+    if skipped := outcome.not_read.open("file"):
+        names = [f"{file.place} ({file.reason})" for file in skipped[:_MOST_SKIPPED_LISTED]]
         more = [f"others in {SKIPPED_FILE}"] if len(skipped) > len(names) else []
         left_out.append(f"{len(skipped):,} skipped: {', '.join([*names, *more])}")
     if unavailable := outcome.unavailable:
         named = ", ".join(entry.benchmark for entry in unavailable)
         left_out.append(f"{counted(len(unavailable), 'benchmark')}: {named}")
-    if outcome.without_text:
-        left_out.append(f"{counted(outcome.n_too_short, 'document')} too short to be searched")
-    if outcome.unread_text:
-        left_out += outcome.unread_text.parts
+    left_out += [
+        line.amount
+        for line in outcome.not_read.lines()
+        if line.what in ("short", "text", "no text")
+    ]
     n_read = outcome.n_shards - n_unread - len(outcome.not_drawn)
     shards = f"{n_read:,} of {counted(outcome.n_shards, 'shard')}"
     done = f"scanned {counted(outcome.n_documents, 'document')} in {shards}"
@@ -447,6 +452,6 @@ def _format_coverage(outcome: Outcome) -> str:
         whole = f"{done}; NOT scanned: {', '.join(left_out)}"
     else:
         whole = f"{done}: {'complete' if outcome.n_documents else 'nothing can be called clean'}"
-    n_ignored = len(outcome.skipped) - len(outcome.unexpected)
+    n_ignored = len(outcome.skipped) - len(skipped)
     ignored = f"; {n_ignored:,} ignored on purpose, listed in {SKIPPED_FILE}" if n_ignored else ""
     return f"{whole}{ignored}"

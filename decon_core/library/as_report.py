@@ -17,6 +17,7 @@ import orjson
 from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE
 from decon_core.decisions.ledgers import named_rows
+from decon_core.decisions.not_read import Account, UnreadRule, account_of
 from decon_core.decisions.visibility import ONLY_REVIEW
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.library import results
@@ -24,6 +25,7 @@ from decon_core.report.database import write_database
 from decon_core.report.open import NOT_DRAWN, ONLY_SAMPLE, queries_in
 from decon_core.report.tables import filled, table_of
 from decon_core.storage.files import read_plain_json
+from decon_core.storage.listing import Skipped
 
 _QUERIES = queries_in(Path(__file__).with_name("as_report.sql"))
 
@@ -81,7 +83,7 @@ def read_folder(folder: Path, database: Path) -> None:
         for detector, n in counts.items()
     ]
     rows |= {"runs": [run], "not_covered": summary["not_covered"]}
-    rows["skipped_files"] = _skipped(folder / results.SKIPPED_FILE)
+    rows["not_read"] = [row._asdict() for row in _not_read(folder, summary).rows]
     del rows["not_drawn"]  # they are among those that were not scanned
     tables = {name: table_of(name, of_table) for name, of_table in rows.items()}
     proving = {
@@ -111,13 +113,19 @@ def read_folder(folder: Path, database: Path) -> None:
     write_database(database, tables)
 
 
-def _skipped(path: Path) -> list[dict[str, Any]]:
-    """Return the files that were not read, and not skipped on purpose."""
-    lines = path.read_bytes().splitlines() if path.is_file() else []
-    files = map(orjson.loads, lines)
-    return [
-        {"path": file["path"], "reason": file["why"]} for file in files if not file["is_on_purpose"]
-    ]
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    return map(orjson.loads, path.read_bytes().splitlines() if path.is_file() else ())
+
+
+def _not_read(folder: Path, summary: Mapping[str, Any]) -> Account:
+    ledgers = (
+        (ONLY_SOURCE, {**line, "n_left_out": line.get(results.NOT_SAMPLED, 0)})
+        for line in _lines(folder / results.LEDGER_FILE)
+        if line["is_read"]
+    )
+    rule = UnreadRule(((ONLY_SOURCE, tuple(summary["ignore"])),))
+    skipped = (Skipped(**file) for file in _lines(folder / results.SKIPPED_FILE))
+    return account_of(ledgers, rule, skipped)
 
 
 def _not_scanned(rows: _Rows, summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -147,9 +155,7 @@ def _ledger(path: Path, summary: Mapping[str, Any]) -> _Rows:
     """
     rows: _Rows = defaultdict(list)
     searched = [*summary["benchmarks"]]
-    unread = {text["path"] for text in summary["unread"]}  # those that are not ignored
-    for line in path.read_bytes().splitlines():
-        shard = orjson.loads(line)
+    for shard in _lines(path):
         place = {"source": ONLY_SOURCE, "shard_name": shard["file"]}
         if not shard.get("is_drawn", True):
             rows["not_drawn"].append(place)
@@ -162,9 +168,6 @@ def _ledger(path: Path, summary: Mapping[str, Any]) -> _Rows:
         counts |= {f"n_{name}": len(shard[name]) for name in ("unreadable", "invalid_utf8")}
         rows["shards"].append({**place, **counts})
         rows["row_origins"] += [{**place, **row} for row in named_rows(shard, searched)]
-        for text in shard["unread"]:
-            is_ignored = text["path"] not in unread
-            rows["unread_text"].append({**place, **text, "is_ignored": is_ignored})
         for row in shard["unreadable"]:
             named = {name: row[name] for name in ("row", "offset", "reason", "detail")}
             rows["unreadable"].append({**place, **named})

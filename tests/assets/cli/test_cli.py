@@ -240,7 +240,7 @@ def test_what_cannot_be_read_ends_with_1_and_a_benchmark_too_short_to_look_for_d
     at_home.write_config()
     assert main(["run"]) == 0
     out = capsys.readouterr().out
-    assert "1 row could not be read" in out
+    assert "1 row of source `web` could not be read: 1 not JSON" in out
     assert "short: no record can be checked; dropped: {'too few tokens': 1}" in out
     query = "SELECT n_not_checkable FROM by_benchmark WHERE benchmark = 'short'"
     assert main(["report", "--query", query]) == 0

@@ -401,7 +401,7 @@ def test_what_is_no_shard_is_named_and_changes_the_exit_code(place, capsys):
     assert {path: why for path, why in skipped_in(place).items() if not why[1]} == expected
     assert place.summary()["not_looked_at"] == sorted(expected)
     assert main(["check", "--report", str(place.out), "--max-rate", "1"]) == 4
-    told = "23 files or folders were not read: gone.jsonl (a broken link), "
+    told = "23 files or folders were not read: `gone.jsonl` (a broken link), "
     assert told in capsys.readouterr().out
     assert place.scan("--allow-skipped") == 0
 
@@ -772,26 +772,36 @@ def test_a_shard_without_text_is_named_and_not_clean_and_one_of_short_texts_is(p
     def write(name, *rows):
         (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
-    write("text.jsonl", {"text": invented("text", 30)}, {"input_ids": [7, 8]})
+    write("text.jsonl", {"text": invented("text", 30)}, {"text": None, "times": [1, 2]})
     write("short.jsonl", {"text": "yes", "times": [1, 2]}, {"text": "no"})
     write("empty.jsonl", {"text": "", "n": 1})
     assert place.scan(corpus=folder) == 0
     write("ids.jsonl", *[{"id": "x", "lang": "en", "input_ids": [7, 8], "mask": [1]}] * 9)
-    pq.write_table(pa.table({"text": [""], "ids": [[[7, 8]]], "n": [1]}), folder / "b.parquet")
+    pq.write_table(pa.table({"text": [""], "ids": [[[7] * 8] * 8], "n": [1]}), folder / "b.parquet")
     assert place.scan(corpus=folder) == 4
     said = capsys.readouterr().out
     fields = r"`ids` \(.*\), `input_ids` \(.*\), `mask` \(.*\)"
-    assert re.search(rf"no text in 2 shards \(b.parquet, ids.jsonl\), only {fields}\n", said)
-    assert coverage_in(said).endswith("NOT scanned: 2 shards without text")
+    assert re.search(rf"no text in 10 of 10 rows in 2 shards of .*, only {fields}\n", said)
+    assert coverage_in(said).endswith("NOT scanned: 10 of 10 rows without text")
     assert place.summary()["without_text"] == ["b.parquet", "ids.jsonl"]
     check = ["check", "--report", str(place.out), "--max-rate", "1"]
     assert main(check) == 4
-    assert "coverage: no text: 1 shard of source `corpus` (b.parquet) holds only `ids`" in (
-        capsys.readouterr().out
-    )
+    words = "in 2 shards of source `corpus` (`b.parquet`, `ids.jsonl`), only `"
+    assert f"coverage: no text in 10 of 10 rows {words}" in capsys.readouterr().out
     ignored = "--ignore", "ids", "--ignore", "input_ids", "--ignore", "mask"
     assert place.scan(*ignored, corpus=folder) == 0
     assert main(check) == 0
+
+
+def test_one_text_row_among_rows_of_token_ids_does_not_hide_them(place, capsys):
+    rows = [{"id": "x", "input_ids": [7, 8]}] * 3 + [{"text": invented("text", 30)}]
+    path = place.folder / "mixed.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert place.scan(corpus=path) == 4
+    said = capsys.readouterr().out
+    assert "no text in 3 of 4 rows in 1 shard of the documents (`mixed.jsonl`), only `input" in said
+    assert coverage_in(said).endswith("NOT scanned: 3 of 4 rows without text")
+    assert place.scan("--ignore", "input_ids", corpus=path) == 0
 
 
 def test_a_corpus_without_a_document_is_not_clean(place, capsys):
