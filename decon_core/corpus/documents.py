@@ -12,8 +12,8 @@ from typing import Any
 from decon_core.config.sources import Source
 from decon_core.corpus.fields import FieldTree, field_tree
 from decon_core.corpus.origins import Origins
-from decon_core.corpus.row_texts import SEPARATOR, Keys, Slot, text_of_row
-from decon_core.corpus.text_values import LEAST_WORDS, leaves, without_lone_surrogates
+from decon_core.corpus.row_texts import ENCODED, SEPARATOR, Keys, Slot, text_of_row
+from decon_core.corpus.text_values import LEAST_WORDS, is_encoded, leaves, without_lone_surrogates
 from decon_core.errors import Problem
 
 
@@ -171,13 +171,15 @@ def joined_parts(slots: Iterable[tuple[Slot, bool]]) -> tuple[str, tuple[Part, .
 def _held_instead(value: Mapping[str, Any]) -> dict[str, Sequence[int]]:
     """Return the fields that a row without text holds instead, as no text, with about their bytes.
 
-    A row with an empty text may be without text: then only long lists count, as of token ids, and
-    bytes.
+    A row with an empty text may be without text: then only long lists count, as of token ids,
+    bytes, and what is encoded.
     """
     values = [*leaves(value)]
     is_empty = any(inner in ("", None) for _, inner in values)
     sizes = Counter[str]()
     for path, inner in values:
+        if isinstance(inner, str) and is_encoded(inner):
+            sizes[f"{path}.{ENCODED}"] += len(inner)
         is_long = isinstance(inner, list | dict | bytes) and len(inner) >= LEAST_WORDS
         if is_long or (inner and isinstance(inner, _HELD) and not is_empty):
             sizes[path] += len(inner if isinstance(inner, bytes) else str(inner))

@@ -56,6 +56,7 @@ def read_folder(folder: Path, database: Path) -> None:
     summary = read_plain_json(folder / results.SUMMARY_FILE)
     policy = Policy.from_mapping(summary["policy"], where=results.SUMMARY_FILE)
     rows = _ledger(folder / results.LEDGER_FILE, summary)
+    rows["not_read"] = [row._asdict() for row in _not_read(folder, summary).rows]
     sample = summary.get("sample")
     rows["not_scanned"] = not_scanned = [*_not_scanned(rows, summary)]
     run = {
@@ -83,7 +84,6 @@ def read_folder(folder: Path, database: Path) -> None:
         for detector, n in counts.items()
     ]
     rows |= {"runs": [run], "not_covered": summary["not_covered"]}
-    rows["not_read"] = [row._asdict() for row in _not_read(folder, summary).rows]
     del rows["not_drawn"]  # they are among those that were not scanned
     tables = {name: table_of(name, of_table) for name, of_table in rows.items()}
     proving = {
@@ -132,6 +132,10 @@ def _not_scanned(rows: _Rows, summary: Mapping[str, Any]) -> Iterator[dict[str, 
     """Yield the shards that could not be read or were not drawn, or that were read in part."""
     benchmarks = sorted(summary["benchmarks"])
     sample, not_drawn = summary.get("sample", {}), rows["not_drawn"]
+    for row in rows["not_read"]:
+        if row["what"] == "shard":
+            place = {"source": row["source"], "shard_name": row["place"]}
+            yield {**place, "benchmarks": benchmarks, "reason": row["reason"]}
     for row in rows["unreadable"]:
         if row["reason"] == _WHOLE_SHARD:
             place = {name: row[name] for name in ("source", "shard_name")}

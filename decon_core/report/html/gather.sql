@@ -21,7 +21,8 @@ SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM it
        (SELECT count(*) FROM item_status WHERE status = 'leaked' AND is_checkable)
            AS n_leaked_checkable,
        (SELECT count(*) FROM benchmarks) AS n_benchmarks,
-       (SELECT count(*) FROM shards) AS n_shards,
+       (SELECT count(*) FILTER (n_rows = 0 OR n_unreadable IS DISTINCT FROM n_rows) FROM shards)
+           AS n_shards,
        (SELECT count(DISTINCT source) FROM shards) AS n_sources,
        (SELECT CASE WHEN count(*) = count(n_documents)
                     THEN coalesce(sum(n_documents), 0)::BIGINT END

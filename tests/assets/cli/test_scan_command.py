@@ -875,6 +875,15 @@ def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(
     assert "not written" in said.out
     assert place.leaks() == EXPECTED
     assert place.summary()["n_shards_without_a_readable_row"] == 1
+    database = place.folder / "r.duckdb"
+    read_folder(place.out, database)
+    with duckdb.connect(str(database)) as report:
+        ((name, reason),) = report.sql("SELECT shard_name, reason FROM not_scanned").fetchall()
+        statuses = report.sql("SELECT DISTINCT status FROM item_status").fetchall()
+    assert (name, reason) == ("web.jsonl", "no readable row (field missing)")
+    assert ("clean",) not in statuses
+    assert main(["check", "--report", str(place.out), "--max-rate", "1"]) == 1
+    assert "web.jsonl was not scanned against" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("corpus", ["corpus", "corpus/**/*"])

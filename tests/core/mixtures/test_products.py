@@ -20,6 +20,7 @@ from decon_core.decisions.not_read import UnreadRule, gaps_without_rows
 from decon_core.errors import IncompleteError, MissingError
 from decon_core.index.term_weights import current_snapshot, freeze
 from decon_core.mixtures.builder import Builder
+from decon_core.report.html.gather import gather
 from decon_core.report.truth import compare
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
@@ -119,6 +120,10 @@ def test_a_shard_of_which_nothing_could_be_read_is_never_emptied_silently(leaky)
         build(bench, pack, versions)
     reader = MatchReader(bench.store, tuple(versions), bench.policy, bench.scan)
     assert [gap.shard.name for gap in gaps_without_rows(reader, [pack])] == ["a.jsonl"]
+    report_of(bench.store, [pack], versions, bench.policy)
+    facts = gather(bench.store.report)
+    assert "1 of 1 shard was not scanned" in facts.notice
+    assert facts.totals["n_shards"] == 0
 
 
 def test_a_shard_without_text_blocks_the_mixture_unless_its_fields_are_ignored(leaky):
