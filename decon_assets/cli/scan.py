@@ -52,7 +52,6 @@ from decon_core.wording import contain, counted, have, of_checkable, percent, sa
 if TYPE_CHECKING:
     from decon_core.library.results import Outcome
 
-_MOST_SKIPPED_LISTED = 3
 _MOST_ORIGINS_LISTED = 5
 
 
@@ -417,28 +416,11 @@ def _format_coverage(outcome: Outcome) -> str:
     """Return the last line: how much of the input was scanned, and what was not."""
     from decon_core.library.results import SKIPPED_FILE
 
-    unread = outcome.not_read.open("shard")
-    n_unread, left_out = len(unread), []
-    if unread:
-        n_rows, how_much = sum(row.n for row in unread), size(sum(row.n_bytes for row in unread))
-        rows = f", {counted(n_rows, 'row')}" if n_rows else ""
-        left_out.append(f"{n_unread:,} of {counted(outcome.n_shards, 'shard')} ({how_much}{rows})")
-    if n := outcome.not_read.n("row"):
-        others = f"{counted(n, 'row')} of the other shards"
-        left_out.append(others if n_unread else f"{n:,} of {counted(outcome.n_rows, 'row')}")
-    if skipped := outcome.not_read.open("file"):
-        names = [f"{file.place} ({file.reason})" for file in skipped[:_MOST_SKIPPED_LISTED]]
-        more = [f"others in {SKIPPED_FILE}"] if len(skipped) > len(names) else []
-        left_out.append(f"{len(skipped):,} skipped: {', '.join([*names, *more])}")
+    left_out = [line.amount for line in outcome.not_read.lines()]
     if unavailable := outcome.unavailable:
         named = ", ".join(entry.benchmark for entry in unavailable)
         left_out.append(f"{counted(len(unavailable), 'benchmark')}: {named}")
-    left_out += [
-        line.amount
-        for line in outcome.not_read.lines()
-        if line.what in ("short", "text", "no text")
-    ]
-    n_read = outcome.n_shards - n_unread - len(outcome.not_drawn)
+    n_read = outcome.n_shards - len(outcome.not_read.open("shard")) - len(outcome.not_drawn)
     shards = f"{n_read:,} of {counted(outcome.n_shards, 'shard')}"
     done = f"scanned {counted(outcome.n_documents, 'document')} in {shards}"
     if outcome.sample:
@@ -452,6 +434,6 @@ def _format_coverage(outcome: Outcome) -> str:
         whole = f"{done}; NOT scanned: {', '.join(left_out)}"
     else:
         whole = f"{done}: {'complete' if outcome.n_documents else 'nothing can be called clean'}"
-    n_ignored = len(outcome.skipped) - len(skipped)
+    n_ignored = sum(file.is_on_purpose for file in outcome.skipped)
     ignored = f"; {n_ignored:,} ignored on purpose, listed in {SKIPPED_FILE}" if n_ignored else ""
     return f"{whole}{ignored}"

@@ -113,7 +113,9 @@ class Batch:
             unreadable=unreadable,
             invalid=[document.invalid for document in documents if document.invalid],
             unread=summed([self.unread, *(document.unread for document in documents)]),
-            n_without_text=sum(document.is_without_text for document in documents),
+            n_without_text=sum(
+                not all(n for n, _ in document.unread.values()) for document in documents
+            ),
             origins=total([self.origins, *(document.origins for document in documents)]),
         )
 

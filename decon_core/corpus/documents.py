@@ -68,11 +68,6 @@ class Document:
         return self.parts[max(at - 1, 0)] if self.parts else None
 
     @property
-    def is_without_text(self) -> bool:
-        """Whether it holds something else instead of text."""
-        return any(not n_values for n_values, _ in self.unread.values())
-
-    @property
     def hidden_start(self) -> int | None:
         """Where the hidden text begins, in characters; None if there is none."""
         return next((part.start for part in self.parts if part.is_hidden), None)

@@ -237,24 +237,28 @@ def _said(
         rows_of = f"{n:,} of {counted(n_rows, 'row')}"
         where = f"{counted(len(places), 'shard')} of {of} ({names})"
         return f"{rows_of} without text", f"no text in {rows_of} in {where}, only {fields}"
-    if what == "file":
-        files = [f"{shown(row.place)} ({plain(row.reason)})" for row in rows]
-        amount = f"{n:,} file or folder" if n == 1 else f"{n:,} files or folders"
-        return amount, f"{amount} {'was' if n == 1 else 'were'} not read: {first_of(files)}"
+    amount, verb = counted(n, "row"), "was" if n == 1 else "were"
     if what == "short":
         documents = counted(n, "document")
-        amount = f"{documents} too short to be searched"
-        return amount, f"all {documents} of {of} are too short to be searched"
-    if what == "shard":
-        shards = [f"{shown(row.place)} ({plain(row.reason)})" for row in rows]
-        amount = counted(len(rows), "shard")
-        return amount, f"{amount} of {of} could not be read: {first_of(shards)}"
-    reasons = Counter[str]()
-    for row in rows:
-        reasons[row.reason] += row.n
-    why = ", ".join(f"{n:,} {plain(reason)}" for reason, n in reasons.most_common())
-    amount = counted(n, "row")
-    return amount, f"{amount} of {of} could not be read: {why}"
+        return (
+            f"{documents} too short to be searched",
+            f"all {documents} of {of} are too short to be searched",
+        )
+    if what == "row":
+        reasons = Counter[str]()
+        for row in rows:
+            reasons[row.reason] += row.n
+        why = ", ".join(f"{n:,} {plain(reason)}" for reason, n in reasons.most_common())
+        return amount, f"{amount} of {of} could not be read: {why}"
+    named = first_of([f"{shown(row.place)} ({plain(row.reason)})" for row in rows])
+    if what == "file":
+        files = f"{n:,} file or folder" if n == 1 else f"{n:,} files or folders"
+        return f"{files}: {named}", f"{files} {verb} not read: {named}"
+    shards, file_bytes = counted(len(rows), "shard"), size(sum(row.n_bytes for row in rows))
+    return (
+        f"{shards} ({file_bytes}{f', {amount}' * bool(n)})",
+        f"{shards} of {of} could not be read: {named}",
+    )
 
 
 def _sizes(rows: Iterable[NotRead]) -> dict[str, int]:

@@ -112,11 +112,6 @@ class Outcome:
         """Whether no item can be found, or was: nothing is known of any benchmark."""
         return not any(count.n_known_items for count in self.benchmarks)
 
-    @property
-    def is_incomplete(self) -> bool:
-        """Whether so much was not read that no benchmark can be called clean."""
-        return bool(self.not_read.open("shard", "short"))
-
 
 @dataclass(frozen=True)
 class ScannedPack:

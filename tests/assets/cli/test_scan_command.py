@@ -394,7 +394,7 @@ def test_what_is_no_shard_is_named_and_changes_the_exit_code(place, capsys):
     (corpus / "x.jsonl" / "part-0").write_text("words")
     capsys.readouterr()
     assert place.scan() == 4
-    assert "NOT scanned: 23 skipped: gone.jsonl (a broken link)" in last_line(capsys)
+    assert "NOT scanned: 23 files or folders: `gone.jsonl` (a broken link)" in last_line(capsys)
     expected = dict.fromkeys([*names, "x.jsonl/part-0"], ("no format of shards", False))
     expected["gone.jsonl"] = "a broken link", False
     expected["pipe.jsonl"] = "a fifo", False
@@ -433,7 +433,7 @@ def test_a_scan_that_could_read_no_row_is_no_clean_one(place, capsys):
     assert 'rows, none readable with text = "body" (the first: field' in said.err
     assert "the file has the fields id (" in said.err
     assert '. Leave out text = "body" (--text) to read every text of a row' in said.err
-    assert "NOT scanned: 3 of 3 shards" in coverage_in(said.out)
+    assert "NOT scanned: 3 shards" in coverage_in(said.out)
     assert "not written" in said.out
     assert not (place.out / "clean").exists()
     assert place.summary()["n_unreadable"] == 24
@@ -456,7 +456,7 @@ def test_unreadable_rows_are_counted_and_named_and_the_rest_is_scanned(place, ca
     assert place.leaks() == EXPECTED
     said = capsys.readouterr().out
     assert "3 rows could not be read" in said
-    assert "NOT scanned: 3 of 27 rows" in coverage_in(said)
+    assert "NOT scanned: 3 rows" in coverage_in(said)
     assert place.scan("--text", "text", "--allow-unreadable") == 0
     assert place.scan("--text", "text", "--fail-on-leak") == 3
     unreadable = place.ledger()["b/s.jsonl.gz"]["unreadable"]
@@ -870,7 +870,7 @@ def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(
     assert "web.jsonl: found 3 rows, none readable with" in said.err
     assert "content (text, 20 characters), n (number)" in said.err
     assert '. Leave out text = "text" (--text)' in said.err
-    assert "NOT scanned: 1 of 4 shards (132 bytes, 3 rows)" in coverage_in(said.out)
+    assert "NOT scanned: 1 shard (132 bytes, 3 rows)" in coverage_in(said.out)
     assert "\n1 of 4 shards could not be read\n" in said.out
     assert "not written" in said.out
     assert place.leaks() == EXPECTED
