@@ -98,8 +98,8 @@ def run(
     input; 4 all shards are scanned, but some input was not read (see the last lines). Code 4 means
     one of two things:
 
-      - some fields with text are not read, so mixtures of their source are
-        refused (--allow-unread suppresses the code);
+      - some rows could not be read, or some text is not read, so mixtures that
+        depend on them are refused (--allow-unread suppresses the code for text);
       - everything else is built, but a source's pattern matches something that is
         not a shard, such as a file of another format, a broken link, a fifo or a
         folder (--allow-skipped suppresses the code).

@@ -52,8 +52,8 @@ def status(
     Exit codes: 0 complete; 1 incomplete; 2 invalid input; 4 all shards are scanned, but some input
     was not read. Code 4 means one of two things:
 
-      - some fields with text are not read, so mixtures of their source are
-        refused (--allow-unread suppresses the code);
+      - some rows could not be read, or some text is not read, so mixtures that
+        depend on them are refused (--allow-unread suppresses the code for text);
       - everything else is complete, but a source's pattern matches something that
         is not a shard (--allow-skipped suppresses the code).
 

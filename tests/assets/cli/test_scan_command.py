@@ -1,5 +1,6 @@
 """`decon-assets scan`, as typed: what lies in the output folder, and how it ends."""
 
+import bz2
 import gzip
 import io
 import json
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -791,6 +793,78 @@ def test_a_shard_without_text_is_named_and_not_clean_and_one_of_short_texts_is(p
     ignored = "--ignore", "ids", "--ignore", "input_ids", "--ignore", "mask"
     assert place.scan(*ignored, corpus=folder) == 0
     assert main(check) == 0
+
+
+def json_lines(*rows: object) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def parquet(**columns: object) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file)
+    return file.getvalue()
+
+
+OTHER = {"text": invented("other", 60)}
+# Places in which a text could count as clean without having been read.
+HIDING = {
+    "json.jsonl": lambda leak: json_lines(OTHER, {"data": json.dumps({"a": {"b": [leak]}})}),
+    "twice.jsonl": lambda leak: json_lines({"text": json.dumps(json.dumps({"q": leak}))}),
+    "messages.jsonl": lambda leak: json_lines(OTHER, {"turnz": [{"wer": "x", "was": leak}]}),
+    "column.jsonl": lambda leak: json_lines({**OTHER, "other": leak}),
+    "gzip.parquet": lambda leak: parquet(id=["a"], blob=[gzip.compress(leak.encode())]),
+    "beside.parquet": lambda leak: parquet(
+        text=[OTHER["text"], ""], blob=[b"", gzip.compress(leak.encode())]
+    ),
+    "utf16.parquet": lambda leak: parquet(text=[leak.encode("utf-16")]),
+    "struct.parquet": lambda leak: parquet(s=[{"a": {"b": {"c": leak}}}]),
+    "map.parquet": lambda leak: parquet(
+        m=pa.array([[("k", leak)]], pa.map_(pa.string(), pa.string()))
+    ),
+    "nul.jsonl": lambda leak: json_lines({"text": "\0" * 3000 + leak}),
+    "utf16.jsonl": lambda leak: json.dumps({"text": leak}).encode("utf-16"),
+    "key.jsonl": lambda leak: json_lines(OTHER)[:-2] + b"," + json_lines({"text": leak})[1:],
+    "bare.jsonl": lambda leak: json_lines(OTHER, leak, [leak]),
+    "tools.jsonl": lambda leak: json_lines(
+        {"messages": [{"role": "user", "content": "Go."}], "calls": [json.dumps({"q": leak})]}
+    ),
+    "long.jsonl": lambda leak: json_lines({"text": invented("long", 50_000) + leak}),
+    "members.jsonl.gz": lambda leak: (
+        gzip.compress(json_lines(OTHER)) + gzip.compress(json_lines({"text": leak}))
+    ),
+    "archive.zip": lambda leak: b"PK" + leak.encode(),
+    "rows.jsonl.bz2": lambda leak: bz2.compress(json_lines({"text": leak})),
+    "base64.jsonl": lambda leak: json_lines(OTHER, {"text": b64encode(leak.encode()).decode()}),
+    "uri.jsonl": lambda leak: json_lines(
+        {"text": f"data:text/plain;base64,{b64encode(leak.encode()).decode()}"}
+    ),
+    "hex.jsonl": lambda leak: json_lines(OTHER, {"text": leak.encode().hex()}),
+    "points.jsonl": lambda leak: json_lines(OTHER, {"codes": [*map(ord, leak)]}),
+    "words.jsonl": lambda leak: json_lines({"tokens": leak.split()}),
+    "returns.jsonl": lambda leak: json_lines(OTHER, {"text": leak}).replace(b"\n", b"\r"),
+}
+
+
+def test_text_in_any_place_is_found_or_named_as_not_read(place):
+    folder = place.folder / "hiding"
+    folder.mkdir()
+    for name, hide in HIDING.items():
+        (folder / name).write_bytes(hide(place.leak("harbor", 0)))
+    (place.folder / "elsewhere").mkdir()
+    (place.folder / "elsewhere" / "a.jsonl").write_bytes(
+        json_lines({"text": place.leak("harbor", 0)})
+    )
+    (folder / "link").symlink_to(place.folder / "elsewhere")
+    assert place.scan(corpus=folder) == 1
+    ledger, database = place.ledger(), place.folder / "r.duckdb"
+    read_folder(place.out, database)
+    with duckdb.connect(str(database)) as report:
+        named = {name for (name,) in report.sql("SELECT place FROM not_read").fetchall()}
+    named |= {name for name, line in ledger.items() if not line["is_read"]}
+    found = {name for name, *_ in place.leaks()}
+    assert {*HIDING, "link/a.jsonl"} - named == found - named
+    assert "uri.jsonl" in named
+    assert {"json.jsonl", "struct.parquet", "map.parquet", "link/a.jsonl"} <= found
 
 
 def test_one_text_row_among_rows_of_token_ids_does_not_hide_them(place, capsys):
