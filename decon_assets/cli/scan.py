@@ -164,6 +164,7 @@ def scan(
                           its score and whether it is a leak
       ledger.jsonl        the number of rows read in each shard, and unreadable
                           rows
+      not_read.jsonl      all that was not read, and why
       visibility.parquet  which items each detector can find, and why it cannot
                           find the others
       common.parquet      n-grams that are too common in the corpus to be evidence
@@ -227,8 +228,8 @@ def scan(
          leaks
 
     In the output, the line above the next steps shows how much was not scanned, in files, bytes,
-    rows and paths. OUT/ledger.jsonl has the details by file, and OUT/skipped.jsonl lists what was
-    skipped.
+    rows and paths. OUT/not_read.jsonl lists all of it, and OUT/ledger.jsonl has the details by
+    file.
     """
     from decon_core.execution.choice import load_engine_tables, open_engine, require_engine
     from decon_core.library.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER

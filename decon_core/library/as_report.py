@@ -17,7 +17,6 @@ import orjson
 from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE
 from decon_core.decisions.ledgers import named_rows
-from decon_core.decisions.not_read import Account, UnreadRule, account_of
 from decon_core.decisions.visibility import ONLY_REVIEW
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.library import results
@@ -25,20 +24,18 @@ from decon_core.report.database import write_database
 from decon_core.report.open import NOT_DRAWN, ONLY_SAMPLE, queries_in
 from decon_core.report.tables import filled, table_of
 from decon_core.storage.files import read_plain_json
-from decon_core.storage.listing import Skipped
 
 _QUERIES = queries_in(Path(__file__).with_name("as_report.sql"))
 
 _FILES = (
     results.MATCHES_FILE,
     results.LEDGER_FILE,
+    results.NOT_READ_FILE,
     results.VISIBILITY_FILE,
     results.SUMMARY_FILE,
 )
 
 _Rows = defaultdict[str, list[dict[str, Any]]]  # keyed by table
-
-_WHOLE_SHARD = "the whole shard"  # reason of a row in `unreadable` that means the whole shard
 
 
 def is_scan(folder: Path) -> bool:
@@ -56,7 +53,7 @@ def read_folder(folder: Path, database: Path) -> None:
     summary = read_plain_json(folder / results.SUMMARY_FILE)
     policy = Policy.from_mapping(summary["policy"], where=results.SUMMARY_FILE)
     rows = _ledger(folder / results.LEDGER_FILE, summary)
-    rows["not_read"] = [row._asdict() for row in _not_read(folder, summary).rows]
+    rows["not_read"] = [*_lines(folder / results.NOT_READ_FILE)]
     sample = summary.get("sample")
     rows["not_scanned"] = not_scanned = [*_not_scanned(rows, summary)]
     run = {
@@ -114,18 +111,7 @@ def read_folder(folder: Path, database: Path) -> None:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    return map(orjson.loads, path.read_bytes().splitlines() if path.is_file() else ())
-
-
-def _not_read(folder: Path, summary: Mapping[str, Any]) -> Account:
-    ledgers = (
-        (ONLY_SOURCE, {**line, "n_left_out": line.get(results.NOT_SAMPLED, 0)})
-        for line in _lines(folder / results.LEDGER_FILE)
-        if line["is_read"]
-    )
-    rule = UnreadRule(((ONLY_SOURCE, tuple(summary["ignore"])),))
-    skipped = (Skipped(**file) for file in _lines(folder / results.SKIPPED_FILE))
-    return account_of(ledgers, rule, skipped)
+    return map(orjson.loads, path.read_bytes().splitlines())
 
 
 def _not_scanned(rows: _Rows, summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -136,12 +122,6 @@ def _not_scanned(rows: _Rows, summary: Mapping[str, Any]) -> Iterator[dict[str, 
         if row["what"] == "shard":
             place = {"source": row["source"], "shard_name": row["place"]}
             yield {**place, "benchmarks": benchmarks, "reason": row["reason"]}
-    for row in rows["unreadable"]:
-        if row["reason"] == _WHOLE_SHARD:
-            place = {name: row[name] for name in ("source", "shard_name")}
-            # Without the path: reports may be published.
-            reason = row["detail"].partition(": found ")[2] or row["detail"]
-            yield {**place, "benchmarks": benchmarks, "reason": reason}
     # Any document that was not sampled may hold any item: none without a finding is clean.
     about, sampled = sample.get("about"), rows["shards"] if sample and not not_drawn else []
     reasons = ((sampled, f"{ONLY_SAMPLE}{about}"), (not_drawn, f"{NOT_DRAWN}{about}"))
@@ -155,7 +135,7 @@ def _not_scanned(rows: _Rows, summary: Mapping[str, Any]) -> Iterator[dict[str, 
 def _ledger(path: Path, summary: Mapping[str, Any]) -> _Rows:
     """Read the ledger: the rows of tables of the report, and `not_drawn`, shards out of the sample.
 
-    A shard that could not be read is not among the scanned ones, only among the unreadable rows.
+    A shard that could not be read is not among the scanned ones.
     """
     rows: _Rows = defaultdict(list)
     searched = [*summary["benchmarks"]]
@@ -165,8 +145,6 @@ def _ledger(path: Path, summary: Mapping[str, Any]) -> _Rows:
             rows["not_drawn"].append(place)
             continue
         if not shard["is_read"]:
-            detail = "; ".join(shard["problems"])
-            rows["unreadable"].append({**place, "reason": _WHOLE_SHARD, "detail": detail})
             continue
         counts = {name: shard[name] for name in results.COUNTS_READ}
         counts |= {f"n_{name}": len(shard[name]) for name in ("unreadable", "invalid_utf8")}

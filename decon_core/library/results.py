@@ -2,6 +2,7 @@
 
 <out>/matches.parquet   every match down to the lowest recorded score, with score and classification
 <out>/ledger.jsonl      per shard: counts of rows and matches, unreadable rows
+<out>/not_read.jsonl    the account of all that was not read (`decisions/not_read.py`)
 <out>/skipped.jsonl     files, folders and links that were not read, and why
 <out>/visibility.parquet   which items each detector can find, and why not the others
 <out>/common.parquet    n-grams of the benchmarks that are in many documents
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 MATCHES_FILE = "matches.parquet"
 LEDGER_FILE = "ledger.jsonl"
+NOT_READ_FILE = "not_read.jsonl"
 SKIPPED_FILE = "skipped.jsonl"
 SUMMARY_FILE = "summary.json"
 COMMON_FILE = "common.parquet"
@@ -172,6 +174,9 @@ def write_matches(
     gaps = gaps_of(reader.scan_results, [scanned.pack], reader.versions)
     rule = UnreadRule(((source.name, source.ignore),))
     outcome.not_read = account_of(ledgers, rule, outcome.skipped, gaps)
+    with atomic_path(out / NOT_READ_FILE) as path:
+        rows = (orjson.dumps(row._asdict()) + b"\n" for row in outcome.not_read.rows)
+        path.write_bytes(b"".join(rows))
     searched = [version.benchmark for version in reader.versions]
     outcome.origins = rows_of_benchmarks(
         (shard, named_rows(ledger, searched)) for shard, ledger in by_name.items()
@@ -186,7 +191,7 @@ _COUNTS_FOUND = (
     "n_no_answer_documents",
     "n_review_documents",
 )
-NOT_SAMPLED = "n_documents_not_sampled"  # key in the ledger of a sample
+_NOT_SAMPLED = "n_documents_not_sampled"  # key in the ledger of a sample
 
 
 def _line_of_unread(shard: Shard, failed: Sequence[Problem]) -> dict[str, Any]:
@@ -208,10 +213,9 @@ def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict
     has_lines = isinstance(format_of(Path(shard.path)), LineFormat)
     return {
         "file": shard.name,
-        "file_bytes": shard.n_bytes,
         "is_read": True,
         **{name: ledger[name] for name in COUNTS_READ},
-        **({NOT_SAMPLED: ledger["n_left_out"]} if shard.sample else {}),
+        **({_NOT_SAMPLED: ledger["n_left_out"]} if shard.sample else {}),
         "n_matches": entries.num_rows,
         "n_leaks": leaks.num_rows,
         "n_contaminated_documents": len(rows_of_leaks),
@@ -229,7 +233,7 @@ def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict
 
 
 def _add_up(outcome: Outcome, line: Mapping[str, Any], shard: Shard, source: Source) -> None:
-    n_not_sampled = line.get(NOT_SAMPLED, 0)
+    n_not_sampled = line.get(_NOT_SAMPLED, 0)
     outcome.n_not_sampled += n_not_sampled
     if has_no_row({**line, "n_left_out": n_not_sampled}):
         first = line["unreadable"][0]

@@ -209,7 +209,6 @@ def _scan_folder(
     settings = {
         "evals": str(request.evals),
         "corpus": request.source.path,
-        "ignore": request.source.ignore,
         "policy": asdict(policy),
         "n_verdicts": len(request.verdicts.by_text),
     }
