@@ -22,8 +22,10 @@ from decon_core.corpus.registration import PackChanges, changes_of_packs, list_p
 from decon_core.corpus.sketch.pack_sketch import has_pack_sketch, sketch_fingerprint
 from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import common_made_from
-from decon_core.decisions.ledgers import UnreadRule
+from decon_core.decisions.ledgers import ledgers_of
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.nominations import NominatedPlaces
+from decon_core.decisions.not_read import Account, UnreadRule, account_of
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import Problem, StaleError
 from decon_core.feature import feature_entries, feature_hooks
@@ -41,6 +43,7 @@ from decon_core.report.page_additions import additions_of, additions_on_page, ke
 from decon_core.report.tables import ReportAddition
 from decon_core.scan.coverage import gaps_of, missing_scan_results, scan_fingerprint, uncounted
 from decon_core.scan.scan_results import ScanResults
+from decon_core.storage.listing import Skipped
 from decon_core.storage.paths import stamp_or_none
 from decon_core.storage.store import Store
 
@@ -138,6 +141,14 @@ class Plan:
         """Which text may stay unread."""
         ignore = tuple((source.name, source.ignore) for source in self.config.corpus.sources)
         return UnreadRule(ignore, is_blocking=self.config.corpus.unread == "block")
+
+    def not_read(self, skipped: Iterable[Skipped]) -> Account:
+        """Return what was not read, before any setting of the policy accepts it."""
+        # Without verdicts, which may be damaged: the state of products says so.
+        reader = MatchReader(self.store, (), self.config.policy, self.scan)
+        gaps = gaps_of(self.scan_results, self.packs, self.known_versions)
+        gaps = [gap for gap in gaps if gap.is_refused and not gap.is_read]
+        return account_of(ledgers_of(reader, self.packs), self.unread, skipped, gaps)
 
     @cached_property
     def builder(self) -> Builder:

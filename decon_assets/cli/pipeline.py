@@ -7,16 +7,17 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decon_assets.cli.serve import export_engine, export_workers
 from decon_assets.cli.store_state import (
     AllowUnread,
-    code_of,
+    code_with,
     remove_damaged_files,
+    say_not_read,
     say_skipped,
-    say_unread,
 )
 from decon_assets.runner.stage_lines import StageLines
 from decon_assets.terminal.options import (
@@ -32,12 +33,14 @@ from decon_assets.terminal.options import (
 from decon_assets.terminal.output import say, say_next, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
+from decon_core.decisions.not_read import OPTIONS, account_of
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import DeconError, MissingError, StaleError
 from decon_core.execution.choice import require_engine
 from decon_core.feature import feature_hooks, feature_objects
 from decon_core.report.open import Row, coverage_of
 from decon_core.report.publish.summary import format_headline
+from decon_core.storage.listing import Skipped
 from decon_core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -95,8 +98,8 @@ def run(
     input; 4 all shards are scanned, but some input was not read (see the last lines). Code 4 means
     one of two things:
 
-      - some fields with text are not read, so mixtures of their source are
-        refused (--allow-unread suppresses the code);
+      - some rows could not be read, or some text is not read, so mixtures that
+        depend on them are refused (--allow-unread suppresses the code for text);
       - everything else is built, but a source's pattern matches something that is
         not a shard, such as a file of another format, a broken link, a fifo or a
         folder (--allow-skipped suppresses the code).
@@ -113,10 +116,12 @@ def run(
         say(f"page: {registered.store.report_page}")
         say_skipped(registered.skipped, registered.store)
         _say_next(registered, config)
-        code = code_of(registered.skipped, allow_skipped=allow_skipped)
+        code = 0
+    allowed = [*compress(OPTIONS, (False, allow_unread, allow_skipped))]
+    skipped = registered.skipped if registered else ()
     with suppress(MissingError, StaleError):  # nothing was scanned yet
-        return _exit_code(config, code, may_be_unread=allow_unread)
-    return code
+        return _exit_code(config, code, skipped, allowed)
+    return code or account_of((), skipped=skipped).accepting(*allowed).exit_code
 
 
 def _say_next(registered: Registration, config: Path) -> None:
@@ -127,8 +132,8 @@ def _say_next(registered: Registration, config: Path) -> None:
     )
 
 
-def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:
-    """Print which text was not read, and return the exit code of `run`; `code`: without that.
+def _exit_code(config: Path, code: int, skipped: Sequence[Skipped], allowed: Sequence[str]) -> int:
+    """Print what was not read, and return the exit code of `run`; `code`: without that.
 
     Also warns about thresholds that have no effect, about settings that name a field that rows do
     not have, and about benchmarks in writing systems whose words the tokenizer splits.
@@ -146,12 +151,8 @@ def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:
     absent = absent_fields(plan.packs, plan.builder.mixtures)
     for problem in (*without_effect(loaded.policy), *absent, *splits):
         warn(problem)
-    is_unread, is_empty = say_unread(plan)
-    if gaps_of(plan.scan_results, plan.packs, versions) or is_empty:
-        return 1
-    if is_unread and not may_be_unread:
-        return 4
-    return code
+    account = say_not_read(plan, skipped).accepting(*allowed)
+    return 1 if gaps_of(plan.scan_results, plan.packs, versions) else code_with(account, code)
 
 
 def register(
@@ -176,7 +177,8 @@ def register(
     say(f"benchmarks: {', '.join(registered.benchmarks)}")
     say(f"packs: {', '.join(pack.name for pack in registered.packs)}")
     say_skipped(registered.skipped, registered.store)
-    return code_of(registered.skipped, allow_skipped=allow_skipped)
+    account = account_of((), skipped=registered.skipped)
+    return account.accepting(*compress(OPTIONS, (False, False, allow_skipped))).exit_code
 
 
 def demo(

@@ -185,7 +185,7 @@ def _summary(report: Path | None, config: Path) -> Summary:
 
 def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
     """Print a case for each limit; return the exit code."""
-    from decon_core.report.publish.limits import skipped_lines, unread_lines
+    from decon_core.report.publish.limits import lines_of_account
 
     say_rows([_row(case) for case in cases], spare=_SPARE)
     failed = [case for case in cases if not case.is_passed]
@@ -200,7 +200,7 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
         say(f"{items} found without the answer; no limit is set (--max-no-answer-rate)")
     if not failed:
         return 0
-    unread = {*unread_lines(summary), *skipped_lines(summary)}
+    unread = {line for what, line in lines_of_account(summary, limits) if what != "short"}
     others = [case for case in failed if not case.is_undecided]
     if any(not unread.issuperset(case.wrong) for case in others):
         return 1

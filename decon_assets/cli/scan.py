@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator
+from itertools import compress
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -41,6 +42,7 @@ from decon_core.config import detector_registry as registry
 from decon_core.config.policy import Policy, without_effect
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.config.validation import bytes_of
+from decon_core.decisions.not_read import OPTIONS
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.storage.paths import is_url
@@ -50,7 +52,6 @@ from decon_core.wording import contain, counted, have, of_checkable, percent, sa
 if TYPE_CHECKING:
     from decon_core.library.results import Outcome
 
-_MOST_SKIPPED_LISTED = 3
 _MOST_ORIGINS_LISTED = 5
 
 
@@ -163,6 +164,7 @@ def scan(
                           its score and whether it is a leak
       ledger.jsonl        the number of rows read in each shard, and unreadable
                           rows
+      not_read.jsonl      all that was not read, and why
       visibility.parquet  which items each detector can find, and why it cannot
                           find the others
       common.parquet      n-grams that are too common in the corpus to be evidence
@@ -226,8 +228,8 @@ def scan(
          leaks
 
     In the output, the line above the next steps shows how much was not scanned, in files, bytes,
-    rows and paths. OUT/ledger.jsonl has the details by file, and OUT/skipped.jsonl lists what was
-    skipped.
+    rows and paths. OUT/not_read.jsonl lists all of it, and OUT/ledger.jsonl has the details by
+    file.
     """
     from decon_core.execution.choice import load_engine_tables, open_engine, require_engine
     from decon_core.library.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER
@@ -294,18 +296,23 @@ def scan(
         say_estimates(outcome, outcome.sample, out)
     if compat:
         say(f"reports in AI2 decon's format: {out / COMPAT_FOLDER}")
-    if clean_evals and (outcome.is_incomplete or outcome.unread_text):
+    account = outcome.not_read
+    if clean_evals and account.open("shard", "short", "text", "no text"):
         say("clean benchmarks: not written, because some files or texts were not read")
     elif clean_evals:
         say(f"clean benchmarks: {out / CLEAN_FOLDER}")
     for problem in (*without_effect(settings), *outcome.split_scripts):
         warn(problem)
-    if unread := [*outcome.failed, *outcome.unread, *outcome.without_text]:
-        warn(f"\nnot read: {format_problems(unread)}")
-    if outcome.unread_text:
-        say(f"\n{outcome.unread_text.line('the documents')}")
-        options = " ".join(f"--ignore {shlex.quote(path)}" for path in outcome.unread_text.paths)
-        to_read = "to read it, omit --text and --messages; " if outcome.unread_text.texts else ""
+    if outcome.failed:
+        warn(f"\nnot read: {format_problems(outcome.failed)}")
+    for what, _, _, told in account.lines("the documents"):
+        if what == "short":
+            warn(f"\n{told}; check --text, --messages or --layout")
+        elif what in ("text", "no text"):
+            say(f"\n{told}")
+    if sizes := account.sizes(ONLY_SOURCE):
+        options = " ".join(f"--ignore {shlex.quote(path)}" for path in sizes)
+        to_read = "to read it, omit --text and --messages; " if source.paths else ""
         say(f"{to_read}to leave it unread, add:\n{options}\n")
     for rate in outcome.rates[:1]:
         if rate.high and not outcome.n_leaks:
@@ -313,18 +320,16 @@ def scan(
             say(f"no leak in the sample, but up to {may} may contain one")
     say(_format_coverage(outcome))
     say_next(*_next_commands(outcome, recipes, corpus, out))
-    if outcome.failed or outcome.is_incomplete:
+    if account.exit_code == 1:
         return 1
     if fail_on_leak and outcome.n_leaks:
         return 3
     if outcome.finds_nothing:
         warn("no item can be found by the chosen detectors: it is unknown whether any leaked")
         return 6
-    is_partly_read = bool(outcome.n_unreadable) and not allow_unreadable
-    is_unread = bool(outcome.unread_text) and not allow_unread
-    is_skipped = bool(outcome.unexpected or outcome.unavailable) and not allow_skipped
-    is_empty = not outcome.n_documents
-    return 4 if is_partly_read or is_unread or is_skipped or is_empty else 0
+    account = account.accepting(*compress(OPTIONS, (allow_unreadable, allow_unread, allow_skipped)))
+    is_lacking = bool(outcome.unavailable) and not allow_skipped
+    return 4 if is_lacking or not outcome.n_documents else account.exit_code
 
 
 def _say_table(outcome: Outcome) -> None:
@@ -373,7 +378,7 @@ def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterat
     if n := outcome.n_invalid_utf8:
         not_utf8 = "invalid UTF-8 bytes, scanned as U+FFFD"
         yield f"{counted(n, 'document')} {have(n)} {not_utf8}: see {ledger}"
-    if n := outcome.n_shards_without_rows:
+    if n := len(outcome.not_read.open("shard")):
         yield f"{n:,} of {counted(outcome.n_shards, 'shard')} could not be read"
     if any(outcome.n_unseen.values()):
         counts = ", ".join(f"{name} {n:,}" for name, n in outcome.n_unseen.items() if n)
@@ -412,28 +417,11 @@ def _format_coverage(outcome: Outcome) -> str:
     """Return the last line: how much of the input was scanned, and what was not."""
     from decon_core.library.results import SKIPPED_FILE
 
-    n_unread = outcome.n_shards_without_rows
-    n_single = outcome.n_unreadable - outcome.n_rows_unread
-    left_out = []
-    if n_unread:
-        rows = f", {counted(outcome.n_rows_unread, 'row')}" if outcome.n_rows_unread else ""
-        how_much = size(outcome.n_bytes_unread)
-        left_out.append(f"{n_unread:,} of {counted(outcome.n_shards, 'shard')} ({how_much}{rows})")
-    if n_single:
-        others = f"{counted(n_single, 'row')} of the other shards"
-        left_out.append(others if n_unread else f"{n_single:,} of {counted(outcome.n_rows, 'row')}")
-    if skipped := outcome.unexpected:
-        names = [f"{file.path} ({file.why})" for file in skipped[:_MOST_SKIPPED_LISTED]]
-        more = [f"others in {SKIPPED_FILE}"] if len(skipped) > len(names) else []
-        left_out.append(f"{len(skipped):,} skipped: {', '.join([*names, *more])}")
+    left_out = [line.amount for line in outcome.not_read.lines()]
     if unavailable := outcome.unavailable:
         named = ", ".join(entry.benchmark for entry in unavailable)
         left_out.append(f"{counted(len(unavailable), 'benchmark')}: {named}")
-    if outcome.without_text:
-        left_out.append(f"{counted(outcome.n_too_short, 'document')} too short to be searched")
-    if outcome.unread_text:
-        left_out += outcome.unread_text.parts
-    n_read = outcome.n_shards - n_unread - len(outcome.not_drawn)
+    n_read = outcome.n_shards - len(outcome.not_read.open("shard")) - len(outcome.not_drawn)
     shards = f"{n_read:,} of {counted(outcome.n_shards, 'shard')}"
     done = f"scanned {counted(outcome.n_documents, 'document')} in {shards}"
     if outcome.sample:
@@ -447,6 +435,6 @@ def _format_coverage(outcome: Outcome) -> str:
         whole = f"{done}; NOT scanned: {', '.join(left_out)}"
     else:
         whole = f"{done}: {'complete' if outcome.n_documents else 'nothing can be called clean'}"
-    n_ignored = len(outcome.skipped) - len(outcome.unexpected)
+    n_ignored = sum(file.is_on_purpose for file in outcome.skipped)
     ignored = f"; {n_ignored:,} ignored on purpose, listed in {SKIPPED_FILE}" if n_ignored else ""
     return f"{whole}{ignored}"

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, compress
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from decon_assets.cli.store_state import (
     AllowUnread,
     changed_shards_of,
-    code_of,
+    code_with,
     damaged_files,
+    say_not_read,
     say_skipped,
-    say_unread,
 )
 from decon_assets.instance.active_run import active_run
 from decon_assets.terminal.options import AllowSkipped, ConfigPath, flag
 from decon_assets.terminal.output import say
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
+from decon_core.decisions.not_read import OPTIONS, account_of
 from decon_core.errors import DeconError, MissingError
 from decon_core.feature import feature_entries, feature_objects
 from decon_core.storage.checksums import REMEDY
@@ -51,8 +52,8 @@ def status(
     Exit codes: 0 complete; 1 incomplete; 2 invalid input; 4 all shards are scanned, but some input
     was not read. Code 4 means one of two things:
 
-      - some fields with text are not read, so mixtures of their source are
-        refused (--allow-unread suppresses the code);
+      - some rows could not be read, or some text is not read, so mixtures that
+        depend on them are refused (--allow-unread suppresses the code for text);
       - everything else is complete, but a source's pattern matches something that
         is not a shard (--allow-skipped suppresses the code).
 
@@ -80,20 +81,20 @@ def status(
             is_complete = False
     remedy = running or "`decon-assets run` builds what is missing"
     say_skipped(plan.changes.skipped)
-    is_unread, is_empty = say_unread(plan) if store.current_snapshot.is_file() else (False, False)
-    if is_unread and not running:
+    account = account_of((), skipped=plan.changes.skipped)
+    if store.current_snapshot.is_file():
+        account = say_not_read(plan, plan.changes.skipped)
+    if account.open("text", "no text") and not running:
         remedy = "mixtures with unread text are refused; read or ignore the text, then run again"
+    is_empty = bool(account.open("short"))
     if is_empty:
         remedy = "a source without text to search cannot be called clean"
     if is_complete and not is_empty:
         say("complete", tone="good")
     else:
         say(f"incomplete: {remedy}", tone="open")
-    if is_unread and is_scanned and not (is_empty or allow_unread):
-        return 4
-    if is_empty or not is_complete:
-        return 1
-    return code_of(plan.changes.skipped, allow_skipped=allow_skipped)
+    account = account.accepting(*compress(OPTIONS, (False, allow_unread, allow_skipped)))
+    return code_with(account, int(not is_complete)) if is_scanned else 1
 
 
 def _status_of_scan(plan: Plan) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from decon_assets.terminal.options import flag
-from decon_assets.terminal.output import Say, say, warn
+from decon_assets.terminal.output import Say, say
 from decon_core.config.load import Config
 from decon_core.config.open_store import writable_store
+from decon_core.decisions.not_read import SETTINGS, Account
 from decon_core.errors import Problem
 from decon_core.feature import feature_entries
 from decon_core.storage.listing import Skipped
@@ -27,44 +28,35 @@ AllowUnread = flag(
 _MOST_LISTED = 5
 
 
-def say_unread(plan: Plan) -> tuple[bool, bool]:
-    """Print what was not read of the shards that were scanned.
-
-    Returns whether unread text blocks, and whether a source has no text.
-    """
-    from decon_core.decisions.ledgers import (
-        ledgers_of,
-        shards_without_document,
-        sources_without_text,
-        unread_texts,
-    )
-    from decon_core.decisions.match_reader import MatchReader
-
-    # Without verdicts, which may be damaged: the state of products says so.
-    policy = plan.config.policy
-    reader = MatchReader(plan.store, (), policy, plan.scan)
-    ledgers = [*ledgers_of(reader, plan.packs)]
-    empty = sources_without_text(ledgers)
-    for problem in empty:
-        warn(problem)
-    if reasons := Counter(row["reason"] for _, ledger in ledgers for row in ledger["unreadable"]):
-        named = ", ".join(f"{n:,} {reason}" for reason, n in reasons.most_common())
-        say(f"\n{counted(reasons.total(), 'row')} could not be read: {named}")
-        if policy.unreadable == "drop":
-            say('mixtures leave them out, as [policy] has unreadable = "drop"')
-            refused = [*shards_without_document(reader, plan.packs)]
-            for pack, shard in refused[:_MOST_LISTED]:
-                say(f"mixtures of pack {pack} are refused: no row of {shard} could be read")
-            if n_more := len(refused[_MOST_LISTED:]):
-                say(f"the same applies to {counted(n_more, 'other shard')}")
-        else:
-            say('mixtures of their packs are refused unless [policy] has unreadable = "drop"')
+def say_not_read(plan: Plan, skipped: Sequence[Skipped]) -> Account:
+    """Print what was not read of the shards; return the account that the settings leave open."""
+    account = plan.not_read(skipped)
+    drops_rows = plan.config.policy.unreadable == "drop"
+    in_mixtures = {
+        "row": 'mixtures leave them out, as [policy] has unreadable = "drop"'
+        if drops_rows
+        else 'mixtures of their packs are refused unless [policy] has unreadable = "drop"',
+        "shard": "mixtures of their packs are refused",
+        "short": "check `text`, `messages` or `layout` of the source",
+    }
+    for line in account.lines():
+        if line.what != "file":
+            say(f"\n{line.text}")
+            leave = "to leave it unread on purpose, add to its [[corpus.source]]"
+            say(in_mixtures.get(line.what, f"{leave}:  {account.setting(line.source)}"))
+    if account.open("row"):
         say('to list them: decon-assets report --query "FROM unreadable"')
-    unread = unread_texts(ledgers, plan.unread)
-    for text in unread:
-        say(f"\n{text.line()}")
-        say(f"to leave it unread on purpose, add to its [[corpus.source]]:  {text.setting}")
-    return bool(unread) and plan.unread.is_blocking, bool(empty)
+    may_stay = plan.config.corpus.unread == "report"
+    return account.accepting(*compress(SETTINGS, (drops_rows, may_stay)))
+
+
+def code_with(account: Account, code: int) -> int:
+    """Return the exit code of a command that ends with a code if everything was read.
+
+    A stage fails if it needs what was not read.
+    """
+    held_back = account.open("row", "text", "no text")
+    return code if code and not held_back and account.exit_code != 1 else account.exit_code
 
 
 def say_skipped(skipped: Sequence[Skipped], store: Store | None = None) -> None:
@@ -75,12 +67,6 @@ def say_skipped(skipped: Sequence[Skipped], store: Store | None = None) -> None:
             say(f"{what}: {file}")
         if store and len(named) > _MOST_LISTED:
             say(f"{what}: {len(named):,} files, folders and links, all listed in {store.skipped}")
-
-
-def code_of(skipped: Sequence[Skipped], *, allow_skipped: bool) -> int:
-    """Return the exit code of a complete result."""
-    is_whole = allow_skipped or all(file.is_on_purpose for file in skipped)
-    return 0 if is_whole else 4
 
 
 def remove_damaged_files(config: Config, say: Say) -> None:

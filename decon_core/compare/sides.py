@@ -72,7 +72,7 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
         reader = replace(builder, policy=policy_of_side).reader
         run = run_table(reader, _NO_TEXTS, "", gaps)
         matches = write_matches(reader, packs, work.with_suffix(".matches"), gaps)
-        tables = {**small_tables(reader, packs, gaps, builder.unread), "runs": run}
+        tables = {**small_tables(reader, packs, gaps), "runs": run}
         write_database(work, tables, {"matches": matches})
     return notes
 

@@ -33,6 +33,7 @@ class Batch:
     # Values and bytes by path, summed over documents.
     unread: Mapping[str, Sequence[int]] = field(default_factory=dict)
     origins: Origins = field(default_factory=dict)
+    n_without_text: int = 0  # documents that hold something else instead
     n_left_out: int = 0  # documents that are not in the sample
     # The path of a row that is one string; None if that is not known without reading it again.
     only_path: Callable[[int], str | None] = lambda _row: None
@@ -112,6 +113,9 @@ class Batch:
             unreadable=unreadable,
             invalid=[document.invalid for document in documents if document.invalid],
             unread=summed([self.unread, *(document.unread for document in documents)]),
+            n_without_text=sum(
+                not all(n for n, _ in document.unread.values()) for document in documents
+            ),
             origins=total([self.origins, *(document.origins for document in documents)]),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any
 from decon_core.config.sources import Source
 from decon_core.corpus.fields import FieldTree, field_tree
 from decon_core.corpus.origins import Origins
-from decon_core.corpus.row_texts import SEPARATOR, Keys, Slot, text_of_row
-from decon_core.corpus.text_values import without_lone_surrogates
+from decon_core.corpus.row_texts import ENCODED, SEPARATOR, Keys, Slot, text_of_row
+from decon_core.corpus.text_values import LEAST_WORDS, is_encoded, leaves, without_lone_surrogates
 from decon_core.errors import Problem
 
 
@@ -56,7 +57,8 @@ class Document:
     raw: bytes | None
     parts: tuple[Part, ...] = ()
     invalid: InvalidUtf8 | None = None  # None: all bytes read are UTF-8
-    # Texts that are not read, by path: how many, and their bytes.
+    # Texts that are not read, by path: how many, and their bytes. In a row without text, also what
+    # it holds instead, as no text.
     unread: Mapping[str, Sequence[int]] = field(default_factory=dict, compare=False)
     origins: Origins = field(default_factory=dict, compare=False)
 
@@ -126,7 +128,10 @@ def document_of(
         for slot in slots
     )
     identity = id_of(value, source)
-    return Document(row, identity, text, raw, parts, invalid, read.unread, read.origins)
+    unread: dict[str, Sequence[int]] = {**read.unread}
+    if not parts and tree.is_counting:
+        unread = {**_held_instead(value), **unread}
+    return Document(row, identity, text, raw, parts, invalid, unread, read.origins)
 
 
 def id_of(value: Mapping[str, Any], source: Source) -> str | None:
@@ -158,6 +163,25 @@ def joined_parts(slots: Iterable[tuple[Slot, bool]]) -> tuple[str, tuple[Part, .
     return SEPARATOR.join(pieces), tuple(parts)
 
 
+def _held_instead(value: Mapping[str, Any]) -> dict[str, Sequence[int]]:
+    """Return the fields that a row without text holds instead, as no text, with about their bytes.
+
+    A row with an empty text may be without text: then only long lists count, as of token ids,
+    bytes, and what is encoded.
+    """
+    values = [*leaves(value)]
+    is_empty = any(inner in ("", None) for _, inner in values)
+    sizes = Counter[str]()
+    for path, inner in values:
+        if isinstance(inner, str) and is_encoded(inner):
+            sizes[f"{path}.{ENCODED}"] += len(inner)
+        is_long = isinstance(inner, list | dict | bytes) and len(inner) >= LEAST_WORDS
+        if is_long or (inner and isinstance(inner, _HELD) and not is_empty):
+            sizes[path] += len(inner if isinstance(inner, bytes) else str(inner))
+    return {path: (0, n_bytes) for path, n_bytes in sizes.items()}
+
+
+_HELD = (list, dict, bytes, int, float)
 _ABSENT = object()
 
 

@@ -27,6 +27,7 @@ SEPARATOR = "\n\n"  # between the parts of a document
 LEAST_REPEATED = 32  # bytes of a text that is read once, however often the row holds it
 LONGEST_NAME = 32  # characters of a key that is not looked at
 KEY = "<key>"  # the last step to a key of an object that is itself a text
+ENCODED = "<base64>"  # the last step to what a string holds as base64
 
 
 class WholeRow(dict[str, Any]):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,19 +15,16 @@ from decon_core.config.sources import Source
 from decon_core.corpus.documents import Unreadable, document_of
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.sessions import N_FIRST_LINES, is_of_session
-from decon_core.corpus.packs import Shard
 from decon_core.corpus.row_texts import WholeRow
 from decon_core.corpus.shard_file import NO_PERMISSION
-from decon_core.corpus.text_values import shown_key
+from decon_core.corpus.text_values import leaves
 from decon_core.errors import Problem
 from decon_core.storage.compression import DAMAGE
-from decon_core.storage.paths import parse_path
 from decon_core.wording import counted, quoted
 
 Row = Mapping[str, Any]
 
 MOST_ROWS = 50  # read per file
-_MAX_DEPTH = 4  # levels of objects whose fields are listed
 _MOST_FIELDS = 12  # named in a message
 _TURNS = ({"role", "content"}, {"from", "value"})  # the fields of messages
 
@@ -57,33 +54,6 @@ def head_of(path: Path) -> ShardHead:
     if any(map(is_of_session, rows[:N_FIRST_LINES])) and not damage and format_of(path).is_text:
         rows = [WholeRow(lines=rows)]
     return ShardHead(path, tuple(rows), n_unreadable, damage)
-
-
-def leaves(value: Row, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, object]]:
-    """Yield the values that are not objects, with their dotted paths as used in decon.toml."""
-    for key, item in value.items():
-        path = f"{prefix}{shown_key(key)}"
-        if isinstance(item, dict) and item and depth < _MAX_DEPTH:
-            yield from leaves(item, f"{path}.", depth + 1)
-        else:
-            yield path, item
-
-
-def fields_without_text(shard: Shard) -> dict[str, int]:
-    """Return the fields of a shard without any text, with about how many bytes each takes.
-
-    If its texts are merely empty, only lists, objects and bytes count: token ids are a list.
-    """
-    values = [leaf for row in head_of(parse_path(shard.path)).rows for leaf in leaves(row)]
-    kinds = _HOLDING if any(value == "" for _, value in values) else (*_HOLDING, int, float)
-    sizes: Counter[str] = Counter()
-    for name, value in values:
-        if value and isinstance(value, kinds):
-            sizes[name] += len(value if isinstance(value, bytes) else str(value))
-    return {name: max(1, shard.n_bytes * n // sizes.total()) for name, n in sizes.items()}
-
-
-_HOLDING = (list, dict, bytes)
 
 
 def listed_fields(rows: Iterable[Row]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -15,6 +16,7 @@ LEAST_LETTERS = 24  # letters of a text in a script without spaces
 LEAST_BYTES = 2 * LEAST_WORDS - 1
 _LONGEST_SHOWN, _MOST_WORDS_SHOWN = 48, 3  # characters and words of a key that is named
 LEAST_ENCODED = 64  # characters of base64 that are recognised
+_MAX_DEPTH = 4  # levels of objects whose fields are listed
 
 _LETTER = re.compile(rb"[0-9A-Za-z\x80-\xff]")
 _WIDE_SPACE = re.compile("[\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
@@ -51,6 +53,18 @@ def shown_key(key: str) -> str:
     """Return a key as messages name it: `*` if it is a sentence, which may be text of an item."""
     is_sentence = len(key) > _LONGEST_SHOWN or len(key.split()) > _MOST_WORDS_SHOWN
     return "*" if is_sentence and not key.startswith("[role=") else key
+
+
+def leaves(
+    value: Mapping[str, Any], prefix: str = "", depth: int = 1
+) -> Iterator[tuple[str, object]]:
+    """Yield the values that are not objects, with their dotted paths as used in decon.toml."""
+    for key, item in value.items():
+        path = f"{prefix}{shown_key(key)}"
+        if isinstance(item, dict) and item and depth < _MAX_DEPTH:
+            yield from leaves(item, f"{path}.", depth + 1)
+        else:
+            yield path, item
 
 
 def without_lone_surrogates(text: str) -> str:

@@ -14,6 +14,7 @@ from decon_core.benchmarks.readers import first_cells, read_rows
 from decon_core.corpus.formats.delimited import is_number
 from decon_core.discovery.columns import Column
 from decon_core.errors import InputError, Problem
+from decon_core.storage.paths import cause_of, remedy_for
 
 MOST_ROWS = 500  # read per file
 _LETTERS = "ABCDEFGHIJ"
@@ -34,8 +35,8 @@ def first_rows(path: Path) -> FirstRows:
         columns = _columns_of_headless(first_cells(path, MOST_ROWS))
         read = [*islice(read_rows(path, columns=columns), MOST_ROWS)]
     except (OSError, pa.ArrowException) as error:
-        problem = Problem(str(path), f"a file that cannot be read ({error})", "rows")
-        raise InputError(problem) from None
+        found, remedy = f"a file that cannot be read ({cause_of(error)})", remedy_for(error)
+        raise InputError(Problem(str(path), found, "rows", remedy)) from None
     rows = tuple(row for row in read if not isinstance(row, Problem))
     if not rows:
         broken = [problem for problem in read if isinstance(problem, Problem)][:1]

@@ -15,8 +15,8 @@ from decon_core.config.sources import Source
 from decon_core.corpus.documents import Unreadable, document_of
 from decon_core.corpus.fields import field_tree
 from decon_core.corpus.row_texts import KEY, Keys, Slot, role_of, text_of_row
-from decon_core.corpus.shard_head import Row, ShardHead, leaves
-from decon_core.corpus.text_values import LEAST_WORDS, is_text, shown_key
+from decon_core.corpus.shard_head import Row, ShardHead
+from decon_core.corpus.text_values import LEAST_WORDS, is_text, leaves, shown_key
 from decon_core.wording import counted, have
 
 _EVERYTHING = Source(name="", path="")

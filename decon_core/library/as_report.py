@@ -30,13 +30,12 @@ _QUERIES = queries_in(Path(__file__).with_name("as_report.sql"))
 _FILES = (
     results.MATCHES_FILE,
     results.LEDGER_FILE,
+    results.NOT_READ_FILE,
     results.VISIBILITY_FILE,
     results.SUMMARY_FILE,
 )
 
 _Rows = defaultdict[str, list[dict[str, Any]]]  # keyed by table
-
-_WHOLE_SHARD = "the whole shard"  # reason of a row in `unreadable` that means the whole shard
 
 
 def is_scan(folder: Path) -> bool:
@@ -54,6 +53,7 @@ def read_folder(folder: Path, database: Path) -> None:
     summary = read_plain_json(folder / results.SUMMARY_FILE)
     policy = Policy.from_mapping(summary["policy"], where=results.SUMMARY_FILE)
     rows = _ledger(folder / results.LEDGER_FILE, summary)
+    rows["not_read"] = [*_lines(folder / results.NOT_READ_FILE)]
     sample = summary.get("sample")
     rows["not_scanned"] = not_scanned = [*_not_scanned(rows, summary)]
     run = {
@@ -81,7 +81,6 @@ def read_folder(folder: Path, database: Path) -> None:
         for detector, n in counts.items()
     ]
     rows |= {"runs": [run], "not_covered": summary["not_covered"]}
-    rows["skipped_files"] = _skipped(folder / results.SKIPPED_FILE)
     del rows["not_drawn"]  # they are among those that were not scanned
     tables = {name: table_of(name, of_table) for name, of_table in rows.items()}
     proving = {
@@ -111,25 +110,18 @@ def read_folder(folder: Path, database: Path) -> None:
     write_database(database, tables)
 
 
-def _skipped(path: Path) -> list[dict[str, Any]]:
-    """Return the files that were not read, and not skipped on purpose."""
-    lines = path.read_bytes().splitlines() if path.is_file() else []
-    files = map(orjson.loads, lines)
-    return [
-        {"path": file["path"], "reason": file["why"]} for file in files if not file["is_on_purpose"]
-    ]
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    return map(orjson.loads, path.read_bytes().splitlines())
 
 
 def _not_scanned(rows: _Rows, summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the shards that could not be read or were not drawn, or that were read in part."""
     benchmarks = sorted(summary["benchmarks"])
     sample, not_drawn = summary.get("sample", {}), rows["not_drawn"]
-    for row in rows["unreadable"]:
-        if row["reason"] == _WHOLE_SHARD:
-            place = {name: row[name] for name in ("source", "shard_name")}
-            # Without the path: reports may be published.
-            reason = row["detail"].partition(": found ")[2] or row["detail"]
-            yield {**place, "benchmarks": benchmarks, "reason": reason}
+    for row in rows["not_read"]:
+        if row["what"] == "shard":
+            place = {"source": row["source"], "shard_name": row["place"]}
+            yield {**place, "benchmarks": benchmarks, "reason": row["reason"]}
     # Any document that was not sampled may hold any item: none without a finding is clean.
     about, sampled = sample.get("about"), rows["shards"] if sample and not not_drawn else []
     reasons = ((sampled, f"{ONLY_SAMPLE}{about}"), (not_drawn, f"{NOT_DRAWN}{about}"))
@@ -143,28 +135,21 @@ def _not_scanned(rows: _Rows, summary: Mapping[str, Any]) -> Iterator[dict[str, 
 def _ledger(path: Path, summary: Mapping[str, Any]) -> _Rows:
     """Read the ledger: the rows of tables of the report, and `not_drawn`, shards out of the sample.
 
-    A shard that could not be read is not among the scanned ones, only among the unreadable rows.
+    A shard that could not be read is not among the scanned ones.
     """
     rows: _Rows = defaultdict(list)
     searched = [*summary["benchmarks"]]
-    unread = {text["path"] for text in summary["unread"]}  # those that are not ignored
-    for line in path.read_bytes().splitlines():
-        shard = orjson.loads(line)
+    for shard in _lines(path):
         place = {"source": ONLY_SOURCE, "shard_name": shard["file"]}
         if not shard.get("is_drawn", True):
             rows["not_drawn"].append(place)
             continue
         if not shard["is_read"]:
-            detail = "; ".join(shard["problems"])
-            rows["unreadable"].append({**place, "reason": _WHOLE_SHARD, "detail": detail})
             continue
         counts = {name: shard[name] for name in results.COUNTS_READ}
         counts |= {f"n_{name}": len(shard[name]) for name in ("unreadable", "invalid_utf8")}
         rows["shards"].append({**place, **counts})
         rows["row_origins"] += [{**place, **row} for row in named_rows(shard, searched)]
-        for text in shard["unread"]:
-            is_ignored = text["path"] not in unread
-            rows["unread_text"].append({**place, **text, "is_ignored": is_ignored})
         for row in shard["unreadable"]:
             named = {name: row[name] for name in ("row", "offset", "reason", "detail")}
             rows["unreadable"].append({**place, **named})

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from decon_core.benchmarks.records import NotCovered
 from decon_core.corpus.packs import Pack
-from decon_core.decisions.ledgers import UnreadRule
+from decon_core.decisions.not_read import UnreadRule
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.library.estimates import Rate
 from decon_core.library.stored_index import StoredIndex

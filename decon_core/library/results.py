@@ -2,6 +2,7 @@
 
 <out>/matches.parquet   every match down to the lowest recorded score, with score and classification
 <out>/ledger.jsonl      per shard: counts of rows and matches, unreadable rows
+<out>/not_read.jsonl    the account of all that was not read (`decisions/not_read.py`)
 <out>/skipped.jsonl     files, folders and links that were not read, and why
 <out>/visibility.parquet   which items each detector can find, and why not the others
 <out>/common.parquet    n-grams of the benchmarks that are in many documents
@@ -25,24 +26,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.benchmarks.records import NotCovered
-from decon_core.config.sources import Source
+from decon_core.config.sources import ONLY_SOURCE, Source
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.lines import LineFormat
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sample import Sample, ShardSample
 from decon_core.corpus.shard_head import no_row_read
-from decon_core.decisions.ledgers import (
-    UnreadRule,
-    UnreadText,
-    named_rows,
-    rows_of_benchmarks,
-    sources_without_text,
-    unread_texts,
-)
+from decon_core.decisions.ledgers import named_rows, rows_of_benchmarks, with_file
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.not_read import Account, UnreadRule, account_of, has_no_row
 from decon_core.errors import Problem
 from decon_core.library.benchmark_counts import BenchmarkCount, count_matches
 from decon_core.library.estimates import Rate, Stratum, source_of
+from decon_core.scan.coverage import gaps_of
 from decon_core.schemas import ENTRIES
 from decon_core.storage.files import atomic_path
 from decon_core.storage.listing import Skipped
@@ -53,6 +49,7 @@ if TYPE_CHECKING:
 
 MATCHES_FILE = "matches.parquet"
 LEDGER_FILE = "ledger.jsonl"
+NOT_READ_FILE = "not_read.jsonl"
 SKIPPED_FILE = "skipped.jsonl"
 SUMMARY_FILE = "summary.json"
 COMMON_FILE = "common.parquet"
@@ -72,12 +69,12 @@ class Outcome:
     benchmarks: list[BenchmarkCount] = field(default_factory=list)
     n_shards: int = 0
     n_shards_read: int = 0  # shards read in this scan; the scan results of the others exist already
-    n_shards_unread: int = 0  # shards that could not be read
     n_rows: int = 0
     n_documents: int = 0
     n_characters: int = 0
     n_bytes: int = 0  # bytes of text
     n_too_short: int = 0
+    n_without_text: int = 0
     n_unreadable: int = 0
     n_invalid_utf8: int = 0  # documents with bytes that are not UTF-8
     n_matches: int = 0
@@ -94,33 +91,18 @@ class Outcome:
     checkable_by_others: dict[str, dict[str, int]] = field(default_factory=dict)
     # Benchmarks in a script that the tokenizer splits into letters.
     split_scripts: list[Problem] = field(default_factory=list)
-    failed: list[Problem] = field(default_factory=list)
-    # Shards without a single readable row, mostly because their fields have other names.
-    unread: list[Problem] = field(default_factory=list)
-    n_rows_unread: int = 0  # rows of the shards in `unread`
-    n_bytes_unread: int = 0  # bytes of these shards, and of those that could not be read at all
+    failed: list[Problem] = field(default_factory=list)  # why shards could not be read
+    not_read: Account = field(default_factory=Account)
     skipped: list[Skipped] = field(default_factory=list)  # what is no shard
     not_covered: list[NotCovered] = field(default_factory=list)  # benchmarks not searched for
     revisions: dict[str, str] = field(default_factory=dict)  # revision of each downloaded benchmark
     origins: list[dict[str, Any]] = field(default_factory=list)  # rows that name a benchmark
-    unread_text: UnreadText | None = None  # text in fields that are not read; None: there is none
-    without_text: list[Problem] = field(default_factory=list)  # no document is long enough
     sample: Sample | ShardSample | None = None  # None: all documents were scanned
     n_not_sampled: int = 0  # documents of shards that were read
     not_drawn: list[Skipped] = field(default_factory=list)  # shards that are not in the sample
     n_documents_of_shards: dict[str, int] = field(default_factory=dict)  # if a row was readable
     strata: dict[str, Stratum] = field(default_factory=dict)  # strata of the sample, by source
     rates: list[Rate] = field(default_factory=list)  # estimated from the sample
-
-    @property
-    def unexpected(self) -> list[Skipped]:
-        """What was skipped, and neither set aside by its name nor left out by the pattern."""
-        return [skipped for skipped in self.skipped if not skipped.is_on_purpose]
-
-    @property
-    def n_shards_without_rows(self) -> int:
-        """Shards that could not be read at all, and those without a readable row."""
-        return self.n_shards_unread + len(self.unread)
 
     @property
     def unavailable(self) -> list[NotCovered]:
@@ -131,11 +113,6 @@ class Outcome:
     def finds_nothing(self) -> bool:
         """Whether no item can be found, or was: nothing is known of any benchmark."""
         return not any(count.n_known_items for count in self.benchmarks)
-
-    @property
-    def is_incomplete(self) -> bool:
-        """Whether so much was not read that no benchmark can be called clean."""
-        return bool(self.n_shards_unread or self.unread or self.without_text)
 
 
 @dataclass(frozen=True)
@@ -170,7 +147,6 @@ def write_matches(
         for shard in scanned.shards:
             if shard.name in scanned.unread:
                 line = _line_of_unread(shard, outcome.failed)
-                outcome.n_bytes_unread += shard.n_bytes
             else:
                 entries, ledger = scanned.entries(shard), reader.ledger(shard)
                 names = pa.repeat(pa.scalar(shard.name), entries.num_rows)
@@ -179,7 +155,7 @@ def write_matches(
                 if leaked:
                     leaked.add(shard.name, entries)
                 _add_up(outcome, line, shard, source)
-                by_name[shard.name] = ledger
+                by_name[shard.name] = with_file(ledger, shard)
                 if shard.sample:
                     stratum = outcome.strata.setdefault(source_of(shard.name), Stratum())
                     stratum.n_documents += ledger["n_documents"] + ledger["n_left_out"]
@@ -194,18 +170,21 @@ def write_matches(
         *files, reader.versions, reader.policy
     )
     outcome.n_leaks = sum(count.n_leaks for count in outcome.benchmarks)
-    ledgers = [(source.name, {**ledger, "file": name}) for name, ledger in by_name.items()]
+    ledgers = [(source.name, ledger) for ledger in by_name.values()]
+    gaps = gaps_of(reader.scan_results, [scanned.pack], reader.versions)
     rule = UnreadRule(((source.name, source.ignore),))
-    outcome.unread_text = next(iter(unread_texts(ledgers, rule)), None)
+    outcome.not_read = account_of(ledgers, rule, outcome.skipped, gaps)
+    with atomic_path(out / NOT_READ_FILE) as path:
+        rows = (orjson.dumps(row._asdict()) + b"\n" for row in outcome.not_read.rows)
+        path.write_bytes(b"".join(rows))
     searched = [version.benchmark for version in reader.versions]
     outcome.origins = rows_of_benchmarks(
         (shard, named_rows(ledger, searched)) for shard, ledger in by_name.items()
     )
-    outcome.without_text = [] if outcome.n_not_sampled else sources_without_text(ledgers)
 
 
 # Counts of the ledger that the outcome sums up under the same names.
-COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short")
+COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short", "n_without_text")
 _COUNTS_FOUND = (
     "n_matches",
     "n_contaminated_documents",
@@ -256,12 +235,10 @@ def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict
 def _add_up(outcome: Outcome, line: Mapping[str, Any], shard: Shard, source: Source) -> None:
     n_not_sampled = line.get(_NOT_SAMPLED, 0)
     outcome.n_not_sampled += n_not_sampled
-    if line["unreadable"] and not line["n_documents"] + n_not_sampled:
+    if has_no_row({**line, "n_left_out": n_not_sampled}):
         first = line["unreadable"][0]
         why = f"the first: {first['reason']} ({first['detail']})"
-        outcome.unread.append(no_row_read(parse_path(shard.path), source, line["n_rows"], why))
-        outcome.n_rows_unread += line["n_rows"]
-        outcome.n_bytes_unread += shard.n_bytes
+        outcome.failed.append(no_row_read(parse_path(shard.path), source, line["n_rows"], why))
     else:
         outcome.n_documents_of_shards[shard.name] = line["n_documents"]
     for name in (*COUNTS_READ, *_COUNTS_FOUND):
@@ -274,7 +251,6 @@ _IN_SUMMARY = (
     *COUNTS_READ,
     *_COUNTS_FOUND,
     "n_shards",
-    "n_shards_unread",
     "n_unreadable",
     "n_invalid_utf8",
     "n_leaks",
@@ -285,20 +261,22 @@ _IN_SUMMARY = (
 
 def summary_of(outcome: Outcome) -> dict[str, Any]:
     """Return the counts in summary.json, without times: the same scan gives the same file."""
-    unread = outcome.unread_text.paths if outcome.unread_text else {}
+    account = outcome.not_read
+    files, shards = account.open("file"), account.open("shard")
+    without_rows, unread = [shard for shard in shards if shard.n], account.sizes(ONLY_SOURCE)
     benchmarks = [asdict(count) for count in outcome.benchmarks]
     summary = {
         **{name: getattr(outcome, name) for name in _IN_SUMMARY},
         "n_common_ngrams": outcome.n_common,
         "n_items_not_visible": outcome.n_unseen,
         "n_items_checkable_by_others": outcome.checkable_by_others,
-        "not_looked_at": [skipped.path for skipped in outcome.unexpected],
+        "n_shards_unread": len(shards) - len(without_rows),
+        "not_looked_at": [file.place for file in files],
         "unread": [{"path": path, "n_bytes": n} for path, n in unread.items()],
-        "without_text": [*outcome.unread_text.shards] if outcome.unread_text else [],
+        "without_text": [*dict.fromkeys(row.place for row in account.open("no text"))],
         "origins": outcome.origins,
-        "n_shards_without_a_readable_row": len(outcome.unread),
-        "n_bytes_not_looked_at": outcome.n_bytes_unread
-        + sum(skipped.n_bytes for skipped in outcome.unexpected),
+        "n_shards_without_a_readable_row": len(without_rows),
+        "n_bytes_not_looked_at": sum(row.n_bytes for row in (*files, *shards)),
         "set_aside": [skipped.path for skipped in outcome.skipped if skipped.is_on_purpose],
         "benchmarks": {count.pop("benchmark"): count for count in benchmarks},
         "not_covered": [entry._asdict() for entry in outcome.not_covered],

@@ -187,7 +187,6 @@ def _scan_folder(
         failed=failed,
         n_shards=len(pack.shards) + len(not_drawn),
         n_shards_read=len(missing) - len(unread),
-        n_shards_unread=len(unread),
         skipped=skipped,
         not_drawn=not_drawn,
         n_common=_write_common(out, index, scanned),
@@ -219,7 +218,6 @@ def _scan_folder(
             corpus = request.source.path
             write_report_of_sample(out, outcome.rates, corpus, request.evals)
         else:
-            skipped = outcome.unexpected
             write_report(out, index, pack, request.verdicts, not_covered, skipped, request.evals)
     return outcome
 
@@ -411,7 +409,7 @@ def _write_results(
         outcome.rates = _rates(out / results.MATCHES_FILE, scanned, sample, outcome)
         write_rates(out, outcome.rates)
     # What was not read may contain any item: then no benchmark can be called clean.
-    if leaked and not outcome.is_incomplete and not outcome.unread_text:
+    if leaked and not outcome.not_read.open("shard", "short", "text", "no text"):
         write_clean_evals(
             out / results.CLEAN_FOLDER,
             index.store,

@@ -15,9 +15,16 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import current_common
 from decon_core.decisions.judged import Calibrated, calibrated
-from decon_core.decisions.ledgers import NOTHING_IGNORED, UnreadRule
+from decon_core.decisions.ledgers import ledgers_of
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.nominations import NominatedPlaces
+from decon_core.decisions.not_read import (
+    NOTHING_IGNORED,
+    Account,
+    UnreadRule,
+    account_of,
+    gaps_without_rows,
+)
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import ConfigError
 from decon_core.index.term_weights import current_snapshot_fingerprint
@@ -140,8 +147,15 @@ class Builder:
 
     @property
     def gaps(self) -> list[Gap]:
-        """The shards that are not scanned against every version."""
-        return gaps_of(self.reader.scan_results, self.packs, self.versions)
+        """The shards that are not scanned against every version, or have no readable row."""
+        unscanned = gaps_of(self.reader.scan_results, self.packs, self.versions)
+        return [*unscanned, *gaps_without_rows(self.reader, self.packs)]
+
+    @property
+    def not_read(self) -> Account:
+        """What was not read, before any setting of the policy accepts it."""
+        gaps = (gap for gap in self.gaps if not gap.is_read)
+        return account_of(ledgers_of(self.reader, self.packs), self.unread, self.skipped, gaps)
 
     @cached_property
     def shards_as_json(self) -> str:

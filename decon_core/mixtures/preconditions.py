@@ -10,8 +10,9 @@ from decon_core.config.detector_registry import get
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shard_head import no_row_read
-from decon_core.decisions.ledgers import UnreadRule, ledgers_of, unread_texts
+from decon_core.decisions.ledgers import ledgers_of
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.not_read import UnreadRule, account_of, has_no_row
 from decon_core.errors import IncompleteError, MissingError, Problem
 from decon_core.feature import feature_entries
 from decon_core.storage.paths import parse_path
@@ -31,7 +32,7 @@ def require_readable(reader: MatchReader, pack: Pack) -> None:
     for shard in pack.shards:
         ledger = reader.ledger(shard)
         unreadable, invalid = ledger["unreadable"], ledger["invalid_utf8"]
-        if unreadable and not ledger["n_documents"]:
+        if has_no_row(ledger):
             first = f"the first: {unreadable[0]['reason']} ({unreadable[0]['detail']})"
             path = parse_path(shard.path)
             problems.append(no_row_read(path, source, len(unreadable), first, remedy=where))
@@ -52,14 +53,16 @@ def require_read(reader: MatchReader, pack: Pack, rule: UnreadRule) -> None:
     """Raise `IncompleteError` if text of the pack was not read, and that is not allowed."""
     if not rule.is_blocking:
         return
+    account = account_of(ledgers_of(reader, [pack]), rule)
+    setting = account.setting(pack.source.name)
+    remedy = (
+        f"read it, or set `{setting}` under [[corpus.source]] to leave it unread; "
+        '`unread = "report"` under [corpus] allows all unread text'
+    )
     IncompleteError.raise_for(
-        Problem(
-            f"pack {pack.name!r}",
-            text.line(),
-            remedy=f"read it, or set `{text.setting}` under [[corpus.source]] to leave it unread; "
-            '`unread = "report"` under [corpus] allows all unread text',
-        )
-        for text in unread_texts(ledgers_of(reader, [pack]), rule)
+        Problem(f"pack {pack.name!r}", line.text, remedy=remedy)
+        for line in account.lines()
+        if line.what in ("text", "no text")
     )
 
 

@@ -106,14 +106,11 @@ def build_report(
         for pack in packs:  # an empty report would look clean
             require_scanned(reader, pack, builder.versions)
     mixtures, n_without_mixture = mixture_tables(builder, showing)
-    tables = {**small_tables(reader, packs, gaps, builder.unread), **mixtures}
+    tables = {**small_tables(reader, packs, gaps, builder.not_read), **mixtures}
     report, drafts = store.report, store.drafts
     state = _state(builder, showing, gaps, additions)
     tables["runs"] = run_table(reader, showing, state, gaps)
     tables["not_covered"] = table_of("not_covered", [n._asdict() for n in builder.not_covered])
-    tables["skipped_files"] = table_of(
-        "skipped_files", [{"path": file.path, "reason": file.why} for file in builder.skipped]
-    )
     tables["earlier_rates"], earlier_texts = read_earlier(report, state)
     for addition in additions:
         tables |= addition.tables()

@@ -22,8 +22,9 @@ from decon_core.config.load import Report
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import common_made_from, current_common
 from decon_core.decisions.judging import may_prove
-from decon_core.decisions.ledgers import NOTHING_IGNORED, UnreadRule, named_rows
+from decon_core.decisions.ledgers import named_rows
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.not_read import NOTHING_UNREAD, Account
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.decisions.visibility import (
     ONLY_REVIEW,
@@ -59,12 +60,11 @@ def small_tables(
     reader: MatchReader,
     packs: Sequence[Pack],
     gaps: Sequence[Gap] = (),
-    unread: UnreadRule = NOTHING_IGNORED,
+    not_read: Account = NOTHING_UNREAD,
 ) -> dict[str, pa.Table]:
     """Return the tables that fit in memory: benchmarks, items, shards and what was read of them.
 
-    `gaps`: the shards that were not scanned against every benchmark. `unread`: which text may stay
-    unread.
+    `gaps`: the shards that were not scanned against every benchmark.
     """
     store, versions = reader.store, reader.versions
     names = [version.benchmark for version in versions]
@@ -93,7 +93,8 @@ def small_tables(
             )
             for name, n in sorted(counts.items())
         ],
-        **_shards(reader, packs, _unread(gaps), unread, names),
+        "not_read": [row._asdict() for row in not_read.rows],
+        **_shards(reader, packs, _unread(gaps), names),
     }
     return {
         "items": _items(reader, visible),
@@ -182,11 +183,10 @@ def _shards(
     reader: MatchReader,
     packs: Iterable[Pack],
     not_scanned: Collection[tuple[str, str]],
-    unread: UnreadRule,
     searched: Collection[str],
 ) -> dict[str, list[Row]]:
     """Return rows of the tables that the ledgers of shards fill."""
-    names = "shards", "unreadable", "unread_text", "row_origins", "invalid_utf8"
+    names = "shards", "unreadable", "row_origins", "invalid_utf8"
     rows: dict[str, list[Row]] = {name: [] for name in names}
     for pack in packs:
         for shard in pack.shards:
@@ -198,9 +198,6 @@ def _shards(
             for name in ("unreadable", "invalid_utf8"):
                 rows[name] += [{**place, **row} for row in ledger[name]]
                 about[f"n_{name}"] = len(ledger[name])
-            for text in ledger["unread"]:
-                is_ignored = unread.is_ignored(pack.source.name, text["path"])
-                rows["unread_text"].append({**place, **text, "is_ignored": is_ignored})
             rows["row_origins"] += [{**place, **row} for row in named_rows(ledger, searched)]
             rows["shards"].append({**ledger, **place, **about})
     return rows

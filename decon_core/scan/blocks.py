@@ -182,6 +182,7 @@ class Scanner:
                 "n_characters": batch.n_characters,
                 "n_bytes": int(n_bytes.sum()),
                 "n_too_short": int((n_tokens < 2 * self._ngram_size).sum()),
+                "n_without_text": batch.n_without_text,
                 "n_left_out": batch.n_left_out,
                 "n_rows_with_blank": block.place.n_rows,
             },

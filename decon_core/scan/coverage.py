@@ -96,6 +96,7 @@ class Gap:
     lacking: tuple[str, ...]  # names of the missing benchmarks
     is_read: bool  # whether the shard was scanned against other benchmarks
     cause: Problem
+    is_scanned: bool = False  # whether it was scanned, and none of its rows could be read
 
     @property
     def is_refused(self) -> bool:
@@ -124,7 +125,7 @@ def gaps_of(results: ScanResults, packs: Iterable[Pack], versions: Sequence[Vers
 
 def missing_by_shard(gaps: Iterable[Gap]) -> dict[str, frozenset[str]]:
     """Return the missing benchmarks by fingerprint of the shard."""
-    return {gap.shard.fingerprint: frozenset(gap.lacking) for gap in gaps}
+    return {gap.shard.fingerprint: frozenset(gap.lacking) for gap in gaps if not gap.is_scanned}
 
 
 def write_refusal(store: Store, shard: Shard, error: DeconError) -> None:

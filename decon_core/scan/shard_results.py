@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
@@ -20,7 +20,6 @@ from decon_core.corpus.batches import summed
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.origins import Origins, shortest, total
 from decon_core.corpus.packs import Shard
-from decon_core.corpus.shard_head import fields_without_text
 from decon_core.errors import CorpusError
 from decon_core.execution.cost import Cost, cost_since
 from decon_core.execution.progress import advance
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 # Sorted n-gram ids of a union of index parts, and the number of documents that contain each.
 _GramCounts = tuple[Numbers, Integers]
 
-_COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short")
+_COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short", "n_without_text")
 # Documents that are not in the sample; rows with blank lines, which are in no other count.
 _COUNTS_OF_SAMPLE = ("n_left_out", "n_rows_with_blank")
 _OF_UNREADABLE = ("row", "offset", "reason", "detail")
@@ -120,17 +119,10 @@ class _Reading:
             "invalid_utf8": [asdict(row) for row in self.invalid],
             "unread": [
                 {"path": path, "n_values": n_values, "n_bytes": n_bytes}
-                for path, (n_values, n_bytes) in sorted([*self.unread.items(), *self._others()])
+                for path, (n_values, n_bytes) in sorted(self.unread.items())
             ],
             "origins": [{**row._asdict(), "n_rows": n} for row, n in self.origins.items()],
         }
-
-    def _others(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Yield the fields of a shard without any text, as unread and with no texts in them."""
-        if self.counts["n_documents"] and not self.counts["n_characters"]:
-            for path, n_bytes in fields_without_text(self.shard).items():
-                if path not in self.unread:
-                    yield path, (0, n_bytes)
 
 
 def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:

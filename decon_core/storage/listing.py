@@ -128,9 +128,12 @@ def _list_remote(base: RemotePath, pattern: Sequence[str]) -> Listing:
     else:
         files = []
     listing = Listing(base)
+    outputs = _outputs_of_scans(file for file, _ in files) - {base}
     for file, stamp in files:
         names = file.parts[len(base.parts) :]
-        if why := next(filter(None, (_set_aside(name, pattern) for name in names)), None):
+        reasons = ["the output of a scan"] if outputs.intersection(file.parents) else []
+        reasons += filter(None, (_set_aside(name, pattern) for name in names))
+        if why := next(iter(reasons), None):
             listing.skipped.append(Skipped(str(file), why, True, stamp.n_bytes))
         else:
             listing.files.append((str(file), stamp))
@@ -154,6 +157,21 @@ def _has_scan(entries: Iterable[os.DirEntry[str]]) -> bool:
     """Return whether `decon-assets scan` wrote to the folder with these entries."""
     stores = (entry.path for entry in entries if entry.name == ".store")
     return any(os.path.isdir(f"{store}/packs") for store in stores)  # noqa: PTH112 - as above
+
+
+def _outputs_of_scans(files: Iterable[Path]) -> set[Path]:
+    """Return the folders behind a URL that have what a scan writes; their `.store` is hidden."""
+    names: dict[Path, set[str]] = {}
+    for file in files:
+        names.setdefault(file.parent, set()).add(file.name)
+    return {folder for folder, within in names.items() if any(map(within.issuperset, _WRITTEN))}
+
+
+# Files that are together only in the output of a scan, whatever endings a pattern names.
+_WRITTEN = (
+    {"matches.parquet", "visibility.parquet", "common.parquet"},
+    {"ledger.jsonl", "skipped.jsonl"},
+)
 
 
 class _Folder(NamedTuple):

@@ -42,10 +42,10 @@ COLUMNS = """{assetNodes {assetKey {path} metadataEntries {
         lineage {columnName columnDeps {assetKey {path} columnName}}}}}}"""
 # What describes files, decisions and settings: no asset has such columns.
 WITHOUT_LINEAGE = {
-    *("runs", "earlier_rates", "shards", "unreadable", "unread_text", "row_origins"),
+    *("runs", "earlier_rates", "shards", "unreadable", "not_read", "row_origins"),
     "invalid_utf8",
 }
-WITHOUT_LINEAGE |= {"verdicts", "source_labels", "neighbour_sample", "not_covered", "skipped_files"}
+WITHOUT_LINEAGE |= {"verdicts", "source_labels", "neighbour_sample", "not_covered"}
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from decon_core.config.load import Report
 from decon_core.config.mixtures import DEFAULT, Mixture
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
-from decon_core.decisions.ledgers import NOTHING_IGNORED
+from decon_core.decisions.not_read import NOTHING_IGNORED
 from decon_core.decisions.verdicts import NO_VERDICTS
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.builder import Builder

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.config.sources import ONLY_SOURCE
+from decon_core.decisions.not_read import NotRead
 from decon_core.errors import InputError, Problem
 from decon_core.features.decon_reports.decon_jsonl import MANIFEST
 from decon_core.features.decon_reports.report_lines import (
@@ -125,6 +126,10 @@ def _tables(
         "runs": [run],
         "shards": [{"source": source, "shard_name": name} for source, name in sorted(shards)],
         "unreadable": [*read.unreadable],
+        "not_read": [
+            NotRead("row", row["source"], row["shard_name"], None, row["reason"], 1, 1, 0)._asdict()
+            for row in read.unreadable
+        ],
     }
     return {name: table_of(name, table_rows) for name, table_rows in rows.items()}
 

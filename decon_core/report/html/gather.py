@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from decon_core.config.detector_registry import find
+from decon_core.decisions.not_read import Account
 from decon_core.feature import feature_files
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
 
@@ -51,6 +52,10 @@ class Facts:
     def run(self) -> Row:
         """The row of `runs`; empty if there is none."""
         return next(iter(self["runs"]), {})
+
+    @property
+    def not_read(self) -> Account:
+        return Account.stored(self["not_read"], self["bytes_read"])
 
     @property
     def totals(self) -> Row:

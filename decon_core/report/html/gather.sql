@@ -21,7 +21,8 @@ SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM it
        (SELECT count(*) FROM item_status WHERE status = 'leaked' AND is_checkable)
            AS n_leaked_checkable,
        (SELECT count(*) FROM benchmarks) AS n_benchmarks,
-       (SELECT count(*) FROM shards) AS n_shards,
+       (SELECT count(*) FILTER (n_rows = 0 OR n_unreadable IS DISTINCT FROM n_rows) FROM shards)
+           AS n_shards,
        (SELECT count(DISTINCT source) FROM shards) AS n_sources,
        (SELECT CASE WHEN count(*) = count(n_documents)
                     THEN coalesce(sum(n_documents), 0)::BIGINT END
@@ -31,11 +32,7 @@ SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM it
        (SELECT CASE WHEN count(*) = count(n_unreadable)
                     THEN coalesce(sum(n_unreadable), 0)::BIGINT END
         FROM shards) AS n_unreadable,
-       (SELECT coalesce(sum(n_bytes), 0)::BIGINT
-        FROM unread_text WHERE NOT is_ignored AND n_values > 0) AS n_bytes_unread,
-       (SELECT count(DISTINCT (source, shard_name))
-        FROM unread_text WHERE NOT is_ignored AND n_values = 0) AS n_shards_without_text,
-       (SELECT count(*) FROM skipped_files) AS n_skipped,
+       (SELECT count(*) FROM not_read WHERE accepted_by IS NULL) AS n_not_read,
        (SELECT sum(n_invalid_utf8)::BIGINT FROM shards) AS n_invalid_utf8,
        (SELECT count(*) FROM documents) AS n_found_documents,
        (SELECT count(*) FROM documents WHERE is_contaminated) AS n_contaminated_documents,
@@ -237,22 +234,17 @@ SELECT source, shard_name, row, doc_id, n_leaked_items, n_benchmarks, best_score
 FROM documents WHERE n_leaked_items > 1
 ORDER BY n_leaked_items DESC, source, shard_name, row LIMIT 50
 
--- name: unread_text
-WITH unread AS (
-    SELECT source, path, sum(n_values)::BIGINT AS n_values, sum(n_bytes)::BIGINT AS n_bytes,
-           CASE WHEN bool_and(is_ignored) THEN 'yes' ELSE 'no' END AS ignored,
-           CASE WHEN n_values = 0 THEN shard_name END AS shard
-    FROM unread_text GROUP BY source, path, shard
-), read AS (
-    SELECT source, sum(n_bytes)::BIGINT AS n_bytes FROM shards GROUP BY source
+-- name: not_read
+SELECT what, source, place, path, reason, sum(n)::BIGINT AS n, sum(n_of)::BIGINT AS n_of,
+       sum(n_bytes)::BIGINT AS n_bytes, accepted_by
+FROM (
+    SELECT * REPLACE (CASE WHEN what IN ('text', 'row') THEN '' ELSE place END AS place)
+    FROM not_read
 )
-SELECT u.*, CASE WHEN shard IS NULL THEN u.n_bytes / (
-           r.n_bytes + sum(u.n_bytes) FILTER (shard IS NULL) OVER (PARTITION BY source)) END AS share
-FROM unread u JOIN read r USING (source)
-ORDER BY u.ignored, u.n_bytes DESC, source, path, shard LIMIT 500
+GROUP BY ALL ORDER BY accepted_by NULLS FIRST, source, what, place, path, reason LIMIT 500
 
--- name: skipped_files
-SELECT path, reason FROM skipped_files ORDER BY ALL LIMIT 200
+-- name: bytes_read
+SELECT source, sum(n_bytes)::BIGINT AS n_bytes FROM shards GROUP BY source
 
 -- name: origins
 SELECT * EXCLUDE (is_held_out), CASE WHEN is_held_out THEN 'yes' ELSE 'no' END AS held_out,

@@ -88,10 +88,7 @@ def _change(row: Mapping[str, Any]) -> str:
 
 
 # Counts that leave open whether something leaked.
-_UNKNOWN = (
-    *("n_no_answer", "n_review", "n_unreadable", "n_skipped"),
-    *("n_bytes_unread", "n_shards_without_text"),
-)
+_UNKNOWN = ("n_no_answer", "n_review", "n_unreadable", "n_not_read")
 
 
 def _tone(facts: Facts) -> str:

@@ -163,6 +163,7 @@ def sentences(name: str, facts: Facts) -> list[str]:
         totals=facts.totals,
         left_out=QUESTIONS_LEFT_OUT,
         blind_spots=blind_spots(facts.thresholds, facts.n_unknown),
+        not_read_lines=[line.text for line in facts.not_read.lines(shown=shown)],
         shown=shown,
     )
     return [line for line in text.split("\n") if line]

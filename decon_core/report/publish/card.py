@@ -16,10 +16,10 @@ from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.report.open import Coverage
 from decon_core.report.publish.summary import (
     Summary,
+    account_in,
     keeps_no_answer,
     n_unknown_in,
     not_scanned_by_reason,
-    shards_without_text,
 )
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.files import atomic_path, write_json
@@ -58,7 +58,7 @@ def card_from(summary: Summary) -> str:
         **summary,
         notice=notice_of(summary),
         not_scanned_by_reason=not_scanned_by_reason(summary),
-        shards_without_text=[*shards_without_text(summary)],
+        not_read_lines=[line.text for line in account_in(summary).lines()],
         left_out="" if keeps_no_answer(policy) else QUESTIONS_LEFT_OUT,
         meanings={name: found.summary if found else "" for name, found in known.items()},
         without_proof=[name for name, found in known.items() if found and not found.acts(leak)],

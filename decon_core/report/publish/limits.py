@@ -16,20 +16,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
+from itertools import compress
 from typing import Literal
 from xml.etree import ElementTree as ET
 
 from decon_core.config.rounding import exceeds
 from decon_core.config.validation import did_you_mean
+from decon_core.decisions.not_read import OPTIONS, What
 from decon_core.errors import InputError, Problem
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
 from decon_core.report.publish.summary import (
     Summary,
+    account_in,
     keeps_no_answer,
     not_scanned_by_reason,
-    shards_without_text,
 )
-from decon_core.wording import counted, first_of, percent, size
+from decon_core.wording import counted, percent
 
 By = Literal["point", "upper"]
 
@@ -267,10 +269,6 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
         yield "the report has no shards"
     elif corpus["n_documents"] == 0:
         yield "no document was scanned"
-    for row in summary["sources"]:
-        if row["n_documents"] and row["n_too_short"] == row["n_documents"]:
-            n = counted(row["n_documents"], "document")
-            yield f"all {n} of source `{row['source']}` are too short to be searched"
     if limits.max_no_answer_rate is not None and not keeps_no_answer(summary["policy"]):
         yield f"not all no-answer items are known: {QUESTIONS_LEFT_OUT}"
     for row in summary["not_covered"]:
@@ -286,40 +284,17 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
         yield f"{shards} {were} not scanned against {against}: {reason}{remedy}"
     if not is_todays:
         yield "the corpus, benchmarks, policy or verdicts changed since the report was built"
-    if not limits.may_be_unreadable:
-        yield from _unreadable(summary)
-    if not limits.may_be_unread:
-        yield from unread_lines(summary)
-    if not limits.may_be_skipped:
-        yield from skipped_lines(summary)
-
-
-def skipped_lines(summary: Summary) -> Iterator[str]:
-    """Yield a line that names the files that were not read, if there are any."""
-    if files := [f"{row['path']} ({row['reason']})" for row in summary["skipped"]]:
-        were = "file or folder was" if len(files) == 1 else "files or folders were"
-        yield f"{len(files):,} {were} not read: {first_of(files)} (use --allow-skipped to pass)"
-
-
-def unread_lines(summary: Summary) -> Iterator[str]:
-    """Yield a line for each path of text that was not read, and for the shards without text."""
-    for row in summary["unread_text"]:
-        place = f"`{row['path']}` of source `{row['source']}`"
-        yield f"{size(row['n_bytes'])} of text was not read: {place} (use --allow-unread to pass)"
-    for source, paths, shards in shards_without_text(summary):
-        place = f"{counted(len(shards), 'shard')} of source `{source}`"
-        only = f"holds only {paths}" if len(shards) == 1 else f"hold only {paths}"
-        yield f"no text: {place} ({first_of(shards)}) {only} (use --allow-unread to pass)"
-
-
-def _unreadable(summary: Summary) -> Iterator[str]:
-    # Lines of an imported report and unreadable whole shards are listed, but not counted by shard.
-    n_listed = sum(entry["n_rows"] for entry in summary["unreadable"])
-    n_counted = summary["corpus"]["n_unreadable"]
-    if n := max(n_listed, n_counted or 0):
-        yield f"{counted(n, 'row')} could not be read (use --allow-unreadable to pass)"
-    elif n_counted is None and summary["corpus"]["n_shards"]:
+    yield from (line for _, line in lines_of_account(summary, limits))
+    if corpus["n_shards"] and corpus["n_unreadable"] is None and not limits.may_be_unreadable:
         yield "the number of unreadable rows is unknown (use --allow-unreadable to pass)"
+
+
+def lines_of_account(summary: Summary, limits: Limits) -> Iterator[tuple[What, str]]:
+    """Yield what was not read and no limit accepts, by kind, with the option that accepts it."""
+    allowed = limits.may_be_unreadable, limits.may_be_unread, limits.may_be_skipped
+    for line in account_in(summary).accepting(*compress(OPTIONS, allowed)).lines():
+        option = next((name for name, kinds in OPTIONS.items() if line.what in kinds), None)
+        yield line.what, f"{line.text} (use {option} to pass)" if option else line.text
 
 
 SUITE = "decon-assets check"

@@ -7,18 +7,19 @@ misread the new meaning. An unknown number is null, never 0.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP
+from decon_core.decisions.not_read import Account
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
 from decon_core.wording import contain, counted, have, said_by_rows
 
-SCHEMA = "decon-assets/summary/4"
+SCHEMA = "decon-assets/summary/5"
 
 Summary = dict[str, Any]
 
@@ -52,10 +53,7 @@ def summary_of(report: Path) -> Summary:
         ],
         "corpus": _without(corpus, "source"),
         "sources": sources,
-        "unreadable": rows["unreadable"],
-        "unread_text": rows["unread_text"],
-        "without_text": rows["without_text"],
-        "skipped": rows["skipped"],
+        "not_read": rows["not_read"],
         "origins": rows["origins"],
         "mixtures": [
             {**row, "removed": _of(rows["removed"], "mixture", row)} for row in rows["mixtures"]
@@ -73,13 +71,9 @@ def _without(row: Mapping[str, Any], *keys: str) -> Summary:
     return {name: value for name, value in row.items() if name not in keys}
 
 
-def shards_without_text(summary: Summary) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield source, fields and names of the shards without text that have the same fields."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for row in summary["without_text"]:
-        named = ", ".join(f"`{path}`" for path in row["paths"])
-        groups.setdefault((row["source"], named), []).append(row["shard"])
-    yield from ((source, named, shards) for (source, named), shards in groups.items())
+def account_in(summary: Summary) -> Account:
+    """Return the account of what was not read of the shards that were scanned, and of files."""
+    return Account.stored(summary["not_read"], summary["sources"])
 
 
 def not_scanned_by_reason(summary: Summary) -> list[Summary]:

@@ -86,6 +86,7 @@ WITH all_shards AS (
            CASE WHEN count(n_documents) = count(*) THEN sum(n_documents)::BIGINT END AS n_documents,
            CASE WHEN count(n_characters) = count(*) THEN sum(n_characters)::BIGINT END
                AS n_characters,
+           sum(n_bytes)::BIGINT AS n_bytes,
            CASE WHEN count(n_too_short) = count(*) THEN sum(n_too_short)::BIGINT END AS n_too_short,
            CASE WHEN count(n_unreadable) = count(*) THEN sum(n_unreadable)::BIGINT END
                AS n_unreadable,
@@ -116,25 +117,16 @@ LEFT JOIN found f ON f.source IS NOT DISTINCT FROM s.source
 LEFT JOIN leaked l ON l.source IS NOT DISTINCT FROM s.source
 ORDER BY s.source
 
--- name: unread_text
-SELECT source, path, sum(n_values)::BIGINT AS n_values, sum(n_bytes)::BIGINT AS n_bytes
-FROM unread_text WHERE NOT is_ignored AND n_values > 0
-GROUP BY ALL ORDER BY n_bytes DESC, source, path
-
--- name: without_text
-SELECT source, shard_name AS shard, list(path ORDER BY n_bytes DESC, path) AS paths
-FROM unread_text WHERE NOT is_ignored AND n_values = 0
-GROUP BY ALL ORDER BY source, shard
-
--- name: skipped
-SELECT path, reason FROM skipped_files ORDER BY ALL
+-- name: not_read
+-- Without shards, which are among those that were not scanned.
+SELECT what, source, CASE WHEN what IN ('text', 'row') THEN '' ELSE place END AS place, path, reason,
+       sum(n)::BIGINT AS n, sum(n_of)::BIGINT AS n_of, sum(n_bytes)::BIGINT AS n_bytes
+FROM not_read WHERE accepted_by IS NULL AND what <> 'shard' GROUP BY ALL
+ORDER BY source, what, place, path, reason
 
 -- name: origins
 SELECT source, field, value, split, benchmark, n_rows, n_shards, shard
 FROM by_origin WHERE is_evidence
-
--- name: unreadable
-SELECT source, reason, count(*) AS n_rows FROM unreadable GROUP BY ALL ORDER BY ALL
 
 -- name: removed
 SELECT mixture, what, why, count(DISTINCT (source, shard_name, row)) AS n_documents

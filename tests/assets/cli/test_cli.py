@@ -240,11 +240,16 @@ def test_what_cannot_be_read_ends_with_1_and_a_benchmark_too_short_to_look_for_d
     at_home.write_config()
     assert main(["run"]) == 0
     out = capsys.readouterr().out
-    assert "1 row could not be read" in out
+    assert "1 row of source `web` could not be read: 1 not JSON" in out
     assert "short: no record can be checked; dropped: {'too few tokens': 1}" in out
     query = "SELECT n_not_checkable FROM by_benchmark WHERE benchmark = 'short'"
     assert main(["report", "--query", query]) == 0
     assert "1" in capsys.readouterr().out
+    at_home.policy = {}
+    at_home.write_config()
+    assert main(["run"]) == 4
+    assert "mixtures of their packs are refused unless" in capsys.readouterr().out
+    assert main(["status"]) == 4
 
 
 def test_a_command_whose_reader_went_away_is_finished_all_the_same(at_home):

@@ -116,7 +116,7 @@ def test_card_is_printed_or_written_beside_its_summary(report, tmp_path, capsys)
     assert main(["card", "--report", str(report), "--out", str(out)]) == 0
     written = (out / "card.md").read_text()
     assert written == sealed_page(printed.removesuffix("\n")).decode()
-    assert json.loads((out / "summary.json").read_text())["schema"] == "decon-assets/summary/4"
+    assert json.loads((out / "summary.json").read_text())["schema"] == "decon-assets/summary/5"
 
 
 def test_a_device_is_no_folder_and_is_not_replaced_by_a_file(report, tmp_path, capsys, monkeypatch):

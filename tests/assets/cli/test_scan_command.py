@@ -1,5 +1,6 @@
 """`decon-assets scan`, as typed: what lies in the output folder, and how it ends."""
 
+import bz2
 import gzip
 import io
 import json
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -394,14 +396,14 @@ def test_what_is_no_shard_is_named_and_changes_the_exit_code(place, capsys):
     (corpus / "x.jsonl" / "part-0").write_text("words")
     capsys.readouterr()
     assert place.scan() == 4
-    assert "NOT scanned: 23 skipped: gone.jsonl (a broken link)" in last_line(capsys)
+    assert "NOT scanned: 23 files or folders: `gone.jsonl` (a broken link)" in last_line(capsys)
     expected = dict.fromkeys([*names, "x.jsonl/part-0"], ("no format of shards", False))
     expected["gone.jsonl"] = "a broken link", False
     expected["pipe.jsonl"] = "a fifo", False
     assert {path: why for path, why in skipped_in(place).items() if not why[1]} == expected
     assert place.summary()["not_looked_at"] == sorted(expected)
     assert main(["check", "--report", str(place.out), "--max-rate", "1"]) == 4
-    told = "23 files or folders were not read: gone.jsonl (a broken link), "
+    told = "23 files or folders were not read: `gone.jsonl` (a broken link), "
     assert told in capsys.readouterr().out
     assert place.scan("--allow-skipped") == 0
 
@@ -433,7 +435,7 @@ def test_a_scan_that_could_read_no_row_is_no_clean_one(place, capsys):
     assert 'rows, none readable with text = "body" (the first: field' in said.err
     assert "the file has the fields id (" in said.err
     assert '. Leave out text = "body" (--text) to read every text of a row' in said.err
-    assert "NOT scanned: 3 of 3 shards" in coverage_in(said.out)
+    assert "NOT scanned: 3 shards" in coverage_in(said.out)
     assert "not written" in said.out
     assert not (place.out / "clean").exists()
     assert place.summary()["n_unreadable"] == 24
@@ -456,7 +458,7 @@ def test_unreadable_rows_are_counted_and_named_and_the_rest_is_scanned(place, ca
     assert place.leaks() == EXPECTED
     said = capsys.readouterr().out
     assert "3 rows could not be read" in said
-    assert "NOT scanned: 3 of 27 rows" in coverage_in(said)
+    assert "NOT scanned: 3 rows" in coverage_in(said)
     assert place.scan("--text", "text", "--allow-unreadable") == 0
     assert place.scan("--text", "text", "--fail-on-leak") == 3
     unreadable = place.ledger()["b/s.jsonl.gz"]["unreadable"]
@@ -772,26 +774,107 @@ def test_a_shard_without_text_is_named_and_not_clean_and_one_of_short_texts_is(p
     def write(name, *rows):
         (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
-    write("text.jsonl", {"text": invented("text", 30)}, {"input_ids": [7, 8]})
+    write("text.jsonl", {"text": invented("text", 30)}, {"text": None, "times": [1, 2]})
     write("short.jsonl", {"text": "yes", "times": [1, 2]}, {"text": "no"})
     write("empty.jsonl", {"text": "", "n": 1})
     assert place.scan(corpus=folder) == 0
     write("ids.jsonl", *[{"id": "x", "lang": "en", "input_ids": [7, 8], "mask": [1]}] * 9)
-    pq.write_table(pa.table({"text": [""], "ids": [[[7, 8]]], "n": [1]}), folder / "b.parquet")
+    pq.write_table(pa.table({"text": [""], "ids": [[[7] * 8] * 8], "n": [1]}), folder / "b.parquet")
     assert place.scan(corpus=folder) == 4
     said = capsys.readouterr().out
     fields = r"`ids` \(.*\), `input_ids` \(.*\), `mask` \(.*\)"
-    assert re.search(rf"no text in 2 shards \(b.parquet, ids.jsonl\), only {fields}\n", said)
-    assert coverage_in(said).endswith("NOT scanned: 2 shards without text")
+    assert re.search(rf"no text in 10 of 10 rows in 2 shards of .*, only {fields}\n", said)
+    assert coverage_in(said).endswith("NOT scanned: 10 of 10 rows without text")
     assert place.summary()["without_text"] == ["b.parquet", "ids.jsonl"]
     check = ["check", "--report", str(place.out), "--max-rate", "1"]
     assert main(check) == 4
-    assert "coverage: no text: 1 shard of source `corpus` (b.parquet) holds only `ids`" in (
-        capsys.readouterr().out
-    )
+    words = "in 2 shards of source `corpus` (`b.parquet`, `ids.jsonl`), only `"
+    assert f"coverage: no text in 10 of 10 rows {words}" in capsys.readouterr().out
     ignored = "--ignore", "ids", "--ignore", "input_ids", "--ignore", "mask"
     assert place.scan(*ignored, corpus=folder) == 0
     assert main(check) == 0
+
+
+def json_lines(*rows: object) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def parquet(**columns: object) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file)
+    return file.getvalue()
+
+
+OTHER = {"text": invented("other", 60)}
+# Places in which a text could count as clean without having been read.
+HIDING = {
+    "json.jsonl": lambda leak: json_lines(OTHER, {"data": json.dumps({"a": {"b": [leak]}})}),
+    "twice.jsonl": lambda leak: json_lines({"text": json.dumps(json.dumps({"q": leak}))}),
+    "messages.jsonl": lambda leak: json_lines(OTHER, {"turnz": [{"wer": "x", "was": leak}]}),
+    "column.jsonl": lambda leak: json_lines({**OTHER, "other": leak}),
+    "gzip.parquet": lambda leak: parquet(id=["a"], blob=[gzip.compress(leak.encode())]),
+    "beside.parquet": lambda leak: parquet(
+        text=[OTHER["text"], ""], blob=[b"", gzip.compress(leak.encode())]
+    ),
+    "utf16.parquet": lambda leak: parquet(text=[leak.encode("utf-16")]),
+    "struct.parquet": lambda leak: parquet(s=[{"a": {"b": {"c": leak}}}]),
+    "map.parquet": lambda leak: parquet(
+        m=pa.array([[("k", leak)]], pa.map_(pa.string(), pa.string()))
+    ),
+    "nul.jsonl": lambda leak: json_lines({"text": "\0" * 3000 + leak}),
+    "utf16.jsonl": lambda leak: json.dumps({"text": leak}).encode("utf-16"),
+    "key.jsonl": lambda leak: json_lines(OTHER)[:-2] + b"," + json_lines({"text": leak})[1:],
+    "bare.jsonl": lambda leak: json_lines(OTHER, leak, [leak]),
+    "tools.jsonl": lambda leak: json_lines(
+        {"messages": [{"role": "user", "content": "Go."}], "calls": [json.dumps({"q": leak})]}
+    ),
+    "long.jsonl": lambda leak: json_lines({"text": invented("long", 50_000) + leak}),
+    "members.jsonl.gz": lambda leak: (
+        gzip.compress(json_lines(OTHER)) + gzip.compress(json_lines({"text": leak}))
+    ),
+    "archive.zip": lambda leak: b"PK" + leak.encode(),
+    "rows.jsonl.bz2": lambda leak: bz2.compress(json_lines({"text": leak})),
+    "base64.jsonl": lambda leak: json_lines(OTHER, {"text": b64encode(leak.encode()).decode()}),
+    "uri.jsonl": lambda leak: json_lines(
+        {"text": f"data:text/plain;base64,{b64encode(leak.encode()).decode()}"}
+    ),
+    "hex.jsonl": lambda leak: json_lines(OTHER, {"text": leak.encode().hex()}),
+    "points.jsonl": lambda leak: json_lines(OTHER, {"codes": [*map(ord, leak)]}),
+    "words.jsonl": lambda leak: json_lines({"tokens": leak.split()}),
+    "returns.jsonl": lambda leak: json_lines(OTHER, {"text": leak}).replace(b"\n", b"\r"),
+}
+
+
+def test_text_in_any_place_is_found_or_named_as_not_read(place):
+    folder = place.folder / "hiding"
+    folder.mkdir()
+    for name, hide in HIDING.items():
+        (folder / name).write_bytes(hide(place.leak("harbor", 0)))
+    (place.folder / "elsewhere").mkdir()
+    (place.folder / "elsewhere" / "a.jsonl").write_bytes(
+        json_lines({"text": place.leak("harbor", 0)})
+    )
+    (folder / "link").symlink_to(place.folder / "elsewhere")
+    assert place.scan(corpus=folder) == 1
+    database = place.folder / "r.duckdb"
+    read_folder(place.out, database)
+    with duckdb.connect(str(database)) as report:
+        named = {name for (name,) in report.sql("SELECT place FROM not_read").fetchall()}
+    found = {name for name, *_ in place.leaks()}
+    assert {*HIDING, "link/a.jsonl"} - named == found - named
+    assert "uri.jsonl" in named
+    assert {"json.jsonl", "struct.parquet", "map.parquet", "link/a.jsonl"} <= found
+
+
+def test_one_text_row_among_rows_of_token_ids_does_not_hide_them(place, capsys):
+    rows = [{"id": "x", "input_ids": [7, 8]}] * 3 + [{"text": invented("text", 30)}]
+    path = place.folder / "mixed.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert place.scan(corpus=path) == 4
+    said = capsys.readouterr().out
+    assert "no text in 3 of 4 rows in 1 shard of the documents (`mixed.jsonl`), only `input" in said
+    assert coverage_in(said).endswith("NOT scanned: 3 of 4 rows without text")
+    assert place.scan("--ignore", "input_ids", corpus=path) == 0
 
 
 def test_a_corpus_without_a_document_is_not_clean(place, capsys):
@@ -860,11 +943,20 @@ def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(
     assert "web.jsonl: found 3 rows, none readable with" in said.err
     assert "content (text, 20 characters), n (number)" in said.err
     assert '. Leave out text = "text" (--text)' in said.err
-    assert "NOT scanned: 1 of 4 shards (132 bytes, 3 rows)" in coverage_in(said.out)
+    assert "NOT scanned: 1 shard (132 bytes, 3 rows)" in coverage_in(said.out)
     assert "\n1 of 4 shards could not be read\n" in said.out
     assert "not written" in said.out
     assert place.leaks() == EXPECTED
     assert place.summary()["n_shards_without_a_readable_row"] == 1
+    database = place.folder / "r.duckdb"
+    read_folder(place.out, database)
+    with duckdb.connect(str(database)) as report:
+        ((name, reason),) = report.sql("SELECT shard_name, reason FROM not_scanned").fetchall()
+        statuses = report.sql("SELECT DISTINCT status FROM item_status").fetchall()
+    assert (name, reason) == ("web.jsonl", "no readable row (field missing)")
+    assert ("clean",) not in statuses
+    assert main(["check", "--report", str(place.out), "--max-rate", "1"]) == 1
+    assert "web.jsonl was not scanned against" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("corpus", ["corpus", "corpus/**/*"])

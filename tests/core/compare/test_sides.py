@@ -78,10 +78,10 @@ def test_a_shard_that_could_not_be_read_was_not_scanned_and_is_told(scanned, tmp
     database = database_of(scanned("found"), tmp_path / "r.duckdb")
     with duckdb.connect(str(database), read_only=True) as connection:
         shards = connection.execute("SELECT shard_name FROM shards ORDER BY ALL").fetchall()
-        query = "SELECT shard_name, row FROM unreadable WHERE reason = 'the whole shard'"
+        query = "SELECT place, n FROM not_read WHERE what = 'shard'"
         lost = connection.execute(query).fetchall()
         statuses = connection.execute("SELECT DISTINCT status FROM item_status").fetchall()
-    assert (shards, lost) == ([("a.jsonl",), ("b.jsonl",)], [("c.jsonl.gz", None)])
+    assert (shards, lost) == ([("a.jsonl",), ("b.jsonl",)], [("c.jsonl.gz", 0)])
     assert sorted(statuses) == [("leaked",), ("not fully scanned",)]
     coverage = coverage_of(database)
     assert [row["shard"] for row in coverage.not_scanned] == ["c.jsonl.gz"]

@@ -15,7 +15,7 @@ from decon_core.corpus.documents import Document, Part, Unreadable
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shard_head import ShardHead
 from decon_core.corpus.shards import read_blocks, read_shard
-from decon_core.decisions.ledgers import UnreadRule
+from decon_core.decisions.not_read import UnreadRule
 from decon_core.discovery.row_survey import RowSurvey
 from decon_core.errors import ConfigError, CorpusError
 from decon_core.storage.compression import compression_of, create

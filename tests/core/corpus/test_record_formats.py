@@ -25,7 +25,7 @@ from decon_core.corpus.shards import (
     rewrite_shard,
     values_of,
 )
-from decon_core.decisions.ledgers import UnreadRule
+from decon_core.decisions.not_read import UnreadRule
 from decon_core.errors import CorpusError
 from decon_core.storage.compression import compression_of, create, open_bytes
 from tests.core.places import CLEAN, Place

@@ -1,6 +1,7 @@
 """Tables without a line of names are recognized, and nothing that has one."""
 
 import csv
+import errno
 
 import pytest
 
@@ -42,3 +43,14 @@ def test_a_first_line_with_values_gets_names_for_its_columns(tmp_path, lines, co
 def test_a_file_without_a_row_is_an_error(tmp_path):
     with pytest.raises(InputError, match="no row"):
         first_rows(table(tmp_path / "x.csv", [("question", "answer")]))
+
+
+def test_a_benchmark_without_read_permission_is_named_with_the_remedy(tmp_path, monkeypatch):
+    path = table(tmp_path / "x.csv", ["question,answer", "a,b"])
+
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("decon_core.discovery.first_rows.first_cells", refuse)
+    with pytest.raises(InputError, match=r"x\.csv: .*Give this user read and write permission"):
+        first_rows(path)

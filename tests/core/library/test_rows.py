@@ -1,5 +1,6 @@
 """Rows and conversations in every form that a program may have them in."""
 
+from base64 import b64encode
 from itertools import chain
 
 import numpy as np
@@ -214,6 +215,22 @@ def test_text_may_stay_unread_if_its_path_is_ignored(index):
     assert not first.unread
     assert [*second.unread] == ["meta.note"]
     assert index.keep_all(PARTLY) == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"input_ids": [7, 8]}],
+        [{"text": None, "input_ids": [*range(8)]}],
+        [{"text": b64encode(CLEAN.encode() * 9).decode()}],
+        pa.table({"text": [""], "blob": [b"\x1f\x8b\x08" + bytes(range(256))]}),
+    ],
+)
+def test_a_row_without_text_that_holds_something_else_is_not_clean(index, rows):
+    with pytest.raises(IncompleteError, match="text 0: not all text was read: "):
+        index.keep_all(rows)
+    assert index.keep_all(rows, ignore="*") == [True]
+    assert index.keep_all([{}, {"text": ""}, {"text": "", "tags": [1]}]) == [True] * 3
 
 
 def test_a_row_that_lacks_the_column_is_not_clean(index):

@@ -134,7 +134,7 @@ def test_a_drawn_shard_that_cannot_be_read_counts_as_unknown_not_as_clean(reques
     sample = next(sample for sample in samples if "bad.jsonl" in sample.draw(names))
     source = replace(request_.source, path=str(corpus))
     outcome = scan_folder(replace(request_, source=source, out=tmp_path / "out", sample=sample))
-    assert outcome.is_incomplete
+    assert outcome.not_read.exit_code == 1
     shards = next(rate for rate in outcome.rates if rate.of == "shards")
     assert (shards.n, shards.n_sampled, shards.n_found, shards.high) == (3, 1, 0, 2)
 

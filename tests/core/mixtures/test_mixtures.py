@@ -19,8 +19,8 @@ from decon_core.config.sources import Source
 from decon_core.corpus.formats import lines as lines_module
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shard_file import ShardFile
-from decon_core.decisions.ledgers import UnreadRule
 from decon_core.decisions.match_reader import require_scanned
+from decon_core.decisions.not_read import UnreadRule
 from decon_core.errors import CorpusError, IncompleteError, MissingError
 from decon_core.execution import jobs as workers_module
 from decon_core.mixtures import build as build_module

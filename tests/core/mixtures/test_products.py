@@ -15,11 +15,12 @@ from decon_core.benchmarks.records import save_records
 from decon_core.config.mixtures import DEFAULT
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
-from decon_core.decisions.ledgers import UnreadRule, shards_without_document
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.not_read import UnreadRule, gaps_without_rows
 from decon_core.errors import IncompleteError, MissingError
 from decon_core.index.term_weights import current_snapshot, freeze
 from decon_core.mixtures.builder import Builder
+from decon_core.report.html.gather import gather
 from decon_core.report.truth import compare
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
@@ -118,7 +119,11 @@ def test_a_shard_of_which_nothing_could_be_read_is_never_emptied_silently(leaky)
     ):
         build(bench, pack, versions)
     reader = MatchReader(bench.store, tuple(versions), bench.policy, bench.scan)
-    assert [*shards_without_document(reader, [pack])] == [(pack.name, "a.jsonl")]
+    assert [gap.shard.name for gap in gaps_without_rows(reader, [pack])] == ["a.jsonl"]
+    report_of(bench.store, [pack], versions, bench.policy)
+    facts = gather(bench.store.report)
+    assert "1 of 1 shard was not scanned" in facts.notice
+    assert facts.totals["n_shards"] == 0
 
 
 def test_a_shard_without_text_blocks_the_mixture_unless_its_fields_are_ignored(leaky):
@@ -128,7 +133,7 @@ def test_a_shard_without_text_blocks_the_mixture_unless_its_fields_are_ignored(l
     pack = bench.pack({"a.jsonl": [{"text": "a text"}], "ids.jsonl": ids})
     pack = replace(pack, source=replace(pack.source, text=None))
     scan_packs(bench.store, [pack], versions, bench.policy)
-    with pytest.raises(IncompleteError, match=r"no text .*\(ids\.jsonl\), only `input_ids`"):
+    with pytest.raises(IncompleteError, match=r"no text .*\(`ids\.jsonl`\), only `input_ids`"):
         build(bench, pack, versions)
     ignored = UnreadRule(((pack.source.name, ("input_ids",)),))
     builder = Builder(

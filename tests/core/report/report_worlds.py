@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from decon_core.decisions.not_read import NotRead
 from tests.core.report.reports import write_report
 
 THRESHOLDS = {"decon": 0.8, "ratcliff": 0.5}
@@ -69,6 +70,9 @@ def write_world(
             for detector in detectors
         ],
         "shards": [*_shards(sources)],
+        "not_read": [
+            NotRead("row", sources[0], "s-0.jsonl", None, "not JSON", 1, 4000, 0)._asdict()
+        ],
         "unreadable": [
             {
                 "source": sources[0],

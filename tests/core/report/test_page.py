@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plotly.offline import get_plotlyjs
 
+from decon_core.decisions.not_read import NotRead
 from decon_core.errors import MissingError, StaleError
 from decon_core.report import html as page_package
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
@@ -142,31 +143,34 @@ def test_an_item_that_cannot_be_checked_and_was_found_is_in_one_class(tmp_path):
 
 def test_what_could_not_be_read_or_seen_is_said_first(page):
     told = " ".join(data_of(page, "overview")["notes"])
-    assert "1 row of the corpus could not be read" in told
+    assert "could not be read: 1 not JSON." in told
     assert "10 items were not found, and the chosen detectors cannot find them" in told
     assert "27 documents are too short" in told
     assert "Snippets" not in told
 
 
 def test_files_and_shards_without_text_are_named(tmp_path):
-    place = {"source": "web", "shard_name": "a", "is_ignored": False}
+    rows = [
+        NotRead("file", None, "book.txt", None, "no format of shards", 1, 1, 9),
+        NotRead("no text", "web", "a", "input_ids", "no text", 3, 5, 90),
+    ]
     report = write_report(
         tmp_path / "r.duckdb",
         benchmarks=[{"benchmark": "quiz", "n_items": 3}],
         shards=[{"source": "web", "shard_name": "a", "n_documents": 5, "n_bytes": 0}],
-        skipped_files=[{"path": "book.txt", "reason": "no format of shards"}],
-        unread_text=[{**place, "path": "input_ids", "n_values": 0, "n_bytes": 90}],
+        not_read=[row._asdict() for row in rows],
     )
     write_page(report, tmp_path / "r.html")
     overview = data_of(tmp_path / "r.html", "overview")
     told = " ".join(overview["notes"])
     assert "1 file or folder was not read: book.txt (no format of shards)" in told
-    assert "1 shard contains no text, only numbers or other values" in told
+    assert "no text in 3 of 5 rows in 1 shard of source web (a), only input_ids" in told
     facts = gather(report)
-    (table,) = sections.section("unread-text", facts).tables
-    assert table.rows == [["web", "input_ids", 0, 90, None, "a", "no"]]
-    (table,) = sections.section("skipped-files", facts).tables
-    assert table.rows == [["book.txt", "no format of shards"]]
+    (table,) = sections.section("not-read", facts).tables
+    assert [row[:5] for row in table.rows] == [
+        ["no text", "web", "a", "input_ids", "no text"],
+        ["file", None, "book.txt", None, "no format of shards"],
+    ]
 
 
 def test_items_that_no_rule_sees_are_counted_by_reason(page):

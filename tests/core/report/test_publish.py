@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.config.policy import Policy
+from decon_core.decisions.not_read import NotRead
 from decon_core.errors import InputError, MissingError, StaleError
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
 from decon_core.report.publish.card import card_from
@@ -72,6 +73,10 @@ def tables(**changed):
 
 
 WHY = {8: "too short", 9: "too short"}
+
+
+def unreadable(reason, n=1):
+    return NotRead("row", "web", "a.jsonl", None, reason, n, 50, 0)._asdict()
 
 
 def test_rows_of_a_held_out_split_of_a_benchmark_are_named_in_headline_and_card(report):
@@ -321,7 +326,7 @@ def test_a_file_that_is_no_report_is_named(tmp_path):
 
 
 def test_a_card_says_what_was_looked_for_found_and_not_seen(report):
-    card = card_of(report(unreadable=[{"source": "web", "shard_name": "a", "reason": "not JSON"}]))
+    card = card_of(report(not_read=[unreadable("not JSON")]))
     for told in (
         "2 items leaked into 3 documents (3.8 % of all)",
         "| `quiz` | `test` | `v1` | 10 | 8 |",
@@ -329,7 +334,7 @@ def test_a_card_says_what_was_looked_for_found_and_not_seen(report):
         "| `quiz` | 2 | 2 of 8 | 25.0 % | 7.1 % to 59.1 % | 20.0 % to 40.0 % | 1 | 0 | 3 | 0 | 0 |",
         "| `web` | 40 | 2 | 5.0 % |",
         "- 2 items of `quiz` cannot be found: too short.",
-        "- 1 row of `web` could not be read: not JSON.",
+        "- 1 row of source `web` could not be read: 1 not JSON.",
         "- 6 documents are too short to contain an item.",
         "scan settings `f1`, term weights `i1`",
         'tokenizer_str = "t.json"',
@@ -412,7 +417,7 @@ def test_names_that_would_change_the_page_do_not(report):
     assert len(lines) == 2
     for line in lines:
         assert f"`{shown}`" in line  # code: shown as it is, by any reader of Markdown
-    card = card_of(report(unreadable=[{"source": "web", "reason": "<b>[x](y)|"}]))
+    card = card_of(report(not_read=[unreadable("<b>[x](y)|")]))
     assert "&lt;b>\\[x](y)\\|" in card
 
 
@@ -530,17 +535,10 @@ def test_an_item_that_leaked_in_another_form_than_can_be_found_is_in_no_rate_but
 
 
 def test_rows_that_could_not_be_read_fail_unless_they_may(report):
-    shards = [{**one, "n_unreadable": 2} for one in tables()["shards"]]
-    summary = summary_of(report(shards=shards))
+    summary = summary_of(report(not_read=[unreadable("not JSON", 3), unreadable("too long")]))
     (told,) = failures(summary, max_rate=1.0)[COVERAGE]
-    assert told.startswith("4 rows could not be read")
+    assert told.startswith("4 rows of source `web` could not be read: 3 not JSON, 1 too long (use ")
     assert failures(summary, max_rate=1.0, may_be_unreadable=True) == {}
-
-
-def test_a_shard_or_a_line_that_could_not_be_read_fails_although_no_shard_counts_it(report):
-    lost = [{"source": "web", "shard_name": "b.jsonl", "reason": "the whole shard"}]
-    (told,) = failures(summary_of(report(unreadable=lost)), max_rate=1.0)[COVERAGE]
-    assert told.startswith("1 row could not be read")
 
 
 def test_what_is_not_known_fails(report):
@@ -571,30 +569,29 @@ def test_a_corpus_without_a_document_fails(report):
 
 
 def test_a_shard_without_text_or_a_source_of_short_texts_fails_and_the_card_names_it(report):
-    place = {"source": "web", "shard_name": "a.jsonl", "is_ignored": False}
-    ids = {**place, "path": "input_ids", "n_values": 0, "n_bytes": 90}
-    summary = summary_of(report(unread_text=[ids, {**ids, "shard_name": "b", "is_ignored": True}]))
+    ids = NotRead("no text", "web", "a.jsonl", "input_ids", "no text", 3, 4, 90)._asdict()
+    summary = summary_of(report(not_read=[ids, {**ids, "place": "b", "accepted_by": "ignore"}]))
     (told,) = failures(summary, max_rate=1.0)[COVERAGE]
-    assert told.startswith("no text: 1 shard of source `web` (a.jsonl) holds only `input_ids`")
-    assert "- 1 shard of `web` without text: `a.jsonl`." in card_from(summary)
+    words = "no text in 3 of 4 rows in 1 shard of source `web` (`a.jsonl`), only `input_ids`"
+    assert told.startswith(words)
+    assert f"- {words} (90 bytes)." in card_from(summary)
     assert not failures(summary, max_rate=1.0, may_be_unread=True)
-    shards = [{**one, "n_too_short": one["n_documents"]} for one in tables()["shards"]]
-    told = failures(summary_of(report(shards=shards)), max_rate=1.0)[COVERAGE]
-    assert told[0] == "all 40 documents of source `books` are too short to be searched"
+    short = NotRead("short", "books", "", None, "too short", 40, 40, 90)._asdict()
+    told = failures(summary_of(report(not_read=[short])), max_rate=1.0)[COVERAGE]
+    assert told == ("all 40 documents of source `books` are too short to be searched",)
 
 
 def test_files_that_were_not_read_fail_and_the_card_names_the_first(report):
     names = [f"{n}.txt" for n in range(5)]
-    skipped = [{"path": name, "reason": "no format of shards"} for name in names]
-    summary = summary_of(report(skipped_files=skipped))
+    why = "no format of shards"
+    skipped = [NotRead("file", None, name, None, why, 1, 1, 9)._asdict() for name in names]
+    summary = summary_of(report(not_read=skipped))
     (told,) = failures(summary, max_rate=1.0)[COVERAGE]
-    first = "5 files or folders were not read: 0.txt (no format of shards), 1.txt ("
+    first = "5 files or folders were not read: `0.txt` (no format of shards), `1.txt` ("
     assert told.startswith(first)
     assert told.endswith(") and 2 more (use --allow-skipped to pass)")
     assert not failures(summary, max_rate=1.0, may_be_skipped=True)
-    assert "- Not read, 5 files or folders: `0.txt` (no format of shards), `1.txt`" in (
-        card_from(summary)
-    )
+    assert f"- {first}" in card_from(summary)
 
 
 def test_a_report_of_other_inputs_fails(report):
@@ -635,8 +632,8 @@ def test_a_benchmark_passes_just_when_no_more_of_it_leaked_than_may(n, data):
     }
     corpus = {"n_shards": 1, "n_documents": 1, "n_unreadable": 0}
     scanned = {"n_shards_in_corpus": 1, "not_scanned": [], "not_covered": []}
-    summary = {"benchmarks": [benchmark], "corpus": corpus, "unreadable": [], "sources": []}
-    summary |= {**scanned, "unread_text": [], "without_text": [], "skipped": []}
+    summary = {"benchmarks": [benchmark], "corpus": corpus, "not_read": [], "sources": []}
+    summary |= scanned
     found = failures(summary, max_rate=n_may / n)
     assert (not found) == (n_leaked <= n_may)
 

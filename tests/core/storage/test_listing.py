@@ -3,10 +3,12 @@
 import os
 import socket
 from glob import glob
+from uuid import uuid4
 
 import pytest
 
 from decon_core.storage.listing import list_path, list_pattern
+from decon_core.storage.paths import parse_path
 
 
 @pytest.fixture
@@ -132,6 +134,23 @@ def test_the_output_of_a_scan_is_set_aside(folder):
         listing = list_pattern(folder, pattern)
         assert (names_of(listing), skipped_in(listing)) == (["a.jsonl"], aside)
     assert names_of(list_path(folder / "found")) == ["ledger.jsonl"]  # asked for
+
+
+def test_the_output_of_a_scan_behind_a_url_is_set_aside_unless_it_is_asked_for():
+    base = parse_path(f"memory://{uuid4().hex}")
+    written = ("ledger.jsonl", "skipped.jsonl", "matches.parquet", "visibility.parquet")
+    for name in ("a.jsonl", "b/ledger.jsonl", *(f"found/{name}" for name in written)):
+        file = parse_path(f"{base}/{name}")
+        file.file_system.pipe_file(file.key, b"x")
+    for path in (base, parse_path(f"{base}/**/*.jsonl")):
+        listing = list_path(path)
+        assert [name.removeprefix(f"{base}/") for name, _ in listing.files] == [
+            "a.jsonl",
+            "b/ledger.jsonl",
+        ]
+        reasons = {(skipped.why, skipped.is_on_purpose) for skipped in listing.skipped}
+        assert reasons == {("the output of a scan", True)}
+    assert len(list_path(parse_path(f"{base}/found")).files) == len(written)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may open every folder")
