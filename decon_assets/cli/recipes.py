@@ -59,8 +59,8 @@ def catalog(
         "--check", "compare these recipes (default: all) with their current data sets"
     ),
     registry: str | None = optional(
-        "derive recipes from a registry instead: a file, folder or wheel of lm-evaluation-harness, "
-        "lighteval or NeMo Gym, or data sets with eval.yaml (docs/importing-recipes.md)",
+        "derive recipes from a registry instead: a file, folder or wheel of lm-evaluation-harness "
+        "or lighteval, or data sets with eval.yaml (docs/importing-recipes.md)",
         "PATH",
         name="--from",
     ),

@@ -18,7 +18,6 @@ from decon_core.features.importers.harness import harness_tasks
 from decon_core.features.importers.hub_eval import hub_benchmarks
 from decon_core.features.importers.lighteval import lighteval_tasks
 from decon_core.features.importers.merge import merged
-from decon_core.features.importers.nemo_gym import gym_benchmarks
 from decon_core.storage.paths import UnreachableError
 
 _SHOWN = ("passage", "question", "answer", "is_correct")
@@ -28,7 +27,6 @@ _REGISTRIES: tuple[Callable[[Files], Iterator[ImportedBenchmark]], ...] = (
     hub_benchmarks,
     harness_tasks,
     lighteval_tasks,
-    gym_benchmarks,
 )
 
 
@@ -38,9 +36,7 @@ def import_recipes(path: Path) -> list[ImportedBenchmark]:
     tasks = [task for registry in _REGISTRIES for task in registry(files)]
     if not tasks:
         found = "no file that declares a benchmark"
-        expected = (
-            "eval.yaml of data sets, task files of lm-evaluation-harness, lighteval or NeMo Gym"
-        )
+        expected = "eval.yaml of data sets, task files of lm-evaluation-harness or lighteval"
         raise InputError(Problem(str(path), found, expected))
     return [_validated(benchmark) for benchmark in merged(tasks)]
 
