@@ -41,9 +41,9 @@ class _Program:
 
 
 def identifiers_renamed(item: ItemTexts, shuffle: Shuffle) -> ItemTexts | None:
-    """Rename the parameters and local variables of a program: in answer, question, or both together.
+    """Rename the parameters and local variables of a program; None if it has none to rename.
 
-    None if it has none to rename.
+    The program is in the answer, in the question, or begins in one and ends in the other.
     """
     program = program_of(item.question, item.answer)
     if program is None:
