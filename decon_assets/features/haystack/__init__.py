@@ -49,8 +49,6 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
     n_planted, n_documents = len(study.planting.planted), len(study.drawn.haystack)
     among = counted(n_documents, "document")
     context.log.info(f"{counted(n_planted, 'item')} planted among {among}")
-    for scored in study.scored:
-        context.log.info(f"{scored.name}: {scored.about}")
     tables = {
         name: preview([dict(zip(heads, row, strict=True)) for row in cells], most=_MOST_ROWS)
         for name, (heads, cells) in page.tables(page.as_json(study)).items()

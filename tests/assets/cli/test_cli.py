@@ -305,9 +305,6 @@ def test_demo_compares_with_the_truth_and_fails_when_something_was_missed(report
     assert "false alarms" in out
     assert out.count(str(reported.store.report)) == 1
     assert out.count(str(reported.store.report_page)) == 1
-    game = reported.store.root / "game/game.svg"
-    assert f"game: {game}" in out
-    assert game.read_text().startswith("<svg")
 
 
 def test_demo_says_where_the_sample_data_is(tmp_path, monkeypatch, capsys):
