@@ -68,7 +68,7 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
 
 @dg.asset_check(asset=haystack)
 def haystack_is_whole(decon: Decon) -> dg.AssetCheckResult:
-    """No file of the haystack was changed, and no scorer ranks more items than were planted."""
+    """No file of the haystack was changed since it was written."""
     from decon_core.features.haystack.product import faults_of_haystack, haystack_folder
 
     _, store = decon.open_store()
