@@ -73,7 +73,7 @@ def section_of(database: Path) -> Section:
     words += [_BY_DOSE] if rows["by_dose"] else []
     words += [_EFFECTS] if rows["effects"] else []
     choices = [Choice(shown(what), [*charts.values()]) for what, charts in figures(rows).items()]
-    return Section("study", "Study", words, choices, [table])
+    return Section("study", "Study", words, choices, [table] if table.rows else [])
 
 
 def _table(connection: duckdb.DuckDBPyConnection) -> Table:
