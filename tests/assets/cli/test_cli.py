@@ -538,7 +538,7 @@ def test_blends_are_planned_listed_and_held_to_their_account(at_home, capsys):
     assert "identical, byte for byte" in capsys.readouterr().out
     assert main(["blend", "compare", "control", "stream"]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"first difference: document \d+, token [\d,]+ \(number 1 of the", said)
+    assert "first difference: document 59\n" in said
     assert "stream, phase-1/part-00000.holds-test-items.jsonl.zst:" in said
     assert main(["blend", "compare", "control", "crowded"]) == 2
     assert "'crowded'" in capsys.readouterr().err
