@@ -24,7 +24,7 @@ from decon_core.features.rewriting.item_texts import ItemTexts
 from decon_core.features.rewriting.rewritings import REWRITINGS, Rewriting
 from decon_core.features.scorecard.items import items_of
 
-_OF_PROGRAMS = ("identifiers_renamed", "statements_reordered")
+_OF_PROGRAMS = ("identifiers_renamed",)
 _LIMIT_SECONDS = 20
 _RUN = "import doctest, sys; exec(sys.stdin.read()); print(*doctest.testmod(), file=sys.stderr)"
 

@@ -80,8 +80,8 @@ class Feature:
     """(folder, shard, source, matches, records by benchmark, policy): writes the reports that
     `scan --compat` asks for."""
     registry: str = ""
-    """(path, names of benchmarks, whether as JSON, number of rows): prints the recipes that a
-    registry of benchmarks at this path declares, for `catalog --from`; returns an exit code."""
+    """(path, names of benchmarks, whether as JSON): prints the recipes that a registry of
+    benchmarks at this path declares, for `catalog --from`; returns an exit code."""
     page: str = ""
     """(configuration, store) -> an `Addition` to the page of the report, or None."""
     demonstrate: str = ""

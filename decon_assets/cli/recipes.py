@@ -59,19 +59,12 @@ def catalog(
         "--check", "compare these recipes (default: all) with their current data sets"
     ),
     registry: str | None = optional(
-        "derive recipes from a registry instead: a file, folder or wheel of lm-evaluation-harness, "
-        "lighteval or NeMo Gym, or data sets with eval.yaml (docs/importing-recipes.md)",
+        "derive recipes from a registry instead: a file, folder or wheel of lm-evaluation-harness "
+        "or lighteval, or data sets with eval.yaml (docs/importing-recipes.md)",
         "PATH",
         name="--from",
     ),
     as_json: bool = flag("--json", "with --from: print recipes and reasons as JSON"),
-    show: int = option(
-        "with --from and names: also read N rows of each data set, and print the records that its "
-        "recipe creates from them (default 0)",
-        "N",
-        min=0,
-        default=0,
-    ),
 ) -> int:
     """List the recipes and sets that come with the package, or print some recipes as YAML.
 
@@ -86,13 +79,12 @@ def catalog(
       decon-assets catalog @frontier --check     which data sets are gone or have other columns
       decon-assets catalog --from lm_eval-0.4.13-py3-none-any.whl
       decon-assets catalog --from lm_eval-0.4.13-py3-none-any.whl "mmlu*" > evals.yaml
-      decon-assets catalog --from lm_eval-0.4.13-py3-none-any.whl hendrycks_math --show 2
 
     Exit codes: 0 done; 1 with --check, if a recipe does not fit its data set; 2 unknown name.
     """
     if registry is not None:
         for print_recipes in feature_hooks("registry"):
-            return int(print_recipes(parse_path(registry), names or (), as_json, show))
+            return int(print_recipes(parse_path(registry), names or (), as_json))
         warn("--from: no feature reads registries of benchmarks")
         return 2
     if as_json:

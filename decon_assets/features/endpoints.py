@@ -47,8 +47,8 @@ def token_counter() -> Callable[[str], int]:
 
 
 def say_cost(requests: Sequence[Request], n_to_ask: int, settings: Endpoint) -> None:
-    """Print how much there is to ask, and what the limits allow."""
-    from decon_core.features.endpoints.requests import answer_limit, within_limits
+    """Print how much there is to ask, and the limits of a command."""
+    from decon_core.features.endpoints.requests import answer_limit
 
     n, limit = len(requests), answer_limit(settings)
     most = f"at most {n * limit:,}" if limit else "an unknown number (`parameters` sets no limit)"
@@ -58,9 +58,7 @@ def say_cost(requests: Sequence[Request], n_to_ask: int, settings: Endpoint) -> 
     say(f"  {asked} with {tokens}" if n else f"  {asked}")
     limits = [f"max_requests = {settings.max_requests:,}"]
     limits += [f"max_tokens = {settings.max_tokens:,}"] if settings.max_tokens else []
-    n_within = len(within_limits(requests, settings))
-    if n_within < n:
-        say(f"  {', '.join(limits)}: enough for at least {counted(n_within, 'request')}")
+    say(f"  limits of one command: {', '.join(limits)}")
 
 
 def ask_with_progress(

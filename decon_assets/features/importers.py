@@ -17,8 +17,8 @@ from decon_core.wording import counted
 _MAX_REFUSED = 5  # lines
 
 
-def print_recipes(path: Path, names: Sequence[str], as_json: bool, n_rows: int) -> int:
-    """Print how many recipes a registry declares, or those of some names as YAML with rows."""
+def print_recipes(path: Path, names: Sequence[str], as_json: bool) -> int:
+    """Print how many recipes a registry declares, or those of some names as YAML."""
     benchmarks = import_recipes(path)
     if names:
         chosen = [
@@ -37,13 +37,13 @@ def print_recipes(path: Path, names: Sequence[str], as_json: bool, n_rows: int) 
             )
         )
     elif names:
-        return _say_recipes(benchmarks, n_rows)
+        return _say_recipes(benchmarks)
     else:
         _say_counts(benchmarks)
     return 0
 
 
-def _say_recipes(benchmarks: Sequence[ImportedBenchmark], n_rows: int) -> int:
+def _say_recipes(benchmarks: Sequence[ImportedBenchmark]) -> int:
     """Print recipes as YAML, and why benchmarks have none; the code is 1 if all are refused."""
     with_recipe = [benchmark for benchmark in benchmarks if benchmark.recipe is not None]
     refused = [benchmark for benchmark in benchmarks if benchmark.recipe is None]
@@ -53,13 +53,11 @@ def _say_recipes(benchmarks: Sequence[ImportedBenchmark], n_rows: int) -> int:
         warn(f"and {len(refused) - _MAX_REFUSED:,} more refused benchmarks: --json lists all")
     if not with_recipe:
         return 1
-    say(recipe_file(with_recipe, n_rows=n_rows).rstrip("\n"))
+    say(recipe_file(with_recipe).rstrip("\n"))
     n_proposed = sum(benchmark.status is Status.PROPOSED for benchmark in with_recipe)
-    if n_proposed and not n_rows:
-        warn(
-            f"{counted(n_proposed, 'recipe')} unconfirmed: --show 3 prints rows as the recipes "
-            "read them"
-        )
+    if n_proposed:
+        unconfirmed = f"{counted(n_proposed, 'recipe')} unconfirmed"
+        warn(f"{unconfirmed}: `decon-assets normalize FILE --show 3` prints what recipes read")
     return 0
 
 

@@ -169,7 +169,7 @@ def compare_blends(
     *,
     config: ConfigPath,
 ) -> int:
-    """Show the first document and token at which two blends differ.
+    """Show the first document at which two blends differ.
 
     Use it to find a checkpoint that the training runs of a study can share: one run can branch off
     from the other at any point before the first difference. Documents are compared byte for byte.
@@ -203,14 +203,8 @@ def _say_difference(difference: Difference, names: Sequence[str]) -> None:
     n_documents, n_tokens = difference.n_equal_documents, difference.n_equal_tokens
     before = f"{counted(n_documents, 'document')}, {counted(n_tokens, 'token')}"
     say(f"\nidentical, byte for byte: the first {before}")
-    if None in difference.documents:
-        where = "where one blend ends"
-    elif difference.n_equal_in_document is None:
-        where = "with the same tokens; punctuation, case or other fields differ"
-    else:
-        at = difference.n_equal_in_document + 1
-        where = f"token {n_tokens + at:,} (number {at:,} of the document)"
-    say(f"first difference: document {n_documents + 1:,}, {where}")
+    where = ", where one blend ends" if None in difference.documents else ""
+    say(f"first difference: document {n_documents + 1:,}{where}")
     for name, document in zip(names, difference.documents, strict=True):
         if document is not None:
             say(f"  {name}, {document.place}, {document.origin}")

@@ -49,8 +49,6 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
     n_planted, n_documents = len(study.planting.planted), len(study.drawn.haystack)
     among = counted(n_documents, "document")
     context.log.info(f"{counted(n_planted, 'item')} planted among {among}")
-    for scored in study.scored:
-        context.log.info(f"{scored.name}: {scored.about}")
     tables = {
         name: preview([dict(zip(heads, row, strict=True)) for row in cells], most=_MOST_ROWS)
         for name, (heads, cells) in page.tables(page.as_json(study)).items()
@@ -70,7 +68,7 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
 
 @dg.asset_check(asset=haystack)
 def haystack_is_whole(decon: Decon) -> dg.AssetCheckResult:
-    """No file of the haystack was changed, and no scorer ranks more items than were planted."""
+    """No file of the haystack was changed since it was written."""
     from decon_core.features.haystack.product import faults_of_haystack, haystack_folder
 
     _, store = decon.open_store()

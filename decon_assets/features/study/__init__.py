@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from decon_assets.assets.check_results import result_of
-from decon_assets.assets.metadata import Metadata, picture, preview
+from decon_assets.assets.metadata import Metadata, picture
 from decon_assets.assets.products import GROUP, report
 from decon_assets.assets.stage import stage
 from decon_assets.resources import Decon
@@ -15,9 +15,6 @@ from decon_core.wording import counted
 if TYPE_CHECKING:
     from decon_core.config.load import Config
     from decon_core.storage.store import Store
-
-_SHOWN = ("training_run", "benchmark", "score", "difference", "low", "high", "p")
-_MOST_SHOWN = 50
 
 
 @stage(priority=1, deps=[report], group=GROUP, kind="duckdb", schema=DIFFERENCES)
@@ -34,7 +31,6 @@ def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     if inputs is None:  # "Materialize all" includes it
         return {"study": "off: decon.toml has no [study] table"}
     found = build_study(inputs)
-    compared = [*found.comparison.averages, *found.comparison.benchmarks]
     n_benchmarks = len({row.benchmark for row in found.comparison.benchmarks})
     context.log.info(
         f"{counted(len(found.training_runs), 'training run')}, "
@@ -44,10 +40,8 @@ def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     if found.problems:
         n_problems = counted(len(found.problems), "problem")
         context.log.warning(f"{n_problems} with results, listed in {study_folder(store) / PAGE}")
-    rows = [{name: getattr(row, name) for name in _SHOWN} for row in compared]
     return {
-        "dagster/row_count": len(compared),
-        "differences": preview(rows, most=_MOST_SHOWN),
+        "dagster/row_count": len(found.comparison.all),
         "effects": len(found.effects),
         "problems": len(found.problems),
         "database": dg.MetadataValue.path(study_folder(store) / DATABASE),

@@ -1,32 +1,26 @@
-"""Find where two blends part: the first document, and the first token in it, that differ.
+"""Find where two blends part: the first document that differs.
 
-Files with the same bytes are compared as files. From the first files that differ on, documents are
-compared as they were written: lines of JSON byte for byte, rows of tables field by field.
+Files are compared by their checksums. From the first files that differ on, documents are compared
+as they were written: lines of JSON byte for byte, rows of tables field by field.
 """
 
 from __future__ import annotations
 
-import filecmp
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import shard_at
 from decon_core.errors import MissingError, Problem
 from decon_core.features.blends.build import Blender
 from decon_core.features.blends.schemas import TEXTS_FILE, blend_folder, blend_manifest
 from decon_core.features.blends.settings import Blend
-from decon_core.mixtures.canonical_tokens import encoded
 from decon_core.mixtures.layouts import ID, TEXT, Row, rows_of
 from decon_core.storage.files import read_json
 from decon_core.storage.tables import open_parquet
-from decon_core.text.word_cache import GrowingVocabulary
 
 _CHARACTERS_BEFORE, _CHARACTERS_SHOWN = 20, 80  # around the first character that differs
 
@@ -46,8 +40,6 @@ class Difference:
 
     n_equal_documents: int  # documents before those that differ
     n_equal_tokens: int  # tokens of these documents
-    # Tokens at the start of both texts that are equal; None: all are, or one blend has ended.
-    n_equal_in_document: int | None
     documents: tuple[BlendDocument | None, BlendDocument | None]  # None: the blend has ended
 
 
@@ -65,7 +57,7 @@ def first_difference(blender: Blender, blends: tuple[Blend, Blend]) -> Differenc
     manifests = [blend_manifest(store, blend.name) for blend in blends]
     parts = [read_json(path)["parts"] for path in manifests]
     pairs = zip(*parts, strict=False)
-    equal = [*takewhile(lambda pair: _has_equal_file(folders, pair), pairs)]
+    equal = [*takewhile(lambda pair: pair[0]["output"] == pair[1]["output"], pairs)]
     n_equal = sum(part["n_documents"] for part, _ in equal)
     rest = (
         _documents(folder, [part["file"] for part in own[len(equal) :]])
@@ -73,7 +65,7 @@ def first_difference(blender: Blender, blends: tuple[Blend, Blend]) -> Differenc
     )
     for places in zip_longest(*rest):
         if None in places or not _is_equal(*(row for _, row in places)):
-            return _difference(blender.builder.policy, manifests, n_equal, places)
+            return _difference(manifests, n_equal, places)
         n_equal += 1
     return None
 
@@ -93,11 +85,6 @@ def _require_comparable(blender: Blender, blends: Sequence[Blend]) -> None:
     MissingError.raise_for(problems)
 
 
-def _has_equal_file(folders: Sequence[Path], parts: Sequence[Mapping[str, Any]]) -> bool:
-    one, other = (folder / part["file"] for folder, part in zip(folders, parts, strict=True))
-    return filecmp.cmp(one, other, shallow=False)
-
-
 def _documents(folder: Path, files: Sequence[str]) -> Iterator[_Place]:
     source = Source(name=folder.name, path="", text=TEXT, id=ID)
     for file in files:
@@ -110,7 +97,7 @@ def _is_equal(first: Row, second: Row) -> bool:
 
 
 def _difference(
-    policy: Policy, manifests: Sequence[Path], n_equal: int, places: Sequence[_Place | None]
+    manifests: Sequence[Path], n_equal: int, places: Sequence[_Place | None]
 ) -> Difference:
     texts = [place[1].value[TEXT] if place else "" for place in places]
     differs = (at for at, (one, other) in enumerate(zip(*texts, strict=False)) if one != other)
@@ -124,8 +111,7 @@ def _difference(
             documents.append(BlendDocument(where, _origin(listed), excerpt))
         else:
             documents.append(None)
-    n_same = None if None in places else _n_equal_tokens(policy, texts)
-    return Difference(n_equal, n_tokens, n_same, (documents[0], documents[1]))
+    return Difference(n_equal, n_tokens, (documents[0], documents[1]))
 
 
 def _tokens_before(path: Path, n_documents: int) -> tuple[int, Mapping[str, Any] | None]:
@@ -146,14 +132,3 @@ def _origin(listed: Mapping[str, Any]) -> str:
         return f"{listed['shard']}:{listed['corpus_row']}"
     item = "/".join(str(listed[name]) for name in ("benchmark", "split", "instance_index"))
     return f"test item {item} ({listed['form']})"
-
-
-def _n_equal_tokens(policy: Policy, texts: Sequence[str]) -> int | None:
-    """Return how many tokens at the start of two texts are equal; None if all are."""
-    tokens = encoded(policy, texts, GrowingVocabulary())
-    first, second = tokens.row(0), tokens.row(1)
-    n_both = min(first.size, second.size)
-    differs = np.flatnonzero(first[:n_both] != second[:n_both])
-    if differs.size:
-        return int(differs[0])
-    return None if first.size == second.size else n_both

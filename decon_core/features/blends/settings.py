@@ -47,7 +47,6 @@ Form = Literal[
     "names_replaced",
     "clues_shuffled",
     "identifiers_renamed",
-    "statements_reordered",
     "names_and_numbers_replaced",
     "reworded",
 ]

@@ -8,7 +8,6 @@ in no message.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from itertools import chain
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from decon_core.errors import ConfigError, InputError, Problem
 from decon_core.storage.paths import UnreachableError
@@ -83,7 +82,8 @@ class JsonEndpoint:
                 if answer.is_success:
                     return answer.content
                 code = answer.status_code
-                found = f"{code} {answer.reason_phrase}: {_detail(answer.text)}"
+                detail = " ".join(answer.text.split())[:MOST_SHOWN]
+                found = f"{code} {answer.reason_phrase}: {detail}"
                 if not may_pass(code):
                     raise self.wrong(found, self.what, _REMEDIES.get(code, ""))
                 least_wait = seconds_until(answer.headers.get("retry-after"))
@@ -124,11 +124,3 @@ def seconds_until(value: str | None) -> float:
     with suppress(ValueError, TypeError):
         return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
     return 0.0
-
-
-def _detail(text: str) -> str:
-    """Return the message of an error's answer, shortened."""
-    with suppress(ValueError, KeyError, TypeError):
-        detail: Any = json.loads(text)["error"]
-        text = str(detail.get("message") if isinstance(detail, dict) else detail)
-    return " ".join(text.split())[:MOST_SHOWN]

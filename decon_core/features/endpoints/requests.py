@@ -92,17 +92,6 @@ class Task(NamedTuple):
     read: Callable[[Request, str], dict[str, Any]]  # raises UnusableAnswerError
 
 
-def within_limits(requests: Sequence[Request], settings: Endpoint) -> list[Request]:
-    """Return the first requests, as many as fit into the limits of one command."""
-    fitting, n_tokens = [], 0
-    for request in requests[: settings.max_requests]:
-        n_tokens += request.n_tokens + answer_limit(settings)
-        if settings.max_tokens is not None and n_tokens > settings.max_tokens:
-            break
-        fitting.append(request)
-    return fitting
-
-
 def answer_limit(settings: Endpoint) -> int:
     """Return the most tokens of an answer; 0 if the parameters do not limit it."""
     names = ("max_tokens", "max_completion_tokens")

@@ -4,7 +4,6 @@ from decon_core.feature import Command, Feature
 
 FEATURE = Feature(
     name="game",
-    folders={"game": ""},  # the demonstration's, computed without any input
     commands={
         "game": Command(
             function="game",
@@ -12,5 +11,4 @@ FEATURE = Feature(
             about="solve the contamination game: the best level and the deterring penalty",
         )
     },
-    demonstrate="decon_core.features.game.page:demonstrate",
 )

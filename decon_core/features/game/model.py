@@ -13,29 +13,31 @@ Nash equilibrium (GAPERON, appendix G).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
+from pydantic.dataclasses import dataclass as model
 
-from decon_core.config.validation import did_you_mean
+from decon_core.config.validation import TABLE, dotted, expects, validated
 from decon_core.decisions.statistics import Floats
 from decon_core.errors import InputError, Problem
 
-_LEAST_STEEPNESS = 0.1
-
+Amount = Annotated[float, Field(ge=0), expects("a number of 0 or more")]
+Steepness = Annotated[float, Field(ge=0.1), expects("a number of 0.1 or more")]
 Case = Literal["no net gain", "kept out by costs", "inner level", "everything"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@model(frozen=True, kw_only=True, config=TABLE)
 class Game:
     """The parameters of the game; all players have the same."""
 
-    gain: float = 1.0  # m: of scores, per unit of contamination
-    cost: float = 0.3  # alpha: of other capabilities, per unit
-    entry_cost: float = 0.05  # gamma: of any contamination
-    penalty: float = 1.0  # beta: of detection
-    steepness: float = 2.0  # k: detection begins late if it is large
+    gain: Amount = 1.0  # m: of scores, per unit of contamination
+    cost: Amount = 0.3  # alpha: of other capabilities, per unit
+    entry_cost: Amount = 0.05  # gamma: of any contamination
+    penalty: Amount = 1.0  # beta: of detection
+    steepness: Steepness = 2.0  # k: detection begins late if it is large
 
     @property
     def net_gain(self) -> float:
@@ -121,23 +123,10 @@ def deterring_penalty(game: Game) -> float | None:
 
 def game_from(settings: Sequence[str]) -> Game:
     """Return the game of settings such as "penalty=2"; raise InputError with all problems."""
-    names = [field.name for field in fields(Game)]
-    values: dict[str, float] = {}
-    problems = []
-    for setting in settings:
-        name, _, text = setting.partition("=")
-        name = name.strip().replace("-", "_")
-        if name not in names:
-            expected = f"NAME=NUMBER with one of {', '.join(names)}"
-            problems.append(Problem("--set", repr(setting), expected, did_you_mean(name, names)))
-            continue
-        try:
-            values[name] = float(text)
-        except ValueError:
-            problems.append(Problem(f"--set {name}", repr(text), "a number"))
-            continue
-        least = _LEAST_STEEPNESS if name == "steepness" else 0.0
-        if not least <= values[name] < float("inf"):
-            problems.append(Problem(f"--set {name}", text, f"a number of at least {least:g}"))
-    InputError.raise_for(problems)
-    return Game(**values)
+    parts = [setting.partition("=") for setting in settings]
+    given = {name.strip().replace("-", "_"): text for name, _, text in parts}
+    problems: list[Problem] = []
+    game = validated(Game, given, problems=problems, place=lambda path: f"--set {dotted(path)}")
+    if game is None:
+        raise InputError(problems)
+    return game

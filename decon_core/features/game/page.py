@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from decon_core.report.html.charts import LAYOUTS, Chart
 from decon_core.report.html.figures import Point, curves
 from decon_core.report.html.still import svg
 from decon_core.storage.files import write_plain_json, write_text
-from decon_core.storage.store import Store
 from decon_core.text_tables import as_csv
 from decon_core.wording import percent
 
@@ -105,10 +104,3 @@ def levels_by_penalty(game: Game, around: Mapping[float, Sequence[Point]]) -> Ch
 def _with_line(chart: Chart, x: float) -> Chart:
     line = LAYOUTS["threshold"] | {"x0": x, "x1": x}
     return replace(chart, layout={**chart.layout, "shapes": [line]})
-
-
-def demonstrate(store: Store, program: str, _config: Path) -> Iterator[str]:
-    """Solve and draw the game with its default parameters."""
-    folder = store.root / "game"
-    write(Game(), folder)
-    yield f"game: {folder / PICTURE}  (print its table: {program} game)"

@@ -12,13 +12,11 @@ from decon_core.features.importers.values import (
     LETTER_CONSTANTS,
     ROW,
     Chosen,
-    Column,
     Computed,
     Constant,
     Fields,
     Items,
     Part,
-    Position,
     Value,
     added,
     called,
@@ -198,17 +196,13 @@ class Reader:
         return None
 
     def _mutate(self, name: str, method: str, arguments: Sequence[ast.expr]) -> None:
-        """Apply `choices.append(value)` and `row.update({…})`; others hide what a name holds."""
+        """Apply `choices.append(value)`; other methods hide what a name holds."""
         before, given = self.names.get(name, ROW), [self.value(value) for value in arguments]
         match method, before, given:
             case "append", Items(()), [value] if self._in_loop:
                 self.names[name] = value  # an element is written as its list
             case "append", Items(items), [value] if not self._in_loop:
                 self.names[name] = Items((*items, value))
-            case "update", (Column("") | Fields()), [Fields(fields)]:
-                old = before.fields if isinstance(before, Fields) else {}
-                rest = before.rest if isinstance(before, Fields) else before
-                self.names[name] = Fields(old | fields, rest)
             case _:
                 self.names[name] = computed(f"{method}(…)", before, *given)
 
@@ -248,9 +242,6 @@ class Reader:
                     (before.fields, before.rest) if isinstance(before, Fields) else ({}, before)
                 )
                 self.names[name] = Fields({**old, key: value}, rest)
-            case ast.Tuple(elts=targets) if isinstance(value, Items):
-                for inner, item in zip(targets, value.items, strict=False):
-                    self.assign(inner, item)
             case _:
                 raise NotPlainError(f"an assignment on line {target.lineno}")
 
@@ -291,8 +282,6 @@ class Reader:
                 return added(self.value(left), self.value(right))
             case ast.BinOp(left=left, op=ast.Sub(), right=right):
                 return subtracted(self.value(left), self.value(right))
-            case ast.BinOp(left=left, op=ast.Mod(), right=right):
-                return joined((self.value(left), self.value(right)))
             case ast.List(elts=elements) | ast.Tuple(elts=elements):
                 return Items(tuple(map(self.value, elements)))
             case ast.Dict(keys=keys, values=values):
@@ -366,16 +355,12 @@ class Reader:
         match name, given:
             case "ord", [Constant("A") as letter]:
                 return letter
-            case "ord", [letter]:
-                return Position(letter)
             case "range", _:
                 return COUNTER
             case "enumerate", _:
                 return Items((COUNTER, *given))
             case "zip", _:
                 return Items(tuple(given))
-            case "dict", []:
-                return Fields(keywords)
         function = self._module.function(name)
         if function is not None and self._depth < _MAX_DEPTH:
             return self._inlined(function, f"{name}(…)", given, keywords)

@@ -356,8 +356,6 @@ def _key(target: Value, options: Choices, choices: Value | None) -> _Key | None:
             labels = _labels(among)
             if labels and _is_run(labels):
                 return _Key(name, "A" if labels[0].isalpha() else labels[0])
-            if among == choices:
-                return _Key(name, is_text=True)
         case Position(inner, Column(path), 0) if name := _column(inner):
             if path == options.field:
                 return _Key(name, is_text=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 
 from decon_core.features.importers.functions import Function, Module, NotPlainError, Reader
-from decon_core.features.importers.values import ROW, Column, Computed, Constant, Fields, Value
+from decon_core.features.importers.values import ROW, Computed, Constant, Fields, Value
 
 # Methods of a data set after which its columns are the same.
 _KEEPS_COLUMNS = frozenset(
@@ -81,25 +81,13 @@ class _Docs:
                 return self._rows[name]
             case ast.Call(func=ast.Attribute(value=inner, attr=method)) if method in _KEEPS_COLUMNS:
                 return self._rows_of(inner)
-            case ast.Call(
-                func=ast.Attribute(value=inner, attr="rename_column"),
-                args=[ast.Constant(value=str() as old), ast.Constant(value=str() as new)],
-            ):
-                return Fields({new: Column(old)}, self._rows_of(inner))
             case ast.Call(func=ast.Attribute(value=inner, attr="map"), args=[function, *_]):
                 return self._mapped(function, self._rows_of(inner))
-            case ast.Call(func=ast.Attribute(attr="from_list"), args=[inner]):
-                return self._rows_of(inner)
             case ast.ListComp(
                 elt=result, generators=[ast.comprehension(target=ast.Name(id=name), iter=inner)]
             ):
                 reader = Reader(self._module, {name: self._rows_of(inner)})
                 return self._fields(reader.value(result))
-            case ast.Call(
-                func=ast.Name(id="list"),
-                args=[ast.Call(func=ast.Name(id="map"), args=[function, inner])],
-            ):
-                return self._mapped(function, self._rows_of(inner))
             case ast.Call(func=ast.Name(id=name), args=[inner, *_]) if (
                 called := self._module.function(name)
             ) and not isinstance(called, ast.Lambda):

@@ -109,8 +109,6 @@ class _Template:
                 return subtracted(self.value(node.left), self.value(node.right))
             case nodes.Neg(node=nodes.Const() as number):
                 return shifted(Constant(-number.value), 0)
-            case nodes.Concat():
-                return joined(map(self.value, node.nodes))
             case nodes.CondExpr():
                 other = self.value(node.expr2) if node.expr2 else Constant("")
                 return either("an if", self.value(node.expr1), other)
@@ -127,8 +125,6 @@ class _Template:
 def _bound(target: nodes.Node, iterated: Value) -> dict[str, Value]:
     """Return the variables of a loop: the elements of a column are written as the column."""
     if isinstance(target, nodes.Name):
-        if isinstance(iterated, Items) and iterated.items:
-            return {target.name: joined(iterated.items)}
         return {target.name: iterated}
     names = [name.name for name in target.find_all(nodes.Name)]
     return dict.fromkeys(names, iterated)

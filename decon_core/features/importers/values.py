@@ -216,8 +216,6 @@ def element(value: Value, key: Value) -> Value:
                 return Position(key, Constant(_LETTERS[: len(fields)]))
         case Fields(fields) if all(isinstance(inner, Constant) for inner in fields.values()):
             return Chosen(Items(tuple(fields.values())), key)
-        case Constant(str() as text) if isinstance(index, int) and -len(text) <= index < len(text):
-            return Constant(text[index])
         case Constant():
             return value if index is not None else Chosen(value, key)
         case Computed():
@@ -241,8 +239,6 @@ def added(left: Value, right: Value) -> Value:
     for value, other in ((left, right), (right, left)):
         if isinstance(other, Constant) and isinstance(other.value, int):
             return shifted(value, other.value)
-    if isinstance(left, Items) and isinstance(right, Items):
-        return Items((*left.items, *right.items))
     return joined((left, right))
 
 
@@ -250,8 +246,6 @@ def subtracted(left: Value, right: Value) -> Value:
     """Return the difference of two numbers."""
     if isinstance(right, Constant) and isinstance(right.value, int):
         return shifted(left, -right.value)
-    if isinstance(left, Position) and right == Constant("A") and left.among is None:
-        return Position(left.value, Constant(_LETTERS))  # ord(answer) - ord("A")
     return computed("a difference", left, right)
 
 

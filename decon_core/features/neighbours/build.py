@@ -45,7 +45,7 @@ from decon_core.features.neighbours.vectors import (
 )
 from decon_core.kernels.arrays import distinct
 from decon_core.storage.checksums import is_whole
-from decon_core.storage.files import atomic_path, write_json
+from decon_core.storage.files import write_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet, write_parquet
 from decon_core.text.tokenizers import load_tokenizer
@@ -159,7 +159,6 @@ def build_neighbours(
     }
     for name, table in tables.items():
         write_parquet(results.folder / f"{name}.parquet", table)
-    _write_candidates(store, rows, items, embedder_of(settings).name)
     write_json(results.folder / _ABOUT, {"settings": asdict(settings), "embedder": embedder})
     return results, strata, rows.num_rows
 
@@ -275,23 +274,3 @@ def _paragraphs_at(
             )
             parts.append(rows.select([*schema]).cast(schema))
     return pl.concat(parts)
-
-
-def _write_candidates(store: Store, rows: pa.Table, items: Sequence[_Items], embedder: str) -> None:
-    """Write the pairs of item and neighbour as lines for a judge, the most similar first."""
-    questions = pl.concat([benchmark.table for benchmark in items])
-    pairs = pl.DataFrame(rows).join(questions, on=ITEM, how="left", maintain_order="left")
-    pairs = pairs.sort("similarity", descending=True, maintain_order=True)
-    with atomic_path(_folder(store) / "candidates.jsonl") as draft:
-        pairs.select(
-            "benchmark",
-            "split",
-            "instance_index",
-            pl.col("question").alias("item"),
-            "text",
-            pl.lit(f"neighbours by {embedder}").alias("detector"),
-            pl.col("similarity").alias("score"),
-            "source",
-            "shard_name",
-            "row",
-        ).write_ndjson(draft)

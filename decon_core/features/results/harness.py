@@ -1,16 +1,14 @@
 """Read lm-evaluation-harness samples, which `--log_samples` writes.
 
 `samples_<task>_<date>.jsonl` in a folder named after the model, beside `results_<date>.json`. One
-row per item and filter; scores are top-level fields, listed in `metrics`. Earlier versions have no
-`metrics` and no filter name; the first ones wrote one JSON list to
-`<model arguments>_<task>.jsonl`, beside `results.json`.
+row per item and filter; scores are top-level fields, listed in `metrics`. Rows of earlier versions,
+such as those of the Open LLM Leaderboard, have no `metrics` and no filter name.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -35,24 +33,15 @@ def fits(row: Row) -> bool:
 
 def read(path: Path) -> list[per_item.Results]:
     """Read the samples of a file: one task of one model."""
-    stem = path.name.split(".jsonl")[0].split(".json")[0]
+    stem = path.name.split(".json")[0]
     named = _FILE.fullmatch(stem)
-    run = named["run"] or "" if named else ""
-    summary = per_item.companion(path.with_name(f"results_{run}.json" if run else "results.json"))
-    if named:
-        task = named["task"]
-    else:  # an early version: the task whose name ends the file name
-        tasks = map(str, per_item.mapping_in(summary, "configs"))
-        ends = [task for task in tasks if stem == task or stem.endswith(f"_{task}")]
-        task = max(ends, key=len, default=stem)
-    arguments = str(per_item.mapping_in(summary, "config").get("model_args") or "")
-    given = re.search(r"(?:pretrained|model)=([^,]+)", arguments)
-    model = given[1] if given else path.resolve().parent.name
+    task, run = (named["task"], named["run"] or "") if named else (stem, "")
+    summary = per_item.companion(path.with_name(f"results_{run}.json"))
     config = per_item.mapping_in(summary, "configs", task)
     results = per_item.Results(
         path=path,
         format=NAME,
-        model=per_item.text_at(summary, "model_name") or model,
+        model=per_item.text_at(summary, "model_name") or path.resolve().parent.name,
         task=task,
         run=run,
         split=per_item.text_at(config, "test_split")
@@ -63,7 +52,6 @@ def read(path: Path) -> list[per_item.Results]:
     per_item.add_samples(results, partial(_sample, not_numbers, texts_of))
     results.problems += per_item.ignored_metrics(path, not_numbers)
     results.without_scores += per_item.ignored_metrics(path, texts_of)
-    results.samples = _number_filters(results.samples)
     return [results]
 
 
@@ -95,21 +83,3 @@ def _sample(
         doc=per_item.doc_of(row),
         texts=texts,
     )
-
-
-def _number_filters(samples: list[per_item.Sample]) -> list[per_item.Sample]:
-    """Number the filters of rows that name no filter: the n-th row of an item is filter n.
-
-    Only if every item has the same number of rows; otherwise some items are duplicates.
-    """
-    if any(sample.filter for sample in samples):
-        return samples
-    times = Counter(sample.index for sample in samples)
-    if len({*times.values()}) != 1 or 1 in times.values() or None in times:
-        return samples
-    seen: Counter[int | None] = Counter()
-    numbered = []
-    for sample in samples:
-        seen[sample.index] += 1
-        numbered.append(replace(sample, filter=f"unnamed {seen[sample.index]}"))
-    return numbered

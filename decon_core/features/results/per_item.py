@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +14,6 @@ import orjson
 from decon_core.benchmarks.fields import Row, describe
 from decon_core.benchmarks.readers import is_readable, read_rows
 from decon_core.errors import Problem
-from decon_core.storage.compression import open_bytes
 from decon_core.wording import counted
 
 NO_FILTER = ""
@@ -96,14 +94,8 @@ class Results:
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, Row | Problem]]:
-    """Yield every row of a file with its place, also from a `.jsonl` that holds one JSON list."""
-    if not is_readable(path):
-        return
-    is_list = False
-    if ".jsonl" in path.suffixes:
-        with open_bytes(path) as file:
-            is_list = file.read(64).lstrip().startswith(b"[")
-    for number, row in enumerate(_listed(path) if is_list else read_rows(path), start=1):
+    """Yield every row of a file with its place."""
+    for number, row in enumerate(read_rows(path) if is_readable(path) else (), start=1):
         yield f"{path} row {number}", row
 
 
@@ -133,21 +125,6 @@ def ignored_metrics(path: Path, not_numbers: Mapping[str, int]) -> Iterator[Prob
         where, found = f"{path}, metric {name!r}", f"no number in {counted(n, 'row')}"
         remedy = "These rows do not count for this metric."
         yield Problem(where, found, "one number for each item", remedy)
-
-
-def _listed(path: Path) -> Iterator[Row | Problem]:
-    with open_bytes(path) as file:
-        content = file.read()
-    try:
-        values = json.loads(content)  # accepts NaN, which metrics may be
-    except ValueError as error:
-        yield Problem(str(path), f"text that is not JSON ({error})", "a JSON list of objects")
-        return
-    for number, value in enumerate(values, start=1):
-        if isinstance(value, Mapping):
-            yield value
-        else:
-            yield Problem(f"{path} item {number}", describe(value), "an object")
 
 
 def companion(path: Path) -> Mapping[str, object]:

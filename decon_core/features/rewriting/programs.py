@@ -1,7 +1,7 @@
-"""Python programs with other names, or with independent statements in another order.
+"""Python programs with other names, which leave what a program computes as it is.
 
-Both leave what a program computes as it is, so its tests pass. Names that a caller could use stay:
-those of functions, classes, modules and attributes, and keyword arguments.
+So its tests pass. Names that a caller could use stay: those of functions, classes, modules and
+attributes, and keyword arguments.
 """
 
 from __future__ import annotations
@@ -10,19 +10,16 @@ import ast
 import builtins
 import re
 import symtable
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from decon_core.features.rewriting.independence import orders_matter, runs_of
 from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle, listed
 from decon_core.text.code_form import parsed, program_of, standard_names
 from decon_core.text.segments import Span, spliced
 
 _SEES_NAMES = frozenset({"locals", "globals", "vars", "eval", "exec", "dir"})
 _LINE_END = re.compile(r"\r\n|\n|\r")
-_BLANK_LINES = re.compile(r"(?:[ \t\f]*(?:\r\n|\n|\r))*")
-_AFTER = re.compile(r"[ \t\f]*(?:#[^\r\n]*)?")
 
 _Change = tuple[Span, str]
 
@@ -42,27 +39,12 @@ class _Program:
         stop = self.starts[line] if line < len(self.starts) else len(self.text)
         return start + len(self.text[start:stop].encode()[:column].decode())
 
-    def span(self, node: ast.stmt) -> Span:
-        return (
-            self.place(node.lineno, node.col_offset),
-            self.place(node.end_lineno or node.lineno, node.end_col_offset or 0),
-        )
-
 
 def identifiers_renamed(item: ItemTexts, shuffle: Shuffle) -> ItemTexts | None:
-    """Rename the parameters and local variables of a program; None if it has none to rename."""
-    return _rewritten(item, lambda program: _renamings(program, shuffle))
+    """Rename the parameters and local variables of a program; None if it has none to rename.
 
-
-def statements_reordered(item: ItemTexts, shuffle: Shuffle) -> ItemTexts | None:
-    """Give independent statements another order; None if there are none."""
-    return _rewritten(item, lambda program: _moves(program, shuffle))
-
-
-def _rewritten(
-    item: ItemTexts, changes_of: Callable[[_Program], Iterable[_Change]]
-) -> ItemTexts | None:
-    """Change the program of an item: its answer, its question, or both together."""
+    The program is in the answer, in the question, or begins in one and ends in the other.
+    """
     program = program_of(item.question, item.answer)
     if program is None:
         return None
@@ -74,7 +56,7 @@ def _rewritten(
     edge = len(question)
     changes = [
         (span, new)
-        for span, new in changes_of(_Program(text, tree))
+        for span, new in _renamings(_Program(text, tree), shuffle)
         if not span[0] < edge < span[1]
     ]
     made = spliced(text, changes)
@@ -86,9 +68,6 @@ def _rewritten(
         question=made[:edge] if program.has_question else item.question,
         answer=made[edge:] if program.has_answer else item.answer,
     )
-
-
-# Names --------------------------------------------------------------------------------------------
 
 
 def _renamings(program: _Program, shuffle: Shuffle) -> Iterator[_Change]:
@@ -156,65 +135,3 @@ def _fixed_names(tree: ast.Module) -> Iterator[str]:
                 yield from re.findall(r"(\w+)\s*=(?!=)", text)
             case _:
                 pass
-
-
-# Order --------------------------------------------------------------------------------------------
-
-
-def _moves(program: _Program, shuffle: Shuffle) -> Iterator[_Change]:
-    """Yield runs of statements in another order; of nested ones the outer."""
-    moved_until = 0
-    for run in sorted(runs_of(program.tree), key=lambda run: program.span(run[0])):
-        units = _units(program, run) if program.span(run[0])[0] >= moved_until else None
-        order = _another_extension(run, shuffle)
-        if units is None or order is None:
-            continue
-        moved_until = units[-1][1][1]
-        gaps, bodies = zip(*units, strict=True)
-        pieces = [
-            f"{program.text[slice(*gap)]}{program.text[slice(*bodies[at])]}"
-            for gap, at in zip(gaps, order, strict=True)
-        ]
-        yield (gaps[0][0], bodies[-1][1]), "".join(pieces)
-
-
-def _units(program: _Program, run: Sequence[ast.stmt]) -> list[tuple[Span, Span]] | None:
-    """Return the blank lines before each statement, and its lines with the comments above it.
-
-    None if a line holds more than one statement.
-    """
-    text, units = program.text, []
-    before = program.starts[run[0].lineno - 1]
-    for number, statement in enumerate(run):
-        start, stop = program.span(statement)
-        if text[program.starts[statement.lineno - 1] : start].strip():
-            return None
-        end = _AFTER.match(text, stop)
-        stop = end.end() if end else stop
-        line_end = _LINE_END.match(text, stop)
-        if line_end is None and stop < len(text):
-            return None
-        blank = _BLANK_LINES.match(text, before) if number else None
-        first = blank.end() if blank else before
-        units.append(((before, first), (first, stop)))
-        before = stop
-    return units
-
-
-def _another_extension(run: Sequence[ast.stmt], shuffle: Shuffle) -> list[int] | None:
-    """Return another order in which every statement follows those that it depends on."""
-    n = len(run)
-    before = [
-        {earlier for earlier in range(at) if orders_matter(run[earlier], run[at])}
-        for at in range(n)
-    ]
-    free = [at for at in range(1, n) if at - 1 not in before[at]]
-    if not free:
-        return None
-    order: list[int] = []
-    while len(order) < n:
-        ready = [at for at in range(n) if at not in order and before[at] <= {*order}]
-        order.append(ready[shuffle(len(ready))[0]])
-    if order == sorted(order):
-        order[free[0] - 1 : free[0] + 1] = [free[0], free[0] - 1]
-    return order

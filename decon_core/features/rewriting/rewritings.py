@@ -12,7 +12,7 @@ from decon_core.features.rewriting.clauses import clauses_reordered
 from decon_core.features.rewriting.clues import clues_shuffled
 from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle
 from decon_core.features.rewriting.names import names_and_numbers_replaced, names_replaced
-from decon_core.features.rewriting.programs import identifiers_renamed, statements_reordered
+from decon_core.features.rewriting.programs import identifiers_renamed
 
 Rewriting = Callable[[ItemTexts, Shuffle], ItemTexts | None]
 
@@ -22,7 +22,6 @@ REWRITINGS: Mapping[str, Rewriting] = {
     "names_replaced": names_replaced,
     "clues_shuffled": clues_shuffled,
     "identifiers_renamed": identifiers_renamed,
-    "statements_reordered": statements_reordered,
     "names_and_numbers_replaced": names_and_numbers_replaced,
 }
 # Not a duplicate but another item of the same template, without an answer.

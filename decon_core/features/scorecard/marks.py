@@ -18,7 +18,6 @@ from pathlib import Path
 import polars as pl
 
 from decon_core.decisions.calibration import wilson
-from decon_core.errors import InputError, Problem
 from decon_core.features.scorecard.edits import TRANSFORMATIONS
 from decon_core.features.scorecard.negatives import HARD_NEGATIVES
 
@@ -57,9 +56,6 @@ def mark(
     n_background: int = 0,
 ) -> Marks:
     """Build all tables. Detectors are in the order of `thresholds`."""
-    if unknown := sorted({*findings["detector"].unique()} - {*thresholds}):
-        found, expected = ", ".join(unknown), f"detectors with a threshold: {', '.join(thresholds)}"
-        raise InputError(Problem("findings, column 'detector'", found, expected))
     detectors = tuple(thresholds)
     # The order is that of the transformations; unknown ones are last.
     keys = zip(truth["transformation"], truth["grade"], strict=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite, isnan
 from pathlib import Path
@@ -24,7 +23,8 @@ from decon_core.features.similarity.metrics import Floats, pair_metrics
 from decon_core.report.html.charts import Chart
 from decon_core.report.html.figures import boxes
 from decon_core.report.html.still import svg
-from decon_core.storage.files import atomic_path, write_plain_json
+from decon_core.storage.files import write_plain_json, write_text
+from decon_core.text_tables import as_csv
 from decon_core.wording import render
 
 if TYPE_CHECKING:
@@ -100,33 +100,24 @@ class PairCard:
 
     def write(self, folder: Path) -> None:
         """Write scores, page, figure, and the values of each pair in the order of the file."""
-        folder.mkdir(parents=True, exist_ok=True)
-        with atomic_path(folder / PICTURE_FILE) as draft:
-            draft.write_text(svg(self.figure()), encoding="utf-8")
         write_plain_json(folder / SCORES_FILE, self.as_json())
-        with atomic_path(folder / PAGE_FILE) as draft:
-            text = render(
-                "features/similarity/pair_card.md.j2",
-                card=self,
-                picture=PICTURE_FILE,
-                **self.counts(),
-            )
-            draft.write_text(text, encoding="utf-8")
-        with (
-            atomic_path(folder / VALUES_FILE) as draft,
-            draft.open("w", newline="", encoding="utf-8") as file,
-        ):
-            csv.writer(file, lineterminator="\n").writerows(self._lines())
+        template = "features/similarity/pair_card.md.j2"
+        texts = {
+            PAGE_FILE: render(template, card=self, picture=PICTURE_FILE, **self.counts()),
+            PICTURE_FILE: svg(self.figure()),
+            VALUES_FILE: as_csv([*self._rows()]),
+        }
+        for name, text in texts.items():
+            write_text(folder / name, text)
 
-    def _lines(self) -> Iterable[Sequence[object]]:
-        yield "pair", "label", "kind", *self.values
+    def _rows(self) -> Iterator[Row]:
         labels = self.pairs.are_duplicates.tolist()
         columns = [column.tolist() for column in self.values.values()]
-        for number, (label, kind, *values) in enumerate(
-            zip(labels, self.pairs.kinds, *columns, strict=True), start=1
-        ):
+        rows = zip(labels, self.pairs.kinds, *columns, strict=True)
+        for number, (label, kind, *values) in enumerate(rows, start=1):
             cells = ("" if isnan(value) else value for value in values)
-            yield number, str(label).lower(), kind, *cells
+            pair = {"pair": number, "label": str(label).lower(), "kind": kind}
+            yield pair | dict(zip(self.values, cells, strict=True))
 
 
 def score_pairs(

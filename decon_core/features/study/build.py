@@ -123,7 +123,7 @@ def _found(inputs: Inputs) -> Found:
         at_step, problems_there = _effects(inputs, there)
         effects_by_step += [(step, effect) for effect in at_step]
         not_joined += problems_there
-    problems = [problem for training_run in training_runs for problem in training_run.problems]
+    problems = [problem for run in training_runs for problem in run.problems]
     problems += dict.fromkeys(not_joined)  # the last step is the end
     return Found(
         training_runs, comparison, training, by_dose, by_exposure, effects_by_step, problems
@@ -171,27 +171,24 @@ def _effects(
     inputs: Inputs, training_runs: Sequence[TrainingRunScores]
 ) -> tuple[list[Effect], list[Problem]]:
     """Return the effects by exposure of all training runs, and the rows that match no item."""
-    if not inputs.store.report.is_file() or not any(
-        training_run.results for training_run in training_runs
-    ):
+    if not inputs.store.report.is_file() or not any(run.results for run in training_runs):
         return [], []
     benchmarks = indexed_items(load_report_items(inputs.store.report))
     problems: list[Problem] = []
     joined = {
-        training_run.settings.name: _joined(inputs, training_run, benchmarks, problems)
-        for training_run in training_runs
+        run.settings.name: _joined(inputs, run, benchmarks, problems) for run in training_runs
     }
     baseline = joined[inputs.study.baseline]
     every = [item for items in benchmarks.values() for item in items.all]
     leaked, blends = leaked_labels(every), {blend.name: blend for blend in inputs.blends}
     by_exposure: list[Effect] = []
     InputError.raise_for(_mixes(joined, inputs.study))
-    for training_run in training_runs:
-        name = training_run.settings.name
+    for run in training_runs:
+        name = run.settings.name
         if name == inputs.study.baseline:
             continue
         labellings = [leaked]
-        if blend := blends.get(training_run.settings.of or ""):
+        if blend := blends.get(run.settings.of or ""):
             if not inputs.is_built(blend):
                 where = f"study.training_run {name!r}"
                 found = f"the blend {blend.name!r}, not built or built from other inputs"
@@ -250,7 +247,7 @@ def _by_measure(
 
 def _joined(
     inputs: Inputs,
-    training_run: TrainingRunScores,
+    run: TrainingRunScores,
     benchmarks: Mapping[str, Items],
     problems: list[Problem],
 ) -> _Joined:
@@ -260,7 +257,7 @@ def _joined(
     counts: defaultdict[_Key, dict[ItemId, Counts]] = defaultdict(dict)
     metrics: dict[str, CorpusMetric] = {}
     parts: defaultdict[_Key, list[Part]] = defaultdict(list)
-    for results in training_run.results:
+    for results in run.results:
         task = task_of(results.task, mappings, benchmarks)
         if task is None:
             continue  # not in the report: only compared as a whole
@@ -268,7 +265,7 @@ def _joined(
         problems += rows.problems
         translations = {
             measure: of_measure.segments
-            for measure, of_measure in training_run.scores.items()
+            for measure, of_measure in run.scores.items()
             if measure.benchmark == results.task and of_measure.segments
         }
         highest: dict[_Key, float] = {}
@@ -319,18 +316,11 @@ def _write(inputs: Inputs, found: Found, key: str) -> None:
         content = {
             "key": key,
             "study": asdict(inputs.study),
-            "n_results": {
-                training_run.settings.name: len(training_run.scores)
-                for training_run in found.training_runs
-            },
+            "n_results": {run.settings.name: len(run.scores) for run in found.training_runs},
             "signatures": _signatures(found.training_runs),
             "problems": [str(problem) for problem in found.problems],
-            "earlier_runs": [
-                path for training_run in found.training_runs for path in training_run.earlier
-            ],
-            "other_files": [
-                path for training_run in found.training_runs for path in training_run.others
-            ],
+            "earlier_runs": [path for run in found.training_runs for path in run.earlier],
+            "other_files": [path for run in found.training_runs for path in run.others],
         }
         hashes = {file.name: hash_file(file) for file in sorted(draft.iterdir())}
         write_json(draft / SUMMARY, content | {FILES: hashes})
@@ -339,8 +329,8 @@ def _write(inputs: Inputs, found: Found, key: str) -> None:
 def _signatures(training_runs: Sequence[TrainingRunScores]) -> dict[str, list[str]]:
     """Return sacrebleu's descriptions of the scores of translations, with the tasks they are of."""
     tasks_by_signature: defaultdict[str, set[str]] = defaultdict(set)
-    for training_run in training_runs:
-        for measure, scores in training_run.scores.items():
+    for run in training_runs:
+        for measure, scores in run.scores.items():
             if scores.segments:
                 tasks_by_signature[scores.segments.signature].add(measure.benchmark)
     return {signature: sorted(tasks) for signature, tasks in sorted(tasks_by_signature.items())}
@@ -353,13 +343,13 @@ def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
 
     training_runs = (
         {
-            "training_run": training_run.name,
-            "of": training_run.of,
-            "is_baseline": training_run.name == inputs.study.baseline,
-            "dose": training_run.dose,
-            "series": training_run.series,
+            "training_run": run.name,
+            "of": run.of,
+            "is_baseline": run.name == inputs.study.baseline,
+            "dose": run.dose,
+            "series": run.series,
         }
-        for training_run in inputs.study.training_run
+        for run in inputs.study.training_run
     )
     differences, by_step = (
         ({**asdict(row), "relative": row.relative} for row in rows)

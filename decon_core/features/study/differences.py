@@ -113,10 +113,10 @@ def compare_training_runs(
     named = ((name, members) for name, _, members in averaged)
     require_one_scale(training_runs, named, study.beyond_one)
     differences = {
-        (training_run.settings.name, measure): _difference(training_run, base, measure)
+        (run.settings.name, measure): _difference(run, base, measure)
         for measure in _measures(training_runs)
-        for training_run in training_runs
-        if measure in training_run.scores
+        for run in training_runs
+        if measure in run.scores
     }
     compared = with_averages(differences, averaged, study.contrasts, baseline=study.baseline)
     steps = {each.settings.name: each.step for each in training_runs}
@@ -140,8 +140,8 @@ def with_averages(
     averages = [
         average
         for name, metric, members in averaged
-        for training_run in names
-        if (parts := _parts(differences, training_run, members))
+        for run in names
+        if (parts := _parts(differences, run, members))
         and (average := _average(name, metric, parts, baseline, sure))
     ]
     benchmarks = [*differences.values()]
@@ -150,12 +150,10 @@ def with_averages(
 
 
 def _parts(
-    differences: Mapping[tuple[str, Measure], Difference],
-    training_run: str,
-    members: Sequence[Measure],
+    differences: Mapping[tuple[str, Measure], Difference], run: str, members: Sequence[Measure]
 ) -> list[Difference]:
     """Return the differences of a training run on these measures; empty if some are missing."""
-    parts = [differences.get((training_run, member)) for member in members]
+    parts = [differences.get((run, member)) for member in members]
     return [part for part in parts if part] if None not in parts else []
 
 
@@ -206,7 +204,7 @@ def _at_step(row: Difference, step: float | None, of_baseline: float | None) -> 
 
 
 def _measures(training_runs: Sequence[TrainingRunScores]) -> list[Measure]:
-    return sorted({measure for training_run in training_runs for measure in training_run.scores})
+    return sorted({measure for run in training_runs for measure in run.scores})
 
 
 def averages_of(
@@ -218,16 +216,12 @@ def averages_of(
     are averaged apart, one metric at a time. A benchmark does not count beside one that it is a
     part of, such as a subject of MMLU beside MMLU.
     """
-    part_of = {
-        name: above
-        for training_run in training_runs
-        for name, above in training_run.part_of.items()
-    }
+    part_of = {name: above for run in training_runs for name, above in run.part_of.items()}
     kinds: defaultdict[str, list[Measure]] = defaultdict(list)
     for measure in _measures(training_runs):
-        if all(measure in training_run.scores for training_run in training_runs):
+        if all(measure in run.scores for run in training_runs):
             is_apart = less_is_better(measure.metric) or any(
-                training_run.scores[measure].segments for training_run in training_runs
+                run.scores[measure].segments for run in training_runs
             )
             kinds[measure.metric if is_apart else ""].append(measure)
     averaged: list[tuple[str, str, Sequence[Measure]]] = []
@@ -260,12 +254,10 @@ def _groups(
         yield AVERAGE, [*first.values()]
 
 
-def _difference(
-    training_run: TrainingRunScores, base: TrainingRunScores, measure: Measure
-) -> Difference:
-    own, other = training_run.scores[measure], base.scores.get(measure)
+def _difference(run: TrainingRunScores, base: TrainingRunScores, measure: Measure) -> Difference:
+    own, other = run.scores[measure], base.scores.get(measure)
     result = Difference(
-        training_run=training_run.settings.name,
+        training_run=run.settings.name,
         **measure._asdict(),
         n_benchmarks=None,
         n=own.n,
@@ -275,10 +267,10 @@ def _difference(
     )
     if other is None:
         return replace(result, remark="the baseline has no such score")
-    if training_run is base:
+    if run is base:
         return result
     result = replace(result, difference=own.mean - other.mean)
-    text = " | ".join(("study", training_run.settings.name, base.settings.name, *measure))
+    text = " | ".join(("study", run.settings.name, base.settings.name, *measure))
     if own.segments or other.segments:
         return _of_segments(result, own, other, text)
     if own.by_item and other.by_item:

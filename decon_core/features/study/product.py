@@ -96,10 +96,10 @@ def study_key(store: Store) -> str:
 def fingerprint_of(inputs: Inputs) -> str:
     """Return a digest of the settings, the report's state, and the content of all files."""
     files: list[Path] = []
-    for training_run in inputs.study.training_run:
-        for path, _ in find_paths(training_run, inputs.folder)[0]:
+    for run in inputs.study.training_run:
+        for path, _ in find_paths(run, inputs.folder)[0]:
             files += files_below(path) if path.is_dir() else [path]
-        files.append(blend_manifest(inputs.store, training_run.of or "").with_name(ITEMS_FILE))
+        files.append(blend_manifest(inputs.store, run.of or "").with_name(ITEMS_FILE))
     contents = [
         (os.path.relpath(file, inputs.folder), _content_at(file, stat.st_size, stat.st_mtime_ns))
         for file in files
@@ -132,7 +132,7 @@ def _state_of(report: Path) -> str:
 
 
 def find_paths(
-    training_run: TrainingRun, folder: Path
+    run: TrainingRun, folder: Path
 ) -> tuple[list[tuple[Path, float | None]], list[Problem]]:
     """Return the files and folders of a training run's results, each with the step in its path.
 
@@ -140,8 +140,8 @@ def find_paths(
     """
     paths: dict[Path, float | None] = {}
     problems = []
-    where = f"study.training_run {training_run.name!r}"
-    for pattern in training_run.results:
+    where = f"study.training_run {run.name!r}"
+    for pattern in run.results:
         path = folder / pattern
         matching = [path] if path.exists() else []
         whole = str(path).replace(STEP, "*")

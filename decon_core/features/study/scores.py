@@ -86,12 +86,12 @@ def read_training_runs(study: Study, folder: Path) -> list[TrainingRunScores]:
         check(study.translation)
     read: list[TrainingRunScores] = []
     problems: list[Problem] = []
-    for training_run in study.training_run:
-        paths, missing = find_paths(training_run, folder)
+    for settings in study.training_run:
+        paths, missing = find_paths(settings, folder)
         problems += missing
         if not missing:
             with collecting(problems, InputError):
-                read.append(_read_training_run(training_run, paths, study))
+                read.append(_read_training_run(settings, paths, study))
     InputError.raise_for(problems)
     (baseline,) = (run for run in read if run.settings.name == study.baseline)
     for run in read:
@@ -99,24 +99,22 @@ def read_training_runs(study: Study, folder: Path) -> list[TrainingRunScores]:
     return read
 
 
-def _other_references(
-    training_run: TrainingRunScores, baseline: TrainingRunScores
-) -> Iterator[Problem]:
+def _other_references(run: TrainingRunScores, baseline: TrainingRunScores) -> Iterator[Problem]:
     """Yield a problem for each measure whose references are not those of the baseline."""
-    for measure, own in training_run.scores.items():
+    for measure, own in run.scores.items():
         other = baseline.scores.get(measure)
         if own.segments and other and other.segments:
             ours, theirs = own.segments.texts, other.segments.texts
             both = ours.keys() & theirs.keys()
             n = sum(ours[key].references != theirs[key].references for key in both)
             if n:
-                where = f"study.training_run {training_run.settings.name!r}"
+                where = f"study.training_run {run.settings.name!r}"
                 found = f"different references in {counted(n, 'segment')} of {measure.benchmark}"
                 yield Problem(where, f"{found} ({measure.metric})", "those of the baseline")
 
 
 def _read_training_run(
-    training_run: TrainingRun, paths: Sequence[tuple[Path, float | None]], study: Study
+    run: TrainingRun, paths: Sequence[tuple[Path, float | None]], study: Study
 ) -> TrainingRunScores:
     """Read the results of a training run; its scores are those of the last checkpoint."""
     problems: list[Problem] = []
@@ -140,21 +138,17 @@ def _read_training_run(
         others += read.others
         earlier += read.earlier
     checkpoints = []
-    for step in _steps(training_run, [*aggregates, *results]):
+    for step in _steps(run, [*aggregates, *results]):
         rows = [row for row in aggregates if row.step == step]
         by_item = [result for result in results if result.step == step]
         scores = _scores(rows, by_item, study, problems)
         part_of = {row.task: row.part_of for row in rows if row.part_of}
-        checkpoints.append(
-            TrainingRunScores(training_run, scores, by_item, [], [], [], part_of, step)
-        )
+        checkpoints.append(TrainingRunScores(run, scores, by_item, [], [], [], part_of, step))
     end = replace(checkpoints[-1], problems=problems, others=others, earlier=earlier)
     return replace(end, checkpoints=[each for each in checkpoints if each.step is not None])
 
 
-def _steps(
-    training_run: TrainingRun, rows: Sequence[Aggregate | Results]
-) -> Sequence[float | None]:
+def _steps(run: TrainingRun, rows: Sequence[Aggregate | Results]) -> Sequence[float | None]:
     """Return the steps of the results in ascending order: only None, if they have none."""
     places: dict[float | None, str] = {}
     for row in rows:
@@ -162,7 +156,7 @@ def _steps(
             row.step, row.place if isinstance(row, Aggregate) else f"{row.path} {row.task}"
         )
     if None in places and len(places) > 1:
-        where = f"study.training_run {training_run.name!r}"
+        where = f"study.training_run {run.name!r}"
         found = f"results without a step ({places[None]}) next to results with a step"
         remedy = "Add a column `step`, or put {step} in the path of the results."
         raise InputError(Problem(where, found, "a step for all results, or for none", remedy))
@@ -261,9 +255,7 @@ def require_one_scale(
 
     `averages`: what is averaged together, by name. A measure is not named beside its average.
     """
-    every = dict.fromkeys(
-        measure for training_run in training_runs for measure in training_run.scores
-    )
+    every = dict.fromkeys(measure for run in training_runs for measure in run.scores)
     pools = [(f"study, {name}", members) for name, members in averages]
     pools.sort(key=lambda pool: len(pool[1]), reverse=True)
     pools += [(f"study, {measure.metric} of {measure.benchmark}", [measure]) for measure in every]
@@ -282,8 +274,8 @@ def _parts(
     training_runs: Sequence[TrainingRunScores], measures: Sequence[Measure]
 ) -> Iterator[Part]:
     for measure in measures:
-        for training_run in training_runs:
-            if scores := training_run.scores.get(measure):
+        for run in training_runs:
+            if scores := run.scores.get(measure):
                 for place, highest in scores.highest.items():
                     yield Part(
                         task=measure.benchmark,

@@ -98,7 +98,7 @@ class Study(FeatureTable):
     """BLEU and chrF of translations."""
 
     def checked(self, reader: SettingsReader) -> Study:
-        names = [training_run.name for training_run in self.training_run]
+        names = [run.name for run in self.training_run]
         if len(names) < 2:
             reader.wrong(
                 "study.training_run", f"{len(names)}", "at least two [[study.training_run]] tables"
@@ -111,20 +111,16 @@ class Study(FeatureTable):
         if names and self.baseline not in names:
             expected, remedy = f"one of {', '.join(names)}", did_you_mean(self.baseline, names)
             reader.wrong("study.baseline", repr(self.baseline), expected, remedy)
-        for number, training_run in enumerate(self.training_run):
-            if training_run.series is not None and training_run.dose is None:
-                where = f"study.training_run[{number}].series"
-                reader.wrong(where, repr(training_run.series), "also 'dose'")
-            for path in training_run.results:
-                if path.count(STEP) > 1:
-                    where = f"study.training_run[{number}].results"
-                    reader.wrong(where, repr(path), f"{STEP} once in a path")
         products = reader.names["products"]
-        for number, training_run in enumerate(self.training_run):
-            if training_run.of is not None and training_run.of not in products:
+        for number, run in enumerate(self.training_run):
+            where = f"study.training_run[{number}]"
+            if run.series is not None and run.dose is None:
+                reader.wrong(f"{where}.series", repr(run.series), "also 'dose'")
+            for path in run.results:
+                if path.count(STEP) > 1:
+                    reader.wrong(f"{where}.results", repr(path), f"{STEP} once in a path")
+            if run.of is not None and run.of not in products:
                 expected = f"a mixture or blend: {', '.join(products) or 'none is declared'}"
-                remedy = did_you_mean(training_run.of, products)
-                reader.wrong(
-                    f"study.training_run[{number}].of", repr(training_run.of), expected, remedy
-                )
+                remedy = did_you_mean(run.of, products)
+                reader.wrong(f"{where}.of", repr(run.of), expected, remedy)
         return self

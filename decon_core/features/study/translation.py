@@ -1,6 +1,6 @@
 """BLEU and chrF of translations, from sums of counts by segment: any set of segments has a score.
 
-sacrebleu tokenizes and counts. The formulas are here as well, as a study computes many scores.
+sacrebleu tokenizes and counts; the formula of chrF is here, as a study computes many scores.
 Training runs are compared by a paired bootstrap: segments are drawn, and test sets scored again.
 """
 
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from math import exp, log
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,19 +56,13 @@ class Bleu:
         return score.sys_len, score.ref_len, *score.counts, *score.totals
 
     def scores(self, sums: Floats) -> Floats:
-        scores = []
-        for length, reference_length, *counts in sums.astype(np.int64).tolist():
-            matches, totals = counts[:_ORDERS], counts[_ORDERS:]
-            if all(matches):  # sacrebleu's formula and order of operations, without its objects
-                logs = [log(100.0 * n / of) for n, of in zip(matches, totals, strict=True)]
-                is_short = length < reference_length
-                penalty = exp(1 - reference_length / length) if is_short else 1.0
-                scores.append(penalty * exp(sum(logs) / _ORDERS))
-                continue
-            bleu = self._of_corpus.compute_bleu(
-                matches, totals, length, reference_length, smooth_method="exp"
-            )
-            scores.append(bleu.score)
+        rows = sums.astype(np.int64).tolist()
+        scores = [
+            self._of_corpus.compute_bleu(
+                counts[:_ORDERS], counts[_ORDERS:], length, of_references, smooth_method="exp"
+            ).score
+            for length, of_references, *counts in rows
+        ]
         return np.array(scores, np.float64)
 
     def signature(self, n_references: Sequence[int]) -> str:

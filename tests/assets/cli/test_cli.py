@@ -310,9 +310,6 @@ def test_demo_compares_with_the_truth_and_fails_when_something_was_missed(report
     assert "false alarms" in out
     assert out.count(str(reported.store.report)) == 1
     assert out.count(str(reported.store.report_page)) == 1
-    game = reported.store.root / "game/game.svg"
-    assert f"game: {game}" in out
-    assert game.read_text().startswith("<svg")
 
 
 def test_demo_says_where_the_sample_data_is(tmp_path, monkeypatch, capsys):
@@ -545,7 +542,7 @@ def test_blends_are_planned_listed_and_held_to_their_account(at_home, capsys):
     assert "identical, byte for byte" in capsys.readouterr().out
     assert main(["blend", "compare", "control", "stream"]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"first difference: document \d+, token [\d,]+ \(number 1 of the", said)
+    assert "first difference: document 59\n" in said
     assert "stream, phase-1/part-00000.holds-test-items.jsonl.zst:" in said
     assert main(["blend", "compare", "control", "crowded"]) == 2
     assert "'crowded'" in capsys.readouterr().err

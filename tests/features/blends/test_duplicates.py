@@ -151,4 +151,4 @@ def test_choices_are_rewritten_with_the_question_and_the_letter_stays(bench):
 
 def test_a_form_that_changes_no_item_is_refused(place):
     with pytest.raises(ConfigError, match="found 12 items, none with anything to change"):
-        chosen(place, "statements_reordered")
+        chosen(place, "identifiers_renamed")

@@ -74,7 +74,7 @@ def test_items_are_asked_for_once_and_the_blend_holds_the_answers(scanned, capsy
         out = capsys.readouterr().out
         assert '3 seen items with form = "reworded"' in out
         assert "3 to ask: 3 requests with about" in out
-        assert "max_requests = 2: enough for at least 2 requests" in out
+        assert "limits of one command: max_requests = 2" in out
         assert server.asked.total() == 0
         assert reword(scanned) == 1
         assert (

@@ -68,8 +68,8 @@ def test_prop_a_penalty_deters_from_the_one_that_is_named_on(game):
         assert solve(Game(**{**vars(game), "penalty": 0.0})).advantage == pytest.approx(0, abs=1e-9)
     elif math.isfinite(penalty) and penalty < 1e9:
         assert solve(Game(**{**vars(game), "penalty": penalty * 1.001 + 1e-6})).level == 0
-        less = Game(**{**vars(game), "penalty": penalty * 0.999 - 1e-6})
-        assert less.penalty < 0 or solve(less).level > 0
+        less = penalty * 0.999 - 1e-6
+        assert less < 0 or solve(Game(**{**vars(game), "penalty": less})).level > 0
 
 
 def test_no_contamination_is_best_where_its_cost_exceeds_its_gain():
@@ -153,4 +153,5 @@ def test_all_wrong_settings_are_named_at_once():
     said = str(caught.value)
     assert "5 problems" in said
     assert "Did you mean 'gain'?" in said
-    assert "--set cost: found 'much'; expected a number" in said
+    assert "--set cost: found 'much'; expected a number of 0 or more" in said
+    assert "--set steepness: found '0'; expected a number of 0.1 or more" in said

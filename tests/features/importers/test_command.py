@@ -9,7 +9,6 @@ import pytest
 
 from decon_assets.cli.main import main
 from decon_core.benchmarks.parse import parse_recipes
-from tests.hub_server import hub_for
 
 TASKS = {
     "sums": "dataset_path: you/sums\ntest_split: test\ndoc_to_text: problem\ndoc_to_target: answer",
@@ -46,29 +45,10 @@ def test_names_print_recipes_that_load_and_a_comment_on_what_is_unconfirmed(
     registry: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["catalog", "--from", registry, "sums*"]) == 0
-    printed = capsys.readouterr().out
+    printed, warned = capsys.readouterr()
+    assert "1 recipe unconfirmed: `decon-assets normalize FILE --show 3`" in warned
     assert [*parse_recipes(printed, where="stdout")] == ["sums", "sums_by_heart"]
     assert "  # unconfirmed: the question is computed: an {% if %}\n  sums_by_heart:" in printed
-
-
-def test_rows_show_what_an_unconfirmed_recipe_reads_or_why_there_are_none(
-    registry: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert main(["catalog", "--from", registry, "sums*"]) == 0
-    assert "1 recipe unconfirmed: --show 3 prints rows" in capsys.readouterr().err
-    with hub_for(monkeypatch, tmp_path / "hub") as hub:
-        rows = [{"long": f"How long is mill {n}?", "short": None, "answer": n} for n in range(3)]
-        hub.put_rows("you/heart", rows, split="test")
-        assert main(["catalog", "--from", registry, "sums*", "--show", "2"]) == 0
-    printed = capsys.readouterr().out
-    assert [*parse_recipes(printed, where="stdout")] == ["sums", "sums_by_heart"]
-    shown = [line.strip() for line in printed.splitlines() if "#" in line]
-    assert shown[0].startswith("# no rows: sums: no data set you/sums on the hub")
-    assert shown[2:5] == ["# row 1 of test:", "#   question: How long is mill 0?", "#   answer: 0"]
-    assert shown[5] == "# row 2 of test:"
 
 
 def test_a_refused_benchmark_has_no_recipe_but_a_reason(

@@ -307,14 +307,12 @@ def test_files_that_cannot_be_read_are_refused_by_name(tmp_path: Path) -> None:
         alone_yaml=f"task: alone\ninclude: absent_base\n{QUIZ}",
         broken_yaml=f"task: broken\n{QUIZ}  : [",
         module_py="LightevalTaskConfig(name=",
-        benchmarks__gym__prepare_py="def prepare(",
     )
     refused = {benchmark.origin.file: benchmark.reason for benchmark in benchmarks}
     assert refused == {
         "alone.yaml": "a file of the task cannot be read",
         "broken.yaml": "a file of the task cannot be read",
         "module.py": "the file is not Python",
-        "benchmarks/gym/prepare.py": "the file is not Python",
     }
 
 

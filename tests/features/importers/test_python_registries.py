@@ -1,4 +1,4 @@
-"""Recipes from the Python of lighteval and NeMo Gym, which is read and never run."""
+"""Recipes from the Python of lighteval, which is read and never run."""
 
 from __future__ import annotations
 
@@ -59,19 +59,6 @@ TASKS_TABLE = [
 ]
 '''
 
-PREPARE = """
-from pathlib import Path
-from datasets import load_dataset
-
-REPOSITORY = "you/problems"
-
-def prepare() -> Path:
-    with open("out.jsonl", "w") as file:
-        for row in load_dataset(REPOSITORY, split="train"):
-            out = {"question": row["problem"], "expected_answer": str(row["answer"])}
-            file.write(json.dumps(out))
-"""
-
 
 def by_name(path: Path) -> dict[str, ImportedBenchmark]:
     return {benchmark.name: benchmark for benchmark in import_recipes(path)}
@@ -119,18 +106,3 @@ def test_literal_configs_and_plain_functions_of_lighteval_become_recipes(tmp_pat
     assert benchmarks["by_code"].why == (
         "data set, config or splits are not literals: hf_subset, line 30"
     )
-
-
-def test_rows_that_a_gym_benchmark_writes_out_become_a_recipe(tmp_path: Path) -> None:
-    folder = tmp_path / "benchmarks/problems"
-    folder.mkdir(parents=True)
-    (folder / "prepare.py").write_text(PREPARE, encoding="utf-8")
-    assert by_name(tmp_path)["problems"].recipe == {
-        "hf_path": "you/problems",
-        "splits": ["train"],
-        "prompt": "problem",
-        "answers": ["answer"],
-    }
-    downloads = PREPARE.replace('load_dataset(REPOSITORY, split="train")', "download(REPOSITORY)")
-    (folder / "prepare.py").write_text(downloads, encoding="utf-8")
-    assert by_name(tmp_path)["problems"].why == "no data set on the hub is read"

@@ -18,7 +18,7 @@ from decon_core.decisions.candidates import (
     read_candidates,
 )
 from decon_core.errors import ConfigError, InputError
-from decon_core.features.endpoints.requests import body_of, request_digest, within_limits
+from decon_core.features.endpoints.requests import body_of, request_digest
 from decon_core.features.judge.judging import (
     JUDGING,
     annotations_of,
@@ -153,15 +153,6 @@ def test_pairs_with_a_verdict_or_without_a_text_are_counted_and_not_asked():
     found = plan([[candidate(1)], [candidate(2, **off)], [candidate(3)]], decided=[f"{3:016x}"])
     assert (found.n_pairs, found.n_by_people, len(found.requests)) == (3, 1, 1)
     assert found.without_text == {"snippets are off": 1}
-
-
-def test_a_plan_says_what_certainly_fits_into_the_limits():
-    settings = replace(SETTINGS, max_requests=3)
-    found = plan([[candidate(number)] for number in range(9)], settings=settings)
-    assert len(within_limits(found.requests, settings)) == 3
-    n_tokens = found.requests[0].n_tokens + 1024
-    settings = replace(SETTINGS, max_tokens=2 * n_tokens)
-    assert len(within_limits(found.requests, settings)) == 2
 
 
 def test_the_format_of_the_answer_is_asked_for_as_configured():

@@ -91,7 +91,7 @@ def test_a_dry_run_says_how_much_it_is_and_sends_nothing(desk, capsys):
     assert "1 cannot be judged: snippets are off" in out
     assert "10 to ask: 10 requests with about" in out
     assert "at most 10,240 in answers" in out
-    assert "max_requests = 4: enough for at least 4 requests" in out
+    assert "limits of one command: max_requests = 4" in out
     assert "nothing was sent" in out
     assert server.asked.total() == 0
     assert not (desk / "annotations.jsonl").exists()

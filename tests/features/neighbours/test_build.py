@@ -285,13 +285,3 @@ def test_results_are_named_by_their_settings(place):
         for change in changes
     }
     assert len(keys) == len(changes)
-
-
-def test_candidates_are_lines_for_a_judge(place):
-    place.build()
-    lines = (place.store.root / "neighbours/candidates.jsonl").read_text().splitlines()
-    first = json.loads(lines[0])
-    assert {"benchmark", "item", "text", "detector", "score"} <= first.keys()
-    assert [json.loads(line)["score"] for line in lines] == sorted(
-        (json.loads(line)["score"] for line in lines), reverse=True
-    )

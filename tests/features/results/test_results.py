@@ -168,26 +168,20 @@ def test_two_filters_are_two_lines(report, tmp_path):
     assert [count.n_twice for count in account.joins] == [0]
 
 
-def test_filters_that_a_version_did_not_name_are_told_apart(report, tmp_path):
-    rows = [harness_row(n, RIGHT[n]) for n in range(N)] + [harness_row(n, 0) for n in range(N)]
+def test_rows_without_metrics_and_filter(report, tmp_path):
+    rows = [{**harness_row(n, RIGHT[n]), "acc_norm": 0.0} for n in range(N)]
     for row in rows:
         del row["filter"], row["metrics"]
     account = score_gap([harness_file(tmp_path, rows)], report, tasks=["quiz=quiz:test"])
-    check_by_hand(only(account, subset=None, filter="unnamed 1"))
-    assert only(account, subset=None, filter="unnamed 2").all.score == 0.0
-
-
-def test_the_first_harness_wrote_a_list(report, tmp_path):
-    rows = [{**harness_row(n, RIGHT[n]), "acc_norm": 0.0} for n in range(N)]
-    for row in rows:
-        del row["metrics"]
-    path = tmp_path / "pretrained=org__gull_quiz.jsonl"
-    path.write_text(json.dumps(rows, indent=2))
-    beside = {"configs": {"quiz": {}, "z": {}}, "config": {"model_args": "pretrained=org/gull,x=1"}}
-    (tmp_path / "results.json").write_text(json.dumps(beside))
-    account = score_gap([path], report)
     check_by_hand(only(account, subset=None, metric="acc"))
-    assert only(account, subset=None, metric="acc_norm").name.model == "org/gull"
+    assert only(account, subset=None, metric="acc_norm").name.model == "org__gull"
+
+
+def test_a_list_of_rows_is_no_line(report, tmp_path):
+    path = tmp_path / "quiz.jsonl"
+    path.write_text(json.dumps([harness_row(n, RIGHT[n]) for n in range(N)]))
+    with pytest.raises(InputError, match="found a list of 12; expected one JSON object"):
+        score_gap([path], report)
 
 
 def test_what_is_no_number_is_told_and_no_score(report, tmp_path):

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.decisions.calibration import wilson
-from decon_core.errors import InputError
 from decon_core.features.scorecard import marks
 from decon_core.features.scorecard.marks import FINDINGS, cohens_kappa, mark
 from decon_core.features.scorecard.planted_shards import TRUTH
@@ -171,11 +170,6 @@ def test_several_calls_of_one_item_count_once(marked):
         n_background=10,
     )
     assert twice.totals.equals(marked.totals)
-
-
-def test_a_rule_without_a_threshold_is_refused():
-    with pytest.raises(InputError, match="detectors with a threshold: a"):
-        mark(TRUTH_ROWS, FINDING_ROWS, thresholds={"a": 0.5})
 
 
 def test_wilson_agrees_with_published_values():
