@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import tomllib
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pyarrow as pa
 
+from decon_core.hidden import hidden
 
-class _Hidden:
-    """An importer that finds no pandas."""
-
-    @staticmethod
-    def find_spec(name: str, *_: object) -> ModuleSpec | None:
-        if name == "pandas":
-            raise ModuleNotFoundError(name=name)
-        return None
-
-
-def _keep_pandas_out() -> None:
-    """Have Arrow make its first array while it cannot import pandas.
-
-    With that array it imports pandas if it is installed, to recognize objects of pandas: a third of
-    a second in every process, though nothing here has such objects. Conversions to and from pandas
-    still import it when they are called.
-    """
-    if "pandas" in sys.modules:
-        return
-    sys.meta_path.insert(0, _Hidden)
-    try:
-        pa.array([0])
-    finally:
-        sys.meta_path.remove(_Hidden)
-
-
-_keep_pandas_out()
+# With its first array, Arrow imports pandas if it is installed, to recognize objects of pandas: a
+# third of a second in every process, though nothing here has such objects. Conversions to and from
+# pandas still import it when they are called.
+with hidden("pandas"):
+    pa.array([0])
 
 
 def field(name: str, kind: pa.DataType, meaning: str, *, nullable: bool = True) -> pa.Field:

@@ -23,6 +23,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ from dagster import DagsterInstance
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Engine
 from sqlalchemy.pool import QueuePool
+
+from decon_core.hidden import hidden
 
 if TYPE_CHECKING:  # takes 0.1 s to import, which many commands do without
     from alembic.config import Config
@@ -118,6 +121,10 @@ def _close_below(folder: Path) -> None:
 @cache
 def read_scripts_once() -> None:
     """Make Alembic read its scripts once in this process for all databases of one kind."""
+    # Alembic and Dagster import libraries that would import these for colored tracebacks: 0.1 s.
+    with hidden("pygments", "rich"), suppress(ModuleNotFoundError):
+        import_module("mako.exceptions")
+        import_module("structlog")
     from alembic.script import ScriptDirectory
 
     read = ScriptDirectory.from_config

@@ -10,11 +10,10 @@ these count for a mixture is decided by its `Leaks`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,6 +25,9 @@ from decon_core.decisions.calibration import NO_CALIBRATION, Calibration
 from decon_core.decisions.judging import judge
 from decon_core.decisions.verdicts import LEAK, NO_VERDICTS, Verdicts
 from decon_core.schemas import ENTRIES
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Floats = npt.NDArray[np.float64]
 
@@ -75,6 +77,8 @@ def decide(
     `holds_to` is the highest threshold at which each match would be a leak. An entry gets the
     highest value of all matches that it was chosen from.
     """
+    import polars as pl
+
     judged = judge(matches, policy)
     highest = pa.nulls(matches.num_rows)
     if holds_to is not None:
@@ -105,6 +109,8 @@ def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
     A verdict that clears a matched text clears it of all three. A judgement makes a leak of what is
     none by its score, nor a question without its answer, or clears what needs review.
     """
+    import polars as pl
+
     if not verdicts:
         return frame.with_columns(
             pl.col("is_leak").alias("is_contaminated"),
@@ -139,6 +145,8 @@ def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
 
 def _best_entries(frame: pl.DataFrame) -> pl.DataFrame:
     """Keep the best match of each document, item and place."""
+    import polars as pl
+
     best_first = (pl.col(name).fill_null(False) for name in _BEST_FIRST)
     is_descending = [name == "slot_kind" for name in _ITEM]  # visible text first
     descending = is_descending + [True] * len(_BEST_FIRST) + [False] * len(_TIE_BREAKERS)

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
 from decon_core.detectors.detector import Detector, column, detector, of_needed
 from decon_core.kernels.arrays import Bools, Floats, Integers
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _STEPS = 100  # steps from 0 to 1
 
@@ -142,6 +144,8 @@ def may_need_review(matches: pa.Table, policy: Policy) -> pa.Array:
 
 def may_prove(policy: Policy) -> pl.Expr:
     """Return whether a detector finds leaks of a benchmark, of a table with these columns."""
+    import polars as pl
+
     benchmark, name = pl.col("benchmark"), pl.col("detector")
     proves = name.is_in(policy.acting)
     for own, acting in policy.acting_by_benchmark.items():

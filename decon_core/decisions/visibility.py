@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
-import polars as pl
 import pyarrow as pa
 
 from decon_core.benchmarks.records import StoredRecords, Version, current_version, load_records
@@ -190,6 +189,8 @@ def _rows_of(records: pa.Table, items: set[tuple[str, int]]) -> Integers:
 
 def blind_items(visible: pa.Table, policy: Policy) -> BlindItems:
     """Return, per benchmark, the items that no chosen detector can find as a leak."""
+    import polars as pl
+
     is_seen = (pl.col("is_visible") & may_prove(policy)).any()
     items = pl.DataFrame(visible).group_by("benchmark", *_ITEM).agg(is_seen=is_seen)
     blind: BlindItems = {}
@@ -227,10 +228,12 @@ class Visibility:
 
 def visibilities(store: Store, versions: Sequence[Version], policy: Policy) -> list[Visibility]:
     """Return the visibility of each benchmark to each chosen detector."""
-    table = pl.DataFrame(visibility_table(store, versions, policy))
-    counts = table.group_by("benchmark", "detector", "reason", maintain_order=True).len()
+    table = visibility_table(store, versions, policy).select(["benchmark", "detector", "reason"])
+    group_of = numbered(table, table.column_names)
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(group_of), prepend=-1))
+    groups = zip(*(column.to_pylist() for column in table.take(pa.array(first))), strict=True)
     n_items: dict[tuple[str, str], Counter[str | None]] = {}
-    for benchmark, name, reason, n in counts.iter_rows():
+    for (benchmark, name, reason), n in zip(groups, np.bincount(group_of).tolist(), strict=True):
         n_items.setdefault((benchmark, name), Counter())[reason] = n
     visible = []
     for benchmark in sorted(version.benchmark for version in versions):

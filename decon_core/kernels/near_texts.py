@@ -37,12 +37,18 @@ def grams_beside(tokens: Numbers, edges: Table, longest: int, room: int, index: 
     token at each place where it may begin and end. `room`: see `find_answer`.
     """
     size, window = index.policy.answer_ngram_size, _window_of(longest, index)
-    last = min(edges[:, 1].max() + window + room, tokens.size - 1)
-    first, stop = edges[:, 1].min() + 1, last + 1 - size + 1
+    # Numba's `min` and `max` of an array import SciPy: 0.15 s in each process with this kernel.
+    lowest, highest = edges[0].copy(), edges[0].copy()
+    for number in range(1, edges.shape[0]):
+        for side in range(2):
+            lowest[side] = min(lowest[side], edges[number, side])
+            highest[side] = max(highest[side], edges[number, side])
+    last = min(highest[1] + window + room, tokens.size - 1)
+    first, stop = lowest[1] + 1, last + 2 - size
     n_after = max(stop - first, 0)
     is_before = 0 < index.policy.least_before <= longest
-    first_before = max(edges[:, 0].min() - window, 0)
-    n_before = max(edges[:, 0].max() - size + 1 - first_before, 0) if is_before else 0
+    first_before = max(lowest[0] - window, 0)
+    n_before = max(highest[0] - size + 1 - first_before, 0) if is_before else 0
     in_filter = np.empty((n_after + n_before) // 2 + 1, np.uint64)
     for word in range(in_filter.size):
         in_filter[word] = ZERO

@@ -12,10 +12,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,6 +30,9 @@ from decon_core.mixtures.match_sizes import matching
 from decon_core.schemas import DRAWN
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet, write_parquet
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Integers = npt.NDArray[np.int64]
 
@@ -94,6 +97,8 @@ def draw(
     fingerprint: str,
 ) -> Draw:
     """Draw from all packs of a source, and store the result."""
+    import polars as pl
+
     shards = [(pack, shard) for pack in packs for shard in pack.shards]
     n_documents = sum(reader.ledger(shard)["n_documents"] for _, shard in shards)
     source = packs[0].source.name
@@ -147,6 +152,8 @@ def _pool(
     seed: int, shard: Shard, number: int, rows: Integers, n_tokens: Integers, *, share: float
 ) -> pl.DataFrame:
     """Return about this share of the documents of a shard, which may be drawn in order of rank."""
+    import polars as pl
+
     named = f"{seed} {shard.source} {shard.name} {shard.fingerprint}"
     start = int(sha256(named.encode()).hexdigest()[:16], 16)
     ranks = (rows.astype(np.uint64) + np.uint64(start)) * _MIX

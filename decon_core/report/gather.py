@@ -12,7 +12,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -138,6 +137,8 @@ def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[Row]:
 
 
 def _items(reader: MatchReader, visible: pa.Table) -> pa.Table:
+    import polars as pl
+
     columns = [*_ITEM, "config", "question", "answer", "fingerprint", "extras"]
     items = pl.concat(
         # One benchmark at a time: a question is repeated in each record of its item.
@@ -259,6 +260,8 @@ def _write(job: _Job) -> None:
 
 
 def _matches(job: _Job, shards: Sequence[tuple[str, str, str]]) -> pa.Table:
+    import polars as pl
+
     packs, names, fingerprints = zip(*shards, strict=True)
     entries = job.reader.entries_of_shards(
         [*dict.fromkeys(fingerprints)],  # shards with the same bytes share a scan result

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -280,6 +279,8 @@ def _by_version(
 
     Counts get the number of their shard: its position among those of the parts.
     """
+    import polars as pl
+
     opened = ((part, open_parquet(part.folder / file_name)) for part in parts)
     files = {part: file for part, file in opened if file.metadata.num_rows}
     positions = {part: position for position, part in enumerate(parts)}

@@ -26,9 +26,8 @@ from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -44,6 +43,9 @@ from decon_core.storage.tables import (
     open_parquet,
     read_about,
 )
+
+if TYPE_CHECKING:
+    import polars as pl
 
 # Endings of the files with the counts of n-grams; answered: the sketch answered for some shards.
 COUNTED, ANSWERED = ".grams.parquet", ".answered.parquet"
@@ -309,6 +311,8 @@ class ScanResults:
         self, shards: Iterable[str], version: str, *, columns: Sequence[str] = MATCHES.names
     ) -> pa.Table:
         """Return the matches of shards with a benchmark version."""
+        import polars as pl
+
         schema = pa.schema([MATCHES.field(name) for name in columns])
         folders = [*self.by_folder(shards, version)]
         whole = [
@@ -339,6 +343,8 @@ class ScanResults:
 
         `shards_of`: the shards whose documents count, by version.
         """
+        import polars as pl
+
         whole: defaultdict[Path, list[str]] = defaultdict(list)  # versions, for all shards
         some: defaultdict[Path, list[tuple[str, int]]] = defaultdict(list)
         for version, shards in shards_of.items():
@@ -374,6 +380,8 @@ def _read(
     where: pl.Expr | None = None,
 ) -> pa.Table:
     """Return columns of the rows of files; only of those rows that meet a condition."""
+    import polars as pl
+
     contents = contents_with_rows(paths, schema)
     if not contents:
         return no_rows(schema).select(columns)
