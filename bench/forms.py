@@ -333,7 +333,7 @@ def _by_group(rows: pl.DataFrame) -> Iterator[str]:
     yield "| form | " + " | ".join(groups) + " |"
     yield "|---|" + "---:|" * len(groups)
     long = rows.filter(pl.col("length") == _LENGTHS[0][1])
-    for form in _ROWS:
+    for form in filter(set(long["form"]).__contains__, _ROWS):
         column = "other_outcome" if form in NEIGHBOURS else "outcome"
         cells = []
         for group in groups:
