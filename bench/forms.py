@@ -4,7 +4,8 @@ Some items of each group (a benchmark or a subset of one) are planted in each fo
 each in a separate document between natural texts. A tenth of the items is not indexed and planted
 as hard negatives. The tables show how each detector classifies the planted item, and how many other
 items it reports. The untouched groups listed in `forms.toml`, which were not used for tuning, have
-separate tables.
+separate tables. `--as-written` plants the forms in which corpora write items: in JSON, in
+quoted or numbered lines, with all choices.
 
 The first half of a question may be a stock phrase. Distinctive first halves are also counted
 separately: they contain three runs of three words that no other question of the benchmark has.
@@ -102,9 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("worlds", nargs="*", default=[*WORLDS], help="default: all")
     parser.add_argument("--detectors", nargs="+", default=["decon", "aligned"], metavar="NAME")
     parser.add_argument("--tuned-only", action="store_true", help="leave out untouched groups")
-    parser.add_argument(
-        "--as-written", action="store_true", help="plant items as corpora write them"
-    )
+    parser.add_argument("--as-written", action="store_true", help="plant other forms: WRITTEN")
     parser.add_argument("--rows", type=Path, help="also write a row for each plant (.parquet)")
     add_arguments(parser)
     given = parser.parse_args(arguments)
@@ -334,7 +333,7 @@ def _by_group(rows: pl.DataFrame) -> Iterator[str]:
     yield "| form | " + " | ".join(groups) + " |"
     yield "|---|" + "---:|" * len(groups)
     long = rows.filter(pl.col("length") == _LENGTHS[0][1])
-    for form in _ROWS:
+    for form in filter(set(long["form"]).__contains__, _ROWS):
         column = "other_outcome" if form in NEIGHBOURS else "outcome"
         cells = []
         for group in groups:

@@ -189,6 +189,7 @@ NEIGHBOURS: dict[str, Form] = {
 
 _DELIMITERS = re.compile(r"\$+|\\[()\[\]]|\\(?:left|right)\b")
 _LINE = 66  # characters
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SMALL = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
     *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
@@ -201,12 +202,7 @@ _SPELLINGS = (
     *(("behavior", "behaviour"), ("honor", "honour"), ("center", "centre"), ("meter", "metre")),
     *(("liter", "litre"), ("theater", "theatre"), ("organiz", "organis"), ("realiz", "realis")),
     *(("recogniz", "recognis"), ("analyz", "analys"), ("traveled", "travelled")),
-    *(
-        ("traveling", "travelling"),
-        ("defense", "defence"),
-        ("gray", "grey"),
-        ("program", "programme"),
-    ),
+    *(("traveling", "travelling"), ("defense", "defence"), ("gray", "grey")),
     *(("catalog", "catalogue"), ("judgment", "judgement"), ("minimiz", "minimis")),
     *(("maximiz", "maximis"), ("summariz", "summaris"), ("criticiz", "criticis")),
 )
@@ -256,9 +252,7 @@ def _with_choices(mark: str, between: str) -> Form:
     def form(item: Planted) -> str | None:
         if not item.choices:
             return None
-        marks = [
-            mark.format(number, chr(64 + number)) for number in range(1, 1 + len(item.choices))
-        ]
+        marks = [mark.format(at + 1, _LETTERS[at]) for at in range(len(item.choices))]
         choices = between.join(map(" ".join, zip(marks, item.choices, strict=True)))
         return f"{item.write(has_answer=False)}\n{choices}\nAnswer: {item.rng.choice(marks)}"
 
@@ -266,7 +260,7 @@ def _with_choices(mark: str, between: str) -> Form:
 
 
 def _letter_alone(item: Planted) -> str | None:
-    letter = item.rng.choice("ABCD")
+    letter = item.rng.choice(_LETTERS[:4])
     return f"{item.write(has_answer=False)}\nAnswer: {letter}" if item.choices else None
 
 
@@ -294,7 +288,7 @@ def _british(item: Planted) -> str:
     text = item.question
     for american, british in _SPELLINGS:
         for old, new in ((american, british), (american.capitalize(), british.capitalize())):
-            text = re.sub(rf"\b{old}(?!me|ue)", new, text)
+            text = re.sub(rf"\b{old}(?!ue)", new, text)
     return text
 
 
@@ -303,9 +297,8 @@ def _renamed(item: Planted) -> str:
     if "def " not in item.question:
         return item.question
     names = {one or other for one, other in _CODE_NAME.findall(item.question)} - _CODE_WORDS
-    new = {
-        name: f"{item.rng.choice(item.words).lower()}_{at}" for at, name in enumerate(sorted(names))
-    }
+    words = item.rng.choices(item.words, k=len(names))
+    new = {name: f"{word.lower()}_1" for name, word in zip(sorted(names), words, strict=True)}
     text = re.sub(r"\b[a-z_]\w*\b", lambda word: new.get(word[0], word[0]), item.question)
     return text.replace("    ", "  ")
 
