@@ -191,7 +191,7 @@ def scan(
 
     Benchmarks of the catalog are downloaded once, to ~/.cache/decon-assets/benchmarks; without a
     network, the benchmarks in this cache are used. Benchmarks that cannot be downloaded, such as
-    gated benchmarks without a token, are skipped and named. `decon-assets catalog` lists sets and
+    gated benchmarks without a token, are skipped and listed. `decon-assets catalog` lists sets and
     benchmarks.
 
     Without --text, --messages and --layout, all text of a row is read, at any depth. Rows in some

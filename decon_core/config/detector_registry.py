@@ -101,7 +101,7 @@ class Declaration:
     # A question of fewer words is no leak by its kind without its answer or its passage.
     fewest_words: ClassVar[int] = 0
     finds_every_place: ClassVar[bool] = False  # else one match per document and text
-    finds_other_numbers: ClassVar[bool] = False  # the question with other numbers or names
+    finds_other_numbers: ClassVar[bool] = False  # the question with different numbers or names
     compares_any_order: ClassVar[bool] = False  # words and numbers agree, in any order
     compares_fields: ClassVar[bool] = False  # question and answer each have a score
 

@@ -56,7 +56,7 @@ class Finding:
     is_no_answer: bool
     """The question was found without its answer: not a leak, but not clean either."""
     needs_review: bool
-    """Only similar text was found: reworded, with other numbers, or only a part of the item."""
+    """Only similar text was found: reworded, with different numbers, or only a part of the item."""
     question_overlap: float | None
     answer_overlap: float | None
     passage_overlap: float | None

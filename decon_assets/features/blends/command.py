@@ -223,8 +223,9 @@ def reword_items(
     Use it for contaminations with form = "reworded". Set the endpoint, the model and the limits
     under [rewording] in decon.toml, with the same keys as under [judge]. Only the items to insert
     (seen) are sent, each once. Every answer is saved in rewordings.jsonl immediately, so a killed
-    command loses none. An answer with other numbers, or one that mostly copies the item or another
-    variant, is rejected and requested again. The blend leaves out items without an accepted answer.
+    command loses none. An answer with different numbers, or one that mostly copies the item or
+    another variant, is rejected and requested again. The blend leaves out items without an accepted
+    answer.
 
     Examples:
       decon-assets blend reword --dry-run       requests and tokens, before anything is sent

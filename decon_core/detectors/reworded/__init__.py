@@ -52,7 +52,9 @@ class Reworded(Detector):
     kinds = (
         Kind(REWORDED, "its words occur in any order, which does not prove a leak"),
         Kind(
-            OTHER_NUMBERS, "the same template with other numbers: a different item", is_apart=True
+            OTHER_NUMBERS,
+            "the same template with different numbers: a different item",
+            is_apart=True,
         ),
     )
     scan_settings = ("reworded_lowest_recorded",)
