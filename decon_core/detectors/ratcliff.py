@@ -49,11 +49,12 @@ class Ratcliff(Detector):
     advice = (
         "**To find edited items, use `ratcliff`.** It finds more lightly edited items than any "
         "other detector: items with a few changed words, with different names or numbers, with "
-        "shuffled sentences, and formulas within a text in another language. It compares unchanged text, so "
-        'capitals and unusual characters hide an item (`normalize = "decon"` fixes this, but '
-        "some formulas are then missed). It also flags other items about a similar situation, and "
-        "nearly every copy of a question with different names and numbers, which is a different "
-        "item. Review the items that only `ratcliff` finds before you remove them."
+        "shuffled sentences, and formulas within a text in another language. It compares "
+        'unchanged text, so capitals and unusual characters hide an item (`normalize = "decon"` '
+        "fixes this, but some formulas are then missed). It also flags other items about a "
+        "similar situation, and nearly every copy of a question with different names and "
+        "numbers, which is a different item. Review the items that only `ratcliff` finds before "
+        "you remove them."
     )
 
     def setting_problems(self, policy: Policy) -> Iterator[Problem]:
