@@ -105,9 +105,11 @@ def _status_of_scan(plan: Plan) -> bool:
 
     store, packs, changes = plan.store, plan.packs, plan.changes
     say(f"{counted(len(packs), 'pack')}, {counted(plan.n_shards, 'shard')} registered")
-    for path in changes.gone:
-        say(f"  {path}: removed or changed since it was registered")
-    for path in changes.new:
+    gone, present = {*changes.gone}, {*changes.new}
+    for path in sorted(gone):
+        what = "changed" if path in present else "removed"
+        say(f"  {path}: {what} since it was registered")
+    for path in sorted(present - gone):
         say(f"  {path}: new or changed, not registered yet")
     for old, new in changes.renamed:
         say(f"  {old}: renamed to {new} since it was registered")

@@ -69,8 +69,21 @@ SELECT benchmark, split, instance_index, status, is_checkable,
 FROM query_table(report || '.item_status')
 JOIN query_table(report || '.items') USING (benchmark, split, instance_index);
 
+-- An item of another version of the benchmark is known by its text, or else by its index.
 CREATE TABLE item_pairs AS
-SELECT benchmark, split, instance_index,
+WITH every AS (
+    SELECT *, true AS is_of_first FROM items_in('one')
+    UNION ALL SELECT *, false FROM items_in('two')
+), keyed AS (
+    SELECT *, CASE WHEN is_whole
+                    AND count(*) FILTER (is_whole AND is_of_first) OVER texts = 1
+                    AND count(*) FILTER (is_whole AND NOT is_of_first) OVER texts = 1
+                   THEN fingerprints ELSE [instance_index::VARCHAR] END AS key
+    FROM every WINDOW texts AS (PARTITION BY benchmark, split, fingerprints)
+)
+SELECT row_number() OVER () AS item, benchmark, split,
+       a.instance_index AS index_of_first, b.instance_index AS index_of_second,
+       coalesce(index_of_first, index_of_second) AS instance_index,
        a.status AS status_of_first, b.status AS status_of_second,
        a.is_checkable AS is_checkable_of_first, b.is_checkable AS is_checkable_of_second,
        CASE WHEN NOT p.is_in_first OR NOT p.is_in_second THEN 'the other side did not search for the benchmark'
@@ -80,7 +93,8 @@ SELECT benchmark, split, instance_index,
             WHEN a.status IS NULL AND p.n_items_of_first IS NOT NULL
               OR b.status IS NULL AND p.n_items_of_second IS NOT NULL
             THEN 'the other side does not have the item' END AS why_not
-FROM items_in('one') a FULL JOIN items_in('two') b USING (benchmark, split, instance_index)
+FROM (FROM keyed WHERE is_of_first) a
+FULL JOIN (FROM keyed WHERE NOT is_of_first) b USING (benchmark, split, key)
 LEFT JOIN benchmark_pairs p USING (benchmark);
 
 -- Findings -----------------------------------------------------------------------------------------
@@ -92,7 +106,7 @@ CREATE MACRO class_of(is_contaminated, is_no_answer, needs_review) AS
 -- Scores that differ by at most 1e-9 are the same: it is rounding.
 CREATE TABLE findings AS
 WITH joined AS (
-    SELECT number, row, benchmark, split, instance_index,
+    SELECT number, row, item,
            coalesce(a.doc_id, b.doc_id) AS doc_id,
            a.score AS score_of_first, b.score AS score_of_second,
            a.detectors AS detectors_of_first, b.detectors AS detectors_of_second,
@@ -101,17 +115,22 @@ WITH joined AS (
            coalesce(b.is_contaminated, false) AS is_in_second,
            class_of(a.is_contaminated, a.is_no_answer, a.needs_review) AS class_of_first,
            class_of(b.is_contaminated, b.is_no_answer, b.needs_review) AS class_of_second
-    FROM (SELECT s.number, d.* FROM one.findings d
-          JOIN shard_pairs s ON (s.source_of_first, s.shard_name) = (d.source, d.shard_name)) a
-    FULL JOIN (SELECT s.number, d.* FROM two.findings d
-          JOIN shard_pairs s ON (s.source_of_second, s.shard_name) = (d.source, d.shard_name)) b
-    USING (number, row, benchmark, split, instance_index)
+    FROM (SELECT s.number, i.item, d.* FROM one.findings d
+          JOIN shard_pairs s ON (s.source_of_first, s.shard_name) = (d.source, d.shard_name)
+          JOIN item_pairs i ON (i.benchmark, i.split, i.index_of_first)
+                             = (d.benchmark, d.split, d.instance_index)) a
+    FULL JOIN (SELECT s.number, i.item, d.* FROM two.findings d
+          JOIN shard_pairs s ON (s.source_of_second, s.shard_name) = (d.source, d.shard_name)
+          JOIN item_pairs i ON (i.benchmark, i.split, i.index_of_second)
+                             = (d.benchmark, d.split, d.instance_index)) b
+    USING (number, row, item)
 ), placed AS (
-    SELECT j.*, coalesce(s.source_of_first, s.source_of_second) AS source, s.shard_name,
+    SELECT j.*, i.benchmark, i.split, i.instance_index,
+           coalesce(s.source_of_first, s.source_of_second) AS source, s.shard_name,
            CASE WHEN s.standing = 'changed' THEN 'the shard has different content or is read differently'
                 WHEN s.standing <> 'in both' THEN 'the other side did not scan the shard'
                 WHEN u.number IS NOT NULL THEN 'the other side could not read the row'
-                WHEN EXISTS (FROM in_part p WHERE (p.number, p.benchmark) = (j.number, j.benchmark)
+                WHEN EXISTS (FROM in_part p WHERE (p.number, p.benchmark) = (j.number, i.benchmark)
                              AND CASE WHEN p.is_of_first THEN class_of_first IS NULL
                                       ELSE class_of_second IS NULL END)
                 THEN 'the other side scanned only part of the shard, or did not search it for the benchmark'
@@ -119,7 +138,7 @@ WITH joined AS (
     FROM joined j
     JOIN shard_pairs s USING (number)
     LEFT JOIN unread u ON (u.number, u.row, u.is_of_first) = (j.number, j.row, NOT j.is_in_first)
-    LEFT JOIN item_pairs i USING (benchmark, split, instance_index)
+    JOIN item_pairs i USING (item)
     WHERE class_of_first IS NOT NULL OR class_of_second IS NOT NULL
 ), classed AS (
     SELECT *, CASE WHEN 'no answer' IN (class_of_first, class_of_second) THEN 'no answer'
@@ -152,12 +171,12 @@ SELECT i.*,
            AS is_comparable
 FROM item_pairs i
 LEFT JOIN (
-    SELECT benchmark, split, instance_index,
+    SELECT item,
            list_sort(list_distinct(list(class_of_first))) AS classes_of_first,
            list_sort(list_distinct(list(class_of_second))) AS classes_of_second
     FROM findings WHERE why_not IS NULL
     GROUP BY ALL
-) c USING (benchmark, split, instance_index)
+) c USING (item)
 WHERE why_not IS NULL
   AND (status_of_first <> status_of_second
        -- An item without a status did not leak; nothing else is known about it.
@@ -193,8 +212,8 @@ LEFT JOIN rates_in('one') a USING (benchmark)
 LEFT JOIN rates_in('two') b USING (benchmark)
 LEFT JOIN (
     SELECT benchmark,
-           count(DISTINCT (split, instance_index)) FILTER (is_in_first) AS n_of_first,
-           count(DISTINCT (split, instance_index)) FILTER (is_in_second) AS n_of_second
+           count(DISTINCT item) FILTER (is_in_first) AS n_of_first,
+           count(DISTINCT item) FILTER (is_in_second) AS n_of_second
     FROM findings WHERE why_not IS NULL GROUP BY benchmark
 ) c USING (benchmark)
 ORDER BY p.benchmark;

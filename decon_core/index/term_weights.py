@@ -9,6 +9,7 @@ by one, in any order, equals scanning all at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -215,23 +216,29 @@ def _difference(store: Store, name: str, frozen: str) -> str:
         return (
             f"{counted(version.n_items, 'item')}; the records of the frozen version no longer exist"
         )
-    old = _texts_of_items(store, Version(name, frozen, 0, 0))
-    current = _texts_of_items(store, version)
-    n_changed = sum(old[item] != current[item] for item in old.keys() & current.keys())
-    n_added, n_removed = len(current.keys() - old.keys()), len(old.keys() - current.keys())
+    old, new = _items_by_text(store, Version(name, frozen, 0, 0)), _items_by_text(store, version)
+    removed = {old[text] for text in old.keys() - new.keys()}
+    added = {new[text] for text in new.keys() - old.keys()}
+    n_changed = len(added & removed)
     return (
-        f"{n_changed} of {counted(version.n_items, 'item')} changed, {n_added} added, "
-        f"{n_removed} removed"
+        f"{n_changed} of {counted(version.n_items, 'item')} changed, "
+        f"{len(added) - n_changed} added, {len(removed) - n_changed} removed"
     )
 
 
-def _texts_of_items(store: Store, version: Version) -> dict[tuple[str, int], list[str]]:
-    """Return the fingerprints of the records of each item."""
+def _items_by_text(store: Store, version: Version) -> dict[tuple[str | int, ...], tuple[str, int]]:
+    """Return the items by split and text; equal ones are numbered in order."""
     columns = ["split", "instance_index", "fingerprint"]
-    found: dict[tuple[str, int], list[str]] = {}
+    texts: dict[tuple[str, int], list[str]] = {}
     for row in load_records(store, version, columns=columns).to_pylist():
-        found.setdefault((row["split"], row["instance_index"]), []).append(row["fingerprint"])
-    return found
+        texts.setdefault((row["split"], row["instance_index"]), []).append(row["fingerprint"])
+    seen = Counter[tuple[str, ...]]()
+    items: dict[tuple[str | int, ...], tuple[str, int]] = {}
+    for item, fingerprints in texts.items():
+        text = (item[0], *fingerprints)
+        seen[text] += 1
+        items[*text, seen[text]] = item
+    return items
 
 
 def current_snapshot_fingerprint(store: Store) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,6 +28,11 @@ from decon_core.config import detector_registry as registry
 from decon_core.decisions.verdicts import TAKEN_BACK, VERDICTS, append_verdicts, read_lines
 from decon_core.errors import InputError, Problem
 
+if TYPE_CHECKING:
+    from decon_core.decisions.verdicts import Verdict
+    from decon_core.report.review.merge import Line
+
+_MOST_LISTED = 20
 _STRATA = ("benchmark", "source", "split", "score")
 _VERDICT_NAMES = (*VERDICTS, TAKEN_BACK)
 
@@ -251,8 +257,9 @@ def import_verdicts(
             append_verdicts(session.file, merged.lines)
         counts = f"{merged.n_new} new, {merged.n_changed} changed, {merged.n_same} unchanged"
         say(f"{len(lines)} lines: {counts}")
-        if merged.n_older:
-            say(f"{merged.n_older} ignored: older than the current verdict on the same text")
+        if merged.older:
+            say(f"{len(merged.older)} ignored: older than the current verdict on the same text")
+            _say_disagreements(merged.older)
         if merged.n_unknown:
             say(
                 f"{merged.n_unknown} for texts that are not in this report: kept, and applied once "
@@ -261,3 +268,18 @@ def import_verdicts(
         if merged.lines:
             say(session.next_step)
     return 0
+
+
+def _say_disagreements(older: Sequence[tuple[Line, Verdict]]) -> None:
+    """List the texts whose ignored verdict is another one than the current verdict."""
+    differing = [(line, current) for line, current in older if line["verdict"] != current.verdict]
+    for line, current in differing[:_MOST_LISTED]:
+        ignored = _said(line["verdict"], line.get("by"), line.get("at"))
+        stays = _said(current.verdict, current.by, current.at)
+        say(f"  {line['pair']}: {ignored}; current: {stays}")
+    if (more := len(differing) - _MOST_LISTED) > 0:
+        say(f"  … and {more:,} more")
+
+
+def _said(verdict: str, by: object, at: object) -> str:
+    return f"{verdict} (by {by or 'unknown'}, {at})"

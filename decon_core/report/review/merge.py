@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from decon_core.decisions.verdicts import TAKEN_BACK, Verdicts
+from decon_core.decisions.verdicts import TAKEN_BACK, Verdict, Verdicts
 from decon_core.report.review.found import MatchedText
 
 Line = Mapping[str, Any]
@@ -36,7 +36,7 @@ class Merged:
     n_new: int = 0
     n_changed: int = 0
     n_same: int = 0
-    n_older: int = 0  # older than the current verdict: left out
+    older: list[tuple[Line, Verdict]] = field(default_factory=list)  # left out; current verdicts
     n_unknown: int = 0  # matched texts that the report does not have
 
 
@@ -52,8 +52,8 @@ def merge_verdicts(lines: Sequence[Line], current: Verdicts, known: Iterable[str
         at, at_before = _time(line.get("at")), _time(before.at) if before else None
         if verdict == (line["verdict"], note if is_noted else ""):
             merged.n_same += 1
-        elif at and at_before and at < at_before:
-            merged.n_older += 1
+        elif before and at and at_before and at < at_before:
+            merged.older.append((line, before))
         else:
             merged.n_changed += before is not None
             merged.n_new += before is None

@@ -173,13 +173,19 @@ def test_status_names_what_a_new_benchmark_misses(reported, capsys):
 
 
 def test_status_and_report_say_when_files_have_moved_on(reported, capsys):
+    names = sorted(path.name for path in (reported.folder / "corpus").iterdir())
     reported.add_shard("s7")
+    reported.add_shard(names[0].removesuffix(".jsonl.gz"), n_documents=3)
+    (reported.folder / "corpus" / names[1]).unlink()
     reported.benchmarks["ledger"][0]["question"] += " and more"
     reported.write_benchmarks()
     capsys.readouterr()
     assert main(["status"]) == 1
     said = capsys.readouterr().out
     assert "s7.jsonl.gz: new or changed, not registered yet" in said
+    assert f"{names[0]}: changed since it was registered" in said
+    assert f"{names[1]}: removed since it was registered" in said
+    assert f"{names[0]}: new" not in said
     assert "ledger: recipe or files changed" in said
     assert main(["report"]) == 0
     assert "changed after this report was built" in capsys.readouterr().err

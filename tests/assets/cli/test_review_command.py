@@ -353,6 +353,27 @@ def test_verdicts_of_the_page_are_taken_and_counted(desk, capsys):
     assert "line 2" in capsys.readouterr().err
 
 
+def test_older_verdicts_that_differ_are_listed_with_both_reviewers(desk, capsys):
+    def lines(verdicts, by, at):
+        said = {"fingerprint": "f" * 16, "by": by, "at": at}
+        rows = [{"pair": key(n), "verdict": verdict, **said} for n, verdict in verdicts.items()]
+        return "".join(json.dumps(row) + "\n" for row in rows)
+
+    mine = dict.fromkeys(range(25), "leak")
+    (desk / "verdicts.jsonl").write_text(lines(mine, "ada", "2026-11-22T05:00:00+00:00"))
+    theirs = {0: "leak"} | dict.fromkeys(range(1, 23), "template")
+    export = desk / "export.jsonl"
+    export.write_text(lines(theirs, "bob", "2026-11-21T05:00:00+00:00"))
+    assert main(["review", *places(desk), "import", str(export)]) == 0
+    told = capsys.readouterr().out
+    assert "22 ignored: older than the current verdict on the same text\n" in told
+    ignored = "template (by bob, 2026-11-21T05:00:00+00:00)"
+    assert f"  {key(1)}: {ignored}; current: leak (by ada, 2026-11-22T05:00:00+00:00)\n" in told
+    assert (told.count("current: leak"), key(0) in told) == (20, False)
+    assert "  … and 2 more\n" in told
+    assert len(read_lines(desk / "verdicts.jsonl")) == 25
+
+
 def test_status_says_how_far_it_is_and_what_a_sample_says(desk, capsys):
     for number, verdict in ((0, "leak"), (1, "template"), (3, "leak")):
         main(["review", *places(desk), "set", key(number), verdict])

@@ -218,6 +218,48 @@ def test_items_and_benchmarks_that_only_one_side_has_are_told_apart(compared):
     assert versions == {"maths": ("m", None), "quiz": ("v1", "v2")}
 
 
+def test_an_item_is_known_by_its_text_in_another_version_of_its_benchmark(compared):
+    """Row 1 was removed, the text of row 2 changed, and two rows are new at the end."""
+
+    def version(name, texts):
+        items = [item(n, fingerprints=[f"{text}1", f"{text}2"]) for n, text in enumerate(texts)]
+        return {
+            "benchmarks": [{"benchmark": "quiz", "version": name, "n_items": len(texts)}],
+            "items": [{**one, "n_records": 2} for one in items],
+        }
+
+    matches = [match(row, row) for row in range(6)]
+    first = tables(matches, **version("v1", "abcdex"))
+    matches = [match(0, 0), match(2, 1), match(4, 3), match(8, 2), match(9, 4), match(9, 5)]
+    second = tables(matches, **version("v2", "aCdeyx"))
+    found = compared(first, second)
+    assert found["n_findings"] == {
+        "not comparable": 4,
+        "only in first": 2,
+        "only in second": 2,
+        "same": 2,
+    }
+    assert places(found, "only in first") == [(3, 3), (5, 5)]
+    assert places(found, "only in second") == [(8, 3), (9, 5)]
+    assert lost(found) == {
+        "the item has different texts on the other side": (1, 1),
+        "the other side does not have the item": (1, 1),
+    }
+    assert not found["statuses"]
+
+
+def test_of_items_with_the_same_text_each_is_known_by_its_index(compared):
+    def version(texts):
+        items = [item(n, fingerprints=[text], n_records=1) for n, text in enumerate(texts)]
+        return {"items": items}
+
+    first = tables([match(1, 1), match(2, 4)], **version("abbcd"))
+    second = tables([match(1, 1), match(2, 3)], **version("abbdc"))
+    found = compared(first, second)
+    assert found["n_findings"] == {"same": 2}
+    assert not compared(first, tables([match(1, 2)], **version("abbdc")))["is_same"]
+
+
 def test_where_items_were_not_listed_one_that_was_not_found_did_not_leak(compared):
     """As in a report of the reference implementation, which names what it found only."""
     second = tables([match(1)], benchmarks=[{"benchmark": "quiz"}], items=[item(0)])
