@@ -6,7 +6,7 @@ import time
 import pytest
 from dagster import AssetKey, DagsterRunStatus
 
-from decon_assets.assets.registration import register_outside
+from decon_assets.assets.registration import record_inventory, register
 from decon_assets.definitions import definitions
 from decon_assets.sensors import Cursor, state_of_files
 from decon_core.config.load import load_config
@@ -108,8 +108,13 @@ def test_an_inventory_that_is_told_by_hand_to_retire_packs_counts(refused):
     assert refused.settle(until="mixture") == AFTER_RETIRING
 
 
+def register_in_terminal(world, **options):
+    registered = register(world.config_path, world.instance, echo=world.said.append, **options)
+    record_inventory(registered, world.instance)
+
+
 def test_packs_that_are_retired_in_a_terminal_count(world, refused):
-    register_outside(world.config_path, world.instance, may_retire=True, echo=world.said.append)
+    register_in_terminal(world, may_retire=True)
     assert refused.settle(until="mixture") == AFTER_RETIRING
 
 
@@ -131,7 +136,7 @@ def test_a_terminal_that_registers_nothing_new_counts_after_a_cancelled_inventor
     (world.folder / "verdicts.jsonl").write_text("")
     daemon.tick()
     assert daemon.tick(end=world.instance.report_run_canceled) == ["inventory"]
-    register_outside(world.config_path, world.instance, echo=world.said.append)
+    register_in_terminal(world)
     assert daemon.tick() == ALL_DONE
 
 
