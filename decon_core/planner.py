@@ -22,10 +22,9 @@ from decon_core.corpus.registration import PackChanges, changes_of_packs, list_p
 from decon_core.corpus.sketch.pack_sketch import has_pack_sketch, sketch_fingerprint
 from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import common_made_from
-from decon_core.decisions.ledgers import ledgers_of
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.nominations import NominatedPlaces
-from decon_core.decisions.not_read import Account, UnreadRule, account_of
+from decon_core.decisions.not_read import Account, UnreadRule, account_of, ledgers_of
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import Problem, StaleError
 from decon_core.feature import feature_entries, feature_hooks

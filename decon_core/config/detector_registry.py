@@ -183,7 +183,7 @@ def get(name: str) -> Declaration:
 
 
 def _nominator(name: str) -> Declaration:
-    module = importlib.import_module("decon_core.detectors.nominator")
+    module = importlib.import_module("decon_core.detectors.detector")
     nominator: Declaration = module.nominator(name)
     return nominator
 

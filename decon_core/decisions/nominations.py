@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.config.rounding import reaches
-from decon_core.detectors.nominator import FOR_REVIEW
+from decon_core.detectors.detector import FOR_REVIEW
 from decon_core.schemas import MATCHES, field
 from decon_core.storage.tables import no_rows, read_parquet
 

@@ -24,11 +24,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from decon_core.config.layouts import covers_any
-from decon_core.corpus.packs import Pack
+from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.row_texts import ENCODED
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.scan.coverage import Gap
+from decon_core.scan.scan_results import Ledger
 from decon_core.storage.listing import Skipped
 from decon_core.wording import code, counted, first_of, percent, plain, size
 
@@ -149,6 +150,19 @@ def account_of(
         if not file.is_on_purpose
     ]
     return Account(tuple(rows), {source: n["n_bytes"] for source, n in counts.items()})
+
+
+def ledgers_of(reader: MatchReader, packs: Iterable[Pack]) -> Iterator[tuple[str, Ledger]]:
+    """Yield source and ledger of each shard that was scanned, with its name and size."""
+    for pack in packs:
+        for shard in pack.shards:
+            if reader.scan_results.is_read(shard.fingerprint):
+                yield pack.source.name, with_file(reader.ledger(shard), shard)
+
+
+def with_file(ledger: Ledger, shard: Shard) -> Ledger:
+    """Return a ledger with the name and size of its shard."""
+    return {**ledger, "file": shard.name, "file_bytes": shard.n_bytes}
 
 
 class Line(NamedTuple):

@@ -14,9 +14,9 @@ from typing import Any
 import duckdb
 import orjson
 
+from decon_core.benchmarks.named import named_rows
 from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE
-from decon_core.decisions.ledgers import named_rows
 from decon_core.decisions.visibility import ONLY_REVIEW
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.library import results

@@ -25,6 +25,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from decon_core.benchmarks.named import named_rows, rows_of_benchmarks
 from decon_core.benchmarks.records import NotCovered
 from decon_core.config.sources import ONLY_SOURCE, Source
 from decon_core.corpus.formats import format_of
@@ -32,9 +33,8 @@ from decon_core.corpus.formats.lines import LineFormat
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sample import Sample, ShardSample
 from decon_core.corpus.shard_head import no_row_read
-from decon_core.decisions.ledgers import named_rows, rows_of_benchmarks, with_file
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.decisions.not_read import Account, UnreadRule, account_of, has_no_row
+from decon_core.decisions.not_read import Account, UnreadRule, account_of, has_no_row, with_file
 from decon_core.errors import Problem
 from decon_core.library.benchmark_counts import BenchmarkCount, count_matches
 from decon_core.library.estimates import Rate, Stratum, source_of

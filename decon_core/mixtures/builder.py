@@ -15,7 +15,6 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import current_common
 from decon_core.decisions.judged import Calibrated, calibrated
-from decon_core.decisions.ledgers import ledgers_of
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.decisions.not_read import (
@@ -24,6 +23,7 @@ from decon_core.decisions.not_read import (
     UnreadRule,
     account_of,
     gaps_without_rows,
+    ledgers_of,
 )
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import ConfigError

@@ -10,9 +10,8 @@ from decon_core.config.detector_registry import get
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shard_head import no_row_read
-from decon_core.decisions.ledgers import ledgers_of
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.decisions.not_read import UnreadRule, account_of, has_no_row
+from decon_core.decisions.not_read import UnreadRule, account_of, has_no_row, ledgers_of
 from decon_core.errors import IncompleteError, MissingError, Problem
 from decon_core.feature import feature_entries
 from decon_core.storage.paths import parse_path

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from decon_core.benchmarks.named import named_rows
 from decon_core.benchmarks.records import load_records, recorded_revision
 from decon_core.config.load import Report
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import common_made_from, current_common
 from decon_core.decisions.judging import may_prove
-from decon_core.decisions.ledgers import named_rows
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.not_read import NOTHING_UNREAD, Account
 from decon_core.decisions.verdicts import Verdicts
