@@ -17,20 +17,25 @@ if TYPE_CHECKING:
 
 _FARTHEST = 600  # tokens behind the question
 _MOST_BEFORE = 60  # characters that are read before the answer
-_STATED = re.compile(
-    r"(####|[=≈]|\\boxed\s*\{|\\fbox\s*\{|答案|\b(answer|antwort|réponse|respuesta)\b[^.\n]{0,30}?)"
-    r"[\s$*_`:'\"(\[{\\：]*$",
+_BEFORE = re.compile(
+    r"(####|\\f?box(ed)?\s*\{|\b(answer|antwort|réponse|respuesta)\b((?!\bnot\b)[^.\n]){0,30}?)"
+    r"[\s$*_`:'\"(\[{\\]*$"
+    r"|(?<![!<>=≠~])[=≈][\s$*_({\\]*$",
     re.IGNORECASE,
 )
+# What makes it a part of another number, or of a calculation.
+_AFTER = re.compile(r"[.,/:]?\d|\s*[+*/^×÷]|\s*[-−]\s*\d")
 
 
 def stated_answer(
-    answer: Array, after: int, tokens: Numbers, text: str, places: Places
+    answer: Array, of_question: tuple[int, int], tokens: Numbers, text: str, places: Places
 ) -> tuple[int, int] | None:
-    """Return the characters at which a text states an answer after a token; None if nowhere.
+    """Return the characters at which a text states an answer behind a question; None if nowhere.
 
-    `tokens`: those of the text; `places`: where they are in it.
+    `of_question`: a token of the text and a character, behind which the answer is. `places`: where
+    the tokens are in the text.
     """
+    after, first = of_question
     within = tokens[after : after + _FARTHEST]
     if not 0 < answer.size <= within.size:
         return None
@@ -38,7 +43,11 @@ def stated_answer(
     for at in np.flatnonzero((windows == answer).all(axis=-1)).tolist():
         edges = after + at, after + at + answer.size
         start, stop = places.characters(*edges)
-        is_stated = _STATED.search(text, max(0, start - _MOST_BEFORE), start)
-        if is_stated and places.are_words(*edges):
+        if (
+            start >= first
+            and places.are_words(*edges)
+            and _BEFORE.search(text, max(0, start - _MOST_BEFORE), start)
+            and not _AFTER.match(text, stop)
+        ):
             return start, stop
     return None

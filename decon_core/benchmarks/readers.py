@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -199,7 +200,8 @@ def _cells(path: Path) -> Iterator[tuple[list[str] | Problem, int]]:
         n_read = 0
         try:
             header = file.readline()
-            if delimiter == "," and ";" in header and "," not in header:
+            unquoted = re.sub(r'"[^"]*("|$)', "", header)
+            if delimiter == "," and ";" in unquoted and "," not in unquoted:
                 delimiter = ";"  # as spreadsheets write where the comma is a decimal mark
             lines = chain([header], file)
             reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type] # the stubs want literals

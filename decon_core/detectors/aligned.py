@@ -169,6 +169,7 @@ class _Nomination(NamedTuple):
     items: list[_Item]
     score: float
     passage: float | None  # share of it that stands near; None: there is none
+    passage_tokens: Span
     is_answered: bool  # an answer of a record stands near
 
     def order(self) -> tuple[float, int, int, int]:
@@ -276,8 +277,11 @@ class _AlignedSearch(ClusterSearch):
         item_edges = [*np.searchsorted(first_of_item, first).tolist(), len(items)]
         best = np.maximum.reduceat(best, first) if first.size else best
         first_keys, first_parts = keys[first].tolist(), parts[order[first]].tolist()
-        questions = zip(first_keys, first_parts, best.tolist(), pairwise(item_edges), strict=True)
-        for key, part, shares, edges in questions:
+        passages = whole[order[first], _PASSAGE].tolist()
+        questions = zip(
+            first_keys, first_parts, best.tolist(), passages, pairwise(item_edges), strict=True
+        )
+        for key, part, shares, passage_tokens, edges in questions:
             document, question, start, end, passage, _ = key
             yield _Nomination(
                 document,
@@ -289,6 +293,7 @@ class _AlignedSearch(ClusterSearch):
                 items[slice(*edges)],
                 score=shares[clusters.BASE],
                 passage=shares[clusters.PASSAGE] if passage >= 0 else None,
+                passage_tokens=passage_tokens,
                 is_answered=shares[clusters.ANSWER] >= LEAST_ANSWER_OVERLAP,
             )
 
@@ -328,28 +333,27 @@ class _AlignedSearch(ClusterSearch):
             for place, claim in zip(of_part, claims, strict=True):
                 kind = _kind(claim, place.nomination)
                 if kind:
-                    findings += self._findings(place.nomination, claim, kind, matches, document)
+                    findings += self._findings(place, kind, matches, document)
         return findings
 
     def _findings(
         self,
-        nomination: _Nomination,
-        claim: Claim,
+        place: _Compared,
         kind: tuple[str, float],
         matches: Matches,
         document: _Document,
     ) -> Iterator[Finding]:
-        comparison = claim.comparison
+        nomination, comparison = place.nomination, place.claim.comparison
         for *_, missing, row in nomination.items:
             whole = matches.whole[row].tolist()
             entry, (start, stop) = whole[clusters.ENTRY], whole[_ANSWER]
             overlap = -missing if self._search.index.entry_answer[entry] >= 0 else None
             answer = document.places.characters(start, stop) if start >= 0 else None
-            if overlap == 0 and (stated := self._stated_answer(entry, nomination, document)):
+            if overlap == 0 and (stated := self._stated_answer(entry, place, document)):
                 overlap, answer = 1.0, stated
             passage = None
             if has_passage(nomination.passage):
-                passage = document.places.characters(*whole[_PASSAGE])
+                passage = document.places.characters(*nomination.passage_tokens)
             yield Finding(
                 document=nomination.document,
                 part=nomination.part,
@@ -367,17 +371,14 @@ class _AlignedSearch(ClusterSearch):
                 kind=_with_answer(kind[0], overlap, stop - start),
             )
 
-    def _stated_answer(
-        self, entry: int, nomination: _Nomination, document: _Document
-    ) -> Span | None:
+    def _stated_answer(self, entry: int, place: _Compared, document: _Document) -> Span | None:
         index = self._search.index
         number = np.int64(index.entry_answer[entry])
         answer = index.answer_tokens[slice(*index.answer_offsets[[number, number + 1]])]
         if answer.size > index.policy.short_answer:
             return None
-        return stated_answer(
-            answer, nomination.stop, document.tokens, document.text, document.places
-        )
+        of_question = place.nomination.stop, place.claim.comparison.stop
+        return stated_answer(answer, of_question, document.tokens, document.text, document.places)
 
 
 def _kind(claim: Claim, nomination: _Nomination) -> tuple[str, float] | None:

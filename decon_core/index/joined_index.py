@@ -342,7 +342,7 @@ def _weights(
     is_hot: list[bool] = []
     is_template: list[bool] = []
     # Distinct df for each pair of sizes, and the position of the first.
-    distinct_of_n: dict[tuple[int, int], tuple[Integers, int]] = {}
+    distinct_of_n: dict[tuple[int, float], tuple[Integers, int]] = {}
     for n_records, n_per_item in sorted({part.sizes for part in parts}):
         dfs = [
             distinct(part.df[kind].values)
@@ -377,7 +377,7 @@ def most_records_of_search(policy: Policy, n_records: int) -> int:
     return max(policy.hot_ngram_records, 2 * math.isqrt(n_records))
 
 
-def most_records_of_own(n_records: int, n_per_item: int) -> float:
+def most_records_of_own(n_records: int, n_per_item: float) -> float:
     """Return in how many records an n-gram may be that is of no template."""
     return max(_FEWEST_OF_TEMPLATE * n_per_item, n_records / _SHARE_OF_TEMPLATE)
 

@@ -61,10 +61,10 @@ class Part:
     # The df of each text's distinct n-grams in order of first occurrence, by kind; of a short
     # answer, the df of its distinct tokens.
     df: Mapping[str, Ragged]
-    n_per_item: int = 1  # records of an item, mostly one for each choice
+    n_per_item: float = 1.0  # records of an item on average, mostly one for each choice
 
     @property
-    def sizes(self) -> tuple[int, int]:
+    def sizes(self) -> tuple[int, float]:
         return self.n_records, self.n_per_item
 
     @property
@@ -190,7 +190,7 @@ def open_part(store: Store, version: Version, index: str) -> Part:
     }
     df = {kind: Ragged(arrays[f"{kind}.df"], arrays[f"{kind}.df_offsets"]) for kind in KINDS}
     entries = Entries(arrays["dropped"], arrays["ids"], fields)
-    n_per_item = -(-version.n_records // max(version.n_items, 1))
+    n_per_item = version.n_records / max(version.n_items, 1)
     return Part(int(about[_N_RECORDS]), entries, df, n_per_item)
 
 

@@ -88,6 +88,14 @@ def test_csv_with_semicolons_is_read_as_spreadsheets_of_many_countries_write_it(
     assert read(path) == [("Wie viel?; 3,5 oder 4", "3,5")]
 
 
+def test_a_semicolon_within_quotes_separates_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text('"q","a"\n"Explain; briefly\nwhy",because\n')
+    assert read(path) == [("Explain; briefly\nwhy", "because")]
+    path.write_text('"q;\nq",a\n1,2\n')
+    assert [cells for cells in first_cells(path, 2)] == [["q;\nq", "a"], ["1", "2"]]
+
+
 def test_tsv_takes_quotes_as_they_stand(tmp_path: Path) -> None:
     """An unpaired quote must not swallow the lines that follow."""
     path = tmp_path / "x.tsv"

@@ -144,10 +144,14 @@ def test_an_answer_far_away_is_not_its_answer(index):
         ("**Answer:** 516 passengers", True),
         ("The answer is therefore 516.", True),
         ("Die Antwort ist 516.", True),
-        ("答案： 516 。", True),
         ("so 12 * 43 = 516 passengers", True),
         ("The ferry carried 516 goats.", False),
         ("The answer is 5160.", False),
+        ("The answer is 516.5.", False),
+        ("The answer is 516/7.", False),
+        ("The answer is not 516.", False),
+        ("516 + 9 = 525, and x != 516, x >= 516", False),
+        ("x = 516 + 9", False),
         ("The answer is 43.", False),
     ],
 )
@@ -257,6 +261,56 @@ def test_places_are_those_of_the_text(index):
     twice = f"{text} {FILLER * 9} {document(RIVER)} {text}"
     spans = [twice[slice(*one.question_span)] for one in index.check(twice)]
     assert sorted(spans) == sorted([TRAIN[:-1], TRAIN[:-1], RIVER[:-1]])
+
+
+def test_a_number_of_the_question_is_no_answer_behind_it():
+    words = [f"{a}{b}" for a in ("ka", "mo", "ti", "lu", "re", "so") for b in ("dan", "vel", "rin")]
+    asked = f"{' '.join(words * 2)}, if n = 57 what is the value of n now?"
+    edited = f"{' '.join(words)} {' '.join(reversed(words))}, if n = 57 what is the value of n now?"
+    index = dc.build_index([{"question": asked, "answer": "57"}], policy=POLICY)
+    for text in (asked, edited):
+        assert not any(one.is_leak for one in index.check(document(text)))
+
+
+CHOICES = [
+    f"the {word} fell from the tower into the moat" for word in ("bell", "vane", "clock", "flag")
+]
+
+
+@pytest.mark.parametrize(("n_choices", "is_leak"), [(4, True), (1, False)])
+def test_the_other_choices_may_stand_between_a_question_and_its_answer(n_choices, is_leak):
+    rows = [{"q": TRAIN, "choices": CHOICES[-n_choices:], "answer": n_choices - 1}]
+    choices = {"field": "choices", "correct_index": "answer"}
+    recipe = {"prompt": "q", "answers": [{"expand_choices": choices}]}
+    index = dc.build_index(rows, recipe=recipe, policy=POLICY)
+    (found,) = index.check(document(f"{TRAIN} {FILLER * 7} {CHOICES[-1]}."))
+    assert (found.is_leak, found.is_no_answer) == (is_leak, not is_leak)
+
+
+@pytest.mark.parametrize("n_choices", [1, 2])
+def test_a_template_is_counted_in_items(n_choices):
+    """Of 110 items a template is found as such, however many choices each has."""
+    asked = "Which of the following towns lies nearest to the {} lighthouse on the northern coast?"
+    rows = [
+        {
+            "q": asked.format(f"lamp{n}"),
+            "choices": [f"town {n}", f"village {n}"][:n_choices],
+            "answer": 0,
+        }
+        for n in range(110)
+    ]
+    rows += [
+        {
+            "q": f"What is {n} times {n + 1} plus {n + 7}?",
+            "choices": ["no", "yes"][:n_choices],
+            "answer": 0,
+        }
+        for n in range(300)
+    ]
+    choices = {"field": "choices", "correct_index": "answer"}
+    recipe = {"prompt": "q", "answers": [{"expand_choices": choices}]}
+    index = dc.build_index(rows, recipe=recipe, policy=POLICY)
+    assert not index.check(document(asked.format("old")))
 
 
 @pytest.mark.parametrize("question", ["What was in the chest?", "What did he do then?"])
