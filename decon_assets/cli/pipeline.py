@@ -105,7 +105,7 @@ def run(
         folder (--allow-skipped suppresses the code).
     """
     export_engine(engine)
-    registered = _build(
+    registered, is_held_back = _build(
         config, workers, verify=verify, refreeze=refreeze, may_retire=retire, is_verbose=verbose
     )
     code = 1
@@ -120,7 +120,7 @@ def run(
     allowed = [*compress(OPTIONS, (False, allow_unread, allow_skipped))]
     skipped = registered.skipped if registered else ()
     with suppress(MissingError, StaleError):  # nothing was scanned yet
-        return _exit_code(config, code, skipped, allowed)
+        return _exit_code(config, code, is_held_back, skipped, allowed)
     return code or account_of((), skipped=skipped).accepting(*allowed).exit_code
 
 
@@ -132,7 +132,9 @@ def _say_next(registered: Registration, config: Path) -> None:
     )
 
 
-def _exit_code(config: Path, code: int, skipped: Sequence[Skipped], allowed: Sequence[str]) -> int:
+def _exit_code(
+    config: Path, code: int, is_held_back: bool, skipped: Sequence[Skipped], allowed: Sequence[str]
+) -> int:
     """Print what was not read, and return the exit code of `run`; `code`: without that.
 
     Also warns about thresholds that have no effect, about settings that name a field that rows do
@@ -152,7 +154,9 @@ def _exit_code(config: Path, code: int, skipped: Sequence[Skipped], allowed: Seq
     for problem in (*without_effect(loaded.policy), *absent, *splits):
         warn(problem)
     account = say_not_read(plan, skipped).accepting(*allowed)
-    return 1 if gaps_of(plan.scan_results, plan.packs, versions) else code_with(account, code)
+    if gaps_of(plan.scan_results, plan.packs, versions) or (code and not is_held_back):
+        return 1
+    return code_with(account, code)
 
 
 def register(
@@ -214,7 +218,7 @@ def demo(
             "one: it is in the folder data/ of the repository, not in the installed package"
         )
         return 2
-    if _build(config, workers, is_verbose=verbose) is None:
+    if _build(config, workers, is_verbose=verbose)[0] is None:
         return 1
     store = open_store(load_config(config))
     benchmarks, phenomena = compare(store.report, truth)
@@ -245,8 +249,11 @@ def _build(
     refreeze: bool = False,
     may_retire: bool = False,
     is_verbose: bool = False,
-) -> Registration | None:
-    """Build everything; return None if a stage failed, after printing the reason."""
+) -> tuple[Registration | None, bool]:
+    """Build everything; return None if a stage failed, after printing the reason.
+
+    Also returns whether stages failed only as they need input that was not read.
+    """
     # Fail before a history is created beside a missing file, and before a day of scanning that
     # would end at an unreadable verdict.
     settings = load_config(config)
@@ -279,12 +286,12 @@ def _build(
                     say(f"\n{coverage.notice}")
                     say(f"report: {store.report}  (what is missing, and why: decon-assets report)")
                     say(f"page: {store.report_page}")
-            return None
+            return None, error.is_held_back
         cost = cost_line(instance)
     say(f"\n{cost}")
     with suppress(StaleError, MissingError):  # another program may have the new report open already
         say(f"\n{format_headline(registered.store.report)}")
-    return registered
+    return registered, False
 
 
 def stage_lines(*, is_verbose: bool) -> StageLines:

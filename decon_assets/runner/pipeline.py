@@ -32,7 +32,12 @@ _RUN_CONFIG: Mapping[str, object] = {"loggers": {"console": {"config": {}}}}
 
 
 class PipelineError(Exception):
-    """A stage failed; the message has the reasons."""
+    """Stages failed; the message has the reason of each."""
+
+    def __init__(self, *reasons: str) -> None:
+        super().__init__("\n".join(reasons))
+        # Whether all of them only lack input that was not read.
+        self.is_held_back = all(": IncompleteError: " in reason for reason in reasons)
 
 
 class Pipeline:
@@ -94,7 +99,7 @@ class Pipeline:
         partitions = wanted(self._plan_of(registered), self._known)
         todo = grid_requests(self._known, "scan", partitions, most_partitions=most_partitions)
         if failures := self._execute(todo):
-            raise PipelineError("\n".join(failures))
+            raise PipelineError(*failures)
         return len(todo)
 
     def _register(self, *, may_retire: bool = False) -> Registration:
@@ -130,7 +135,7 @@ class Pipeline:
             if failures and stage.is_required:
                 break
         if failures:
-            raise PipelineError("\n".join(failures))
+            raise PipelineError(*failures)
 
     def _materialize(
         self, registered: Registration, stage: Stage, failed: Sequence[str]

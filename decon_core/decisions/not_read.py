@@ -137,12 +137,13 @@ def account_of(
     counts: dict[str, Counter[str]] = {}
     for source, ledger in ledgers:
         rows += _of_shard(source, ledger, rule)
-        names = ("n_documents", "n_too_short", "n_bytes")
+        names = ("n_documents", "n_too_short", "n_without_text", "n_bytes")
         counts.setdefault(source, Counter()).update({name: ledger[name] for name in names})
         counts[source]["n_left_out"] += ledger.get("n_left_out", 0)
     for source, n in counts.items():
-        if n["n_documents"] and n["n_too_short"] == n["n_documents"] and not n["n_left_out"]:
-            of, why = n["n_documents"], "too short to be searched"
+        of, n_short = (n[name] - n["n_without_text"] for name in ("n_documents", "n_too_short"))
+        if of and n_short == of and not n["n_left_out"]:
+            why = "too short to be searched"
             rows.append(NotRead("short", source, "", None, why, of, of, n["n_bytes"]))
     rows += [
         NotRead("file", None, file.path, None, file.why, 1, 1, file.n_bytes)

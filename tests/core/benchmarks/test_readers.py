@@ -92,8 +92,6 @@ def test_a_semicolon_within_quotes_separates_nothing(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text('"q","a"\n"Explain; briefly\nwhy",because\n')
     assert read(path) == [("Explain; briefly\nwhy", "because")]
-    path.write_text('"q;\nq",a\n1,2\n')
-    assert [cells for cells in first_cells(path, 2)] == [["q;\nq", "a"], ["1", "2"]]
 
 
 def test_tsv_takes_quotes_as_they_stand(tmp_path: Path) -> None:
