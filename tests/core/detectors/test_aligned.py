@@ -301,7 +301,7 @@ def test_a_template_is_counted_in_items(n_choices):
     ]
     rows += [
         {
-            "q": f"How many of the {n} barrels of herring were sold on the market in the month of May?",
+            "q": f"How many of the {n} barrels of herring were sold on the market in May?",
             "choices": ["no", "yes"][:n_choices],
             "answer": 0,
         }
