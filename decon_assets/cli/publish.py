@@ -105,7 +105,8 @@ def check(
     allow_unreadable: bool = flag("--allow-unreadable", "pass even if rows could not be read"),
     allow_skipped: bool = flag("--allow-skipped", "pass even if files or folders were skipped"),
     allow_unread: bool = flag(
-        "--allow-unread", "pass even if some text is in fields that no source reads"
+        "--allow-unread",
+        "pass even if some text is in fields that no source reads, or rows have none",
     ),
     junit: Path | None = optional("write the cases as JUnit XML", "FILE"),
     json: Path | None = optional("write the cases as JSON", "FILE"),

@@ -86,6 +86,8 @@ def status(
         account = say_not_read(plan, plan.changes.skipped)
     if account.open("text", "no text") and not running:
         remedy = "mixtures with unread text are refused; read or ignore the text, then run again"
+    elif account.open("row") and not running:
+        remedy = "mixtures of packs with unreadable rows are refused; repair the rows or drop them"
     is_empty = bool(account.open("short"))
     if is_empty:
         remedy = "a source without text to search cannot be called clean"

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from decon_core.planner import Plan
 
 AllowUnread = flag(
-    "--allow-unread", "do not exit with code 4 if there is text in fields that no source reads"
+    "--allow-unread",
+    "do not exit with code 4 if there is text in fields that no source reads, or rows without text",
 )
 
 _MOST_LISTED = 5

@@ -55,7 +55,7 @@ class Facts:
 
     @property
     def not_read(self) -> Account:
-        return Account.stored(self["not_read"], self["bytes_read"])
+        return Account.stored(self["all_not_read"], self["bytes_read"])
 
     @property
     def totals(self) -> Row:

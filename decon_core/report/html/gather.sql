@@ -243,6 +243,9 @@ FROM (
 )
 GROUP BY ALL ORDER BY accepted_by NULLS FIRST, source, what, place, path, reason LIMIT 500
 
+-- name: all_not_read
+FROM not_read ORDER BY source, what, place, path, reason
+
 -- name: bytes_read
 SELECT source, sum(n_bytes)::BIGINT AS n_bytes FROM shards GROUP BY source
 
