@@ -38,15 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lines: list[str] = []
     with compiled_at_once():
         every = _parts_below(given.folders)
-        while parts := [*islice(every, _PARTS_TOGETHER)]:
+        while parts := list(islice(every, _PARTS_TOGETHER)):
             texts = [text for _, text in parts]
             n_bytes += sum(len(text.encode()) for text in texts)
             for (path, text), findings in zip(parts, index.check_all(texts), strict=True):
-                for one in findings:
-                    counts[one.outcome] += 1
-                    if one.outcome in _OUTCOMES:
-                        excerpt = " ".join(text[slice(*one.question_span)].split())
-                        lines.append(f"{one.outcome}, {one.kind}: {path}: {excerpt}")
+                for finding in findings:
+                    counts[finding.outcome] += 1
+                    if finding.outcome in _OUTCOMES:
+                        excerpt = " ".join(text[slice(*(finding.question_span or (0, 0)))].split())
+                        lines.append(f"{finding.outcome}, {finding.kind}: {path}: {excerpt}")
     print(f"{n_bytes / 1e6:,.0f} MB")
     print(", ".join(f"{outcome}: {counts[outcome]}" for outcome in _OUTCOMES))
     print("\n".join(lines))
