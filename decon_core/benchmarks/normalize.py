@@ -32,7 +32,7 @@ from decon_core.benchmarks.recipe import (
     Recipe,
     TranslationPair,
 )
-from decon_core.benchmarks.texts import Answers, answer_array, answers_in, text_in
+from decon_core.benchmarks.texts import Answers, answers_in, array_at, text_in
 from decon_core.errors import Problem, RecordError
 from decon_core.schemas import RECORDS
 from decon_core.wording import counted
@@ -382,8 +382,10 @@ def _answer(text: str | None) -> Answers:
 def _require_parallel(row: Row, recipe: Recipe, n_questions: int, questions: str) -> None:
     """Raise `FieldError` if a list of answers is not as long as the list of questions."""
     for answer in recipe.answers:
-        if isinstance(answer, ArrayAnswer):
-            values = answer_array(row, answer)
+        if not isinstance(answer, ArrayAnswer):
+            continue
+        for name in filter(None, (answer.array, answer.choices)):
+            values = array_at(row, name, is_optional=answer.is_optional)
             if values is not None and len(values) != n_questions:
-                expected = f"one answer for each of the {n_questions} questions in {questions!r}"
-                raise FieldError(answer.array, describe(values), expected)
+                expected = f"one element for each of the {n_questions} questions in {questions!r}"
+                raise FieldError(name, describe(values), expected)

@@ -255,9 +255,14 @@ class IndexedAnswer:
 
 @model(frozen=True, kw_only=True, config=TABLE)
 class ArrayAnswer:
-    """The element at the position of the question in its array."""
+    """The element at the position of the question in its array.
+
+    With `choices`, a list of the choices of each question: the choice that this element names.
+    """
 
     array: String
+    choices: String | None = None
+    label_transform: LabelTransform | None = None
     is_optional: Annotated[Flag, Field(alias="optional")] = False
 
 

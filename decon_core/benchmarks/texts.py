@@ -27,6 +27,7 @@ _CONTENT_KEYS = ("content", "value")
 _ROLE_ALIASES = {"human": "user", "gpt": "assistant"}
 # `option_a`, `sol2`, but not `answer_info` or `options`.
 _SUFFIX = re.compile(r"[A-Za-z]|\d+")
+_SEVERAL_LETTERS = re.compile(r"[A-Z](?:[\s,;&]*[A-Z])+")
 _LABEL_KEYS = ("label", "key")
 _TEXT_KEYS = ("text", "value")
 
@@ -162,8 +163,10 @@ def answers_in(
                 flags = repeat(answer.is_correct)
             case recipe.IndexedAnswer() if has_answers:
                 texts = _indexed(row, answer)
+            case recipe.ArrayAnswer(choices=str()):
+                texts, flags = _choices_at(row, answer, position or 0, has_answers=has_answers)
             case recipe.ArrayAnswer() if has_answers:
-                values = answer_array(row, answer)
+                values = array_at(row, answer.array, is_optional=answer.is_optional)
                 value = None if values is None else values[position or 0]
                 texts = texts_of(value, answer.array)
         for text, is_correct in zip(texts, flags, strict=False):
@@ -172,12 +175,27 @@ def answers_in(
     return by_text
 
 
-def answer_array(row: Row, answer: recipe.ArrayAnswer) -> Sequence[object] | None:
-    """Return the answers to the questions of a row; None if it has none."""
-    values = _value_at(row, answer.array, is_optional=answer.is_optional)
+def array_at(row: Row, field: str, *, is_optional: bool) -> Sequence[object] | None:
+    """Return a list with an element for each question of a row; None if there is none."""
+    values = _value_at(row, field, is_optional=is_optional)
     if not isinstance(values, list | tuple | None):
-        raise FieldError(answer.array, describe(values), "a list, one per question")
+        raise FieldError(field, describe(values), "a list, one per question")
     return values
+
+
+def _choices_at(
+    row: Row, answer: recipe.ArrayAnswer, position: int, *, has_answers: bool
+) -> tuple[Sequence[str | None], Iterable[bool | None]]:
+    """Return the choices of the question at a position, and whether each is correct."""
+    field = answer.choices or ""
+    listed = array_at(row, field, is_optional=answer.is_optional) or ()
+    choices = _choices_of(listed[position] if position < len(listed) else None, field, None)
+    flags = None
+    if has_answers and choices.texts:
+        labels = array_at(row, answer.array, is_optional=answer.is_optional) or ()
+        label = labels[position] if position < len(labels) else None
+        flags = choices.flags(label, answer.array, answer.label_transform)
+    return choices.texts, flags or repeat(None)
 
 
 def _indexed(row: Row, answer: recipe.IndexedAnswer) -> list[str]:
@@ -191,9 +209,8 @@ def _indexed(row: Row, answer: recipe.IndexedAnswer) -> list[str]:
         return texts_of(value_at(row, field), field)
     field = answer.field or ""
     choices = _choices_of(value_at(row, field), field, _labels_beside(row, field))
-    position = choices.position_of(label, answer.key_field, answer.label_transform)
-    text = None if position is None else choices.texts[position]
-    return [] if text is None else [text]
+    positions = choices.positions_of(label, answer.key_field, answer.label_transform)
+    return [text for position in positions if (text := choices.texts[position]) is not None]
 
 
 def _is_hidden(label: object) -> bool:
@@ -216,19 +233,37 @@ class _Choices(NamedTuple):
     labels: list[str] | None
     field: str
 
-    def position_of(self, label: object, field: str, transform: str | None) -> int | None:
-        """Return the position of the labelled choice; None if the label is hidden."""
+    def flags(self, label: object, field: str, transform: str | None) -> list[bool] | None:
+        """Return whether each choice is correct; None if the label is hidden."""
+        positions = self.positions_of(label, field, transform)
+        return [at in positions for at in range(len(self.texts))] if positions else None
+
+    def positions_of(self, label: object, field: str, transform: str | None) -> list[int]:
+        """Return the positions of the labelled choices; none if the label is hidden.
+
+        Several choices are labelled by a list, or by letters in one text: "AC", "A, C".
+        """
+        if isinstance(label, list | tuple):
+            several = (self.positions_of(name, field, transform) for name in label)
+            return [position for positions in several for position in positions]
         if _is_hidden(label):
-            return None
+            return []
         name = apply_label_transform(_label_text(label, field), transform, field)
-        position = self._by_label(name)
-        if position is None and self._may_be_position(label):
-            position = self._by_position(name)
-        if position is None or self.texts[position] is None:
+        positions = [self._position(name, label)]
+        if positions == [None] and _SEVERAL_LETTERS.fullmatch(name):
+            positions = [self._position(letter, letter) for letter in re.findall("[A-Z]", name)]
+        known = [at for at in positions if at is not None and self.texts[at] is not None]
+        if len(known) < len(positions):
             found = describe(label) if name == str(label) else f"{describe(label)} ({name!r})"
             names = ["a number from 0, or a letter from A"] if self.labels is None else self.labels
             choices = f"the {len(self.texts)} choices in {self.field!r}"
             raise FieldError(field, found, f"the label of one of {choices} ({', '.join(names)})")
+        return known
+
+    def _position(self, name: str, label: object) -> int | None:
+        position = self._by_label(name)
+        if position is None and self._may_be_position(label):
+            position = self._by_position(name)
         return position
 
     def _by_label(self, name: str) -> int | None:
@@ -397,10 +432,4 @@ def _correct_flags(
         label_field = answer.correct_index
     if label_field is None or not choices.texts:
         return None
-    label = value_at(row, label_field)
-    position = choices.position_of(label, label_field, answer.label_transform)
-    if position is None:
-        return None
-    flags = [False] * n
-    flags[position] = True
-    return flags
+    return choices.flags(value_at(row, label_field), label_field, answer.label_transform)

@@ -55,6 +55,17 @@ def _before_marker(value: object, marker: str, field: str) -> object:
     return _each(lambda text: text.partition(marker)[0].strip())(value, field)
 
 
+def _last_boxed(text: str) -> str:
+    """Return what the last `\\boxed{...}` of a solution contains, "" without one."""
+    _, mark, rest = text.rpartition("\\boxed{")
+    depth = 1
+    for at, character in enumerate(rest if mark else ""):
+        depth += (character == "{") - (character == "}")
+        if depth == 0:
+            return rest[:at].strip()
+    return ""
+
+
 def _binary_to_bool(value: object, field: str) -> object:
     label = text_of(value, field)
     if label in ("-1", None):
@@ -108,6 +119,7 @@ PLAIN_TRANSFORMS: dict[str, Callable[[object, str], object]] = {
     "strip": _each(str.strip),
     "first_line": _each(lambda text: text.strip().partition("\n")[0]),
     "last_line": _each(lambda text: text.strip().rpartition("\n")[2]),
+    "boxed": _each(_last_boxed),
     "first": _first,
     "parse_json": _parse(json.loads, "JSON"),
     "parse_python": _parse(ast.literal_eval, "a Python literal"),

@@ -17,6 +17,7 @@ _MAX_DEPTH = 3  # levels of objects
 _MIN_PROSE = 3  # words
 _FIRST_IDEOGRAPH = "\u2e80"  # first sign of the scripts without spaces between words
 _LABEL = re.compile(r"\(?([A-Za-z]|\d{1,2}(\.0)?)[).]?")
+_LETTERS = re.compile(r"[A-J](?:[\s,;&]*[A-J])+")  # several correct choices
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _PLURAL = re.compile(r"(?<=\w\w[^\Wisu])s$")
 _PARSERS: dict[str, Callable[[str], object]] = {
@@ -107,12 +108,13 @@ class Column:
         """Whether all values are a letter or a small number, which may point to a choice."""
         return bool(self.values) and all(map(_is_label, self.values))
 
-    @property
+    @cached_property
     def has_letters(self) -> bool:
-        """Whether the labels are letters, which say nothing without the choices."""
-        return self.has_labels and any(
-            str(value).strip("().[]' ").isalpha() for value in self.values
-        )
+        """Whether all values name choices by letters, which say nothing without the choices."""
+        listed = (value if isinstance(value, list) else [value] for value in self.values)
+        names = [str(name).strip() for names in listed for name in names]
+        is_label = all(_LABEL.fullmatch(name) or _LETTERS.fullmatch(name) for name in names)
+        return is_label and any(map(str.isalpha, "".join(names)))
 
     @cached_property
     def parser(self) -> str | None:

@@ -32,6 +32,7 @@ _READ = ("prompt", "prompts", "source", "target", "both_directions", "passage", 
 _KEPT = ("dataset_name_field", "extra_fields", "tests")
 _SPECIFIC = 3  # fields: that many are no coincidence
 _MOST_NAMED = 3
+_FEW = 3  # rows that may ask the same
 
 
 def reading_of(
@@ -54,7 +55,9 @@ def _as_published(rows: Sequence[Row], benchmark: str) -> Reading | None:
     matches = _matches_of(rows)
     if not matches:
         return None
-    best = matches[0]
+    best = max(matches, key=lambda match: len(_texts(match, rows)))
+    if len({text[0] for text in _texts(best, rows)}) == 1 < _FEW < len(rows):
+        return None  # an instruction that is the same in all rows is no question
     rest = [
         column for column in columns if "." not in column.name and column.name not in best.explained
     ]
@@ -68,7 +71,7 @@ def _as_published(rows: Sequence[Row], benchmark: str) -> Reading | None:
     expected = _texts(best, rows)
     same = [match.name for match in matches if _texts(match, rows) == expected]
     same.sort(key=lambda name: name != benchmark)
-    others = [match.name for match in matches if match.name not in same]
+    others = [match.name for match in matches if not {*_texts(match, rows)} <= {*expected}]
     doubts = [f"the fields also match {name}, which reads them differently" for name in others[:1]]
     if best.n_required < _SPECIFIC:
         unsure = [column for column in rest if column in missed or may_be_passage(column)]

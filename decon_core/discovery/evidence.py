@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from decon_core.benchmarks.fields import Row
@@ -37,6 +38,8 @@ from decon_core.discovery.reading import OpenChoice, Reading, field_names, recor
 _N_TRIED = 200  # rows, when a combination of fields is tried
 _MARGIN = 1.0  # a question that is not better by this is doubtful
 _CONVINCING = 2.0
+# How solutions mark their final answer, and the transform that takes it out.
+_FINAL_ANSWERS = {"####": "after_marker", r"\boxed{": "boxed"}
 _LENGTH_OF_PASSAGE = 150  # characters, on average
 _ANSWERING = ANSWERS | WRONG | CODE
 _ROLES = ASKS | CHOICES | _ANSWERING
@@ -137,6 +140,7 @@ class _Rows:
         self.rows, self.columns = rows, columns
         self.why: list[str] = []
         self.doubts: list[str] = []
+        self.choices: tuple[str, ...] = ()  # the fields that are read as choices
 
     def reading(self) -> Reading | OpenChoice:
         prompt = self._question()
@@ -149,6 +153,7 @@ class _Rows:
         keys = dict(prompt)
         choices = self._choices(keys)
         keys |= self._with_passage(keys, choices)
+        choices = choices or self._choices_of_array(keys)
         if choices:
             keys["answers"] = [choices]
         elif answers := self._free_answers(keys):
@@ -249,7 +254,21 @@ class _Rows:
             return None
         self.why.append(f"choices: {', '.join(unsure[0].columns)}, chosen by their names")
         self.doubts.append("no field says which choice is correct")
+        self.choices = unsure[0].columns
         return unsure[0].expanded(None, "correct_index", None)
+
+    def _choices_of_array(self, keys: Mapping[str, object]) -> dict[str, object] | None:
+        """Return the answer that expands the choices of each question in a list of questions."""
+        if "prompts" not in keys:
+            return None
+        options = [each for each in self.columns if each.kind == "list of list of text"]
+        labels = [each for each in self.columns if each.is_called(ANSWERS) and each not in options]
+        for choices, label in product(options, labels):
+            answer: dict[str, object] = {"array": label.name, "choices": choices.name}
+            if any(record["is_correct"] for record in self._records(answer, keys)):
+                self.why.append(f"choices: {choices}; {label} points to one for every question")
+                return answer
+        return None
 
     def _pointed(self, choices: Choices, pointers: Sequence[_Pointer]) -> dict[str, object]:
         column, kind, transform = pointers[0]
@@ -258,6 +277,7 @@ class _Rows:
             for pointer in pointers
             if (pointer.column, pointer.kind) == (column, kind)
         ]
+        self.choices = choices.columns
         by = "is the text of" if kind == "correct_text" else "points to"
         self.why.append(f"choices: {', '.join(choices.columns)}; {column} {by} one in every row")
         if len(ways) > 1:
@@ -278,7 +298,7 @@ class _Rows:
             for kind, transform in ways_to_point(column, choices):
                 answer = choices.expanded(label_path(column), kind, transform)
                 correct = tuple(record["is_correct"] for record in self._records(answer, keys))
-                if any(correct):  # ways with the same result are one
+                if any(correct) and not all(correct):  # ways with the same result are one
                     pointers.setdefault((column, correct), _Pointer(column, kind, transform))
         return [*pointers.values()]
 
@@ -304,6 +324,10 @@ class _Rows:
                     self.doubts.append(f"some of the texts in {column.name} may be wrong answers")
                 if _is_class_name(column) and not column.is_prose:
                     self.doubts.append(f"{column.name} may be a class label instead of an answer")
+                for mark, transform in _FINAL_ANSWERS.items():
+                    if column.kind == "text" and all(mark in text for text in column.texts):
+                        answers.append({"field": column.name, "transform": transform})
+                        self.why.append(f"answer: also the final one of {column.name}, by {mark}")
         return answers
 
     def _replies(self, keys: Mapping[str, object]) -> list[object]:
@@ -341,9 +365,9 @@ class _Rows:
 
     def _name_the_rest(self, keys: Mapping[str, object]) -> None:
         """Note the texts that are not read: one of them may be the answer."""
-        used = {*field_names([*keys.values()])}
-        used |= {name for group in choices_among(self.columns) for name in group.columns}
-        rest = [column for column in self._outside(used) if column.is_prose]
+        rest = self._outside({*field_names([*keys.values()]), *self.choices})
+        parents = {column.name for column in rest}
+        rest = [column for column in rest if column.parent not in parents]
         if rest:
             self.why.append(f"not read: {_listed(rest)}")
         named = [column for column in rest if has_role(column) or may_be_passage(column)]

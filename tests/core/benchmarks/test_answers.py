@@ -270,8 +270,31 @@ def test_a_list_of_objects_and_an_object_of_lists_are_the_same_column(records_of
 
 
 def test_arrays_of_unequal_length_are_refused(records_of: Records) -> None:
-    with pytest.raises(RecordError, match="found a list of 1; expected one answer for each of the"):
+    with pytest.raises(RecordError, match="found a list of 1; expected one element for each"):
         records_of("prompts: {array: q}\nanswers:\n- array: a", {"q": ["x", "y"], "a": ["1"]})
+
+
+def test_choices_in_a_list_for_each_question_are_named_by_letters(records_of: Records) -> None:
+    lines = "prompts: {array: q}\nanswers:\n- {array: a, choices: c}"
+    row = {"q": ["one?", "two?"], "a": ["B", "A"], "c": [["1", "eins"], ["2", "zwei"]]}
+    found = [(r["question"], r["answer"], r["is_correct"]) for r in records_of(lines, row)]
+    assert found == [
+        ("one?", "1", False),
+        ("one?", "eins", True),
+        ("two?", "2", True),
+        ("two?", "zwei", False),
+    ]
+    with pytest.raises(RecordError, match="'c': found a list of 1; expected one element for each"):
+        records_of(lines, row | {"c": [["1", "eins"]]})
+    with pytest.raises(RecordError, match="'a': found 'C'; expected the label of one of"):
+        records_of(lines, row | {"a": ["B", "C"]})
+
+
+@pytest.mark.parametrize("label", ["AC", "A, C", ["A", "C"], [0, 2]])
+def test_several_choices_may_be_correct(records_of: Records, label: object) -> None:
+    lines = "prompt: q\nanswers:\n- expand_choices: {field: c, correct_index: k}"
+    records = records_of(lines, {"q": "Q", "c": ["x", "y", "z"], "k": label})
+    assert answers_of(records) == [("x", True), ("y", False), ("z", True)]
 
 
 def test_a_split_without_answers_shows_its_choices_and_reads_no_answer_field(
@@ -317,8 +340,8 @@ def test_a_split_without_answers_shows_its_choices_and_reads_no_answer_field(
         ),
         (
             "answers: [{expand_choices: {field: c, correct_index: k}}]",
-            {"c": ["x"], "k": ["A"]},
-            "found a list of 1; expected a number, a letter or a label",
+            {"c": ["x"], "k": {"a": 0}},
+            "found an object with 'a'; expected a number, a letter or a label",
         ),
         (
             "answers: [{expand_choices: {field: c, correct_index: k}}]",

@@ -211,6 +211,7 @@ def test_a_part_of_a_field_can_be_the_config(records_of: Records) -> None:
         ("last_line", "one\ntwo\n", "two"),
         ("after_marker", "work\n#### 12", "12"),
         ("after_marker", "no marker", "no marker"),
+        ("boxed", r"so \boxed{1}, no, $\boxed{ \frac{1}{2} }$.", r"\frac{1}{2}"),
         ("{after_marker: 'A:'}", "Q: x A: y", "y"),
         ("{before_marker: '['}", "text [1]", "text"),
         ("join", ["a", None, "b"], "a\nb"),
