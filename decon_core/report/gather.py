@@ -139,13 +139,24 @@ def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[Row]:
 def _items(reader: MatchReader, visible: pa.Table) -> pa.Table:
     import polars as pl
 
-    columns = [*_ITEM, "config", "question", "answer", "fingerprint", "extras"]
+    columns = [
+        *_ITEM,
+        "sub_index",
+        "choice_index",
+        "config",
+        "question",
+        "answer",
+        "fingerprint",
+        "extras",
+    ]
+    begins_another = (pl.col("sub_index") > 0) & (pl.col("choice_index").fill_null(0) == 0)
     items = pl.concat(
         # One benchmark at a time: a question is repeated in each record of its item.
         pl.DataFrame(load_records(reader.store, version, columns=columns))
         .group_by(_ITEM, maintain_order=True)
         .agg(
             pl.col("config", "question").first(),
+            pl.col("question").filter(begins_another).alias("other_questions"),
             (pl.col("answer").fill_null("") != "").any().alias("has_answer"),
             pl.col("fingerprint").alias("fingerprints"),
             pl.len().cast(pl.Int64).alias("n_records"),

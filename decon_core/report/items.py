@@ -24,7 +24,8 @@ NOT_CHECKABLE = "cannot be checked"
 NOT_FULLY_SCANNED = "not fully scanned"
 
 _QUERY = """
-    SELECT benchmark, split, instance_index, s.config, s.question, fingerprints, extras,
+    SELECT benchmark, split, instance_index, s.config, s.question, coalesce(other_questions, []),
+           fingerprints, extras,
            s.is_checkable,
            CASE WHEN what_leaked = 'with its answer' THEN 'leaked with its answer'
                 ELSE status END AS verdict, status AS decision
@@ -50,7 +51,8 @@ _BY_DETECTORS = """
         FROM matches WHERE (is_contaminated OR needs_review) AND list_contains(?, detector)
         GROUP BY ALL
     )
-    SELECT benchmark, split, instance_index, s.config, s.question, fingerprints, extras,
+    SELECT benchmark, split, instance_index, s.config, s.question, coalesce(other_questions, []),
+           fingerprints, extras,
            coalesce(own.is_checkable, false),
            CASE WHEN list_contains(statuses, 'leaked') THEN
                     CASE WHEN has_answer AND overlap >= answer_threshold()
@@ -76,6 +78,7 @@ class ItemRow:
     instance_index: int
     config: str | None
     question: str
+    other_questions: Sequence[str]  # if its row has several
     fingerprints: Sequence[str]
     _: KW_ONLY
     extras: Row  # short fields that the recipe keeps

@@ -28,7 +28,7 @@ NOT_DRAWN = "not in the "
 _EXTERNAL = "enable_external_access"
 
 # The newest columns of a report: a database that has these has all others.
-_SIGNS = "SELECT text_id FROM matched_texts LIMIT 0"
+_SIGNS = "SELECT other_questions FROM items LIMIT 0"
 
 
 def connect(path: Path, *, may_use_files: bool = False) -> duckdb.DuckDBPyConnection:

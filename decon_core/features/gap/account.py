@@ -13,7 +13,7 @@ from decon_core.features.gap.gaps import Average, Gap, Name, Scores, average_of,
 from decon_core.features.results.find import find_results
 from decon_core.features.results.items import NOT_JOINED, Item, indexed_items
 from decon_core.features.results.join import Joined, join
-from decon_core.features.results.per_item import Results, Sample
+from decon_core.features.results.per_item import Results, Sample, texts_in
 from decon_core.features.results.scales import Part, mix_of_scales
 from decon_core.features.results.tasks import Task, parse_task_mappings, task_of
 from decon_core.report.categories.groupings import (
@@ -150,7 +150,7 @@ class _Gathered:
         self.groupings = groupings
         self.columns: set[str] = set()  # columns of the rows
         self._problems = problems
-        self._seen: dict[tuple[Name, int], str] = {}
+        self._seen: dict[tuple[object, ...], str] = {}
         # The highest score of each name, by task and file.
         self._highest: dict[Name, dict[_TaskFile, float]] = defaultdict(dict)
 
@@ -169,7 +169,8 @@ class _Gathered:
                 if item is None:
                     self._count(name, of, categories, (NOT_JOINED, score))
                     continue
-                first = self._seen.setdefault((name, id(item)), sample.place)
+                question = texts_in(sample.doc) if item.has_several else ()
+                first = self._seen.setdefault((name, id(item), question), sample.place)
                 if first == sample.place:
                     self._count(name, of, categories, (item.verdict, score))
                 elif sample.place not in twice:

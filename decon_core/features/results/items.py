@@ -51,9 +51,10 @@ class Item:
     instance_index: int
     config: str | None
     verdict: str
-    words: tuple[str, ...]  # words of its canonical question
+    words: tuple[str, ...]  # words of its canonical question, the first if its row has several
     values: tuple[str | None, ...] = ()  # values of the columns by which items are grouped
     categories: tuple[str | None, ...] = ()  # categories of these values
+    has_several: bool = False  # whether its row has several questions
 
 
 class Items:
@@ -66,14 +67,17 @@ class Items:
         self._by_question: dict[tuple[str, ...], list[Item]] = defaultdict(list)
         self._by_start: dict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
 
-    def add(self, item: Item, fingerprints: Iterable[str]) -> None:
+    def add(
+        self, item: Item, fingerprints: Iterable[str], other_questions: Iterable[str] = ()
+    ) -> None:
         self.all.append(item)
         for fingerprint in dict.fromkeys(fingerprints):
             self._by_fingerprint[fingerprint].append(item)
-        if item.words:
-            self._by_question[item.words].append(item)
-        if len(item.words) >= _FEWEST_WORDS:
-            self._by_start[item.words[:_FEWEST_WORDS]].add(item.words)
+        for words in dict.fromkeys([item.words, *map(self.words, other_questions)]):
+            if words:
+                self._by_question[words].append(item)
+            if len(words) >= _FEWEST_WORDS:
+                self._by_start[words[:_FEWEST_WORDS]].add(words)
 
     @property
     def splits(self) -> list[str]:
@@ -123,8 +127,9 @@ def indexed_items(report: ReportItems, groupings: Sequence[Grouping] = ()) -> di
             config=row.config,
             verdict=row.verdict,
             words=items.words(row.question),
+            has_several=bool(row.other_questions),
             values=tuple(values),
             categories=tuple(categories),
         )
-        items.add(item, row.fingerprints)
+        items.add(item, row.fingerprints, row.other_questions)
     return dict(benchmarks)

@@ -4,6 +4,7 @@ The quiz has two parts, law (items 0 to 5) and maths (6 to 11). Items 0, 1 and 6
 answers, 2 and 7 as questions alone, 5 asks what nobody can look for. 3 and 9 ask the same.
 """
 
+import csv
 import json
 from pathlib import Path
 
@@ -761,3 +762,32 @@ def test_no_answer_items_are_neither_among_the_leaked_nor_among_the_clean(tmp_pa
         "clean": (1, 0.25),
     }
     assert (gap.no_answer_gap, gap.decontaminated) == (0.5, 0.25)
+
+
+def test_all_questions_of_a_row_are_joined_and_a_second_one_is_no_repetition(tmp_path):
+    item = {"benchmark": "quiz", "split": "test", "is_indexed": True, "has_answer": True}
+    made = write_report(
+        tmp_path / "report.duckdb",
+        runs=[{"policy": "{}"}],
+        benchmarks=[{"benchmark": "quiz", "n_items": 1}],
+        items=[
+            {
+                **item,
+                "instance_index": 0,
+                "question": QUESTIONS[0],
+                "other_questions": [QUESTIONS[1], QUESTIONS[2]],
+                "fingerprints": ["f0", "f1", "f2"],
+            }
+        ],
+        matches=[],
+    )
+    scores = tmp_path / "scores.csv"
+    with scores.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["benchmark", "index", "question", "score"])
+        rows.writerows(["quiz", 0, question, n] for n, question in enumerate(QUESTIONS[:3]))
+        rows.writerow(["quiz", 0, QUESTIONS[2], 9])
+    gaps = score_gap([scores], made)
+    (gap,), (join,) = gaps.gaps, gaps.joins
+    assert (gap.clean.n, gap.clean.score) == (3, 1.0)
+    assert (join.n_not_joined, join.n_twice) == (0, 1)
