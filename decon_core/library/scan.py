@@ -181,7 +181,7 @@ def _scan_folder(
     failed = _scan_pack(request, index, pack, engine, on_step, on_progress)
     unread = {shard.name for shard in _missing(index, pack)}
     scanned = results.ScannedPack(index.reader(request.verdicts), pack, unread)
-    write_parquet(out / results.VISIBILITY_FILE, index.visibility)
+    results.write_visibility(out, index.visibility, store, versions)
     n_unseen = Counter(index.invisible["detector"].to_pylist())
     outcome = results.Outcome(
         failed=failed,
