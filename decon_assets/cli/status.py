@@ -53,7 +53,8 @@ def status(
     was not read. Code 4 means one of two things:
 
       - some rows could not be read, or some text is not read, so mixtures that
-        depend on them are refused (--allow-unread suppresses the code for text);
+        depend on them are refused (without such mixtures, --allow-unread
+        suppresses the code for text);
       - everything else is complete, but a source's pattern matches something that
         is not a shard (--allow-skipped suppresses the code).
 
@@ -95,8 +96,8 @@ def status(
         say("complete", tone="good")
     else:
         say(f"incomplete: {remedy}", tone="open")
-    account = account.accepting(*compress(OPTIONS, (False, allow_unread, allow_skipped)))
-    return code_with(account, int(not is_complete)) if is_scanned else 1
+    allowed = compress(OPTIONS, (False, allow_unread, allow_skipped))
+    return code_with(account, int(not is_complete), allowed) if is_scanned else 1
 
 
 def _status_of_scan(plan: Plan) -> bool:

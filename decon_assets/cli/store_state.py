@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 AllowUnread = flag(
     "--allow-unread",
-    "do not exit with code 4 if there is text in fields that no source reads, or rows without text",
+    "do not exit with code 4 if there is text in fields that no source reads, or rows without "
+    "text; outputs that depend on them are still refused, with code 4",
 )
 
 _MOST_LISTED = 5
@@ -51,13 +52,14 @@ def say_not_read(plan: Plan, skipped: Sequence[Skipped]) -> Account:
     return account.accepting(*compress(SETTINGS, (drops_rows, may_stay)))
 
 
-def code_with(account: Account, code: int) -> int:
+def code_with(account: Account, code: int, allowed: Iterable[str]) -> int:
     """Return the exit code of a command that ends with a code if everything was read.
 
-    A stage fails if it needs what was not read.
+    A stage fails if it needs what was not read: no option of the command changes that.
     """
-    held_back = account.open("row", "text", "no text")
-    return code if code and not held_back and account.exit_code != 1 else account.exit_code
+    if code and account.open("row", "text", "no text"):
+        return account.exit_code
+    return code or account.accepting(*allowed).exit_code
 
 
 def say_skipped(skipped: Sequence[Skipped], store: Store | None = None) -> None:

@@ -258,6 +258,16 @@ def test_what_cannot_be_read_ends_with_1_and_a_benchmark_too_short_to_look_for_d
     assert main(["status"]) == 4
 
 
+def test_text_that_was_not_read_ends_with_4_until_a_setting_accepts_it(at_home, capsys):
+    path = at_home.folder / "corpus" / "s0.jsonl.gz"
+    rows = [{"text": "a text", "hint": "some words of a hint that nobody reads"}, {"text": [7] * 9}]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + lines.encode()))
+    assert main(["run"]) == 4
+    for command in ("run", "status"):  # the mixtures are held back
+        assert main([command, "--allow-unread"]) == 4
+
+
 def test_a_command_whose_reader_went_away_is_finished_all_the_same(at_home):
     command = [Path(sys.executable).with_name("decon-assets"), "backfill", "--missing"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
