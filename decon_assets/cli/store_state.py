@@ -30,13 +30,18 @@ AllowUnread = flag(
 _MOST_LISTED = 5
 
 
+def accepting_settings(config: Config) -> list[str]:
+    """Return the settings of a configuration that accept what was not read."""
+    is_set = config.policy.unreadable == "drop", config.corpus.unread == "report"
+    return [*compress(SETTINGS, is_set)]
+
+
 def say_not_read(plan: Plan, skipped: Sequence[Skipped]) -> Account:
     """Print what was not read of the shards; return the account that the settings leave open."""
     account = plan.not_read(skipped)
-    drops_rows = plan.config.policy.unreadable == "drop"
     in_mixtures = {
         "row": 'mixtures leave them out, as [policy] has unreadable = "drop"'
-        if drops_rows
+        if plan.config.policy.unreadable == "drop"
         else 'mixtures of their packs are refused unless [policy] has unreadable = "drop"',
         "shard": "mixtures of their packs are refused",
         "short": "check `text`, `messages` or `layout` of the source",
@@ -48,8 +53,7 @@ def say_not_read(plan: Plan, skipped: Sequence[Skipped]) -> Account:
             say(in_mixtures.get(line.what, f"{leave}:  {account.setting(line.source)}"))
     if account.open("row"):
         say('to list them: decon-assets report --query "FROM unreadable"')
-    may_stay = plan.config.corpus.unread == "report"
-    return account.accepting(*compress(SETTINGS, (drops_rows, may_stay)))
+    return account.accepting(*accepting_settings(plan.config))
 
 
 def code_with(account: Account, code: int, allowed: Iterable[str]) -> int:

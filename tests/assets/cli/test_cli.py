@@ -266,6 +266,16 @@ def test_text_that_was_not_read_ends_with_4_until_a_setting_accepts_it(at_home, 
     assert main(["run"]) == 4
     for command in ("run", "status"):  # the mixtures are held back
         assert main([command, "--allow-unread"]) == 4
+    check = ["check", "--max-rate", "1"]
+    assert main(check) == 4
+    assert main([*check, "--allow-unread"]) == 0
+    content = at_home.config_path.read_text()
+    at_home.config_path.write_text(content.replace("[corpus]\n", '[corpus]\nunread = "report"\n'))
+    assert main(["run"]) == 0
+    capsys.readouterr()
+    assert main(check) == 0
+    assert "`text` (" in (said := capsys.readouterr().out)
+    assert said.count('(accepted by unread = "report")') == 2
 
 
 def test_a_command_whose_reader_went_away_is_finished_all_the_same(at_home):
