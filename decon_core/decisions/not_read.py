@@ -34,6 +34,7 @@ from decon_core.storage.listing import Skipped
 from decon_core.wording import code, counted, first_of, percent, plain, size
 
 What = Literal["text", "no text", "row", "shard", "short", "file"]
+WORST_FIRST: tuple[What, ...] = ("shard", "short", "row", "text", "no text", "file")
 
 # The options of commands that accept what was not read, and the settings by which it does not hold
 # back mixtures. Nothing accepts shards and sources of which nothing was read.

@@ -269,6 +269,11 @@ def test_text_that_was_not_read_ends_with_4_until_a_setting_accepts_it(at_home, 
     check = ["check", "--max-rate", "1"]
     assert main(check) == 4
     assert main([*check, "--allow-unread"]) == 0
+    capsys.readouterr()
+    assert main(["report"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"\nnot read: 2 places; the worst: .* % of the text of source `web` was", said)
+    assert said.count('report --query "FROM not_read WHERE accepted_by IS NULL"\n') == 1
     content = at_home.config_path.read_text()
     at_home.config_path.write_text(content.replace("[corpus]\n", '[corpus]\nunread = "report"\n'))
     assert main(["run"]) == 0
