@@ -90,6 +90,7 @@ class Request:
     sketch: Sketch | None = None  # None: neither written nor used
     has_compat: bool = False
     has_clean_evals: bool = False
+    allowed: Sequence[str] = ()  # `OPTIONS`: clean benchmarks are written in spite of them
     has_page: bool = True
     verdicts: Verdicts = NO_VERDICTS
     sample: Sample | ShardSample | None = None  # what is scanned: documents or shards; None: all
@@ -409,7 +410,7 @@ def _write_results(
         outcome.rates = _rates(out / results.MATCHES_FILE, scanned, sample, outcome)
         write_rates(out, outcome.rates)
     # What was not read may contain any item: then no benchmark can be called clean.
-    if leaked and not outcome.not_read.open("shard", "short", "text", "no text"):
+    if leaked and not outcome.not_read.accepting(*request.allowed).open():
         write_clean_evals(
             out / results.CLEAN_FOLDER,
             index.store,

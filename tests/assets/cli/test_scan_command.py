@@ -511,6 +511,20 @@ def test_no_benchmark_is_called_clean_while_a_shard_could_not_be_read(place, cap
     assert "not written" in capsys.readouterr().out
 
 
+def test_no_benchmark_is_called_clean_while_rows_or_files_were_not_read(place, capsys):
+    path = place.write_shard("d/s.jsonl", extra=b"no json\n")
+    (path.parent / "notes.docx").write_text("words")
+    options = "--allow-unreadable", "--allow-skipped"
+    for given in ((), options[:1], options[1:]):
+        assert place.scan("--clean-evals", *given) == 4
+        left = " ".join(option for option in options if option not in given)
+        assert f"({left} to write them)" in capsys.readouterr().out
+        assert not (place.out / "clean").exists()
+    assert place.scan("--clean-evals", *options) == 0
+    manifest = json.loads((place.out / "clean" / "manifest.json").read_text())
+    assert manifest["n_unreadable_rows"] == 1
+
+
 def test_leaks_end_with_3_only_when_that_was_asked_for(place):
     assert place.scan("--fail-on-leak") == 3
     clean = place.folder / "corpus" / "b" / "clean.jsonl"
@@ -904,7 +918,10 @@ def test_a_field_that_may_hold_a_question_and_is_not_read_is_named(place, capsys
     assert "url" not in unread
     assert options == "--ignore hint --ignore copy"
     assert "hint" in {one["path"] for one in place.summary()["unread"]}
-    assert place.scan("--text", "text", "--allow-unread", corpus=path) == 0
+    assert place.scan("--text", "text", "--clean-evals", corpus=path) == 4
+    assert not (place.out / "clean").exists()
+    assert place.scan("--text", "text", "--clean-evals", "--allow-unread", corpus=path) == 0
+    assert (place.out / "clean").is_dir()
     capsys.readouterr()
     for options in ((), ("--text", "text", "--text", "hint", "--ignore", "copy")):
         assert place.scan(*options, corpus=path) == 0
