@@ -83,6 +83,12 @@ def has_no_row(ledger: Mapping[str, Any]) -> bool:
     return bool(ledger["unreadable"]) and not n_documents
 
 
+def with_text(ledger: Mapping[str, Any]) -> dict[str, int]:
+    """Return the numbers of documents, and of those too short, but not of rows without text."""
+    n: int = ledger["n_without_text"]
+    return {name: ledger[name] - n for name in ("n_documents", "n_too_short")}
+
+
 def _of_shard(source: str, ledger: Mapping[str, Any], rule: UnreadRule) -> Iterator[NotRead]:
     place, n_rows = ledger["file"], ledger["n_rows"]
     reasons = Counter(row["reason"] for row in ledger["unreadable"]).most_common()
@@ -138,12 +144,12 @@ def account_of(
     counts: dict[str, Counter[str]] = {}
     for source, ledger in ledgers:
         rows += _of_shard(source, ledger, rule)
-        names = ("n_documents", "n_too_short", "n_without_text", "n_bytes")
-        counts.setdefault(source, Counter()).update({name: ledger[name] for name in names})
+        counts.setdefault(source, Counter()).update({**with_text(ledger)})
+        counts[source]["n_bytes"] += ledger["n_bytes"]
         counts[source]["n_left_out"] += ledger.get("n_left_out", 0)
     for source, n in counts.items():
-        of, n_short = (n[name] - n["n_without_text"] for name in ("n_documents", "n_too_short"))
-        if of and n_short == of and not n["n_left_out"]:
+        of = n["n_documents"]
+        if of and n["n_too_short"] == of and not n["n_left_out"]:
             why = "too short to be searched"
             rows.append(NotRead("short", source, "", None, why, of, of, n["n_bytes"]))
     rows += [

@@ -34,7 +34,14 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sample import Sample, ShardSample
 from decon_core.corpus.shard_head import no_row_read
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.decisions.not_read import Account, UnreadRule, account_of, has_no_row, with_file
+from decon_core.decisions.not_read import (
+    Account,
+    UnreadRule,
+    account_of,
+    has_no_row,
+    with_file,
+    with_text,
+)
 from decon_core.errors import Problem
 from decon_core.library.benchmark_counts import BenchmarkCount, count_matches
 from decon_core.library.estimates import Rate, Stratum, source_of
@@ -174,7 +181,7 @@ def write_matches(
                 line = _line_of(shard, ledger, entries)
                 if leaked:
                     leaked.add(shard.name, entries)
-                _add_up(outcome, line, shard, source)
+                _add_up(outcome, line, shard, source, is_read=not has_no_row(ledger))
                 by_name[shard.name] = with_file(ledger, shard)
                 if shard.sample:
                     stratum = outcome.strata.setdefault(source_of(shard.name), Stratum())
@@ -235,6 +242,7 @@ def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict
         "file": shard.name,
         "is_read": True,
         **{name: ledger[name] for name in COUNTS_READ},
+        **with_text(ledger),
         **({_NOT_SAMPLED: ledger["n_left_out"]} if shard.sample else {}),
         "n_matches": entries.num_rows,
         "n_leaks": leaks.num_rows,
@@ -252,10 +260,11 @@ def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict
     }
 
 
-def _add_up(outcome: Outcome, line: Mapping[str, Any], shard: Shard, source: Source) -> None:
-    n_not_sampled = line.get(_NOT_SAMPLED, 0)
-    outcome.n_not_sampled += n_not_sampled
-    if has_no_row({**line, "n_left_out": n_not_sampled}):
+def _add_up(
+    outcome: Outcome, line: Mapping[str, Any], shard: Shard, source: Source, *, is_read: bool
+) -> None:
+    outcome.n_not_sampled += line.get(_NOT_SAMPLED, 0)
+    if not is_read:
         first = line["unreadable"][0]
         why = f"the first: {first['reason']} ({first['detail']})"
         outcome.failed.append(no_row_read(parse_path(shard.path), source, line["n_rows"], why))

@@ -274,6 +274,7 @@ def test_text_that_was_not_read_ends_with_4_until_a_setting_accepts_it(at_home, 
     said = capsys.readouterr().out
     assert re.search(r"\nnot read: 2 places; the worst: .* % of the text of source `web` was", said)
     assert said.count('report --query "FROM not_read WHERE accepted_by IS NULL"\n') == 1
+    assert " of 37 documents contain a leak" in said
     content = at_home.config_path.read_text()
     at_home.config_path.write_text(content.replace("[corpus]\n", '[corpus]\nunread = "report"\n'))
     assert main(["run"]) == 0

@@ -888,6 +888,8 @@ def test_one_text_row_among_rows_of_token_ids_does_not_hide_them(place, capsys):
     said = capsys.readouterr().out
     assert "no text in 3 of 4 rows in 1 shard of the documents (`mixed.jsonl`), only `input" in said
     assert coverage_in(said).endswith("NOT scanned: 3 of 4 rows without text")
+    assert "\n0 of 1 document contain a leak\n" in said
+    assert (place.summary()["n_documents"], place.summary()["n_without_text"]) == (1, 3)
     assert place.scan("--ignore", "input_ids", corpus=path) == 0
 
 
