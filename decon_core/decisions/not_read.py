@@ -3,7 +3,8 @@
 What was not read may hold any item, so nothing that depends on it is clean. A row says what was not
 read, where, why and how much, and which setting or option accepts that; without one it is open:
 
-    text      text in a field that the source does not read, or as base64 in one that it reads
+    text      text in a field that the source does not read, or as base64 in any field; also
+              base64 without text, such as pictures, which is never open
     no text   rows without text that is read, such as rows of token ids, with what they hold instead
     row       rows that could not be read
     shard     a shard that could not be opened, or of which no row could be read
@@ -25,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 
 from decon_core.config.layouts import covers_any
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.row_texts import ENCODED
+from decon_core.corpus.text_values import BLOB, ENCODED
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.scan.coverage import Gap
@@ -101,8 +102,11 @@ def _of_shard(source: str, ledger: Mapping[str, Any], rule: UnreadRule) -> Itera
     for text in ledger["unread"]:
         path, n_bytes = text["path"], text["n_bytes"]
         setting = "ignore" if rule.is_ignored(source, path) else None
+        if path.endswith(BLOB):
+            setting = "no text"
         if n := text["n_values"]:
-            reason = "base64" if path.endswith(ENCODED) else "not read by the source"
+            is_encoded = path.endswith((ENCODED, BLOB))
+            reason = "base64" if is_encoded else "not read by the source"
             yield NotRead("text", source, place, path, reason, n, n_rows, n_bytes, setting)
         else:
             n, reason = ledger["n_without_text"], "no text"

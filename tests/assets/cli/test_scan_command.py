@@ -849,6 +849,10 @@ HIDING = {
     "archive.zip": lambda leak: b"PK" + leak.encode(),
     "rows.jsonl.bz2": lambda leak: bz2.compress(json_lines({"text": leak})),
     "base64.jsonl": lambda leak: json_lines(OTHER, {"text": b64encode(leak.encode()).decode()}),
+    "beside.jsonl": lambda leak: json_lines(OTHER | {"file": b64encode(leak.encode()).decode()}),
+    "uri_beside.jsonl": lambda leak: json_lines(
+        OTHER | {"url": f"data:text/plain;base64,{b64encode(leak.encode()).decode()}"}
+    ),
     "uri.jsonl": lambda leak: json_lines(
         {"text": f"data:text/plain;base64,{b64encode(leak.encode()).decode()}"}
     ),
@@ -876,7 +880,7 @@ def test_text_in_any_place_is_found_or_named_as_not_read(place):
         named = {name for (name,) in report.sql("SELECT place FROM not_read").fetchall()}
     found = {name for name, *_ in place.leaks()}
     assert {*HIDING, "link/a.jsonl"} - named == found - named
-    assert "uri.jsonl" in named
+    assert {"uri.jsonl", "beside.jsonl", "uri_beside.jsonl"} <= named
     assert {"json.jsonl", "struct.parquet", "map.parquet", "link/a.jsonl"} <= found
 
 
@@ -891,6 +895,21 @@ def test_one_text_row_among_rows_of_token_ids_does_not_hide_them(place, capsys):
     assert "\n0 of 1 document contain a leak\n" in said
     assert (place.summary()["n_documents"], place.summary()["n_without_text"]) == (1, 3)
     assert place.scan("--ignore", "input_ids", corpus=path) == 0
+
+
+def test_pictures_beside_text_are_listed_and_hold_nothing_back(place):
+    picture = b64encode(bytes(range(256))).decode()
+    path = place.folder / "pictures.jsonl"
+    path.write_bytes(
+        json_lines(OTHER | {"a": [picture], "url": f"data:image/png;base64,{picture}"})
+    )
+    assert place.scan("--clean-evals", corpus=path) == 0
+    rows = map(json.loads, (place.out / "not_read.jsonl").read_text().splitlines())
+    assert {(row["path"], row["n"], row["accepted_by"]) for row in rows} == {
+        ("a[].<data>", 1, "no text"),
+        ("url.<data>", 1, "no text"),
+    }
+    assert (place.out / "clean").is_dir()
 
 
 def test_a_corpus_without_a_document_is_not_clean(place, capsys):
