@@ -146,7 +146,8 @@ def _ledger(shard: int) -> dict[str, object]:
     counts = {"n_rows": n, "n_documents": n, "n_characters": 2_000 * n, "n_bytes": 2_000 * n}
     names = ("unreadable", "invalid_utf8", "unread", "origins")
     nothing: dict[str, list[object]] = {name: [] for name in names}
-    return {"shard": _fingerprint(shard), **counts, "n_too_short": 0, **nothing}
+    zero = {"n_too_short": 0, "n_without_text": 0}
+    return {"shard": _fingerprint(shard), **counts, **zero, **nothing}
 
 
 def _scan_result(rng: np.random.Generator, n: int, shard: int, number: int, job: _Job) -> pa.Table:

@@ -30,10 +30,7 @@ def changes_since_report(config: Config, store: Store) -> list[Problem]:
 
     try:
         plan = Plan(config, store)
-        packs = plan.changes
-        changes = [Problem(path, "gone or changed since it was registered") for path in packs.gone]
-        changes += [Problem(path, "new or changed, not registered") for path in packs.new]
-        changes += [Problem(new, f"renamed, registered as {old}") for old, new in packs.renamed]
+        changes = [Problem(path, what) for path, what in plan.changes.by_shard]
         changes += moved_since_report(plan.builder, config.report, additions=plan.additions)
     except DeconError as error:
         return list(error.problems)  # a configuration that cannot be planned was never reported

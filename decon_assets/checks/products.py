@@ -67,9 +67,7 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
     from decon_core.scan.coverage import gaps_of
 
     plan = Plan(*decon.open_store())
-    gone, new = plan.changes.gone, plan.changes.new
-    problems = [Problem(path, "gone or changed since it was registered") for path in gone]
-    problems += [Problem(path, "not registered") for path in new]
+    problems = [Problem(path, what) for path, what in plan.changes.by_shard]
     try:
         gaps = gaps_of(plan.scan_results, plan.packs, plan.current_versions)
     except DeconError as error:

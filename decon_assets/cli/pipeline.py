@@ -99,7 +99,8 @@ def run(
     one of two things:
 
       - some rows could not be read, or some text is not read, so mixtures that
-        depend on them are refused (--allow-unread suppresses the code for text);
+        depend on them are refused (without such mixtures, --allow-unread
+        suppresses the code for text);
       - everything else is built, but a source's pattern matches something that is
         not a shard, such as a file of another format, a broken link, a fifo or a
         folder (--allow-skipped suppresses the code).
@@ -153,10 +154,10 @@ def _exit_code(
     absent = absent_fields(plan.packs, plan.builder.mixtures)
     for problem in (*without_effect(loaded.policy), *absent, *splits):
         warn(problem)
-    account = say_not_read(plan, skipped).accepting(*allowed)
+    account = say_not_read(plan, skipped)
     if gaps_of(plan.scan_results, plan.packs, versions) or (code and not is_held_back):
         return 1
-    return code_with(account, code)
+    return code_with(account, code, allowed)
 
 
 def register(

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
+from decon_assets.cli.store_state import accepting_settings
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_assets.terminal.options import (
     ConfigPath,
@@ -119,6 +120,9 @@ def check(
     benchmarks and policy (not checked with --report). If some shards were not scanned and no limit
     is exceeded in the others, the result is "unknown" and the exit code is 1.
 
+    The settings unread = "report" and unreadable = "drop" accept unread text and unreadable rows,
+    as in `run`: the check prints them and passes. With --report, only the options accept them.
+
     Items that no chosen detector can find may or may not have leaked. If a limit is met only
     without these items, the result is "cannot tell" and the exit code is 6. Choose detectors that
     can find more of these items, or use --assume-clean to count them as clean.
@@ -156,6 +160,7 @@ def check(
         may_be_unreadable=allow_unreadable,
         may_be_unread=allow_unread,
         may_be_skipped=allow_skipped,
+        settings=() if report else tuple(accepting_settings(load_config(config))),
     )
     summary = _summary(report, config)
     is_todays = bool(report) or is_report_current(load_config(config))
@@ -186,7 +191,7 @@ def _summary(report: Path | None, config: Path) -> Summary:
 
 def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
     """Print a case for each limit; return the exit code."""
-    from decon_core.report.publish.limits import lines_of_account
+    from decon_core.report.publish.limits import lines_of_account, lines_of_settings
 
     say_rows([_row(case) for case in cases], spare=_SPARE)
     failed = [case for case in cases if not case.is_passed]
@@ -195,6 +200,8 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
             say(f"\n{case.name}: {wrong}")
     said = f"\n{len(cases) - len(failed)} of {len(cases)} passed"
     say(said, tone="bad" if failed else "good")
+    for line in lines_of_settings(summary, limits):
+        say(line)
     n = sum(row["n_no_answer"] for row in summary["benchmarks"])
     if n and limits.max_no_answer_rate is None:
         items = "1 item was" if n == 1 else f"{n:,} items were"

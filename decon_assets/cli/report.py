@@ -20,13 +20,16 @@ from decon_assets.terminal.options import (
 from decon_assets.terminal.output import say, say_rows, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
+from decon_core.decisions.not_read import WORST_FIRST, Account
 from decon_core.errors import format_problems, sentence
 from decon_core.report.open import Coverage, connect, coverage_of, rows_of
-from decon_core.wording import bounds, of_checkable, percent
+from decon_core.wording import bounds, counted, of_checkable, percent
 
 _MOST_LISTED = 20
 # Columns that are left out if they say nothing, or have no room; the least important first.
 _SPARE = ("leaks", "of all items", "no answer", "review", "of checkable")
+_BYTES_READ = "SELECT source, sum(n_bytes)::BIGINT AS n_bytes FROM shards GROUP BY source"
+_ALL = 'all: decon-assets report --query "FROM not_read WHERE accepted_by IS NULL"'
 _BY_BENCHMARK = """SELECT *, leak_rate AS rate FROM by_benchmark
     ORDER BY leak_rate DESC NULLS LAST, n_leaked DESC, n_no_answer + n_review DESC,
              benchmark, split"""
@@ -187,6 +190,10 @@ def _say_main_tables(path: Path, coverage: Coverage) -> None:
     with connect(path) as connection:
         benchmarks = [*rows_of(connection, _BY_BENCHMARK)]
         sources = [*rows_of(connection, "FROM by_source")]
+        account = Account.stored(
+            rows_of(connection, "FROM not_read WHERE what <> 'shard'"),
+            rows_of(connection, _BYTES_READ),
+        )
     say_rows([*map(_benchmark_row, benchmarks)], spare=_SPARE)
     say()
     say_rows(
@@ -194,6 +201,9 @@ def _say_main_tables(path: Path, coverage: Coverage) -> None:
         spare=("unreadable", "leaked items", "no answer", "review"),
     )
     say(f"\n{format_headline(path)}")
+    if lines := [*account.lines()]:
+        worst = min(lines, key=lambda line: WORST_FIRST.index(line.what))
+        say(f"not read: {counted(len(account.open()), 'place')}; the worst: {worst.text}; {_ALL}")
     say(path)
 
 

@@ -245,6 +245,7 @@ def scan(
         raise InputError(Problem("--role", "no --messages", "--messages with --role"))
     settings = policy_from(policy, preset, detectors)
     drawn = sample_from(sample, sample_seed)
+    allowed = [*compress(OPTIONS, (allow_unreadable, allow_unread, allow_skipped))]
     out = out or output_for(corpus)
     export_engine(engine)
     engines = load_engine_tables(execution) if execution else {}
@@ -277,6 +278,7 @@ def scan(
                 sketch=Sketch() if sketch else None,
                 has_compat=compat,
                 has_clean_evals=clean_evals,
+                allowed=allowed,
                 has_page=not no_page,
                 verdicts=verdicts_from(verdicts),
                 sample=drawn,
@@ -297,8 +299,12 @@ def scan(
     if compat:
         say(f"reports in AI2 decon's format: {out / COMPAT_FOLDER}")
     account = outcome.not_read
-    if clean_evals and account.open("shard", "short", "text", "no text"):
-        say("clean benchmarks: not written, because some files or texts were not read")
+    accepted = account.accepting(*allowed)
+    if clean_evals and (lines := [*accepted.lines()]):
+        lacking = ", ".join(line.amount for line in lines)
+        names = [name for name, kinds in OPTIONS.items() if accepted.open(*kinds)]
+        remedy = f" ({' '.join(names)} to write them)" if names else ""
+        say(f"clean benchmarks: not written, as some input was not read: {lacking}{remedy}")
     elif clean_evals:
         say(f"clean benchmarks: {out / CLEAN_FOLDER}")
     for problem in (*without_effect(settings), *outcome.split_scripts):
@@ -327,9 +333,8 @@ def scan(
     if outcome.finds_nothing:
         warn("no item can be found by the chosen detectors: it is unknown whether any leaked")
         return 6
-    account = account.accepting(*compress(OPTIONS, (allow_unreadable, allow_unread, allow_skipped)))
     is_lacking = bool(outcome.unavailable) and not allow_skipped
-    return 4 if is_lacking or not outcome.n_documents else account.exit_code
+    return 4 if is_lacking or not outcome.n_documents else accepted.exit_code
 
 
 def _say_table(outcome: Outcome) -> None:

@@ -53,7 +53,8 @@ def status(
     was not read. Code 4 means one of two things:
 
       - some rows could not be read, or some text is not read, so mixtures that
-        depend on them are refused (--allow-unread suppresses the code for text);
+        depend on them are refused (without such mixtures, --allow-unread
+        suppresses the code for text);
       - everything else is complete, but a source's pattern matches something that
         is not a shard (--allow-skipped suppresses the code).
 
@@ -95,8 +96,8 @@ def status(
         say("complete", tone="good")
     else:
         say(f"incomplete: {remedy}", tone="open")
-    account = account.accepting(*compress(OPTIONS, (False, allow_unread, allow_skipped)))
-    return code_with(account, int(not is_complete)) if is_scanned else 1
+    allowed = compress(OPTIONS, (False, allow_unread, allow_skipped))
+    return code_with(account, int(not is_complete), allowed) if is_scanned else 1
 
 
 def _status_of_scan(plan: Plan) -> bool:
@@ -107,17 +108,11 @@ def _status_of_scan(plan: Plan) -> bool:
 
     store, packs, changes = plan.store, plan.packs, plan.changes
     say(f"{counted(len(packs), 'pack')}, {counted(plan.n_shards, 'shard')} registered")
-    gone, present = {*changes.gone}, {*changes.new}
-    for path in sorted(gone):
-        what = "changed" if path in present else "removed"
-        say(f"  {path}: {what} since it was registered")
-    for path in sorted(present - gone):
-        say(f"  {path}: new or changed, not registered yet")
-    for old, new in changes.renamed:
-        say(f"  {old}: renamed to {new} since it was registered")
+    for path, what in changes.by_shard:
+        say(f"  {path}: {what}")
     if warning := grid_warning(changes.current, len(plan.benchmarks)):
         say(f"warning: {warning}")
-    is_registered = bool(packs) and not (changes.new or changes.gone or changes.renamed)
+    is_registered = bool(packs) and not changes.by_shard
     n_unscanned = 0
     for name, state, n_missing in _states_of_benchmarks(plan):
         say(f"  {name}: {state}")

@@ -23,19 +23,25 @@ if TYPE_CHECKING:
 
 AllowUnread = flag(
     "--allow-unread",
-    "do not exit with code 4 if there is text in fields that no source reads, or rows without text",
+    "do not exit with code 4 if there is text in fields that no source reads, or rows without "
+    "text; outputs that depend on them are still refused, with code 4",
 )
 
 _MOST_LISTED = 5
 
 
+def accepting_settings(config: Config) -> list[str]:
+    """Return the settings of a configuration that accept what was not read."""
+    is_set = config.policy.unreadable == "drop", config.corpus.unread == "report"
+    return [*compress(SETTINGS, is_set)]
+
+
 def say_not_read(plan: Plan, skipped: Sequence[Skipped]) -> Account:
     """Print what was not read of the shards; return the account that the settings leave open."""
     account = plan.not_read(skipped)
-    drops_rows = plan.config.policy.unreadable == "drop"
     in_mixtures = {
         "row": 'mixtures leave them out, as [policy] has unreadable = "drop"'
-        if drops_rows
+        if plan.config.policy.unreadable == "drop"
         else 'mixtures of their packs are refused unless [policy] has unreadable = "drop"',
         "shard": "mixtures of their packs are refused",
         "short": "check `text`, `messages` or `layout` of the source",
@@ -47,17 +53,17 @@ def say_not_read(plan: Plan, skipped: Sequence[Skipped]) -> Account:
             say(in_mixtures.get(line.what, f"{leave}:  {account.setting(line.source)}"))
     if account.open("row"):
         say('to list them: decon-assets report --query "FROM unreadable"')
-    may_stay = plan.config.corpus.unread == "report"
-    return account.accepting(*compress(SETTINGS, (drops_rows, may_stay)))
+    return account.accepting(*accepting_settings(plan.config))
 
 
-def code_with(account: Account, code: int) -> int:
+def code_with(account: Account, code: int, allowed: Iterable[str]) -> int:
     """Return the exit code of a command that ends with a code if everything was read.
 
-    A stage fails if it needs what was not read.
+    A stage fails if it needs what was not read: no option of the command changes that.
     """
-    held_back = account.open("row", "text", "no text")
-    return code if code and not held_back and account.exit_code != 1 else account.exit_code
+    if code and account.open("row", "text", "no text"):
+        return account.exit_code
+    return code or account.accepting(*allowed).exit_code
 
 
 def say_skipped(skipped: Sequence[Skipped], store: Store | None = None) -> None:

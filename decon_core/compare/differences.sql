@@ -69,17 +69,22 @@ SELECT benchmark, split, instance_index, status, is_checkable,
 FROM query_table(report || '.item_status')
 JOIN query_table(report || '.items') USING (benchmark, split, instance_index);
 
--- An item of another version of the benchmark is known by its text, or else by its index.
+-- An item of another version of the benchmark is known by its text (the first item with this text is
+-- the first one of the other side), or else by its index.
 CREATE TABLE item_pairs AS
 WITH every AS (
     SELECT *, true AS is_of_first FROM items_in('one')
     UNION ALL SELECT *, false FROM items_in('two')
 ), keyed AS (
-    SELECT *, CASE WHEN is_whole
-                    AND count(*) FILTER (is_whole AND is_of_first) OVER texts = 1
-                    AND count(*) FILTER (is_whole AND NOT is_of_first) OVER texts = 1
-                   THEN fingerprints ELSE [instance_index::VARCHAR] END AS key
-    FROM every WINDOW texts AS (PARTITION BY benchmark, split, fingerprints)
+    SELECT *, CASE WHEN is_whole AND nth <= least(
+                        count(*) FILTER (is_of_first) OVER texts,
+                        count(*) FILTER (NOT is_of_first) OVER texts)
+                   THEN fingerprints || [nth::VARCHAR] ELSE [instance_index::VARCHAR] END AS key
+    FROM (SELECT *, row_number() OVER (
+              PARTITION BY benchmark, split, is_whole, fingerprints, is_of_first
+              ORDER BY instance_index) AS nth
+          FROM every)
+    WINDOW texts AS (PARTITION BY benchmark, split, is_whole, fingerprints)
 )
 SELECT row_number() OVER () AS item, benchmark, split,
        a.instance_index AS index_of_first, b.instance_index AS index_of_second,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,8 +14,10 @@ from decon_core.corpus.compiled_origins import origins_in
 from decon_core.corpus.fields import Field, FieldTree, field_tree
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import (
+    FIRST_ENCODED,
     LEAST_LETTERS,
     LEAST_WORDS,
+    content_step,
     decoded,
     is_text,
     without_lone_surrogates,
@@ -222,6 +224,9 @@ def batch_of(
         for n_bytes in [np.bincount(fields_of_texts, n_bytes_of_texts)]
         for at in np.flatnonzero(n_values).tolist()
     )
+    if tree.is_counting:
+        looked_at = strings.take(is_usual & (strings.actions == string_values.TO_LOOK_AT))
+        counts_by_path = summed([counts_by_path, *_counts_of_encoded(looked_at, tree)])
     batch = Batch(
         text, starts, stops, rows, n_characters, [], reread, unread=counts_by_path, origins=origins
     )
@@ -230,6 +235,14 @@ def batch_of(
             batch, only_path=lambda row: _path_of_key(tree, only_field[row - first_row])
         )
     return batch.with_rows(map(reread, (np.flatnonzero(is_unusual) + first_row).tolist()))
+
+
+def _counts_of_encoded(strings: Strings, tree: FieldTree) -> Iterator[dict[str, list[int]]]:
+    """Yield the path and the bytes of each string of base64."""
+    columns = strings.fields.tolist(), strings.starts.tolist(), strings.stops.tolist()
+    for at, start, stop in zip(*columns, strict=True):
+        head = strings.text[start : min(stop, start + FIRST_ENCODED)].tobytes().decode()
+        yield {f"{tree.fields[at].shown}.{content_step(head)}": [1, stop - start]}
 
 
 def _texts_of(short: Strings) -> tuple[Integers, Integers]:

@@ -12,8 +12,14 @@ from typing import Any
 from decon_core.config.sources import Source
 from decon_core.corpus.fields import FieldTree, field_tree
 from decon_core.corpus.origins import Origins
-from decon_core.corpus.row_texts import ENCODED, SEPARATOR, Keys, Slot, text_of_row
-from decon_core.corpus.text_values import LEAST_WORDS, is_encoded, leaves, without_lone_surrogates
+from decon_core.corpus.row_texts import SEPARATOR, Keys, Slot, text_of_row
+from decon_core.corpus.text_values import (
+    ENCODED,
+    LEAST_WORDS,
+    is_encoded,
+    leaves,
+    without_lone_surrogates,
+)
 from decon_core.errors import Problem
 
 

@@ -72,6 +72,17 @@ class PackChanges:
         is_gone = any(not s.may_be_read or s.path in self.gone for s in pack.shards)
         return "shards are gone or changed" if is_gone else f"settings of source {name!r} changed"
 
+    @property
+    def by_shard(self) -> list[tuple[str, str]]:
+        """The path of each shard that differs from the one registered, and what changed."""
+        new, gone = {*self.new}, {*self.gone}
+        since = "since it was registered"
+        return [
+            *((path, f"{'changed' if path in new else 'removed'} {since}") for path in self.gone),
+            *((path, "new or changed, not registered yet") for path in sorted(new - gone)),
+            *((old, f"renamed to {new_path} {since}") for old, new_path in self.renamed),
+        ]
+
     @cached_property
     def versions(self) -> dict[str, str]:
         """A digest of the present shards of each pack, also of those to be removed."""

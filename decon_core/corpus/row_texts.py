@@ -14,6 +14,7 @@ from decon_core.config.layouts import Layout
 from decon_core.corpus.fields import RANKS, Field, FieldTree, Kind, rank_of
 from decon_core.corpus.origins import Origins, origins_of_row
 from decon_core.corpus.text_values import (
+    content_step,
     decoded,
     is_encoded,
     is_text,
@@ -27,7 +28,6 @@ SEPARATOR = "\n\n"  # between the parts of a document
 LEAST_REPEATED = 32  # bytes of a text that is read once, however often the row holds it
 LONGEST_NAME = 32  # characters of a key that is not looked at
 KEY = "<key>"  # the last step to a key of an object that is itself a text
-ENCODED = "<base64>"  # the last step to what a string holds as base64
 
 
 class WholeRow(dict[str, Any]):
@@ -75,23 +75,35 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
     layout = tree.layout_of(marks)
     read: dict[Kind, list[tuple[int, Slot]]] = {Kind.VISIBLE: [], Kind.HIDDEN: []}
     unread: list[tuple[Field, str]] = []
+    encoded: list[tuple[Field, str]] = []
     for at, keys, text in strings:
         kind = at.kind(layout)
-        if kind is Kind.UNREAD:
-            if tree.is_counting and not is_encoded(text):
-                unread.append((at, text))
-        elif not is_encoded(text) and (not at.is_label or is_text(text)):
+        if is_encoded(text):
+            if kind is Kind.UNREAD or not at.is_label or text.startswith("data:"):
+                encoded.append((at, text))
+        elif kind is Kind.UNREAD:
+            unread.append((at, text))
+        elif not at.is_label or is_text(text):
             read[kind].append((at.place or 0, Slot(keys, text)))
     if len(tree.paths) > 1:
         read[Kind.VISIBLE].sort(key=itemgetter(0))
     visible, hidden = (_once(slot for _, slot in slots) for slots in read.values())
     origins = origins_of_row((at, text) for at, _, text in strings)
-    return RowText(layout, visible, hidden, _counts_of(unread), origins)
+    if not tree.is_counting:
+        return RowText(layout, visible, hidden, {}, origins)
+    # A row without text is named by what it holds instead.
+    counts = _counts_of(unread, encoded if visible or hidden else ())
+    return RowText(layout, visible, hidden, counts, origins)
 
 
-def _counts_of(unread: Sequence[tuple[Field, str]]) -> dict[str, list[int]]:
+def _counts_of(
+    unread: Sequence[tuple[Field, str]], encoded: Sequence[tuple[Field, str]]
+) -> dict[str, list[int]]:
     """Count texts and their bytes by path; the short strings of a list are one text together."""
     counts: dict[str, list[int]] = {}
+    for at, text in encoded:
+        if step := content_step(text):
+            _count(counts, f"{at.shown}.{step}", text)
     short: dict[str, tuple[Field, list[str]]] = {}
     for at, text in unread:
         if is_text(text):

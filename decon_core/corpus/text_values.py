@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
+from urllib.parse import unquote
 
 LEAST_WORDS = 8  # words of a text: they are separated by white space, and have a letter or digit
 LEAST_LETTERS = 24  # letters of a text in a script without spaces
@@ -35,6 +37,9 @@ _DATA_URI = re.compile(  # text may follow one
     re.ASCII,
 )
 _FIRST_BYTES = 4096  # bytes that decide whether a value is text
+FIRST_ENCODED = _FIRST_BYTES // 3 * 4
+ENCODED = "<base64>"  # the last step to text that a string holds as base64
+BLOB = "<data>"  # the same of what is no text, such as a picture
 _CONTROL = re.compile("[\\x00-\\x08\\x0e-\\x1f\ufffd]")
 
 
@@ -83,6 +88,19 @@ def is_encoded(value: str) -> bool:
     if len(value) < LEAST_ENCODED or not _BASE64.fullmatch(value):
         return False
     return _LEAST_BETWEEN * sum(map(value.count, _SEPARATORS)) <= len(value)
+
+
+def content_step(value: str) -> str:
+    """Return the last step of the path to what a string holds as base64: text, or something else.
+
+    Empty if it is too short to hold any.
+    """
+    if len(value) < LEAST_ENCODED:
+        return ""
+    head = value[value.find(",") + 1 :][:FIRST_ENCODED]  # a data URI has a comma, base64 none
+    letters = re.sub(r"[^A-Za-z0-9+/]", "", unquote(head).replace("-", "+").replace("_", "/"))
+    content = b64decode(letters[: len(letters) // 4 * 4])
+    return ENCODED if is_text(text_of_bytes(content)) else BLOB
 
 
 class KeyTwiceError(ValueError):

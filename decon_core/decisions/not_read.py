@@ -3,7 +3,8 @@
 What was not read may hold any item, so nothing that depends on it is clean. A row says what was not
 read, where, why and how much, and which setting or option accepts that; without one it is open:
 
-    text      text in a field that the source does not read, or as base64 in one that it reads
+    text      text in a field that the source does not read, or as base64 in any field; also
+              base64 without text, such as pictures, which is never open
     no text   rows without text that is read, such as rows of token ids, with what they hold instead
     row       rows that could not be read
     shard     a shard that could not be opened, or of which no row could be read
@@ -25,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 
 from decon_core.config.layouts import covers_any
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.row_texts import ENCODED
+from decon_core.corpus.text_values import BLOB, ENCODED
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.scan.coverage import Gap
@@ -34,6 +35,7 @@ from decon_core.storage.listing import Skipped
 from decon_core.wording import code, counted, first_of, percent, plain, size
 
 What = Literal["text", "no text", "row", "shard", "short", "file"]
+WORST_FIRST: tuple[What, ...] = ("shard", "short", "row", "text", "no text", "file")
 
 # The options of commands that accept what was not read, and the settings by which it does not hold
 # back mixtures. Nothing accepts shards and sources of which nothing was read.
@@ -82,6 +84,12 @@ def has_no_row(ledger: Mapping[str, Any]) -> bool:
     return bool(ledger["unreadable"]) and not n_documents
 
 
+def with_text(ledger: Mapping[str, Any]) -> dict[str, int]:
+    """Return the numbers of documents, and of those too short, but not of rows without text."""
+    n: int = ledger["n_without_text"]
+    return {name: ledger[name] - n for name in ("n_documents", "n_too_short")}
+
+
 def _of_shard(source: str, ledger: Mapping[str, Any], rule: UnreadRule) -> Iterator[NotRead]:
     place, n_rows = ledger["file"], ledger["n_rows"]
     reasons = Counter(row["reason"] for row in ledger["unreadable"]).most_common()
@@ -94,8 +102,11 @@ def _of_shard(source: str, ledger: Mapping[str, Any], rule: UnreadRule) -> Itera
     for text in ledger["unread"]:
         path, n_bytes = text["path"], text["n_bytes"]
         setting = "ignore" if rule.is_ignored(source, path) else None
+        if path.endswith(BLOB):
+            setting = "no text"
         if n := text["n_values"]:
-            reason = "base64" if path.endswith(ENCODED) else "not read by the source"
+            is_encoded = path.endswith((ENCODED, BLOB))
+            reason = "base64" if is_encoded else "not read by the source"
             yield NotRead("text", source, place, path, reason, n, n_rows, n_bytes, setting)
         else:
             n, reason = ledger["n_without_text"], "no text"
@@ -137,12 +148,12 @@ def account_of(
     counts: dict[str, Counter[str]] = {}
     for source, ledger in ledgers:
         rows += _of_shard(source, ledger, rule)
-        names = ("n_documents", "n_too_short", "n_without_text", "n_bytes")
-        counts.setdefault(source, Counter()).update({name: ledger[name] for name in names})
+        counts.setdefault(source, Counter()).update({**with_text(ledger)})
+        counts[source]["n_bytes"] += ledger["n_bytes"]
         counts[source]["n_left_out"] += ledger.get("n_left_out", 0)
     for source, n in counts.items():
-        of, n_short = (n[name] - n["n_without_text"] for name in ("n_documents", "n_too_short"))
-        if of and n_short == of and not n["n_left_out"]:
+        of = n["n_documents"]
+        if of and n["n_too_short"] == of and not n["n_left_out"]:
             why = "too short to be searched"
             rows.append(NotRead("short", source, "", None, why, of, of, n["n_bytes"]))
     rows += [

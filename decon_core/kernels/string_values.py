@@ -17,8 +17,9 @@ from decon_core.kernels.utf8 import valid_size
 # text; counts it as one text together with the other short strings of its list; ignores it.
 READ, READ_IF_TEXT, COUNT, COUNT_TOGETHER, IGNORE = range(5)
 # What is done with a string: it is read; it may be JSON that is read as the value that it holds; it
-# is kept, as it may be a name; it is counted; its words are counted; nothing.
-TO_READ, TO_DECODE, TO_NOTE, TO_COUNT, TO_COUNT_WORDS, TO_SKIP = range(6)
+# is base64, whose content is looked at; it is kept, as it may be a name; it is counted; its words
+# are counted; nothing.
+TO_READ, TO_DECODE, TO_LOOK_AT, TO_NOTE, TO_COUNT, TO_COUNT_WORDS, TO_SKIP = range(7)
 
 _LEAST_WORDS = 8
 _LEAST_LETTERS = 24
@@ -252,10 +253,12 @@ def is_data(text: Bytes, start: Place) -> bool:
 def action_on(text: Bytes, start: Place, stop: Place, use: int, names: int) -> int:
     """Return what is done with a string, by the use of its field, and what values there name."""
     first, end = np.int64(start), np.int64(stop)
+    is_encoded = use != IGNORE and is_base64(text, first, end)
+    if is_encoded and use != READ_IF_TEXT:
+        return TO_LOOK_AT
     if use == COUNT_TOGETHER and not is_text(text, first, end):
-        return TO_SKIP if is_base64(text, first, end) else TO_COUNT_WORDS
-    is_skipped = use == IGNORE or (use != READ and not is_text(text, first, end))
-    if is_skipped or is_base64(text, first, end):
+        return TO_COUNT_WORDS
+    if use == IGNORE or is_encoded or (use != READ and not is_text(text, first, end)):
         return TO_NOTE if (names != 0) & (end - first <= LONGEST_NAME) else TO_SKIP
     return TO_READ if use <= READ_IF_TEXT else TO_COUNT
 

@@ -11,7 +11,7 @@ FROM read_parquet($path)
 
 -- name: items
 SELECT benchmark, any_value(config) AS config, split, instance_index,
-       max(n_records) AS n_records,
+       max(n_records) AS n_records, any_value(fingerprints) AS fingerprints,
        bool_or(is_visible AND CASE
            WHEN list_contains($with_own::VARCHAR[], benchmark)
            THEN list_contains($own::VARCHAR[], benchmark || ' ' || detector)

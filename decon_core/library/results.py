@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.benchmarks.named import named_rows, rows_of_benchmarks
-from decon_core.benchmarks.records import NotCovered
+from decon_core.benchmarks.records import NotCovered, Version, load_records
 from decon_core.config.sources import ONLY_SOURCE, Source
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.lines import LineFormat
@@ -34,7 +34,14 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sample import Sample, ShardSample
 from decon_core.corpus.shard_head import no_row_read
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.decisions.not_read import Account, UnreadRule, account_of, has_no_row, with_file
+from decon_core.decisions.not_read import (
+    Account,
+    UnreadRule,
+    account_of,
+    has_no_row,
+    with_file,
+    with_text,
+)
 from decon_core.errors import Problem
 from decon_core.library.benchmark_counts import BenchmarkCount, count_matches
 from decon_core.library.estimates import Rate, Stratum, source_of
@@ -43,6 +50,8 @@ from decon_core.schemas import ENTRIES
 from decon_core.storage.files import atomic_path
 from decon_core.storage.listing import Skipped
 from decon_core.storage.paths import parse_path
+from decon_core.storage.store import Store
+from decon_core.storage.tables import write_parquet
 
 if TYPE_CHECKING:
     from decon_core.mixtures.clean_evals import LeakedItems
@@ -132,6 +141,24 @@ class ScannedPack:
         return self.reader.entries(shard, self.reader.versions, source=self.pack.source.name)
 
 
+def write_visibility(
+    out: Path, visibility: pa.Table, store: Store, versions: Iterable[Version]
+) -> None:
+    """Write which items each detector can find, with the fingerprints of the items' records."""
+    import polars as pl
+
+    key = ["benchmark", "split", "instance_index"]
+    items = pl.concat(
+        pl.DataFrame(load_records(store, version, columns=[*key, "fingerprint"]))
+        .group_by(key)
+        .agg(pl.col("fingerprint").alias("fingerprints"))
+        for version in versions
+    )
+    rows = pl.DataFrame(visibility).join(items, on=key, how="left", maintain_order="left")
+    schema = visibility.schema.append(pa.field("fingerprints", pa.list_(pa.string())))
+    write_parquet(out / VISIBILITY_FILE, rows.to_arrow().cast(schema))
+
+
 def write_matches(
     out: Path, scanned: ScannedPack, outcome: Outcome, leaked: LeakedItems | None
 ) -> None:
@@ -154,7 +181,7 @@ def write_matches(
                 line = _line_of(shard, ledger, entries)
                 if leaked:
                     leaked.add(shard.name, entries)
-                _add_up(outcome, line, shard, source)
+                _add_up(outcome, line, shard, source, is_read=not has_no_row(ledger))
                 by_name[shard.name] = with_file(ledger, shard)
                 if shard.sample:
                     stratum = outcome.strata.setdefault(source_of(shard.name), Stratum())
@@ -215,6 +242,7 @@ def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict
         "file": shard.name,
         "is_read": True,
         **{name: ledger[name] for name in COUNTS_READ},
+        **with_text(ledger),
         **({_NOT_SAMPLED: ledger["n_left_out"]} if shard.sample else {}),
         "n_matches": entries.num_rows,
         "n_leaks": leaks.num_rows,
@@ -232,10 +260,11 @@ def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict
     }
 
 
-def _add_up(outcome: Outcome, line: Mapping[str, Any], shard: Shard, source: Source) -> None:
-    n_not_sampled = line.get(_NOT_SAMPLED, 0)
-    outcome.n_not_sampled += n_not_sampled
-    if has_no_row({**line, "n_left_out": n_not_sampled}):
+def _add_up(
+    outcome: Outcome, line: Mapping[str, Any], shard: Shard, source: Source, *, is_read: bool
+) -> None:
+    outcome.n_not_sampled += line.get(_NOT_SAMPLED, 0)
+    if not is_read:
         first = line["unreadable"][0]
         why = f"the first: {first['reason']} ({first['detail']})"
         outcome.failed.append(no_row_read(parse_path(shard.path), source, line["n_rows"], why))

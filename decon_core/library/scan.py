@@ -90,6 +90,7 @@ class Request:
     sketch: Sketch | None = None  # None: neither written nor used
     has_compat: bool = False
     has_clean_evals: bool = False
+    allowed: Sequence[str] = ()  # `OPTIONS`: clean benchmarks are written in spite of them
     has_page: bool = True
     verdicts: Verdicts = NO_VERDICTS
     sample: Sample | ShardSample | None = None  # what is scanned: documents or shards; None: all
@@ -181,7 +182,7 @@ def _scan_folder(
     failed = _scan_pack(request, index, pack, engine, on_step, on_progress)
     unread = {shard.name for shard in _missing(index, pack)}
     scanned = results.ScannedPack(index.reader(request.verdicts), pack, unread)
-    write_parquet(out / results.VISIBILITY_FILE, index.visibility)
+    results.write_visibility(out, index.visibility, store, versions)
     n_unseen = Counter(index.invisible["detector"].to_pylist())
     outcome = results.Outcome(
         failed=failed,
@@ -409,7 +410,7 @@ def _write_results(
         outcome.rates = _rates(out / results.MATCHES_FILE, scanned, sample, outcome)
         write_rates(out, outcome.rates)
     # What was not read may contain any item: then no benchmark can be called clean.
-    if leaked and not outcome.not_read.open("shard", "short", "text", "no text"):
+    if leaked and not outcome.not_read.accepting(*request.allowed).open():
         write_clean_evals(
             out / results.CLEAN_FOLDER,
             index.store,

@@ -23,7 +23,7 @@ from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import common_made_from, current_common
 from decon_core.decisions.judging import may_prove
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.decisions.not_read import NOTHING_UNREAD, Account
+from decon_core.decisions.not_read import NOTHING_UNREAD, Account, with_text
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.decisions.visibility import (
     ONLY_REVIEW,
@@ -211,7 +211,7 @@ def _shards(
                 rows[name] += [{**place, **row} for row in ledger[name]]
                 about[f"n_{name}"] = len(ledger[name])
             rows["row_origins"] += [{**place, **row} for row in named_rows(ledger, searched)]
-            rows["shards"].append({**ledger, **place, **about})
+            rows["shards"].append({**ledger, **with_text(ledger), **place, **about})
     return rows
 
 

@@ -22,7 +22,7 @@ from xml.etree import ElementTree as ET
 
 from decon_core.config.rounding import exceeds
 from decon_core.config.validation import did_you_mean
-from decon_core.decisions.not_read import OPTIONS, What
+from decon_core.decisions.not_read import OPTIONS, SETTINGS, What
 from decon_core.errors import InputError, Problem
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
 from decon_core.report.publish.summary import (
@@ -58,6 +58,7 @@ class Limits:
     may_be_unreadable: bool = False
     may_be_unread: bool = False  # text in fields that no source reads
     may_be_skipped: bool = False  # files that are no shards, and not skipped on purpose
+    settings: Sequence[str] = ()  # of decon.toml that accept what was not read: `SETTINGS`
 
     def __post_init__(self) -> None:
         shares = {
@@ -292,9 +293,18 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
 def lines_of_account(summary: Summary, limits: Limits) -> Iterator[tuple[What, str]]:
     """Yield what was not read and no limit accepts, by kind, with the option that accepts it."""
     allowed = limits.may_be_unreadable, limits.may_be_unread, limits.may_be_skipped
-    for line in account_in(summary).accepting(*compress(OPTIONS, allowed)).lines():
+    accepted = *limits.settings, *compress(OPTIONS, allowed)
+    for line in account_in(summary).accepting(*accepted).lines():
         option = next((name for name, kinds in OPTIONS.items() if line.what in kinds), None)
         yield line.what, f"{line.text} (use {option} to pass)" if option else line.text
+
+
+def lines_of_settings(summary: Summary, limits: Limits) -> Iterator[str]:
+    """Yield what was not read and a setting accepts, with the setting."""
+    by = {what: name for name in limits.settings for what in SETTINGS[name]}
+    for line in account_in(summary).lines():
+        if line.what in by:
+            yield f"{line.text} (accepted by {by[line.what]})"
 
 
 SUITE = "decon-assets check"

@@ -258,6 +258,32 @@ def test_what_cannot_be_read_ends_with_1_and_a_benchmark_too_short_to_look_for_d
     assert main(["status"]) == 4
 
 
+def test_text_that_was_not_read_ends_with_4_until_a_setting_accepts_it(at_home, capsys):
+    path = at_home.folder / "corpus" / "s0.jsonl.gz"
+    rows = [{"text": "a text", "hint": "some words of a hint that nobody reads"}, {"text": [7] * 9}]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + lines.encode()))
+    assert main(["run"]) == 4
+    for command in ("run", "status"):  # the mixtures are held back
+        assert main([command, "--allow-unread"]) == 4
+    check = ["check", "--max-rate", "1"]
+    assert main(check) == 4
+    assert main([*check, "--allow-unread"]) == 0
+    capsys.readouterr()
+    assert main(["report"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"\nnot read: 2 places; the worst: .* % of the text of source `web` was", said)
+    assert said.count('report --query "FROM not_read WHERE accepted_by IS NULL"\n') == 1
+    assert " of 37 documents contain a leak" in said
+    content = at_home.config_path.read_text()
+    at_home.config_path.write_text(content.replace("[corpus]\n", '[corpus]\nunread = "report"\n'))
+    assert main(["run"]) == 0
+    capsys.readouterr()
+    assert main(check) == 0
+    assert "`text` (" in (said := capsys.readouterr().out)
+    assert said.count('(accepted by unread = "report")') == 2
+
+
 def test_a_command_whose_reader_went_away_is_finished_all_the_same(at_home):
     command = [Path(sys.executable).with_name("decon-assets"), "backfill", "--missing"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:

@@ -511,6 +511,20 @@ def test_no_benchmark_is_called_clean_while_a_shard_could_not_be_read(place, cap
     assert "not written" in capsys.readouterr().out
 
 
+def test_no_benchmark_is_called_clean_while_rows_or_files_were_not_read(place, capsys):
+    path = place.write_shard("d/s.jsonl", extra=b"no json\n")
+    (path.parent / "notes.docx").write_text("words")
+    options = "--allow-unreadable", "--allow-skipped"
+    for given in ((), options[:1], options[1:]):
+        assert place.scan("--clean-evals", *given) == 4
+        left = " ".join(option for option in options if option not in given)
+        assert f"({left} to write them)" in capsys.readouterr().out
+        assert not (place.out / "clean").exists()
+    assert place.scan("--clean-evals", *options) == 0
+    manifest = json.loads((place.out / "clean" / "manifest.json").read_text())
+    assert manifest["n_unreadable_rows"] == 1
+
+
 def test_leaks_end_with_3_only_when_that_was_asked_for(place):
     assert place.scan("--fail-on-leak") == 3
     clean = place.folder / "corpus" / "b" / "clean.jsonl"
@@ -835,6 +849,10 @@ HIDING = {
     "archive.zip": lambda leak: b"PK" + leak.encode(),
     "rows.jsonl.bz2": lambda leak: bz2.compress(json_lines({"text": leak})),
     "base64.jsonl": lambda leak: json_lines(OTHER, {"text": b64encode(leak.encode()).decode()}),
+    "beside.jsonl": lambda leak: json_lines(OTHER | {"file": b64encode(leak.encode()).decode()}),
+    "uri_beside.jsonl": lambda leak: json_lines(
+        OTHER | {"url": f"data:text/plain;base64,{b64encode(leak.encode()).decode()}"}
+    ),
     "uri.jsonl": lambda leak: json_lines(
         {"text": f"data:text/plain;base64,{b64encode(leak.encode()).decode()}"}
     ),
@@ -862,7 +880,7 @@ def test_text_in_any_place_is_found_or_named_as_not_read(place):
         named = {name for (name,) in report.sql("SELECT place FROM not_read").fetchall()}
     found = {name for name, *_ in place.leaks()}
     assert {*HIDING, "link/a.jsonl"} - named == found - named
-    assert "uri.jsonl" in named
+    assert {"uri.jsonl", "beside.jsonl", "uri_beside.jsonl"} <= named
     assert {"json.jsonl", "struct.parquet", "map.parquet", "link/a.jsonl"} <= found
 
 
@@ -874,7 +892,24 @@ def test_one_text_row_among_rows_of_token_ids_does_not_hide_them(place, capsys):
     said = capsys.readouterr().out
     assert "no text in 3 of 4 rows in 1 shard of the documents (`mixed.jsonl`), only `input" in said
     assert coverage_in(said).endswith("NOT scanned: 3 of 4 rows without text")
+    assert "\n0 of 1 document contain a leak\n" in said
+    assert (place.summary()["n_documents"], place.summary()["n_without_text"]) == (1, 3)
     assert place.scan("--ignore", "input_ids", corpus=path) == 0
+
+
+def test_pictures_beside_text_are_listed_and_hold_nothing_back(place):
+    picture = b64encode(bytes(range(256))).decode()
+    path = place.folder / "pictures.jsonl"
+    path.write_bytes(
+        json_lines(OTHER | {"a": [picture], "url": f"data:image/png;base64,{picture}"})
+    )
+    assert place.scan("--clean-evals", corpus=path) == 0
+    rows = map(json.loads, (place.out / "not_read.jsonl").read_text().splitlines())
+    assert {(row["path"], row["n"], row["accepted_by"]) for row in rows} == {
+        ("a[].<data>", 1, "no text"),
+        ("url.<data>", 1, "no text"),
+    }
+    assert (place.out / "clean").is_dir()
 
 
 def test_a_corpus_without_a_document_is_not_clean(place, capsys):
@@ -904,7 +939,10 @@ def test_a_field_that_may_hold_a_question_and_is_not_read_is_named(place, capsys
     assert "url" not in unread
     assert options == "--ignore hint --ignore copy"
     assert "hint" in {one["path"] for one in place.summary()["unread"]}
-    assert place.scan("--text", "text", "--allow-unread", corpus=path) == 0
+    assert place.scan("--text", "text", "--clean-evals", corpus=path) == 4
+    assert not (place.out / "clean").exists()
+    assert place.scan("--text", "text", "--clean-evals", "--allow-unread", corpus=path) == 0
+    assert (place.out / "clean").is_dir()
     capsys.readouterr()
     for options in ((), ("--text", "text", "--text", "hint", "--ignore", "copy")):
         assert place.scan(*options, corpus=path) == 0

@@ -260,6 +260,15 @@ def test_of_items_with_the_same_text_each_is_known_by_its_index(compared):
     assert not compared(first, tables([match(1, 2)], **version("abbdc")))["is_same"]
 
 
+def test_an_inserted_item_does_not_move_items_with_the_same_text(compared):
+    def version(texts):
+        return {"items": [item(n, fingerprints=[t], n_records=1) for n, t in enumerate(texts)]}
+
+    first = tables([match(1, 1), match(2, 4)], **version("abbcd"))
+    found = compared(first, tables([match(1, 2), match(2, 5)], **version("xabbcd")))
+    assert found["n_findings"] == {"same": 2}
+
+
 def test_where_items_were_not_listed_one_that_was_not_found_did_not_leak(compared):
     """As in a report of the reference implementation, which names what it found only."""
     second = tables([match(1)], benchmarks=[{"benchmark": "quiz"}], items=[item(0)])

@@ -47,6 +47,18 @@ def scanned(tmp_path, make_words):
     return scan
 
 
+def test_an_inserted_item_does_not_move_the_others_in_scans_of_a_folder(scanned, tmp_path):
+    paths = [tmp_path / "first.duckdb", tmp_path / "second.duckdb"]
+    read_folder(scanned("first"), paths[0])
+    evals = tmp_path / "evals" / "quiz.jsonl"
+    row = {"eval_key": "quiz", "split": "test", "question": "Who moved all of them?", "answer": "I"}
+    evals.write_text(json.dumps(row) + "\n" + evals.read_text())
+    read_folder(scanned("second"), paths[1])
+    found = compare(*paths, most=9)
+    assert sum(found["n_findings"].values()) == 2
+    assert found["n_findings"].keys() <= {"same", "changed"}
+
+
 def test_a_scanned_folder_is_a_report(scanned, tmp_path):
     database = tmp_path / "r.duckdb"
     read_folder(scanned("found"), database)

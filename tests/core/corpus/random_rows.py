@@ -39,9 +39,11 @@ SENTENCES = (
     "ภาษาไทยไม่มีช่องว่างระหว่างคำและข้อความนี้ยาวพอ",
 )
 _ENCODED = base64.b64encode(bytes(range(120))).decode()
+_ENCODED_TEXT = base64.b64encode(b" ".join([SENTENCES[0].encode()] * 3)).decode()
 SHORT = (
     *("", "x", "user", "assistant", "seven words are no text of any"),
     *("ünï", "{", "[]", "{}", "[1, 2]", '{"a": 1}', '{"a": 1, "a": "one key, twice"}'),
+    _ENCODED_TEXT,
     *(_ENCODED, f"{_ENCODED}\n{_ENCODED}=", f"{_ENCODED} and", "a" * 63, "1/2 " * 30),
     *("words_that_are_joined_by_a_sign_of_base64_are_no_base64_but_a_text", "long" * 15 + "-+/_-"),
 )
@@ -55,6 +57,7 @@ SCALARS = st.one_of(
 ODD_SCALARS = st.sampled_from(
     [
         *("data:", "data:image/png;base64,aGk=", "\ud800", 10**50),
+        *(f"data:text/plain;base64,{_ENCODED_TEXT}", f"data:image/png;base64,{_ENCODED}"),
         "data: words behind a colon, which are a text like any other",
         "a lone \ud800 surrogate between words of a text that is long enough",
     ]

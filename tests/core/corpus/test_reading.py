@@ -179,7 +179,8 @@ def test_the_short_strings_of_an_unread_list_count_as_one_text(tmp_path):
     source = Source(name="rows", path="", text="text")
     size = sum(map(len, words))
     expected = {"words[]": [1, size], "info.words[][]": [1, size], "zh[]": [1, 78]}
-    assert [dict(row.unread) for row in rows_of(path, source)] == [expected, {}]
+    data = {"tags[].<data>": [1, 90]}  # of the alphabet of base64
+    assert [dict(row.unread) for row in rows_of(path, source)] == [expected, data]
 
 
 def test_a_key_that_is_a_sentence_is_no_part_of_a_path(tmp_path):

@@ -217,12 +217,20 @@ def test_text_may_stay_unread_if_its_path_is_ignored(index):
     assert index.keep_all(PARTLY) == [False, False, True]
 
 
+def test_a_picture_beside_text_is_not_unread_text(index):
+    picture = b64encode(bytes(range(256))).decode()
+    row = {"text": CLEAN, "image": picture, "url": f"data:image/png;base64,{picture}"}
+    for rows in ([row], pa.Table.from_pylist([row])):
+        assert index.keep_all(rows) == [True]
+
+
 @pytest.mark.parametrize(
     "rows",
     [
         [{"input_ids": [7, 8]}],
         [{"text": None, "input_ids": [*range(8)]}],
         [{"text": b64encode(CLEAN.encode() * 9).decode()}],
+        [{"text": CLEAN, "file": b64encode(CLEAN.encode() * 9).decode()}],
         pa.table({"text": [""], "blob": [b"\x1f\x8b\x08" + bytes(range(256))]}),
     ],
 )
