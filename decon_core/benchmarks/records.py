@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-import orjson
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from decon_core.errors import MissingError, Problem
 from decon_core.schemas import RECORDS
@@ -38,10 +39,23 @@ class NotCovered(NamedTuple):
 def fingerprint_of_records(table: pa.Table) -> str:
     """Return a hash of the content, independent of files, compression and library versions."""
     digest = sha256()
-    for batch in table.cast(RECORDS).to_batches(max_chunksize=4096):
-        for row in batch.to_pylist():
-            digest.update(orjson.dumps(row))
+    for column in table.cast(RECORDS).itercolumns():
+        digest.update(column.is_valid().cast(pa.uint8()).to_numpy())
+        if pa.types.is_string(column.type):
+            texts = column.fill_null("")
+            digest.update(pc.binary_length(texts).to_numpy())
+            for chunk in filter(len, texts.chunks):
+                digest.update(_utf8_of(chunk))
+        else:
+            digest.update(column.cast(pa.int64()).fill_null(0).to_numpy())
     return digest.hexdigest()[:16]
+
+
+def _utf8_of(texts: pa.StringArray) -> pa.Buffer | bytes:
+    """Return the bytes of all texts, which are next to each other."""
+    _, edges, content = texts.buffers()
+    start, stop = np.frombuffer(edges, np.int32)[[texts.offset, texts.offset + len(texts)]]
+    return (content or b"")[start:stop]
 
 
 def save_records(
