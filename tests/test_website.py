@@ -155,7 +155,7 @@ DRAWN = {
     "game-by-penalty.svg": ("studies/game.md", "decon-assets game "),
     "pipeline.svg": ("../README.md", "decon-assets run"),
     "exposure.svg": ("studies/exposure.md", "decon-assets study --config data/decon.toml"),
-    "haystack-subjects.svg": ("studies/haystack.md", "--benchmark almanac_rc"),
+    "haystack-subjects.svg": ("studies/haystack.md", 'benchmarks=["almanac_rc"'),
     "haystack-amplification.svg": ("studies/haystack.md", "--config data/decon.toml --out study"),
     "haystack.svg": ("studies/haystack.md", "decon-assets haystack --config data/decon.toml"),
     "pair-metrics.svg": ("pair-metrics.md", "decon-assets scorecard --pairs"),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from decon_assets.terminal.options import ConfigPath, Workers, optional, repeatable
 from decon_assets.terminal.output import say, say_table, warn
@@ -14,7 +15,7 @@ from decon_assets.terminal.progress import ShardProgress
 from decon_core.config.load import Config, load_config
 from decon_core.config.open_store import open_store
 from decon_core.config.validation import SettingsReader
-from decon_core.errors import ConfigError
+from decon_core.errors import ConfigError, Problem
 from decon_core.execution.jobs import wanted_workers
 from decon_core.features.haystack.settings import Haystack
 from decon_core.storage.files import write_text
@@ -31,27 +32,8 @@ def haystack_command(
     out: Path | None = optional(
         "write haystack.json, .csv, .svg and .md, amplification.csv and .svg, planted.jsonl", "DIR"
     ),
-    scorer: list[str] = repeatable(
-        "a scorer from the list above (default: the first three)", "NAME"
-    ),
-    benchmark: list[str] = repeatable("plant items of this benchmark (default: all)", "NAME"),
-    subject: list[str] = repeatable(
-        "from benchmarks with this subject, plant only its items; other benchmarks are not "
-        "restricted (default: all subjects)",
-        "NAME",
-    ),
-    source: list[str] = repeatable("draw documents from this source (default: all)", "NAME"),
-    documents: int | None = optional("number of documents to draw (default 10,000)", "N", min=1),
-    items: int | None = optional("number of items per benchmark (default 15)", "N", min=1),
-    cut: list[float] = repeatable(
-        "share of the documents that a filter keeps (default 0.01, 0.05, 0.1, 0.25, 0.5)", "SHARE"
-    ),
-    seed: int | None = optional("random seed for drawing documents and items", "N"),
-    model: str | None = optional("with an endpoint: the name of its model", "NAME"),
-    key_env: str | None = optional(
-        "with an endpoint: the environment variable with its key",
-        "VARIABLE",
-        name="--key-env",
+    changes: list[str] = repeatable(
+        "replace a setting of [haystack], written as in TOML", "KEY=VALUE", name="--set"
     ),
     planted: Path | None = optional(
         "only write the planted items with their texts, one JSON object per line", "FILE"
@@ -88,13 +70,12 @@ def haystack_command(
                             metadata.quality; FILE contains the scores of the
                             planted items
 
-    Settings come from [haystack] in the configuration; options override them.
+    Settings come from [haystack] in the configuration, or are the defaults; --set replaces them.
 
     Examples:
       decon-assets haystack
-      decon-assets haystack --scorer fasttext:quality.bin:__label__hq --documents 99965 --out study
-      decon-assets haystack --benchmark gsm8k --items 10 --cut 0.05
-      decon-assets haystack --benchmark mmlu --subject anatomy --subject college_physics
+      decon-assets haystack --set 'scorers=["fasttext:quality.bin:__label__hq"]' --out study
+      decon-assets haystack --set 'benchmarks=["gsm8k"]' --set items=10 --set cuts=[0.05]
       decon-assets haystack --planted planted.jsonl
 
     Exit codes: 0 done; 1 an endpoint does not answer; 2 invalid input.
@@ -106,21 +87,7 @@ def haystack_command(
     from decon_core.planner import Plan
 
     loaded = load_config(config)
-    settings = _settings(
-        loaded,
-        {
-            "scorers": scorer,
-            "benchmarks": benchmark,
-            "subjects": subject,
-            "sources": source,
-            "cuts": sorted(cut),
-            "documents": documents,
-            "items": items,
-            "seed": seed,
-            "model": model,
-            "key_env": key_env,
-        },
-    )
+    settings = _settings(loaded, changes)
     plan = Plan(loaded, open_store(loaded))
     versions = plan.current_versions
     if planted:
@@ -141,14 +108,18 @@ def haystack_command(
     return 0
 
 
-def _settings(config: Config, options: Mapping[str, Any]) -> Haystack:
-    """Return the settings of the configuration, or the defaults, with the options that are given.
+def _settings(config: Config, changes: Sequence[str]) -> Haystack:
+    """Return the settings of the configuration, or the defaults, with these changes.
 
-    Raises ConfigError with all problems of the options.
+    Raises ConfigError with all problems of the changes.
     """
-    given = {name: value for name, value in options.items() if value not in (None, [])}
+    try:
+        given = tomllib.loads("\n".join(changes))
+    except tomllib.TOMLDecodeError as error:
+        expected = "settings as in TOML, such as items=10"
+        raise ConfigError(Problem("--set", f"{', '.join(changes)} ({error})", expected)) from None
     sources = [source.name for source in config.corpus.sources]
-    reader = SettingsReader("options", folder=Path.cwd(), names={"sources": sources})
+    reader = SettingsReader("--set", folder=Path.cwd(), names={"sources": sources})
     base = asdict(config.table(Haystack) or Haystack())
     base = {name: value for name, value in base.items() if value is not None}
     if "scorers" in given:  # those of the file are not asked
