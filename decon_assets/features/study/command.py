@@ -55,7 +55,7 @@ def study_command(
 
     Exit codes: 0 done; 1 some results could not be read or joined with an item; 2 invalid input.
     """
-    from decon_core.features.study.build import PAGE, build_study, copy_study
+    from decon_core.features.study.build import PAGE, build_study, copy_study, rows_of
     from decon_core.features.study.page import tables
 
     loaded = load_config(config)
@@ -70,7 +70,7 @@ def study_command(
         found = build_study(inputs)
         if out:
             copy_study(store, out)
-    shown = tables(found, settings.baseline)
+    shown = tables(rows_of(settings, found), settings.baseline)
     say_table(*shown["wide"])
     for name in ("differences", "by_step", "changes", "by_dose", "effects"):
         heads, rows = shown[name]

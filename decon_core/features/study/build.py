@@ -37,7 +37,11 @@ from decon_core.features.results.scales import Part, mix_of_scales
 from decon_core.features.results.tasks import parse_task_mappings, task_of
 from decon_core.features.study import page, schemas
 from decon_core.features.study.by_dose import OfDose, compare_doses
-from decon_core.features.study.differences import Comparison, compare_training_runs
+from decon_core.features.study.differences import (
+    Comparison,
+    Difference,
+    compare_training_runs,
+)
 from decon_core.features.study.exposure import (
     Effect,
     ItemId,
@@ -79,6 +83,7 @@ from decon_core.text_tables import as_csv, rounded
 from decon_core.wording import render
 
 V = TypeVar("V")
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]  # those of each table
 
 _MOST_LISTED = 50
 
@@ -296,7 +301,8 @@ def _joined(
 
 def _write(inputs: Inputs, found: Found, key: str) -> None:
     """Write all files of the study; they appear together."""
-    tables = _tables(inputs, found)
+    rows = rows_of(inputs.study, found)
+    tables = {name: _table(rows[name], schema) for name, schema in schemas.TABLES.items()}
     with atomic_path(study_folder(inputs.store)) as draft:
         draft.mkdir(parents=True)
         with duckdb.connect(str(draft / DATABASE)) as connection:
@@ -311,7 +317,7 @@ def _write(inputs: Inputs, found: Found, key: str) -> None:
         charts = dict(files_of(drawn))
         for name, chart in charts.items():
             (draft / f"{name}.svg").write_text(svg(chart), encoding="utf-8")
-        page_text = as_markdown(inputs.study, found, charts)
+        page_text = as_markdown(inputs.study, found, rows, charts)
         (draft / PAGE).write_text(page_text, encoding="utf-8")
         content = {
             "key": key,
@@ -336,59 +342,56 @@ def _signatures(training_runs: Sequence[TrainingRunScores]) -> dict[str, list[st
     return {signature: sorted(tasks) for signature, tasks in sorted(tasks_by_signature.items())}
 
 
-def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
-    def table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-        cells = [{name: rounded(row[name]) for name in schema.names} for row in rows]
-        return pa.Table.from_pylist(cells, schema=schema)
-
-    training_runs = (
-        {
-            "training_run": run.name,
-            "of": run.of,
-            "is_baseline": run.name == inputs.study.baseline,
-            "dose": run.dose,
-            "series": run.series,
-        }
-        for run in inputs.study.training_run
-    )
-    differences, by_step = (
-        ({**asdict(row), "relative": row.relative} for row in rows)
-        for rows in (found.comparison.all, found.training.by_step)
-    )
-    changes = (
-        {**vars(each.difference), **vars(each)}
-        | {"at_step": each.difference.score, "at_other_step": each.difference.baseline}
-        | {"difference": each.difference.difference}
-        for each in found.training.changes
-    )
-    by_dose = (
-        {**asdict(each.difference), "relative": each.difference.relative}
-        | {"series": each.series, "dose": each.dose, "n_training_runs": each.n_training_runs}
-        for each in found.by_dose
-    )
-    by_exposure = ({**vars(effect), **effect.label._asdict()} for effect in found.effects)
-    exposure_by_step = (
-        {**vars(effect), **effect.label._asdict(), "step": step}
-        for step, effect in found.effects_by_step
-    )
+def rows_of(study: Study, found: Found) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of all tables, some with more than the columns of the table."""
     return {
-        "training_runs": table(training_runs, schemas.TRAINING_RUNS),
-        "differences": table(differences, schemas.DIFFERENCES),
-        "by_step": table(by_step, schemas.DIFFERENCES),
-        "changes": table(changes, schemas.CHANGES),
-        "by_dose": table(by_dose, schemas.BY_DOSE),
-        "effects": table(by_exposure, schemas.EFFECTS),
-        "effects_by_step": table(exposure_by_step, schemas.EFFECTS_BY_STEP),
-        "problems": table(map(asdict, found.problems), schemas.PROBLEMS),
+        "training_runs": [
+            {
+                "training_run": run.name,
+                "of": run.of,
+                "is_baseline": run.name == study.baseline,
+                "dose": run.dose,
+                "series": run.series,
+            }
+            for run in study.training_run
+        ],
+        "differences": [_compared(row) for row in found.comparison.all],
+        "by_step": [_compared(row) for row in found.training.by_step],
+        "changes": [
+            {**vars(each.difference), **vars(each)}
+            | {"at_step": each.difference.score, "at_other_step": each.difference.baseline}
+            | {"difference": each.difference.difference}
+            for each in found.training.changes
+        ],
+        "by_dose": [
+            _compared(each.difference)
+            | {"series": each.series, "dose": each.dose, "n_training_runs": each.n_training_runs}
+            for each in found.by_dose
+        ],
+        "effects": [{**vars(effect), **effect.label._asdict()} for effect in found.effects],
+        "effects_by_step": [
+            {**vars(effect), **effect.label._asdict(), "step": step}
+            for step, effect in found.effects_by_step
+        ],
+        "problems": [asdict(problem) for problem in found.problems],
     }
 
 
-def as_markdown(study: Study, found: Found, charts: Mapping[str, Chart]) -> str:
+def _compared(row: Difference) -> dict[str, Any]:
+    return {**vars(row), "relative": row.relative}
+
+
+def _table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    cells = [{name: rounded(row[name]) for name in schema.names} for row in rows]
+    return pa.Table.from_pylist(cells, schema=schema)
+
+
+def as_markdown(study: Study, found: Found, rows: Rows, charts: Mapping[str, Chart]) -> str:
     return render(
         "features/study/study.md.j2",
         study=study,
         charts=charts,
-        **page.tables(found, study.baseline),
+        **page.tables(rows, study.baseline),
         signatures=_signatures(found.training_runs),
         problems=[str(problem) for problem in found.problems],
         most=_MOST_LISTED,

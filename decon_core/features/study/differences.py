@@ -75,11 +75,6 @@ class Difference:
         return self.benchmark, self.metric, self.filter
 
     @property
-    def compared_on(self) -> str:
-        """What the interval rests on, and why there is none or what differs from the rule."""
-        return "; ".join(filter(None, (self.basis, self.remark)))
-
-    @property
     def relative(self) -> float | None:
         """The difference as a share of the baseline; that of a contrast would mean nothing."""
         if self.difference is None or not self.baseline or self.is_contrast:

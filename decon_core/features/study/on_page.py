@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from decon_core.features.study.figures import TABLES, figures
+from decon_core.features.study.page import Row, table
 from decon_core.report.html.labels import shown
 from decon_core.report.html.sections import Choice, Section, Table
 from decon_core.report.open import rows_of
-from decon_core.text_tables import interval, number, p_value, signed
 from decon_core.wording import counted
 
 _TRAINING_RUNS = (
@@ -31,23 +30,11 @@ _BY_DOSE = (
 )
 _MOST_ROWS = 200
 
-# Averages first.
-_DIFFERENCES = """
-    SELECT training_run AS "training run", benchmark,
-           concat_ws(', ', nullif(metric, ''), nullif(filter, '')) AS metric,
-           score, baseline, difference, row(low, high) AS "95 % interval", p,
-           concat_ws('; ', nullif(basis, ''), nullif(remark, '')) AS "compared on"
-    FROM differences WHERE difference IS NOT NULL
-    ORDER BY n_benchmarks IS NULL, rowid
-"""
-# How the columns of the table are formatted; the others are short texts.
-_FORMS: Mapping[str, Callable[[Any], str]] = {
-    "score": number,
-    "baseline": number,
-    "difference": signed,
-    "95 % interval": lambda ends: interval(*ends),
-    "p": p_value,
-}
+_HEADS = (
+    "training run", "benchmark", "metric", "score", "baseline", "difference", "95 % interval", "p",
+    "compared on",
+)  # fmt: skip
+_TEXTS = ("training run", "benchmark", "metric", "compared on")  # the others are formatted numbers
 
 
 def section_of(database: Path) -> Section:
@@ -56,7 +43,6 @@ def section_of(database: Path) -> Section:
         (baseline,) = rows_of(
             connection, "SELECT training_run FROM training_runs WHERE is_baseline"
         )
-        table = _table(connection)
         without = rows_of(connection, "FROM differences WHERE difference IS NULL AND remark <> ''")
         problems = rows_of(connection, "FROM problems")
         rows = {name: rows_of(connection, f"FROM {name}") for name in TABLES}
@@ -73,18 +59,24 @@ def section_of(database: Path) -> Section:
     words += [_BY_DOSE] if rows["by_dose"] else []
     words += [_EFFECTS] if rows["effects"] else []
     choices = [Choice(shown(what), [*charts.values()]) for what, charts in figures(rows).items()]
-    return Section("study", "Study", words, choices, [table] if table.rows else [])
+    differences = _table(rows["differences"])
+    shown_tables = [differences] if differences.rows else []
+    return Section("study", "Study", words, choices, shown_tables)
 
 
-def _table(connection: duckdb.DuckDBPyConnection) -> Table:
-    rows = rows_of(connection, _DIFFERENCES)
-    heads = [*rows[0]] if rows else []
-    columns = [{"name": head, "kind": "formatted" if head in _FORMS else "short"} for head in heads]
-    cells = [
-        tuple(_FORMS.get(head, str)(cell) for head, cell in row.items())
-        for row in rows[:_MOST_ROWS]
+def _table(differences: Sequence[Row]) -> Table:
+    """Return the differences as a table, those of averages first."""
+    compared = [row for row in differences if row["difference"] is not None]
+    compared.sort(key=lambda row: row["n_benchmarks"] is None)
+    shown_rows = (
+        {**row, "metric": ", ".join(filter(None, (row["metric"], row["filter"])))}
+        for row in compared[:_MOST_ROWS]
+    )
+    _, cells = table(_HEADS, shown_rows)
+    columns = [
+        {"name": head, "kind": "short" if head in _TEXTS else "formatted"} for head in _HEADS
     ]
     title = "Differences from the baseline"
-    if len(cells) < len(rows):
-        title = f"{title}: {len(cells):,} of {counted(len(rows), 'row')}"
+    if len(cells) < len(compared):
+        title = f"{title}: {len(cells):,} of {counted(len(compared), 'row')}"
     return Table("differences", title, columns, cells, (), is_folded=False)

@@ -1,20 +1,13 @@
-"""Format the comparisons of training runs, and effects by exposure, as tables."""
+"""Format the rows of a study's tables for readers, under heads in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from decon_core.features.study.by_dose import OfDose
-from decon_core.features.study.differences import Difference
-from decon_core.features.study.exposure import Effect
 from decon_core.features.study.figures import amount
-from decon_core.features.study.through_training import Change
-from decon_core.text_tables import interval, number, p_value, signed
+from decon_core.text_tables import NOTHING, interval, number, p_value, signed
 from decon_core.wording import counted, percent
-
-if TYPE_CHECKING:
-    from decon_core.features.study.build import Found
 
 HEADS = (
     "training run", "benchmark", "metric", "filter", "items", "score", "baseline", "difference",
@@ -30,81 +23,83 @@ EFFECT_HEADS = (
     "baseline", "difference", "95 % interval", "p", "remark",
 )  # fmt: skip
 
+Row = Mapping[str, Any]
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # heads and rows
 
 
-def tables(found: Found, baseline: str) -> dict[str, Table]:
+def tables(rows: Mapping[str, Sequence[Row]], baseline: str) -> dict[str, Table]:
     """Return scores by training run, differences, changes, differences by dose, and effects.
 
     Steps and doses have no rows if results have none. Of benchmarks, doses are left out if there
     are averages: by_dose.csv has them.
     """
-    compared = found.comparison.all
-    averages = [row for row in found.by_dose if row.difference.n_benchmarks is not None]
+    others = [row for row in rows["differences"] if row["training_run"] != baseline]
+    averages = [row for row in rows["by_dose"] if row["n_benchmarks"] is not None]
     return {
-        "wide": wide(compared),
-        "differences": (HEADS, [line(row) for row in compared if row.training_run != baseline]),
-        "by_step": wide(found.training.by_step, with_step=True),
-        "changes": (CHANGE_HEADS, [change_line(change) for change in found.training.changes]),
-        "by_dose": (DOSE_HEADS, [dose_line(row) for row in averages or found.by_dose]),
-        "effects": (EFFECT_HEADS, [effect_line(effect) for effect in found.effects]),
+        "wide": wide(rows["differences"]),
+        "differences": table(HEADS, others),
+        "by_step": wide(rows["by_step"], with_step=True),
+        "changes": table(CHANGE_HEADS, rows["changes"]),
+        "by_dose": table(DOSE_HEADS, averages or rows["by_dose"]),
+        "effects": table(EFFECT_HEADS, rows["effects"]),
     }
 
 
-def change_line(change: Change) -> tuple[str, ...]:
-    """Format a change as a row under CHANGE_HEADS."""
-    row = change.difference
-    return (
-        row.training_run,
-        *row.what,
-        change.change,
-        f"{amount(change.step)} - {amount(change.other_step)}",
-        signed(row.score),
-        signed(row.baseline),
-        signed(row.difference),
-        interval(row.low, row.high),
-        p_value(row.p),
-        row.compared_on,
-    )
+def table(heads: Sequence[str], rows: Iterable[Row]) -> Table:
+    """Format rows; what has no cell of its own is the text of a column."""
+    return heads, [
+        [_CELLS[head](row) if head in _CELLS else row[head.replace(" ", "_")] for head in heads]
+        for row in rows
+    ]
 
 
-def dose_line(row: OfDose) -> tuple[str, ...]:
-    """Format the difference of a dose as a row under DOSE_HEADS."""
-    return (row.series, amount(row.dose), f"{row.n_training_runs:,}", *line(row.difference)[1:])
+def _items(row: Row) -> str:
+    if row.get("n_benchmarks") is not None:
+        return counted(row["n_benchmarks"], "benchmark")
+    return NOTHING if row["n"] is None else f"{row['n']:,}"
 
 
-def line(row: Difference) -> tuple[str, ...]:
-    """Format a difference as a row under HEADS."""
-    n_items = "–" if row.n is None else f"{row.n:,}"
-    return (
-        row.training_run,
-        *row.what,
-        n_items if row.n_benchmarks is None else counted(row.n_benchmarks, "benchmark"),
-        number(row.score),
-        number(row.baseline) if row.difference is not None or row.remark else "",
-        signed(row.difference),
-        interval(row.low, row.high),
-        p_value(row.p),
-        "" if row.relative is None else percent(row.relative, sign="+"),
-        row.compared_on,
-    )
+def _baseline(row: Row) -> str:
+    """Format the score of the baseline; not in its own row, nor for the difference of effects."""
+    is_own = row["difference"] is None and not row["remark"]
+    return "" if is_own or row["baseline"] is None else number(row["baseline"])
 
 
-def wide(every: Sequence[Difference], *, with_step: bool = False) -> Table:
+def _listed(row: Row, *names: str, by: str = ", ") -> str:
+    return by.join(filter(None, (row[name] for name in names)))
+
+
+_CELLS: Mapping[str, Callable[[Row], str]] = {
+    "items": _items,
+    "score": lambda row: "" if row["score"] is None else number(row["score"]),
+    "baseline": _baseline,
+    "difference": lambda row: signed(row["difference"]),
+    "95 % interval": lambda row: interval(row["low"], row["high"]),
+    "p": lambda row: p_value(row["p"]),
+    "relative": lambda row: "" if row["relative"] is None else percent(row["relative"], sign="+"),
+    "compared on": lambda row: _listed(row, "basis", "remark", by="; "),
+    "steps": lambda row: f"{amount(row['step'])} - {amount(row['other_step'])}",
+    "at the first": lambda row: signed(row["at_step"]),
+    "at the second": lambda row: signed(row["at_other_step"]),
+    "dose": lambda row: amount(row["dose"]),
+    "training runs": lambda row: f"{row['n_training_runs']:,}",
+    "planted as": lambda row: _listed(row, "form", "copies", "when"),
+}
+
+
+def wide(every: Sequence[Row], *, with_step: bool = False) -> Table:
     """Return a table with a row for each training run, and columns for benchmarks and averages.
 
     `with_step`: with a row for each of its steps.
     """
-    columns = list(dict.fromkeys(row.what for row in every))
-    keys = {row: (row.training_run, row.step if with_step else None) for row in every}
-    scores = {(keys[row], row.what): row.score for row in every}
-    order = dict.fromkeys(row.training_run for row in every)
+    columns = [*dict.fromkeys(map(_what, every))]
+    keys = [(row["training_run"], row["step"] if with_step else None) for row in every]
+    scores = {(key, _what(row)): row["score"] for key, row in zip(keys, every, strict=True)}
+    runs = [*dict.fromkeys(name for name, _ in keys)]
     rows = [
-        [key[0], *(["" if key[1] is None else amount(key[1])] if with_step else [])]
-        + [number(scores.get((key, column))) for column in columns]
-        for training_run in order
-        for key in dict.fromkeys(keys.values())
-        if key[0] == training_run
+        [name, *(["" if step is None else amount(step)] if with_step else [])]
+        + [number(scores.get(((name, step), column))) for column in columns]
+        for name, step in sorted(dict.fromkeys(keys), key=lambda key: runs.index(key[0]))
     ]
     # A column is named by its benchmark, and by metric and filter where it has several.
     heads = ["training run", "step"] if with_step else ["training run"]
@@ -116,20 +111,5 @@ def wide(every: Sequence[Difference], *, with_step: bool = False) -> Table:
     return heads, rows
 
 
-def effect_line(effect: Effect) -> tuple[str, ...]:
-    """Format an effect as a row under EFFECT_HEADS."""
-    return (
-        effect.training_run,
-        effect.benchmark,
-        effect.metric,
-        effect.filter,
-        effect.label.exposure,
-        ", ".join(filter(None, effect.label[1:])),
-        f"{effect.n:,}",
-        "" if effect.score is None else number(effect.score),
-        "" if effect.baseline is None else number(effect.baseline),
-        signed(effect.difference),
-        interval(effect.low, effect.high),
-        p_value(effect.p),
-        effect.remark,
-    )
+def _what(row: Row) -> tuple[str, str, str]:
+    return row["benchmark"], row["metric"], row["filter"]

@@ -113,3 +113,14 @@ PROBLEMS = pa.schema(
         field("remedy", pa.string(), "what to do, or the consequence"),
     ]
 )
+
+TABLES = {
+    "training_runs": TRAINING_RUNS,
+    "differences": DIFFERENCES,
+    "by_step": DIFFERENCES,
+    "changes": CHANGES,
+    "by_dose": BY_DOSE,
+    "effects": EFFECTS,
+    "effects_by_step": EFFECTS_BY_STEP,
+    "problems": PROBLEMS,
+}

@@ -14,7 +14,7 @@ from decon_core.decisions import statistics
 from decon_core.decisions.statistics import interval_of_few, paired_interval, paired_p_value
 from decon_core.errors import InputError
 from decon_core.features.study.differences import AVERAGE, compare_training_runs
-from decon_core.features.study.page import line, wide
+from decon_core.features.study.page import table, wide
 from decon_core.features.study.scores import read_training_runs
 from decon_core.features.study.settings import Study, TrainingRun
 from tests.features.study.in_memory import training_run_of
@@ -64,7 +64,7 @@ def test_the_tables_of_apertus(tmp_path):
     training_runs = write_table(tmp_path, TABLE_10, COLUMNS_10)
     study = Study(baseline="decontaminated", training_run=tuple(training_runs))
     found, by_name = compared(study, tmp_path)
-    heads, rows = wide(found.all)
+    heads, rows = wide([vars(row) for row in found.all])
     assert heads == ["training run", *sorted(COLUMNS_10.split()), "average"]
     assert [row[0] for row in rows] == [*TABLE_10]
     licensed = "decontaminated, licensed"
@@ -167,7 +167,7 @@ def test_items_that_are_not_the_same_are_compared_as_two_groups(tmp_path):
     _, by_name = compared(Study(baseline="one", training_run=training_runs), tmp_path)
     found = by_name["other", "quiz"]
     assert found.basis == "items"
-    assert found.compared_on == "items; only 20 items are in the results of both training runs"
+    assert found.remark == "only 20 items are in the results of both training runs"
     assert found.low < found.difference < found.high
     assert found.difference == pytest.approx(sum(scores[:20]) / 20 - sum(scores) / 60)
 
@@ -185,7 +185,8 @@ def test_a_few_missing_items_do_not_change_what_is_compared(tmp_path):
     assert quiz.baseline == pytest.approx(29 / 59)
     assert quiz.difference == pytest.approx(5 / 59)
     assert quiz.low >= 0
-    shown = {line(one)[1]: line(one)[-1] for one in found.benchmarks if one.training_run == "other"}
+    rows = [vars(one) for one in found.benchmarks if one.training_run == "other"]
+    shown = dict(table(("benchmark", "compared on"), rows)[1])
     assert shown["quiz"] == "same items; based only on the 59 items that both training runs have"
     assert shown["few"] == "same items; too few items: 6"
 
