@@ -1,13 +1,11 @@
-"""`decon-assets reference`: read and write reports of AI2's decon."""
+"""`decon-assets reference`: read reports of AI2's decon."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from decon_assets.terminal.options import ConfigPath, action, argument, command_group, flag, option
+from decon_assets.terminal.options import action, argument, command_group, flag, option
 from decon_assets.terminal.output import say, warn
-from decon_core.config.load import load_config
-from decon_core.config.open_store import open_store
 from decon_core.errors import format_problems
 
 reference_group = command_group()
@@ -15,15 +13,14 @@ reference_group = command_group()
 
 @reference_group.callback()
 def reference() -> None:
-    """Exchange reports with AI2's decon, the reference implementation.
+    """Read reports of AI2's decon, the reference implementation.
 
     decon writes JSONL files, one per shard. They contain only leaks, so the share of leaked items
-    or documents is unknown.
+    or documents is unknown. `decon-assets scan --compat` writes such files.
 
     Examples:
       decon-assets reference read results/ --out reference.duckdb
       decon-assets compare reference.duckdb decon.toml
-      decon-assets reference write --out reports/
 
     Exit codes: 0 done; 2 invalid input (without --skip-bad, this includes lines that cannot be
     read).
@@ -59,24 +56,4 @@ def read(
         say(f"{len(done.others):,} other files ignored: {', '.join(done.others[:3])}")
     if done.n_bad:
         warn(f"{done.n_bad:,} lines skipped: {format_problems(done.bad)}")
-    return 0
-
-
-@action(reference_group, "write")
-def write(*, out: Path = option("the output folder", "FOLDER"), config: ConfigPath) -> int:
-    """Export the leaks that the pipeline found, in decon's format, one file per shard.
-
-    Examples:
-      decon-assets reference write --out reports/
-    """
-    from decon_core.features.decon_reports.decon_jsonl import write_reports
-    from decon_core.planner import Plan
-
-    loaded = load_config(config)
-    n_shards = write_reports(Plan(loaded, open_store(loaded)).builder, out)
-    say(f"{n_shards:,} reports: {out}")
-    others = [name for name in loaded.policy.detectors if name != "decon"]
-    if others:
-        say("only leaks found by decon were written")
-        say(f"this format cannot contain findings of: {', '.join(others)}")
     return 0

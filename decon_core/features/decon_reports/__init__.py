@@ -11,7 +11,7 @@ FEATURE = Feature(
         "reference": Command(
             function="reference_group",
             group="Without Dagster",
-            about="import and export reports of AI2's decon",
+            about="read reports of AI2's decon",
         )
     },
     shard_report="decon_core.features.decon_reports.decon_jsonl:write_report",

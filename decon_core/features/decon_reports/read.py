@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 from decon_core.config.sources import ONLY_SOURCE
 from decon_core.decisions.not_read import NotRead
 from decon_core.errors import InputError, Problem
-from decon_core.features.decon_reports.decon_jsonl import MANIFEST
 from decon_core.features.decon_reports.report_lines import (
     Line,
     LineError,
@@ -33,7 +32,6 @@ from decon_core.features.decon_reports.report_lines import (
 from decon_core.report.database import write_database
 from decon_core.report.open import queries_in, rows_of
 from decon_core.report.tables import TABLES, table_of
-from decon_core.storage.files import read_json
 
 MADE_BY = "reference implementation, which reports only leaks"
 
@@ -52,7 +50,6 @@ class ReportFile:
     """A report file and its shard."""
 
     path: Path
-    source: str
     shard: str
     threshold: float | None
 
@@ -75,7 +72,7 @@ class ReadResult:
         if len(self.bad) < _MOST_LISTED:
             where = f"{file.path} line {number}"
             self.bad.append(Problem(where, error.found, error.expected))
-        place = {"source": file.source, "shard_name": file.shard, "reason": "line of the report"}
+        place = {"source": ONLY_SOURCE, "shard_name": file.shard, "reason": "line of the report"}
         self.unreadable.append({**place, "detail": f"line {number}: {error.found}"})
 
 
@@ -120,11 +117,11 @@ def _tables(
         "policy": "{}",
     }
     rows = {name: rows_of(connection, query) for name, query in _QUERIES.items()}
-    shards = {(row["source"], row["shard_name"]) for row in rows["shards"]}
-    shards |= {(file.source, file.shard) for file in files}  # also those with an empty report
+    shards = {row["shard_name"] for row in rows["shards"]}
+    shards |= {file.shard for file in files}  # also those with an empty report
     rows |= {
         "runs": [run],
-        "shards": [{"source": source, "shard_name": name} for source, name in sorted(shards)],
+        "shards": [{"source": ONLY_SOURCE, "shard_name": name} for name in sorted(shards)],
         "unreadable": [*read.unreadable],
         "not_read": [
             NotRead("row", row["source"], row["shard_name"], None, row["reason"], 1, 1, 0)._asdict()
@@ -139,9 +136,6 @@ def _tables(
 
 def _files(folder: Path) -> tuple[list[ReportFile], list[str]]:
     base = folder.parent if folder.is_file() else folder
-    manifest = base / MANIFEST
-    shards = read_json(manifest)["shards"] if manifest.is_file() else []
-    known = {shard["file"]: shard for shard in shards}
     files: list[ReportFile] = []
     others: list[str] = []
     for path in sorted(path for path in [folder, *folder.rglob("*")] if path.is_file()):
@@ -152,21 +146,20 @@ def _files(folder: Path) -> tuple[list[ReportFile], list[str]]:
         parsed = _NAME.fullmatch(name)
         shard = parsed["shard"] if parsed else name.removesuffix(".jsonl")
         threshold = float(parsed["threshold"]) if parsed else None
-        entry = known.get(name, {"source": ONLY_SOURCE, "shard": shard})
-        files.append(ReportFile(path, entry["source"], entry["shard"], threshold))
+        files.append(ReportFile(path, shard, threshold))
     if not files:
         what = "no such folder" if not folder.exists() else "no file that ends in .jsonl"
         raise InputError(Problem(str(folder), what, "reports of the reference implementation"))
     _require_one_each(files)
-    return files, [name for name in others if name != MANIFEST]
+    return files, others
 
 
 def _require_one_each(files: Sequence[ReportFile]) -> None:
     """Raise if a shard has two reports, whose leaks would count twice, or thresholds differ."""
-    first: dict[tuple[str, str], ReportFile] = {}
+    first: dict[str, ReportFile] = {}
     problems = []
     for file in files:
-        other = first.setdefault((file.source, file.shard), file)
+        other = first.setdefault(file.shard, file)
         if other is not file:
             found = f"a second report of {file.shard}, in addition to {other.path}"
             problems.append(Problem(str(file.path), found, "one report per shard"))
@@ -207,5 +200,5 @@ def _row(line: Line, file: ReportFile, read: ReadResult) -> dict[str, Any]:
     training_file = str(line["training_file"])
     is_same = PurePosixPath(file.shard).name.startswith(PurePosixPath(training_file).name)
     shard = file.shard if is_same else training_file
-    match = match_row(line, marked, source=file.source, shard=shard)
+    match = match_row(line, marked, shard=shard)
     return {**match, **matched_text_of(line, marked)}

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from decon_core.config.policy import Policy
+from decon_core.config.sources import ONLY_SOURCE
 from decon_core.features.decon_reports.decon_jsonl import MARKS
 from decon_core.scan.matches import digest_of, text_id_of
 from decon_core.text.canonical import canonical
@@ -76,7 +77,7 @@ def _is(value: object, kind: str) -> bool:
     return isinstance(value, str if kind == _TEXT else int | float)
 
 
-def match_row(line: Line, marked: Marked, *, source: str, shard: str) -> dict[str, Any]:
+def match_row(line: Line, marked: Marked, *, shard: str) -> dict[str, Any]:
     """Convert a line to a row of `matches`; the base score is not reported, so it is the score."""
     score = float(line["contamination_score"])
     length = line.get("eval_token_length") or 0
@@ -87,7 +88,7 @@ def match_row(line: Line, marked: Marked, *, source: str, shard: str) -> dict[st
         span = (None, None) if start is None or last is None else (start, last + 1)
         spans[f"{part}_start"], spans[f"{part}_stop"] = span
     return {
-        "source": source,
+        "source": ONLY_SOURCE,
         "shard_name": shard,
         "row": line["training_line"],
         "detector": "decon",

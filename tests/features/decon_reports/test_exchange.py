@@ -1,4 +1,4 @@
-"""Reports of the reference implementation: read into a database, and written from a store."""
+"""Reports of the reference implementation: written, and read into a database."""
 
 import json
 import re
@@ -10,9 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from decon_core.benchmarks.records import load_records
 from decon_core.compare.differences import compare
 from decon_core.errors import InputError
-from decon_core.features.decon_reports.decon_jsonl import MARKS, write_reports
+from decon_core.features.decon_reports.decon_jsonl import MARKS, write_report
 from decon_core.features.decon_reports.read import MADE_BY, read_reports
 from decon_core.features.decon_reports.report_lines import LineError, Mark, parse_marks, read_line
 from decon_core.mixtures.builder import Builder
@@ -288,7 +289,12 @@ def scanned(bench, make_words):
 
 def test_what_is_written_and_read_is_the_pipelines_own_report(scanned, tmp_path):
     out, database = tmp_path / "reports", tmp_path / "r.duckdb"
-    assert write_reports(scanned, out) == 3
+    reader = scanned.reader
+    records = {one.benchmark: load_records(scanned.store, one) for one in reader.versions}
+    for pack in scanned.packs:
+        for shard in pack.shards:
+            entries = reader.entries(shard, reader.versions, source=pack.source.name)
+            write_report(out, shard, pack.source, entries, records, scanned.policy)
     read = read_reports(out, database)
     assert (read.n_files, read.n_bad, read.n_unclear, read.others) == (3, 0, 0, [])
     found = compare(scanned.store.report, database, most=10)
@@ -304,21 +310,3 @@ def test_what_is_written_and_read_is_the_pipelines_own_report(scanned, tmp_path)
         with duckdb.connect(str(path), read_only=True) as connection:
             text_ids.append(connection.execute(query).fetchall())
     assert text_ids[0] == text_ids[1]
-    # Two sources may have shards of one name.
-    manifest = json.loads((out / "manifest.json").read_text())
-    assert {one["source"] for one in manifest["shards"]} == {"web"}
-    for one in manifest["shards"]:
-        assert one["file"] == f"web/{one['shard']}-simple-0.80.jsonl"
-        assert (out / one["file"]).is_file()
-
-
-def test_a_folder_of_something_else_is_not_replaced(scanned, tmp_path):
-    out = tmp_path / "mine"
-    out.mkdir()
-    (out / "letters.txt").write_text("dear")
-    with pytest.raises(InputError, match="other files"):
-        write_reports(scanned, out)
-    assert (out / "letters.txt").read_text() == "dear"
-    (out / "letters.txt").unlink()
-    for _ in range(2):  # an empty folder, and one that this wrote
-        assert write_reports(scanned, out) == 3
