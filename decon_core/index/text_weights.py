@@ -105,8 +105,8 @@ def _mean_idf(df: Integers, offsets: Integers, n_records: int) -> Floats:
     # Python's logarithm and a fixed order: the same to the last bit on every machine.
     most = math.log(max(n_records, 1)) or 1.0
     weights = [math.log(max(n_records, 1) / max(n, 1)) / most for n in distinct.tolist()]
-    totals = Ragged(df, offsets).sums(np.array(weights)[weight_of[df]])
-    return totals / np.maximum(np.diff(offsets), 1)
+    rows = Ragged(weight_of[df], offsets)
+    return rows.sums(np.array(weights)[rows.values]) / np.maximum(np.diff(offsets), 1)
 
 
 def encode_texts(

@@ -158,7 +158,8 @@ class Ragged:
 
     def sums(self, numbers: Floats) -> Floats:
         """Return the sum of the numbers of each row's values, added from the first to the last."""
-        return np.bincount(np.repeat(np.arange(len(self)), self.lengths), numbers, len(self))
+        row_of = np.repeat(np.arange(len(self)), self.lengths)
+        return np.asarray(np.bincount(row_of, numbers, len(self)), np.float64)
 
     def only(self, is_kept: Bools) -> Ragged:
         """Return all rows, with those that are not kept empty."""
