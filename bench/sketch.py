@@ -24,7 +24,7 @@ import pyarrow as pa
 import zstandard
 
 from bench.corpus import SOURCE, make_corpus
-from bench.sketch_costs import distinct_ngrams, restart_points, wide_pack
+from bench.sketch_costs import distinct_ngrams, wide_pack
 from decon_core.benchmarks.folder import records_in
 from decon_core.benchmarks.records import Version, save_records
 from decon_core.config.policy import Policy
@@ -193,8 +193,7 @@ def _shards_read(world: World, name: str, sketch: Sketch) -> float:
         numbers, _ = found.blocks_of(shard.fingerprint)
         blocks = open_blocks(world.store, sketch_name, shard.fingerprint)
         places = [place for place, _ in blocks.parts(numbers)]
-        points = world.store.sketch_points(sketch_name, shard.fingerprint)
-        parts = read_places(shard, world.pack.source, places, points=points)
+        parts = read_places(shard, world.pack.source, places)
         n_read += max((part.position for part in parts), default=0)
     return n_read / sum(shard.n_bytes for shard in world.pack.shards)
 
@@ -329,7 +328,7 @@ _COLUMNS = {
 }
 
 
-_TABLES = ("ngrams", "points", "wide", "answers", "planted", "leaks")
+_TABLES = ("ngrams", "wide", "answers", "planted", "leaks")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -350,8 +349,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "ngrams" in given.tables:
         print(distinct_ngrams(given.texts, Policy()), flush=True)
     size = make_corpus(clean, **made, mb=given.mb, n_hidden=0)
-    if "points" in given.tables:
-        print(restart_points(min(clean.iterdir()), given.work / "points"), flush=True)
     world = make_world(Store(given.work / "store"), clean, size.n_text_bytes, given.evals)
     gsm8k = next(name for name in world.versions if "gsm8k" in name)
     other = next(name for name in world.versions if name != gsm8k)

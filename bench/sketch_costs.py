@@ -1,8 +1,7 @@
-"""Costs of a sketch that are measured without a corpus: wide packs, gz, and n-grams of text."""
+"""Costs of a sketch that are measured without a corpus: wide packs, and n-grams of text."""
 
 from __future__ import annotations
 
-import gzip
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,16 +28,12 @@ from decon_core.index.parts import index_fingerprint
 from decon_core.kernels.arrays import Words64
 from decon_core.scan.answers import answer
 from decon_core.scan.coverage import scan_fingerprint
-from decon_core.storage.compression import open_bytes
 from decon_core.storage.files import write_json
-from decon_core.storage.seeking import open_ranges
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.text.word_cache import Encoder
 
 _WIDE = "wide-pack-of-random-rows"
-_RANGE = 4 << 20
-_N_RANGES = 20
 
 
 # A wide pack --------------------------------------------------------------------------------------
@@ -97,44 +92,6 @@ def _random_words(rng: np.random.Generator) -> Words64:
         return np.frombuffer(rng.bytes((1 << LOG2_BITS) // 8), np.uint64)
 
     return random() & (random() | random() | random())
-
-
-# gz -----------------------------------------------------------------------------------------------
-
-
-def restart_points(shard: Path, folder: Path) -> dict[str, Any]:
-    """Find the restart points of a gz shard, and read ranges of its text from them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open_bytes(shard) as file:
-        content = file.read()
-    path, points = folder / "shard.jsonl.gz", folder / "shard.points"
-    path.write_bytes(gzip.compress(content))
-    points.unlink(missing_ok=True)
-    into = memoryview(bytearray(_RANGE))
-    started = time.process_time()
-    with open_ranges(path, points):
-        found = time.process_time() - started
-    seconds, n_bytes = [], []
-    for offset in np.linspace(0, len(content) - _RANGE, _N_RANGES).astype(int).tolist():
-        started = time.process_time()
-        with open_ranges(path, points) as ranges:
-            ranges.read(offset, into)
-            n_bytes.append(ranges.n_bytes_read)
-        seconds.append(time.process_time() - started)
-        if bytes(into) != content[offset : offset + _RANGE]:
-            raise RuntimeError(f"another text at {offset}")
-    started = time.process_time()
-    with open_ranges(path) as ranges:  # without points: everything before the range is read, too
-        ranges.read(len(content) - _RANGE, into)
-    return {
-        "mb_of_text": round(len(content) / 1e6),
-        "mb_of_gz": round(path.stat().st_size / 1e6),
-        "seconds_to_find_points": round(found, 2),
-        "mb_of_points": round(points.stat().st_size / 1e6, 1),
-        "seconds_per_4_mb": round(float(np.mean(seconds)), 3),
-        "most_mb_read_per_4_mb": round(max(n_bytes) / 1e6, 1),
-        "seconds_from_beginning": round(time.process_time() - started, 2),
-    }
 
 
 # N-grams of text ----------------------------------------------------------------------------------

@@ -144,9 +144,7 @@ def test_the_base_install_has_no_package_of_a_group_and_stays_small(programs):
     listed = json.loads(done(*UV, "pip", "list", "--format=json", "--python", programs / "python"))
     installed = {one["name"] for one in listed}
     assert "decon-assets" in installed
-    assert installed.isdisjoint(
-        {"datasets", "plotly", "rapidgzip", "ray", "s3fs", "scikit-learn", "torch"}
-    )
+    assert installed.isdisjoint({"datasets", "plotly", "ray", "s3fs", "scikit-learn", "torch"})
     files = [path for path in programs.parent.rglob("*") if path.is_file()]
     sizes = sum(path.stat().st_size for path in files if "__pycache__" not in path.parts)
     assert sizes / 1e6 < MOST_MB

@@ -176,10 +176,11 @@ class Config:
 
 def load_config(path: Path) -> Config:
     """Read and validate a decon.toml. Raises one `ConfigError` with all problems."""
-    return config_from(_read_toml(path, "a decon.toml", "`decon-assets init` writes one"), path)
+    return config_from(read_toml(path, "a decon.toml", "`decon-assets init` writes one"), path)
 
 
-def _read_toml(path: Path, expected: str, remedy: str = "") -> dict[str, Any]:
+def read_toml(path: Path, expected: str, remedy: str = "") -> dict[str, Any]:
+    """Read a TOML file. Raises `ConfigError`."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -369,7 +370,7 @@ def load_policy(path: Path, *, like: Policy | None = None) -> Policy:
 
 def read_policy(path: Path) -> dict[str, Any]:
     """Read a TOML file. Call it once per path: a pipe is empty the second time."""
-    return _read_toml(path, "a policy in TOML")
+    return read_toml(path, "a policy in TOML")
 
 
 def policy_from(

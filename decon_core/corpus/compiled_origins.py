@@ -1,4 +1,4 @@
-"""The origins that the rows of a block name, counted by a compiled kernel."""
+"""The origins that the rows of a block name, counted together."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from decon_core.corpus.fields import FieldTree, Names
 from decon_core.corpus.origins import MOST_NAMES, Origin, Origins
-from decon_core.kernels import json_lines, row_origins
+from decon_core.corpus.text_values import LEAST_WORDS, is_text
+from decon_core.kernels import json_lines
 from decon_core.kernels.arrays import Bools, Integers, distinct
+from decon_core.kernels.string_values import LONGEST_NAME, TO_NOTE
 
 if TYPE_CHECKING:
     from decon_core.corpus.compiled_rows import Fields, Strings
@@ -21,43 +24,50 @@ def origins_in(strings: Strings, is_usual: Bools, tree: FieldTree, fields: Field
 
     Of a field with many names, those that `shortest` would leave out anyway are counted together.
     """
-    names = fields.columns[:, json_lines.NAMES].copy()
-    most = is_usual.size * int((names == Names.ORIGIN).sum())  # a row has a string of each field
-    origins, splits, counts = np.empty((3, most), np.int64)
-    starts, stops = strings.starts, strings.stops
-    n = row_origins.count_origins(
-        strings.text,
-        starts,
-        stops,
-        strings.fields,
-        strings.actions,
-        strings.rows,
-        names,
-        is_usual.view(np.uint8),
-        np.full(1 << (2 * most).bit_length(), -1),
-        origins,
-        splits,
-        counts,
+    kinds, sizes = (
+        fields.columns[:, json_lines.NAMES][strings.fields],
+        strings.stops - strings.starts,
     )
-    if not n:
+    may_be_name = (kinds != Names.NOTHING) & is_usual[strings.rows]
+    may_be_name &= (strings.actions <= TO_NOTE) & (sizes <= LONGEST_NAME)
+    if not may_be_name.any():
         return {}
-    origins, splits, counts = origins[:n], splits[:n], counts[:n]
-    numbers = strings.fields[origins]
-    split_sizes = np.where(splits >= 0, stops[splits] - starts[splits], 0)
-    is_short = _are_short(numbers, stops[origins] - starts[origins] + split_sizes)
-
-    def string(at: int) -> str:
-        return strings.text[starts[at] : stops[at]].tobytes().decode()
-
+    named, kinds = strings.take(may_be_name), kinds[may_be_name]
+    values, codes = _numbered(named)
+    # So short a text has many words, as a letter of a script without spaces takes three bytes.
+    is_long = [len(value.split()) >= LEAST_WORDS and is_text(value) for value in values]
+    is_name = ~np.array(is_long)[codes]
+    split_of_row = np.full(is_usual.size, -1)
+    at = np.flatnonzero(is_name & (kinds == Names.SPLIT))[::-1]  # the first one of a row is left
+    split_of_row[named.rows[at]] = codes[at]
+    at = np.flatnonzero(is_name & (kinds == Names.ORIGIN))
+    names = np.ravel_multi_index(
+        (named.fields[at], codes[at], split_of_row[named.rows[at]] + 1),
+        (shape := (fields.n, len(values), len(values) + 1)),
+    )
+    names, counts = np.unique(names, return_counts=True)
+    numbers, origins, splits = np.unravel_index(names, shape)
+    value_sizes = np.array([*(len(value.encode()) for value in values), 0])
+    is_short = _are_short(numbers, value_sizes[origins] + value_sizes[splits - 1])
     sums = Counter[Origin]()  # fields may have the same path: keys may contain dots
     columns = (column[is_short].tolist() for column in (numbers, origins, splits, counts))
     for number, origin, split, n_rows in zip(*columns, strict=True):
-        beside = string(split) if split >= 0 else None
-        sums[Origin(tree.fields[number].path, string(origin), beside)] += n_rows
+        beside = values[split - 1] if split else None
+        sums[Origin(tree.fields[number].path, values[origin], beside)] += n_rows
     for number in distinct(numbers[~is_short]).tolist():
         n_rows = int(counts[~is_short & (numbers == number)].sum())
         sums[Origin(tree.fields[number].path, None, None)] += n_rows
     return sums
+
+
+def _numbered(strings: Strings) -> tuple[list[str], Integers]:
+    """Return the different strings, and the number of each string among them."""
+    sizes = strings.stops - strings.starts
+    edges = np.append(0, np.cumsum(sizes))
+    places = np.arange(edges[-1]) + np.repeat(strings.starts - edges[:-1], sizes)
+    buffers = map(pa.py_buffer, (edges, strings.text[places]))
+    coded = pa.LargeStringArray.from_buffers(sizes.size, *buffers).dictionary_encode()
+    return coded.dictionary.to_pylist(), np.asarray(coded.indices.to_numpy(), np.int64)
 
 
 def _are_short(numbers: Integers, sizes: Integers) -> Bools:

@@ -95,19 +95,16 @@ def read_blocks(shard: Shard, source: Source, *, block_bytes: int = PART_BYTES) 
             yield Block(partial(_batch, part, source, shard), file.tell(), part.place)
 
 
-def read_places(
-    shard: Shard, source: Source, places: Sequence[Place], *, points: Path | None = None
-) -> Iterator[Block]:
+def read_places(shard: Shard, source: Source, places: Sequence[Place]) -> Iterator[Block]:
     """Yield some of the blocks that `read_blocks` yields, by their places in ascending order.
 
     `Block.position` is how much of the file was read. Not all of it is, so it is not hashed: the
-    caller has to compare the texts. `points` is where restart points of the shard are kept, if it
-    needs some; they are made when they are missing. Raises `CorpusError` if the file was replaced,
-    or has no such blocks.
+    caller has to compare the texts. Raises `CorpusError` if the file was replaced, or has no such
+    blocks.
     """
     path = _path_of(shard)
     require_as_registered(path, shard)
-    for part, n_bytes_read in format_of(path).parts_at(path, source, places, points=points):
+    for part, n_bytes_read in format_of(path).parts_at(path, source, places):
         yield Block(partial(_batch, part, source, shard), n_bytes_read, part.place)
     require_as_registered(path, shard)
 

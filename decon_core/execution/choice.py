@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -84,7 +83,7 @@ def _settings(tables: Tables, name: str) -> EngineTable:
 
 def load_engine_tables(path: Path) -> Tables:
     """Read the tables of engines from a TOML file. Raises one `ConfigError` with all problems."""
-    from decon_core.config.load import SECTIONS
+    from decon_core.config.load import SECTIONS, read_toml
 
     known = feature_objects("tables")
     models = {name: model for name, model in known.items() if issubclass(model, EngineTable)}
@@ -93,13 +92,7 @@ def load_engine_tables(path: Path) -> Tables:
         remedy = "Leave out --execution to run the jobs on this machine"
         raise ConfigError(Problem(str(path), failure, remedy=remedy))
     expected = f"the table {' or '.join(f'[{name}]' for name in models)}"
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        found = error.strerror or str(error)
-        raise ConfigError(Problem(str(path), found, f"a TOML file with {expected}")) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(Problem(str(path), str(error), "valid TOML in UTF-8")) from error
+    values = read_toml(path, f"a TOML file with {expected}")
     reader = SettingsReader(str(path), folder=path.resolve().parent)
     names = {*SECTIONS, *known}  # a whole decon.toml is fine, too
     for name in sorted(values.keys() - names):

@@ -27,7 +27,6 @@ from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.index.entries import joined
 from decon_core.index.ngram_counts import KINDS, Grams, grams_of, inverted, pair_filter, places_of
 from decon_core.index.parts import Part, open_part
-from decon_core.kernels import grams as kernels
 from decon_core.kernels.arrays import (
     Flags,
     Floats,
@@ -38,7 +37,7 @@ from decon_core.kernels.arrays import (
     read_only,
 )
 from decon_core.kernels.gram_runs import Hits, find_hits
-from decon_core.kernels.question_index import Index, bound_grams, fill_table
+from decon_core.kernels.question_index import Index, fill_table
 from decon_core.kernels.scores import Thresholds
 from decon_core.storage.store import Store
 from decon_core.storage.tables import Array, map_arrays, write_arrays
@@ -252,7 +251,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     questions = texts["question"]
     _require_32_bit_positions(questions)
     grams = grams_of(questions, policy.ngram_size)
-    total = _totals(grams, weight_of["question"], weights)
+    total = grams.rows.sums(weights[weight_of["question"].values])
     # The share of its weight that a question of that length needs.
     overlap = policy.least_question_overlap
     gates = np.maximum(policy.decay(questions.lengths, overlap), overlap)
@@ -298,19 +297,12 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     return arrays
 
 
-def _totals(grams: Grams, weight_of: Ragged, weights: Floats) -> Floats:
-    """Return the weight of all n-grams of each question."""
-    total = np.zeros(len(grams.rows))
-    kernels.sum_in_order(weights, weight_of.values, grams.rows.offsets, total)
-    return total
-
-
 def _without_templates(
     grams: Grams, weight_of: Ragged, weights: Floats, is_template: Flags
 ) -> dict[str, Array]:
     """Return what differs where n-grams of a template weigh nothing."""
     own = np.where(is_template, 0.0, weights)
-    total = _totals(grams, weight_of, own)
+    total = grams.rows.sums(own[weight_of.values])
     arrays = {"question_total": total, **_bounds(grams, weight_of, own, _need_of(total))}
     return {f"{_OWN}{name}": array for name, array in arrays.items()}
 
@@ -408,7 +400,8 @@ def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> d
     largest = np.zeros(len(grams))
     minimum = np.full(len(grams), np.inf)
     rows = grams.rows
-    bound_grams(rows.values, weight_of.values, rows.offsets, weights, need, largest, minimum)
+    np.maximum.at(largest, rows.values, weights[weight_of.values])
+    np.minimum.at(minimum, rows.values, np.repeat(need, rows.lengths))
     weight_levels = np.linspace(0.0, largest.max(initial=0.0), _LEVELS)
     # Needs differ by factors, as lengths do. A question without weight needs 0.
     need_levels = np.zeros(_LEVELS)

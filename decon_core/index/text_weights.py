@@ -14,7 +14,6 @@ from decon_core.index.ngram_counts import Grams, grams_of, places_of
 from decon_core.index.parts import open_part
 from decon_core.index.record_texts import QUESTION, WHOLE, Pool
 from decon_core.index.term_weights import current_snapshot
-from decon_core.kernels import grams as kernels
 from decon_core.kernels.arrays import Floats, Integers
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import Tokenizer
@@ -106,9 +105,8 @@ def _mean_idf(df: Integers, offsets: Integers, n_records: int) -> Floats:
     # Python's logarithm and a fixed order: the same to the last bit on every machine.
     most = math.log(max(n_records, 1)) or 1.0
     weights = [math.log(max(n_records, 1) / max(n, 1)) / most for n in distinct.tolist()]
-    totals = np.zeros(offsets.size - 1)
-    kernels.sum_in_order(np.array(weights), weight_of[df], offsets, totals)
-    return totals / np.maximum(np.diff(offsets), 1)
+    rows = Ragged(weight_of[df], offsets)
+    return rows.sums(np.array(weights)[rows.values]) / np.maximum(np.diff(offsets), 1)
 
 
 def encode_texts(

@@ -7,7 +7,6 @@ do no harm. Reference implementation: dictionaries of tuples in `tests/oracle/de
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.kernels.arrays import Flags, Integers, Numbers, Words64, n_same
 from decon_core.kernels.hashing import (
@@ -143,29 +142,6 @@ def invert(
             number = np.int64(unique[at])
             postings[fill[number]] = np.uint32(row)
             fill[number] += 1
-
-
-@entry(compile_seconds=0.1, steps=lambda values, *_: values.size)
-def add_to_each(values: Numbers, offsets: Integers, added: Integers, totals: Integers) -> None:
-    """Add the number of each row to the totals of its values."""
-    for row in range(offsets.size - 1):
-        for at in range(offsets[row], offsets[row + 1]):
-            totals[np.int64(values[at])] += added[row]
-
-
-@entry(compile_seconds=0.1, steps=lambda _weights, weight_of, *_: weight_of.size)
-def sum_in_order(
-    weights: npt.NDArray[np.float64],
-    weight_of: Numbers,
-    offsets: Integers,
-    totals: npt.NDArray[np.float64],
-) -> None:
-    """Sum the weights of each row, from its first gram to its last."""
-    for row in range(offsets.size - 1):
-        total = 0.0
-        for at in range(offsets[row], offsets[row + 1]):
-            total += weights[np.int64(weight_of[at])]
-        totals[row] = total
 
 
 # Screening ----------------------------------------------------------------------------------------

@@ -95,24 +95,6 @@ def fill_table(
         slots[free_slot(scaled(digest, slots.size), slots)] = np.uint32(number + 1)
 
 
-@entry(compile_seconds=0.1, steps=lambda grams, *_: grams.size)
-def bound_grams(
-    question_grams: Numbers,
-    question_weights: Numbers,
-    offsets: Integers,
-    weights: Floats,
-    question_need: Floats,
-    gram_weight: Floats,
-    gram_need: Floats,
-) -> None:
-    """Compute each n-gram's largest weight and the smallest need of a question with it."""
-    for question in range(offsets.size - 1):
-        for at in range(offsets[question], offsets[question + 1]):
-            gram = np.int64(question_grams[at])
-            gram_weight[gram] = max(gram_weight[gram], weights[np.int64(question_weights[at])])
-            gram_need[gram] = min(gram_need[gram], question_need[question])
-
-
 @kernel
 def gram_at(tokens: Numbers, at: int, index: Index) -> int:
     """Return the number of the n-gram at a position, or `NONE`."""

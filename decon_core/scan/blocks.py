@@ -319,8 +319,7 @@ def _read_some(job: ShardJob, some: SomeBlocks) -> Iterator[Block]:
     store, shard = Store(job.root), job.shard.fingerprint
     blocks = open_blocks(store, some.sketch, shard)
     places, digests = zip(*blocks.parts(some.blocks), strict=True)
-    points = store.sketch_points(some.sketch, shard)
-    parts = read_places(job.shard, job.source, places, points=points)
+    parts = read_places(job.shard, job.source, places)
     for block, digest in zip(parts, digests, strict=True):
 
         def read(block: Block = block, digest: bytes = digest) -> Batch:

@@ -169,7 +169,7 @@ def _sketch_files(job: ShardJob) -> list[Path]:
         return []
     store, shard = Store(job.root), job.shard.fingerprint
     kinds = store.sketch_blocks, store.sketch_ledger, store.sketch_documents
-    paths = (kind(name, shard) for kind in (*kinds, store.sketch_filters, store.sketch_points))
+    paths = (kind(name, shard) for kind in (*kinds, store.sketch_filters))
     return [path for path in paths if path.is_file()]
 
 

@@ -6,8 +6,8 @@ They are joined with those of its pack later (`join.py`).
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
@@ -35,7 +35,7 @@ from decon_core.schemas import DOCUMENTS, MATCHES
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import copy_file, write_json
 from decon_core.storage.store import Store
-from decon_core.storage.tables import growing_parquet, no_rows
+from decon_core.storage.tables import no_rows, row_groups, write_tables
 
 if TYPE_CHECKING:
     from decon_core.corpus.sketch.shard_sketch import ShardSketcher
@@ -138,17 +138,13 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
 
         documents = store.sketch_documents(new.fingerprint, shard)
         sketching = writing_sketch(store, new.fingerprint, shard, bits=new.bits)
-    listing: AbstractContextManager[Callable[[pa.Table], None]] = nullcontext(lambda _: None)
-    if new or not job.is_read:
-        # Written while reading, so that memory does not grow with the shard.
-        listing = growing_parquet(documents, DOCUMENTS, is_synced=bool(new))
     with sketching as sketcher:
-        with listing as write:
-            for scanned in scan_blocks(job):
-                reading.add(scanned)
-                write(scanned.documents)
-                if sketcher and scanned.sketch:
-                    sketcher.add(scanned.sketch)
+        # Written while reading, so that memory does not grow with the shard.
+        tables = row_groups(_documents_read(job, reading, sketcher))
+        if new or not job.is_read:
+            write_tables(documents, DOCUMENTS, tables, is_synced=bool(new))
+        else:
+            deque(tables, maxlen=0)
         if new:
             write_json(store.sketch_ledger(new.fingerprint, shard), reading.ledger())
         if new and not job.is_read:
@@ -162,6 +158,17 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
 
         remove_filters(store, new.fingerprint, shard)
     advance(job.shard.n_bytes - reading.position)
+
+
+def _documents_read(
+    job: ShardJob, reading: _Reading, sketcher: ShardSketcher | None
+) -> Iterator[pa.Table]:
+    """Scan the blocks of a shard and yield the documents of each."""
+    for scanned in scan_blocks(job):
+        reading.add(scanned)
+        if sketcher and scanned.sketch:
+            sketcher.add(scanned.sketch)
+        yield scanned.documents
 
 
 def _write_results(

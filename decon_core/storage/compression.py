@@ -106,11 +106,6 @@ def _raw_stream(file: BinaryIO, compression: str) -> io.RawIOBase:
     if not file.read(1):  # truncated: even without content it would have a header
         raise EOFError("the file is empty")
     file.seek(0)
-    return unpack(file, compression)
-
-
-def unpack(file: BinaryIO, compression: str) -> io.RawIOBase:
-    """Decompress a file from where it stands: the beginning of a member or frame."""
     return _PACKINGS[compression].unpack(file)
 
 

@@ -70,7 +70,6 @@ class Store:
     sketch_ledger = _paths("sketch/{sketch}/{shard}.ledger.json")
     sketch_documents = _paths("sketch/{sketch}/{shard}.documents.parquet")
     sketch_filters = _paths("sketch/{sketch}/{shard}.filters")
-    sketch_points = _paths("sketch/{sketch}/{shard}.points")
     pack_sketch = _paths("sketch/{sketch}/packs/{key}.arrow")
     pack_sketch_rows = _paths("sketch/{sketch}/packs/{key}.rows")
     common = _paths("common/{fingerprint}.parquet")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
@@ -104,7 +104,7 @@ def write_table_draft(
     The Arrow schema is left out: it would be two thirds of a file without rows. `about` is a
     JSON value that `read_about` returns.
     """
-    groups = _row_groups(tables)
+    groups = row_groups(tables)
     first = next(groups, None)
     if first is None and about is None:
         draft.write_bytes(_empty(schema)[1])
@@ -180,7 +180,7 @@ def contents_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
     return contents
 
 
-def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield the rows of tables in groups that do not depend on the tables' sizes."""
     waiting = None
     for table in tables:
@@ -192,29 +192,11 @@ def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield waiting.combine_chunks()
 
 
-@contextmanager
-def growing_parquet(
-    path: Path, schema: pa.Schema, *, is_synced: bool = True
-) -> Iterator[Callable[[pa.Table], None]]:
-    """Yield a function that appends a table; row groups do not depend on the tables' sizes."""
-    waiting = schema.empty_table()
+def write_tables(
+    path: Path, schema: pa.Schema, tables: Iterable[pa.Table], *, is_synced: bool = True
+) -> None:
+    """Write tables of one schema to one file, taking them one at a time; each is a row group."""
     with atomic_path(path, is_synced=is_synced) as draft, parquet_writer(draft, schema) as writer:
-
-        def write(table: pa.Table) -> None:
-            nonlocal waiting
-            waiting = pa.concat_tables([waiting, table])
-            while waiting.num_rows >= _ROWS_PER_GROUP:
-                writer.write_table(waiting.slice(0, _ROWS_PER_GROUP).combine_chunks())
-                waiting = waiting.slice(_ROWS_PER_GROUP)
-
-        yield write
-        if waiting.num_rows:
-            writer.write_table(waiting.combine_chunks())
-
-
-def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    """Write tables of one schema to one file, taking them one at a time."""
-    with atomic_path(path) as draft, parquet_writer(draft, schema) as writer:
         for table in tables:
             writer.write_table(table)
 

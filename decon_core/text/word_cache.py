@@ -19,7 +19,15 @@ from itertools import islice, pairwise, product
 import numpy as np
 
 from decon_core.kernels import grams, word_stream
-from decon_core.kernels.arrays import Bools, Bytes, Int32s, Integers, Numbers, alloc_array
+from decon_core.kernels.arrays import (
+    Bools,
+    Bytes,
+    Floats,
+    Int32s,
+    Integers,
+    Numbers,
+    alloc_array,
+)
 from decon_core.kernels.word_table import (
     MOST_NEAR,
     SPARE,
@@ -145,9 +153,13 @@ class Ragged:
 
     def count(self, n_of_row: Integers, n: int) -> Integers:
         """Count each of the values below n; row i counts `n_of_row[i]` times."""
-        counts = np.zeros(n, np.int64)
-        grams.add_to_each(self.values, self.offsets, n_of_row, counts)
-        return counts
+        counts = np.bincount(self.values, np.repeat(n_of_row, self.lengths), n)
+        return counts.astype(np.int64)
+
+    def sums(self, numbers: Floats) -> Floats:
+        """Return the sum of the numbers of each row's values, added from the first to the last."""
+        row_of = np.repeat(np.arange(len(self)), self.lengths)
+        return np.asarray(np.bincount(row_of, numbers, len(self)), np.float64)
 
     def only(self, is_kept: Bools) -> Ragged:
         """Return all rows, with those that are not kept empty."""

@@ -57,12 +57,12 @@ class Json(RecordFormat):
         return reader(file, source, part_bytes=part_bytes)
 
     def parts_at(
-        self, path: Path, source: Source, places: Sequence[Place], *, points: Path | None = None
+        self, path: Path, source: Source, places: Sequence[Place]
     ) -> Iterator[tuple[Part, int]]:
         with open_bytes(path) as stream:
             is_lines = _holds_lines(stream, source.max_row_bytes)
         reader = _LINES.parts_at if is_lines else super().parts_at
-        return reader(path, source, places, points=points)
+        return reader(path, source, places)
 
     def first_rows(self, path: Path, most: int) -> Iterator[Mapping[str, Any] | None]:
         with open_bytes(path) as stream:

@@ -24,11 +24,18 @@ from decon_core.corpus.shard_file import ShardFile, changed, damaged, too_long
 from decon_core.errors import CorpusError
 from decon_core.kernels.arrays import Bytes, Integers, alloc_array
 from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
-from decon_core.storage.compression import DAMAGE, HEAD, compression_of, create, read_chunks
-from decon_core.storage.seeking import open_ranges
+from decon_core.storage.compression import (
+    DAMAGE,
+    HEAD,
+    buffered,
+    compression_of,
+    create,
+    read_chunks,
+)
 
 _SEARCH_BYTES = 1 << 16  # per step
 _N_RESERVED = PADDING + 1  # bytes after the last line
+_SKIPPED_BYTES = 1 << 18  # per step
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,21 +101,17 @@ class LineFormat(ShardFormat):
             raise damaged(path, cutter.row, cutter.offset, damage)
 
     def parts_at(
-        self, path: Path, source: Source, places: Sequence[Place], *, points: Path | None = None
+        self, path: Path, source: Source, places: Sequence[Place]
     ) -> Iterator[tuple[LineBlock, int]]:
         del source  # lines are read whole
-        with open_ranges(path, points) as ranges:
-            for place in places:
-                lines = alloc_array(place.n_bytes + _N_RESERVED, np.uint8)
-                try:
-                    ranges.read(place.offset, lines.data[: place.n_bytes])
-                except DAMAGE:
-                    raise CorpusError(changed(path)) from None
-                lines[place.n_bytes] = LINE_BREAK
+        try:
+            for place, lines, n_bytes_read in _lines_at(path, places):
                 block = self.block_at(path, place, lines)
                 if block.n_lines != place.n_rows:
                     raise CorpusError(changed(path))
-                yield block, ranges.n_bytes_read
+                yield block, n_bytes_read
+        except DAMAGE:
+            raise CorpusError(changed(path)) from None
 
     def block_at(self, path: Path, place: Place, lines: Bytes) -> LineBlock:
         """Return the lines that were read at a place."""
@@ -133,6 +136,31 @@ class LineFormat(ShardFormat):
                         out.write(with_replacements(line).encode())
                 out.write(block.lines[at : block.n_bytes].data)
         return ids
+
+
+def _lines_at(path: Path, places: Sequence[Place]) -> Iterator[tuple[Place, Bytes, int]]:
+    """Yield the lines at some places, and how much of the file was read yet.
+
+    A compressed file is read from its beginning. Raises one of `DAMAGE`.
+    """
+    compression, at, n_bytes_read = compression_of(path), 0, 0
+    with path.open("rb") as file:
+        stream = buffered(cast("BinaryIO", file), compression)
+        for place in places:
+            if not compression:
+                stream.seek(place.offset)
+            while compression and at < place.offset:
+                skipped = stream.read(min(place.offset - at, _SKIPPED_BYTES))
+                if not skipped:
+                    raise EOFError("the file is truncated")
+                at += len(skipped)
+            lines = alloc_array(place.n_bytes + _N_RESERVED, np.uint8)
+            if stream.readinto(lines.data[: place.n_bytes]) < place.n_bytes:
+                raise EOFError("the file is truncated")
+            lines[place.n_bytes] = LINE_BREAK
+            at += place.n_bytes
+            n_bytes_read = file.tell() if compression else n_bytes_read + place.n_bytes
+            yield place, lines, n_bytes_read
 
 
 def with_replacements(line: bytes) -> str:

@@ -162,9 +162,8 @@ class RecordFormat(ShardFormat):
             raise damaged(path, row, offset, error) from None
 
     def parts_at(
-        self, path: Path, source: Source, places: Sequence[Place], *, points: Path | None = None
+        self, path: Path, source: Source, places: Sequence[Place]
     ) -> Iterator[tuple[Part, int]]:
-        del points  # read from the beginning
         n_bytes = stamp_of(path).n_bytes
         with (
             open_bytes(path) as stream,

@@ -132,13 +132,12 @@ class ShardFormat(ABC):
 
     @abstractmethod
     def parts_at(
-        self, path: Path, source: Source, places: Sequence[Place], *, points: Path | None = None
+        self, path: Path, source: Source, places: Sequence[Place]
     ) -> Iterator[tuple[Part, int]]:
         """Yield parts that `parts` yielded at these places, and how much of the file was read yet.
 
-        The rest of the file is read only where the format cannot seek; `points` is where the
-        restart points of a gz file are kept. Raises `CorpusError` if there is no such part any
-        more.
+        The rest of the file is read only where the format cannot seek. Raises `CorpusError` if
+        there is no such part any more.
         """
 
     @abstractmethod

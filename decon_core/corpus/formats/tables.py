@@ -144,9 +144,8 @@ class TableFormat(ShardFormat):
             raise CorpusError(Problem(str(path), found, "a complete file", remedy)) from None
 
     def parts_at(
-        self, path: Path, source: Source, places: Sequence[Place], *, points: Path | None = None
+        self, path: Path, source: Source, places: Sequence[Place]
     ) -> Iterator[tuple[TablePart, int]]:
-        del points  # tables are found by their row groups and batches
         wanted = {place.row: place for place in places}
         rows = [range(place.row, place.row + place.n_rows) for place in places]
         try:

@@ -5,7 +5,6 @@ import gzip
 import json
 import lzma
 import os
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +19,6 @@ from decon_core.corpus.formats import shard_format, tables
 from decon_core.corpus.packs import shard_at
 from decon_core.corpus.shards import read_blocks, read_places
 from decon_core.errors import CorpusError
-from decon_core.storage import seeking
-from decon_core.storage.compression import DAMAGE
-from decon_core.storage.seeking import open_ranges
 
 PART = 2_000
 SOURCE = Source(name="web", path="*", text="text", id="id")
@@ -149,103 +145,3 @@ def test_a_missing_file_is_refused(shard, tmp_path):
     (tmp_path / shard.name).unlink()
     with pytest.raises(CorpusError, match="no such file"):
         list(read_places(shard, SOURCE, []))
-
-
-# Restart points of gz files --------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def content():
-    """Text that is large enough for several restart points."""
-    numbers = np.random.default_rng(0).integers(0, 1 << 40, 2_000_000)
-    return " ".join(map(str, numbers)).encode()
-
-
-def one_member(content):
-    return gzip.compress(content, 1)
-
-
-@pytest.fixture(scope="module")
-def packed(content):
-    return one_member(content)
-
-
-GZ = {
-    "one member": one_member,
-    "two members": members,
-    "many members": lambda content: b"".join(
-        gzip.compress(content[at : at + 50_000], 1) for at in range(0, len(content), 50_000)
-    ),
-}
-
-
-def read_range(path, offset, n_bytes, points=None):
-    """Return a range, and how much of the file was read for it."""
-    into = memoryview(bytearray(n_bytes))
-    with open_ranges(path, points) as ranges:
-        ranges.read(offset, into)
-        return bytes(into), ranges.n_bytes_read
-
-
-@pytest.mark.parametrize("pack", GZ.values(), ids=GZ)
-def test_a_gz_file_is_read_from_restart_points_that_are_kept(pack, content, tmp_path):
-    path, points = tmp_path / "a.gz", tmp_path / "a.points"
-    path.write_bytes(pack(content))
-    size = path.stat().st_size
-    for offset in (0, len(content) // 2, len(content) - 1_000):
-        expected = content[offset : offset + 1_000]
-        found, n_bytes_read = read_range(path, offset, 1_000, points)
-        assert found == expected
-        if offset:
-            assert n_bytes_read < size / 2
-        assert read_range(path, offset, 1_000)[0] == expected
-    with pytest.raises(DAMAGE):
-        read_range(path, len(content) - 10, 11, points)
-
-
-def test_restart_points_are_made_again_if_they_are_damaged(content, packed, tmp_path):
-    path, points = tmp_path / "a.gz", tmp_path / "a.points"
-    path.write_bytes(packed)
-    read_range(path, 0, 10, points)
-    whole = points.read_bytes()
-    points.write_bytes(whole[:1_000] + b"?" + whole[1_001:])
-    assert read_range(path, 5_000_000, 10, points)[0] == content[5_000_000:5_000_010]
-    assert points.read_bytes() == whole
-
-
-def test_without_the_package_for_restart_points_a_gz_file_is_read_from_its_beginning(
-    content, packed, tmp_path, monkeypatch, caplog
-):
-    monkeypatch.setitem(sys.modules, "rapidgzip", None)
-    seeking._note_once.cache_clear()
-    path, points = tmp_path / "a.gz", tmp_path / "a.points"
-    path.write_bytes(packed)
-    for offset in (len(content) // 2, len(content) - 1_000):
-        found, n_bytes_read = read_range(path, offset, 1_000, points)
-        assert found == content[offset : offset + 1_000]
-        assert n_bytes_read > path.stat().st_size * 0.4
-    assert not points.exists()
-    (said,) = caplog.messages
-    assert "pip install 'decon-assets[sketch]'" in said
-
-
-def test_zeros_after_the_last_gz_member_are_accepted(content, packed, tmp_path):
-    path, points = tmp_path / "a.gz", tmp_path / "a.points"
-    path.write_bytes(packed + bytes(1_000))
-    assert read_range(path, 5_000_000, 10, points)[0] == content[5_000_000:5_000_010]
-
-
-@pytest.mark.parametrize("has_points", [True, False], ids=["points kept", "no points"])
-def test_a_gz_file_that_is_damaged_raises(content, packed, tmp_path, has_points):
-    path, points = tmp_path / "a.gz", tmp_path / "a.points"
-    path.write_bytes(packed)
-    if has_points:
-        read_range(path, 0, 10, points)
-    at = len(packed) - 3_000_000
-    path.write_bytes(packed[:at] + bytes(3_000_000))
-    with pytest.raises(DAMAGE):
-        read_range(path, len(content) - 10, 10, points)
-    if not has_points:
-        path.write_bytes(b"no gz file" * 1_000)
-        with pytest.raises(DAMAGE):
-            read_range(path, 10, 10, points)

@@ -47,15 +47,15 @@ import numpy as np
 from decon_core.kernels import grams
 from decon_core.kernels.jit import compiled_at_once, is_ready
 
-def sum_of(n):
-    totals = np.zeros(1)
-    grams.sum_in_order(np.array([0.1, 0.7]), np.ones(n, np.uint32), np.array([0, n]), totals)
-    return totals[0], is_ready(grams.sum_in_order)
+def inverted(n):
+    edges, fill, postings = np.array([0, n]), np.zeros(1, np.int64), np.ones(n, np.uint32)
+    grams.invert(np.zeros(n, np.uint32), edges, fill, postings)
+    return fill[0], is_ready(grams.invert)
 
-little, again = sum_of(50), sum_of(50)
+little, again = inverted(50), inverted(50)
 with compiled_at_once():
-    compiled = sum_of(50)
-print(little[1], again[1], compiled[1], little[0] == again[0] == compiled[0], sum_of(10**6)[1])
+    compiled = inverted(50)
+print(little[1], again[1], compiled[1], little[0] == again[0] == compiled[0], inverted(10**6)[1])
 """
 
 

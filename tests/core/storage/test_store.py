@@ -16,13 +16,14 @@ from decon_core.storage.checksums import is_whole, require_whole, sealed_page
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import (
-    growing_parquet,
     has_no_rows,
     read_arrow,
     read_parquet,
+    row_groups,
     write_arrow,
     write_parquet,
     write_table_draft,
+    write_tables,
 )
 
 
@@ -96,23 +97,25 @@ def test_how_rows_came_leaves_no_trace_in_a_file_that_grows(tmp_path, monkeypatc
     monkeypatch.setattr("decon_core.storage.tables._ROWS_PER_GROUP", 10)
     table = pa.table({"a": range(37), "b": [str(n) * (n % 5) for n in range(37)]})
     for name, step in (("ones", 1), ("sevens", 7), ("whole", 37)):
-        with growing_parquet(tmp_path / name, table.schema) as write:
-            for first in range(0, 37, step):
-                write(table.slice(first, step))
+        tables = (table.slice(first, step) for first in range(0, 37, step))
+        write_tables(tmp_path / name, table.schema, row_groups(tables))
     assert pq.read_table(tmp_path / "ones").equals(table)
     assert pq.read_metadata(tmp_path / "ones").num_row_groups == 4
     content = {(tmp_path / name).read_bytes() for name in ("ones", "sevens", "whole")}
     assert len(content) == 1
-    with growing_parquet(tmp_path / "empty", table.schema):
-        pass
+    write_tables(tmp_path / "empty", table.schema, row_groups([]))
     assert pq.read_table(tmp_path / "empty").equals(table.schema.empty_table())
 
 
 def test_a_file_that_broke_off_while_it_grew_is_not_there(tmp_path):
     table = pa.table({"a": [1]})
-    with pytest.raises(RuntimeError), growing_parquet(tmp_path / "a", table.schema) as write:
-        write(table)
+
+    def tables():
+        yield table
         raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_tables(tmp_path / "a", table.schema, tables())
     assert [*tmp_path.iterdir()] == []
 
 

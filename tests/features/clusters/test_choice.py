@@ -55,7 +55,7 @@ def test_settings_are_read_from_a_file_of_their_own(tmp_path):
     path.write_text("[report]\ndrift = 0.1\n")
     with pytest.raises(ConfigError, match=r"only report; expected the table \[execution\]"):
         load_engine_tables(path)
-    with pytest.raises(ConfigError, match="No such file"):
+    with pytest.raises(ConfigError, match="no such file"):
         load_engine_tables(tmp_path / "none.toml")
 
 
