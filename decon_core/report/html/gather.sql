@@ -285,8 +285,13 @@ SELECT what, value FROM (
 -- name: matched_texts
 SELECT t.* REPLACE (coalesce(t.verdict, v.verdict) AS verdict),
        v.note AS verdict_note, v.said_by AS verdict_by, v.said_at AS verdict_at, j.judgement,
-       q.probability
+       q.probability, coalesce(b.benchmarks, t.benchmark) AS benchmarks
 FROM matched_texts t LEFT JOIN verdicts v USING (text_id)
+LEFT JOIN (
+    -- several if they have an item in common
+    SELECT text_id, string_agg(DISTINCT benchmark, ', ' ORDER BY benchmark) AS benchmarks
+    FROM matches GROUP BY text_id
+) b USING (text_id)
 LEFT JOIN (
     SELECT pair AS text_id, any_value(concat_ws(' · ',
         CASE WHEN is_sd THEN 'duplicate' WHEN NOT is_sd THEN 'not a duplicate'

@@ -23,6 +23,7 @@ _DECIMALS = 4
 # Columns with few distinct values are stored as dictionaries.
 _NAMES = (
     "benchmark",
+    "benchmarks",
     "config",
     "split",
     "detectors",

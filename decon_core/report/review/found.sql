@@ -1,9 +1,11 @@
 -- The queries of a review. An empty list of a filter does not filter.
 
 -- name: matched_texts
--- `matched_texts` has one document of each matched text; the filters look at all.
+-- `matched_texts` has one document and one item of each matched text; the filters look at all.
 FROM matched_texts
-WHERE (len($benchmarks::VARCHAR[]) = 0 OR list_contains($benchmarks::VARCHAR[], benchmark))
+WHERE (len($benchmarks::VARCHAR[]) = 0
+       OR list_contains($benchmarks::VARCHAR[], benchmark)
+       OR text_id IN (SELECT text_id FROM matches WHERE list_contains($benchmarks::VARCHAR[], benchmark)))
   AND (len($detectors::VARCHAR[]) = 0
        OR list_has_any(string_split(detectors, ', '), $detectors::VARCHAR[]))
   AND (len($sources::VARCHAR[]) = 0 OR list_contains($sources::VARCHAR[], source)
@@ -30,7 +32,7 @@ SELECT matched_texts.text_id, any_value(matched_texts.fingerprint) AS fingerprin
        any_value(matched_texts.instance_index) AS instance_index, matches.detector AS detector,
        max(matches.score) AS score
 FROM matched_texts JOIN matches USING (text_id)
-WHERE (len($benchmarks::VARCHAR[]) = 0 OR list_contains($benchmarks::VARCHAR[], matched_texts.benchmark))
+WHERE (len($benchmarks::VARCHAR[]) = 0 OR list_contains($benchmarks::VARCHAR[], matches.benchmark))
   AND (len($detectors::VARCHAR[]) = 0
        OR list_contains($detectors::VARCHAR[], matches.detector))
 GROUP BY matched_texts.text_id, matches.detector

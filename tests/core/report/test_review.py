@@ -132,6 +132,18 @@ def test_a_text_has_all_of_its_documents_and_is_found_by_the_id_of_any(tmp_path)
     assert "more: decon-assets report" not in told
 
 
+def test_a_text_that_items_of_two_benchmarks_share_is_found_by_the_name_of_either(tmp_path):
+    path = write_report(tmp_path / "r.duckdb", [matched_text(0), matched_text(1)])
+    in_documents(path, key(0), 2)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("UPDATE matches SET benchmark = CASE row WHEN 0 THEN 'copy' END")
+    with open_report(path) as opened:
+        found = opened.matched_texts(ReviewFilter(benchmarks=("copy",)))
+        assert [text.text_id for text in found] == [key(0)]
+        (candidate,) = opened.candidates(["copy"], [])
+    assert candidate["text_id"] == key(0)
+
+
 def test_of_very_many_documents_a_page_says_where_the_others_are(tmp_path):
     path = write_report(tmp_path / "r.duckdb", [matched_text(0, n_documents=1_500)])
     in_documents(path, key(0), 1_500)

@@ -28,7 +28,7 @@ let itemFilter = "";
 function fillFilters() {
   const detectors = new Set(columns.names.detectors.values.flatMap((names) => names.split(", ")));
   fillOptions("kind", columns.names.kind.values);
-  fillOptions("benchmark", columns.names.benchmark.values);
+  fillOptions("benchmark", [...new Set(columns.names.benchmarks.values.flatMap((names) => names.split(", ")))].sort());
   fillOptions("split", columns.names.split.values);
   fillOptions("source", columns.names.source.values);
   fillOptions("detector", [...detectors].sort());
@@ -47,13 +47,15 @@ function placeOf(values, value) {
 
 function passes(filter) {
   const place = (name, value) => (value ? placeOf(columns.names[name].values, value) : null);
-  const [benchmark, split, source, kind] = ["benchmark", "split", "source", "kind"].map((name) => place(name, filter[name]));
-  const { benchmark: ofBenchmark, split: ofSplit, source: ofSource, kind: ofKind, detectors: ofDetectors } = columns.names;
-  const hasDetector = filter.detector ? ofDetectors.values.map((names) => names.split(", ").includes(filter.detector)) : null;
+  const [split, source, kind] = ["split", "source", "kind"].map((name) => place(name, filter[name]));
+  const { benchmarks: ofBenchmarks, split: ofSplit, source: ofSource, kind: ofKind, detectors: ofDetectors } = columns.names;
+  const including = (values, name) => (name ? values.map((names) => names?.split(", ").includes(name)) : null);
+  const hasBenchmark = including(ofBenchmarks.values, filter.benchmark);
+  const hasDetector = including(ofDetectors.values, filter.detector);
   const least = filter.least ? Number(filter.least) : null;
   const item = filter[ITEM] ? Number(filter[ITEM]) : null;
   return (number) =>
-    (benchmark === null || ofBenchmark.at[number] === benchmark) &&
+    (hasBenchmark === null || hasBenchmark[ofBenchmarks.at[number]]) &&
     (split === null || ofSplit.at[number] === split) &&
     (source === null || ofSource.at[number] === source) &&
     (kind === null || ofKind.at[number] === kind) &&
