@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.config.load import Config
 from decon_core.errors import Problem
@@ -140,6 +139,8 @@ def in_blends(config: Config, builder: Builder, place: Place) -> list[dict[str, 
 
 def _in_blend(builder: Builder, place: Place, blend: Blend) -> dict[str, Any]:
     """Return how often and in which parts it was drawn, and how often a test item replaced it."""
+    import pyarrow.compute as pc
+
     from decon_core.report.why import rows_of_place
 
     path = blend_manifest(builder.store, blend.name)
