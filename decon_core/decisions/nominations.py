@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import FOR_REVIEW
-from decon_core.schemas import MATCHES, field
+from decon_core.schemas import COLUMNS, MATCHES, field, schema_of
 from decon_core.storage.tables import no_rows, read_parquet
 
 # One row per place, record and benchmark version, beside the text of the place.
-NOMINATED = pa.schema([*MATCHES, field("text", pa.string(), "the text of the place")])
+NOMINATED = schema_of([*COLUMNS["MATCHES"], field("text", "string", "the text of the place")])
 
 
 @dataclass(frozen=True)

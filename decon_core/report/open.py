@@ -84,8 +84,8 @@ def state_of(report: Path) -> str | None:
 @lru_cache
 def _state_at(report: Path, _size: int, _modified: int) -> str | None:
     with opened(report) as connection:
-        (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
-        return state
+        row = connection.execute("SELECT state FROM runs").fetchone()
+    return str(row[0]) if row else None
 
 
 def _is_database(path: Path) -> bool:

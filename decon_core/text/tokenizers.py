@@ -17,16 +17,13 @@ from functools import cached_property, lru_cache
 from importlib.metadata import version
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from decon_core.errors import ConfigError, Problem
 from decon_core.kernels.arrays import Integers, distinct
 from decon_core.text.canonical import WHITE_SPACE
-
-if TYPE_CHECKING:
-    import splintr
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -185,7 +182,7 @@ class BytePieces(Tokenizer):
         self.fingerprint = f"{name}-{version('splintr-rs')}"
 
     @cached_property
-    def _inner(self) -> splintr.Tokenizer:
+    def _inner(self) -> Any:
         import splintr
 
         return splintr.Tokenizer.from_pretrained(self._name)

@@ -72,6 +72,7 @@ from decon_core.features.study.translation import CorpusMetric, Counts
 from decon_core.report.html.charts import Chart
 from decon_core.report.html.still import svg
 from decon_core.report.items import load_report_items
+from decon_core.schemas import Column, schema_of
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.store import Store
@@ -337,7 +338,8 @@ def _signatures(training_runs: Sequence[TrainingRunScores]) -> dict[str, list[st
 
 
 def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
-    def table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    def table(rows: Iterable[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Table:
+        schema = schema_of(columns)
         cells = [{name: rounded(row[name]) for name in schema.names} for row in rows]
         return pa.Table.from_pylist(cells, schema=schema)
 
