@@ -47,7 +47,7 @@ class Feature:
     jobs: tuple[str, ...] = ()
     """Jobs that make other assets, in the feature's file in `decon_assets/features`."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Arrow schemas of the `products` whose columns are in the report, for lineage."""
+    """The columns of the `products` from which columns of the report are copied, for lineage."""
     partitions: Mapping[str, str] = field(default_factory=dict)
     """The `products` that have a folder `<store>/<product>s/<partition>` for each partition, and
     for each a function of the configuration that returns the names of the partitions."""
@@ -59,7 +59,7 @@ class Feature:
     report: str = ""
     """(plan) -> a `ReportAddition`, or None."""
     report_tables: Mapping[str, str] = field(default_factory=dict)
-    """Tables of the report, and the Arrow schema of each. In the feature's folder,
+    """Tables of the report, and the columns of each. In the feature's folder,
     report_tables.toml describes them, views.sql defines views of them, and overview.toml and
     gather.sql define sections of the page."""
     engines: Mapping[str, str] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from decon_assets.assets.inputs import benchmark_files
 from decon_assets.assets.metadata import Metadata, PartitionReporter, preview, record_preview
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import all_of, benchmarks, sorted_keys
-from decon_core.schemas import FREQUENCIES, INDEX, RECORDS
+from decon_core.schemas import COLUMNS
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ GROUP = "benchmarks"
     partitions_def=benchmarks,
     group=GROUP,
     kind="parquet",
-    schema=RECORDS,
+    schema=COLUMNS["RECORDS"],
 )
 def records(context: AssetExecutionContext, config: Config, store: Store) -> None:
     """Normalized records of a benchmark: question, answer and passage, one row per record.
@@ -104,7 +104,7 @@ class FreezeConfig(RunConfig):
     run_config=FreezeConfig,
     group=GROUP,
     kind="arrow",
-    schema=FREQUENCIES,
+    schema=COLUMNS["FREQUENCIES"],
 )
 def term_weights(context: AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """Frozen document frequencies of all n-grams, from which idf weights are computed.
@@ -163,8 +163,12 @@ def term_weights(context: AssetExecutionContext, config: Config, store: Store) -
     partitions_def=benchmarks,
     group=GROUP,
     kind="arrow",
-    schema=INDEX,
-    origins={name: ("records", name.partition(".")[0]) for name in INDEX.names if "." in name},
+    schema=COLUMNS["INDEX"],
+    origins={
+        column.name: ("records", column.name.partition(".")[0])
+        for column in COLUMNS["INDEX"]
+        if "." in column.name
+    },
 )
 def index(context: AssetExecutionContext, config: Config, store: Store) -> None:
     """Index of a benchmark for the scan: tokens and document frequencies of its records.

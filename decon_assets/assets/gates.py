@@ -17,9 +17,9 @@ def failed_checks(
 ) -> list[dg.AssetCheckKey]:
     """Return the checks whose last completed execution failed."""
     failed = []
-    for check in checks:
-        last = last_evaluation(instance, check)
-        if last and not last.passed and last.severity is dg.AssetCheckSeverity.ERROR:
+    for check, last in _last_executions(instance, checks).items():
+        result = last or last_evaluation(instance, check)
+        if result and not result.passed and result.severity is dg.AssetCheckSeverity.ERROR:
             failed.append(check)
     return failed
 
@@ -28,13 +28,20 @@ def unfinished_checks(
     instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheckKey]
 ) -> list[dg.AssetCheckKey]:
     """Return the checks whose last execution never completed: its run was stopped before."""
-    storage = instance.event_log_storage
-    last = {key: storage.get_asset_check_execution_history(key, 1) for key in checks}
-    return [
-        key
-        for key, records in last.items()
-        if records and not isinstance(records[0].evaluation, dg.AssetCheckEvaluation)
-    ]
+    return [check for check, last in _last_executions(instance, checks).items() if last is None]
+
+
+def _last_executions(
+    instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheckKey]
+) -> dict[dg.AssetCheckKey, dg.AssetCheckEvaluation | None]:
+    """Return the results of the last executions of checks; None: it never completed."""
+    keys = [*checks]
+    last = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
+    evaluations = {key: last[key].evaluation for key in keys if key in last}
+    return {
+        key: evaluation if isinstance(evaluation, dg.AssetCheckEvaluation) else None
+        for key, evaluation in evaluations.items()
+    }
 
 
 def last_evaluation(

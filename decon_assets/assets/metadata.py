@@ -11,13 +11,15 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
-import pyarrow as pa
 
 from decon_assets.partitions import Ranges, resolved_once
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from decon_core.execution.cost import Cost
     from decon_core.report.html.charts import Chart
+    from decon_core.schemas import Column as DeclaredColumn
 
 Metadata = Mapping[str, Any]
 
@@ -108,7 +110,7 @@ def pictures(charts: "Iterable[Chart]") -> dg.MetadataValue:
     return dg.MetadataValue.md("\n\n".join(texts))
 
 
-def record_preview(table: pa.Table) -> dg.MetadataValue:
+def record_preview(table: "pa.Table") -> dg.MetadataValue:
     """Return the first records as a table, without columns of a single value."""
     first = ["question", "answer", "passage"]
     names = [*first, *(name for name in table.column_names if name not in {*first, *_HIDDEN})]
@@ -147,19 +149,21 @@ def same(asset: str, *names: str) -> dict[str, Column]:
     return {name: (asset, name) for name in names}
 
 
-def columns(schema: pa.Schema, origins: Mapping[str, Column]) -> Mapping[str, Any]:
+def columns(
+    declared: "Iterable[DeclaredColumn]", origins: Mapping[str, Column]
+) -> Mapping[str, Any]:
     """Return the columns of an asset and the upstream columns they come from, as metadata.
 
     Dagster's open-source UI does not show column lineage, so the column descriptions name it too;
     catalogs can read it from Dagster's API.
     """
     described = []
-    for field in schema:
-        about = (field.metadata or {}).get(b"description", b"").decode()
-        if field.name in origins:
-            about = "{} (`{}`: {})".format(about, *origins[field.name]).strip()
-        constraints = dg.TableColumnConstraints(nullable=field.nullable)
-        described.append(dg.TableColumn(field.name, str(field.type), about or None, constraints))
+    for column in declared:
+        about = column.about
+        if column.name in origins:
+            about = "{} (`{}`: {})".format(about, *origins[column.name]).strip()
+        constraints = dg.TableColumnConstraints(nullable=column.is_nullable)
+        described.append(dg.TableColumn(column.name, column.kind, about or None, constraints))
     deps = {
         name: [dg.TableColumnDep(asset_key=dg.AssetKey(other), column_name=column)]
         for name, (other, column) in origins.items()

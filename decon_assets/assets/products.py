@@ -7,7 +7,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import dagster as dg
-import pyarrow as pa
 
 from decon_assets.assets.check_results import inspect_mixtures, report_before_failure
 from decon_assets.assets.inputs import corpus
@@ -38,7 +37,7 @@ from decon_assets.partitions import (
 from decon_core.errors import DeconError, IncompleteError
 from decon_core.feature import all_features, feature_objects
 from decon_core.report.tables import TABLES
-from decon_core.schemas import COMMON, MATCHES, RECORDS, REMOVED
+from decon_core.schemas import COLUMNS
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
@@ -70,16 +69,16 @@ _RATES = (
     "n_no_answer",
     "n_review",
 )
-_REPORT_SCHEMA = pa.schema(
-    column.with_name(f"{name}.{column.name}")
+_REPORT_COLUMNS = [
+    column._replace(name=f"{name}.{column.name}")
     for name, table in TABLES.items()
-    for column in table.schema
-)
+    for column in table.columns
+]
 _COLUMNS_OF = {
-    "records": RECORDS,
-    "scan": MATCHES,
-    "common_ngrams": COMMON,
-    "mixture": REMOVED,
+    "records": COLUMNS["RECORDS"],
+    "scan": COLUMNS["MATCHES"],
+    "common_ngrams": COLUMNS["COMMON"],
+    "mixture": COLUMNS["REMOVED"],
     **feature_objects("columns"),
 }
 # Assets of features that find places beside the scan, of those with tables in the report, and of
@@ -93,8 +92,8 @@ _ON_PAGE = [name for feature in all_features() if feature.page for name in featu
 _REPORT_ORIGINS = {
     f"{name}.{column}": (table.origin, column)
     for name, table in TABLES.items()
-    for column in table.schema.names
-    if table.origin and column in _COLUMNS_OF[table.origin].names
+    for column in (column.name for column in table.columns)
+    if table.origin and column in {other.name for other in _COLUMNS_OF[table.origin]}
 } | {
     f"{name}.{column}": (asset, origin)
     for name, table in TABLES.items()
@@ -124,7 +123,7 @@ _MIXTURE_COLUMNS = (
     group=GROUP,
     kind="file",
     code_version="2",
-    schema=REMOVED,
+    schema=COLUMNS["REMOVED"],
     origins={**same("scan", "row", "doc_id", *ITEM, "detector"), "score": ("scan", "base_score")},
 )
 def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
@@ -211,8 +210,8 @@ def _share_metadata(built: Built) -> dict[str, object]:
     partitions_def=benchmarks,
     group=GROUP,
     kind="file",
-    schema=RECORDS,
-    origins=same("records", *RECORDS.names),
+    schema=COLUMNS["RECORDS"],
+    origins=same("records", *(column.name for column in COLUMNS["RECORDS"])),
 )
 def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """A benchmark without its leaked items, and the evidence for each removed item.
@@ -256,7 +255,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
     deps=[all_of(scan), all_of(mixture), *_ADDED],
     group=GROUP,
     kind="duckdb",
-    schema=_REPORT_SCHEMA,
+    schema=_REPORT_COLUMNS,
     origins=_REPORT_ORIGINS,
 )
 def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:

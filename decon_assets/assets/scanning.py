@@ -42,7 +42,7 @@ from decon_assets.partitions import (
     sorted_keys,
 )
 from decon_core.errors import CorpusError, Problem, collecting
-from decon_core.schemas import COMMON, MATCHES
+from decon_core.schemas import COLUMNS
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _sketch_size(store: Store, fingerprint: str, pack: Pack) -> dict[str, object
     pool="scan",  # limits concurrent runs: each one uses all cores
     group=GROUP,
     kind="parquet",
-    schema=MATCHES,
+    schema=COLUMNS["MATCHES"],
     origins={
         **same("records", *ITEM, "config", "is_correct", "fingerprint"),
         **{f"{text}_overlap": ("index", f"{text}.tokens") for text in _TEXTS},
@@ -381,7 +381,7 @@ def _plot_of_scores(
     deps=[all_of(scan)],
     group=GROUP,
     kind="parquet",
-    schema=COMMON,
+    schema=COLUMNS["COMMON"],
     origins={"benchmark": ("records", "benchmark"), "text": ("records", "question")},
 )
 def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:

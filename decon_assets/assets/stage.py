@@ -18,7 +18,6 @@ from types import FunctionType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import dagster as dg
-import pyarrow as pa
 
 from decon_assets.assets.gates import failed_checks
 from decon_assets.assets.metadata import OWNERS, Column, Metadata, code_reference, columns
@@ -32,6 +31,7 @@ from decon_core.feature import feature_entries
 if TYPE_CHECKING:
     from decon_core.config.load import Config
     from decon_core.planner import Plan
+    from decon_core.schemas import Column as DeclaredColumn
     from decon_core.storage.store import Store
 
 # Whether a whole asset is missing; or the keys of its missing partitions; or, for a grid, those of
@@ -90,7 +90,7 @@ def stage(
     missing: str = "",
     deps: Sequence[dg.AssetDep | dg.AssetsDefinition | dg.AssetSpec | str] = (),
     partitions_def: Partitions | None = None,
-    schema: pa.Schema | None = None,
+    schema: "Sequence[DeclaredColumn]" = (),
     origins: Mapping[str, Column] | None = None,
     code_version: str = "1",
     pool: str | None = None,

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from dataclasses import field as dataclass_field
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
@@ -35,7 +36,7 @@ from decon_core.config.validation import (
     expects,
 )
 from decon_core.errors import ConfigError, Problem, collecting
-from decon_core.feature import feature_entries, feature_objects
+from decon_core.feature import feature_entries
 from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path, use_options
 
 if TYPE_CHECKING:
@@ -209,9 +210,9 @@ class ConfigReader(SettingsReader):
 
     def config(self, values: Mapping[str, Any]) -> Config:
         others = sorted(values.keys() - SECTIONS.keys())
-        feature_models = feature_objects("tables") if others else {}
-        for name in (name for name in others if name not in feature_models):
-            remedy = did_you_mean(name, (*SECTIONS, *feature_models))
+        of_features = feature_entries("tables")
+        for name in (name for name in others if name not in of_features):
+            remedy = did_you_mean(name, (*SECTIONS, *of_features))
             self.wrong(name, f"unknown key {name!r}", "a known key", remedy)
         evals = self.table(Evals, "evals", values.get("evals", {}))
         weights = self.table(TermWeights, "term_weights", values.get("term_weights", {}))
@@ -252,8 +253,8 @@ class ConfigReader(SettingsReader):
         }
         tables = {
             name: table
-            for name, model in feature_models.items()
-            if name in values and (table := model.read(self, name, values[name]))
+            for name, model in of_features.items()
+            if name in values and (table := resolve_name(model).read(self, name, values[name]))
         }
         sketch = self.table(Sketch, "sketch", values["sketch"]) if "sketch" in values else None
         if self.problems or not (evals and weights and corpus and policy and review and report):

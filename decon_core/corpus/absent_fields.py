@@ -9,7 +9,7 @@ from decon_core.config.sources import Source
 from decon_core.config.validation import did_you_mean
 from decon_core.corpus.documents import field_value
 from decon_core.corpus.packs import Pack
-from decon_core.corpus.shard_head import head_of
+from decon_core.corpus.shard_head import Row, head_of
 from decon_core.corpus.text_values import leaves
 from decon_core.errors import Problem
 from decon_core.storage.paths import parse_path
@@ -24,18 +24,22 @@ def absent_fields(packs: Iterable[Pack], mixtures: Sequence[Mixture]) -> Iterato
     for pack in packs:
         paths.setdefault(pack.source, []).extend(shard.path for shard in pack.shards)
     for source, of_source in paths.items():
-        settings = [*_settings_of(source, mixtures)]
-        if not settings:
-            continue
-        rows = [row for path in of_source[:_MOST_SHARDS] for row in head_of(parse_path(path)).rows]
-        known = {path for row in rows for path, _ in leaves(row)}
-        for where, fields in settings:
-            if rows and all(field_value(row, name) is None for row in rows for name in fields):
-                named = " and ".join(map(repr, fields))
-                n_rows = counted(len(rows), "row")
-                found = f"{named}, which is in none of the first {n_rows} of source {source.name!r}"
-                remedy = did_you_mean(fields[0], known)
-                yield Problem(where, found, "the name of a field of the rows", remedy)
+        absent, rows = [*_settings_of(source, mixtures)], list[Row]()
+        for path in of_source[:_MOST_SHARDS]:
+            if absent:
+                rows += (head := head_of(parse_path(path)).rows)
+                absent = [(where, fields) for where, fields in absent if _lack(head, fields)]
+        for where, fields in absent if rows else ():
+            named = " and ".join(map(repr, fields))
+            n_rows = counted(len(rows), "row")
+            found = f"{named}, which is in none of the first {n_rows} of source {source.name!r}"
+            remedy = did_you_mean(fields[0], {path for row in rows for path, _ in leaves(row)})
+            yield Problem(where, found, "the name of a field of the rows", remedy)
+
+
+def _lack(rows: Iterable[Row], fields: Sequence[str]) -> bool:
+    """Return whether all rows lack all fields."""
+    return all(field_value(row, name) is None for row in rows for name in fields)
 
 
 def _settings_of(

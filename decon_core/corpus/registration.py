@@ -17,7 +17,7 @@ from decon_core.corpus.packs import Pack, Shard, list_source, plan_packs, shards
 from decon_core.errors import CorpusError, MissingError, Problem
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.drafts import remove
-from decon_core.storage.files import read_json, write_json
+from decon_core.storage.files import read_json, update_json, write_json
 from decon_core.storage.listing import Listing, Skipped
 from decon_core.storage.paths import RemotePath, parse_path
 from decon_core.storage.store import Store
@@ -227,10 +227,10 @@ def register_packs(changes: PackChanges, store: Store, *, may_retire: bool = Fal
     """
     if not may_retire:
         require_most_there(changes, store)
-    write_json(store.skipped, {"skipped": [asdict(skipped) for skipped in changes.skipped]})
+    update_json(store.skipped, {"skipped": [asdict(skipped) for skipped in changes.skipped]})
     for pack in changes.current:
         for path in (store.pack_copy(pack.name), store.pack(pack.name)):
-            write_json(path, pack.to_json())
+            update_json(path, pack.to_json())
     for pack in changes.retired:
         write_json(store.retired_packs / f"{pack.name}.json", pack.to_json())
         for folder in store.mixtures_of(pack.name):

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.detector_registry import Reads, names_where
@@ -57,6 +56,8 @@ def freeze_common(
     missing: MissingByShard,
 ) -> pa.Table:
     """Add up the counts of all scanned shards, and store the common n-grams as the current list."""
+    import pyarrow.compute as pc
+
     tables = [COMMON.empty_table()]
     results = ScanResults(store, scan)
     source_of = attrgetter("source.name")
@@ -96,6 +97,8 @@ def freeze_common(
 
 def _are_common(counts: pa.ChunkedArray, n_documents: int, policy: Policy) -> pa.ChunkedArray:
     # 0.29 * 100 is 28.999999999999996, but 29 documents must not count as more than 29 %.
+    import pyarrow.compute as pc
+
     limit = math.floor(policy.common_share * n_documents + TOLERANCE)
     is_enough = pc.greater_equal(counts, policy.common_least_documents)
     return pc.and_(pc.greater(counts, limit), is_enough)
@@ -198,6 +201,8 @@ def current_common(store: Store, scan: str, policy: Policy) -> tuple[str, pa.Tab
 
 def places_of(common: pa.Table, source: str) -> dict[str, Integers]:
     """Return the places of the n-grams that are common in a source, by benchmark."""
+    import pyarrow.compute as pc
+
     rows = common.filter(pc.equal(common["source"], source))
     benchmarks = np.asarray(rows["benchmark"].to_numpy(zero_copy_only=False))
     places = rows["place"].to_numpy().astype(np.int64)
@@ -217,6 +222,8 @@ def without_common(
 
     A match was recorded only if its score with them was high enough, so scores only decrease.
     """
+    import pyarrow.compute as pc
+
     by_index = pa.array(names_where(lambda each: each.reads is Reads.INDEX))
     is_by_index = pc.is_in(matches["detector"], by_index)
     rows = np.flatnonzero(is_by_index.to_numpy(zero_copy_only=False))

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.config.detector_registry import curve_of, get
 from decon_core.config.mixtures import Leaks
@@ -156,6 +155,8 @@ def _best_entries(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _by_text(text_ids: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataType) -> pa.Array:
     """Return the value of each matched text; null for a matched text without a value."""
+    import pyarrow.compute as pc
+
     if not said:
         return pa.nulls(len(text_ids), kind)
     values = pa.array([*said.values()], kind)

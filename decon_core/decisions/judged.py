@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
-import pyarrow.compute as pc
-
 from decon_core.config.detector_registry import curve_of
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.annotations import Annotations, labels_of
@@ -75,6 +73,8 @@ def judged_points(
     reader: MatchReader, packs: Sequence[Pack], labels: Mapping[str, bool]
 ) -> list[Point]:
     """Return each judged pair that a scan found, once for each detector and benchmark."""
+    import pyarrow.compute as pc
+
     if not labels:
         return []
     lacking = missing_by_shard(gaps_of(reader.scan_results, packs, reader.versions))

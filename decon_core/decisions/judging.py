@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
 from decon_core.detectors.detector import Detector, column, detector, of_needed
@@ -137,6 +136,8 @@ def _kinds_of(matches: pa.Table) -> Callable[[Iterable[str]], Bools]:
 
 def may_need_review(matches: pa.Table, policy: Policy) -> pa.Array:
     """Return whether each match needs review if its score is enough and no verdict says more."""
+    import pyarrow.compute as pc
+
     own_kinds = (policy.for_benchmark(name).review for name in policy.benchmark)
     kinds = {*policy.review, *chain(*own_kinds)}
     return pc.is_in(matches["kind"], pa.array(kinds, pa.string()))

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.detector_registry import names_where
@@ -236,6 +235,8 @@ class MatchReader:
 
         No entry for a shard that is not scanned.
         """
+        import pyarrow.compute as pc
+
         text_ids: dict[str, set[str]] = {
             shard: set() for shard in shards if self.scan_results.has(shard, version.fingerprint)
         }
@@ -254,6 +255,8 @@ class MatchReader:
 
     def _alike_with_verdicts(self, matches: pa.Table, version: Version) -> pa.Table:
         """Return matches of records with a verdict that share the match of another record."""
+        import pyarrow.compute as pc
+
         known = {verdict.fingerprint for verdict in self.verdicts.by_text.values()}
         shared = matches.filter(pc.is_valid(matches["n_alike"])) if known else matches.slice(0, 0)
         if not shared.num_rows:
@@ -296,6 +299,8 @@ def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]
 
     Detectors that search texts look for all of them. The texts are equal, so `text_id` is the same.
     """
+    import pyarrow.compute as pc
+
     by_index = names_where(lambda each: each.uses_ngram_index)
     is_repeated = (pc.field("detector").isin([*by_index])) & pc.field("record").isin([*twins])
     rows = [

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import FOR_REVIEW
-from decon_core.schemas import MATCHES, field
+from decon_core.schemas import COLUMNS, MATCHES, field, schema_of
 from decon_core.storage.tables import no_rows, read_parquet
 
 # One row per place, record and benchmark version, beside the text of the place.
-NOMINATED = pa.schema([*MATCHES, field("text", pa.string(), "the text of the place")])
+NOMINATED = schema_of([*COLUMNS["MATCHES"], field("text", "string", "the text of the place")])
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,8 @@ class NominatedPlaces:
         self, shards: Collection[str], version: str, *, columns: Sequence[str] = MATCHES.names
     ) -> pa.Table:
         """Return the places in these shards for a benchmark version."""
+        import pyarrow.compute as pc
+
         if not self.path(version).is_file():
             return no_rows(MATCHES).select(columns)
         in_shards = pc.field("shard").isin(pa.array([*shards], pa.string()))
@@ -47,6 +48,8 @@ class NominatedPlaces:
 
     def texts(self, text_ids: Collection[str], version: str) -> dict[str, str]:
         """Return the texts with these ids, of those that it found."""
+        import pyarrow.compute as pc
+
         if not self.path(version).is_file():
             return {}
         is_asked = pc.field("text_id").isin(pa.array([*text_ids], pa.string()))

@@ -247,6 +247,8 @@ def visibilities(store: Store, versions: Sequence[Version], policy: Policy) -> l
 
 def required_shortfalls(config: Config, store: Store) -> list[Problem]:
     """Return the required benchmarks of which a detector sees too few items."""
+    if not config.evals.required:
+        return []
     return shortfalls(config, visibilities_of(config, store, config.evals.required))
 
 

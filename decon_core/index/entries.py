@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.config.policy import Policy
 from decon_core.index.ngram_counts import KINDS, Counted, Counts, Grams, gram_sizes, grams_of
@@ -136,6 +135,8 @@ class _Column:
     def __init__(
         self, column: pa.ChunkedArray, encoder: Encoder, *, counts_words: bool = False
     ) -> None:
+        import pyarrow.compute as pc
+
         coded = pc.dictionary_encode(column.combine_chunks().cast(pa.large_string()))
         if isinstance(coded, pa.ChunkedArray):
             coded = coded.combine_chunks()

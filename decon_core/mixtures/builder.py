@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from decon_core.benchmarks.records import NotCovered, Version
@@ -138,7 +138,7 @@ class Builder:
             tokenizer = [*self._tokenizer(mixture).values()]
         except ConfigError:
             tokenizer = ["cannot be read"]  # building the mixture says why
-        return fingerprint_of([_FORMAT, names, mixture.to_json(), settings, drawn, *tokenizer])
+        return fingerprint_of([_FORMAT, names, _declared(mixture), settings, drawn, *tokenizer])
 
     @property
     def shards(self) -> Iterator[tuple[Pack, Shard]]:
@@ -310,6 +310,12 @@ class Builder:
         """Return the settings as a manifest has them."""
         settings = json.dumps(self.manifest_settings(self.effective(mixture)))
         return dict(json.loads(settings))
+
+
+@lru_cache
+def _declared(mixture: Mixture) -> dict[str, Any]:
+    """Return the settings of a mixture, which are part of the fingerprint of each of its packs."""
+    return mixture.to_json()
 
 
 def shards_of(mixture: Mixture, pack: Pack) -> Sequence[Shard]:

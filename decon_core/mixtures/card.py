@@ -15,8 +15,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow.compute as pc
-
 from decon_core.mixtures.composition import HEADS, NO_LABELS, Amount, Labels, composition_rows
 from decon_core.mixtures.loading import LoadedFile, configurations_of, of_mixed_types, unloadable
 from decon_core.storage.tables import read_parquet
@@ -62,6 +60,8 @@ class Share:
 
 def count_leaks(removed: Path) -> tuple[Counts, Counts]:
     """Count documents with leaks or questions only, and their tokens, in the list of removals."""
+    import pyarrow.compute as pc
+
     columns = ["shard", "row", "n_tokens", "why", "detector", "benchmark"]
     rows = read_parquet(removed, columns=columns)
     leaks = rows.filter(pc.field("why") == "leak")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.config.mixtures import Licenses, Mixture
 from decon_core.corpus.packs import Shard
@@ -108,6 +107,8 @@ def counted_leaks(
     entries: pa.Table, mixture: Mixture, calibration: Calibration
 ) -> list[dict[str, Any]]:
     """Return the entries that the mixture counts as leaks or as `no answer`, in their order."""
+    import pyarrow.compute as pc
+
     # Not an expression: a filter by that takes twice as long for the few entries of a shard.
     is_found = pc.or_(entries["is_contaminated"], entries["is_no_answer"])
     is_found = pc.or_(is_found, entries["needs_review"])

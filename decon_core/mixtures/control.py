@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, Shard
@@ -82,6 +81,8 @@ def draw_fingerprint(
 
 def read_draw(store: Store, fingerprint: str, shards: Sequence[str]) -> Draw | None:
     """Return the stored draw for these shards (names); None if it is missing or damaged."""
+    import pyarrow.compute as pc
+
     is_wanted = pc.field("shard").isin(pa.array(shards, pa.string()))
     try:
         return _draw_of(read_parquet(store.draw(fingerprint), filters=is_wanted))

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.corpus.packs import FILES
 from decon_core.errors import DeconError, Problem
@@ -215,6 +214,8 @@ def faults_beside_packs(folder: Path) -> list[Problem]:
 
 def manifest_faults(path: Path, folder: Path) -> list[Problem]:
     """Verify a mixture of a pack against its manifest: document counts and file checksums."""
+    import pyarrow.compute as pc
+
     if not path.is_file():
         return [Problem(str(folder), f"no manifest {path}", "a mixture")]
     manifest = read_json(path)

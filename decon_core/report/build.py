@@ -31,7 +31,7 @@ from decon_core.report.gather import (
     write_matches,
 )
 from decon_core.report.matched_texts import gather_matched_texts, texts_in
-from decon_core.report.open import opened
+from decon_core.report.open import opened, state_of
 from decon_core.report.review.judged import judged_tables
 from decon_core.report.tables import TABLES, ReportAddition, table_of
 from decon_core.scan.coverage import Gap
@@ -144,14 +144,9 @@ def is_current(
     store = builder.store
     if not store.report.is_file() or not store.current_snapshot.is_file():
         return False
-    if not is_whole(store.report):
+    if not is_whole(store.report) or (state := state_of(store.report)) is None:
         return False
-    try:
-        with duckdb.connect(str(store.report), read_only=True) as connection:
-            (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
-    except duckdb.Error:
-        return False  # without this column, or locked by another program
-    return bool(state == _state(builder, showing, builder.gaps, additions))
+    return state == _state(builder, showing, builder.gaps, additions)
 
 
 def _state(

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.benchmarks.named import named_rows
@@ -292,6 +291,8 @@ def mixture_tables(builder: Builder, showing: Report) -> tuple[dict[str, pa.Tabl
 
     The second counts all shards of every pack for which any mixture is missing or out of date.
     """
+    import pyarrow.compute as pc
+
     accounts: list[Row] = []
     removed_rows = [TABLES["removed"].schema.empty_table()]
     n_without_mixture = 0

@@ -16,7 +16,6 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import load_records
 from decon_core.config.load import Report
@@ -77,6 +76,8 @@ def gather_matched_texts(
 
     `earlier`: `texts_in` the previous report, reused where their inputs are unchanged.
     """
+    import pyarrow.compute as pc
+
     schema = TABLES["matched_texts"].schema
     if not matches:
         return schema.empty_table()

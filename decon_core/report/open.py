@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from decon_core.errors import MissingError, Problem, StaleError
+from decon_core.errors import DeconError, MissingError, Problem, StaleError
 from decon_core.storage.checksums import require_undamaged_database
 from decon_core.wording import counted
 
@@ -66,6 +67,25 @@ def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             expected = "a report of this version that no other program has locked"
             problem = Problem(str(path), found, expected, _REMEDY)
         raise StaleError(problem) from None
+
+
+def state_of(report: Path) -> str | None:
+    """Return the state of a report, which is the same on every machine.
+
+    None if the report is missing, damaged, locked, or of another version.
+    """
+    try:
+        stat = report.stat()
+        return _state_at(report, stat.st_size, stat.st_mtime_ns)
+    except (DeconError, FileNotFoundError):
+        return None
+
+
+@lru_cache
+def _state_at(report: Path, _size: int, _modified: int) -> str | None:
+    with opened(report) as connection:
+        row = connection.execute("SELECT state FROM runs").fetchone()
+    return str(row[0]) if row else None
 
 
 def _is_database(path: Path) -> bool:

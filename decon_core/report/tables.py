@@ -9,35 +9,34 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from decon_core.errors import Problem
 from decon_core.feature import all_features, feature_files
-from decon_core.schemas import COMMON, ENTRIES, REMOVED, VISIBILITY
+from decon_core.schemas import COLUMNS, Column, field, schema_of
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
-_MARK = pa.struct([("start", pa.int64()), ("stop", pa.int64()), ("part", pa.string())])
 _KINDS = {
-    "text": pa.string(),
-    "whole": pa.int64(),
-    "number": pa.float64(),
-    "flag": pa.bool_(),
-    "texts": pa.list_(pa.string()),
-    "marks": pa.list_(_MARK),
+    "text": "string",
+    "whole": "int64",
+    "number": "double",
+    "flag": "bool",
+    "texts": "list<item: string>",
+    "marks": "list<item: struct<start: int64, stop: int64, part: string>>",
 }
 
 # Columns of files in the store, which follow those that are declared.
-_STORED: Mapping[str, Iterable[pa.Field]] = {
-    "visibility": VISIBILITY,
-    "common_ngrams": COMMON,
-    "matches": ENTRIES,
-    "removed": list(REMOVED)[1:],
+_STORED: Mapping[str, Sequence[Column]] = {
+    "visibility": COLUMNS["VISIBILITY"],
+    "common_ngrams": COLUMNS["COMMON"],
+    "matches": COLUMNS["ENTRIES"],
+    "removed": COLUMNS["REMOVED"][1:],
     **{
         name: resolve_name(schema)
         for feature in all_features()
@@ -46,25 +45,28 @@ _STORED: Mapping[str, Iterable[pa.Field]] = {
 }
 
 
-class ReportTable(NamedTuple):
+@dataclass(frozen=True)
+class ReportTable:
     """What a table contains, and its columns."""
 
     about: str
-    schema: pa.Schema
+    columns: Sequence[Column]
     origin: str  # the asset whose columns of the same names are copied; empty: none
     origins: Mapping[str, str]  # keyed by other column: its asset and column, with a dot between
     is_derived: bool  # computed by derived.sql, not filled from the store
 
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return schema_of(self.columns)
+
 
 def _declared(name: str, table: Mapping[str, Any]) -> ReportTable:
     columns = [
-        pa.field(column, _KINDS[kind], metadata={"description": about} if about else None)
-        for column, kind, about in table.get("columns", ())
+        field(column, _KINDS[kind], about) for column, kind, about in table.get("columns", ())
     ]
-    schema = pa.schema([*columns, *_STORED.get(name, ())])
     return ReportTable(
         table["about"],
-        schema,
+        [*columns, *_STORED.get(name, ())],
         table.get("origin", ""),
         table.get("origins", {}),
         table.get("is_derived", False),
@@ -81,35 +83,40 @@ TABLES: Mapping[str, ReportTable] = {
 
 def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Return rows as a table; missing columns get null, or what is empty if not nullable."""
-    schema = TABLES[name].schema
-    defaults = {field.name: _default_of(field) for field in schema}
-    return pa.Table.from_pylist([{**defaults, **row} for row in rows], schema=schema)
+    import pyarrow as pa
+
+    table = TABLES[name]
+    defaults = {column.name: _default_of(column) for column in table.columns}
+    return pa.Table.from_pylist([{**defaults, **row} for row in rows], schema=table.schema)
 
 
 def beside(name: str, values: Mapping[str, object], rows: pa.Table) -> pa.Table:
     """Put columns of one value each before the columns of a stored file."""
+    import pyarrow as pa
+
     columns = [pa.repeat(pa.scalar(value), rows.num_rows) for value in values.values()]
     return pa.table([*columns, *rows.columns], schema=TABLES[name].schema)
 
 
 def filled(name: str, known: pa.Table) -> pa.Table:
     """Return a table with all declared columns; missing ones are filled."""
+    import pyarrow as pa
+
+    table = TABLES[name]
     columns = [
-        known[field.name].cast(field.type)
-        if field.name in known.column_names
-        else pa.repeat(pa.scalar(_default_of(field), field.type), known.num_rows)
-        for field in TABLES[name].schema
+        known[column.name].cast(kind)
+        if column.name in known.column_names
+        else pa.repeat(pa.scalar(_default_of(column), kind), known.num_rows)
+        for column, kind in zip(table.columns, table.schema.types, strict=True)
     ]
-    return pa.table(columns, schema=TABLES[name].schema)
+    return pa.table(columns, schema=table.schema)
 
 
-def _default_of(field: pa.Field) -> Any:
+def _default_of(column: Column) -> Any:
     """Return the value for unknown cells: null, or an empty or zero value if not nullable."""
-    if field.nullable:
+    if column.is_nullable:
         return None
-    if pa.types.is_string(field.type):
-        return ""
-    return False if pa.types.is_boolean(field.type) else 0
+    return {"string": "", "bool": False}.get(column.kind, 0)
 
 
 REBUILD = "Run `decon-assets run` to materialize `report` again"

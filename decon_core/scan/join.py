@@ -23,7 +23,6 @@ from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.errors import DamagedError
@@ -279,7 +278,9 @@ def _by_version(
 
     Counts get the number of their shard: its position among those of the parts.
     """
+
     import polars as pl
+    import pyarrow.compute as pc
 
     opened = ((part, open_parquet(part.folder / file_name)) for part in parts)
     files = {part: file for part, file in opened if file.metadata.num_rows}

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from hashlib import file_digest
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import xxhash
 
 from decon_core.errors import DamagedError, Problem
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 NAME = "checksum"
 _MARK = b"xxh3-128:"
@@ -126,6 +129,8 @@ def without_checksum(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes] 
 
 
 def _mapped(path: Path) -> pa.Buffer:
+    import pyarrow as pa
+
     if path.stat().st_size < _MIN_MAPPED_BYTES:
         return pa.py_buffer(path.read_bytes())
     with pa.memory_map(str(path)) as file:

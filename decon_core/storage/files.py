@@ -168,6 +168,12 @@ def write_json(path: Path, value: Mapping[str, Any], *, is_synced: bool = True) 
         draft.write_bytes(sealed_json(value))
 
 
+def update_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a JSON object like `write_json`, unless the file is the same already."""
+    if not path.is_file() or path.read_bytes() != sealed_json(value):
+        write_json(path, value)
+
+
 def sealed_json(value: Mapping[str, Any]) -> bytes:
     """Return a JSON object with its checksum as the last key."""
     text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)

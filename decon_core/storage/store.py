@@ -134,14 +134,14 @@ class Store:
         while folders:
             try:
                 with os.scandir(folders.pop()) as entries:
-                    found = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries]
+                    found = [*entries]
             except FileNotFoundError:
                 continue  # another process was quicker
-            for path, is_folder in found:
-                if Path(path).name.startswith("."):
-                    sweep(Path(path))
-                elif is_folder:
-                    folders.append(path)
+            for entry in found:
+                if entry.name.startswith("."):
+                    sweep(Path(entry.path))
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
         for lock in self.drafts.glob(".*.lock"):
             sweep_lock(lock)
 

@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.errors import DamagedError
@@ -28,6 +27,9 @@ from decon_core.storage.checksums import (
     without_checksum,
 )
 from decon_core.storage.files import atomic_path
+
+if TYPE_CHECKING:  # takes 0.04 s to import, which a run with nothing to do does without
+    import pyarrow.compute as pc
 
 Array = npt.NDArray[np.generic]
 
@@ -87,6 +89,8 @@ def numbered(table: pa.Table, columns: Sequence[str]) -> npt.NDArray[np.int64]:
 
 
 def _codes(values: pa.Array) -> npt.NDArray[np.int64]:
+    import pyarrow.compute as pc
+
     coded = pc.dictionary_encode(values, null_encoding="encode")
     return np.asarray(coded.indices.to_numpy(), np.int64)
 

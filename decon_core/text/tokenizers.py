@@ -13,10 +13,11 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.metadata import version
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -174,15 +175,26 @@ class Words(Tokenizer):
 
 
 class BytePieces(Tokenizer):
-    """A byte-level BPE vocabulary that `splintr` bundles."""
+    """A byte-level BPE vocabulary that `splintr` bundles. It is loaded when a text is encoded."""
 
     def __init__(self, name: str) -> None:
+        self._name = name
+        self.fingerprint = f"{name}-{version('splintr-rs')}"
+
+    @cached_property
+    def _inner(self) -> Any:
         import splintr
 
-        self._inner = splintr.Tokenizer.from_pretrained(name)
-        self._n_bytes = np.full(self._inner.vocab_size, _UNKNOWN)  # bytes of tokens that were used
-        self._begin_special = {token[:2] for token in self._inner.special_tokens()}
-        self.fingerprint = f"{name}-{version('splintr-rs')}"
+        return splintr.Tokenizer.from_pretrained(self._name)
+
+    @cached_property
+    def _begin_special(self) -> set[str]:
+        return {token[:2] for token in self._inner.special_tokens()}
+
+    @cached_property
+    def _n_bytes(self) -> Integers:
+        """The bytes of each token that was used."""
+        return np.full(self._inner.vocab_size, _UNKNOWN)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         return [self._inner.encode_ordinary(text) for text in texts]

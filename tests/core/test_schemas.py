@@ -7,7 +7,7 @@ import sys
 def test_arrow_makes_arrays_without_importing_pandas_and_converts_to_it_on_demand():
     program = (
         "import sys, pyarrow as pa\n"
-        "import decon_core.schemas\n"
+        "from decon_core.schemas import RECORDS\n"
         "table = pa.Table.from_pylist([{'n': 1}, {'n': None}])\n"
         "print('pandas' in sys.modules)\n"
         "import pandas as pd\n"

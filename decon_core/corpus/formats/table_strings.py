@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.corpus.compiled_rows import Fields, Strings, fields_of, settle
 from decon_core.corpus.fields import Field, FieldTree, rank_of
@@ -80,6 +79,8 @@ def _columns(
     values: pa.Array, field: Field, rows: Integers, keys: list[Integers]
 ) -> Iterator[_Column]:
     """Yield the columns of strings in an array, whose values belong to these rows."""
+    import pyarrow.compute as pc
+
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
         yield from _columns(values.storage, field, rows, keys)
@@ -147,6 +148,8 @@ def as_strings(column: pa.Array) -> pa.Array | None:
 
 def _texts_in(column: pa.Array) -> pa.Array:
     """Return the texts in a column of bytes; other values are empty."""
+    import pyarrow.compute as pc
+
     texts = column.view(pa.large_string())
     content, starts, stops = bytes_of(texts)
     counts = np.empty(starts.size, np.int64)

@@ -53,6 +53,7 @@ from decon_core.mixtures.manifest import (
     replaced,
     withdraw,
 )
+from decon_core.schemas import schema_of
 from decon_core.storage.checksums import hash_file, sealed_page
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.tables import read_parquet, write_parquet, write_tables
@@ -188,7 +189,7 @@ def _account(
     n_tokens = counts.planned_tokens(plan)
     n_tokens[plan.by >= 0] = np.concatenate([done.tokens_of_texts for done in written])
     tables = (counts.texts_table(plan, part, n_tokens) for part in plan.parts)  # one would be large
-    write_tables(records / TEXTS_FILE, BLENDED, tables)
+    write_tables(records / TEXTS_FILE, schema_of(BLENDED), tables)
     write_parquet(records / REPLACED_FILE, counts.replaced_table(plan))
     write_parquet(records / ITEMS_FILE, counts.items_table(plan))
     parts = []
@@ -227,7 +228,7 @@ def blend_faults(path: Path, folder: Path) -> list[Problem]:
     if problems:
         return problems
     table = path.with_name(TEXTS_FILE)
-    texts = read_parquet(table, schema=BLENDED, columns=["part", "n_tokens"])
+    texts = read_parquet(table, schema=schema_of(BLENDED), columns=["part", "n_tokens"])
     by_part = texts.group_by("part").aggregate([("n_tokens", "count"), ("n_tokens", "sum")])
     listed = {row["part"]: row for row in by_part.to_pylist()}
     for number, part in enumerate(manifest["parts"]):

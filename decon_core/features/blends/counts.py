@@ -16,6 +16,7 @@ from decon_core.features.blends.mixture_documents import Flags, Integers
 from decon_core.features.blends.plan import Plan, PlannedPart
 from decon_core.features.blends.schemas import BLEND_ITEMS, BLENDED, REPLACED
 from decon_core.features.blends.settings import is_for_training
+from decon_core.schemas import schema_of
 
 
 def planned_tokens(plan: Plan) -> Integers:
@@ -139,9 +140,10 @@ def texts_table(plan: Plan, part: PlannedPart, n_tokens: Integers) -> pa.Table:
     row_of_text[is_item] = np.arange(len(rows))
     indices = pa.array(row_of_text, mask=~is_item)
     item_columns = zip(*rows, strict=True) if rows else [()] * 6
-    for column, field in zip(item_columns, list(BLENDED)[-6:], strict=True):
+    schema = schema_of(BLENDED)
+    for column, field in zip(item_columns, list(schema)[-6:], strict=True):
         columns += [pa.array(column, field.type).take(indices)]
-    return pa.table(columns, schema=BLENDED)
+    return pa.table(columns, schema=schema)
 
 
 def _take_names(names: Sequence[str], numbers: Any) -> pa.Array:
@@ -169,7 +171,7 @@ def _item_key(item: Item) -> tuple[str, str, int, int | None]:
 
 def replaced_table(plan: Plan) -> pa.Table:
     """Return the documents of the stream that items replaced."""
-    tables = [REPLACED.empty_table()]
+    tables = [schema_of(REPLACED).empty_table()]
     draws, names = plan.stream.draws, [material.source.name for material in plan.materials]
     for number, contaminated in enumerate(plan.contaminated):
         places = contaminated.insertions.replaced
@@ -177,7 +179,7 @@ def replaced_table(plan: Plan) -> pa.Table:
         shard, row, time = _corpus_columns(plan, places)
         numbers = np.full(places.size, number, np.int32)
         columns = [numbers, places, sources, shard, row, time, draws.n_tokens[places]]
-        tables.append(pa.table(columns, schema=REPLACED))
+        tables.append(pa.table(columns, schema=schema_of(REPLACED)))
     return pa.concat_tables(tables).combine_chunks()
 
 
@@ -190,4 +192,4 @@ def items_table(plan: Plan) -> pa.Table:
         rows += [(number, *_item_key(item), True, n) for item, n in zip(seen, counts, strict=True)]
         rows += [(number, *_item_key(item), False, 0) for item in unseen]
     columns = zip(*rows, strict=True) if rows else [()] * len(BLEND_ITEMS)
-    return pa.table([*map(list, columns)], schema=BLEND_ITEMS)
+    return pa.table([*map(list, columns)], schema=schema_of(BLEND_ITEMS))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.config.load import Config
 from decon_core.errors import Problem
@@ -31,6 +30,7 @@ from decon_core.planner import Plan
 from decon_core.report.open import rows_of
 from decon_core.report.page_additions import Addition
 from decon_core.report.tables import TABLES, ReportAddition, beside, state_changed, table_of
+from decon_core.schemas import schema_of
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet
@@ -94,7 +94,7 @@ def _tables(store: Store, states: Mapping[str, bool]) -> dict[str, pa.Table]:
             for phase in manifest["phases"]
             for drawn in phase["sources"]
         ]
-        rows = read_parquet(path.with_name(ITEMS_FILE), schema=BLEND_ITEMS)
+        rows = read_parquet(path.with_name(ITEMS_FILE), schema=schema_of(BLEND_ITEMS))
         items.append(beside("blend_items", named, rows))
     return {
         "blends": table_of("blends", totals),
@@ -140,6 +140,8 @@ def in_blends(config: Config, builder: Builder, place: Place) -> list[dict[str, 
 
 def _in_blend(builder: Builder, place: Place, blend: Blend) -> dict[str, Any]:
     """Return how often and in which parts it was drawn, and how often a test item replaced it."""
+    import pyarrow.compute as pc
+
     from decon_core.report.why import rows_of_place
 
     path = blend_manifest(builder.store, blend.name)
@@ -148,8 +150,10 @@ def _in_blend(builder: Builder, place: Place, blend: Blend) -> dict[str, Any]:
         return {**state, "is_built": False, "n_texts": 0, "parts": [], "n_replaced": 0}
     is_of_source = pc.field("source") == place.pack.source.name
     is_here = rows_of_place("shard", "corpus_row", place) & is_of_source
-    texts = read_parquet(path.with_name(TEXTS_FILE), schema=BLENDED, filters=is_here)
-    replaced = read_parquet(path.with_name(REPLACED_FILE), schema=REPLACED, filters=is_here)
+    texts = read_parquet(path.with_name(TEXTS_FILE), schema=schema_of(BLENDED), filters=is_here)
+    replaced = read_parquet(
+        path.with_name(REPLACED_FILE), schema=schema_of(REPLACED), filters=is_here
+    )
     parts = sorted({*texts["part"].to_pylist()})
     counts = {"n_texts": texts.num_rows, "parts": parts, "n_replaced": replaced.num_rows}
     return {**state, "is_built": True, **counts}

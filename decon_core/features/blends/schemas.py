@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pyarrow as pa
-
 from decon_core.schemas import field, required
 from decon_core.storage.store import Store
 
@@ -21,47 +19,41 @@ def blend_manifest(store: Store, name: str) -> Path:
 
 
 _ITEM = (
-    field("benchmark", pa.string(), "benchmark of a test item"),
-    field("split", pa.string(), "split of a test item"),
-    field("instance_index", pa.int64(), "row of a test item within its split"),
-    field("sub_index", pa.int64(), "number of the question of a test item within its row"),
+    field("benchmark", "string", "benchmark of a test item"),
+    field("split", "string", "split of a test item"),
+    field("instance_index", "int64", "row of a test item within its split"),
+    field("sub_index", "int64", "number of the question of a test item within its row"),
 )
 
 # One row per document of a blend, in the order in which it is read.
-BLENDED = pa.schema(
-    [
-        required("part", pa.int32(), "number of the part, from 0"),
-        required("row", pa.int64(), "row in the part"),
-        required("n_tokens", pa.int64(), "canonical tokens"),
-        required("source", pa.string(), "source of the document, or of the one that was replaced"),
-        field("shard", pa.string(), "shard of the document in the corpus; null for a test item"),
-        field("corpus_row", pa.int64(), "row in that shard; null for a test item"),
-        field("time", pa.int32(), "number of earlier passes over its source; null for a test item"),
-        *_ITEM,
-        field("form", pa.string(), "form of a test item: full, source, target, or a rewriting"),
-        field("copy", pa.int64(), "number of earlier copies of a test item"),
-    ]
+BLENDED = (
+    required("part", "int32", "number of the part, from 0"),
+    required("row", "int64", "row in the part"),
+    required("n_tokens", "int64", "canonical tokens"),
+    required("source", "string", "source of the document, or of the one that was replaced"),
+    field("shard", "string", "shard of the document in the corpus; null for a test item"),
+    field("corpus_row", "int64", "row in that shard; null for a test item"),
+    field("time", "int32", "number of earlier passes over its source; null for a test item"),
+    *_ITEM,
+    field("form", "string", "form of a test item: full, source, target, or a rewriting"),
+    field("copy", "int64", "number of earlier copies of a test item"),
 )
 
 # One row per document that a test item replaced.
-REPLACED = pa.schema(
-    [
-        required("contamination", pa.int32(), "number of the [[blend.contamination]], from 0"),
-        required("place", pa.int64(), "number of the document among those drawn, from 0"),
-        required("source", pa.string(), "name of the source"),
-        required("shard", pa.string(), "name of the shard in the corpus"),
-        required("corpus_row", pa.int64(), "row in that shard"),
-        required("time", pa.int32(), "number of earlier passes over its source"),
-        required("n_tokens", pa.int64(), "canonical tokens"),
-    ]
+REPLACED = (
+    required("contamination", "int32", "number of the [[blend.contamination]], from 0"),
+    required("place", "int64", "number of the document among those drawn, from 0"),
+    required("source", "string", "name of the source"),
+    required("shard", "string", "name of the shard in the corpus"),
+    required("corpus_row", "int64", "row in that shard"),
+    required("time", "int32", "number of earlier passes over its source"),
+    required("n_tokens", "int64", "canonical tokens"),
 )
 
 # One row per item of the benchmarks that contaminate a blend.
-BLEND_ITEMS = pa.schema(
-    [
-        required("contamination", pa.int32(), "number of the [[blend.contamination]], from 0"),
-        *_ITEM,
-        required("is_seen", pa.bool_(), "whether the item is in the blend; false: it is held back"),
-        required("n_copies", pa.int64(), "number of texts of the item in the blend"),
-    ]
+BLEND_ITEMS = (
+    required("contamination", "int32", "number of the [[blend.contamination]], from 0"),
+    *_ITEM,
+    required("is_seen", "bool", "whether the item is in the blend; false: it is held back"),
+    required("n_copies", "int64", "number of texts of the item in the blend"),
 )

@@ -38,6 +38,7 @@ from decon_core.mixtures.layouts import ID, TEXT
 from decon_core.mixtures.manifest import REBUILD, inspect_products, read_manifest
 from decon_core.mixtures.verify import Verification
 from decon_core.scan.scanner import Progress
+from decon_core.schemas import schema_of
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet
@@ -100,7 +101,9 @@ def verify_blend(
 def _check_plan(blender: Blender, blend: Blend, path: Path, folder: Path) -> Iterator[Problem]:
     """Compare the manifest with a new plan of the blend, and the card with the manifest."""
     manifest = read_json(path)
-    texts = read_parquet(path.with_name(TEXTS_FILE), schema=BLENDED, columns=["n_tokens"])
+    texts = read_parquet(
+        path.with_name(TEXTS_FILE), schema=schema_of(BLENDED), columns=["n_tokens"]
+    )
     try:
         plan = plan_blend(blender.builder, blend, blender.rewordings)
     except DeconError as error:  # the mixture may not be current
@@ -122,9 +125,9 @@ def _check_scan(blender: Blender, blend: Blend, pack: Pack, result: BlendVerific
     builder = blender.builder
     path = blend_manifest(builder.store, blend.name)
     mixture = blender.mixture_of(blend)
-    texts = read_parquet(path.with_name(TEXTS_FILE), schema=BLENDED)
+    texts = read_parquet(path.with_name(TEXTS_FILE), schema=schema_of(BLENDED))
     columns = [*_NAME, "is_seen"]
-    items = read_parquet(path.with_name(ITEMS_FILE), schema=BLEND_ITEMS, columns=columns)
+    items = read_parquet(path.with_name(ITEMS_FILE), schema=schema_of(BLEND_ITEMS), columns=columns)
     names: dict[bool, set[Name]] = {True: set(), False: set()}
     for item in items.to_pylist():
         names[item["is_seen"]].add(_name(item))

@@ -44,6 +44,7 @@ from decon_core.features.neighbours.vectors import (
     stored_vectors,
 )
 from decon_core.kernels.arrays import distinct
+from decon_core.schemas import schema_of
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.files import write_json
 from decon_core.storage.store import Store
@@ -106,8 +107,8 @@ class Results:
 
     def tables(self) -> dict[str, pa.Table]:
         return {
-            name: read_parquet(self.folder / f"{name}.parquet", schema=schema)
-            for name, schema in _TABLES.items()
+            name: read_parquet(self.folder / f"{name}.parquet", schema=schema_of(columns))
+            for name, columns in _TABLES.items()
         }
 
 
@@ -145,16 +146,17 @@ def build_neighbours(
     items = [_items(store, version, settings, embedder, n_paragraphs) for version in versions]
     similarity = [*_search(items, sampled, vectors, strata, workers.on_progress)]
     by_benchmark = [*_found(items, sampled, strata, settings)]
-    rows = pa.concat_tables([NEIGHBOURS.empty_table(), *by_benchmark])
+    rows = pa.concat_tables([schema_of(NEIGHBOURS).empty_table(), *by_benchmark])
     nominations = results.nominations(settings)
     for benchmark, neighbours in zip(items, by_benchmark, strict=True):
         path = nominations.path(benchmark.version.fingerprint)
         write_parquet(path, nominated(neighbours, benchmark.table, NAME, results.key))
     tables = {
         "neighbours": rows,
-        "neighbour_similarity": pa.Table.from_pylist(similarity, schema=SIMILARITY),
+        "neighbour_similarity": pa.Table.from_pylist(similarity, schema=schema_of(SIMILARITY)),
         "neighbour_sample": pa.Table.from_pylist(
-            [{**asdict(stratum), "weight": stratum.weight} for stratum in strata], schema=STRATA
+            [{**asdict(stratum), "weight": stratum.weight} for stratum in strata],
+            schema=schema_of(STRATA),
         ),
     }
     for name, table in tables.items():
@@ -242,6 +244,7 @@ def _found(
     no_place = np.zeros(0, np.int64)
     places = distinct(np.concatenate([no_place, *(found.places for found, _ in chosen)]))
     paragraphs = _paragraphs_at(places, sampled, strata)
+    wanted = schema_of(NEIGHBOURS)
     for benchmark, (found, stand_for) in zip(items, chosen, strict=True):
         of_item = benchmark.table.select(*ITEM, "question")[found.items].with_columns(
             pl.Series("rank", found.ranks),
@@ -250,14 +253,14 @@ def _found(
         )
         of_place = paragraphs[np.searchsorted(places, found.places)]
         table = with_pairs(pl.concat([of_item, of_place], how="horizontal"))
-        yield table.select(NEIGHBOURS.names).to_arrow().cast(NEIGHBOURS)
+        yield table.select(wanted.names).to_arrow().cast(wanted)
 
 
 def _paragraphs_at(
     places: Integers, sampled: Sequence[SampledShard], strata: Sequence[Stratum]
 ) -> pl.DataFrame:
     """Return the paragraphs at ascending places of the sample."""
-    schema = pl.Schema({name: pl.Schema(NEIGHBOURS)[name] for name in _OF_PLACE})
+    schema = pl.Schema({name: pl.Schema(schema_of(NEIGHBOURS))[name] for name in _OF_PLACE})
     parts = [pl.DataFrame(schema=schema)]
     weights = {stratum.source: stratum.weight for stratum in strata}
     first = 0

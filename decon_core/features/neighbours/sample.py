@@ -33,6 +33,7 @@ from decon_core.execution.progress import advance
 from decon_core.features.neighbours.paragraphs import paragraphs
 from decon_core.features.neighbours.schemas import PARAGRAPHS
 from decon_core.features.neighbours.settings import Neighbours
+from decon_core.schemas import schema_of
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet, write_parquet
@@ -234,7 +235,7 @@ def _sample(job: _Job) -> None:
                 for part in parts
             ]
     columns = zip(*rows, strict=True) if rows else [()] * len(PARAGRAPHS)
-    table = pa.table([*map(list, columns)], schema=PARAGRAPHS)
+    table = pa.table([*map(list, columns)], schema=schema_of(PARAGRAPHS))
     write_parquet(job.path, table.replace_schema_metadata({_ABOUT: json.dumps(n)}))
     advance(job.shard.n_bytes)
 

@@ -76,6 +76,7 @@ from decon_core.features.study.translation import CorpusMetric, Counts
 from decon_core.report.html.charts import Chart
 from decon_core.report.html.still import svg
 from decon_core.report.items import load_report_items
+from decon_core.schemas import Column, schema_of
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.store import Store
@@ -302,7 +303,7 @@ def _joined(
 def _write(inputs: Inputs, found: Found, key: str) -> None:
     """Write all files of the study; they appear together."""
     rows = rows_of(inputs.study, found)
-    tables = {name: _table(rows[name], schema) for name, schema in schemas.TABLES.items()}
+    tables = {name: _table(rows[name], columns) for name, columns in schemas.TABLES.items()}
     with atomic_path(study_folder(inputs.store)) as draft:
         draft.mkdir(parents=True)
         with duckdb.connect(str(draft / DATABASE)) as connection:
@@ -381,7 +382,8 @@ def _compared(row: Difference) -> dict[str, Any]:
     return {**vars(row), "relative": row.relative}
 
 
-def _table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+def _table(rows: Iterable[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Table:
+    schema = schema_of(columns)
     cells = [{name: rounded(row[name]) for name in schema.names} for row in rows]
     return pa.Table.from_pylist(cells, schema=schema)
 

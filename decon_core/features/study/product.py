@@ -20,7 +20,7 @@ from decon_core.benchmarks.catalog import catalog
 from decon_core.benchmarks.parse import load_recipes
 from decon_core.benchmarks.recipe import Recipe
 from decon_core.config.load import Config
-from decon_core.errors import DeconError, Problem
+from decon_core.errors import Problem
 from decon_core.features.blends.product import blender_of
 from decon_core.features.blends.schemas import ITEMS_FILE, blend_manifest
 from decon_core.features.blends.settings import Blend, declared_blends
@@ -95,6 +95,8 @@ def study_key(store: Store) -> str:
 
 def fingerprint_of(inputs: Inputs) -> str:
     """Return a digest of the settings, the report's state, and the content of all files."""
+    from decon_core.report.open import state_of
+
     files: list[Path] = []
     for run in inputs.study.training_run:
         for path, _ in find_paths(run, inputs.folder)[0]:
@@ -106,7 +108,8 @@ def fingerprint_of(inputs: Inputs) -> str:
         if file.is_file() and (stat := file.stat())
     ]
     blends = [blend.to_json() for blend in inputs.blends]
-    state = _state_of(inputs.store.report)
+    # A report without a state is made again before the study.
+    state = state_of(inputs.store.report) or ""
     values = [_FORMAT, asdict(inputs.study), blends, state, contents]
     return fingerprint_of_json(json.dumps(values, default=str))
 
@@ -114,21 +117,6 @@ def fingerprint_of(inputs: Inputs) -> str:
 @lru_cache(maxsize=10_000)
 def _content_at(path: Path, _size: int, _modified: int) -> str:
     return hash_file(path)
-
-
-def _state_of(report: Path) -> str:
-    """Return the state of a report, which is the same on every machine; empty if there is none.
-
-    A report that is missing, damaged, or of an earlier version is made again before the study.
-    """
-    from decon_core.report.open import opened
-
-    try:
-        with opened(report) as connection:
-            rows = connection.execute("SELECT state FROM runs").fetchall()
-    except DeconError:
-        return ""
-    return str(rows[0][0]) if rows else ""
 
 
 def find_paths(
