@@ -221,7 +221,8 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
     """Return the index for a search that needs this overlap of every question, and nothing else.
 
     N-grams of a template, which a family of items shares, do not count. A long answer may also be
-    before its question, and the other choices of the item between them.
+    before its question, and the other choices of the item between them. A passage may be edited, or
+    have numbers before its lines: it goes on behind a word that is not of it.
     """
     index, without = search.index, search.without_templates
     return index._replace(
@@ -236,6 +237,8 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
             decay_end=1,
             least_before=TELLING_ANSWER,
             most_room=_MOST_ROOM,
+            passage_longest_gap=index.policy.passage_longest_gap
+            + index.policy.passage_ngram_size,
         ),
     )
 

@@ -1,5 +1,6 @@
 """`aligned` from end to end: a small benchmark, texts, and what is said of each."""
 
+import textwrap
 from dataclasses import replace
 from functools import partial
 
@@ -219,6 +220,14 @@ def test_only_a_long_answer_also_counts_before_its_question(answer, passage, cou
         assert text[slice(*one.answer_span)] == answer
 
 
+def test_a_passage_in_numbered_lines_is_the_passage_of_its_question(index):
+    lines = textwrap.wrap(PASSAGE, 60)
+    numbered = "\n".join(f"L{number}: {line}" for number, line in enumerate(lines, 17))
+    question = "What kept the lighthouse keeper awake?"
+    found = [(QUESTIONS.index(question), "verbatim", "no answer")]
+    assert told(index, document(f"{numbered}\n{question}")) == found
+
+
 @given(words=st.lists(st.sampled_from(REASON.split()), max_size=40), n=st.integers(0, 28))
 def test_as_much_of_an_answer_is_found_before_a_question_as_after_it(index_of_route, words, n):
     part = " ".join([*REASON.split()[n:], *words])
@@ -319,7 +328,7 @@ def test_a_short_question_behind_its_passage_is_no_answer_without_the_answer(que
     index = dc.build_index(
         [{"question": question, "answer": "wool", "passage": PASSAGE}], policy=POLICY
     )
-    (found,) = index.check(text := document(f"{PASSAGE}\n\n{question}"))
+    (found,) = index.check(text := document(f"This is what we read there: {PASSAGE}\n\n{question}"))
     assert (found.kind, found.is_leak, found.is_no_answer) == ("verbatim", False, True)
     assert found.passage_overlap > 0.9
     # The token before the question is not compared, as in the published rule.
