@@ -31,7 +31,8 @@ _PIECE = re.compile(
     rf"|[^\w{_SIGNS},;.!?。，、；]"
 )
 _STATEMENT = re.compile(
-    r"(?P<direct>####|\\f?box(?:ed)?\b|(?<![!<>=≠~])[=≈](?!=)|选择?|選擇?)"
+    r"(?P<direct>####|\\f?box(?:ed)?\b|(?<![!<>=≠~])[=≈](?!=)"
+    rf"|[选選][择擇]?(?=[{_SIGNS}:]*[A-H](?![A-Za-z])))"
     r"|\b(?:answer|correct (?:option|choice)|antwort|réponse|respuesta|risposta|resposta|antwoord"
     r"|odpowiedź|cevap|jawaban|đáp án|ответ|відповідь|الجواب|الإجابة)\b"
     r"|答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर",
@@ -46,6 +47,8 @@ _AFTER = re.compile(
     rf"[^\W{_UNSPACED}]|[.,/:]\d|\s*[+/^×÷√]|\*{{1,2}}[\w(]|\s+\*\s|\s*-\s*\d"
     r"|\s*\\(?:sqrt|d?frac|cdot|times|pi)\b"
 )
+_WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
+_CHOICES = frozenset("ABCDEFGH")
 _LETTER_OF_CHOICE = re.compile(r"\s*(?:\([A-Z]\)|[A-Z][.):])\s*(?=\S)")
 _FINAL = re.compile(r"####\s*(.+)\s*$|\\boxed\{([^{}]*)\}[^\\]*$")
 
@@ -71,13 +74,15 @@ def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, i
     if not region.isascii():
         region = region.translate(_FOLDED)
     for pieces in _stated_pieces(region):
+        if pieces[0].start + start < first:
+            continue
         for answer in wanted:
-            found = pieces[: len(answer)]
-            if _are_equal(found, answer) and found[0].start + start >= first:
-                stop = found[-1].stop
-                is_cut = answer[-1][-1] > "\u0e00" and _is_unspaced(region[stop : stop + 1])
-                if not is_cut and not _AFTER.match(region, stop):
-                    return found[0].start + start, stop + start
+            stop = pieces[min(len(pieces), len(answer)) - 1].stop
+            if _are_equal(pieces[: len(answer)], answer) and not _is_cut(region, stop):
+                return pieces[0].start + start, stop + start
+        if pieces[0].text in _CHOICES:
+            # Further letters may be the answers of other questions.
+            wanted = [answer for answer in wanted if answer[0] not in _CHOICES or len(answer) > 1]
     return None
 
 
@@ -114,8 +119,9 @@ def _are_equal(found: Sequence[_Piece], answer: Sequence[str]) -> bool:
     )
 
 
-def _is_unspaced(character: str) -> bool:
-    return any(chr(first) <= character <= chr(last) for first, last in UNSPACED)
+def _is_cut(text: str, stop: int) -> bool:
+    """Whether what ends there is a part of something longer."""
+    return bool(_AFTER.match(text, stop) or _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1))
 
 
 # Index --------------------------------------------------------------------------------------------
