@@ -51,22 +51,25 @@ def index_of(records: Iterable[pa.Table], form: Form) -> dict[str, Array]:
     n_records: list[int] = []
     nothing = np.zeros(0, np.int64)
     of_records = {"question_of": nothing, "item_of": nothing, "is_wrong": nothing.astype(np.uint8)}
-    of_answers = dict.fromkeys(("answer_items", "answer_sizes"), nothing)
-    of_answers["answer_bytes"] = nothing.astype(np.uint8)
+    of_answers: dict[str, Array] = {
+        "answer_items": nothing,
+        "answer_sizes": nothing,
+        "answer_bytes": nothing.astype(np.uint8),
+    }
     # Without a benchmark: empty.
     columns = [_columns_of([], nothing, form) | of_records | of_answers]
     for table in records:
         questions = table["question"].unique().to_pylist()
         question_of = numbered(table, ["question"])
         item_of = numbered(table, ["split", "instance_index"]) + n_items
-        is_wrong = pc.invert(table["is_correct"].fill_null(True)).to_numpy()
+        is_wrong = pc.invert(table["is_correct"].fill_null(True)).to_numpy().astype(np.uint8)
         of_records = {
             "question_of": question_of + n_questions,
             "item_of": item_of,
-            "is_wrong": is_wrong.astype(np.uint8),
+            "is_wrong": is_wrong,
         }
         n_passages = _count_passages(table, question_of, len(questions))
-        of_answers = short_answers_of(table, item_of, of_records["is_wrong"])
+        of_answers = short_answers_of(table, item_of, is_wrong)
         columns.append(_columns_of(questions, n_passages, form) | of_records | of_answers)
         n_questions += len(questions)
         n_items = int(item_of.max(initial=n_items - 1)) + 1
