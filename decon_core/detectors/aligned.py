@@ -353,7 +353,8 @@ class _AlignedSearch(ClusterSearch):
             entry, (start, stop) = whole[clusters.ENTRY], whole[_ANSWER]
             overlap = -item.missing if self._search.index.entry_answer[entry] >= 0 else None
             answer = document.places.characters(start, stop) if start >= 0 else None
-            if overlap is not None and overlap < LEAST_ANSWER_OVERLAP and kind[0] != TEMPLATE:
+            name = _with_answer(kind[0], overlap, stop - start)
+            if overlap is not None and overlap < LEAST_ANSWER_OVERLAP and name != TEMPLATE:
                 answers = self._answers.of(item.number)
                 if stated := stated_answer(answers, document.text, comparison.stop):
                     overlap, answer = 1.0, stated
@@ -374,7 +375,7 @@ class _AlignedSearch(ClusterSearch):
                 question_place=(comparison.start, comparison.stop),
                 answer_place=answer,
                 passage_place=passage,
-                kind=_with_answer(kind[0], overlap, stop - start),
+                kind=name,
             )
 
 
