@@ -23,6 +23,7 @@ class Comparison(NamedTuple):
     weight: int
     own_weight: int  # weight of the units that no other item has
     n_family: int  # items of the benchmark that share two fifths of the question
+    units_per_word: int  # more where most are single characters
     n_found: int
     weight_found: int
     own_found: int
@@ -55,7 +56,8 @@ class Questions:
         )
         self._edges = arrays["unit_edges"]
         self._is_word, self._is_in_own_run = arrays["is_word"], arrays["is_in_own_run"]
-        self._sizes = [arrays[name] for name in ("weight", "own_weight", "n_family")]
+        sizes = "weight", "own_weight", "n_family", "units_per_word"
+        self._sizes = [arrays[name] for name in sizes]
 
     def compare(
         self, questions: Integers, document: Units, windows: Table, nominated: Table

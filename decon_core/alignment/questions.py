@@ -12,6 +12,7 @@ from decon_core.alignment.siblings import items_with_runs, own_of
 from decon_core.alignment.units import Units, spelled_units
 from decon_core.kernels.arrays import Integers, distinct
 from decon_core.kernels.word_alignment import WORTH, WORTH_OF_STOP_WORD
+from decon_core.text.canonical import characters_per_word
 from decon_core.text.characters import Form
 from decon_core.text.content_words import is_content, weight_of_word
 from decon_core.text.word_cache import edges_of
@@ -25,19 +26,21 @@ COLUMNS = ("question", "passage", "split", "instance_index", "is_correct")
 
 
 def sizes_of(questions: Sequence[str], form: Form) -> tuple[Integers, Integers]:
-    """Return the number of units of each question, and their weight."""
+    """Return the number of words of each question, and the weight of its units."""
     number_of = {question: number for number, question in enumerate(dict.fromkeys(questions))}
     units, spelled, kind = spelled_units([*number_of], form)
     sums = _sums(np.array([*map(weight_of_word, spelled)], np.uint32)[kind], units)
     numbers = [number_of[question] for question in questions]
-    return units.lengths[numbers], sums[numbers]
+    n_words = units.lengths // units_per_word(spelled, kind, units)
+    return n_words[numbers], sums[numbers]
 
 
 def sizes_in(index: Mapping[str, Any], number: int) -> tuple[Integers, Integers]:
     """Return the sizes of the questions of a benchmark's records, from the benchmarks' index."""
     records = slice(*index["record_edges"][number : number + 2].tolist())
     questions, edges = index["question_of"][records], index["unit_edges"]
-    return edges[questions + 1] - edges[questions], index["weight"][questions]
+    n_units = edges[questions + 1] - edges[questions]
+    return n_units // index["units_per_word"][questions], index["weight"][questions]
 
 
 def index_of(records: Iterable[pa.Table], form: Form) -> dict[str, Array]:
@@ -108,9 +111,17 @@ def _columns_of(questions: Sequence[str], n_items: Integers, form: Form) -> dict
         "weight": _sums(weights, units),
         "own_weight": _sums(own_weights, units),
         "n_family": n_family,
+        "units_per_word": units_per_word(spelled, kind, units),
         "n_units": units.lengths,
         "n_characters": np.array([*map(len, questions)], np.int64),
     }
+
+
+def units_per_word(spelled: Sequence[str], kind: Integers, units: Units) -> Integers:
+    """Return how many units make a word of each text: more if most are single characters."""
+    per_word = np.array([*map(characters_per_word, spelled)], np.int64)[kind]
+    n_alone, n_fourths = _sums(per_word > 1, units), _sums(per_word > 2, units)
+    return np.where(2 * n_alone > units.lengths, np.where(2 * n_fourths > n_alone, 4, 2), 1)
 
 
 def _sums(weights: npt.ArrayLike, units: Units) -> Integers:

@@ -21,7 +21,7 @@ from decon_core.alignment.attribution import Claim, attributed
 from decon_core.alignment.comparison import Comparison, Questions
 from decon_core.alignment.kinds import (
     EDITED,
-    FEWEST_UNITS,
+    FEWEST_WORDS,
     LEAST_WEIGHT,
     PART,
     TEMPLATE,
@@ -84,7 +84,7 @@ class Aligned(Detector):
     own_columns = COLUMNS
     uses_ngram_index = True
     needed_parts = ("answer",)
-    fewest_words = FEWEST_UNITS
+    fewest_words = FEWEST_WORDS
     finds_every_place = True
     finds_other_numbers = True
     kinds = (
@@ -135,11 +135,11 @@ class Aligned(Detector):
             with_field = entries.records[entries.fields[field].of_entry >= 0]
             has_more[texts.alike[with_field]] = True
         if own := texts.own.get(self.name):
-            n_units, weights = sizes_in(own.arrays, own.number)
+            n_words, weights = sizes_in(own.arrays, own.number)
         else:
             questions = texts.stored.table(["question"])["question"]
-            n_units, weights = sizes_of(questions.to_pylist(), policy.form)
-        has_little = (weights < LEAST_WEIGHT) | (n_units < FEWEST_UNITS)
+            n_words, weights = sizes_of(questions.to_pylist(), policy.form)
+        has_little = (weights < LEAST_WEIGHT) | (n_words < FEWEST_WORDS)
         says_little = has_little & ~has_more[texts.alike]
         places = np.where(unmet.places > 0, unmet.places + 1, says_little)
         return Unmet((None, "too little evidence", *unmet.reasons[1:]), places, unmet.details)
@@ -362,8 +362,8 @@ class _AlignedSearch(ClusterSearch):
                 question_overlap=comparison.weight_found / comparison.weight,
                 answer_overlap=overlap,
                 passage_overlap=nomination.passage,
-                n_matched=comparison.n_found,
-                question_tokens=comparison.n_units,
+                n_matched=comparison.n_found // comparison.units_per_word,
+                question_tokens=comparison.n_units // comparison.units_per_word,
                 question=(nomination.start, nomination.stop),
                 question_place=(comparison.start, comparison.stop),
                 answer_place=answer,
