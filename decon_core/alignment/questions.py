@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.alignment.siblings import items_with_runs, own_of
+from decon_core.alignment.stated_answers import short_answers_of
 from decon_core.alignment.units import Units, spelled_units
 from decon_core.kernels.arrays import Integers, distinct
 from decon_core.kernels.word_alignment import WORTH, WORTH_OF_STOP_WORD
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # a detector can be asked for its words before pyarrow is loa
 
     from decon_core.storage.tables import Array
 
-COLUMNS = ("question", "passage", "split", "instance_index", "is_correct")
+COLUMNS = ("question", "answer", "passage", "split", "instance_index", "is_correct")
 
 
 def sizes_of(questions: Sequence[str], form: Form) -> tuple[Integers, Integers]:
@@ -44,7 +45,7 @@ def sizes_in(index: Mapping[str, Any], number: int) -> tuple[Integers, Integers]
 
 
 def index_of(records: Iterable[pa.Table], form: Form) -> dict[str, Array]:
-    """Return the units of the questions of each benchmark, and the question of each record."""
+    """Return the units of the questions of each benchmark, and what its records are and ask."""
     import pyarrow.compute as pc
 
     from decon_core.storage.tables import numbered
@@ -53,27 +54,35 @@ def index_of(records: Iterable[pa.Table], form: Form) -> dict[str, Array]:
     n_records: list[int] = []
     nothing = np.zeros(0, np.int64)
     of_records = {"question_of": nothing, "item_of": nothing, "is_wrong": nothing.astype(np.uint8)}
-    columns = [_columns_of([], nothing, form) | of_records]  # without a benchmark: empty
+    of_answers: dict[str, Array] = {
+        "answer_items": nothing,
+        "answer_sizes": nothing,
+        "answer_bytes": nothing.astype(np.uint8),
+    }
+    # Without a benchmark: empty.
+    columns = [_columns_of([], nothing, form) | of_records | of_answers]
     for table in records:
         questions = table["question"].unique().to_pylist()
         question_of = numbered(table, ["question"])
-        item_of = numbered(table, ["split", "instance_index"])
-        is_wrong = pc.invert(table["is_correct"].fill_null(True)).to_numpy()
+        item_of = numbered(table, ["split", "instance_index"]) + n_items
+        is_wrong = pc.invert(table["is_correct"].fill_null(True)).to_numpy().astype(np.uint8)
         of_records = {
             "question_of": question_of + n_questions,
-            "item_of": item_of + n_items,
-            "is_wrong": is_wrong.astype(np.uint8),
+            "item_of": item_of,
+            "is_wrong": is_wrong,
         }
         n_passages = _count_passages(table, question_of, len(questions))
-        columns.append(_columns_of(questions, n_passages, form) | of_records)
+        of_answers = short_answers_of(table, item_of, is_wrong)
+        columns.append(_columns_of(questions, n_passages, form) | of_records | of_answers)
         n_questions += len(questions)
-        n_items += int(item_of.max(initial=-1)) + 1
+        n_items = int(item_of.max(initial=n_items - 1)) + 1
         n_records.append(table.num_rows)
     # Column by column, so that the parts of a column are freed before the next one is joined.
     joined = {name: np.concatenate([of.pop(name) for of in columns]) for name in [*columns[0]]}
     return joined | {
         "unit_edges": edges_of(joined.pop("n_units")),
         "record_edges": edges_of(n_records),
+        "answer_edges": edges_of(joined.pop("answer_sizes")),
     }
 
 

@@ -6,48 +6,166 @@ There, a number may stand by chance. It counts if the text says that it is the a
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import Array, Numbers
+from decon_core.kernels.arrays import Flags, Integers
+from decon_core.text.canonical import UNSPACED
 
 if TYPE_CHECKING:
-    from decon_core.text.word_cache import Places
+    import pyarrow as pa
 
-_FARTHEST = 600  # tokens behind the question
-_MOST_BEFORE = 60  # characters that are read before the answer
-_BEFORE = re.compile(
-    r"(####|\\f?box(ed)?\s*\{|\b(answer|antwort|réponse|respuesta)\b((?!\bnot\b)[^.\n]){0,30}?)"
-    r"[\s$*_`:'\"(\[{\\]*$"
-    r"|(?<![!<>=≠~])[=≈][\s$*_({\\]*$",
+    from decon_core.storage.tables import Array
+
+_FARTHEST = 3_000  # characters behind the question
+_LONGEST = 40  # characters of an answer that are compared; longer ones have n-grams
+_MOST_BEFORE = 60  # characters between a word such as "answer" and the answer
+_UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
+_SIGNS = r"\s$*_`:'\"(){}\[\]\\“”‘’「」『』【】《》"
+# Full-width signs, digits and letters, and the minus sign, as those of ASCII.
+_FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | {ord("−"): "-"}
+_PIECE = re.compile(
+    rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+"
+    rf"|[^\w{_SIGNS},;.!?。，、；]"
+)
+_STATEMENT = re.compile(
+    r"(?P<direct>####|\\f?box(?:ed)?\b|(?<![!<>=≠~])[=≈](?!=)"
+    rf"|[选選][择擇]?(?=[{_SIGNS}:]*[A-H](?![A-Za-z])))"
+    r"|\b(?:answer|correct (?:option|choice)|antwort|réponse|respuesta|risposta|resposta|antwoord"
+    r"|odpowiedź|cevap|jawaban|đáp án|ответ|відповідь|الجواب|الإجابة)\b"
+    r"|答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर",
     re.IGNORECASE,
 )
-# What makes it a part of another number, or of a calculation.
-_AFTER = re.compile(r"[.,/:]?\d|\s*[+*/^×÷]|\s*[-−]\s*\d")
+_BETWEEN = re.compile(
+    rf"(?:(?!\b(?:not|nicht|pas|no|non|не)\b|不|非)[^.。\n]){{0,30}}?[{_SIGNS}]*", re.IGNORECASE
+)
+_DIRECTLY = re.compile(rf"[{_SIGNS}]*")
+# What makes it a part of another number or word, or of a calculation.
+_AFTER = re.compile(
+    rf"[^\W{_UNSPACED}]|[.,/:]\d|\s*[+/^×÷√]|\*{{1,2}}[\w(]|\s+\*\s|\s*-\s*\d"
+    r"|\s*\\(?:sqrt|d?frac|cdot|times|pi)\b"
+)
+_WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
+_CHOICES = frozenset("ABCDEFGH")
+_LETTER_OF_CHOICE = re.compile(r"\s*(?:\([A-Z]\)|[A-Z][.):])\s*(?=\S)")
+_FINAL = re.compile(r"####\s*(.+)\s*$|\\boxed\{([^{}]*)\}[^\\]*$")
 
 
-def stated_answer(
-    answer: Array, of_question: tuple[int, int], tokens: Numbers, text: str, places: Places
-) -> tuple[int, int] | None:
-    """Return the characters at which a text states an answer behind a question; None if nowhere.
+class _Piece(NamedTuple):
+    """A word, number or sign of a text, and its characters."""
 
-    `of_question`: a token of the text and a character, behind which the answer is. `places`: where
-    the tokens are in the text.
+    text: str
+    start: int
+    stop: int
+
+
+def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, int] | None:
+    """Return the characters at which a text states one of the answers; None if nowhere.
+
+    `first`: a character of the text, from which on an answer may be.
     """
-    after, first = of_question
-    within = tokens[after : after + _FARTHEST]
-    if not 0 < answer.size <= within.size:
+    wanted = [of for answer in answers if (of := [piece.text for piece in _pieces(answer)])]
+    if not wanted:
         return None
-    windows = np.lib.stride_tricks.sliding_window_view(within, answer.size)
-    for at in np.flatnonzero((windows == answer).all(axis=-1)).tolist():
-        edges = after + at, after + at + answer.size
-        start, stop = places.characters(*edges)
-        if (
-            start >= first
-            and places.are_words(*edges)
-            and _BEFORE.search(text, max(0, start - _MOST_BEFORE), start)
-            and not _AFTER.match(text, stop)
-        ):
-            return start, stop
+    start = max(0, first - _MOST_BEFORE)
+    region = text[start : first + _FARTHEST]
+    if not region.isascii():
+        region = region.translate(_FOLDED)
+    for pieces in _stated_pieces(region):
+        if pieces[0].start + start < first:
+            continue
+        for answer in wanted:
+            stop = pieces[min(len(pieces), len(answer)) - 1].stop
+            if _are_equal(pieces[: len(answer)], answer) and not _is_cut(region, stop):
+                return pieces[0].start + start, stop + start
+        if pieces[0].text in _CHOICES:
+            # Further letters may be the answers of other questions.
+            wanted = [answer for answer in wanted if answer[0] not in _CHOICES or len(answer) > 1]
     return None
+
+
+def _stated_pieces(text: str) -> Iterator[list[_Piece]]:
+    """Yield what stands where a text may state an answer."""
+    for statement in _STATEMENT.finditer(text):
+        first = statement.end()
+        is_direct = statement["direct"] is not None
+        between = _DIRECTLY if is_direct else _BETWEEN
+        pieces = _pieces(text, first, first + _MOST_BEFORE + 2 * _LONGEST)
+        for at, piece in enumerate(pieces):
+            if piece.start > first + _MOST_BEFORE or (is_direct and at):
+                break
+            is_negative = text[piece.start - 1] == "-" and piece.text[0].isdigit()
+            if not is_negative and between.fullmatch(text, first, piece.start):
+                yield pieces[at:]
+
+
+def _pieces(text: str, start: int = 0, stop: int = _FARTHEST) -> list[_Piece]:
+    return [
+        _Piece(piece[0].replace(",", ""), *piece.span())
+        for piece in _PIECE.finditer(text, start, stop)
+    ]
+
+
+def _are_equal(found: Sequence[_Piece], answer: Sequence[str]) -> bool:
+    """Whether two are equal but for case; a letter alone, such as "A", may be a word."""
+    if len(found) < len(answer):
+        return False
+    if len(answer) == 1 and len(answer[0]) == 1:
+        return found[0].text == answer[0]
+    return all(
+        piece.text.lower() == word.lower() for piece, word in zip(found, answer, strict=True)
+    )
+
+
+def _is_cut(text: str, stop: int) -> bool:
+    """Whether what ends there is a part of something longer."""
+    return bool(_AFTER.match(text, stop) or _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1))
+
+
+# Index --------------------------------------------------------------------------------------------
+
+
+def short_answers_of(table: pa.Table, item_of: Integers, is_wrong: Flags) -> dict[str, Array]:
+    """Return the short right answers of a benchmark's items, in order of the items.
+
+    The answer of a worked solution is what its end states: behind `####` or in a box.
+    """
+    import pyarrow.compute as pc
+
+    answers = table["answer"]
+    is_short = pc.less_equal(pc.utf8_length(answers), _LONGEST)
+    is_solution = pc.match_substring_regex(answers, r"####|\\boxed\{")
+    may_count = pc.fill_null(pc.or_(is_short, is_solution), False).to_numpy() & (is_wrong == 0)
+    rows = np.flatnonzero(may_count)
+    rows = rows[np.argsort(item_of[rows], kind="stable")]
+    texts = [_short(answer).encode() for answer in answers.take(rows).to_pylist()]
+    return {
+        "answer_items": item_of[rows],
+        "answer_sizes": np.array([*map(len, texts)], np.int64),
+        "answer_bytes": np.frombuffer(b"".join(texts), np.uint8),
+    }
+
+
+def _short(answer: str) -> str:
+    """Return what a text states if the answer is right; nothing if that is long."""
+    final = _FINAL.search(answer)
+    text = (final[1] or final[2] or "") if final else answer
+    text = _LETTER_OF_CHOICE.sub("", text.strip().translate(_FOLDED), count=1)
+    return text if len(text) <= _LONGEST else ""
+
+
+class ShortAnswers:
+    """The short right answers of all items, by the item's number."""
+
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self._items, self._bytes = arrays["answer_items"], arrays["answer_bytes"]
+        self._edges = arrays["answer_edges"]
+
+    def of(self, item: int) -> list[str]:
+        first, stop = np.searchsorted(self._items, [item, item + 1]).tolist()
+        edges = self._edges[first : stop + 1].tolist()
+        return [
+            self._bytes[edges[at] : edges[at + 1]].tobytes().decode() for at in range(stop - first)
+        ]

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from decon_core.alignment.kinds import (
     kind_of,
 )
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
-from decon_core.alignment.stated_answers import stated_answer
+from decon_core.alignment.stated_answers import ShortAnswers, stated_answer
 from decon_core.alignment.windows import Around
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, TELLING_ANSWER, Policy
@@ -53,12 +53,13 @@ from decon_core.detectors.detector import (
 )
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.kernels import clusters
-from decon_core.kernels.arrays import Integers, Numbers, Table, distinct
+from decon_core.kernels.arrays import Integers, Table, distinct
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
+    from decon_core.index.joined_index import Search as GramIndex
     from decon_core.storage.tables import Array
     from decon_core.text.word_cache import Places, Ragged
 
@@ -80,7 +81,7 @@ class Aligned(Detector):
     summary = "words of the question, in order, and the changes made to them"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold", of=(EDITED,))
-    versions = (("aligned", 6),)
+    versions = (("aligned", 7),)
     own_columns = COLUMNS
     uses_ngram_index = True
     needed_parts = ("answer",)
@@ -216,9 +217,12 @@ class _Compared(NamedTuple):
 
 class _AlignedSearch(ClusterSearch):
     def __init__(self, indexes: Indexes) -> None:
-        super().__init__(indexes.grams, indexes.policy, least_overlap=_NOMINATED)
         self._form, self._own = indexes.policy.form, indexes.own[Aligned.name]
-        self._questions = Questions(self._own)
+        items = self._own["item_of"][_rows_of_entries(indexes.grams, self._own)]
+        super().__init__(
+            indexes.grams, indexes.policy, least_overlap=_NOMINATED, item_of_entry=items
+        )
+        self._questions, self._answers = Questions(self._own), ShortAnswers(self._own)
 
     def compile(self, documents: Ragged) -> None:
         super().compile(documents)
@@ -247,8 +251,8 @@ class _AlignedSearch(ClusterSearch):
         """
         whole, scores = matches.whole, matches.scores
         entries = whole[:, clusters.ENTRY]
-        parts, records = self._search.entry_part[entries], self._search.entry_record[entries]
-        rows = self._own["record_edges"][parts] + records
+        parts = self._search.entry_part[entries]
+        rows = _rows_of_entries(self._search, self._own, entries)
         item_of, is_wrong = self._own["item_of"][rows], self._own["is_wrong"][rows]
         keys = np.column_stack(
             [
@@ -344,13 +348,15 @@ class _AlignedSearch(ClusterSearch):
         document: _Document,
     ) -> Iterator[Finding]:
         nomination, comparison = place.nomination, place.claim.comparison
-        for *_, missing, row in nomination.items:
-            whole = matches.whole[row].tolist()
+        for item in nomination.items:
+            whole = matches.whole[item.row].tolist()
             entry, (start, stop) = whole[clusters.ENTRY], whole[_ANSWER]
-            overlap = -missing if self._search.index.entry_answer[entry] >= 0 else None
+            overlap = -item.missing if self._search.index.entry_answer[entry] >= 0 else None
             answer = document.places.characters(start, stop) if start >= 0 else None
-            if overlap == 0 and (stated := self._stated_answer(entry, place, document)):
-                overlap, answer = 1.0, stated
+            if overlap is not None and overlap < LEAST_ANSWER_OVERLAP and kind[0] != TEMPLATE:
+                answers = self._answers.of(item.number)
+                if stated := stated_answer(answers, document.text, comparison.stop):
+                    overlap, answer = 1.0, stated
             passage = None
             if has_passage(nomination.passage):
                 passage = document.places.characters(*nomination.passage_tokens)
@@ -371,14 +377,13 @@ class _AlignedSearch(ClusterSearch):
                 kind=_with_answer(kind[0], overlap, stop - start),
             )
 
-    def _stated_answer(self, entry: int, place: _Compared, document: _Document) -> Span | None:
-        index = self._search.index
-        number = np.int64(index.entry_answer[entry])
-        answer = index.answer_tokens[slice(*index.answer_offsets[[number, number + 1]])]
-        if answer.size > index.policy.short_answer:
-            return None
-        of_question = place.nomination.stop, place.claim.comparison.stop
-        return stated_answer(answer, of_question, document.tokens, document.text, document.places)
+
+def _rows_of_entries(
+    search: GramIndex, own: Mapping[str, Any], entries: Integers | slice = slice(None)
+) -> Integers:
+    """Return the rows of entries among the records of all benchmarks."""
+    rows: Integers = own["record_edges"][search.entry_part[entries]] + search.entry_record[entries]
+    return rows
 
 
 def _kind(claim: Claim, nomination: _Nomination) -> tuple[str, float] | None:
@@ -436,7 +441,6 @@ class _Document:
     """A document with nominations, and the characters of each."""
 
     text: str
-    tokens: Numbers
     places: Places
     nominations: Sequence[_Nomination]
     spans: Sequence[Span]
@@ -445,7 +449,7 @@ class _Document:
     def of(number: int, nominations: Sequence[_Nomination], texts: BatchTexts) -> _Document:
         text, places = texts.batch.text_at(number), texts.places(number)
         spans = [places.characters(nomination.start, nomination.stop) for nomination in nominations]
-        return _Document(text, texts.tokens.row(number), places, nominations, spans)
+        return _Document(text, places, nominations, spans)
 
 
 def _window(text: str, span: Sequence[int], n_characters: int) -> Span:

@@ -203,13 +203,23 @@ class ClusterSearch(Search):
     """Find matches down to the lowest recorded score. One per thread: it holds scratch arrays."""
 
     def __init__(
-        self, search: GramIndex, policy: Policy, *, least_overlap: float | None = None
+        self,
+        search: GramIndex,
+        policy: Policy,
+        *,
+        least_overlap: float | None = None,
+        item_of_entry: Integers | None = None,
     ) -> None:
         """Find matches that reach the threshold of the index.
 
         `least_overlap`: find questions with this overlap instead, whatever their length and answer.
+        `item_of_entry`: leave room for the choices of each item between its question and answer.
         """
         self._index = _index_of(search, least_overlap)
+        if item_of_entry is not None:
+            from decon_core.index.joined_index import with_room
+
+            self._index = with_room(self._index, item_of_entry)
         self._search, self._ngram_size = search, policy.ngram_size
         self._is_exhaustive = policy.sampling == "exhaustive"
         kind: type[Any] = np.float64 if self._is_exhaustive else np.int64

@@ -60,7 +60,8 @@ _GRAMS_TOGETHER = 1 << 20
 # An n-gram in more items than these, and than one record in so many, is of a template. A benchmark
 # may have copies in other ones.
 _FEWEST_OF_TEMPLATE, _SHARE_OF_TEMPLATE = 100, 50
-_MOST_ROOM = 300
+_MOST_ROOM = 300  # tokens between a question and its answer, for the choices of its item
+_LETTER = 4  # tokens before a choice, as of "(A)"
 _OWN = "own_"  # begins the names of arrays in which templates weigh nothing
 
 
@@ -181,7 +182,8 @@ def search_from_arrays(
 ) -> Search:
     values = {name: read_only(array) for name, array in arrays.items()}
     of_index = {name: values[name] for name in Index._fields if name in values}
-    index = Index(**of_index, policy=_thresholds_of(policy))
+    no_room = read_only(np.zeros(0, np.uint16))
+    index = Index(**of_index, entry_room=no_room, policy=_thresholds_of(policy))
     own = {name: array for name, array in values.items() if name.startswith(_OWN)}
     rest = ("ids", "entry_part", "entry_record", "entry_question", "is_template")
     return Search(
@@ -204,7 +206,6 @@ def _thresholds_of(policy: Policy) -> Thresholds:
         short_answer_window=policy.short_answer_window_length,
         long_answer_window=policy.min_long_answer_window,
         least_before=0,  # never
-        most_room=0,
         passage_distance=policy.min_passage_distance,
         passage_longest_gap=policy.passage_max_consecutive_misses,
         decay_start=policy.perfect_match_decay_start,
@@ -221,7 +222,8 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
     """Return the index for a search that needs this overlap of every question, and nothing else.
 
     N-grams of a template, which a family of items shares, do not count. A long answer may also be
-    before its question, and the other choices of the item between them.
+    before its question. A passage may be edited, or
+    have numbers before its lines: it goes on behind a word that is not of it.
     """
     index, without = search.index, search.without_templates
     return index._replace(
@@ -235,9 +237,23 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
             decay_start=0,
             decay_end=1,
             least_before=TELLING_ANSWER,
-            most_room=_MOST_ROOM,
+            passage_longest_gap=index.policy.passage_longest_gap + index.policy.passage_ngram_size,
         ),
     )
+
+
+def with_room(index: Index, item_of_entry: Integers) -> Index:
+    """Return the index for a search that leaves room for the choices of items, with their letters.
+
+    An item with one answer has no choices.
+    """
+    answers = index.entry_answer.astype(np.int64)
+    lengths = np.append(np.diff(index.answer_offsets) + _LETTER, 0)[answers]
+    n_answers, n_tokens = (
+        np.bincount(item_of_entry, counted) for counted in (answers >= 0, lengths)
+    )
+    room = np.minimum(n_tokens, _MOST_ROOM) * (n_answers > 1)
+    return index._replace(entry_room=read_only(room[item_of_entry].astype(np.uint16)))
 
 
 def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:

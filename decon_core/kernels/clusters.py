@@ -59,7 +59,6 @@ BASE, QUESTION, ANSWER, PASSAGE, SCORE = 0, 1, 2, 3, 4
 N_SCORES = 5
 
 _TOUCHED = 1e-9
-_LETTER = 4  # tokens before a choice, as of "(A)"
 _MOST_STEPS = 1 << 17  # of comparing hits with the n-grams of a question
 
 
@@ -94,8 +93,7 @@ def judge(tokens: Numbers, cluster: Cluster, index: Index, out: Output, n_out: i
     n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
     n_grams = n_question_grams(question, index)
     edges = _edges_of(bounds, n_tokens, index)
-    room = _room_of_choices(question, index)
-    beside = _grams_beside(tokens, edges, room, question, index)
+    beside = _grams_beside(tokens, edges, question, index)
     passage_before = NONE
     passage = NearMatch(0.0, NONE, NONE)
     for at in range(index.entry_offsets[question], index.entry_offsets[question + 1]):
@@ -109,6 +107,7 @@ def judge(tokens: Numbers, cluster: Cluster, index: Index, out: Output, n_out: i
         if answer_number != NONE:
             n_answer_tokens = index.answer_different[answer_number]
             length += n_answer_tokens
+            room = _room_of(entry, index)
             answer = _best_answer(tokens, edges, answer_number, has_passage, room, beside, index)
         if has_passage:
             offsets = index.passage_offsets
@@ -147,32 +146,25 @@ def judge(tokens: Numbers, cluster: Cluster, index: Index, out: Output, n_out: i
     return n_out
 
 
-@kernel
-def _room_of_choices(question: int, index: Index) -> int:
-    """Return how many tokens the choices of a question may take up, each with its letter."""
-    first, stop = index.entry_offsets[question], index.entry_offsets[question + 1]
-    if index.policy.most_room == 0 or stop - first == 1:
-        return 0
-    n = 0
-    for at in range(first, stop):
-        number = np.int64(index.entry_answer[np.int64(index.entries[at])])
-        if number != NONE:
-            n += index.answer_offsets[number + 1] - index.answer_offsets[number] + _LETTER
-    return min(n, index.policy.most_room)
+@inlined
+def _room_of(entry: int, index: Index) -> int:
+    return np.int64(index.entry_room[entry]) if index.entry_room.size else 0
 
 
 @kernel
-def _grams_beside(tokens: Numbers, edges: Table, room: int, question: int, index: Index) -> Words64:
+def _grams_beside(tokens: Numbers, edges: Table, question: int, index: Index) -> Words64:
     """Return a filter of the n-grams beside a cluster, for the answers of its records.
 
     The records of a question, such as its choices, share it: most answers have none of these.
     """
-    longest = 0
+    longest = room = 0
     for at in range(index.entry_offsets[question], index.entry_offsets[question + 1]):
-        number = np.int64(index.entry_answer[np.int64(index.entries[at])])
+        entry = np.int64(index.entries[at])
+        number = np.int64(index.entry_answer[entry])
         if number != NONE:
             n_answer = index.answer_offsets[number + 1] - index.answer_offsets[number]
             longest = max(longest, n_answer)
+            room = max(room, _room_of(entry, index))
     if longest <= index.policy.short_answer:
         return np.zeros(1, np.uint64)  # no n-gram is needed
     return grams_beside(tokens, edges, longest, room, index)

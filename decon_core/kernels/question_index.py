@@ -60,6 +60,7 @@ class Index(NamedTuple):
     entries: Numbers
     entry_answer: Int32s
     entry_passage: Int32s
+    entry_room: Short  # tokens between question and answer for the item's choices; empty: none
     answer_tokens: Short
     answer_offsets: Integers
     answer_weights: Short  # weights of its distinct n-grams; of a short answer, its distinct tokens

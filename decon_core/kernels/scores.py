@@ -26,7 +26,6 @@ class Thresholds(NamedTuple):
     short_answer_window: int
     long_answer_window: int
     least_before: int  # tokens of an answer that also counts before its question; 0: none does
-    most_room: int  # tokens between a question and its answer for the other choices of the item
     passage_distance: int
     passage_longest_gap: int
     decay_start: int

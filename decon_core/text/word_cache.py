@@ -172,12 +172,6 @@ class Places:
         first, last = self.first_word[start], self.last_word[stop - 1]
         return int(self.starts[first]), int(self.stops[last])
 
-    def are_words(self, start: int, stop: int) -> bool:
-        """Return whether a range of tokens, which is not the first one, is of whole words."""
-        is_begin = self.last_word[start - 1] < self.first_word[start]
-        is_end = stop == self.last_word.size or self.last_word[stop - 1] < self.first_word[stop]
-        return bool(is_begin and is_end)
-
 
 def _places_of_canonical(plain: Canonical) -> tuple[Integers, Integers]:
     places = [plain.original(*word.span()) for word in re.finditer("[^ ]+", plain.text)]

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.alignment.questions import index_of, sizes_of
+from decon_core.alignment.stated_answers import ShortAnswers
 from decon_core.text.content_words import is_content, weight_of_word
 from tests.core.alignment.aligning import FORM, read, spelled, table_of
 from tests.oracle import alignment as oracle
@@ -12,10 +13,20 @@ _WORDS = ("", "...", "many", "3,000", "three", "Ann", "ｆｕｌｌ", "北京", 
 _TEXTS = st.one_of(
     st.text(max_size=40), st.lists(st.sampled_from(_WORDS), max_size=8).map(" ".join)
 )
+_STATED = {
+    None: [],
+    "18": ["18"],
+    "(B) 3,516": ["3,516"],
+    "北京": ["北京"],
+    "9 + 9 = 18\n#### 18": ["18"],
+    "so it is $\\boxed{7}$.": ["7"],
+    "long " * 9: [],
+}
 _ROWS = st.lists(
     st.fixed_dictionaries(
         {
             "question": _TEXTS,
+            "answer": st.sampled_from([*_STATED]),
             "passage": st.sampled_from([None, "", "a passage", "another"]),
             "split": st.sampled_from(["dev", "test"]),
             "instance_index": st.integers(0, 2),
@@ -78,6 +89,15 @@ def test_questions_are_indexed_as_their_texts_are_read(benchmarks):
     by_number = dict(zip(index["item_of"].tolist(), items, strict=True))
     assert [by_number[number] for number in index["item_of"].tolist()] == items
     assert len(by_number) == len({*items})
+    answers = ShortAnswers(index)
+    for number, item in by_number.items():
+        right = [
+            row["answer"]
+            for (_, row), of in zip(records, items, strict=True)
+            if of == item and row["is_correct"] is not False
+        ]
+        stated = [answer for answer in answers.of(number) if answer]
+        assert stated == [one for answer in right for one in _STATED[answer]]
 
 
 @given(st.lists(_TEXTS, max_size=5))

@@ -1,5 +1,6 @@
 """`aligned` from end to end: a small benchmark, texts, and what is said of each."""
 
+import textwrap
 from dataclasses import replace
 from functools import partial
 
@@ -153,6 +154,20 @@ def test_an_answer_far_away_is_not_its_answer(index):
         ("516 + 9 = 525, and x != 516, x >= 516", False),
         ("x = 516 + 9", False),
         ("The answer is 43.", False),
+        ("**Answer: 516** because they are broken", True),
+        ("Answer: -516", False),
+        ("The answer is 516√3.", False),
+        ("答案：516", True),
+        ("答案是516人。", True),
+        ("【答案】５１６", True),
+        ("答：这列火车可以坐516人。", True),
+        ("答案不是516。", False),
+        ("从600人中选516人。", False),
+        ("答案是5160。", False),
+        ("정답은 516", True),
+        ("Ответ: 516", True),
+        ("Đáp án: 516", True),
+        ("12＊43＝516", True),
     ],
 )
 def test_a_short_answer_behind_a_solution_counts_if_it_is_stated(stated, is_leak):
@@ -160,10 +175,50 @@ def test_a_short_answer_behind_a_solution_counts_if_it_is_stated(stated, is_leak
     text = document(f"{TRAIN} {FILLER * 9} {stated}")
     (one,) = index.check(text)
     assert (one.is_leak, one.is_no_answer) == (is_leak, not is_leak)
-    assert (text[slice(*one.answer_span)] if is_leak else one.answer_span) == (
-        "516" if is_leak else None
-    )
+    shown = one.answer_span and text[slice(*one.answer_span)]
+    assert shown in (("516", "５１６") if is_leak else (None,))
     assert not index.check(document(f"{FILLER * 9} {stated}"))
+
+
+SOLUTION = "Each car has 48 - 5 = 43 whole seats.\nThe train has 12 * 43 = {} of them.\n#### {}"
+
+
+@pytest.mark.parametrize(
+    ("answers", "stated", "is_leak"),
+    [
+        ([SOLUTION.format(516, 516)], "The answer is 516.", True),
+        ([SOLUTION.format(516, 516)], "The answer is 43.", False),
+        (["There are so many: $\\boxed{516}$."], "The answer is 516.", True),
+        (["(B) 3,516"], "Answer: 3516", True),
+        (
+            ["no idea how to put it into so few words as this", "$\\frac{1}{2}$"],
+            "= \\frac12",
+            False,
+        ),
+        (
+            ["no idea how to put it into so few words as this", "$\\frac{1}{2}$"],
+            "= \\frac{1}{2}",
+            True,
+        ),
+        (["C"], "正确答案：C", True),
+        (["C"], "故选C。", True),
+        (["(C)"], "Answer: C", True),
+        (["A"], "The answer is a riddle.", False),
+        (["B"], "Answer: C\n\nWhat is the highest hill?\nAnswer: B", False),
+        (["东京"], "答案是东京。", True),
+        (["东京"], "答案是东京塔。", False),
+        (["Lake Baikal"], "Answer: Lake Baikal", True),
+        (["Lake Baikal"], "Answer: Lake Baikals", False),
+    ],
+)
+def test_each_right_answer_of_an_item_may_be_the_stated_one(answers, stated, is_leak):
+    rows = [
+        {"eval_key": "b", "eval_instance_index": 0, "question": TRAIN, "answer": answer}
+        for answer in answers
+    ]
+    index = dc.build_index(rows, policy=POLICY)
+    (one,) = index.check(document(f"{TRAIN} {FILLER * 9} {stated}"))
+    assert (one.is_leak, one.is_no_answer) == (is_leak, not is_leak)
 
 
 @pytest.mark.parametrize(
@@ -217,6 +272,14 @@ def test_only_a_long_answer_also_counts_before_its_question(answer, passage, cou
     assert (one.is_leak, one.is_no_answer) == (counts, not counts)
     if counts:
         assert text[slice(*one.answer_span)] == answer
+
+
+def test_a_passage_in_numbered_lines_is_the_passage_of_its_question(index):
+    lines = textwrap.wrap(PASSAGE, 60)
+    numbered = "\n".join(f"L{number}: {line}" for number, line in enumerate(lines, 17))
+    question = "What kept the lighthouse keeper awake?"
+    found = [(QUESTIONS.index(question), "verbatim", "no answer")]
+    assert told(index, document(f"{numbered}\n{question}")) == found
 
 
 @given(words=st.lists(st.sampled_from(REASON.split()), max_size=40), n=st.integers(0, 28))
@@ -319,7 +382,7 @@ def test_a_short_question_behind_its_passage_is_no_answer_without_the_answer(que
     index = dc.build_index(
         [{"question": question, "answer": "wool", "passage": PASSAGE}], policy=POLICY
     )
-    (found,) = index.check(text := document(f"{PASSAGE}\n\n{question}"))
+    (found,) = index.check(text := document(f"This is what we read there: {PASSAGE}\n\n{question}"))
     assert (found.kind, found.is_leak, found.is_no_answer) == ("verbatim", False, True)
     assert found.passage_overlap > 0.9
     # The token before the question is not compared, as in the published rule.
@@ -530,3 +593,26 @@ def test_an_answer_that_most_items_share_is_an_answer():
     said = f"{rows[70]['question']} {rows[70]['answer']}"
     found = [index.record(one)["question"] for one in index.check(document(said)) if one.is_leak]
     assert found == [rows[70]["question"]]
+
+
+def test_room_for_choices_is_that_of_the_item_itself():
+    """Items that ask the same about other passages have their choices elsewhere."""
+    question = "Which one of the following would the keeper of the old lighthouse most likely say?"
+    rows = [
+        {
+            "eval_key": "b",
+            "eval_instance_index": number,
+            "question": question,
+            "passage": f"{PASSAGE} Keeper number {number}.",
+            "answer": f"a{number} {choice}",
+            "is_correct": not choice,
+        }
+        for number in range(9)
+        for choice in range(4)
+    ]
+    index = dc.build_index(rows, policy=POLICY)
+    passage = rows[0]["passage"]
+    for n_between, is_leak in ((2, True), (12, False)):
+        text = f"{passage} {question} {FILLER * n_between}a0 0."
+        records = {index.record(one)["instance_index"]: one for one in index.check(text)}
+        assert records[0].is_leak == is_leak
