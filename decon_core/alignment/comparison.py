@@ -40,6 +40,7 @@ class Comparison(NamedTuple):
     stop: int
     places: Integers  # units of the document that were found
     weights: Integers  # weight of each found unit
+    found_at: Table  # of each, its place in the question and its characters in the document
 
     @property
     def is_whole(self) -> bool:
@@ -97,11 +98,12 @@ class Questions:
             document.starts[places[begin]],
             document.stops[places[end - 1]],
         )
+        found_at = np.column_stack([in_item, document.starts[places], document.stops[places]])
         lists = [column.tolist() for column in columns]
         rows = zip(*lists, strict=True)
         each = [slice(*of) for of in zip(begin.tolist(), end.tolist(), strict=True)]
         comparisons = (
-            Comparison._make([*row, places[units], weights[units]])
+            Comparison._make([*row, places[units], weights[units], found_at[units]])
             for row, units in zip(rows, each, strict=True)
         )
         return [next(comparisons) if is_there else None for is_there in is_found.tolist()]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from decon_core.alignment.blanks import blanks_of
 from decon_core.alignment.siblings import items_with_runs, own_of
 from decon_core.alignment.stated_answers import short_answers_of
 from decon_core.alignment.units import Units, spelled_units
@@ -81,6 +82,7 @@ def index_of(records: Iterable[pa.Table], form: Form) -> dict[str, Array]:
     joined = {name: np.concatenate([of.pop(name) for of in columns]) for name in [*columns[0]]}
     return joined | {
         "unit_edges": edges_of(joined.pop("n_units")),
+        "blank_edges": edges_of(joined.pop("n_blanks")),
         "record_edges": edges_of(n_records),
         "answer_edges": edges_of(joined.pop("answer_sizes")),
     }
@@ -106,6 +108,7 @@ def _columns_of(questions: Sequence[str], n_items: Integers, form: Form) -> dict
     n_items_with = items_with_runs(units.keys, units.lengths, n_items)
     is_own, is_in_own_run, n_family = own_of(*n_items_with, units.lengths)
     own_weights = weights * is_own
+    blanks = [blanks_of(question, form) for question in questions]
     is_worth = np.array([*map(is_content, spelled)], np.bool_)[kind] | (units.is_number == 1)
     is_letter = np.array([len(word) == 1 and word.isascii() for word in spelled], np.bool_)[kind]
     return {
@@ -122,6 +125,8 @@ def _columns_of(questions: Sequence[str], n_items: Integers, form: Form) -> dict
         "n_family": n_family,
         "units_per_word": units_per_word(spelled, kind, units),
         "n_units": units.lengths,
+        "n_blanks": np.array([*map(len, blanks)], np.int64),
+        "blanks": np.array([edge for of in blanks for blank in of for edge in blank], np.int64),
         "n_characters": np.array([*map(len, questions)], np.int64),
     }
 

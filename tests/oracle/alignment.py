@@ -219,6 +219,26 @@ def _names_changed(lost: Sequence[Unit], put: Sequence[Unit], new_of: dict[str, 
     return n_changed
 
 
+# Answers ------------------------------------------------------------------------------------------
+
+
+def is_filled(filling: Sequence[str], answer: Sequence[str]) -> bool:
+    """Return whether words in place of a blank are an answer: the same without articles."""
+    without = [
+        [word for word in words if word not in ("a", "an", "the", "and")]
+        for words in (filling, answer)
+    ]
+    return bool(without[0]) and without[0] == without[1]
+
+
+def is_same_measure(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Return whether numbers are equal, and their units, unless the other one has none."""
+    names = {"kilometres per hour": "km/h", "kilograms": "kg"}
+    values = [[number.value for number in numbers_in(text)] for text, _ in (one, other)]
+    units = [names.get(unit, unit) for _, unit in (one, other)]
+    return values[0] == values[1] and units[1] in ("", units[0])
+
+
 # Attribution --------------------------------------------------------------------------------------
 
 
