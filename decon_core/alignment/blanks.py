@@ -37,12 +37,11 @@ def filled_with(
     answers: Sequence[str], blanks: Table, comparison: Comparison, text: str, form: Form
 ) -> tuple[int, int] | None:
     """Return the characters of one of the answers if it fills all blanks; articles do not count."""
-    gaps = [_gap(blank, comparison, len(text)) for blank in blanks.tolist()]
-    filled: list[_Word] = []
-    for gap in gaps:
-        if gap is None:
-            return None
-        filled += _words(text[: gap.stop], form, gap.start)
+    found = [_gap(blank, comparison, len(text)) for blank in blanks.tolist()]
+    gaps = [gap for gap in found if gap]
+    if len(gaps) < len(found):
+        return None
+    filled = [word for gap in gaps for word in _words(text[: gap.stop], form, gap.start)]
     for answer in answers:
         keys = [word.key for word in _words(answer, form)]
         there = filled

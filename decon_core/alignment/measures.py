@@ -90,8 +90,8 @@ def _has_unit(unit: str, text: str, place: tuple[int, int]) -> bool:
     found = _UNIT.match(behind)
     if found and _spelled(found) == unit:
         return True
-    words = _WORDS.match(behind) if " " in unit else None
-    return bool(words) and f"{_singular(words[0])} ".startswith(f"{unit} ")
+    words = _WORDS.match(behind)
+    return " " in unit and words is not None and f"{_singular(words[0])} ".startswith(f"{unit} ")
 
 
 def _plain(text: str) -> str:

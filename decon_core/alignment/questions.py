@@ -12,7 +12,7 @@ from decon_core.alignment.blanks import blanks_of
 from decon_core.alignment.siblings import items_with_runs, own_of
 from decon_core.alignment.stated_answers import short_answers_of
 from decon_core.alignment.units import Units, spelled_units
-from decon_core.kernels.arrays import Integers, distinct
+from decon_core.kernels.arrays import Integers, Numbers, distinct
 from decon_core.kernels.word_alignment import WORTH, WORTH_OF_STOP_WORD
 from decon_core.text.canonical import characters_per_word
 from decon_core.text.characters import Form
@@ -33,7 +33,7 @@ def sizes_of(questions: Sequence[str], form: Form) -> tuple[Integers, Integers]:
     units, spelled, kind = spelled_units([*number_of], form)
     sums = _sums(np.array([*map(weight_of_word, spelled)], np.uint32)[kind], units)
     numbers = [number_of[question] for question in questions]
-    n_words = units.lengths // units_per_word(spelled, kind, units)
+    n_words: Integers = units.lengths // units_per_word(spelled, kind, units)
     return n_words[numbers], sums[numbers]
 
 
@@ -131,11 +131,12 @@ def _columns_of(questions: Sequence[str], n_items: Integers, form: Form) -> dict
     }
 
 
-def units_per_word(spelled: Sequence[str], kind: Integers, units: Units) -> Integers:
+def units_per_word(spelled: Sequence[str], kind: Numbers, units: Units) -> Integers:
     """Return how many units make a word of each text: more if most are single characters."""
     per_word = np.array([*map(characters_per_word, spelled)], np.int64)[kind]
     n_alone, n_fourths = _sums(per_word > 1, units), _sums(per_word > 2, units)
-    return np.where(2 * n_alone > units.lengths, np.where(2 * n_fourths > n_alone, 4, 2), 1)
+    per_word = np.where(2 * n_fourths > n_alone, 4, 2)
+    return np.where(2 * n_alone > units.lengths, per_word, 1).astype(np.int64)
 
 
 def _sums(weights: npt.ArrayLike, units: Units) -> Integers:

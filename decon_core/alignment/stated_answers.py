@@ -49,8 +49,7 @@ _AFTER = re.compile(
 )
 _WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
 _CHOICES = frozenset("ABCDEFGH")
-_LETTER_OF_CHOICE = re.compile(r"\s*(?:\([A-Z]\)|[A-Z][.):])\s*(?=\S)")
-_FINAL = re.compile(r"####\s*(.+)\s*$|\\boxed\{([^{}]*)\}[^\\]*$")
+_LETTER_OF_CHOICE = re.compile(r"^(?:\([A-Z]\)|[A-Z][.):])\s*(?=\S)")
 
 
 class _Piece(NamedTuple):
@@ -128,32 +127,20 @@ def _is_cut(text: str, stop: int) -> bool:
 
 
 def short_answers_of(table: pa.Table, item_of: Integers, is_wrong: Flags) -> dict[str, Array]:
-    """Return the short right answers of a benchmark's items, in order of the items.
-
-    The answer of a worked solution is what its end states: behind `####` or in a box.
-    """
+    """Return the short right answers of a benchmark's items, in order of the items."""
     import pyarrow.compute as pc
 
     answers = table["answer"]
-    is_short = pc.less_equal(pc.utf8_length(answers), _LONGEST)
-    is_solution = pc.match_substring_regex(answers, r"####|\\boxed\{")
-    may_count = pc.fill_null(pc.or_(is_short, is_solution), False).to_numpy() & (is_wrong == 0)
-    rows = np.flatnonzero(may_count)
+    is_short = pc.less_equal(pc.utf8_length(answers), _LONGEST).fill_null(False).to_numpy()
+    rows = np.flatnonzero(is_short & (is_wrong == 0))
     rows = rows[np.argsort(item_of[rows], kind="stable")]
-    texts = [_short(answer).encode() for answer in answers.take(rows).to_pylist()]
+    short = [answer.strip().translate(_FOLDED) for answer in answers.take(rows).to_pylist()]
+    texts = [_LETTER_OF_CHOICE.sub("", answer, count=1).encode() for answer in short]
     return {
         "answer_items": item_of[rows],
         "answer_sizes": np.array([*map(len, texts)], np.int64),
         "answer_bytes": np.frombuffer(b"".join(texts), np.uint8),
     }
-
-
-def _short(answer: str) -> str:
-    """Return what a text states if the answer is right; nothing if that is long."""
-    final = _FINAL.search(answer)
-    text = (final[1] or final[2] or "") if final else answer
-    text = _LETTER_OF_CHOICE.sub("", text.strip().translate(_FOLDED), count=1)
-    return text if len(text) <= _LONGEST else ""
 
 
 class ShortAnswers:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from decon_core.alignment.blanks import filled_with
 from decon_core.alignment.attribution import Claim, attributed
+from decon_core.alignment.blanks import filled_with
 from decon_core.alignment.comparison import Comparison, Questions
 from decon_core.alignment.kinds import (
     EDITED,
@@ -31,8 +31,8 @@ from decon_core.alignment.kinds import (
     has_passage,
     kind_of,
 )
-from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
 from decon_core.alignment.measures import measure_of, stands_in
+from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
 from decon_core.alignment.stated_answers import ShortAnswers, stated_answer
 from decon_core.alignment.units import units_of
 from decon_core.alignment.windows import Around
@@ -354,18 +354,19 @@ class _AlignedSearch(ClusterSearch):
     ) -> Iterator[Finding]:
         nomination = place.nomination
         for item in nomination.items:
-            comparison = place.claim.comparison
+            comparison, score = place.claim.comparison, kind[1]
             whole = matches.whole[item.row].tolist()
             entry, (start, stop) = whole[clusters.ENTRY], whole[_ANSWER]
             overlap = -item.missing if self._search.index.entry_answer[entry] >= 0 else None
             answer = document.places.characters(start, stop) if start >= 0 else None
-            repeated = None
-            if overlap is not None and overlap < LEAST_ANSWER_OVERLAP and kind[0] != TEMPLATE:
+            name = _with_answer(kind[0], overlap, stop - start)
+            if overlap is not None and overlap < LEAST_ANSWER_OVERLAP and name != TEMPLATE:
                 if other := self._other_answer(item.number, place, document):
                     overlap, answer = 1.0, other
                 elif repeated := self._repeated(entry, place, document):
                     comparison, answer = repeated
                     overlap = 1.0
+                    score = min(score, comparison.weight_found / comparison.weight)
             passage = None
             if has_passage(nomination.passage):
                 passage = document.places.characters(*nomination.passage_tokens)
@@ -373,7 +374,7 @@ class _AlignedSearch(ClusterSearch):
                 document=nomination.document,
                 part=nomination.part,
                 record=int(self._search.entry_record[entry]),
-                score=min(kind[1], comparison.weight_found / comparison.weight) if repeated else kind[1],
+                score=score,
                 question_overlap=comparison.weight_found / comparison.weight,
                 answer_overlap=overlap,
                 passage_overlap=nomination.passage,
@@ -383,7 +384,7 @@ class _AlignedSearch(ClusterSearch):
                 question_place=(comparison.start, comparison.stop),
                 answer_place=answer,
                 passage_place=passage,
-                kind=_with_answer(kind[0], overlap, stop - start),
+                kind=name,
             )
 
     def _other_answer(self, item: int, place: _Compared, document: _Document) -> Span | None:

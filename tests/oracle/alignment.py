@@ -321,7 +321,8 @@ def kind(
         return "variant", share
     is_telling = counts["own_found"] >= 5_000 or counts["own_runs_found"] >= 9_000
     is_fifth = 5 * counts["weight_found"] >= counts["weight"]
-    is_long_run = not is_most and is_fifth and counts["longest"] >= max(20 * units_per_word, 0.2 * n)
+    is_long = counts["longest"] >= max(20 * units_per_word, 0.2 * n)
+    is_long_run = not is_most and is_fifth and is_long
     if (
         is_telling
         and (is_long_run or counts["longest"] >= max(fewest, 0.4 * n))

@@ -42,7 +42,9 @@ def test_an_article_before_the_blank_may_change():
 
 
 def test_several_blanks_are_all_filled():
-    question = "The bakers of ____ promised the millers of ____ a tenth of every loaf on market days."
+    question = (
+        "The bakers of ____ promised the millers of ____ a tenth of every loaf on market days."
+    )
     text = question.replace("____", "Orlen", 1).replace("____", "Hemmel")
     assert filled(question, "Orlen and Hemmel", text) == text[14:50]
     assert filled(question, "Orlen; Hemmel", text)
@@ -68,7 +70,7 @@ def test_code_and_dots_are_no_blanks(text):
     assert blanks_of(text, FORM) == []
 
 
-_WORDS = st.sampled_from("baker oven potter jar winter sextant lantern a the an and 12".split())
+_WORDS = st.sampled_from(["baker", "oven", "potter", "sextant", "a", "the", "an", "and", "12"])
 
 
 @settings(max_examples=fewer(300))

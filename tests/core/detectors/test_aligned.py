@@ -180,23 +180,17 @@ def test_a_short_answer_behind_a_solution_counts_if_it_is_stated(stated, is_leak
     assert not index.check(document(f"{FILLER * 9} {stated}"))
 
 
-SOLUTION = "Each car has 48 - 5 = 43 whole seats.\nThe train has 12 * 43 = {} of them.\n#### {}"
-
-
 @pytest.mark.parametrize(
     ("answers", "stated", "is_leak"),
     [
-        ([SOLUTION.format(516, 516)], "The answer is 516.", True),
-        ([SOLUTION.format(516, 516)], "The answer is 43.", False),
-        (["There are so many: $\\boxed{516}$."], "The answer is 516.", True),
         (["(B) 3,516"], "Answer: 3516", True),
         (
-            ["no idea how to put it into so few words as this", "$\\frac{1}{2}$"],
+            ["each car has 43 whole seats, so the train has 12 * 43", "$\\frac{1}{2}$"],
             "= \\frac12",
             False,
         ),
         (
-            ["no idea how to put it into so few words as this", "$\\frac{1}{2}$"],
+            ["each car has 43 whole seats, so the train has 12 * 43", "$\\frac{1}{2}$"],
             "= \\frac{1}{2}",
             True,
         ),
