@@ -23,6 +23,7 @@ class Comparison(NamedTuple):
     weight: int
     own_weight: int  # weight of the units that no other item has
     n_family: int  # items of the benchmark that share two fifths of the question
+    units_per_word: int  # more where most are single characters
     n_found: int
     weight_found: int
     own_found: int
@@ -39,6 +40,7 @@ class Comparison(NamedTuple):
     stop: int
     places: Integers  # units of the document that were found
     weights: Integers  # weight of each found unit
+    found_at: Table  # of each, its place in the question and its characters in the document
 
     @property
     def is_whole(self) -> bool:
@@ -55,7 +57,8 @@ class Questions:
         )
         self._edges = arrays["unit_edges"]
         self._is_word, self._is_in_own_run = arrays["is_word"], arrays["is_in_own_run"]
-        self._sizes = [arrays[name] for name in ("weight", "own_weight", "n_family")]
+        sizes = "weight", "own_weight", "n_family", "units_per_word"
+        self._sizes = [arrays[name] for name in sizes]
 
     def compare(
         self, questions: Integers, document: Units, windows: Table, nominated: Table
@@ -95,11 +98,12 @@ class Questions:
             document.starts[places[begin]],
             document.stops[places[end - 1]],
         )
+        found_at = np.column_stack([in_item, document.starts[places], document.stops[places]])
         lists = [column.tolist() for column in columns]
         rows = zip(*lists, strict=True)
         each = [slice(*of) for of in zip(begin.tolist(), end.tolist(), strict=True)]
         comparisons = (
-            Comparison._make([*row, places[units], weights[units]])
+            Comparison._make([*row, places[units], weights[units], found_at[units]])
             for row, units in zip(rows, each, strict=True)
         )
         return [next(comparisons) if is_there else None for is_there in is_found.tolist()]

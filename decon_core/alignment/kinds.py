@@ -14,13 +14,13 @@ KINDS = (VERBATIM, EDITED, VARIANT, PART, TEMPLATE)
 # The smallest weight that can be attributed to an item: lighter text may be from anywhere.
 LEAST_WEIGHT = 12_000
 # Fewer words say too little unless the answer is there, too: one changed word leaves no evidence.
-FEWEST_UNITS = 8
+FEWEST_WORDS = 8
 # Numbers and letters alone are in any formula, table and list: a place needs words, too.
 _LEAST_WORDS_WEIGHT = 2_000
 _LEAST_SHARE = 0.4  # share of the question, or of the units that only it has
 _LEAST_OWN_WEIGHT = 5_000  # below, nothing tells an item from its siblings
 _LEAST_OWN_RUNS_WEIGHT = 9_000
-_LONG_RUN = 20
+_LONG_RUN = 20  # words
 _LEAST_OWN_OF_FAMILY = 0.75
 _LARGE_FAMILY = 20  # items; a few others may have the same distinguishing words
 _NEARLY_WHOLE = 0.85
@@ -52,7 +52,7 @@ def kind_of(
     # Most of the question, with few words in between.
     is_most = (
         share >= _LEAST_SHARE
-        and comparison.n_found >= FEWEST_UNITS - 1
+        and comparison.n_found >= FEWEST_WORDS * comparison.units_per_word - 1
         and comparison.extent >= 0.6 * comparison.n_units
         and 3 * comparison.n_inserted < comparison.n_found
     )
@@ -109,10 +109,10 @@ def _is_part(comparison: Comparison, passage: float | None, *, is_most: bool) ->
     A passage has words of the questions about it: near it they are no part.
     """
     n_units = comparison.n_units
-    least = max(FEWEST_UNITS - 1, 0.4 * n_units)
+    least = max(FEWEST_WORDS * comparison.units_per_word - 1, 0.4 * n_units)
     # Code and formulas have many units: half of the words may be fewer of them.
     if not is_most and 5 * comparison.weight_found >= comparison.weight:
-        least = min(least, max(_LONG_RUN, 0.2 * n_units))
+        least = min(least, max(_LONG_RUN * comparison.units_per_word, 0.2 * n_units))
     return (
         _is_telling(comparison)
         and comparison.longest >= least

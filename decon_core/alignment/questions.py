@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from decon_core.alignment.blanks import blanks_of
 from decon_core.alignment.siblings import items_with_runs, own_of
 from decon_core.alignment.stated_answers import short_answers_of
 from decon_core.alignment.units import Units, spelled_units
-from decon_core.kernels.arrays import Integers, distinct
+from decon_core.kernels.arrays import Integers, Numbers, distinct
 from decon_core.kernels.word_alignment import WORTH, WORTH_OF_STOP_WORD
+from decon_core.text.canonical import characters_per_word
 from decon_core.text.characters import Form
 from decon_core.text.content_words import is_content, weight_of_word
 from decon_core.text.word_cache import edges_of
@@ -26,19 +28,21 @@ COLUMNS = ("question", "answer", "passage", "split", "instance_index", "is_corre
 
 
 def sizes_of(questions: Sequence[str], form: Form) -> tuple[Integers, Integers]:
-    """Return the number of units of each question, and their weight."""
+    """Return the number of words of each question, and the weight of its units."""
     number_of = {question: number for number, question in enumerate(dict.fromkeys(questions))}
     units, spelled, kind = spelled_units([*number_of], form)
     sums = _sums(np.array([*map(weight_of_word, spelled)], np.uint32)[kind], units)
     numbers = [number_of[question] for question in questions]
-    return units.lengths[numbers], sums[numbers]
+    n_words: Integers = units.lengths // units_per_word(spelled, kind, units)
+    return n_words[numbers], sums[numbers]
 
 
 def sizes_in(index: Mapping[str, Any], number: int) -> tuple[Integers, Integers]:
     """Return the sizes of the questions of a benchmark's records, from the benchmarks' index."""
     records = slice(*index["record_edges"][number : number + 2].tolist())
     questions, edges = index["question_of"][records], index["unit_edges"]
-    return edges[questions + 1] - edges[questions], index["weight"][questions]
+    n_units = edges[questions + 1] - edges[questions]
+    return n_units // index["units_per_word"][questions], index["weight"][questions]
 
 
 def index_of(records: Iterable[pa.Table], form: Form) -> dict[str, Array]:
@@ -78,6 +82,7 @@ def index_of(records: Iterable[pa.Table], form: Form) -> dict[str, Array]:
     joined = {name: np.concatenate([of.pop(name) for of in columns]) for name in [*columns[0]]}
     return joined | {
         "unit_edges": edges_of(joined.pop("n_units")),
+        "blank_edges": edges_of(joined.pop("n_blanks")),
         "record_edges": edges_of(n_records),
         "answer_edges": edges_of(joined.pop("answer_sizes")),
     }
@@ -103,6 +108,7 @@ def _columns_of(questions: Sequence[str], n_items: Integers, form: Form) -> dict
     n_items_with = items_with_runs(units.keys, units.lengths, n_items)
     is_own, is_in_own_run, n_family = own_of(*n_items_with, units.lengths)
     own_weights = weights * is_own
+    blanks = [blanks_of(question, form) for question in questions]
     is_worth = np.array([*map(is_content, spelled)], np.bool_)[kind] | (units.is_number == 1)
     is_letter = np.array([len(word) == 1 and word.isascii() for word in spelled], np.bool_)[kind]
     return {
@@ -117,9 +123,20 @@ def _columns_of(questions: Sequence[str], n_items: Integers, form: Form) -> dict
         "weight": _sums(weights, units),
         "own_weight": _sums(own_weights, units),
         "n_family": n_family,
+        "units_per_word": units_per_word(spelled, kind, units),
         "n_units": units.lengths,
+        "n_blanks": np.array([*map(len, blanks)], np.int64),
+        "blanks": np.array([edge for of in blanks for blank in of for edge in blank], np.int64),
         "n_characters": np.array([*map(len, questions)], np.int64),
     }
+
+
+def units_per_word(spelled: Sequence[str], kind: Numbers, units: Units) -> Integers:
+    """Return how many units make a word of each text: more if most are single characters."""
+    per_word = np.array([*map(characters_per_word, spelled)], np.int64)[kind]
+    n_alone, n_fourths = _sums(per_word > 1, units), _sums(per_word > 2, units)
+    per_word = np.where(2 * n_fourths > n_alone, 4, 2)
+    return np.where(2 * n_alone > units.lengths, per_word, 1).astype(np.int64)
 
 
 def _sums(weights: npt.ArrayLike, units: Units) -> Integers:

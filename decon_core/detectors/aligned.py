@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from decon_core.alignment.attribution import Claim, attributed
+from decon_core.alignment.blanks import filled_with
 from decon_core.alignment.comparison import Comparison, Questions
 from decon_core.alignment.kinds import (
     EDITED,
-    FEWEST_UNITS,
+    FEWEST_WORDS,
     LEAST_WEIGHT,
     PART,
     TEMPLATE,
@@ -30,8 +31,10 @@ from decon_core.alignment.kinds import (
     has_passage,
     kind_of,
 )
+from decon_core.alignment.measures import measure_of, stands_in
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
 from decon_core.alignment.stated_answers import ShortAnswers, stated_answer
+from decon_core.alignment.units import units_of
 from decon_core.alignment.windows import Around
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, TELLING_ANSWER, Policy
@@ -53,14 +56,13 @@ from decon_core.detectors.detector import (
 )
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.kernels import clusters
-from decon_core.kernels.arrays import Integers, Table, distinct
+from decon_core.kernels.arrays import Array, Integers, Numbers, Table, distinct
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
     from decon_core.index.joined_index import Search as GramIndex
-    from decon_core.storage.tables import Array
     from decon_core.text.word_cache import Places, Ragged
 
 
@@ -72,6 +74,9 @@ _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
 # Columns.
 _ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)
 _PASSAGE = slice(clusters.PASSAGE_START, clusters.PASSAGE_STOP + 1)
+_FEWEST_REPEATED = 4  # tokens of an answer with words of the question
+_LEAST_REPEATED = 0.6  # share of a question that stands before such an answer
+_BEHIND = 50  # tokens behind a question in which a number with its unit is searched for
 _WHOLE_ANSWER = 0.9  # share of its n-grams
 
 
@@ -81,11 +86,11 @@ class Aligned(Detector):
     summary = "words of the question, in order, and the changes made to them"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold", of=(EDITED,))
-    versions = (("aligned", 7),)
+    versions = (("aligned", 8),)
     own_columns = COLUMNS
     uses_ngram_index = True
     needed_parts = ("answer",)
-    fewest_words = FEWEST_UNITS
+    fewest_words = FEWEST_WORDS
     finds_every_place = True
     finds_other_numbers = True
     kinds = (
@@ -136,11 +141,11 @@ class Aligned(Detector):
             with_field = entries.records[entries.fields[field].of_entry >= 0]
             has_more[texts.alike[with_field]] = True
         if own := texts.own.get(self.name):
-            n_units, weights = sizes_in(own.arrays, own.number)
+            n_words, weights = sizes_in(own.arrays, own.number)
         else:
             questions = texts.stored.table(["question"])["question"]
-            n_units, weights = sizes_of(questions.to_pylist(), policy.form)
-        has_little = (weights < LEAST_WEIGHT) | (n_units < FEWEST_UNITS)
+            n_words, weights = sizes_of(questions.to_pylist(), policy.form)
+        has_little = (weights < LEAST_WEIGHT) | (n_words < FEWEST_WORDS)
         says_little = has_little & ~has_more[texts.alike]
         places = np.where(unmet.places > 0, unmet.places + 1, says_little)
         return Unmet((None, "too little evidence", *unmet.reasons[1:]), places, unmet.details)
@@ -347,17 +352,21 @@ class _AlignedSearch(ClusterSearch):
         matches: Matches,
         document: _Document,
     ) -> Iterator[Finding]:
-        nomination, comparison = place.nomination, place.claim.comparison
+        nomination = place.nomination
         for item in nomination.items:
+            comparison, score = place.claim.comparison, kind[1]
             whole = matches.whole[item.row].tolist()
             entry, (start, stop) = whole[clusters.ENTRY], whole[_ANSWER]
             overlap = -item.missing if self._search.index.entry_answer[entry] >= 0 else None
             answer = document.places.characters(start, stop) if start >= 0 else None
             name = _with_answer(kind[0], overlap, stop - start)
             if overlap is not None and overlap < LEAST_ANSWER_OVERLAP and name != TEMPLATE:
-                answers = self._answers.of(item.number)
-                if stated := stated_answer(answers, document.text, comparison.stop):
-                    overlap, answer = 1.0, stated
+                if other := self._other_answer(item.number, place, document):
+                    overlap, answer = 1.0, other
+                elif repeated := self._repeated(entry, place, document):
+                    comparison, answer = repeated
+                    overlap = 1.0
+                    score = min(score, comparison.weight_found / comparison.weight)
             passage = None
             if has_passage(nomination.passage):
                 passage = document.places.characters(*nomination.passage_tokens)
@@ -365,18 +374,72 @@ class _AlignedSearch(ClusterSearch):
                 document=nomination.document,
                 part=nomination.part,
                 record=int(self._search.entry_record[entry]),
-                score=kind[1],
+                score=score,
                 question_overlap=comparison.weight_found / comparison.weight,
                 answer_overlap=overlap,
                 passage_overlap=nomination.passage,
-                n_matched=comparison.n_found,
-                question_tokens=comparison.n_units,
+                n_matched=comparison.n_found // comparison.units_per_word,
+                question_tokens=comparison.n_units // comparison.units_per_word,
                 question=(nomination.start, nomination.stop),
                 question_place=(comparison.start, comparison.stop),
                 answer_place=answer,
                 passage_place=passage,
                 kind=name,
             )
+
+    def _other_answer(self, item: int, place: _Compared, document: _Document) -> Span | None:
+        """Return an answer of an item that is stated, fills its blank, or has another unit name."""
+        answers, comparison = self._answers.of(item), place.claim.comparison
+        question, text = place.nomination.question, document.text
+        if stated := stated_answer(answers, text, comparison.stop):
+            return stated
+        edges = self._own["blank_edges"][question : question + 2]
+        if edges[0] < edges[1]:
+            blanks = self._own["blanks"][2 * edges[0] : 2 * edges[1]].reshape(-1, 2)
+            if filled := filled_with(answers, blanks, comparison, text, self._form):
+                return filled
+        behind = text[comparison.stop : document.end_of_window(place.nomination.stop)]
+        places = (stands_in(of, behind) for of in map(measure_of, answers) if of)
+        if there := next(filter(None, places), None):
+            return comparison.stop + there[0], comparison.stop + there[1]
+        return None
+
+    def _repeated(
+        self, entry: int, place: _Compared, document: _Document
+    ) -> tuple[Comparison, Span] | None:
+        """Return an answer with words of the question, and the question compared without them."""
+        index, nomination = self._search.index, place.nomination
+        number = np.int64(index.entry_answer[entry])
+        answer = index.answer_tokens[slice(*index.answer_offsets[[number, number + 1]])]
+        question = self._search.entry_question[entry]
+        asked = index.question_tokens[slice(*index.question_offsets[[question, question + 1]])]
+        if answer.size < _FEWEST_REPEATED or _places_of(answer, asked):
+            return None
+        first = max(0, nomination.start - answer.size)
+        within = document.tokens[first : nomination.stop + answer.size]
+        for at in _places_of(answer, within):
+            there = document.places.characters(first + at, first + at + answer.size)
+            compared = self._compared_before(nomination.question, document.text, there[0])
+            if compared and compared.weight_found >= _LEAST_REPEATED * compared.weight:
+                return compared, there
+        return None
+
+    def _compared_before(self, question: int, text: str, stop: int) -> Comparison | None:
+        start = max(0, stop - 2 * int(self._own["n_characters"][question]) - _MARGIN)
+        units = units_of([text[start:stop]], self._form)
+        whole = _table([(0, len(units))])
+        (compared,) = self._questions.compare(np.array([question]), units, whole, whole)
+        return compared and compared._replace(
+            start=compared.start + start, stop=compared.stop + start
+        )
+
+
+def _places_of(run: Array, tokens: Array) -> list[int]:
+    """Return where a run of tokens begins among others."""
+    if run.size > tokens.size:
+        return []
+    windows = np.lib.stride_tricks.sliding_window_view(tokens, run.size)
+    return np.flatnonzero((windows == run).all(axis=-1)).tolist()
 
 
 def _rows_of_entries(
@@ -442,6 +505,7 @@ class _Document:
     """A document with nominations, and the characters of each."""
 
     text: str
+    tokens: Numbers
     places: Places
     nominations: Sequence[_Nomination]
     spans: Sequence[Span]
@@ -450,7 +514,12 @@ class _Document:
     def of(number: int, nominations: Sequence[_Nomination], texts: BatchTexts) -> _Document:
         text, places = texts.batch.text_at(number), texts.places(number)
         spans = [places.characters(nomination.start, nomination.stop) for nomination in nominations]
-        return _Document(text, places, nominations, spans)
+        return _Document(text, texts.tokens.row(number), places, nominations, spans)
+
+    def end_of_window(self, token: int) -> int:
+        """Return the character up to which an answer may be behind a token."""
+        stop = min(token + _BEHIND, self.tokens.size)
+        return self.places.characters(stop - 1, stop)[1]
 
 
 def _window(text: str, span: Sequence[int], n_characters: int) -> Span:

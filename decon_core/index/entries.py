@@ -16,7 +16,7 @@ import pyarrow as pa
 from decon_core.config.policy import Policy
 from decon_core.index.ngram_counts import KINDS, Counted, Counts, Grams, gram_sizes, grams_of
 from decon_core.kernels.arrays import Bytes, Integers, distinct
-from decon_core.text.canonical import canonical
+from decon_core.text.canonical import canonical, count_different_words
 from decon_core.text.tokenizers import Tokenizer
 from decon_core.text.word_cache import (
     Encoder,
@@ -181,7 +181,7 @@ def _words_of(column: _Column, policy: Policy) -> tuple[Integers, Integers]:
     form = policy.form
     for at, text in zip(unsure.tolist(), column.strings.take(unsure).to_pylist(), strict=True):
         cleaned = canonical(text, form)
-        n_words[at], is_blank[at] = len(set(cleaned.split(" "))), not cleaned
+        n_words[at], is_blank[at] = count_different_words(cleaned, form), not cleaned
     return n_words, is_blank
 
 
@@ -192,7 +192,7 @@ def _has_few_words(columns: Mapping[str, _Column], n_words: Integers, policy: Po
     if not candidates.size:
         return candidates
     joined = _joined(columns, policy, candidates)
-    is_few = [len(set(text.split(" "))) < minimum for text in joined]
+    is_few = [count_different_words(text, policy.form) < minimum for text in joined]
     return candidates[np.array(is_few, np.bool_)]
 
 

@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import ceil
 from unicodedata import normalize
 
 from decon_core.text.characters import ACCENTS, CONTROLS, IGNORABLE, LOOK_ALIKES, SIGNS, Form
@@ -214,6 +215,35 @@ UNSPACED = (
     (0x3400, 0x9FFF),
     (0xF900, 0xFAFF),
 )
+
+
+def count_different_words(text: str, form: Form) -> int:
+    """Return how many different words a canonical text has.
+
+    In scripts without spaces, so many different characters count as a word as a word mostly has.
+    The published method, which does not normalize Unicode, only counts words between spaces.
+    """
+    n_words = len({*text.split(" ")})
+    if not form.normalize_unicode or text.isascii():
+        return n_words
+    others = {*_unspaced().sub(" ", text).split()}
+    n_alone = sum(1 / characters_per_word(one) for one in {*_unspaced().findall(text)})
+    return max(n_words, len(others) + ceil(n_alone))
+
+
+def characters_per_word(word: str) -> int:
+    """Return how many characters a word of about this script has, if each is shown as one.
+
+    Two in Chinese and Japanese; four in Thai, Lao, Burmese and Khmer, where vowels and tones count.
+    """
+    if len(word) > 1 or word.isascii() or not _unspaced().match(word):
+        return 1
+    return 2 if word >= "\u3040" else 4
+
+
+@lru_cache(maxsize=1)
+def _unspaced() -> re.Pattern[str]:
+    return re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED) + "]")
 
 
 _TO_FULL_WIDTH = ord("\uff01") - ord("!")

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from decon_core.text.canonical import characters_per_word
 from decon_core.text.numbers import NUMBER_WORDS
 from decon_core.text.tokenizers import load_tokenizer
 
@@ -70,10 +71,15 @@ def weight_of(words: Iterable[str]) -> int:
 
 @lru_cache(maxsize=1 << 17)
 def weight_of_word(word: str) -> int:
-    """Return the logarithm of a word's rank by frequency, roughly; rare words share the last."""
-    ids = load_tokenizer("cl100k").encode([f" {word}"])[0]
+    """Return the logarithm of a word's rank by frequency, roughly; rare words share the last.
+
+    A character of a script without spaces between words is a part of a word, and weighs as much.
+    """
+    n_of_word = characters_per_word(word)
+    ids = load_tokenizer("cl100k").encode([word if n_of_word > 1 else f" {word}"])[0]
     rank = ids[0] if len(ids) == 1 else _SEVERAL_TOKENS
-    return round(SCALE * math.log(min(max(rank, _LEAST_RANK), _SEVERAL_TOKENS) / _MOST_FREQUENT))
+    weight = SCALE * math.log(min(max(rank, _LEAST_RANK), _SEVERAL_TOKENS) / _MOST_FREQUENT)
+    return round(weight / n_of_word)
 
 
 @cache

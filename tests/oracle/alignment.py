@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from decon_core.text.canonical import words_with_places
+from decon_core.text.canonical import characters_per_word, words_with_places
 from decon_core.text.characters import Form
 from decon_core.text.content_words import is_content, weight_of
 from decon_core.text.markup import stripped_with_offsets
@@ -56,6 +56,15 @@ def units(text: str, form: Form) -> list[Unit]:
             place = plain.original(number.start, max(stop, number.stop))
             found.append(Unit(f"{number.value:.9g}", *place, True, False))
     return found
+
+
+def units_per_word(keys: Sequence[str]) -> int:
+    """Return how many units make a word: more if most are characters of scripts without spaces."""
+    per_word = [characters_per_word(key) for key in keys]
+    n_alone = sum(n > 1 for n in per_word)
+    if 2 * n_alone <= len(keys):
+        return 1
+    return 4 if 2 * per_word.count(4) > n_alone else 2
 
 
 # What is equal ------------------------------------------------------------------------------------
@@ -210,6 +219,26 @@ def _names_changed(lost: Sequence[Unit], put: Sequence[Unit], new_of: dict[str, 
     return n_changed
 
 
+# Answers ------------------------------------------------------------------------------------------
+
+
+def is_filled(filling: Sequence[str], answer: Sequence[str]) -> bool:
+    """Return whether words in place of a blank are an answer: the same without articles."""
+    without = [
+        [word for word in words if word not in ("a", "an", "the", "and")]
+        for words in (filling, answer)
+    ]
+    return bool(without[0]) and without[0] == without[1]
+
+
+def is_same_measure(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Return whether numbers are equal, and their units, unless the other one has none."""
+    names = {"kilometres per hour": "km/h", "kilograms": "kg"}
+    values = [[number.value for number in numbers_in(text)] for text, _ in (one, other)]
+    units = [names.get(unit, unit) for _, unit in (one, other)]
+    return values[0] == values[1] and units[1] in ("", units[0])
+
+
 # Attribution --------------------------------------------------------------------------------------
 
 
@@ -250,11 +279,13 @@ def kind(
     counts: Mapping[str, int],
     *,
     n_family: int,
+    units_per_word: int = 1,
     passage: float | None,
     is_sibling: bool,
     is_answered: bool,
 ) -> tuple[str, float] | None:
     """Return the kind of a place, and its score."""
+    fewest = 8 * units_per_word - 1
     n, found = counts["n_units"], counts["n_found"]
     is_whole = found == n and not counts["n_inserted"]
     has_passage = passage is not None and passage >= 0.5
@@ -265,7 +296,7 @@ def kind(
     own = _share_of_own(counts, share, is_whole, n_family, passage, is_sibling)
     is_most = (
         share >= 0.4
-        and found >= 7
+        and found >= fewest
         and counts["extent"] >= 0.6 * n
         and 3 * counts["n_inserted"] < found
     )
@@ -290,10 +321,11 @@ def kind(
         return "variant", share
     is_telling = counts["own_found"] >= 5_000 or counts["own_runs_found"] >= 9_000
     is_fifth = 5 * counts["weight_found"] >= counts["weight"]
-    is_long_run = not is_most and is_fifth and counts["longest"] >= max(20, 0.2 * n)
+    is_long = counts["longest"] >= max(20 * units_per_word, 0.2 * n)
+    is_long_run = not is_most and is_fifth and is_long
     if (
         is_telling
-        and (is_long_run or counts["longest"] >= max(7, 0.4 * n))
+        and (is_long_run or counts["longest"] >= max(fewest, 0.4 * n))
         and found < 0.7 * n
         and not has_passage
     ):

@@ -23,6 +23,10 @@ from tests.oracle.text import clean, normalized, without_markup
 
 EXACT_REPEAT = "exact repeat"
 
+# Scripts without spaces between words.
+THAI_TO_KHMER = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
+KANA_AND_HAN = ((0x3040, 0x30FF), (0x3400, 0x9FFF), (0xF900, 0xFAFF))
+
 Tokens = tuple[int, ...]
 Gram = tuple[int, ...]
 
@@ -119,7 +123,7 @@ def why_dropped(
     tokens = encoder.encode([" " + joined])[0] if joined else []
     if sum(not encoder.is_white_space(token) for token in tokens) < policy.eval_min_token_length:
         return "too few tokens"
-    if len(set(joined.split(" "))) < policy.eval_min_unique_word_count:
+    if n_different_words(joined, policy) < policy.eval_min_unique_word_count:
         return "too few different words"
     if policy.eval_dedup and record.fingerprint is not None:
         identity = (record.benchmark, record.fingerprint)
@@ -129,6 +133,29 @@ def why_dropped(
     if not canonical(record.question, policy):
         return "empty question"
     return None
+
+
+def n_different_words(text: str, policy: Policy) -> int:
+    """Return how many different words a canonical text has.
+
+    The published count is that of words between spaces. With `normalize_unicode`, two characters of
+    Chinese and Japanese and four of Thai, Lao, Burmese and Khmer count as a word.
+    """
+    between_spaces = len(set(text.split(" ")))
+    if not policy.normalize_unicode:
+        return between_spaces
+    fourths = {one for one in text if one != " " and _is_between(one, THAI_TO_KHMER)}
+    halves = {one for one in text if _is_between(one, KANA_AND_HAN)}
+    rest = {
+        word
+        for word in "".join(" " if one in fourths | halves else one for one in text).split(" ")
+        if word
+    }
+    return max(between_spaces, len(rest) + math.ceil(len(halves) / 2 + len(fourths) / 4))
+
+
+def _is_between(character: str, ranges: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= ord(character) <= last for first, last in ranges)
 
 
 def entry_of(record: Record, policy: Policy, encoder: Encoder) -> Entry:

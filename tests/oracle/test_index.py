@@ -98,6 +98,21 @@ def test_four_different_words_are_enough_and_three_are_not() -> None:
     assert reason(record("a b c " * 7, "d")) is None
 
 
+def test_characters_of_scripts_without_spaces_are_parts_of_words() -> None:
+    water = "在标准大气压下水的沸点是多少"
+    assert reason(record(water * 2), Policy(eval_min_token_length=1)) is None
+    published = Policy.from_mapping({"preset": "reference", "eval_min_token_length": 1})
+    assert reason(record(water * 2), published) == "too few different words"
+    # seven different characters are four words, and six are three
+    assert reason(record("水的沸点是多少"), Policy(eval_min_token_length=1)) is None
+    few = reason(record("水的沸点多少"), Policy(eval_min_token_length=1))
+    assert few == "too few different words"
+    # four of Thai are one
+    assert reason(record("กขคงจฉชซฌญฎฏฐ"), Policy(eval_min_token_length=1)) is None
+    few = reason(record("กขคงจฉชซฌญฎฏ"), Policy(eval_min_token_length=1))
+    assert few == "too few different words"
+
+
 def test_an_exact_repeat_is_dropped_within_a_benchmark_only() -> None:
     seen: set[tuple[str, str]] = set()
     one, other = (record(words(20), benchmark=b, fingerprint="f") for b in ("one", "other"))

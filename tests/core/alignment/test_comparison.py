@@ -91,6 +91,11 @@ def test_counts_are_those_of_the_oracle_for_the_same_words(data, texts):
     assert {name: found[name] for name in expected} == expected
     assert one.n_family == own.n_family
     left = {name: n for name, n in found.items() if name not in expected}
-    assert not any(left[name] for name in left.keys() - {"n_family", "places", "weights"})
+    of_item, arrays = {"n_family", "units_per_word"}, {"places", "weights", "found_at"}
+    assert not any(left[name] for name in left.keys() - of_item - arrays)
     assert one.places.tolist() == [run.document + at for run in runs for at in range(run.size)]
     assert sum(one.weights.tolist()) == one.weight_found
+    pairs = [(run.item + at, run.document + at) for run in runs for at in range(run.size)]
+    words = oracle.units(text, FORM)
+    expected_at = [[item, words[at].start, words[at].stop] for item, at in pairs]
+    assert one.found_at.tolist() == expected_at

@@ -221,6 +221,15 @@ def test_signs_of_a_formula_are_nothing_without_its_words():
     assert kind(f"What is the value of {fives}?", fives) is None
 
 
+def test_characters_of_scripts_without_spaces_are_parts_of_words():
+    question = "在标准大气压下纯净的水加热到多少摄氏度会沸腾并变成水蒸气"
+    assert kind(question, f"他写道{question}就这些") == VERBATIM
+    assert kind(question, f"他写道{changed(question, ('纯净', '清澈'))}就这些") == EDITED
+    assert kind(question, f"他写道{question[:15]}就这些") == PART
+    assert kind(question, f"他写道{question[:14]}就这些") is None
+    assert kind("ในวันที่อากาศดีน้ำเดือดที่อุณหภูมิกี่องศา", "ในวันที่อากาศดีน้ำเดือดมาก") is None
+
+
 def test_an_alphabet_is_no_part_of_a_question_with_many_other_words():
     letters = " ".join("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
     assert kind(f"{BOAT} {BOAT} {letters}", f"In this locale: {letters}.") is None
@@ -255,6 +264,7 @@ def comparisons(draw):
         own_runs_found=draw(st.sampled_from([0, 8_999, 9_000])),
         words_found=draw(st.sampled_from([0, 1_999, 2_000, 12_000])),
         n_family=draw(st.sampled_from([1, 19, 20, 21])),
+        units_per_word=draw(st.sampled_from([1, 1, 2, 4])),
         n_numbers_found=draw(st.sampled_from([0, 1, 2, 4, n_found])),
         n_numbers_changed=draw(st.integers(0, 3)),
         n_names_found=draw(st.integers(0, 3)),
@@ -266,5 +276,6 @@ def comparisons(draw):
 @given(comparisons(), SHARES, st.booleans(), st.booleans())
 def test_kinds_are_those_of_the_oracle(one, passage, is_sibling, is_answered):
     beside = {"passage": passage, "is_sibling": is_sibling, "is_answered": is_answered}
-    expected = oracle.kind(one._asdict(), n_family=one.n_family, **beside)
+    of_item = {"n_family": one.n_family, "units_per_word": one.units_per_word}
+    expected = oracle.kind(one._asdict(), **of_item, **beside)
     assert kind_of(one, **beside) == expected

@@ -9,7 +9,7 @@ from decon_core.text.content_words import is_content, weight_of_word
 from tests.core.alignment.aligning import FORM, read, spelled, table_of
 from tests.oracle import alignment as oracle
 
-_WORDS = ("", "...", "many", "3,000", "three", "Ann", "ｆｕｌｌ", "北京", "\n", "<b>x</b>")
+_WORDS = ("", "...", "many", "3,000", "three", "Ann", "ｆｕｌｌ", "北京", "กขค", "\n", "<b>x</b>")
 _TEXTS = st.one_of(
     st.text(max_size=40), st.lists(st.sampled_from(_WORDS), max_size=8).map(" ".join)
 )
@@ -77,6 +77,7 @@ def test_questions_are_indexed_as_their_texts_are_read(benchmarks):
             assert {name: index[name][of_question].tolist() for name in expected} == expected
             assert index["n_characters"][number] == len(row["question"])
             assert index["n_family"][number] == n_family
+            assert index["units_per_word"][number] == oracle.units_per_word(keys[question])
             assert index["weight"][number] == sum(weights)
             assert index["own_weight"][number] == sum(expected["own_weights"])
             assert index["is_wrong"][at] == (row["is_correct"] is False)
@@ -99,6 +100,7 @@ def test_questions_are_indexed_as_their_texts_are_read(benchmarks):
 
 @given(st.lists(_TEXTS, max_size=5))
 def test_sizes_are_those_of_each_text(texts):
-    n_units, weights = sizes_of(texts, FORM)
-    assert n_units.tolist() == [len(spelled(text)) for text in texts]
+    n_words, weights = sizes_of(texts, FORM)
+    keys = [*map(spelled, texts)]
+    assert n_words.tolist() == [len(of) // oracle.units_per_word(of) for of in keys]
     assert weights.tolist() == [sum(map(weight_of_word, spelled(text))) for text in texts]

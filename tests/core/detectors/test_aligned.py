@@ -610,3 +610,52 @@ def test_room_for_choices_is_that_of_the_item_itself():
         text = f"{passage} {question} {FILLER * n_between}a0 0."
         records = {index.record(one)["instance_index"]: one for one in index.check(text)}
         assert records[0].is_leak == is_leak
+
+
+CLOZE = (
+    "The brass sextant was kept away from the lantern so that the _ would not be scratched by it."
+)
+TRAM = (
+    "A tram leaves Hemmel at noon and covers 36 km of track in 45 minutes; what is its mean speed?"
+)
+GOLF = "What's a country where most people love playing golf?"
+NO_GOLF = "There's no country where most people love playing golf"
+WATER = "在标准大气压下纯净的水加热到多少摄氏度会沸腾并变成水蒸气"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "text", "shown"),
+    [
+        (CLOZE, "sextant", CLOZE.replace("_", "sextant"), "sextant"),
+        (CLOZE, "sextant", CLOZE.replace("_", "lantern"), None),
+        (TRAM, "48 km/h", f"{TRAM} Forty-eight kilometres per hour.", "Forty-eight"),
+        (TRAM, "48 km/h", f"{TRAM} So 48.", "48"),
+        (TRAM, "48 km/h", f"{TRAM} So 48 miles.", None),
+        (TRAM, "48 km/h", f"{TRAM} {FILLER * 9} It was 48.", None),
+        (GOLF, NO_GOLF, f"{GOLF.replace('where most', 'most where')} {NO_GOLF}.", NO_GOLF),
+        (GOLF, NO_GOLF, f"Sports. {NO_GOLF}.", None),
+    ],
+)
+def test_an_answer_may_stand_in_other_words(question, answer, text, shown):
+    rows = [{"question": question, "answer": answer}, {"question": ROUTE, "answer": "12 days"}]
+    index = dc.build_index(rows, policy=POLICY)
+    text = document(text)
+    found = [one.answer_span and text[slice(*one.answer_span)] for one in index.check(text)]
+    assert [place for place in found if place] == ([shown] if shown else [])
+    assert any(one.is_leak for one in index.check(text)) == bool(shown)
+
+
+def test_questions_without_spaces_are_found_in_running_text():
+    rows = [{"question": WATER, "answer": "一百摄氏度"}, {"question": ROUTE, "answer": "12 days"}]
+    index = dc.build_index(rows, policy=POLICY)
+    assert index.invisible().num_rows == 0
+    asked = f"第三题。{WATER}？"
+    for text, outcome in (
+        (f"{asked}答：一百摄氏度。", "leak"),
+        (f"{asked}正确的答案是一百摄氏度", "leak"),
+        (f"{asked.replace('纯净', '清澈')}答：一百摄氏度。", "leak"),
+        (f"{asked}答：九十摄氏度。", "no answer"),
+        (asked, "no answer"),
+    ):
+        assert [one.outcome for one in index.check(document(text))] == [outcome]
+    assert not index.check(document(f"{WATER[:12]}？"))

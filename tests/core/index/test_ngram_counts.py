@@ -14,20 +14,29 @@ from decon_core.schemas import RECORDS
 from decon_core.storage.store import Store
 from decon_core.text.canonical import canonical
 from decon_core.text.tokenizers import load_tokenizer
+from tests.oracle.decon import n_different_words
 from tests.uncompiled import fewer
 
 TEXTS = st.lists(
     st.sampled_from(
-        ["one", "two", "Three,", "four", "½", "e\u0301", "é", "é one", "<b>", "\u200b", "."]
+        [
+            *("one", "two", "Three,", "four", "½", "e\u0301", "é", "é one", "<b>", "\u200b", "."),
+            *("水", "水的a沸", "水的沸点", "กขค", "ขa的"),
+        ]
     ),
     max_size=7,
 ).map(" ".join)
 
 
 @settings(derandomize=True, max_examples=fewer(60))
-@given(st.lists(TEXTS, min_size=1, max_size=5), st.integers(1, 5))
-def test_records_are_dropped_by_the_words_of_their_canonical_text(questions, minimum):
-    policy = Policy(eval_min_unique_word_count=minimum, eval_min_token_length=1, eval_dedup=False)
+@given(st.lists(TEXTS, min_size=1, max_size=5), st.integers(1, 5), st.booleans())
+def test_records_are_dropped_by_the_words_of_their_canonical_text(questions, minimum, is_published):
+    policy = Policy(
+        eval_min_unique_word_count=minimum,
+        eval_min_token_length=1,
+        eval_dedup=False,
+        normalize_unicode=not is_published,
+    )
     columns = {"question": questions, "answer": None, "passage": None, "fingerprint": ""}
     rows = [{**columns, "question": question} for question in questions]
     table = pa.Table.from_pylist(rows, pa.schema([RECORDS.field(name) for name in COLUMNS]))
@@ -37,7 +46,7 @@ def test_records_are_dropped_by_the_words_of_their_canonical_text(questions, min
         "too few tokens"
         if not text
         else "too few different words"
-        if len({*text.split(" ")}) < minimum
+        if n_different_words(text, policy) < minimum
         else None
         for text in cleaned
     ]

@@ -1,0 +1,102 @@
+"""Questions with a blank: in a text, the words that stand where the blank was are the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from decon_core.alignment.comparison import Comparison
+from decon_core.alignment.units import units_of
+from decon_core.kernels.arrays import Table
+from decon_core.text.characters import Form
+
+_BLANK = re.compile(
+    r"(?<![a-z0-9_])_+(?![a-z0-9_])|[\[<](?:mask|blank|gap)[\]>]|(?<![\w\])])\(\)|\(\s+\)|（\s*）"
+    r"|\.{4,}|…{2,}",
+    re.IGNORECASE,
+)
+_DROPPED = "a an the and"
+_LONGEST_ANSWER = 200  # characters that are read where nothing of the question follows
+
+
+def blanks_of(question: str, form: Form) -> list[tuple[int, int]]:
+    """Return between which units of a question its blanks are, with the units that mark them."""
+    blanks = [*_BLANK.finditer(question)]
+    if not blanks:
+        return []
+    texts = [question[:edge] for blank in blanks for edge in blank.span()]
+    lengths = units_of(texts, form).lengths.tolist()
+    return [*zip(lengths[::2], lengths[1::2], strict=True)]
+
+
+def filled_with(
+    answers: Sequence[str], blanks: Table, comparison: Comparison, text: str, form: Form
+) -> tuple[int, int] | None:
+    """Return the characters of one of the answers if it fills all blanks; articles do not count."""
+    found = [_gap(blank, comparison, len(text)) for blank in blanks.tolist()]
+    gaps = [gap for gap in found if gap]
+    if len(gaps) < len(found):
+        return None
+    filled = [word for gap in gaps for word in _words(text[: gap.stop], form, gap.start)]
+    for answer in answers:
+        keys = [word.key for word in _words(answer, form)]
+        there = filled
+        if len(gaps) == 1 and gaps[0].is_open:
+            there = filled[-len(keys) :] if gaps[0].is_first else filled[: len(keys)]
+        if keys and [word.key for word in there] == keys:
+            return there[0].start, there[-1].stop
+    return None
+
+
+class _Word(NamedTuple):
+    key: int
+    start: int
+    stop: int
+
+
+class _Gap(NamedTuple):
+    """The characters in place of a blank; where a question begins or ends with it, also others."""
+
+    start: int
+    stop: int
+    is_first: bool
+    is_open: bool
+
+
+def _gap(blank: Sequence[int], comparison: Comparison, length: int) -> _Gap | None:
+    """Return what is in place of a blank; None if the words beside it are not there.
+
+    One word may be missing on each side, such as "a" before an answer with "an".
+    """
+    units, starts, stops = comparison.found_at.T
+    first, last = blank
+    before, after = np.searchsorted(units, blank).tolist()
+    is_first, is_last = first == 0, last == comparison.n_units
+    is_cut = before == 0 < first or (after == units.size and not is_last)
+    # The mark of a blank may be a unit: then it was not filled.
+    if before != after or is_cut:
+        return None
+    if before and units[before - 1] < first - 2:
+        return None
+    if not is_last and units[after] > last + 1:
+        return None
+    stop = min(int(stops[-1]) + _LONGEST_ANSWER, length) if is_last else int(starts[after])
+    start = max(0, stop - _LONGEST_ANSWER) if is_first else int(stops[before - 1])
+    return _Gap(start, stop, is_first, is_first or is_last)
+
+
+def _words(text: str, form: Form, first: int = 0) -> list[_Word]:
+    """Return the words of a text from a character on, without articles."""
+    dropped, units = _dropped(form), units_of([text[first:]], form)
+    columns = units.keys, units.starts + first, units.stops + first
+    words = map(_Word, *(column.tolist() for column in columns))
+    return [word for word in words if word.key not in dropped]
+
+
+@lru_cache(maxsize=8)
+def _dropped(form: Form) -> frozenset[int]:
+    return frozenset(units_of([_DROPPED], form).keys.tolist())
