@@ -56,7 +56,7 @@ class Passages:
         )
         found = {}
         for row in np.flatnonzero(shares).tolist():
-            first, last = _longest_run(np.sort(places[edges[row] : edges[row + 1]]))
+            first, last = longest_run(np.sort(places[edges[row] : edges[row + 1]]))
             found[wanted[row]] = Found(float(shares[row]), first, last + self._size)
         return found
 
@@ -79,7 +79,7 @@ class Passages:
         return is_of_passage
 
 
-def _longest_run(places: Integers) -> tuple[int, int]:
+def longest_run(places: Integers) -> tuple[int, int]:
     """Return the first and last of the most places that follow each other closely."""
     edges = np.flatnonzero(np.diff(places, prepend=places[0] - _LONGEST_GAP - 2) > _LONGEST_GAP + 1)
     edges = np.append(edges, places.size)
