@@ -1,9 +1,10 @@
 """Which of the items that were compared at one place it belongs to.
 
-The item of which most was found, less what was not, claims its words of the document: a question
-that is there as a whole comes before a longer one that ends with the same words. The next one keeps
-the place only if enough of what was found of it are other words: a sibling that shares the template
-of a question has none. Nor has an item of which only words of its passage are there.
+The item of which most was found claims its words of the document. A question that is there as a
+whole comes before a longer one with the same words, unless most of its other words are there, too.
+The next one keeps the place only if enough of what was found of it are other words: a sibling that
+shares the template of a question has none. Nor has an item of which only words of its passage are
+there.
 """
 
 from __future__ import annotations
@@ -27,12 +28,17 @@ class Claim(NamedTuple):
     is_of_passage: Bools | None = None  # which of the found units are words of its own passage
     is_sibling: bool = False  # another item or its passage holds these words
 
-    def evidence(self) -> int:
-        """Return what was found of a question, less what was not, and its passage."""
+    def evidence(self, is_of_whole: Bools) -> int:
+        """Return what was found of a question, and its passage.
+
+        Beside a question that is there as a whole, what was not found counts against it.
+        `is_of_whole`: which of the found units are those of such a question.
+        """
         found = self.comparison.weight_found
         if self.is_of_passage is not None:
             found -= int(self.comparison.weights[self.is_of_passage].sum())
-        return 2 * found - self.comparison.weight + self.support
+        missing = self.comparison.weight - found if is_of_whole.any() else 0
+        return found - missing + self.support
 
 
 def attributed(claims: Sequence[Claim]) -> list[Claim]:
@@ -42,10 +48,15 @@ def attributed(claims: Sequence[Claim]) -> list[Claim]:
     """
     if not claims:
         return []
-    order = sorted(range(len(claims)), key=lambda at: -claims[at].evidence())
-    settled = [*claims]
     first = min(int(claim.comparison.places[0]) for claim in claims)
     last = max(int(claim.comparison.places[-1]) for claim in claims)
+    is_of_whole = np.zeros(last - first + 1, np.bool_)
+    for claim in claims:
+        if claim.comparison.is_whole:
+            is_of_whole[claim.comparison.places - first] = True
+    evidence = [claim.evidence(is_of_whole[claim.comparison.places - first]) for claim in claims]
+    order = sorted(range(len(claims)), key=lambda at: -evidence[at])
+    settled = [*claims]
     # The number of units of the item that holds each unit of the document.
     holder = np.zeros(last - first + 1, np.int64)
     for at in order:

@@ -230,7 +230,7 @@ def siblings(found: Sequence[Found]) -> list[bool]:
     is_sibling = [False] * len(found)
     holders: dict[int, Found] = {}  # by character
     # Python sorts stably: of equals the first one is the first.
-    for at in sorted(range(len(found)), key=lambda at: -_evidence(found[at])):
+    for at in sorted(range(len(found)), key=lambda at: -evidence(found[at], found)):
         one = found[at]
         free = one.weights.keys() - holders.keys() - one.of_passage
         if sum(one.weights[place] for place in free) >= 0.34 * sum(one.weights.values()):
@@ -241,10 +241,14 @@ def siblings(found: Sequence[Found]) -> list[bool]:
     return is_sibling
 
 
-def _evidence(one: Found) -> int:
-    """Return what was found of an item, less what was not, and what else supports it."""
-    found = sum(weight for at, weight in one.weights.items() if at not in one.of_passage)
-    return found - (one.weight - found) + one.support
+def evidence(one: Found, found: Sequence[Found]) -> int:
+    """Return what was found of an item, and what supports it.
+
+    If it shares words with one that is there as a whole, less what was not found.
+    """
+    of_item = sum(weight for at, weight in one.weights.items() if at not in one.of_passage)
+    is_beside = any(other.is_whole and other.weights.keys() & one.weights for other in found)
+    return of_item + one.support - (one.weight - of_item if is_beside else 0)
 
 
 # Passages -----------------------------------------------------------------------------------------
