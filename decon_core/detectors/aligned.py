@@ -496,7 +496,7 @@ def _one_of_a_place(compared: Sequence[_Compared]) -> list[_Compared]:
             kept[-1] = kept[-1].joined(place)
         else:
             kept.append(place)
-    return sorted(kept, key=lambda of: of.nomination.order()[1:])
+    return sorted(kept, key=lambda of: of.nomination.order()[2:])
 
 
 def _about_nearest(compared: Sequence[_Compared]) -> list[_Compared]:
