@@ -1,8 +1,10 @@
 """Which of the items that were compared at one place it belongs to.
 
-The item of which most was found claims its words of the document. The next one keeps the place only
-if enough of what was found of it are other words: a sibling that shares the template of a question,
-or the passage that it is about, has none.
+The item of which most was found claims its words of the document. A question that is there as a
+whole comes before a longer one with the same words, unless most of its other words are there, too.
+The next one keeps the place only if enough of what was found of it are other words: a sibling that
+shares the template of a question has none. Nor has an item of which only words of its passage are
+there.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decon_core.alignment.comparison import Comparison
+from decon_core.kernels.arrays import Bools
 
 _LEAST_UNCLAIMED = 0.34  # share of the weight that was found
 
@@ -22,7 +25,20 @@ class Claim(NamedTuple):
 
     comparison: Comparison
     support: int  # weight of other evidence near: the passage
-    is_sibling: bool = False  # another item holds these words
+    is_of_passage: Bools | None = None  # which of the found units are words of its own passage
+    is_sibling: bool = False  # another item or its passage holds these words
+
+    def evidence(self, is_of_whole: Bools) -> int:
+        """Return what was found of a question, and its passage.
+
+        Beside a question that is there as a whole, what was not found counts against it.
+        `is_of_whole`: which of the found units are those of such a question.
+        """
+        found = self.comparison.weight_found
+        if self.is_of_passage is not None:
+            found -= int(self.comparison.weights[self.is_of_passage].sum())
+        missing = self.comparison.weight - found if is_of_whole.any() else 0
+        return found - missing + self.support
 
 
 def attributed(claims: Sequence[Claim]) -> list[Claim]:
@@ -30,15 +46,17 @@ def attributed(claims: Sequence[Claim]) -> list[Claim]:
 
     An item that is found whole is no sibling of one with as many units: the two are equal.
     """
-    if len(claims) < 2:
-        return [*claims]
-    order = sorted(
-        range(len(claims)),
-        key=lambda at: (-claims[at].comparison.weight_found - claims[at].support, at),
-    )
-    settled = [*claims]
+    if not claims:
+        return []
     first = min(int(claim.comparison.places[0]) for claim in claims)
     last = max(int(claim.comparison.places[-1]) for claim in claims)
+    is_of_whole = np.zeros(last - first + 1, np.bool_)
+    for claim in claims:
+        if claim.comparison.is_whole:
+            is_of_whole[claim.comparison.places - first] = True
+    evidence = [claim.evidence(is_of_whole[claim.comparison.places - first]) for claim in claims]
+    order = sorted(range(len(claims)), key=lambda at: -evidence[at])
+    settled = [*claims]
     # The number of units of the item that holds each unit of the document.
     holder = np.zeros(last - first + 1, np.int64)
     for at in order:
@@ -46,6 +64,8 @@ def attributed(claims: Sequence[Claim]) -> list[Claim]:
         places = comparison.places - first
         held = holder[places]
         is_free = held == 0
+        if (is_of_passage := claims[at].is_of_passage) is not None:
+            is_free &= ~is_of_passage
         if comparison.weights[is_free].sum() < _LEAST_UNCLAIMED * comparison.weight_found:
             is_equal = comparison.is_whole and comparison.n_units >= held.max()
             settled[at] = claims[at]._replace(is_sibling=not is_equal)

@@ -24,7 +24,7 @@ _LONG_RUN = 20  # words
 _LEAST_OWN_OF_FAMILY = 0.75
 _LARGE_FAMILY = 20  # items; a few others may have the same distinguishing words
 _NEARLY_WHOLE = 0.85
-_LEAST_PASSAGE = 0.5
+LEAST_PASSAGE = 0.5
 
 
 def kind_of(
@@ -69,7 +69,7 @@ def kind_of(
 
 def has_passage(share: float | None) -> bool:
     """Return whether enough of an item's passage stands near to be a copy of it."""
-    return share is not None and share >= _LEAST_PASSAGE
+    return share is not None and share >= LEAST_PASSAGE
 
 
 def _own_share(

@@ -23,6 +23,7 @@ from decon_core.alignment.comparison import Comparison, Questions
 from decon_core.alignment.kinds import (
     EDITED,
     FEWEST_WORDS,
+    LEAST_PASSAGE,
     LEAST_WEIGHT,
     PART,
     TEMPLATE,
@@ -32,6 +33,7 @@ from decon_core.alignment.kinds import (
     kind_of,
 )
 from decon_core.alignment.measures import measure_of, stands_in
+from decon_core.alignment.passages import Found, Passages
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
 from decon_core.alignment.stated_answers import ShortAnswers, stated_answer
 from decon_core.alignment.units import units_of
@@ -70,6 +72,7 @@ _NOMINATED = 0.12  # share of a question's n-grams, by weight
 _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same words
 _WORD_REST = re.compile(r"\S+")
 _MARGIN = 80  # characters around a nomination, besides those that the question may fill
+_FAR = 2_000  # tokens: a question farther from a passage needs its answer, too
 _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
 # Columns.
 _ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)
@@ -86,7 +89,7 @@ class Aligned(Detector):
     summary = "words of the question, in order, and the changes made to them"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold", of=(EDITED,))
-    versions = (("aligned", 8),)
+    versions = (("aligned", 9),)
     own_columns = COLUMNS
     uses_ngram_index = True
     needed_parts = ("answer",)
@@ -178,9 +181,30 @@ class _Nomination(NamedTuple):
     passage_tokens: Span
     is_answered: bool  # an answer of a record stands near
 
-    def order(self) -> tuple[float, int, int, int]:
+    def order(self) -> tuple[bool, float, int, int, int]:
         """The likeliest of a benchmark come first. Other benchmarks do not change the order."""
-        return -self.score, self.question, self.start, self.items[0].number
+        is_without = self.passage is not None and not has_passage(self.passage)
+        return is_without, -self.score, self.question, self.start, self.items[0].number
+
+    def with_passage(self, found: Found | None) -> _Nomination:
+        """Return it with a passage that the document has elsewhere, unless it is too far away."""
+        if found is None:
+            return self
+        distance = max(self.start - found.stop, found.start - self.stop)
+        if distance > _FAR and not self.is_answered:
+            return self
+        return self._replace(passage=found.share, passage_tokens=(found.start, found.stop))
+
+    def distance(self) -> tuple[bool, int]:
+        """Return how far its passage is: one behind the question is farther than any before it."""
+        start, stop = self.passage_tokens
+        is_behind = start >= self.start
+        return is_behind, start - self.stop if is_behind else self.start - stop
+
+    def is_about_same(self, other: _Nomination) -> bool:
+        """Whether the passages of both are the same words of the document."""
+        (start, stop), (other_start, other_stop) = self.passage_tokens, other.passage_tokens
+        return start < other_stop and other_start < stop
 
     def joined(self, other: _Nomination) -> _Nomination:
         """Return the union of both: an edit parts n-grams, and the answer may be near some only."""
@@ -188,7 +212,13 @@ class _Nomination(NamedTuple):
         for item in sorted((*self.items, *other.items)):
             best.setdefault(item.number, item)
         is_answered = self.is_answered or other.is_answered
-        return self._replace(items=[*best.values()], is_answered=is_answered)
+        one = max(self, other, key=lambda of: of.passage or 0.0)
+        return self._replace(
+            items=[*best.values()],
+            is_answered=is_answered,
+            passage=one.passage,
+            passage_tokens=one.passage_tokens,
+        )
 
 
 class _Compared(NamedTuple):
@@ -228,11 +258,13 @@ class _AlignedSearch(ClusterSearch):
             indexes.grams, indexes.policy, least_overlap=_NOMINATED, item_of_entry=items
         )
         self._questions, self._answers = Questions(self._own), ShortAnswers(self._own)
+        self._passages = Passages(self._search.index)
 
     def compile(self, documents: Ragged) -> None:
         super().compile(documents)
         for _ in self._compared([]):
             pass
+        self._passages.compile(documents)
 
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return for each document, item and place what the place is to the item."""
@@ -241,7 +273,8 @@ class _AlignedSearch(ClusterSearch):
         documents = [
             _Document.of(number, _most_likely([*nominations]), texts)
             for number, nominations in groupby(
-                self._nominations(matches), lambda nomination: nomination.document
+                self._with_passages([*self._nominations(matches)], texts.tokens),
+                lambda nomination: nomination.document,
             )
         ]
         findings: list[Finding] = []
@@ -306,6 +339,40 @@ class _AlignedSearch(ClusterSearch):
                 is_answered=shares[clusters.ANSWER] >= LEAST_ANSWER_OVERLAP,
             )
 
+    def _with_passages(
+        self, nominations: Sequence[_Nomination], tokens: Ragged
+    ) -> list[_Nomination]:
+        """Return them with passages that are not right before the question."""
+        wanted = {
+            (nomination.document, nomination.passage_number)
+            for nomination in nominations
+            if nomination.passage is not None and not has_passage(nomination.passage)
+        }
+        if not wanted:
+            return [*nominations]
+        found = self._passages.in_documents(tokens, sorted(wanted), LEAST_PASSAGE)
+        return [
+            nomination.with_passage(found.get((nomination.document, nomination.passage_number)))
+            for nomination in nominations
+        ]
+
+    def _beside_passages(
+        self, document: _Document, compared: Iterable[_Compared], starts: Integers
+    ) -> Iterator[_Compared]:
+        """Mark the words of items that are those of their passage; `starts`: of all units."""
+        for nomination, claim in compared:
+            if nomination.passage is None:
+                yield _Compared(nomination, claim)
+                continue
+            is_of_passage = self._passages.words_of(
+                nomination.passage_number,
+                document.tokens,
+                document.places,
+                starts[claim.comparison.places],
+                claim.comparison.stop,
+            )
+            yield _Compared(nomination, claim._replace(is_of_passage=is_of_passage))
+
     def _compared(self, documents: Sequence[_Document]) -> Iterator[list[_Compared]]:
         """Yield of each document the nominations that are of a kind, compared with its words."""
         nominations = [nomination for document in documents for nomination in document.nominations]
@@ -329,7 +396,8 @@ class _AlignedSearch(ClusterSearch):
         for document in documents:
             stop = at + len(document.nominations)
             of_document = zip(document.nominations, compared[at:stop], strict=True)
-            yield _one_of_a_place([*_of_a_kind(of_document)])
+            of_places = _about_nearest(_one_of_a_place([*_of_a_kind(of_document)]))
+            yield [*self._beside_passages(document, of_places, around.units.starts)]
             at = stop
 
     def _in_document(
@@ -497,7 +565,21 @@ def _one_of_a_place(compared: Sequence[_Compared]) -> list[_Compared]:
             kept[-1] = kept[-1].joined(place)
         else:
             kept.append(place)
-    return sorted(kept, key=lambda of: of.nomination.order()[1:])
+    return sorted(kept, key=lambda of: of.nomination.order()[2:])
+
+
+def _about_nearest(compared: Sequence[_Compared]) -> list[_Compared]:
+    """Leave out the same question about another passage, if both are there, but for the nearest."""
+    rivals: dict[tuple[int, int, int], list[_Nomination]] = {}
+    for nomination, claim in compared:
+        if has_passage(nomination.passage):
+            place = nomination.question, claim.comparison.start, claim.comparison.stop
+            rivals.setdefault(place, []).append(nomination)
+    farther = set()
+    for nominations in rivals.values():
+        nearest = min(nominations, key=_Nomination.distance)
+        farther |= {id(one) for one in nominations if not one.is_about_same(nearest)}
+    return [place for place in compared if id(place.nomination) not in farther]
 
 
 @dataclass(frozen=True, eq=False)

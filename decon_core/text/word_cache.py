@@ -184,6 +184,14 @@ class Places:
         first, last = self.first_word[start], self.last_word[stop - 1]
         return int(self.starts[first]), int(self.stops[last])
 
+    def tokens(self, start: int, stop: int) -> tuple[int, int]:
+        """Return the range of tokens of the words in a range of characters."""
+        words = np.s_[self.first_word[0] : self.last_word[-1] + 1]
+        first = self.first_word[0] + np.searchsorted(self.stops[words], start, side="right")
+        last = self.first_word[0] + np.searchsorted(self.starts[words], stop)
+        first_token = int(np.searchsorted(self.last_word, first))
+        return first_token, int(np.searchsorted(self.first_word, last))
+
 
 def _places_of_canonical(plain: Canonical) -> tuple[Integers, Integers]:
     places = [plain.original(*word.span()) for word in re.finditer("[^ ]+", plain.text)]

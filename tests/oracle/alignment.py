@@ -248,8 +248,10 @@ class Found:
 
     weights: Mapping[int, int]
     support: int
+    weight: int  # of the item
     n_units: int
     is_whole: bool
+    of_passage: frozenset[int] = frozenset()  # those that are words of the item's own passage
 
 
 def siblings(found: Sequence[Found]) -> list[bool]:
@@ -257,19 +259,80 @@ def siblings(found: Sequence[Found]) -> list[bool]:
     is_sibling = [False] * len(found)
     holders: dict[int, Found] = {}  # by character
     # Python sorts stably: of equals the first one is the first.
-    for at in sorted(range(len(found)), key=lambda at: -_evidence(found[at])):
+    for at in sorted(range(len(found)), key=lambda at: -evidence(found[at], found)):
         one = found[at]
-        left = sum(weight for place, weight in one.weights.items() if place not in holders)
-        if left >= 0.34 * sum(one.weights.values()):
-            holders |= {place: one for place in one.weights if place not in holders}
+        free = one.weights.keys() - holders.keys() - one.of_passage
+        if sum(one.weights[place] for place in free) >= 0.34 * sum(one.weights.values()):
+            holders |= dict.fromkeys(free, one)
             continue
-        of_holders = max(holders[place].n_units for place in one.weights if place in holders)
+        of_holders = max((holders[at].n_units for at in one.weights if at in holders), default=0)
         is_sibling[at] = not (one.is_whole and one.n_units >= of_holders)
     return is_sibling
 
 
-def _evidence(one: Found) -> int:
-    return sum(one.weights.values()) + one.support
+def evidence(one: Found, found: Sequence[Found]) -> int:
+    """Return what was found of an item, and what supports it.
+
+    If it shares words with one that is there as a whole, less what was not found.
+    """
+    of_item = sum(weight for at, weight in one.weights.items() if at not in one.of_passage)
+    is_beside = any(other.is_whole and other.weights.keys() & one.weights for other in found)
+    return of_item + one.support - (one.weight - of_item if is_beside else 0)
+
+
+# Passages -----------------------------------------------------------------------------------------
+
+Grams = list[tuple[int, ...]]
+
+
+def grams(tokens: Sequence[int], size: int) -> Grams:
+    return [tuple(tokens[at : at + size]) for at in range(len(tokens) - size + 1)]
+
+
+def passage_in(
+    document: Sequence[int],
+    passage: Sequence[int],
+    weight_of: Mapping[tuple[int, ...], float],
+    size: int,
+    least: float,
+) -> tuple[float, int, int] | None:
+    """Return the share of a passage in a document, and the tokens where most of it is together.
+
+    None if it is less than the least share. `weight_of`: the weight of each n-gram.
+    """
+    wanted = dict.fromkeys(grams(passage, size))
+    places = [at for at, gram in enumerate(grams(document, size)) if gram in wanted]
+    found = {tuple(document[at : at + size]) for at in places}
+    whole = sum(weight_of[gram] for gram in wanted)
+    share = sum(weight_of[gram] for gram in wanted if gram in found) / whole if whole else 0.0
+    if not found or share < least:
+        return None
+    runs: list[list[int]] = []
+    for at in places:
+        if runs and at - runs[-1][-1] <= 17:
+            runs[-1].append(at)
+        else:
+            runs.append([at])
+    longest = max(runs, key=len)
+    return share, longest[0], longest[-1] + size
+
+
+def beside_passage(
+    document: Sequence[int], passage: Sequence[int], first: int, stop: int, size: int
+) -> tuple[int, int]:
+    """Return a range of tokens without words of a passage that goes on beyond it.
+
+    An n-gram of the passage crosses an edge of the range, and others overlap it in a row.
+    """
+    of_passage = {*grams(passage, size)}
+    hits = [at for at, gram in enumerate(grams(document, size)) if gram in of_passage]
+    for at in hits:
+        if at < first < at + size:
+            first = at + size
+    for at in reversed(hits):
+        if at < stop < at + size:
+            stop = at
+    return first, stop
 
 
 # Kinds --------------------------------------------------------------------------------------------

@@ -370,6 +370,88 @@ def test_a_template_is_counted_in_items(n_choices):
     assert not index.check(document(asked.format("old")))
 
 
+MILL = (
+    "The mill at Arden stood on six oak posts above the weir. Its owner, a deaf widow, ground rye "
+    "for nine villages and took one sack in twenty. When the flood of the red autumn tore the "
+    "wheel away, the villages carried a new one up the valley on their shoulders and asked for "
+    "nothing. After the flood the widow ground their rye for a year without taking a sack."
+)
+OF_MILL = {
+    "What did the owner of the mill at Arden take from the villages?": "one sack in twenty",
+    "What is the text mainly about?": "help that was given and returned",
+    "Which of the following is true?": "the villages made a new wheel",
+    "If the flood had left the wheel where it was, which of the following is true?": (
+        "the widow would have gone on taking her share"
+    ),
+    "After which flood did the widow grind their rye for a year without any pay?": "the second",
+}
+BOAT = (
+    "Two sisters of Loomis sold their father's boat to a circus, which painted it green and sailed "
+    "it through the streets on a cart. At every show a tame pelican stood in the bow and caught "
+    "the fish that children threw, until one spring it flew off to the marshes with a wild one."
+)
+OF_BOAT = {"What is the text mainly about?": "a boat that ended on a cart"}
+
+
+@pytest.fixture(scope="module")
+def reading():
+    rows = [
+        {"question": question, "answer": answer, "passage": passage}
+        for passage, asked in ((MILL, OF_MILL), (BOAT, OF_BOAT))
+        for question, answer in asked.items()
+    ]
+    return dc.build_index(rows, policy=POLICY)
+
+
+def told_of(index, text):
+    """What is said of each item, by its passage and the number of its question."""
+    passages = {MILL: [*OF_MILL], BOAT: [*OF_BOAT]}
+    found = set()
+    for one in index.check(text):
+        record = index.record(one)
+        number = passages[record["passage"]].index(record["question"])
+        decision = "leak" if one.is_leak else "no answer" if one.is_no_answer else "review"
+        if one.kind != "template":
+            found.add(("mill" if record["passage"] == MILL else "boat", number, decision))
+    return sorted(found)
+
+
+def page(passage, asked, numbers):
+    several = [*asked.items()]
+    tasks = [f"{several[at][0]}\nAnswer: {several[at][1]}." for at in numbers]
+    return "\n\n".join([passage, *(f"{at}. {task}" for at, task in enumerate(tasks, 1))])
+
+
+@pytest.mark.parametrize("numbers", [[0, 1, 2], [1, 2], [2], [3], [0, 3, 1], [4, 2]])
+def test_all_questions_of_a_page_are_about_its_passage(reading, numbers):
+    """Other questions on it, which have words of it, may be between it and a question."""
+    expected = [("mill", number, "leak") for number in sorted(numbers)]
+    assert told_of(reading, document(page(MILL, OF_MILL, numbers))) == expected
+
+
+@pytest.mark.parametrize("order", ["{0} {1}", "{1} {0}"])
+def test_a_passage_far_from_a_question_counts_beside_the_answer(reading, order):
+    question, answer = [*OF_MILL.items()][2]
+    parts = MILL, f"{FILLER * 150} {question} Answer: {answer}. {FILLER * 150}"
+    assert told_of(reading, order.format(*parts)) == [("mill", 2, "leak")]
+    parts = MILL, f"{FILLER * 150} {question} {FILLER * 150}"
+    assert told_of(reading, order.format(*parts)) == []
+    parts = MILL, f"{FILLER * 20} {question} {FILLER * 20}"
+    assert told_of(reading, order.format(*parts)) == [("mill", 2, "no answer")]
+
+
+def test_of_two_passages_with_the_same_question_it_is_about_the_nearest(reading):
+    mill, boat = page(MILL, OF_MILL, [0]), page(BOAT, OF_BOAT, [0])
+    expected = [("boat", 0, "leak"), ("mill", 0, "leak")]
+    assert told_of(reading, document(f"{mill}\n\n{boat}")) == expected
+    assert told_of(reading, document(f"{boat}\n\n{mill}")) == expected
+
+
+@pytest.mark.parametrize("text", [MILL, f"{FILLER}\n{MILL}\n\n{MILL}", MILL.replace("rye", "oats")])
+def test_words_of_a_passage_are_none_of_its_questions(reading, text):
+    assert told_of(reading, document(text)) == []
+
+
 @pytest.mark.parametrize("question", ["What was in the chest?", "What did he do then?"])
 def test_a_short_question_behind_its_passage_is_no_answer_without_the_answer(question):
     """As of reading comprehension: the question alone says too little."""
