@@ -17,6 +17,7 @@ from decon_core.library import index as library_index
 from decon_core.library.texts import blocks_of
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import scan_packs
+from decon_core.text.markup import stripped
 
 POLICY = {"detectors": ["aligned"]}
 
@@ -131,6 +132,22 @@ def test_an_item_with_its_answer_is_a_leak_and_alone_is_no_answer(index, questio
 def test_a_copy_and_an_edited_copy_are_leaks(index, question, form, kind, decision):
     number = QUESTIONS.index(question)
     assert told(index, with_answer(question, form(question))) == [(number, kind, decision)]
+
+
+@pytest.mark.parametrize("reset", ["\x1b[0m", "\x1b[m\x1b[K", "\\u001b[0m", "^[[0m"])
+@pytest.mark.parametrize("question", [TRAIN, RIVER])
+def test_colors_of_a_terminal_hide_no_item_and_no_number_of_it(index, question, reset):
+    color = reset.replace("[0m", "[38;5;231m").replace("[m", "[01;31m")
+
+    def colored(text):
+        words = (f"{color}{word[:2]}{reset}{color}{word[2:]}{reset}" for word in text.split())
+        return " ".join(words)
+
+    text = document(colored(f"{question} {ITEMS[question]}."))
+    (one,) = index.check(text)
+    assert (one.kind, one.is_leak) == ("verbatim", True)
+    assert stripped(text[slice(*one.question_span)]) == question[:-1]
+    assert stripped(text[slice(*one.answer_span)]) == ITEMS[question]
 
 
 def test_an_answer_far_away_is_not_its_answer(index):
