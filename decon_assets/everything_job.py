@@ -13,7 +13,7 @@ import dagster as dg
 from decon_assets.failures import dagster_failures
 from decon_assets.graph import GRAPH, Graph
 from decon_assets.instance.home import (
-    COMMAND_LINE_TAGS,
+    IN_PROCESS_TAGS,
     LOCATION,
     locked_instance,
     show_in_timeline,
@@ -100,7 +100,7 @@ def run_as_job(
         try:
             everything_job(make).execute_in_process(
                 instance=instance,
-                tags={**COMMAND_LINE_TAGS, **tags},
+                tags={**IN_PROCESS_TAGS, **tags},
                 resources={"decon": Decon()},
                 run_config={"loggers": {"console": {"config": {}}}},
             )

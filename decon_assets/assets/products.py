@@ -42,6 +42,8 @@ from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from decon_core.config.load import Config
+    from decon_core.config.mixtures import Mixture
+    from decon_core.corpus.packs import Pack
     from decon_core.mixtures.manifest import Built
     from decon_core.storage.store import Store
 
@@ -130,24 +132,34 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     """Filtered variants of the corpus, as declared in decon.toml, with manifests of all rows.
 
     One partition is what one mixture takes from one pack. A partition is refused while a shard of
-    the pack is not scanned against every benchmark that the mixture needs, or has rows that could
-    not be read (unless the policy drops such rows). For a control, this applies to all packs of a
-    source, because its documents are drawn from the whole source. The other partitions of the run
-    are still built.
+    the pack was changed after it was registered, is not scanned against every benchmark that the
+    mixture needs, or has rows that could not be read (unless the policy drops such rows). For a
+    control, all packs of a source must be scanned, because its documents are drawn from the whole
+    source. The other partitions of the run are still built.
     """
     from decon_core.config.mixtures import mixture_named
     from decon_core.corpus.registration import packs_of
     from decon_core.execution.choice import open_engine
     from decon_core.execution.jobs import wanted_workers
     from decon_core.mixtures.build import build_shares
+    from decon_core.mixtures.preconditions import require_unchanged
     from decon_core.planner import Plan
 
     plan = Plan(config, store)
     builder = plan.builder
     keys = [pack_and_other(shares, key) for key in sorted_keys(context)]
     packs = {pack.name: pack for pack in packs_of(store, sorted({name for name, _ in keys}))}
-    chosen = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
+    wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
+    chosen: list[tuple[Mixture, Pack]] = []
     errors: list[DeconError] = []
+    gone = {*plan.changes.gone}
+    for declared, pack in wanted:
+        try:
+            require_unchanged(declared, pack, gone)
+        except DeconError as error:
+            errors.append(error)
+        else:
+            chosen.append((declared, pack))
     built: dict[str, Built] = {}
     reporter = PartitionReporter(context)
     made_from = {

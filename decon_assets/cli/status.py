@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, compress
@@ -22,7 +22,7 @@ from decon_assets.terminal.options import AllowSkipped, ConfigPath, flag
 from decon_assets.terminal.output import say
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
-from decon_core.decisions.not_read import OPTIONS, account_of
+from decon_core.decisions.not_read import OPTIONS, account_of, gaps_without_rows
 from decon_core.errors import DeconError, MissingError
 from decon_core.feature import feature_entries, feature_objects
 from decon_core.storage.checksums import REMEDY
@@ -128,6 +128,7 @@ def _status_of_scan(plan: Plan) -> bool:
 def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
     """Yield each benchmark with its state and its number of unscanned shards."""
     from decon_core.benchmarks.records import current_version
+    from decon_core.decisions.match_reader import MatchReader
     from decon_core.scan.coverage import missing_scan_results
 
     store = plan.store
@@ -141,16 +142,23 @@ def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
     if not store.current_snapshot.is_file():
         reasons = dict.fromkeys(plan.benchmarks, "no term weights yet") | reasons
     versions = [current_version(store, name) for name in plan.benchmarks if name not in reasons]
-    n_missing: Counter[str] = Counter()
+    lacking: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    without_rows = set()
     if versions:
-        for _, _, missing in missing_scan_results(plan.scan_results, plan.packs, versions):
-            n_missing.update(version.benchmark for version in missing)
+        for pack, shard, missing in missing_scan_results(plan.scan_results, plan.packs, versions):
+            for version in missing:
+                lacking[version.benchmark].add((pack.name, shard.name))
+        scan = plan.scan_results.scan
+        reader = MatchReader(store, tuple(versions), plan.config.policy, scan)
+        gaps = gaps_without_rows(reader, plan.packs)
+        without_rows = {(gap.pack.name, gap.shard.name) for gap in gaps}
     of_all = counted(plan.n_shards, "shard")
     for name in plan.benchmarks:
         if reason := reasons.get(name):
             yield name, reason, plan.n_shards
         else:
-            yield name, f"{plan.n_shards - n_missing[name]} of {of_all} scanned", n_missing[name]
+            n_scanned = plan.n_shards - len(lacking[name] | without_rows)
+            yield name, f"{n_scanned} of {of_all} scanned", len(lacking[name])
 
 
 def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
@@ -159,8 +167,9 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     from decon_core.scan.coverage import gaps_of
 
     n_packs = counted(len(plan.packs), "pack")
+    gone, new = {*plan.changes.gone}, plan.changes.new
     try:
-        unmixed = Counter(chain.from_iterable(missing_shares(plan).values()))
+        missing = missing_shares(plan)
     except DeconError as error:
         if isinstance(error, MissingError) or is_running:
             is_built = plan.store.report.is_file() or plan.store.mixtures("any").parent.is_dir()
@@ -168,6 +177,13 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
         else:
             say(f"  {error}")
         return False
+    changed = {
+        pack.name: {one.name for one in plan.config.mixtures if one.has_source(pack.source.name)}
+        for pack in plan.packs
+        if any(shard.path in gone for shard in pack.shards)
+    }
+    names = (missing[pack.name] | changed.get(pack.name, set()) for pack in plan.packs)
+    unmixed = Counter(chain.from_iterable(names))
     for mixture in plan.config.mixtures:
         n_built = len(plan.packs) - unmixed[mixture.name]
         say(f"  mixture {mixture.name}: {n_built} of {n_packs} up to date")
@@ -183,7 +199,7 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
             say(f"  {name}s: {n - len(absent)} of {n} up to date")
         else:
             say(f"  {name}: {'missing or outdated' if absent else 'up to date'}")
-    is_reported = not needs_report(plan)
+    is_reported = not (gone or new or needs_report(plan))
     is_partial = is_reported and gaps_of(plan.scan_results, plan.packs, plan.builder.versions)
     coverage = ", incomplete: some shards were not scanned" if is_partial else ""
     is_there = plan.store.report.is_file()

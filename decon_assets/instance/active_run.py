@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decon_assets.instance.history_errors import readable_instance
-from decon_assets.instance.home import COMMAND_LINE_TAG, LOCK, home_for, take_lock
+from decon_assets.instance.home import IN_PROCESS_TAG, LOCK, home_for, take_lock
 from decon_assets.instance.sqlite_history import storage_settings
 from decon_core.config.load import Config, load_config
 from decon_core.errors import DeconError
@@ -78,7 +78,7 @@ def _started(
     statuses = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED]
     for record in instance.get_run_records(RunsFilter(statuses=statuses)):
         run = record.dagster_run
-        if COMMAND_LINE_TAG in run.tags and not is_locked:
+        if IN_PROCESS_TAG in run.tags and not is_locked:
             continue
         assets = sorted(key.to_user_string() for key in run.asset_selection or ())
         since = datetime.fromtimestamp(record.start_time, UTC) if record.start_time else None

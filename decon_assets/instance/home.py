@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 HOME_VARIABLE = "DAGSTER_HOME"
 LOCK = "decon-assets.lock"  # held while a command runs anything
-# Tag of every run that a command executes in its own process.
-COMMAND_LINE_TAG = "decon/command_line"
+# Tag of every run that a command, or the job `everything_missing`, executes in its own process.
+IN_PROCESS_TAG = "decon/in_process"
 # Dagster's daemon retries a run whose process died; here, the next command does that.
-COMMAND_LINE_TAGS = {COMMAND_LINE_TAG: "true", "dagster/max_retries": "0"}
+IN_PROCESS_TAGS = {IN_PROCESS_TAG: "true", "dagster/max_retries": "0"}
 
 # The code location, as in `decon-assets dev` and the systemd units, and Dagster's name for the
 # definitions in it.
@@ -137,7 +137,7 @@ def _fail_dead_runs(instance: DagsterInstance) -> None:
 
     Otherwise such a run would look active forever, and the UI's queue would wait for it.
     """
-    for run in instance.get_runs(RunsFilter(statuses=_UNFINISHED, tags={COMMAND_LINE_TAG: "true"})):
+    for run in instance.get_runs(RunsFilter(statuses=_UNFINISHED, tags={IN_PROCESS_TAG: "true"})):
         instance.report_run_failed(run, "the process of this run died")
         free_slots_of(instance, run.run_id)
 

@@ -18,7 +18,7 @@ from decon_assets.assets.gates import failed_checks, unfinished_checks
 from decon_assets.assets.registration import Echo, Registration, record_inventory, register
 from decon_assets.assets.stage import Stage
 from decon_assets.graph import GRAPH, Graph, build_graph
-from decon_assets.instance.home import COMMAND_LINE_TAGS, LOCATION, show_in_timeline
+from decon_assets.instance.home import IN_PROCESS_TAGS, LOCATION, show_in_timeline
 from decon_assets.instance.sqlite_history import write_quickly
 from decon_assets.run_requests import Materialized, Request, grid_requests, requests
 from decon_assets.runner.interrupts import stop_if_asked, watch_interrupts
@@ -63,7 +63,7 @@ class Pipeline:
         self._lines = lines or StageLines(echo)
         self._graph = graph
         self._known = Materialized(instance, graph)
-        self._tags = {**COMMAND_LINE_TAGS, **tags}
+        self._tags = {**IN_PROCESS_TAGS, **tags}
         definitions = build_graph(
             config_path=str(config_path.resolve()),
             loggers={"console": _console_logger(self._lines, instance, location)},

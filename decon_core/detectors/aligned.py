@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from decon_core.alignment.answer_places import place_of_answer
 from decon_core.alignment.attribution import Claim, attributed
 from decon_core.alignment.blanks import filled_with
 from decon_core.alignment.comparison import Comparison, Questions
@@ -89,7 +90,7 @@ class Aligned(Detector):
     summary = "words of the question, in order, and the changes made to them"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold", of=(EDITED,))
-    versions = (("aligned", 9),)
+    versions = (("aligned", 10),)
     own_columns = COLUMNS
     uses_ngram_index = True
     needed_parts = ("answer",)
@@ -413,6 +414,17 @@ class _AlignedSearch(ClusterSearch):
                     findings += self._findings(place, kind, matches, document)
         return findings
 
+    def _tokens_of_answer(self, entry: int, found: Span, document: _Document) -> Span:
+        """Return the tokens of a found answer: words of it may also occur further away."""
+        index, (start, stop) = self._search.index, found
+        number = np.int64(index.entry_answer[entry])
+        answer = index.answer_tokens[slice(*index.answer_offsets[[number, number + 1]])]
+        if start < 0 or stop - start <= answer.size:
+            return found
+        size = index.policy.answer_ngram_size
+        first, last = place_of_answer(answer, document.tokens[start:stop], size)
+        return start + first, start + last
+
     def _findings(
         self,
         place: _Compared,
@@ -424,7 +436,8 @@ class _AlignedSearch(ClusterSearch):
         for item in nomination.items:
             comparison, score = place.claim.comparison, kind[1]
             whole = matches.whole[item.row].tolist()
-            entry, (start, stop) = whole[clusters.ENTRY], whole[_ANSWER]
+            entry = whole[clusters.ENTRY]
+            start, stop = self._tokens_of_answer(entry, whole[_ANSWER], document)
             overlap = -item.missing if self._search.index.entry_answer[entry] >= 0 else None
             answer = document.places.characters(start, stop) if start >= 0 else None
             name = _with_answer(kind[0], overlap, stop - start)

@@ -7,9 +7,10 @@ from decon_core.kernels.html_tags import LONGEST_NAME, NOTHING, Names, value_of
 from decon_core.kernels.jit import kernel
 from decon_core.kernels.utf8 import four_digits, is_letter
 
+UNIT_BYTES = 6
+
 _BACKSLASH, _OPEN, _CLOSE, _N, _R, _T, _U = map(ord, "\\{}nrtu")
 _TAB, _LINE_FEED = map(ord, "\t\n")
-_UNIT_BYTES = 6
 _HIGH, _LOW, _END = 0xD800, 0xDC00, 0xE000  # surrogates
 
 
@@ -65,19 +66,19 @@ def _command(text: Bytes, name: int, end: int, stop: int, commands: Names) -> tu
 @kernel
 def _character(text: Bytes, at: int, stop: int) -> tuple[int, int]:
     """Return the end of the character at `\\uXXXX`, which may be two units, and its code point."""
-    point = _unit(text, at, stop)
-    following = at + _UNIT_BYTES
+    point = unit(text, at, stop)
+    following = at + UNIT_BYTES
     if _HIGH <= point < _LOW:
-        low = _unit(text, following, stop)
+        low = unit(text, following, stop)
         if low < _LOW or low >= _END:
             return -1, NOTHING
-        return following + _UNIT_BYTES, 0x10000 + ((point - _HIGH) << 10) + low - _LOW
+        return following + UNIT_BYTES, 0x10000 + ((point - _HIGH) << 10) + low - _LOW
     return (-1, NOTHING) if point < 0 or _LOW <= point < _END else (following, point)
 
 
 @kernel
-def _unit(text: Bytes, at: int, stop: int) -> int:
+def unit(text: Bytes, at: int, stop: int) -> int:
     """Return the number in `\\uXXXX`; -1 if there is none."""
-    if at + _UNIT_BYTES > stop or text[at] != _BACKSLASH or text[at + 1] != _U:
+    if at + UNIT_BYTES > stop or text[at] != _BACKSLASH or text[at + 1] != _U:
         return -1
     return four_digits(text, at + 2)

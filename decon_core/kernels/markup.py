@@ -1,4 +1,4 @@
-"""Remove tags, links, commands, entities, escapes and hyphens at line ends.
+"""Remove tags, links, commands, entities, escapes, colors and hyphens at line ends.
 
 Reference implementation: `tests/oracle/text.py`. Few bytes can begin mark-up, so these are found
 first, many bytes at a time; the rest is copied. No change adds bytes, so a text never grows.
@@ -28,6 +28,7 @@ from decon_core.kernels.html_tags import (
 )
 from decon_core.kernels.instructions import LANES, bytes_between, lowest_bit
 from decon_core.kernels.jit import entry, inlined, kernel
+from decon_core.kernels.terminal_codes import ESCAPE, terminal_code
 from decon_core.kernels.utf8 import character_at, hex_value, is_letter, is_space, write_character
 
 EDIT_NUMBERS = 3  # per edit: start and stop in the text, number of bytes left
@@ -38,7 +39,7 @@ _ONE = np.uint64(1)
 _ALL = np.uint64((1 << LANES) - 1)
 _PERCENT, _SPACE, _TAB, _LINE_FEED, _RETURN = map(ord, "% \t\n\r")
 _BACKSLASH, _BRACKET, _OPEN, _CLOSE, _OPEN_BRACKET, _QUOTE, _APOSTROPHE = map(ord, "\\]()[\"'")
-_COLON, _DOT, _MORE = map(ord, ":.>")
+_COLON, _DOT, _MORE, _CARET, _DIGIT_ZERO = map(ord, ":.>^0")
 _SOFT = 0xAD  # last byte of a soft hyphen, after 0xC2
 _UNICODE = 0x90  # last byte of U+2010, after 0xE2 0x80
 
@@ -57,8 +58,8 @@ def find_signs(text: Bytes, start: int, stop: int, found: Integers) -> tuple[int
             bits = bytes_between(text, at, LESS, LESS)
             bits |= bytes_between(text, at, AMPERSAND, AMPERSAND)
             bits |= bytes_between(text, at, _PERCENT, _PERCENT)
-            bits |= bytes_between(text, at, _LINE_FEED, _LINE_FEED)
-            bits |= bytes_between(text, at, _BACKSLASH, _BRACKET)
+            bits |= bytes_between(text, at, _LINE_FEED, ESCAPE)  # between them: rare ones
+            bits |= bytes_between(text, at, _BACKSLASH, _CARET)
         else:
             bits = _ALL  # the last ones are tried one by one
         while bits:
@@ -81,9 +82,13 @@ def begins(text: Bytes, at: int, stop: int) -> bool:
         before = text[last] if last >= 0 else np.uint8(0)
         is_beginning = before & 0x7F == HYPHEN or before == _UNICODE
     elif at + 1 < stop and byte == _BACKSLASH:
-        is_beginning = is_letter(text[at + 1])
+        is_beginning = is_letter(text[at + 1]) or text[at + 1] == _DIGIT_ZERO
     elif at + 1 < stop and byte == _BRACKET:
         is_beginning = text[at + 1] == _OPEN
+    elif at + 1 < stop and byte == ESCAPE:
+        is_beginning = text[at + 1] in (_OPEN_BRACKET, _BRACKET, _OPEN, _CLOSE)
+    elif at + 2 < stop and byte == _CARET:
+        is_beginning = text[at + 1] == text[at + 2] == _OPEN_BRACKET
     elif at + 2 < stop and byte in (LESS, AMPERSAND, _PERCENT):
         following = text[at + 1]
         if byte == LESS:
@@ -152,8 +157,10 @@ def strip(
                 following, value = _decoded(text, place, stop) if is_dense else (-1, NOTHING)
             elif byte == _BRACKET:
                 following = _link(text, place, stop)
-            elif byte == _BACKSLASH:
-                following, value = backslash(text, place, stop, commands, like_escapes)
+            elif byte in (_BACKSLASH, ESCAPE, _CARET):
+                following, value = terminal_code(text, place, stop)
+                if following < 0 and byte == _BACKSLASH:
+                    following, value = backslash(text, place, stop, commands, like_escapes)
             else:
                 begin, following = _hyphen(text, place, start, stop, is_lower)
             if following < 0 or begin < at:

@@ -231,12 +231,14 @@ def _line_of_unread(shard: Shard, failed: Sequence[Problem]) -> dict[str, Any]:
 
 
 def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict[str, Any]:
-    leaks = entries.filter(entries["is_contaminated"])
-    questions = entries.filter(entries["is_no_answer"])
-    to_review = entries.filter(entries["needs_review"])
-    rows_of_leaks = {*leaks["row"].to_pylist()}
-    rows_of_questions = {*questions["row"].to_pylist()} - rows_of_leaks
-    rows_to_review = {*to_review["row"].to_pylist()} - rows_of_leaks - rows_of_questions
+    leaks = _findings(entries, "is_contaminated")
+    questions = _findings(entries, "is_no_answer") - leaks
+    to_review = _findings(entries, "needs_review") - leaks - questions
+    rows_of_leaks, rows_of_questions, rows_to_review = (
+        {row for row, *_ in findings} for findings in (leaks, questions, to_review)
+    )
+    rows_of_questions -= rows_of_leaks
+    rows_to_review -= rows_of_leaks | rows_of_questions
     has_lines = isinstance(format_of(Path(shard.path)), LineFormat)
     return {
         "file": shard.name,
@@ -245,11 +247,11 @@ def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict
         **with_text(ledger),
         **({_NOT_SAMPLED: ledger["n_left_out"]} if shard.sample else {}),
         "n_matches": entries.num_rows,
-        "n_leaks": leaks.num_rows,
+        "n_leaks": len(leaks),
         "n_contaminated_documents": len(rows_of_leaks),
-        "n_no_answer": questions.num_rows,
+        "n_no_answer": len(questions),
         "n_no_answer_documents": len(rows_of_questions),
-        "n_review": to_review.num_rows,
+        "n_review": len(to_review),
         "n_review_documents": len(rows_to_review),
         **{
             name: [{"line": row["row"] + 1, **row} if has_lines else row for row in ledger[name]]
@@ -258,6 +260,16 @@ def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict
         "unread": ledger["unread"],
         "origins": ledger["origins"],
     }
+
+
+def _findings(entries: pa.Table, what: str) -> set[tuple[object, ...]]:
+    """Return the documents and items of the matches that are of a kind; `benchmark_counts` agrees.
+
+    Several matches of an item in a document are one finding.
+    """
+    columns = ("row", "benchmark", "split", "instance_index")
+    matches = entries.filter(entries[what]).select(columns)
+    return {*zip(*(matches[name].to_pylist() for name in columns), strict=True)}
 
 
 def _add_up(

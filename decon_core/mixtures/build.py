@@ -63,7 +63,7 @@ def _build_share(job: _Job) -> Built:
     builder, mixture, pack = job
     mixture = builder.effective(mixture)
     shards = shards_of(mixture, pack)
-    _require(builder, mixture, pack)
+    require_inputs(builder, mixture, pack)
     fingerprint = builder.fingerprint(mixture, pack)
     folder = builder.store.mixture(mixture.name, pack.name)
     path = builder.store.mixture_manifest(mixture.name, pack.name)
@@ -94,7 +94,7 @@ def _build_share(job: _Job) -> Built:
     return Built(folder, manifest, was_there=False)
 
 
-def _require(builder: Builder, mixture: Mixture, pack: Pack) -> None:
+def require_inputs(builder: Builder, mixture: Mixture, pack: Pack) -> None:
     """Raise if the pack was not fully scanned or read for this mixture."""
     needed = builder.reader.needed_by(mixture)
     if mixture.needs_leaks and not needed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from decon_core.benchmarks.records import Version
@@ -12,9 +12,19 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shard_head import no_row_read
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.not_read import UnreadRule, account_of, has_no_row, ledgers_of
-from decon_core.errors import IncompleteError, MissingError, Problem
+from decon_core.errors import IncompleteError, MissingError, Problem, StaleError
 from decon_core.feature import feature_entries
 from decon_core.storage.paths import parse_path
+
+
+def require_unchanged(mixture: Mixture, pack: Pack, gone: Collection[str]) -> None:
+    """Raise `StaleError` if shards of the pack are among those that were changed or removed."""
+    taken = pack.shards if mixture.has_source(pack.source.name) else ()
+    StaleError.raise_for(
+        Problem(shard.path, "changed or removed since it was registered", "", _REGISTER)
+        for shard in taken
+        if shard.path in gone
+    )
 
 
 def require_readable(reader: MatchReader, pack: Pack) -> None:
@@ -99,6 +109,7 @@ def require_calibrated(reader: MatchReader, mixture: Mixture, versions: Sequence
 
 
 _RUN = "`decon-assets run` builds it, or says why it cannot"
+_REGISTER = "`decon-assets run` registers and scans it, and builds the mixture"
 _JUDGE_MORE = (
     "judge more with `decon-assets judge` or `decon-assets review`; without min_probability, the "
     "mixture acts only on verdicts"

@@ -31,6 +31,7 @@ from decon_core.errors import CorpusError, Problem, collecting
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs, useful_workers
 from decon_core.execution.local import LOCAL
+from decon_core.mixtures.build import require_inputs
 from decon_core.mixtures.builder import Builder, tokenizer_of
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import HIDDEN, Sizes, counted_leaks, is_only_questions, leaks_of
@@ -207,6 +208,7 @@ def _check_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Prob
     folder = builder.store.mixture(mixture.name, pack.name)
     path = builder.store.mixture_manifest(mixture.name, pack.name)
     if not path.is_file():
+        require_inputs(builder, builder.effective(mixture), pack)  # says why a run did not build it
         yield Problem(str(folder), "no manifest", "a mixture", "`decon-assets run` builds it")
     elif (manifest := read_manifest(path)) is None:
         yield Problem(str(path), "a damaged manifest", "a JSON object", REBUILD)

@@ -92,6 +92,8 @@ def may_have_markup(text: str) -> bool:
     """Return whether a text has any sign of mark-up; most have none, and need no kernels."""
     if "<" in text or "&" in text or "%" in text or "\\" in text or "](" in text:
         return True
+    if "\x1b" in text or "^[[" in text:
+        return True
     if "\n" in text:
         for hyphen, joint in _JOINTS:
             if hyphen in text and joint.search(text):

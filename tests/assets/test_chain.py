@@ -17,10 +17,11 @@ import pytest
 from dagster import AssetKey, DagsterInstance, materialize
 
 from decon_assets.assets.registration import register
+from decon_assets.cli.main import main
 from decon_assets.cli.store_state import remove_damaged_files
 from decon_assets.graph import GRAPH
 from decon_assets.instance.cost import cost_line, cost_of_scans
-from decon_assets.partitions import scan_key
+from decon_assets.partitions import scan_key, share
 from decon_assets.runner.pipeline import Pipeline, PipelineError
 from decon_core.config.load import load_config
 from decon_core.corpus.registration import changed_shards, list_packs
@@ -63,6 +64,23 @@ def press(world, asset, partition_key):
         resources=GRAPH.resources(str(world.config_path)),
         raise_on_error=False,
     )
+
+
+def test_a_mixture_of_a_changed_shard_is_refused_and_not_called_up_to_date(world, capsys):
+    world.start()
+    shard = world.folder / "corpus" / "s1.jsonl.gz"
+    added = b'{"id": "new", "text": "more"}\n'
+    shard.write_bytes(gzip.compress(gzip.decompress(shard.read_bytes()) + added))
+    of_changed, of_other = (share(pack=f"web-000{n}", mixture="decontaminated") for n in (1, 0))
+    (failure,) = press(world, "mixture", of_changed).get_step_failure_events()
+    told = str(failure.step_failure_data)
+    assert "s1.jsonl.gz: changed or removed since it was registered" in told
+    assert "`decon-assets run` registers and scans it" in told
+    assert press(world, "mixture", of_other).success
+    assert main(["status", "--config", str(world.config_path)]) == 1
+    out = capsys.readouterr().out
+    assert "mixture decontaminated: 2 of 3 packs up to date" in out
+    assert "report: out of date" in out
 
 
 def test_a_first_run_finds_every_leak_and_nothing_else(world):

@@ -1,5 +1,6 @@
 """A corpus of which one shard is cut off: what is made of the others, and how it is marked."""
 
+import gzip
 import json
 import os
 import re
@@ -221,6 +222,25 @@ def test_status_names_the_shard_that_could_not_be_scanned_and_why(at_incomplete,
     out = capsys.readouterr().out
     assert "s1.jsonl.gz could not be scanned" in out
     assert "report: up to date, incomplete" in out
+
+
+def test_verify_says_why_a_run_did_not_build_the_mixture_of_a_pack(at_incomplete, capsys):
+    assert main(["mixture", "verify"]) == 1
+    err = capsys.readouterr().err
+    assert CUT_OFF in err
+    assert "no manifest" not in err
+
+
+def test_status_and_report_count_a_shard_without_a_readable_row_as_not_scanned(world, capsys):
+    shard = world.folder / "corpus" / "s1.jsonl.gz"
+    shard.write_bytes(gzip.compress(b'{"text": \n' * 3, mtime=0))
+    with pytest.raises(PipelineError, match="none readable"):
+        world.start(until="report")
+    config = ["--config", str(world.config_path)]
+    assert main(["status", *config]) == 1
+    assert "harbor: 2 of 3 shards scanned" in capsys.readouterr().out
+    assert main(["report", *config]) == 1
+    assert "1 of 3 shards was not scanned" in capsys.readouterr().out
 
 
 def test_a_limit_that_holds_for_what_was_read_is_unknown_and_does_not_pass(

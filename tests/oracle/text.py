@@ -83,6 +83,11 @@ _LINK = re.compile(
 _NAME = re.compile(r"[A-Za-z]+")
 _ARGUMENT = re.compile(r"\{[A-Za-z]*\}")
 _UNIT = re.compile(r"\\u([0-9A-Fa-f]{4})")
+_ESC = r"(?:\x1b|\\u001[bB])"
+_CONTROL = re.compile(rf"{_ESC}\[[0-?]*+([A-Za-z])")
+_SPELLED_COLOR = re.compile(r"(?:\\x1[bB]|\\033|\\e|\^\[)\[[0-9:;]*+[mK]")
+_CHARACTER_SET = re.compile(rf"{_ESC}[()][0-9A-Z](?!\))")
+_STRING = re.compile(rf"{_ESC}\]([0-9][^\x00-\x1f\\]*+)(?:\x07|\\u0007|\x1b\\|\\u001[bB]\\\\)")
 
 _Change = tuple[str, int]  # the replacement of a piece of mark-up, and its end
 
@@ -107,8 +112,11 @@ def _change_at(text: str, at: int) -> _Change | None:
         return _escapes(text, at)
     if text[at] == "]":
         return _link(text, at)
+    if text[at] in "\x1b^":
+        return _terminal_code(text, at)
     if text[at] == "\\":
-        return _command(text, at) or _unit(text, at) or _break(text, at)
+        code = _terminal_code(text, at)
+        return code or _command(text, at) or _unit(text, at) or _break(text, at)
     return _hyphen(text, at)
 
 
@@ -186,6 +194,16 @@ def _link(text: str, at: int) -> _Change | None:
     """Remove the target and the title of a Markdown link, from the bracket behind its text on."""
     link = _LINK.match(text, at)
     return ("", link.end()) if link and not _holds_text(link[1] or "") else None
+
+
+def _terminal_code(text: str, at: int) -> _Change | None:
+    """Remove an escape sequence of terminals; one that moves the cursor parts words."""
+    if control := _CONTROL.match(text, at):
+        return "" if control[1] in "mK" else " ", control.end()
+    if code := _SPELLED_COLOR.match(text, at) or _CHARACTER_SET.match(text, at):
+        return "", code.end()
+    string = _STRING.match(text, at)
+    return ("", string.end()) if string and not _holds_text(string[1]) else None
 
 
 def _command(text: str, at: int) -> _Change | None:

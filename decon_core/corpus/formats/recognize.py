@@ -72,9 +72,13 @@ def require_format(head: bytes, path: Path) -> None:
 
 def require_text(head: bytes, path: Path) -> None:
     """Raise `CorpusError` if the first decompressed bytes of a shard are another file format."""
-    detected = sniff(head)
-    if detected and detected[1]:
-        raise CorpusError(_misnamed(path.with_suffix(""), *detected))
+    kind, suffix = sniff(head) or ("", "")
+    if suffix in COMPRESSIONS and compression_of(path):
+        found = f"{kind} in a compressed file: it was compressed twice"
+        remedy = f"decompress it once, for example with `zstd -d` or `gunzip`, and {REGISTER}"
+        raise CorpusError(Problem(str(path), found, "text compressed once", remedy))
+    if suffix:
+        raise CorpusError(_misnamed(path.with_suffix(""), kind, suffix))
 
 
 def require_utf8(head: bytes, path: Path) -> None:

@@ -35,6 +35,9 @@ def test_runs_of_the_command_line_are_in_the_overview_of_the_ui_below_one_job(re
     assert "__ASSET_JOB" not in jobs  # which the overview does not show as a job
     assert len({run.tags["decon/policy"] for run in runs}) == 1
     assert all(run.is_success for run in runs)
+    # A job of the UI executes its runs in its process as well.
+    assert {run.tags["decon/in_process"] for run in runs} == {"true"}
+    assert not any("command_line" in tag for run in runs for tag in run.tags)
     # A daemon does not begin again what a killed command left: the next command does.
     assert {run.tags["dagster/max_retries"] for run in runs} == {"0"}
 

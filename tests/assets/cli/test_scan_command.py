@@ -206,6 +206,17 @@ def test_questions_without_their_answers_are_counted_beside_leaks_and_not_as_cle
     assert "2 of 6 items are found without the answer" in capsys.readouterr().out
 
 
+def test_an_item_twice_in_a_document_is_one_leak_in_all_files(place):
+    leak, between = place.leak("harbor", 5), invented("between", 900)
+    row = {"id": "twice", "text": f"{invented('a', 30)}\n{leak}\n{between}\n{leak}\n"}
+    (place.folder / "corpus" / "twice.jsonl").write_text(json.dumps(row) + "\n")
+    assert place.scan() == 0
+    ledger, summary = place.ledger(), place.summary()
+    assert ledger["twice.jsonl"]["n_matches"] == 2
+    assert ledger["twice.jsonl"]["n_leaks"] == 1
+    assert sum(line["n_leaks"] for line in ledger.values()) == summary["n_leaks"] == 4
+
+
 def test_a_preset_that_looks_for_fewer_questions_says_so(place, capsys):
     place.write_prompts("prompts.jsonl", ("harbor", 3))
     assert place.scan("--preset", "reference") == 0

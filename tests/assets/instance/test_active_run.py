@@ -11,7 +11,7 @@ from decon_assets.cli.main import main
 from decon_assets.definitions import build_definitions
 from decon_assets.instance.active_run import _may_have_started_runs, active_run
 from decon_assets.instance.home import (
-    COMMAND_LINE_TAG,
+    IN_PROCESS_TAG,
     LOCK,
     ensure_home,
     home_for,
@@ -132,7 +132,7 @@ def test_a_run_whose_process_died_is_not_at_work(at_home):
     path = at_home.config_path
     job = build_definitions(config_path=str(path)).resolve_implicit_global_asset_job_def()
     with open_instance(home_for(path)) as instance:
-        tags = {COMMAND_LINE_TAG: "true"}
+        tags = {IN_PROCESS_TAG: "true"}
         instance.create_run_for_job(job, tags=tags, status=DagsterRunStatus.STARTED)
         assert active_run(path) is not None
     assert active_run(path) is None

@@ -7,7 +7,7 @@ from dagster import DagsterInstance, DagsterRunStatus
 
 from decon_assets.cli.main import main
 from decon_assets.definitions import build_definitions
-from decon_assets.instance.home import COMMAND_LINE_TAG
+from decon_assets.instance.home import IN_PROCESS_TAG
 from decon_assets.runner.daemon import fail_orphaned_runs
 
 LAUNCHED = {".dagster/grpc_info": '{"socket": "/tmp/nowhere", "host": "localhost"}'}
@@ -31,7 +31,7 @@ def test_what_waits_what_is_done_and_what_a_command_line_runs_is_left_alone(inst
     alive = {
         begun(instance, DagsterRunStatus.NOT_STARTED, {}): DagsterRunStatus.NOT_STARTED,
         begun(instance, DagsterRunStatus.SUCCESS, LAUNCHED): DagsterRunStatus.SUCCESS,
-        begun(instance, DagsterRunStatus.STARTED, {COMMAND_LINE_TAG: "true"}): (
+        begun(instance, DagsterRunStatus.STARTED, {IN_PROCESS_TAG: "true"}): (
             DagsterRunStatus.STARTED
         ),
     }

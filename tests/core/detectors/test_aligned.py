@@ -4,11 +4,13 @@ import textwrap
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import decon_core as dc
+from decon_core.alignment.answer_places import place_of_answer
 from decon_core.config.policy import Policy
 from decon_core.decisions.judging import missing
 from decon_core.decisions.match_reader import MatchReader
@@ -16,6 +18,7 @@ from decon_core.library import index as library_index
 from decon_core.library.texts import blocks_of
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import scan_packs
+from decon_core.text.markup import stripped
 
 POLICY = {"detectors": ["aligned"]}
 
@@ -130,6 +133,22 @@ def test_an_item_with_its_answer_is_a_leak_and_alone_is_no_answer(index, questio
 def test_a_copy_and_an_edited_copy_are_leaks(index, question, form, kind, decision):
     number = QUESTIONS.index(question)
     assert told(index, with_answer(question, form(question))) == [(number, kind, decision)]
+
+
+@pytest.mark.parametrize("reset", ["\x1b[0m", "\x1b[m\x1b[K", "\\u001b[0m", "^[[0m"])
+@pytest.mark.parametrize("question", [TRAIN, RIVER])
+def test_colors_of_a_terminal_hide_no_item_and_no_number_of_it(index, question, reset):
+    color = reset.replace("[0m", "[38;5;231m").replace("[m", "[01;31m")
+
+    def colored(text):
+        words = (f"{color}{word[:2]}{reset}{color}{word[2:]}{reset}" for word in text.split())
+        return " ".join(words)
+
+    text = document(colored(f"{question} {ITEMS[question]}."))
+    (one,) = index.check(text)
+    assert (one.kind, one.is_leak) == ("verbatim", True)
+    assert stripped(text[slice(*one.question_span)]) == question[:-1]
+    assert stripped(text[slice(*one.answer_span)]) == ITEMS[question]
 
 
 def test_an_answer_far_away_is_not_its_answer(index):
@@ -318,6 +337,35 @@ def test_places_are_those_of_the_text(index):
     twice = f"{text} {FILLER * 9} {document(RIVER)} {text}"
     spans = [twice[slice(*one.question_span)] for one in index.check(twice)]
     assert sorted(spans) == sorted([TRAIN[:-1], TRAIN[:-1], RIVER[:-1]])
+
+
+def test_the_place_of_an_answer_ends_with_it_however_far_its_numbers_occur_again():
+    asked = "How many eggs does the shop sell in a week if each of its clerks sells a dozen a day?"
+    answer = "There are 2 clerks, so they sell 2 * 12 = 24 eggs a day and 24 * 7 = 168.\n#### 168"
+    index = dc.build_index([{"question": asked, "answer": answer}], policy=POLICY)
+    notes = "Release notes: the libraries of version 2.95 or 2 * 12 are no longer needed by anyone."
+    for text in (f"{asked}\n{answer}\n\n{notes}", f"{answer}\n{asked}\n{answer} {notes} {answer}"):
+        (one,) = index.check(document(text))
+        assert document(text)[slice(*one.answer_span)] == answer
+
+
+@given(
+    before=st.lists(st.sampled_from([0, 1, 2, 3, 99]), max_size=12),
+    behind=st.lists(st.sampled_from([0, 1, 2, 10, 11, 12, 99]), max_size=12),
+    far=st.lists(st.sampled_from([3, 4, 5, 6, 99]), max_size=20),
+)
+def test_a_whole_answer_is_found_wherever_parts_of_it_occur_as_well(before, behind, far):
+    answer = np.array([*range(13), *range(4)])
+    noise = [99] * 3
+    tokens = [*before, *noise, *answer.tolist(), *noise, *behind, *noise, *far]
+    start = len(before) + len(noise)
+    assert place_of_answer(answer, np.array(tokens), 3) == (start, start + answer.size)
+
+
+def test_of_an_edited_answer_what_was_inserted_belongs_to_its_place():
+    answer = np.arange(20)
+    text = np.array([*range(8), 50, 51, *range(8, 20), *[60] * 30, 3, 4, 5])
+    assert place_of_answer(answer, text, 3) == (0, 22)
 
 
 def test_a_number_of_the_question_is_no_answer_behind_it():

@@ -39,6 +39,9 @@ PIECES = (
     *("\\textbf{", "\\text{", "\\begin{quote}", "\\end{quote*}", "\\begin{", "\\item", "{", "}"),
     *("\\n", "\\t", "\\r\\n", "\\r", "\\neq", "\\nu", "\\times", "\\", "n", "t", "eq", "- \t\n"),
     *("\\u00e9", "\\ud83d\\ude00", "\\ud83d", "\\ude00", "\\u0000", "\\u12", "\\u000a"),
+    *("\x1b", "\\u001b", "\\u001B", "\\x1b", "\\x1B", "\\033", "\\e", "^", "^[", "[", "[m", "[K"),
+    *("\x1b[", "\x1b[0;1m", "[?25l", "[2J", "[3", ";", "?", "H", "\x1b]8;;", "]8;;a:/b", "]", "m"),
+    *("\x07", "\\u0007", "\\", "\\\\", "(B", ")0", "(", "B)", "\\0", "\\x1", "0", "8"),
 )
 TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6)), max_size=25).map("".join)
 
@@ -63,6 +66,12 @@ TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6)), max_si
         (r"\textbf{one} \emph{two}, \text{cm}", "one} two}, cm}"),
         (r"\begin{itemize}\item one\end{itemize}", "   one "),
         (r"one\ntwo\n\nThree\r\nfour\tfive", "one\ntwo\n\nThree\nfour\tfive"),
+        ("con\x1b[01;31m\x1b[Ktam\x1b[m\x1b[Kination", "contamination"),
+        ("\x1b[38;5;231mone\x1b[0m\x1b[?25l\x1b[2;1Htwo\x1b(B\x1b[m", "one  two"),
+        ("\x1b]8;;https://a.b/c\x1b\\link\x1b]8;;\x07 \x1b]0;a title\x07", "link "),
+        (r"con\u001b[1mtam\u001B[mination", "contamination"),
+        (r"\u001b]8;;file:///a\u001b\\link\u001b]8;;\u0007", "link"),
+        (r"con\x1b[31mtam\033[0mi\e[1mna\x1B[Kt^[[01;31m^[[Kion^[[m^[[K", "contamination"),
         (r"don\u2019t caf\u00E9 \ud83d\ude00 \u0000", "don’t café 😀 "),
     ],
 )
@@ -91,6 +100,9 @@ def test_markup_is_taken_out_of_words(given_text, left):
         "pre- and post-war, long- term",
         r"\nabla \neq \ne \nu \not\in \theta \times \tan \to \triangle",
         r"\frac{a}{b} \mathrm{d} \begin{array}{cc} \items \textbf x",
+        "a\x1bb \x1b[ 1m \x1b[1 \x1b(B) \x1b(b \x1b]8;; \x1b]8;;a\nb\x07 \x1b]x\x07",
+        "\x1b]0;one two three four five six seven eight nine\x07 \x1b]8;;a\x1b",
+        r"^[[A ^[[a-z]m ^[m \e[A \x1b[2J \033m \x1c[m \e m",
         r"\ud83d \ude00\ud83d \u12g4 \U0001 \r \x",
     ],
 )
@@ -143,6 +155,7 @@ def test_a_text_is_stripped_in_a_batch_as_by_itself(texts, n_before):
 
 SHORT_PIECES = ["a<b>", "&lt;", "%41%42", "a-\na", "a-\r\na", "a\u2010\r\na", "a- \na"]
 SHORT_PIECES += ["\\n", "\\u0041", "\\ud83d\\ude00", "\\text{", "\\item{", "](#)", "](/a 'b')"]
+SHORT_PIECES += ["\x1b[m", "\\x1b[0m", "^[[K", "\x1b(B", "\x1b]8;;\x07", "\\u001b]8;;\\u001b\\\\"]
 
 
 @pytest.mark.parametrize("piece", SHORT_PIECES)
@@ -196,6 +209,7 @@ def test_a_batch_without_markup_is_not_copied():
     [
         *("<", "<a ", "<a b='", "<!--", "<!-- >", "&", "&amp;", "%20", "-\n", "a-\n", "a-   \n"),
         *("](#", "](/(", "](/ '", '](/ "', "\\textbf", "\\begin{", "\\n", "\\ud83d"),
+        *("\x1b[", "\x1b[1", "\x1b]8", "\\u001b]8", "\x1b]8;;abc", "^[[1", "\\e[1", "\x1b("),
     ],
 )
 def test_many_beginnings_without_an_end_take_time_in_proportion(piece):
