@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from decon_core.alignment.answer_places import place_of_answer
-from decon_core.alignment.attribution import Claim, attributed
+from decon_core.alignment.attribution import attributed
 from decon_core.alignment.blanks import filled_with
 from decon_core.alignment.comparison import Comparison, Questions
 from decon_core.alignment.kinds import (
@@ -31,10 +31,19 @@ from decon_core.alignment.kinds import (
     VARIANT,
     VERBATIM,
     has_passage,
-    kind_of,
 )
 from decon_core.alignment.measures import measure_of, stands_in
-from decon_core.alignment.passages import Found, Passages
+from decon_core.alignment.nominations import (
+    Compared,
+    Item,
+    Nomination,
+    about_nearest,
+    kind_at,
+    most_likely,
+    of_a_kind,
+    one_of_a_place,
+)
+from decon_core.alignment.passages import Passages
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
 from decon_core.alignment.stated_answers import ShortAnswers, stated_answer
 from decon_core.alignment.units import units_of
@@ -70,11 +79,8 @@ if TYPE_CHECKING:
 
 
 _NOMINATED = 0.12  # share of a question's n-grams, by weight
-_MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same words
 _WORD_REST = re.compile(r"\S+")
 _MARGIN = 80  # characters around a nomination, besides those that the question may fill
-_FAR = 2_000  # tokens: a question farther from a passage needs its answer, too
-_PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
 # Columns.
 _ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)
 _PASSAGE = slice(clusters.PASSAGE_START, clusters.PASSAGE_STOP + 1)
@@ -158,99 +164,6 @@ class Aligned(Detector):
 # Search -------------------------------------------------------------------------------------------
 
 
-class _Item(NamedTuple):
-    """Of the matches of an item at one place the best: of its right choice, with its answer."""
-
-    number: int
-    is_wrong: bool
-    missing: float  # minus the share of the answer that stands near
-    row: int  # row of the match
-
-
-class _Nomination(NamedTuple):
-    """A question, the tokens of a document where it may be, and the matches of its items."""
-
-    document: int
-    part: int
-    question: int
-    passage_number: int  # -1: the item has no passage
-    start: int
-    stop: int
-    items: list[_Item]
-    score: float
-    passage: float | None  # share of it that stands near; None: there is none
-    passage_tokens: Span
-    is_answered: bool  # an answer of a record stands near
-
-    def order(self) -> tuple[bool, float, int, int, int]:
-        """The likeliest of a benchmark come first. Other benchmarks do not change the order."""
-        is_without = self.passage is not None and not has_passage(self.passage)
-        return is_without, -self.score, self.question, self.start, self.items[0].number
-
-    def with_passage(self, found: Found | None) -> _Nomination:
-        """Return it with a passage that the document has elsewhere, unless it is too far away."""
-        if found is None:
-            return self
-        distance = max(self.start - found.stop, found.start - self.stop)
-        if distance > _FAR and not self.is_answered:
-            return self
-        return self._replace(passage=found.share, passage_tokens=(found.start, found.stop))
-
-    def distance(self) -> tuple[bool, int]:
-        """Return how far its passage is: one behind the question is farther than any before it."""
-        start, stop = self.passage_tokens
-        is_behind = start >= self.start
-        return is_behind, start - self.stop if is_behind else self.start - stop
-
-    def is_about_same(self, other: _Nomination) -> bool:
-        """Whether the passages of both are the same words of the document."""
-        (start, stop), (other_start, other_stop) = self.passage_tokens, other.passage_tokens
-        return start < other_stop and other_start < stop
-
-    def joined(self, other: _Nomination) -> _Nomination:
-        """Return the union of both: an edit parts n-grams, and the answer may be near some only."""
-        best: dict[int, _Item] = {}
-        for item in sorted((*self.items, *other.items)):
-            best.setdefault(item.number, item)
-        is_answered = self.is_answered or other.is_answered
-        one = max(self, other, key=lambda of: of.passage or 0.0)
-        return self._replace(
-            items=[*best.values()],
-            is_answered=is_answered,
-            passage=one.passage,
-            passage_tokens=one.passage_tokens,
-        )
-
-
-class _Compared(NamedTuple):
-    nomination: _Nomination
-    claim: Claim
-
-    def order(self) -> tuple[int, int, int, int]:
-        """By item, then place."""
-        nomination = self.nomination
-        return (
-            nomination.question,
-            nomination.passage_number,
-            self.claim.comparison.start,
-            nomination.start,
-        )
-
-    def joined(self, other: _Compared) -> _Compared:
-        """Return that which found most of the item, with the best answers of both."""
-        is_less = self.claim.comparison.weight_found < other.claim.comparison.weight_found
-        best, second = (other, self) if is_less else (self, other)
-        return _Compared(best.nomination.joined(second.nomination), best.claim)
-
-    def is_again(self, other: _Compared) -> bool:
-        """Whether both say of the same item that it is at about the same words."""
-        if self.order()[:2] != other.order()[:2]:
-            return False
-        this, that = self.claim.comparison, other.claim.comparison
-        shared = min(this.stop, that.stop) - max(this.start, that.start)
-        return 2 * shared >= min(this.stop - this.start, that.stop - that.start)
-
-
 class _AlignedSearch(ClusterSearch):
     def __init__(self, indexes: Indexes) -> None:
         self._form, self._own = indexes.policy.form, indexes.own[Aligned.name]
@@ -272,7 +185,7 @@ class _AlignedSearch(ClusterSearch):
         matches = self.detect(texts.tokens, texts.hits, with_matched=False)
         texts.find_places(distinct(matches.whole[:, clusters.DOCUMENT]).tolist())
         documents = [
-            _Document.of(number, _most_likely([*nominations]), texts)
+            _Document.of(number, most_likely([*nominations]), texts)
             for number, nominations in groupby(
                 self._with_passages([*self._nominations(matches)], texts.tokens),
                 lambda nomination: nomination.document,
@@ -283,7 +196,7 @@ class _AlignedSearch(ClusterSearch):
             findings += self._in_document(document, compared, matches)
         return Nominations.of(findings)
 
-    def _nominations(self, matches: Matches) -> Iterator[_Nomination]:
+    def _nominations(self, matches: Matches) -> Iterator[Nomination]:
         """Yield the matches by document, those of the records of one question together.
 
         Records with another passage are another item.
@@ -309,7 +222,7 @@ class _AlignedSearch(ClusterSearch):
         of_items = order[first_of_item]
         items = [
             *map(
-                _Item,
+                Item,
                 item_of[of_items].tolist(),
                 (is_wrong[of_items] > 0).tolist(),
                 (-scores[of_items, clusters.ANSWER]).tolist(),
@@ -326,7 +239,7 @@ class _AlignedSearch(ClusterSearch):
         )
         for key, part, shares, passage_tokens, edges in questions:
             document, question, start, end, passage, _ = key
-            yield _Nomination(
+            yield Nomination(
                 document,
                 part,
                 question,
@@ -340,9 +253,7 @@ class _AlignedSearch(ClusterSearch):
                 is_answered=shares[clusters.ANSWER] >= LEAST_ANSWER_OVERLAP,
             )
 
-    def _with_passages(
-        self, nominations: Sequence[_Nomination], tokens: Ragged
-    ) -> list[_Nomination]:
+    def _with_passages(self, nominations: Sequence[Nomination], tokens: Ragged) -> list[Nomination]:
         """Return them with passages that are not right before the question."""
         wanted = {
             (nomination.document, nomination.passage_number)
@@ -358,12 +269,12 @@ class _AlignedSearch(ClusterSearch):
         ]
 
     def _beside_passages(
-        self, document: _Document, compared: Iterable[_Compared], starts: Integers
-    ) -> Iterator[_Compared]:
+        self, document: _Document, compared: Iterable[Compared], starts: Integers
+    ) -> Iterator[Compared]:
         """Mark the words of items that are those of their passage; `starts`: of all units."""
         for nomination, claim in compared:
             if nomination.passage is None:
-                yield _Compared(nomination, claim)
+                yield Compared(nomination, claim)
                 continue
             is_of_passage = self._passages.words_of(
                 nomination.passage_number,
@@ -372,9 +283,9 @@ class _AlignedSearch(ClusterSearch):
                 starts[claim.comparison.places],
                 claim.comparison.stop,
             )
-            yield _Compared(nomination, claim._replace(is_of_passage=is_of_passage))
+            yield Compared(nomination, claim._replace(is_of_passage=is_of_passage))
 
-    def _compared(self, documents: Sequence[_Document]) -> Iterator[list[_Compared]]:
+    def _compared(self, documents: Sequence[_Document]) -> Iterator[list[Compared]]:
         """Yield of each document the nominations that are of a kind, compared with its words."""
         nominations = [nomination for document in documents for nomination in document.nominations]
         questions = np.array([nomination.question for nomination in nominations], np.int64)
@@ -397,28 +308,33 @@ class _AlignedSearch(ClusterSearch):
         for document in documents:
             stop = at + len(document.nominations)
             of_document = zip(document.nominations, compared[at:stop], strict=True)
-            of_places = _about_nearest(_one_of_a_place([*_of_a_kind(of_document)]))
+            of_places = about_nearest(one_of_a_place([*of_a_kind(of_document)]))
             yield [*self._beside_passages(document, of_places, around.units.starts)]
             at = stop
 
     def _in_document(
-        self, document: _Document, compared: Sequence[_Compared], matches: Matches
+        self, document: _Document, compared: Sequence[Compared], matches: Matches
     ) -> list[Finding]:
         findings: list[Finding] = []
         for part in sorted({place.nomination.part for place in compared}):
             of_part = [place for place in compared if place.nomination.part == part]
             claims = attributed([place.claim for place in of_part])
             for place, claim in zip(of_part, claims, strict=True):
-                kind = _kind(claim, place.nomination)
+                kind = kind_at(claim, place.nomination)
                 if kind:
                     findings += self._findings(place, kind, matches, document)
         return findings
 
+    def _tokens_of(self, entry: int) -> Array:
+        """Return the tokens of the answer of a record."""
+        index = self._search.index
+        number = np.int64(index.entry_answer[entry])
+        return index.answer_tokens[slice(*index.answer_offsets[[number, number + 1]])]
+
     def _tokens_of_answer(self, entry: int, found: Span, document: _Document) -> Span:
         """Return the tokens of a found answer: words of it may also occur further away."""
         index, (start, stop) = self._search.index, found
-        number = np.int64(index.entry_answer[entry])
-        answer = index.answer_tokens[slice(*index.answer_offsets[[number, number + 1]])]
+        answer = self._tokens_of(entry)
         if start < 0 or stop - start <= answer.size:
             return found
         size = index.policy.answer_ngram_size
@@ -427,7 +343,7 @@ class _AlignedSearch(ClusterSearch):
 
     def _findings(
         self,
-        place: _Compared,
+        place: Compared,
         kind: tuple[str, float],
         matches: Matches,
         document: _Document,
@@ -468,7 +384,7 @@ class _AlignedSearch(ClusterSearch):
                 kind=name,
             )
 
-    def _other_answer(self, item: int, place: _Compared, document: _Document) -> Span | None:
+    def _other_answer(self, item: int, place: Compared, document: _Document) -> Span | None:
         """Return an answer of an item that is stated, fills its blank, or has another unit name."""
         answers, comparison = self._answers.of(item), place.claim.comparison
         question, text = place.nomination.question, document.text
@@ -486,12 +402,11 @@ class _AlignedSearch(ClusterSearch):
         return None
 
     def _repeated(
-        self, entry: int, place: _Compared, document: _Document
+        self, entry: int, place: Compared, document: _Document
     ) -> tuple[Comparison, Span] | None:
         """Return an answer with words of the question, and the question compared without them."""
         index, nomination = self._search.index, place.nomination
-        number = np.int64(index.entry_answer[entry])
-        answer = index.answer_tokens[slice(*index.answer_offsets[[number, number + 1]])]
+        answer = self._tokens_of(entry)
         question = self._search.entry_question[entry]
         asked = index.question_tokens[slice(*index.question_offsets[[question, question + 1]])]
         if answer.size < _FEWEST_REPEATED or _places_of(answer, asked):
@@ -531,68 +446,10 @@ def _rows_of_entries(
     return rows
 
 
-def _kind(claim: Claim, nomination: _Nomination) -> tuple[str, float] | None:
-    return kind_of(
-        claim.comparison,
-        passage=nomination.passage,
-        is_sibling=claim.is_sibling,
-        is_answered=nomination.is_answered,
-    )
-
-
 def _with_answer(kind: str, overlap: float | None, n_tokens: int) -> str:
     """Return the kind of a question with an answer: beside its own long one it is no other."""
     is_there = overlap is not None and overlap >= _WHOLE_ANSWER and n_tokens >= TELLING_ANSWER
     return EDITED if kind == VARIANT and is_there else kind
-
-
-def _of_a_kind(compared: Iterable[tuple[_Nomination, Comparison | None]]) -> Iterator[_Compared]:
-    for nomination, comparison in compared:
-        if comparison:
-            claim = Claim(comparison, round(_PASSAGE_WEIGHT * (nomination.passage or 0.0)))
-            if _kind(claim, nomination):
-                yield _Compared(nomination, claim)
-
-
-def _most_likely(nominations: Sequence[_Nomination]) -> list[_Nomination]:
-    """Return those with the highest scores, of each benchmark a few at each place."""
-    if len(nominations) <= _MOST_AT_A_PLACE:
-        return [*nominations]
-    depth: dict[int, Integers] = {}
-    end = max((nomination.stop for nomination in nominations), default=0)
-    kept = []
-    for nomination in sorted(nominations, key=_Nomination.order):
-        of_part = depth.setdefault(nomination.part, np.zeros(end, np.int64))
-        at = of_part[nomination.start : nomination.stop]
-        if 2 * np.count_nonzero(at >= _MOST_AT_A_PLACE) < at.size:
-            at += 1
-            kept.append(nomination)
-    return kept
-
-
-def _one_of_a_place(compared: Sequence[_Compared]) -> list[_Compared]:
-    """Return of each item one comparison at each place: that which found most of it."""
-    kept: list[_Compared] = []
-    for place in sorted(compared, key=_Compared.order):
-        if kept and place.is_again(kept[-1]):
-            kept[-1] = kept[-1].joined(place)
-        else:
-            kept.append(place)
-    return sorted(kept, key=lambda of: of.nomination.order()[2:])
-
-
-def _about_nearest(compared: Sequence[_Compared]) -> list[_Compared]:
-    """Leave out the same question about another passage, if both are there, but for the nearest."""
-    rivals: dict[tuple[int, int, int], list[_Nomination]] = {}
-    for nomination, claim in compared:
-        if has_passage(nomination.passage):
-            place = nomination.question, claim.comparison.start, claim.comparison.stop
-            rivals.setdefault(place, []).append(nomination)
-    farther = set()
-    for nominations in rivals.values():
-        nearest = min(nominations, key=_Nomination.distance)
-        farther |= {id(one) for one in nominations if not one.is_about_same(nearest)}
-    return [place for place in compared if id(place.nomination) not in farther]
 
 
 @dataclass(frozen=True, eq=False)
@@ -602,11 +459,11 @@ class _Document:
     text: str
     tokens: Numbers
     places: Places
-    nominations: Sequence[_Nomination]
+    nominations: Sequence[Nomination]
     spans: Sequence[Span]
 
     @staticmethod
-    def of(number: int, nominations: Sequence[_Nomination], texts: BatchTexts) -> _Document:
+    def of(number: int, nominations: Sequence[Nomination], texts: BatchTexts) -> _Document:
         text, places = texts.batch.text_at(number), texts.places(number)
         spans = [places.characters(nomination.start, nomination.stop) for nomination in nominations]
         return _Document(text, texts.tokens.row(number), places, nominations, spans)

@@ -1,0 +1,171 @@
+"""Items that are nominated at a place of a document, and those of them that are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from decon_core.alignment.attribution import Claim
+from decon_core.alignment.comparison import Comparison
+from decon_core.alignment.kinds import has_passage, kind_of
+from decon_core.alignment.passages import Found
+from decon_core.kernels.arrays import Integers
+
+_MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same words
+_FAR = 2_000  # tokens: a question farther from a passage needs its answer, too
+_PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
+
+Span = tuple[int, int]
+
+
+class Item(NamedTuple):
+    """Of the matches of an item at one place the best: of its right choice, with its answer."""
+
+    number: int
+    is_wrong: bool
+    missing: float  # minus the share of the answer that stands near
+    row: int  # row of the match
+
+
+class Nomination(NamedTuple):
+    """A question, the tokens of a document where it may be, and the matches of its items."""
+
+    document: int
+    part: int
+    question: int
+    passage_number: int  # -1: the item has no passage
+    start: int
+    stop: int
+    items: list[Item]
+    score: float
+    passage: float | None  # share of it that stands near; None: there is none
+    passage_tokens: Span
+    is_answered: bool  # an answer of a record stands near
+
+    def order(self) -> tuple[bool, float, int, int, int]:
+        """The likeliest of a benchmark come first. Other benchmarks do not change the order."""
+        is_without = self.passage is not None and not has_passage(self.passage)
+        return is_without, -self.score, self.question, self.start, self.items[0].number
+
+    def with_passage(self, found: Found | None) -> Nomination:
+        """Return it with a passage that the document has elsewhere, unless it is too far away."""
+        if found is None:
+            return self
+        distance = max(self.start - found.stop, found.start - self.stop)
+        if distance > _FAR and not self.is_answered:
+            return self
+        return self._replace(passage=found.share, passage_tokens=(found.start, found.stop))
+
+    def distance(self) -> tuple[bool, int]:
+        """Return how far its passage is: one behind the question is farther than any before it."""
+        start, stop = self.passage_tokens
+        is_behind = start >= self.start
+        return is_behind, start - self.stop if is_behind else self.start - stop
+
+    def is_about_same(self, other: Nomination) -> bool:
+        """Whether the passages of both are the same words of the document."""
+        (start, stop), (other_start, other_stop) = self.passage_tokens, other.passage_tokens
+        return start < other_stop and other_start < stop
+
+    def joined(self, other: Nomination) -> Nomination:
+        """Return the union of both: an edit parts n-grams, and the answer may be near some only."""
+        best: dict[int, Item] = {}
+        for item in sorted((*self.items, *other.items)):
+            best.setdefault(item.number, item)
+        is_answered = self.is_answered or other.is_answered
+        one = max(self, other, key=lambda of: of.passage or 0.0)
+        return self._replace(
+            items=[*best.values()],
+            is_answered=is_answered,
+            passage=one.passage,
+            passage_tokens=one.passage_tokens,
+        )
+
+
+class Compared(NamedTuple):
+    nomination: Nomination
+    claim: Claim
+
+    def order(self) -> tuple[int, int, int, int]:
+        """By item, then place."""
+        nomination = self.nomination
+        return (
+            nomination.question,
+            nomination.passage_number,
+            self.claim.comparison.start,
+            nomination.start,
+        )
+
+    def joined(self, other: Compared) -> Compared:
+        """Return that which found most of the item, with the best answers of both."""
+        is_less = self.claim.comparison.weight_found < other.claim.comparison.weight_found
+        best, second = (other, self) if is_less else (self, other)
+        return Compared(best.nomination.joined(second.nomination), best.claim)
+
+    def is_again(self, other: Compared) -> bool:
+        """Whether both say of the same item that it is at about the same words."""
+        if self.order()[:2] != other.order()[:2]:
+            return False
+        this, that = self.claim.comparison, other.claim.comparison
+        shared = min(this.stop, that.stop) - max(this.start, that.start)
+        return 2 * shared >= min(this.stop - this.start, that.stop - that.start)
+
+
+def kind_at(claim: Claim, nomination: Nomination) -> tuple[str, float] | None:
+    return kind_of(
+        claim.comparison,
+        passage=nomination.passage,
+        is_sibling=claim.is_sibling,
+        is_answered=nomination.is_answered,
+    )
+
+
+def of_a_kind(compared: Iterable[tuple[Nomination, Comparison | None]]) -> Iterator[Compared]:
+    for nomination, comparison in compared:
+        if comparison:
+            claim = Claim(comparison, round(_PASSAGE_WEIGHT * (nomination.passage or 0.0)))
+            if kind_at(claim, nomination):
+                yield Compared(nomination, claim)
+
+
+def most_likely(nominations: Sequence[Nomination]) -> list[Nomination]:
+    """Return those with the highest scores, of each benchmark a few at each place."""
+    if len(nominations) <= _MOST_AT_A_PLACE:
+        return [*nominations]
+    depth: dict[int, Integers] = {}
+    end = max((nomination.stop for nomination in nominations), default=0)
+    kept = []
+    for nomination in sorted(nominations, key=Nomination.order):
+        of_part = depth.setdefault(nomination.part, np.zeros(end, np.int64))
+        at = of_part[nomination.start : nomination.stop]
+        if 2 * np.count_nonzero(at >= _MOST_AT_A_PLACE) < at.size:
+            at += 1
+            kept.append(nomination)
+    return kept
+
+
+def one_of_a_place(compared: Sequence[Compared]) -> list[Compared]:
+    """Return of each item one comparison at each place: that which found most of it."""
+    kept: list[Compared] = []
+    for place in sorted(compared, key=Compared.order):
+        if kept and place.is_again(kept[-1]):
+            kept[-1] = kept[-1].joined(place)
+        else:
+            kept.append(place)
+    return sorted(kept, key=lambda of: of.nomination.order()[2:])
+
+
+def about_nearest(compared: Sequence[Compared]) -> list[Compared]:
+    """Leave out the same question about another passage, if both are there, but for the nearest."""
+    rivals: dict[tuple[int, int, int], list[Nomination]] = {}
+    for nomination, claim in compared:
+        if has_passage(nomination.passage):
+            place = nomination.question, claim.comparison.start, claim.comparison.stop
+            rivals.setdefault(place, []).append(nomination)
+    farther = set()
+    for nominations in rivals.values():
+        nearest = min(nominations, key=Nomination.distance)
+        farther |= {id(one) for one in nominations if not one.is_about_same(nearest)}
+    return [place for place in compared if id(place.nomination) not in farther]
