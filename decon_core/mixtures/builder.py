@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from decon_core.benchmarks.records import NotCovered, Version
 from decon_core.config.mixtures import Mixture, treatment_of
@@ -36,7 +36,9 @@ from decon_core.scan.coverage import Gap, gaps_of, scan_fingerprint
 from decon_core.storage.files import names_in
 from decon_core.storage.listing import Skipped
 from decon_core.storage.store import Store
-from decon_core.text.trainer_tokens import TrainerTokenizer, load_trainer_tokenizer
+
+if TYPE_CHECKING:  # only mixtures of loss masks have a tokenizer
+    from decon_core.text.trainer_tokens import TrainerTokenizer
 
 # Increase this when the same inputs give different files, so that mixtures are rebuilt.
 _FORMAT = 4
@@ -325,6 +327,8 @@ def shards_of(mixture: Mixture, pack: Pack) -> Sequence[Shard]:
 
 def tokenizer_of(mixture: Mixture) -> TrainerTokenizer:
     """Load the tokenizer of a mixture of loss masks."""
+    from decon_core.text.trainer_tokens import load_trainer_tokenizer
+
     return load_trainer_tokenizer(
         str(mixture.tokenizer),
         add_special_tokens=mixture.add_special_tokens,
