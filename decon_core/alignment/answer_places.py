@@ -4,13 +4,36 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+
 from decon_core.kernels.arrays import Array, Numbers
 
 # The value of an n-gram of the answer, and the cost of any other token.
 _FOUND, _OTHER = 9, 2
+FEWEST_TOKENS = 4  # of an answer that is hardly there by chance
 
 
-def place_of_answer(answer: Array, tokens: Numbers, size: int) -> tuple[int, int]:
+def place_of_answer(answer: Array, tokens: Numbers, size: int, room: int = 0) -> tuple[int, int]:
+    """Return the range of tokens of an answer, to its last copy behind the choices of its item.
+
+    `room`: the tokens that these choices take.
+    """
+    first, last = _best_place(answer, tokens, size)
+    if answer.size >= FEWEST_TOKENS and room:
+        ends = (at + answer.size for at in places_of(answer, tokens) if at <= last + room)
+        last = max(last, *ends, 0)
+    return first, last
+
+
+def places_of(run: Array, tokens: Array | Numbers) -> list[int]:
+    """Return where a run of tokens begins among others."""
+    if run.size > tokens.size:
+        return []
+    windows = np.lib.stride_tricks.sliding_window_view(tokens, run.size)
+    return np.flatnonzero((windows == run).all(axis=-1)).tolist()
+
+
+def _best_place(answer: Array, tokens: Numbers, size: int) -> tuple[int, int]:
     """Return the range of tokens with most n-grams of an answer and least other text.
 
     Each n-gram counts as often as the answer has it, so a whole copy is a place of its own, however

@@ -25,6 +25,7 @@ class Item(NamedTuple):
 
     number: int
     is_wrong: bool
+    is_not_telling: bool  # its answer is short, or not there as a whole
     missing: float  # minus the share of the answer that stands near
     row: int  # row of the match
 

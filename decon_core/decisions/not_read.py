@@ -50,6 +50,9 @@ SETTINGS: Mapping[str, tuple[What, ...]] = {
 }
 
 
+NO_TEXT = "no text"  # what accepts base64 without text
+
+
 @dataclass(frozen=True)
 class UnreadRule:
     """Which text may stay unread."""
@@ -103,7 +106,7 @@ def _of_shard(source: str, ledger: Mapping[str, Any], rule: UnreadRule) -> Itera
         path, n_bytes = text["path"], text["n_bytes"]
         setting = "ignore" if rule.is_ignored(source, path) else None
         if path.endswith(BLOB):
-            setting = "no text"
+            setting = NO_TEXT
         if n := text["n_values"]:
             is_encoded = path.endswith((ENCODED, BLOB))
             reason = "base64" if is_encoded else "not read by the source"
@@ -212,6 +215,15 @@ class Account:
         return [
             row for row in self.rows if not row.accepted_by and (not kinds or row.what in kinds)
         ]
+
+    def accepted_text(self) -> Account:
+        """Return the account of text that settings leave unread, as if nothing accepted it."""
+        rows = [
+            row._replace(accepted_by=None)
+            for row in self.rows
+            if row.what in ("text", "no text") and row.accepted_by != NO_TEXT
+        ]
+        return replace(self, rows=tuple(rows))
 
     def n(self, *kinds: What) -> int:
         return sum(row.n for row in self.open(*kinds))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from decon_core.alignment.answer_places import place_of_answer
+from decon_core.alignment.answer_places import FEWEST_TOKENS, place_of_answer, places_of
 from decon_core.alignment.attribution import attributed
 from decon_core.alignment.blanks import filled_with
 from decon_core.alignment.comparison import Comparison, Questions
@@ -84,7 +84,6 @@ _MARGIN = 80  # characters around a nomination, besides those that the question 
 # Columns.
 _ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)
 _PASSAGE = slice(clusters.PASSAGE_START, clusters.PASSAGE_STOP + 1)
-_FEWEST_REPEATED = 4  # tokens of an answer with words of the question
 _LEAST_REPEATED = 0.6  # share of a question that stands before such an answer
 _BEHIND = 50  # tokens behind a question in which a number with its unit is searched for
 _WHOLE_ANSWER = 0.9  # share of its n-grams
@@ -173,6 +172,8 @@ class _AlignedSearch(ClusterSearch):
         )
         self._questions, self._answers = Questions(self._own), ShortAnswers(self._own)
         self._passages = Passages(self._search.index)
+        sizes = np.append(np.diff(self._search.index.answer_offsets), 0)  # the last: no answer
+        self._answer_sizes = sizes[self._search.index.entry_answer]
 
     def compile(self, documents: Ragged) -> None:
         super().compile(documents)
@@ -215,8 +216,11 @@ class _AlignedSearch(ClusterSearch):
                 item_of,
             ]
         )
-        # The right choice of an item comes first, then the record with most of its answer.
-        order = np.lexsort([-scores[:, clusters.ANSWER], is_wrong, *keys.T[::-1]])
+        # The right choice of an item comes first, then a long answer that is there as a whole, then
+        # the record with most of its answer.
+        answered = scores[:, clusters.ANSWER]
+        is_telling = (answered >= _WHOLE_ANSWER) & (self._answer_sizes[entries] >= TELLING_ANSWER)
+        order = np.lexsort([-answered, ~is_telling, is_wrong, *keys.T[::-1]])
         keys, best = keys[order], scores[order]
         first_of_item = firsts(keys)
         of_items = order[first_of_item]
@@ -225,7 +229,8 @@ class _AlignedSearch(ClusterSearch):
                 Item,
                 item_of[of_items].tolist(),
                 (is_wrong[of_items] > 0).tolist(),
-                (-scores[of_items, clusters.ANSWER]).tolist(),
+                (~is_telling[of_items]).tolist(),
+                (-answered[of_items]).tolist(),
                 of_items.tolist(),
             )
         ]
@@ -337,8 +342,8 @@ class _AlignedSearch(ClusterSearch):
         answer = self._tokens_of(entry)
         if start < 0 or stop - start <= answer.size:
             return found
-        size = index.policy.answer_ngram_size
-        first, last = place_of_answer(answer, document.tokens[start:stop], size)
+        size, room = index.policy.answer_ngram_size, int(self._index.entry_room[entry])
+        first, last = place_of_answer(answer, document.tokens[start:stop], size, room)
         return start + first, start + last
 
     def _findings(
@@ -363,7 +368,9 @@ class _AlignedSearch(ClusterSearch):
                 elif repeated := self._repeated(entry, place, document):
                     comparison, answer = repeated
                     overlap = 1.0
-                    score = min(score, comparison.weight_found / comparison.weight)
+                    if comparison.weight_found < comparison.weight:
+                        score = min(score, comparison.weight_found / comparison.weight)
+                        name = EDITED if name == VERBATIM else name
             passage = None
             if has_passage(nomination.passage):
                 passage = document.places.characters(*nomination.passage_tokens)
@@ -409,11 +416,11 @@ class _AlignedSearch(ClusterSearch):
         answer = self._tokens_of(entry)
         question = self._search.entry_question[entry]
         asked = index.question_tokens[slice(*index.question_offsets[[question, question + 1]])]
-        if answer.size < _FEWEST_REPEATED or _places_of(answer, asked):
+        if answer.size < FEWEST_TOKENS or places_of(answer, asked):
             return None
         first = max(0, nomination.start - answer.size)
         within = document.tokens[first : nomination.stop + answer.size]
-        for at in _places_of(answer, within):
+        for at in places_of(answer, within):
             there = document.places.characters(first + at, first + at + answer.size)
             compared = self._compared_before(nomination.question, document.text, there[0])
             if compared and compared.weight_found >= _LEAST_REPEATED * compared.weight:
@@ -428,14 +435,6 @@ class _AlignedSearch(ClusterSearch):
         return compared and compared._replace(
             start=compared.start + start, stop=compared.stop + start
         )
-
-
-def _places_of(run: Array, tokens: Array) -> list[int]:
-    """Return where a run of tokens begins among others."""
-    if run.size > tokens.size:
-        return []
-    windows = np.lib.stride_tricks.sliding_window_view(tokens, run.size)
-    return np.flatnonzero((windows == run).all(axis=-1)).tolist()
 
 
 def _rows_of_entries(

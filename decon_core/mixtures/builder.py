@@ -275,7 +275,11 @@ class Builder:
         """Render the dataset card from the shares that exist, without those of some packs."""
         shares = [share for share in self._shares(mixture) if share.manifest["pack"] not in without]
         settings = self._card_settings(mixture) | {"thresholds": self.policy.thresholds}
-        return card_of(settings, shares, n_packs=self.n_packs, labels=self.labels)
+        names = {share.manifest["pack"] for share in shares}
+        packs = [pack for pack in self.packs if pack.name in names and shards_of(mixture, pack)]
+        account = account_of(ledgers_of(self.reader, packs), self.unread).accepted_text()
+        not_searched = [line.text for line in account.lines()]
+        return card_of(settings, shares, not_searched, n_packs=self.n_packs, labels=self.labels)
 
     def outdated_packs(self, mixture: Mixture, packs: Iterable[Pack]) -> set[str]:
         """Return those of these packs whose share `card` takes, though it is of other inputs."""

@@ -104,9 +104,14 @@ def digest_of_labels(labels: Labels) -> str:
 
 
 def card_of(
-    settings: Value, shares: Sequence[Share], *, n_packs: int, labels: Labels = NO_LABELS
+    settings: Value,
+    shares: Sequence[Share],
+    not_searched: Sequence[str] = (),
+    *,
+    n_packs: int,
+    labels: Labels = NO_LABELS,
 ) -> str:
-    """Render the card of a mixture from its settings and its packs."""
+    """Render the card of a mixture from its settings, its packs and the text not searched there."""
     manifests = [share.manifest for share in shares]
     totals = counts_in(manifests)
     sources = [
@@ -137,6 +142,7 @@ def card_of(
         unloadable=unloadable(files),
         of_mixed_types=of_mixed_types(files),
         n_shares=len(shares),
+        not_searched=not_searched,
         n_packs=n_packs,
         n_reviewed=sum(manifest["has_verdicts"] for manifest in manifests),
         sources=[*sources, ("all", totals)],

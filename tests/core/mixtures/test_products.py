@@ -140,6 +140,8 @@ def test_a_shard_without_text_blocks_the_mixture_unless_its_fields_are_ignored(l
         bench.store, (pack,), tuple(versions), bench.policy, (DEFAULT,), unread=ignored
     )
     assert build_mixture(builder, DEFAULT, pack).counts["n_documents_out"] == 4
+    _, not_searched = builder.card(DEFAULT).split("## Text that was not searched")
+    assert "(`ids.jsonl`), only `input_ids` (" in not_searched
 
 
 def test_a_mixture_that_is_there_is_kept_and_one_of_other_inputs_is_not(leaky):
