@@ -116,11 +116,12 @@ class Aligned(Detector):
         ),
     )
     advice = (
-        "**To find edited copies and what was changed in them, use `aligned`.** It finds questions "
-        "in which some words were replaced, left out or added. It reports copies with other "
-        "numbers or names, and parts of a question, separately; these need review. If several "
-        "items share a template, it attributes a place only to the item whose own words occur "
-        "there."
+        "**To clean a corpus, use `aligned`, the default.** It finds items despite all the changes "
+        "of form that `decon` allows for, and edited copies as well: if one word in ten was "
+        "replaced, left out or added, it finds nearly all items. It reports copies with other "
+        "numbers or names, and parts of a question, separately, because these need review; nearly "
+        "all of the hard negatives that it flagged are such copies. If several items share a "
+        "template, it attributes a place only to the item whose own words occur there."
     )
 
     def own_index(self, records: Iterable[pa.Table], policy: Policy) -> Mapping[str, Array]:

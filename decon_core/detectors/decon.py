@@ -88,7 +88,7 @@ class Decon(Detector):
     needed_parts = ("answer", "passage")
     finds_every_place = True
     advice = (
-        "**To clean a corpus, use `decon`.** It flagged no hard negatives and no background "
+        "**To apply AI2's method, use `decon`.** It flagged no hard negatives and no background "
         "documents. It finds items despite changes of case, punctuation and line breaks, hyphens "
         "at line ends, HTML, links, escape sequences, accents, and control, zero-width or "
         'look-alike characters (but not with `preset = "reference"`). It needs the answer near the '

@@ -47,9 +47,10 @@ class Ratcliff(Detector):
     )
     versions = COMPARISON
     advice = (
-        "**To find edited items, use `ratcliff`.** It finds more lightly edited items than any "
-        "other detector: items with a few changed words, with different names or numbers, with "
-        "shuffled sentences, and formulas within a text in another language. It compares "
+        "**To find edited items with a published method, use `ratcliff`.** It finds items with a "
+        "few changed words or with different names or numbers. It finds more items with shuffled "
+        "sentences, and more formulas in a text in another language, than any other detector. It "
+        "compares "
         'unchanged text, so capitals and unusual characters hide an item (`normalize = "decon"` '
         "fixes this, but some formulas are then missed). It also flags other items about a "
         "similar situation, and nearly every copy of a question with different names and "
