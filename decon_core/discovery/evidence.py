@@ -327,7 +327,7 @@ class _Rows:
                 for mark, transform in _FINAL_ANSWERS.items():
                     if column.kind == "text" and all(mark in text for text in column.texts):
                         answers.append({"field": column.name, "transform": transform})
-                        self.why.append(f"answer: also what follows the last {mark} in {column.name}")
+                        self.why.append(f"answer: also what follows {mark} in {column.name}")
         return answers
 
     def _replies(self, keys: Mapping[str, object]) -> list[object]:
