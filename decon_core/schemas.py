@@ -1,7 +1,7 @@
-"""The columns of all tables passed between stages, which schemas.toml has, and their Arrow schemas.
+"""The columns of all tables passed between stages, from schemas.toml, and their Arrow schemas.
 
-A schema is made when it is first imported: the code location needs only the columns, and loads
-without Arrow.
+A schema is made when it is first imported, because the code location needs only the columns and
+loads without Arrow.
 """
 
 from __future__ import annotations

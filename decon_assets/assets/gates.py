@@ -34,7 +34,7 @@ def unfinished_checks(
 def _last_executions(
     instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheckKey]
 ) -> dict[dg.AssetCheckKey, dg.AssetCheckEvaluation | None]:
-    """Return the results of the last executions of checks; None: it never completed."""
+    """Return the result of the last execution of each check; None if it never completed."""
     keys = [*checks]
     last = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
     evaluations = {key: last[key].evaluation for key in keys if key in last}

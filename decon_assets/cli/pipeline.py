@@ -99,7 +99,7 @@ def run(
     one of two things:
 
       - some rows could not be read, or some text is not read, so mixtures that
-        depend on them are refused (without such mixtures, --allow-unread
+        depend on them are refused (if no mixture is refused, --allow-unread
         suppresses the code for text);
       - everything else is built, but a source's pattern matches something that is
         not a shard, such as a file of another format, a broken link, a fifo or a

@@ -120,8 +120,9 @@ def check(
     benchmarks and policy (not checked with --report). If some shards were not scanned and no limit
     is exceeded in the others, the result is "unknown" and the exit code is 1.
 
-    The settings unread = "report" and unreadable = "drop" accept unread text and unreadable rows,
-    as in `run`: the check prints them and passes. With --report, only the options accept them.
+    As in `run`, the setting unread = "report" accepts unread text, and unreadable = "drop" accepts
+    unreadable rows: the check prints them and passes. With --report, the check does not read the
+    settings, and only the --allow- options accept unread text and rows.
 
     Items that no chosen detector can find may or may not have leaked. If a limit is met only
     without these items, the result is "cannot tell" and the exit code is 6. Choose detectors that

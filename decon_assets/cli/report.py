@@ -29,7 +29,7 @@ _MOST_LISTED = 20
 # Columns that are left out if they say nothing, or have no room; the least important first.
 _SPARE = ("leaks", "of all items", "no answer", "review", "of checkable")
 _BYTES_READ = "SELECT source, sum(n_bytes)::BIGINT AS n_bytes FROM shards GROUP BY source"
-_ALL = 'all: decon-assets report --query "FROM not_read WHERE accepted_by IS NULL"'
+_ALL = 'to list all: decon-assets report --query "FROM not_read WHERE accepted_by IS NULL"'
 _BY_BENCHMARK = """SELECT *, leak_rate AS rate FROM by_benchmark
     ORDER BY leak_rate DESC NULLS LAST, n_leaked DESC, n_no_answer + n_review DESC,
              benchmark, split"""
@@ -203,7 +203,8 @@ def _say_main_tables(path: Path, coverage: Coverage) -> None:
     say(f"\n{format_headline(path)}")
     if lines := [*account.lines()]:
         worst = min(lines, key=lambda line: WORST_FIRST.index(line.what))
-        say(f"not read: {counted(len(account.open()), 'place')}; the worst: {worst.text}; {_ALL}")
+        n_places = counted(len(account.open()), "place")
+        say(f"not read: {n_places}; the most serious: {worst.text}; {_ALL}")
     say(path)
 
 

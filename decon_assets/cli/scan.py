@@ -303,8 +303,8 @@ def scan(
     if clean_evals and (lines := [*accepted.lines()]):
         lacking = ", ".join(line.amount for line in lines)
         names = [name for name, kinds in OPTIONS.items() if accepted.open(*kinds)]
-        remedy = f" ({' '.join(names)} to write them)" if names else ""
-        say(f"clean benchmarks: not written, as some input was not read: {lacking}{remedy}")
+        remedy = f" (to write them anyway: {' '.join(names)})" if names else ""
+        say(f"clean benchmarks: not written, because some input was not read: {lacking}{remedy}")
     elif clean_evals:
         say(f"clean benchmarks: {out / CLEAN_FOLDER}")
     for problem in (*without_effect(settings), *outcome.split_scripts):

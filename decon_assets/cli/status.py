@@ -53,7 +53,7 @@ def status(
     was not read. Code 4 means one of two things:
 
       - some rows could not be read, or some text is not read, so mixtures that
-        depend on them are refused (without such mixtures, --allow-unread
+        depend on them are refused (if no mixture is refused, --allow-unread
         suppresses the code for text);
       - everything else is complete, but a source's pattern matches something that
         is not a shard (--allow-skipped suppresses the code).

@@ -59,7 +59,7 @@ def say_not_read(plan: Plan, skipped: Sequence[Skipped]) -> Account:
 def code_with(account: Account, code: int, allowed: Iterable[str]) -> int:
     """Return the exit code of a command that ends with a code if everything was read.
 
-    A stage fails if it needs what was not read: no option of the command changes that.
+    A stage that needs what was not read fails, and no option of the command changes that.
     """
     if code and account.open("row", "text", "no text"):
         return account.exit_code

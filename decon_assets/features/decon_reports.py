@@ -16,7 +16,7 @@ def reference() -> None:
     """Read reports of AI2's decon, the reference implementation.
 
     decon writes JSONL files, one per shard. They contain only leaks, so the share of leaked items
-    or documents is unknown. `decon-assets scan --compat` writes such files.
+    or documents is unknown. `decon-assets scan --compat` also writes files in this format.
 
     Examples:
       decon-assets reference read results/ --out reference.duckdb

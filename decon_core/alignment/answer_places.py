@@ -1,4 +1,4 @@
-"""Where the answer of a question is, of all text beside the question that has words of it."""
+"""Find the answer of a question among all text near the question that has words of the answer."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from decon_core.kernels.arrays import Array, Numbers
 
 # The value of an n-gram of the answer, and the cost of any other token.
 _FOUND, _OTHER = 9, 2
-FEWEST_TOKENS = 4  # of an answer that is hardly there by chance
+FEWEST_TOKENS = 4  # of an answer that is hardly ever there by chance
 
 
 def place_of_answer(answer: Array, tokens: Numbers, size: int, room: int = 0) -> tuple[int, int]:
-    """Return the range of tokens of an answer, to its last copy behind the choices of its item.
+    """Return the tokens of an answer, up to its last copy behind the choices of its item.
 
-    `room`: the tokens that these choices take.
+    `room`: the number of tokens that these choices take up.
     """
     first, last = _best_place(answer, tokens, size)
     if answer.size >= FEWEST_TOKENS and room:
@@ -26,7 +26,7 @@ def place_of_answer(answer: Array, tokens: Numbers, size: int, room: int = 0) ->
 
 
 def places_of(run: Array, tokens: Array | Numbers) -> list[int]:
-    """Return where a run of tokens begins among others."""
+    """Return the places among other tokens where a run of tokens begins."""
     if run.size > tokens.size:
         return []
     windows = np.lib.stride_tricks.sliding_window_view(tokens, run.size)
@@ -34,10 +34,10 @@ def places_of(run: Array, tokens: Array | Numbers) -> list[int]:
 
 
 def _best_place(answer: Array, tokens: Numbers, size: int) -> tuple[int, int]:
-    """Return the range of tokens with most n-grams of an answer and least other text.
+    """Return the range of tokens with the most n-grams of an answer and the least other text.
 
-    Each n-gram counts as often as the answer has it, so a whole copy is a place of its own, however
-    many numbers of the answer also occur elsewhere.
+    An n-gram counts only as often as the answer has it. A whole copy is therefore a range of its
+    own, even if many numbers of the answer also occur elsewhere.
     """
     wanted = Counter(_grams(answer, size))
     hits = [(at, gram) for at, gram in enumerate(_grams(tokens, size)) if gram in wanted]

@@ -1,7 +1,8 @@
 """Which of the items that were compared at one place it belongs to.
 
 The item of which most was found claims its words of the document. A question that is there as a
-whole comes before a longer one with the same words, unless most of its other words are there, too.
+whole comes before a longer one with the same words, unless most of the longer one's other words are
+there, too.
 The next one keeps the place only if enough of what was found of it are other words: a sibling that
 shares the template of a question has none. Nor has an item of which only words of its passage are
 there.
@@ -29,9 +30,9 @@ class Claim(NamedTuple):
     is_sibling: bool = False  # another item or its passage holds these words
 
     def evidence(self, is_of_whole: Bools) -> int:
-        """Return what was found of a question, and its passage.
+        """Return the weight of what was found of a question and its passage.
 
-        Beside a question that is there as a whole, what was not found counts against it.
+        If a question that was found as a whole shares these words, missing words are subtracted.
         `is_of_whole`: which of the found units are those of such a question.
         """
         found = self.comparison.weight_found

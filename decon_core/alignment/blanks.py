@@ -1,4 +1,4 @@
-"""Questions with a blank: in a text, the words that stand where the blank was are the answer."""
+"""Questions with a blank, whose answer is the words that a text has in place of the blank."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _BLANK = re.compile(
     re.IGNORECASE,
 )
 _DROPPED = "a an the and"
-_LONGEST_ANSWER = 200  # characters that are read where nothing of the question follows
+_LONGEST_ANSWER = 200  # characters that are read where the question ends with the blank
 
 
 def blanks_of(question: str, form: Form) -> list[tuple[int, int]]:
-    """Return between which units of a question its blanks are, with the units that mark them."""
+    """Return the range of units that marks each blank of a question; it may be empty."""
     blanks = [*_BLANK.finditer(question)]
     if not blanks:
         return []
@@ -36,7 +36,7 @@ def blanks_of(question: str, form: Form) -> list[tuple[int, int]]:
 def filled_with(
     answers: Sequence[str], blanks: Table, comparison: Comparison, text: str, form: Form
 ) -> tuple[int, int] | None:
-    """Return the characters of one of the answers if it fills all blanks; articles do not count."""
+    """Return the characters of an answer if it fills all blanks; articles are ignored."""
     found = [_gap(blank, comparison, len(text)) for blank in blanks.tolist()]
     gaps = [gap for gap in found if gap]
     if len(gaps) < len(found):
@@ -59,7 +59,7 @@ class _Word(NamedTuple):
 
 
 class _Gap(NamedTuple):
-    """The characters in place of a blank; where a question begins or ends with it, also others."""
+    """The characters in place of a blank; more if the question begins or ends with the blank."""
 
     start: int
     stop: int
@@ -68,16 +68,16 @@ class _Gap(NamedTuple):
 
 
 def _gap(blank: Sequence[int], comparison: Comparison, length: int) -> _Gap | None:
-    """Return what is in place of a blank; None if the words beside it are not there.
+    """Return what is in place of a blank; None if the words next to the blank are not there.
 
-    One word may be missing on each side, such as "a" before an answer with "an".
+    One word may be missing on each side, such as "a" of the question if the text has "an".
     """
     units, starts, stops = comparison.found_at.T
     first, last = blank
     before, after = np.searchsorted(units, blank).tolist()
     is_first, is_last = first == 0, last == comparison.n_units
     is_cut = before == 0 < first or (after == units.size and not is_last)
-    # The mark of a blank may be a unit: then it was not filled.
+    # If the text has the mark of the blank, too, the blank was not filled.
     if before != after or is_cut:
         return None
     if before and units[before - 1] < first - 2:
@@ -90,7 +90,7 @@ def _gap(blank: Sequence[int], comparison: Comparison, length: int) -> _Gap | No
 
 
 def _words(text: str, form: Form, first: int = 0) -> list[_Word]:
-    """Return the words of a text from a character on, without articles."""
+    """Return the words of a text from `first` on, without articles."""
     dropped, units = _dropped(form), units_of([text[first:]], form)
     columns = units.keys, units.starts + first, units.stops + first
     words = map(_Word, *(column.tolist() for column in columns))

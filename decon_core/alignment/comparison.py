@@ -23,7 +23,7 @@ class Comparison(NamedTuple):
     weight: int
     own_weight: int  # weight of the units that no other item has
     n_family: int  # items of the benchmark that share two fifths of the question
-    units_per_word: int  # more where most are single characters
+    units_per_word: int  # more than 1 if most are single characters
     n_found: int
     weight_found: int
     own_found: int
@@ -40,7 +40,7 @@ class Comparison(NamedTuple):
     stop: int
     places: Integers  # units of the document that were found
     weights: Integers  # weight of each found unit
-    found_at: Table  # of each, its place in the question and its characters in the document
+    found_at: Table  # of each found unit: its place in the question, and its characters
 
     @property
     def is_whole(self) -> bool:

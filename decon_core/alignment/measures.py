@@ -1,7 +1,7 @@
 """Answers that are a number with a unit: "48 km/h" is "forty-eight kilometres per hour".
 
-The number decides, if the text has no unit behind it or the same one. Common units have several
-spellings; of any other one only the plural counts as the same.
+The number must be equal, and the text must have the same unit or none. Common units are known in
+several spellings, all others only in the singular and plural.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _ONE = (
 _UNIT = re.compile(rf"\s*-?\s*({_ONE})(?:\s*(?:/|per\b|p\.)\s*({_ONE}))?")
 _PART = re.compile(r"square|sq|cubic|[^\W\d_]+|[\d²³]|\S")
 _WORDS = re.compile(r"\s*[^\W\d_]+(?:\s[^\W\d_]+){0,2}")
-# Behind a number without a unit.
+# What may follow a number without a unit.
 _END = re.compile(r"\s*(?:$|[\n.,;:!?)\]*|<\"']|\\[)\]])")
 _LIST_NUMBER = re.compile(r"[.):]\s")
-_MOST_BEHIND = 40  # characters of a unit
+_MOST_BEHIND = 40  # characters behind a number that may be its unit
 
 
 class Measure(NamedTuple):
@@ -49,7 +49,7 @@ class Measure(NamedTuple):
 
 
 def measure_of(answer: str) -> Measure | None:
-    """Return the number of an answer that is nothing but one number with its unit."""
+    """Return the number and unit of an answer that consists of nothing else."""
     text = answer.lower().strip().rstrip(".")
     number = next(iter(numbers_in(text)), None)
     if number is None:
@@ -66,7 +66,7 @@ def measure_of(answer: str) -> Measure | None:
 
 
 def stands_in(measure: Measure, text: str) -> tuple[int, int] | None:
-    """Return the characters of the same number in a text, with the same unit or none."""
+    """Return the characters of an equal number in a text, if it has the same unit or none."""
     low = text.lower()
     if len(low) != len(text):
         return None
@@ -77,7 +77,7 @@ def stands_in(measure: Measure, text: str) -> tuple[int, int] | None:
 
 
 def _has_unit(unit: str, text: str, place: tuple[int, int]) -> bool:
-    """Whether a number has this unit or none, and is no number of a list."""
+    """Return whether a number has this unit or none, and is not the number of a list item."""
     start, stop = place
     sign = text[start - 1 : start]
     if sign == "-" or text[start - 2 : start - 1].isdigit():
@@ -103,7 +103,7 @@ def _spelled(unit: re.Match[str]) -> str:
 
 
 def _one_spelled(unit: str) -> str:
-    """Return how a unit is written: "square metres" as "m2"."""
+    """Return the one way in which all spellings of a unit are written: "m2" for "square metres"."""
     parts = [part for part in _PART.findall(unit) if part not in "^."]
     if parts[0] in ("degree", "degrees", "°") and len(parts) > 1:
         parts = [f"°{parts[1][0]}"]

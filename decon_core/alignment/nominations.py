@@ -21,12 +21,12 @@ Span = tuple[int, int]
 
 
 class Item(NamedTuple):
-    """Of the matches of an item at one place the best: of its right choice, with its answer."""
+    """The best of an item's matches at one place: of its right choice, with its answer."""
 
     number: int
     is_wrong: bool
     is_not_telling: bool  # its answer is short, or not there as a whole
-    missing: float  # minus the share of the answer that stands near
+    missing: float  # minus the share of the answer that is near
     row: int  # row of the match
 
 
@@ -41,17 +41,17 @@ class Nomination(NamedTuple):
     stop: int
     items: list[Item]
     score: float
-    passage: float | None  # share of it that stands near; None: there is none
+    passage: float | None  # share of it that is near; None: the item has none
     passage_tokens: Span
-    is_answered: bool  # an answer of a record stands near
+    is_answered: bool  # an answer of a record is near
 
     def order(self) -> tuple[bool, float, int, int, int]:
-        """The likeliest of a benchmark come first. Other benchmarks do not change the order."""
+        """Put the likeliest of a benchmark first. Other benchmarks do not change the order."""
         is_without = self.passage is not None and not has_passage(self.passage)
         return is_without, -self.score, self.question, self.start, self.items[0].number
 
     def with_passage(self, found: Found | None) -> Nomination:
-        """Return it with a passage that the document has elsewhere, unless it is too far away."""
+        """Return it with a passage found elsewhere in the document, unless that is too far away."""
         if found is None:
             return self
         distance = max(self.start - found.stop, found.start - self.stop)
@@ -60,7 +60,7 @@ class Nomination(NamedTuple):
         return self._replace(passage=found.share, passage_tokens=(found.start, found.stop))
 
     def distance(self) -> tuple[bool, int]:
-        """Return how far its passage is: one behind the question is farther than any before it."""
+        """Return how far its passage is; any behind the question is farther than any before it."""
         start, stop = self.passage_tokens
         is_behind = start >= self.start
         return is_behind, start - self.stop if is_behind else self.start - stop
@@ -71,7 +71,7 @@ class Nomination(NamedTuple):
         return start < other_stop and other_start < stop
 
     def joined(self, other: Nomination) -> Nomination:
-        """Return the union of both: an edit parts n-grams, and the answer may be near some only."""
+        """Join both, since an edit splits n-grams, and the answer may be near only one of them."""
         best: dict[int, Item] = {}
         for item in sorted((*self.items, *other.items)):
             best.setdefault(item.number, item)
@@ -90,7 +90,7 @@ class Compared(NamedTuple):
     claim: Claim
 
     def order(self) -> tuple[int, int, int, int]:
-        """By item, then place."""
+        """Order by item, then by place."""
         nomination = self.nomination
         return (
             nomination.question,
@@ -100,13 +100,13 @@ class Compared(NamedTuple):
         )
 
     def joined(self, other: Compared) -> Compared:
-        """Return that which found most of the item, with the best answers of both."""
+        """Return the one that found most of the item, with the best answers of both."""
         is_less = self.claim.comparison.weight_found < other.claim.comparison.weight_found
         best, second = (other, self) if is_less else (self, other)
         return Compared(best.nomination.joined(second.nomination), best.claim)
 
     def is_again(self, other: Compared) -> bool:
-        """Whether both say of the same item that it is at about the same words."""
+        """Whether both are the same item at about the same words."""
         if self.order()[:2] != other.order()[:2]:
             return False
         this, that = self.claim.comparison, other.claim.comparison
@@ -132,7 +132,7 @@ def of_a_kind(compared: Iterable[tuple[Nomination, Comparison | None]]) -> Itera
 
 
 def most_likely(nominations: Sequence[Nomination]) -> list[Nomination]:
-    """Return those with the highest scores, of each benchmark a few at each place."""
+    """Return those with the highest scores: a few of each benchmark at each place."""
     if len(nominations) <= _MOST_AT_A_PLACE:
         return [*nominations]
     depth: dict[int, Integers] = {}
@@ -148,7 +148,7 @@ def most_likely(nominations: Sequence[Nomination]) -> list[Nomination]:
 
 
 def one_of_a_place(compared: Sequence[Compared]) -> list[Compared]:
-    """Return of each item one comparison at each place: that which found most of it."""
+    """Return one comparison of each item at each place: the one that found most of it."""
     kept: list[Compared] = []
     for place in sorted(compared, key=Compared.order):
         if kept and place.is_again(kept[-1]):
@@ -159,7 +159,7 @@ def one_of_a_place(compared: Sequence[Compared]) -> list[Compared]:
 
 
 def about_nearest(compared: Sequence[Compared]) -> list[Compared]:
-    """Leave out the same question about another passage, if both are there, but for the nearest."""
+    """Of a question about several passages that are there, keep that about the nearest one."""
     rivals: dict[tuple[int, int, int], list[Nomination]] = {}
     for nomination, claim in compared:
         if has_passage(nomination.passage):

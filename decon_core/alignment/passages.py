@@ -1,4 +1,4 @@
-"""The passage of an item: anywhere in a document, and in words that look like its question."""
+"""Find the passage of an item anywhere in a document, and in words that look like its question."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from decon_core.kernels.question_index import Index
     from decon_core.text.word_cache import Places, Ragged
 
-_LONGEST_GAP = 16  # tokens between n-grams of one copy
+_LONGEST_GAP = 16  # tokens between two n-grams of one copy
 
 
 class Found(NamedTuple):
-    """A passage in a document: the share of its n-grams, and the tokens with most of them."""
+    """A passage in a document: the share of its n-grams, and the tokens of the longest part."""
 
     share: float
     start: int
@@ -46,9 +46,9 @@ class Passages:
     def in_documents(
         self, documents: Ragged, wanted: Sequence[tuple[int, int]], least: float
     ) -> dict[tuple[int, int], Found]:
-        """Find passages anywhere in documents, of which they have at least a share.
+        """Find passages of which documents have at least a share, anywhere in them.
 
-        `wanted`: each document with the number of a passage, in order of documents.
+        `wanted`: pairs of the number of a document and of a passage, in order of documents.
         """
         rows: Table = np.array(wanted, np.int64).reshape(-1, 2)
         shares, places, edges = passages.find_in_documents(
@@ -63,9 +63,9 @@ class Passages:
     def words_of(
         self, number: int, tokens: Numbers, places: Places, starts: Integers, stop: int
     ) -> Bools:
-        """Return which words of a place are those of a passage that goes on beyond the place.
+        """Return which words of a place belong to a passage that continues beyond the place.
 
-        `starts`: the character at which each begins; `stop`: where the last one ends.
+        `starts`: the first character of each word; `stop`: the character after the last word.
         """
         first, last = places.tokens(int(starts[0]), stop)
         offsets = self._passages.offsets
@@ -80,7 +80,7 @@ class Passages:
 
 
 def longest_run(places: Integers) -> tuple[int, int]:
-    """Return the first and last of the most places that follow each other closely."""
+    """Return the first and last place of the longest run of places close to each other."""
     edges = np.flatnonzero(np.diff(places, prepend=places[0] - _LONGEST_GAP - 2) > _LONGEST_GAP + 1)
     edges = np.append(edges, places.size)
     longest = int(np.diff(edges).argmax())

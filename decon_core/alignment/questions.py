@@ -46,7 +46,7 @@ def sizes_in(index: Mapping[str, Any], number: int) -> tuple[Integers, Integers]
 
 
 def index_of(records: Iterable[pa.Table], form: Form) -> dict[str, Array]:
-    """Return the units of the questions of each benchmark, and what its records are and ask."""
+    """Return the units of each benchmark's questions, and the question and item of each record."""
     import pyarrow.compute as pc
 
     from decon_core.storage.tables import numbered
@@ -60,7 +60,7 @@ def index_of(records: Iterable[pa.Table], form: Form) -> dict[str, Array]:
         "answer_sizes": nothing,
         "answer_bytes": nothing.astype(np.uint8),
     }
-    # Without a benchmark: empty.
+    # So that the arrays are empty if there is no benchmark.
     columns = [_columns_of([], nothing, form) | of_records | of_answers]
     for table in records:
         questions = table["question"].unique().to_pylist()
@@ -132,7 +132,7 @@ def _columns_of(questions: Sequence[str], n_items: Integers, form: Form) -> dict
 
 
 def units_per_word(spelled: Sequence[str], kind: Numbers, units: Units) -> Integers:
-    """Return how many units make a word of each text: more if most are single characters."""
+    """Return how many units make a word of each text; more than 1 if most are single characters."""
     per_word = np.array([*map(characters_per_word, spelled)], np.int64)[kind]
     n_alone, n_fourths = _sums(per_word > 1, units), _sums(per_word > 2, units)
     per_word = np.where(2 * n_fourths > n_alone, 4, 2)

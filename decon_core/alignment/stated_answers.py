@@ -24,7 +24,7 @@ _LONGEST = 40  # characters of an answer that are compared; longer ones have n-g
 _MOST_BEFORE = 60  # characters between a word such as "answer" and the answer
 _UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
 _SIGNS = r"\s$*_`:'\"(){}\[\]\\“”‘’「」『』【】《》"
-# Full-width signs, digits and letters, and the minus sign, as those of ASCII.
+# Full-width signs, digits and letters, and the minus sign, to those of ASCII.
 _FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | {ord("−"): "-"}
 _PIECE = re.compile(
     rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+"
@@ -42,7 +42,7 @@ _BETWEEN = re.compile(
     rf"(?:(?!\b(?:not|nicht|pas|no|non|не)\b|不|非)[^.。\n]){{0,30}}?[{_SIGNS}]*", re.IGNORECASE
 )
 _DIRECTLY = re.compile(rf"[{_SIGNS}]*")
-# What makes it a part of another number or word, or of a calculation.
+# What follows an answer that is only a part of another number or word, or of a calculation.
 _AFTER = re.compile(
     rf"[^\W{_UNSPACED}]|[.,/:]\d|\s*[+/^×÷√]|\*{{1,2}}[\w(]|\s+\*\s|\s*-\s*\d"
     r"|\s*\\(?:sqrt|d?frac|cdot|times|pi)\b"
@@ -61,9 +61,9 @@ class _Piece(NamedTuple):
 
 
 def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, int] | None:
-    """Return the characters at which a text states one of the answers; None if nowhere.
+    """Return the characters at which a text states one of the answers; None if it states none.
 
-    `first`: a character of the text, from which on an answer may be.
+    `first`: the first character of the text at which an answer may be.
     """
     wanted = [of for answer in answers if (of := [piece.text for piece in _pieces(answer)])]
     if not wanted:
@@ -86,7 +86,7 @@ def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, i
 
 
 def _stated_pieces(text: str) -> Iterator[list[_Piece]]:
-    """Yield what stands where a text may state an answer."""
+    """Yield the pieces of text at each place that may state an answer."""
     for statement in _STATEMENT.finditer(text):
         first = statement.end()
         is_direct = statement["direct"] is not None
@@ -108,7 +108,7 @@ def _pieces(text: str, start: int = 0, stop: int = _FARTHEST) -> list[_Piece]:
 
 
 def _are_equal(found: Sequence[_Piece], answer: Sequence[str]) -> bool:
-    """Whether two are equal but for case; a letter alone, such as "A", may be a word."""
+    """Whether two texts are equal except for case; a letter alone, such as "A", needs its case."""
     if len(found) < len(answer):
         return False
     if len(answer) == 1 and len(answer[0]) == 1:
@@ -119,7 +119,7 @@ def _are_equal(found: Sequence[_Piece], answer: Sequence[str]) -> bool:
 
 
 def _is_cut(text: str, stop: int) -> bool:
-    """Whether what ends there is a part of something longer."""
+    """Whether the text that ends at `stop` is a part of something longer."""
     return bool(_AFTER.match(text, stop) or _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1))
 
 

@@ -257,7 +257,8 @@ class IndexedAnswer:
 class ArrayAnswer:
     """The element at the position of the question in its array.
 
-    With `choices`, a list of the choices of each question: the choice that this element names.
+    With `choices`, the field with a list of choices for each question, the element is the label of
+    the correct choice.
     """
 
     array: String

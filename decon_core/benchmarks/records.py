@@ -52,7 +52,7 @@ def fingerprint_of_records(table: pa.Table) -> str:
 
 
 def _utf8_of(texts: pa.StringArray) -> pa.Buffer | bytes:
-    """Return the bytes of all texts, which are next to each other."""
+    """Return the bytes of all texts, which an Arrow array stores one after the other."""
     _, edges, content = texts.buffers()
     start, stop = np.frombuffer(edges, np.int32)[[texts.offset, texts.offset + len(texts)]]
     return (content or b"")[start:stop]

@@ -241,7 +241,8 @@ class _Choices(NamedTuple):
     def positions_of(self, label: object, field: str, transform: str | None) -> list[int]:
         """Return the positions of the labelled choices; none if the label is hidden.
 
-        Several choices are labelled by a list, or by letters in one text: "AC", "A, C".
+        Several choices are labelled by a list of labels, or by several letters in one text, such as
+        "AC" or "A, C".
         """
         if isinstance(label, list | tuple):
             several = (self.positions_of(name, field, transform) for name in label)

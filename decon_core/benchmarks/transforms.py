@@ -56,7 +56,7 @@ def _before_marker(value: object, marker: str, field: str) -> object:
 
 
 def _last_boxed(text: str) -> str:
-    """Return what the last `\\boxed{...}` of a solution contains, "" without one."""
+    """Return the content of the last `\\boxed{...}` of a solution; "" if there is none."""
     _, mark, rest = text.rpartition("\\boxed{")
     depth = 1
     for at, character in enumerate(rest if mark else ""):

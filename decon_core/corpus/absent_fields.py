@@ -34,7 +34,7 @@ def absent_fields(packs: Iterable[Pack], mixtures: Sequence[Mixture]) -> Iterato
             n_rows = counted(len(rows), "row")
             found = f"{named}, which is in none of the first {n_rows} of source {source.name!r}"
             remedy = did_you_mean(fields[0], {path for row in rows for path, _ in leaves(row)})
-            yield Problem(where, found, "the name of a field of the rows", remedy)
+            yield Problem(where, found, "the name of a field that the rows have", remedy)
 
 
 def _lack(rows: Iterable[Row], fields: Sequence[str]) -> bool:

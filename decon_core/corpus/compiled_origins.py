@@ -34,7 +34,7 @@ def origins_in(strings: Strings, is_usual: Bools, tree: FieldTree, fields: Field
         return {}
     named, kinds = strings.take(may_be_name), kinds[may_be_name]
     values, codes = _numbered(named)
-    # So short a text has many words, as a letter of a script without spaces takes three bytes.
+    # A text this short must have many words: letters of scripts without spaces take three bytes.
     is_long = [len(value.split()) >= LEAST_WORDS and is_text(value) for value in values]
     is_name = ~np.array(is_long)[codes]
     split_of_row = np.full(is_usual.size, -1)

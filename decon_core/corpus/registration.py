@@ -74,7 +74,7 @@ class PackChanges:
 
     @property
     def by_shard(self) -> list[tuple[str, str]]:
-        """The path of each shard that differs from the one registered, and what changed."""
+        """The path of each shard that differs from its registration, and what changed."""
         new, gone = {*self.new}, {*self.gone}
         since = "since it was registered"
         return [

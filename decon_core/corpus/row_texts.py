@@ -91,7 +91,7 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
     origins = origins_of_row((at, text) for at, _, text in strings)
     if not tree.is_counting:
         return RowText(layout, visible, hidden, {}, origins)
-    # A row without text is named by what it holds instead.
+    # Of a row without text, the ledger names what it holds instead.
     counts = _counts_of(unread, encoded if visible or hidden else ())
     return RowText(layout, visible, hidden, counts, origins)
 

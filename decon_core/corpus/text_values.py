@@ -39,7 +39,7 @@ _DATA_URI = re.compile(  # text may follow one
 _FIRST_BYTES = 4096  # bytes that decide whether a value is text
 FIRST_ENCODED = _FIRST_BYTES // 3 * 4
 ENCODED = "<base64>"  # the last step to text that a string holds as base64
-BLOB = "<data>"  # the same of what is no text, such as a picture
+BLOB = "<data>"  # the last step to base64 that is no text, such as a picture
 _CONTROL = re.compile("[\\x00-\\x08\\x0e-\\x1f\ufffd]")
 
 
@@ -91,9 +91,9 @@ def is_encoded(value: str) -> bool:
 
 
 def content_step(value: str) -> str:
-    """Return the last step of the path to what a string holds as base64: text, or something else.
+    """Return the last step of the path to what a string encodes as base64: text or something else.
 
-    Empty if it is too short to hold any.
+    The step is empty if the string is too short to be base64.
     """
     if len(value) < LEAST_ENCODED:
         return ""

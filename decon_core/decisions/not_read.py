@@ -3,8 +3,8 @@
 What was not read may hold any item, so nothing that depends on it is clean. A row says what was not
 read, where, why and how much, and which setting or option accepts that; without one it is open:
 
-    text      text in a field that the source does not read, or as base64 in any field; also
-              base64 without text, such as pictures, which is never open
+    text      text in a field that the source does not read, or as base64 in any field; base64 that
+              encodes no text, such as a picture, also has a row, which is never open
     no text   rows without text that is read, such as rows of token ids, with what they hold instead
     row       rows that could not be read
     shard     a shard that could not be opened, or of which no row could be read

@@ -84,7 +84,7 @@ _MARGIN = 80  # characters around a nomination, besides those that the question 
 # Columns.
 _ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)
 _PASSAGE = slice(clusters.PASSAGE_START, clusters.PASSAGE_STOP + 1)
-_LEAST_REPEATED = 0.6  # share of a question that stands before such an answer
+_LEAST_REPEATED = 0.6  # share of a question that must come before an answer that repeats its words
 _BEHIND = 50  # tokens behind a question in which a number with its unit is searched for
 _WHOLE_ANSWER = 0.9  # share of its n-grams
 
@@ -217,8 +217,8 @@ class _AlignedSearch(ClusterSearch):
                 item_of,
             ]
         )
-        # The right choice of an item comes first, then a long answer that is there as a whole, then
-        # the record with most of its answer.
+        # The right choice of an item comes first, then a long answer that was found as a whole,
+        # then the record with most of its answer.
         answered = scores[:, clusters.ANSWER]
         is_telling = (answered >= _WHOLE_ANSWER) & (self._answer_sizes[entries] >= TELLING_ANSWER)
         order = np.lexsort([-answered, ~is_telling, is_wrong, *keys.T[::-1]])
@@ -260,7 +260,7 @@ class _AlignedSearch(ClusterSearch):
             )
 
     def _with_passages(self, nominations: Sequence[Nomination], tokens: Ragged) -> list[Nomination]:
-        """Return them with passages that are not right before the question."""
+        """Add the passages that are elsewhere than right before the question."""
         wanted = {
             (nomination.document, nomination.passage_number)
             for nomination in nominations
@@ -277,7 +277,7 @@ class _AlignedSearch(ClusterSearch):
     def _beside_passages(
         self, document: _Document, compared: Iterable[Compared], starts: Integers
     ) -> Iterator[Compared]:
-        """Mark the words of items that are those of their passage; `starts`: of all units."""
+        """Mark the words of items that belong to their passages; `starts`: of all units."""
         for nomination, claim in compared:
             if nomination.passage is None:
                 yield Compared(nomination, claim)
@@ -338,7 +338,7 @@ class _AlignedSearch(ClusterSearch):
         return index.answer_tokens[slice(*index.answer_offsets[[number, number + 1]])]
 
     def _tokens_of_answer(self, entry: int, found: Span, document: _Document) -> Span:
-        """Return the tokens of a found answer: words of it may also occur further away."""
+        """Return the tokens of a found answer, whose words may also occur farther away."""
         index, (start, stop) = self._search.index, found
         answer = self._tokens_of(entry)
         if start < 0 or stop - start <= answer.size:
@@ -393,7 +393,7 @@ class _AlignedSearch(ClusterSearch):
             )
 
     def _other_answer(self, item: int, place: Compared, document: _Document) -> Span | None:
-        """Return an answer of an item that is stated, fills its blank, or has another unit name."""
+        """Return an answer that is stated, fills the blank, or has its unit spelled otherwise."""
         answers, comparison = self._answers.of(item), place.claim.comparison
         question, text = place.nomination.question, document.text
         if stated := stated_answer(answers, text, comparison.stop):
@@ -412,7 +412,7 @@ class _AlignedSearch(ClusterSearch):
     def _repeated(
         self, entry: int, place: Compared, document: _Document
     ) -> tuple[Comparison, Span] | None:
-        """Return an answer with words of the question, and the question compared without them."""
+        """Return an answer that repeats the question, and the comparison without its words."""
         index, nomination = self._search.index, place.nomination
         answer = self._tokens_of(entry)
         question = self._search.entry_question[entry]

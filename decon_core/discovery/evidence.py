@@ -38,7 +38,7 @@ from decon_core.discovery.reading import OpenChoice, Reading, field_names, recor
 _N_TRIED = 200  # rows, when a combination of fields is tried
 _MARGIN = 1.0  # a question that is not better by this is doubtful
 _CONVINCING = 2.0
-# How solutions mark their final answer, and the transform that takes it out.
+# How solutions mark their final answer, and the transform that extracts it.
 _FINAL_ANSWERS = {"####": "after_marker", r"\boxed{": "boxed"}
 _LENGTH_OF_PASSAGE = 150  # characters, on average
 _ANSWERING = ANSWERS | WRONG | CODE
@@ -327,7 +327,7 @@ class _Rows:
                 for mark, transform in _FINAL_ANSWERS.items():
                     if column.kind == "text" and all(mark in text for text in column.texts):
                         answers.append({"field": column.name, "transform": transform})
-                        self.why.append(f"answer: also the final one of {column.name}, by {mark}")
+                        self.why.append(f"answer: also what follows {mark} in {column.name}")
         return answers
 
     def _replies(self, keys: Mapping[str, object]) -> list[object]:

@@ -221,8 +221,8 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
     """Return the index for a search that needs this overlap of every question, and nothing else.
 
     N-grams of a template, which a family of items shares, do not count. A long answer may also be
-    before its question. A passage may be edited, or
-    have numbers before its lines: it goes on behind a word that is not of it.
+    before its question. A passage may be edited, or have numbers before its lines, so it continues
+    after words that do not belong to it.
     """
     index, without = search.index, search.without_templates
     return index._replace(
@@ -242,7 +242,7 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
 
 
 def with_room(index: Index, item_of_entry: Integers) -> Index:
-    """Return the index for a search that leaves room for the choices of items, with their letters.
+    """Return the index for a search that leaves room for the lettered choices of items.
 
     An item with one answer has no choices.
     """

@@ -1,4 +1,4 @@
-"""Passages anywhere in a document, and the words of a place that are those of a passage."""
+"""Find passages anywhere in a document, and the words of a place that belong to a passage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Passages(NamedTuple):
 
 @kernel
 def _table_of(text: Array, size: int) -> tuple[Numbers, Numbers]:
-    """Return a table of the first positions of a text's n-grams, from 1, and each next position."""
+    """Return a table of the first position of each n-gram, from 1, and each next position."""
     slots = zeros(2 * text.size + 2)
     after = zeros(text.size)
     for at in range(text.size - size, -1, -1):
@@ -49,10 +49,11 @@ def _row(values: Array, offsets: Integers, number: int) -> Array:
 def find_in_documents(
     tokens: Numbers, offsets: Integers, wanted: Table, passages: Passages, size: int, least: float
 ) -> tuple[Floats, Integers, Integers]:
-    """Find the shares of passages that are in documents, by weight of their n-grams.
+    """Find which shares of passages are in documents, by the weight of their n-grams.
 
-    `wanted`: a row for each document and passage, in order of documents. Returns the shares, 0 if
-    less than `least`; and for others where their n-grams occur, and the edges of these rows.
+    `wanted`: a row for each document and passage, in order of documents. Returns the share of each
+    row, 0 if it is less than `least`; the places of the n-grams of the other rows; and the edges of
+    the rows in these places.
     """
     shares = np.zeros(wanted.shape[0])
     edges = filled(wanted.shape[0] + 1, 0)
@@ -102,7 +103,7 @@ def find_in_documents(
 def without_passage(
     text: Numbers, passage: Array, first: int, stop: int, size: int
 ) -> tuple[int, int]:
-    """Return a range of tokens without those of a passage that goes on beyond either end of it."""
+    """Return a range without the tokens of a passage that continues beyond either end of it."""
     slots, _ = _table_of(passage, size)
     last = text.size - size
     at = max(0, first - size + 1)

@@ -17,8 +17,8 @@ from decon_core.kernels.utf8 import valid_size
 # text; counts it as one text together with the other short strings of its list; ignores it.
 READ, READ_IF_TEXT, COUNT, COUNT_TOGETHER, IGNORE = range(5)
 # What is done with a string: it is read; it may be JSON that is read as the value that it holds; it
-# is base64, whose content is looked at; it is kept, as it may be a name; it is counted; its words
-# are counted; nothing.
+# is base64, and its content is decoded to see if it is text; it is kept, as it may be a name; it is
+# counted; its words are counted; nothing.
 TO_READ, TO_DECODE, TO_LOOK_AT, TO_NOTE, TO_COUNT, TO_COUNT_WORDS, TO_SKIP = range(7)
 
 _LEAST_WORDS = 8

@@ -1,4 +1,4 @@
-"""Escape sequences of terminals, such as colors: where each ends, and what replaces it."""
+"""Find where terminal escape sequences, such as colors, end, and what replaces them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def terminal_code(text: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 @kernel
 def _escape_end(text: Bytes, at: int, stop: int) -> int:
-    """Return the end of the character ESC, or of it as `\\u001b`; -1 if there is none."""
+    """Return the end of the character ESC or of its spelling `\\u001b`; -1 if there is none."""
     if text[at] == ESCAPE:
         return at + 1
     return at + UNIT_BYTES if unit(text, at, stop) == ESCAPE else -1
@@ -49,7 +49,7 @@ def _escape_end(text: Bytes, at: int, stop: int) -> int:
 
 @kernel
 def _spelled_color(text: Bytes, at: int, stop: int) -> int:
-    """Return the end of a color whose ESC is `\\x1b`, `\\033`, `\\e` or `^[`; -1 if none."""
+    """Return the end of a color with ESC spelled `\\x1b`, `\\033`, `\\e` or `^[`; -1 if none."""
     place = at + 1
     if text[at] == _CARET:
         place = place + 1 if place < stop and text[place] == _OPEN_BRACKET else stop
@@ -72,7 +72,7 @@ def _spelled_color(text: Bytes, at: int, stop: int) -> int:
 
 @kernel
 def _character_set_end(text: Bytes, place: int, stop: int) -> int:
-    """Return the end of the letter or digit of a character set; -1 if it is none, as in `(B)`."""
+    """Return the end of the sign that names a character set; -1 if there is none, as in `(B)`."""
     is_set = is_digit(text[place]) or _A_CAPITAL <= text[place] <= _Z_CAPITAL
     is_closed = place + 1 < stop and text[place + 1] == _CLOSE
     return place + 1 if is_set and not is_closed else -1
@@ -80,9 +80,9 @@ def _character_set_end(text: Bytes, place: int, stop: int) -> int:
 
 @kernel
 def _string_end(text: Bytes, first: int, stop: int) -> int:
-    """Return the end of a string such as the target of a link; -1: none, or too much text in it.
+    """Return the end of a string, such as the target of a link; -1 if none, or if it holds text.
 
-    A string has no control character in it, so the time is linear in the text.
+    A string ends before the first control character, so the time is linear in the text.
     """
     place = first
     while place < stop and text[place] >= _SPACE and text[place] != _BACKSLASH:

@@ -263,9 +263,9 @@ def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict
 
 
 def _findings(entries: pa.Table, what: str) -> set[tuple[object, ...]]:
-    """Return the documents and items of the matches that are of a kind; `benchmark_counts` agrees.
+    """Return the documents and items of the matches for which a flag is set.
 
-    Several matches of an item in a document are one finding.
+    Several matches of an item in a document are one finding, as in `benchmark_counts`.
     """
     columns = ("row", "benchmark", "split", "instance_index")
     matches = entries.filter(entries[what]).select(columns)

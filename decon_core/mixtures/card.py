@@ -111,7 +111,7 @@ def card_of(
     n_packs: int,
     labels: Labels = NO_LABELS,
 ) -> str:
-    """Render the card of a mixture from its settings, its packs and the text not searched there."""
+    """Render the card of a mixture from its settings, its packs and their unsearched text."""
     manifests = [share.manifest for share in shares]
     totals = counts_in(manifests)
     sources = [

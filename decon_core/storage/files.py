@@ -169,7 +169,7 @@ def write_json(path: Path, value: Mapping[str, Any], *, is_synced: bool = True) 
 
 
 def update_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a JSON object like `write_json`, unless the file is the same already."""
+    """Write a JSON object like `write_json`, unless the file already has this content."""
     if not path.is_file() or path.read_bytes() != sealed_json(value):
         write_json(path, value)
 

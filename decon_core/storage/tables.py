@@ -199,7 +199,7 @@ def row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def write_tables(
     path: Path, schema: pa.Schema, tables: Iterable[pa.Table], *, is_synced: bool = True
 ) -> None:
-    """Write tables of one schema to one file, taking them one at a time; each is a row group."""
+    """Write tables of one schema to one file, taking one at a time; each becomes a row group."""
     with atomic_path(path, is_synced=is_synced) as draft, parquet_writer(draft, schema) as writer:
         for table in tables:
             writer.write_table(table)

@@ -220,8 +220,8 @@ UNSPACED = (
 def count_different_words(text: str, form: Form) -> int:
     """Return how many different words a canonical text has.
 
-    In scripts without spaces, so many different characters count as a word as a word mostly has.
-    The published method, which does not normalize Unicode, only counts words between spaces.
+    In scripts without spaces, as many different characters as a word typically has count as a word.
+    The published method, which does not normalize Unicode, counts only words between spaces.
     """
     n_words = len({*text.split(" ")})
     if not form.normalize_unicode or text.isascii():
@@ -232,9 +232,10 @@ def count_different_words(text: str, form: Form) -> int:
 
 
 def characters_per_word(word: str) -> int:
-    """Return how many characters a word of about this script has, if each is shown as one.
+    """Return how many characters make a word in the script of a character; 1 for longer words.
 
-    Two in Chinese and Japanese; four in Thai, Lao, Burmese and Khmer, where vowels and tones count.
+    Two in Chinese and Japanese; four in Thai, Lao, Burmese and Khmer, where vowels and tone marks
+    are characters, too.
     """
     if len(word) > 1 or word.isascii() or not _unspaced().match(word):
         return 1

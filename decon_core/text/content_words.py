@@ -73,7 +73,8 @@ def weight_of(words: Iterable[str]) -> int:
 def weight_of_word(word: str) -> int:
     """Return the logarithm of a word's rank by frequency, roughly; rare words share the last.
 
-    A character of a script without spaces between words is a part of a word, and weighs as much.
+    A character of a script without spaces between words is a part of a word, and has a part of its
+    weight.
     """
     n_of_word = characters_per_word(word)
     ids = load_tokenizer("cl100k").encode([word if n_of_word > 1 else f" {word}"])[0]

@@ -175,7 +175,7 @@ class Words(Tokenizer):
 
 
 class BytePieces(Tokenizer):
-    """A byte-level BPE vocabulary that `splintr` bundles. It is loaded when a text is encoded."""
+    """A byte-level BPE vocabulary that `splintr` bundles, loaded when a text is first encoded."""
 
     def __init__(self, name: str) -> None:
         self._name = name

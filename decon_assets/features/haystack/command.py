@@ -33,7 +33,9 @@ def haystack_command(
         "write haystack.json, .csv, .svg and .md, amplification.csv and .svg, planted.jsonl", "DIR"
     ),
     changes: list[str] = repeatable(
-        "replace a setting of [haystack], written as in TOML", "KEY=VALUE", name="--set"
+        "replace a setting of [haystack]; the value is written as in TOML",
+        "KEY=VALUE",
+        name="--set",
     ),
     planted: Path | None = optional(
         "only write the planted items with their texts, one JSON object per line", "FILE"
@@ -70,7 +72,8 @@ def haystack_command(
                             metadata.quality; FILE contains the scores of the
                             planted items
 
-    Settings come from [haystack] in the configuration, or are the defaults; --set replaces them.
+    Settings come from [haystack] in the configuration. Missing settings have their defaults, and
+    --set replaces single settings.
 
     Examples:
       decon-assets haystack
@@ -122,7 +125,7 @@ def _settings(config: Config, changes: Sequence[str]) -> Haystack:
     reader = SettingsReader("--set", folder=Path.cwd(), names={"sources": sources})
     base = asdict(config.table(Haystack) or Haystack())
     base = {name: value for name, value in base.items() if value is not None}
-    if "scorers" in given:  # those of the file are not asked
+    if "scorers" in given:  # the file's endpoint settings do not apply to these scorers
         base = {k: v for k, v in base.items() if k not in ("model", "key_env")}
     table = reader.table(Haystack, "haystack", {**base, **given})
     settings = table and table.checked(reader)

@@ -139,7 +139,7 @@ class LineFormat(ShardFormat):
 
 
 def _lines_at(path: Path, places: Sequence[Place]) -> Iterator[tuple[Place, Bytes, int]]:
-    """Yield the lines at some places, and how much of the file was read yet.
+    """Yield the lines at some places, and how much of the file has been read so far.
 
     A compressed file is read from its beginning. Raises one of `DAMAGE`.
     """

@@ -76,7 +76,7 @@ def require_text(head: bytes, path: Path) -> None:
     if suffix in COMPRESSIONS and compression_of(path):
         found = f"{kind} in a compressed file: it was compressed twice"
         remedy = f"decompress it once, for example with `zstd -d` or `gunzip`, and {REGISTER}"
-        raise CorpusError(Problem(str(path), found, "text compressed once", remedy))
+        raise CorpusError(Problem(str(path), found, "text that was compressed once", remedy))
     if suffix:
         raise CorpusError(_misnamed(path.with_suffix(""), kind, suffix))
 

@@ -344,7 +344,7 @@ def _signatures(training_runs: Sequence[TrainingRunScores]) -> dict[str, list[st
 
 
 def rows_of(study: Study, found: Found) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of all tables, some with more than the columns of the table."""
+    """Return the rows of all tables; some rows have more columns than their table."""
     return {
         "training_runs": [
             {

@@ -1,4 +1,4 @@
-"""Format the rows of a study's tables for readers, under heads in words."""
+"""Format the rows of a study's tables as cells for readers, under readable heads."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def tables(rows: Mapping[str, Sequence[Row]], baseline: str) -> dict[str, Table]
 
 
 def table(heads: Sequence[str], rows: Iterable[Row]) -> Table:
-    """Format rows; what has no cell of its own is the text of a column."""
+    """Format rows. A head that `_CELLS` lacks shows the text of the column with its name."""
     return heads, [
         [_CELLS[head](row) if head in _CELLS else row[head.replace(" ", "_")] for head in heads]
         for row in rows
@@ -60,7 +60,7 @@ def _items(row: Row) -> str:
 
 
 def _baseline(row: Row) -> str:
-    """Format the score of the baseline; not in its own row, nor for the difference of effects."""
+    """Format the score of the baseline; empty in its own row and for differences of two effects."""
     is_own = row["difference"] is None and not row["remark"]
     return "" if is_own or row["baseline"] is None else number(row["baseline"])
 

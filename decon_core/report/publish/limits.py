@@ -300,7 +300,7 @@ def lines_of_account(summary: Summary, limits: Limits) -> Iterator[tuple[What, s
 
 
 def lines_of_settings(summary: Summary, limits: Limits) -> Iterator[str]:
-    """Yield what was not read and a setting accepts, with the setting."""
+    """Yield lines about unread input that a setting accepts; each names the setting."""
     by = {what: name for name in limits.settings for what in SETTINGS[name]}
     for line in account_in(summary).lines():
         if line.what in by:

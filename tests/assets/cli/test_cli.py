@@ -275,7 +275,8 @@ def test_text_that_was_not_read_ends_with_4_until_a_setting_accepts_it(at_home, 
     capsys.readouterr()
     assert main(["report"]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"\nnot read: 2 places; the worst: .* % of the text of source `web` was", said)
+    worst = "the most serious: .* % of the text of source `web` was"
+    assert re.search(rf"\nnot read: 2 places; {worst}", said)
     assert said.count('report --query "FROM not_read WHERE accepted_by IS NULL"\n') == 1
     assert " of 37 documents contain a leak" in said
     content = at_home.config_path.read_text()

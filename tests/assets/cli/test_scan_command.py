@@ -529,7 +529,7 @@ def test_no_benchmark_is_called_clean_while_rows_or_files_were_not_read(place, c
     for given in ((), options[:1], options[1:]):
         assert place.scan("--clean-evals", *given) == 4
         left = " ".join(option for option in options if option not in given)
-        assert f"({left} to write them)" in capsys.readouterr().out
+        assert f"(to write them anyway: {left})" in capsys.readouterr().out
         assert not (place.out / "clean").exists()
     assert place.scan("--clean-evals", *options) == 0
     manifest = json.loads((place.out / "clean" / "manifest.json").read_text())
