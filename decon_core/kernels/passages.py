@@ -6,7 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import Array, Floats, Integers, Numbers, Short, Table, filled, zeros
+from decon_core.kernels.arrays import (
+    Array,
+    Floats,
+    Integers,
+    Numbers,
+    Short,
+    Table,
+    distinct,
+    filled,
+    zeros,
+)
 from decon_core.kernels.hashing import slot_of_gram
 from decon_core.kernels.jit import entry, kernel
 
@@ -40,12 +50,15 @@ def _row(values: Array, offsets: Integers, number: int) -> Array:
     return values[offsets[number] : offsets[number + 1]]
 
 
-@entry(
-    compile_seconds=1.5,
-    steps=lambda tokens, _offsets, wanted, passages, *_: (
-        10 * (tokens.size + len(wanted) * passages.tokens.size // max(1, passages.offsets.size - 1))
-    ),
-)
+def _steps(
+    _tokens: Numbers, offsets: Integers, wanted: Table, passages: Passages, *_: object
+) -> int:
+    documents, numbers = distinct(wanted[:, DOCUMENT]), wanted[:, PASSAGE]
+    n_tokens = np.diff(offsets)[documents].sum() + np.diff(passages.offsets)[numbers].sum()
+    return 10 * int(n_tokens)
+
+
+@entry(compile_seconds=1.5, steps=_steps)
 def find_in_documents(
     tokens: Numbers, offsets: Integers, wanted: Table, passages: Passages, size: int, least: float
 ) -> tuple[Floats, Integers, Integers]:
