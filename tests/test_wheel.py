@@ -159,7 +159,7 @@ def test_every_group_in_a_message_or_a_page_exists():
                     r"(?:decon-assets|\.|\.whl\))\[([a-z0-9,]+)\]", file.read_text()
                 )
                 named.update(name for group in groups for name in group.split(","))
-    assert named >= {"hub", "postgres", "ray", "s3", "semantic", "sketch"}
+    assert named >= {"hub", "postgres", "ray", "s3", "semantic"}
     assert named <= {*EXTRAS}
 
 
