@@ -129,7 +129,7 @@ def test_a_query_reaches_the_database_alone_unless_it_may_reach_files(tmp_path, 
     with duckdb.connect("theirs.duckdb") as connection:
         shard = "source VARCHAR, pack VARCHAR, shard_name VARCHAR"
         why = "path VARCHAR, benchmarks VARCHAR, reason VARCHAR, remedy VARCHAR"
-        connection.execute("CREATE TABLE matched_texts (text_id VARCHAR)")
+        connection.execute("CREATE TABLE items (other_questions VARCHAR[])")
         connection.execute(f"CREATE TABLE shards ({shard})")
         connection.execute(f"CREATE TABLE not_scanned ({shard}, {why})")
         connection.execute("CREATE TABLE benchmarks (benchmark VARCHAR)")
