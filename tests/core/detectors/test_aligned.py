@@ -1,6 +1,8 @@
 """`aligned` from end to end: a small benchmark, texts, and what is said of each."""
 
 import textwrap
+import time
+import tracemalloc
 from dataclasses import replace
 from functools import partial
 
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import decon_core as dc
-from decon_core.alignment.answer_places import place_of_answer
+from decon_core.alignment.answer_places import place_of_answer, places_of
 from decon_core.config.policy import Policy
 from decon_core.decisions.judging import missing
 from decon_core.decisions.match_reader import MatchReader
@@ -366,6 +368,20 @@ def test_of_an_edited_answer_what_was_inserted_belongs_to_its_place():
     answer = np.arange(20)
     text = np.array([*range(8), 50, 51, *range(8, 20), *[60] * 30, 3, 4, 5])
     assert place_of_answer(answer, text, 3) == (0, 22)
+
+
+def test_a_long_answer_is_searched_for_in_little_time_and_memory():
+    answer = np.arange(12_000)
+    edited = np.where(np.arange(12_300) % 5 == 4, 20_000, np.resize(answer, 12_300))
+    began = time.process_time()
+    assert place_of_answer(answer, edited, 3)[0] == 0
+    assert time.process_time() - began < 2
+    tracemalloc.start()
+    assert places_of(answer, np.concatenate([answer, answer])) == [0, 12_000]
+    assert places_of(answer[:2], answer[:1]) == []
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 4_000_000
 
 
 def test_a_number_of_the_question_is_no_answer_behind_it():
