@@ -791,6 +791,22 @@ def test_an_answer_may_stand_in_other_words(question, answer, text, shown):
     assert any(one.is_leak for one in index.check(text)) == bool(shown)
 
 
+@pytest.mark.parametrize(("n", "is_leak"), [(5, True), (8, False)])
+def test_a_number_is_searched_for_behind_the_end_of_the_question_whatever_was_edited(n, is_leak):
+    question = (
+        f"{TRAM[:-1]}, if none of the drivers of other trams lets it wait at a crossing and no one "
+        "enters or leaves it on the way to Sorvik?"
+    )
+    rows = [{"question": question, "answer": "48 km/h"}, {"question": ROUTE, "answer": "12 days"}]
+    index = dc.build_index(rows, policy=POLICY)
+    words = question.split()
+    parted = [word if at % 3 else f"then {word}" for at, word in enumerate(words[20:])]
+    edited = " ".join([*words[:20], *parted])
+    for asked in (question, edited):
+        (one,) = index.check(document(f"{asked} {'It was not at noon but late. ' * n} So 48."))
+        assert one.is_leak == is_leak
+
+
 def test_questions_without_spaces_are_found_in_running_text():
     rows = [{"question": WATER, "answer": "一百摄氏度"}, {"question": ROUTE, "answer": "12 days"}]
     index = dc.build_index(rows, policy=POLICY)
