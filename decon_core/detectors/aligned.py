@@ -412,21 +412,24 @@ class _AlignedSearch(ClusterSearch):
     def _repeated(
         self, entry: int, place: Compared, document: _Document
     ) -> tuple[Comparison, Span] | None:
-        """Return an answer that repeats the question, and the comparison without its words."""
-        index, nomination = self._search.index, place.nomination
+        """Return an answer that repeats the question, and the comparison without its words.
+
+        An answer of which no word was compared with the question, as in a blank, has taken none.
+        """
+        index, comparison = self._search.index, place.claim.comparison
         answer = self._tokens_of(entry)
         question = self._search.entry_question[entry]
         asked = index.question_tokens[slice(*index.question_offsets[[question, question + 1]])]
         if answer.size < FEWEST_TOKENS or places_of(answer, asked):
             return None
-        start, stop = document.tokens_of(place.claim.comparison)
+        start, stop = document.tokens_of(comparison)
         first = max(0, start - answer.size)
         within = document.tokens[first : stop + answer.size]
         for at in places_of(answer, within):
             there = document.places.characters(first + at, first + at + answer.size)
-            compared = self._compared_before(nomination.question, document.text, there[0])
+            compared = self._compared_before(place.nomination.question, document.text, there[0])
             if compared and compared.weight_found >= _LEAST_REPEATED * compared.weight:
-                return compared, there
+                return compared if comparison.has_words_in(*there) else comparison, there
         return None
 
     def _compared_before(self, question: int, text: str, stop: int) -> Comparison | None:

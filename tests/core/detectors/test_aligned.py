@@ -807,6 +807,22 @@ def test_a_number_is_searched_for_behind_the_end_of_the_question_whatever_was_ed
         assert one.is_leak == is_leak
 
 
+def test_an_answer_in_the_middle_of_its_question_does_not_cut_it_short():
+    before = (
+        "The clerk of the harbour at Osk who was blamed by all of the town for the great fire was "
+    )
+    answer = "Tilde Morven"
+    rows = [
+        {"question": f"{before}--, as the ferrymen still tell.", "answer": answer},
+        {"question": ROUTE, "answer": "12 days"},
+    ]
+    filled = f"{before}{answer}, as the ferrymen still tell"
+    (one,) = dc.build_index(rows, policy=POLICY).check(text := document(f"{filled}."))
+    assert (one.kind, one.score, one.is_leak) == ("edited", 1.0, True)
+    assert text[slice(*one.question_span)] == filled
+    assert text[slice(*one.answer_span)] == answer
+
+
 def test_questions_without_spaces_are_found_in_running_text():
     rows = [{"question": WATER, "answer": "一百摄氏度"}, {"question": ROUTE, "answer": "12 days"}]
     index = dc.build_index(rows, policy=POLICY)
