@@ -807,6 +807,25 @@ def test_a_number_is_searched_for_behind_the_end_of_the_question_whatever_was_ed
         assert one.is_leak == is_leak
 
 
+def test_only_its_own_answer_of_several_questions_of_a_row_is_stated():
+    asked = {TRAIN: "516", TRAM: "48"}
+    rows = [
+        {
+            "eval_key": "b",
+            "eval_instance_index": 0,
+            "sub_index": number,
+            "question": question,
+            "answer": answer,
+        }
+        for number, (question, answer) in enumerate(asked.items())
+    ]
+    index = dc.build_index(rows, policy=POLICY)
+    for question in asked:
+        for answer in asked.values():
+            (one,) = index.check(document(f"{question} {FILLER * 9} Answer: {answer}."))
+            assert one.is_leak == (answer == asked[question])
+
+
 def test_an_answer_in_the_middle_of_its_question_does_not_cut_it_short():
     before = (
         "The clerk of the harbour at Osk who was blamed by all of the town for the great fire was "
