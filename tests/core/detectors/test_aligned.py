@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import decon_core as dc
 from decon_core.alignment.answer_places import place_of_answer, places_of
+from decon_core.alignment.nominations import Item, Nomination, most_likely
 from decon_core.config.policy import Policy
 from decon_core.decisions.judging import missing
 from decon_core.decisions.match_reader import MatchReader
@@ -509,6 +510,19 @@ def test_of_two_passages_with_the_same_question_it_is_about_the_nearest(reading)
     expected = [("boat", 0, "leak"), ("mill", 0, "leak")]
     assert told_of(reading, document(f"{mill}\n\n{boat}")) == expected
     assert told_of(reading, document(f"{boat}\n\n{mill}")) == expected
+
+
+def test_a_whole_question_without_its_passage_is_compared_before_weak_ones_with_theirs():
+    def nomination(number, score, passage):
+        items = [Item(number, False, True, 0.0, number)]
+        return Nomination(0, 0, number, 0, 0, 20, items, score, passage, (0, 9), False)
+
+    weak = [nomination(number, 0.13, 1.0) for number in range(8)]
+    whole = [nomination(number, 1.0, 0.0) for number in range(8, 17)]
+    both = nomination(17, 0.9, 1.0)
+    kept = most_likely([*weak, whole[0]])
+    assert {one.question for one in kept} == {8, *range(7)}
+    assert both in most_likely([*whole, both])
 
 
 @pytest.mark.parametrize("text", [MILL, f"{FILLER}\n{MILL}\n\n{MILL}", MILL.replace("rye", "oats")])
