@@ -273,10 +273,13 @@ def siblings(found: Sequence[Found]) -> list[bool]:
 def evidence(one: Found, found: Sequence[Found]) -> int:
     """Return what was found of an item, and what supports it.
 
-    If it shares words with one that is there as a whole, less what was not found.
+    If it has half of the units of one that is there as a whole, less what was not found.
     """
     of_item = sum(weight for at, weight in one.weights.items() if at not in one.of_passage)
-    is_beside = any(other.is_whole and other.weights.keys() & one.weights for other in found)
+    is_beside = any(
+        other.is_whole and 2 * len(other.weights.keys() & one.weights) >= len(other.weights)
+        for other in found
+    )
     return of_item + one.support - (one.weight - of_item if is_beside else 0)
 
 
