@@ -351,7 +351,7 @@ def kind(
     is_answered: bool,
 ) -> tuple[str, float] | None:
     """Return the kind of a place, and its score."""
-    fewest = 8 * units_per_word - 1
+    fewest = 7 * units_per_word
     n, found = counts["n_units"], counts["n_found"]
     is_whole = found == n and not counts["n_inserted"]
     has_passage = passage is not None and passage >= 0.5
