@@ -834,10 +834,10 @@ def test_only_its_own_answer_of_several_questions_of_a_row_is_stated():
         for number, (question, answer) in enumerate(asked.items())
     ]
     index = dc.build_index(rows, policy=POLICY)
-    for question in asked:
+    for question, own in asked.items():
         for answer in asked.values():
             (one,) = index.check(document(f"{question} {FILLER * 9} Answer: {answer}."))
-            assert one.is_leak == (answer == asked[question])
+            assert one.is_leak == (answer == own)
 
 
 def test_an_answer_in_the_middle_of_its_question_does_not_cut_it_short():
