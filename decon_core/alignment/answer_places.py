@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from decon_core.kernels.arrays import Array, Numbers
 # The value of an n-gram of the answer, and the cost of any other token.
 _FOUND, _OTHER = 9, 2
 FEWEST_TOKENS = 4  # of an answer that is hardly ever there by chance
+_MOST_STEPS = 100_000  # n-grams that are looked at, from all first ones together
 
 
 def place_of_answer(answer: Array, tokens: Numbers, size: int, room: int = 0) -> tuple[int, int]:
@@ -27,26 +29,33 @@ def place_of_answer(answer: Array, tokens: Numbers, size: int, room: int = 0) ->
 
 def places_of(run: Array, tokens: Array | Numbers) -> list[int]:
     """Return the places among other tokens where a run of tokens begins."""
-    if run.size > tokens.size:
-        return []
-    windows = np.lib.stride_tricks.sliding_window_view(tokens, run.size)
-    return np.flatnonzero((windows == run).all(axis=-1)).tolist()
+    places = np.arange(tokens.size - run.size + 1)
+    for at, token in enumerate(run.tolist()):
+        places = places[tokens[places + at] == token]
+        if not places.size:
+            break
+    return places.tolist()
 
 
 def _best_place(answer: Array, tokens: Numbers, size: int) -> tuple[int, int]:
     """Return the range of tokens with the most n-grams of an answer and the least other text.
 
     An n-gram counts only as often as the answer has it. A whole copy is therefore a range of its
-    own, even if many numbers of the answer also occur elsewhere.
+    own, even if many numbers of the answer also occur elsewhere. Of a long answer in many pieces,
+    only ranges from the first pieces are compared.
     """
     wanted = Counter(_grams(answer, size))
     hits = [(at, gram) for at, gram in enumerate(_grams(tokens, size)) if gram in wanted]
     best, place = 0, (0, len(tokens))
+    n_steps = 0
     for number, (start, _) in enumerate(hits):
         if number and hits[number - 1][0] == start - 1:
             continue  # the range from the first of adjacent n-grams has more of the answer
+        if n_steps > _MOST_STEPS or best == _FOUND * wanted.total():
+            break
         left, value, before = wanted.copy(), 0, start - 1
-        for at, gram in hits[number:]:
+        for at, gram in islice(hits, number, None):
+            n_steps += 1
             value -= _OTHER * (at - before - 1)
             value += _FOUND if left[gram] > 0 else -_OTHER
             left[gram] -= 1

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decon_core.alignment.comparison import Comparison
-from decon_core.kernels.arrays import Bools
+from decon_core.kernels.arrays import Bools, Integers
 
 _LEAST_UNCLAIMED = 0.34  # share of the weight that was found
 
@@ -29,17 +29,35 @@ class Claim(NamedTuple):
     is_of_passage: Bools | None = None  # which of the found units are words of its own passage
     is_sibling: bool = False  # another item or its passage holds these words
 
-    def evidence(self, is_of_whole: Bools) -> int:
+    def evidence(self, wholes: _Wholes) -> int:
         """Return the weight of what was found of a question and its passage.
 
-        If a question that was found as a whole shares these words, missing words are subtracted.
-        `is_of_whole`: which of the found units are those of such a question.
+        If half of a question that was found as a whole is these words, missing words are
+        subtracted.
         """
         found = self.comparison.weight_found
         if self.is_of_passage is not None:
             found -= int(self.comparison.weights[self.is_of_passage].sum())
-        missing = self.comparison.weight - found if is_of_whole.any() else 0
+        is_beside = wholes.have_half_within(self.comparison.places)
+        missing = self.comparison.weight - found if is_beside else 0
         return found - missing + self.support
+
+
+class _Wholes:
+    """The places of the questions that were found as a whole."""
+
+    def __init__(self, claims: Sequence[Claim]) -> None:
+        comparisons = (claim.comparison for claim in claims)
+        self._places = [of.places for of in comparisons if of.is_whole]
+        self._first, self._last = (
+            np.array([places[edge] for places in self._places], np.int64) for edge in (0, -1)
+        )
+
+    def have_half_within(self, places: Integers) -> bool:
+        """Whether at least half of the units of any of the questions are among these."""
+        near = np.flatnonzero((self._first <= places[-1]) & (self._last >= places[0]))
+        wholes = (self._places[at] for at in near.tolist())
+        return any(2 * np.isin(whole, places).sum() >= whole.size for whole in wholes)
 
 
 def attributed(claims: Sequence[Claim]) -> list[Claim]:
@@ -51,11 +69,8 @@ def attributed(claims: Sequence[Claim]) -> list[Claim]:
         return []
     first = min(int(claim.comparison.places[0]) for claim in claims)
     last = max(int(claim.comparison.places[-1]) for claim in claims)
-    is_of_whole = np.zeros(last - first + 1, np.bool_)
-    for claim in claims:
-        if claim.comparison.is_whole:
-            is_of_whole[claim.comparison.places - first] = True
-    evidence = [claim.evidence(is_of_whole[claim.comparison.places - first]) for claim in claims]
+    wholes = _Wholes(claims)
+    evidence = [claim.evidence(wholes) for claim in claims]
     order = sorted(range(len(claims)), key=lambda at: -evidence[at])
     settled = [*claims]
     # The number of units of the item that holds each unit of the document.

@@ -47,6 +47,11 @@ class Comparison(NamedTuple):
         """Whether every unit of the question was found, and nothing between them."""
         return self.n_found == self.n_units and not self.n_inserted
 
+    def has_words_in(self, start: int, stop: int) -> bool:
+        """Whether any unit was found within a range of characters of the document."""
+        _, starts, stops = self.found_at.T
+        return bool(((starts < stop) & (stops > start)).any())
+
 
 class Questions:
     """The indexed questions, each compared with places by its number."""

@@ -52,7 +52,7 @@ def kind_of(
     # Most of the question, with few words in between.
     is_most = (
         share >= _LEAST_SHARE
-        and comparison.n_found >= FEWEST_WORDS * comparison.units_per_word - 1
+        and comparison.n_found >= (FEWEST_WORDS - 1) * comparison.units_per_word
         and comparison.extent >= 0.6 * comparison.n_units
         and 3 * comparison.n_inserted < comparison.n_found
     )
@@ -109,7 +109,7 @@ def _is_part(comparison: Comparison, passage: float | None, *, is_most: bool) ->
     A passage has words of the questions about it: near it they are no part.
     """
     n_units = comparison.n_units
-    least = max(FEWEST_WORDS * comparison.units_per_word - 1, 0.4 * n_units)
+    least = max((FEWEST_WORDS - 1) * comparison.units_per_word, 0.4 * n_units)
     # Code and formulas have many units: half of the words may be fewer of them.
     if not is_most and 5 * comparison.weight_found >= comparison.weight:
         least = min(least, max(_LONG_RUN * comparison.units_per_word, 0.2 * n_units))

@@ -14,6 +14,7 @@ from decon_core.alignment.passages import Found
 from decon_core.kernels.arrays import Integers
 
 _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same words
+_LIKELY = 0.85  # score of a question that is compared even if its passage is not there
 _FAR = 2_000  # tokens: a question farther from a passage needs its answer, too
 _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
 
@@ -45,10 +46,12 @@ class Nomination(NamedTuple):
     passage_tokens: Span
     is_answered: bool  # an answer of a record is near
 
-    def order(self) -> tuple[bool, float, int, int, int]:
+    def order(self) -> tuple[bool, bool, float, int, int, int]:
         """Put the likeliest of a benchmark first. Other benchmarks do not change the order."""
         is_without = self.passage is not None and not has_passage(self.passage)
-        return is_without, -self.score, self.question, self.start, self.items[0].number
+        is_less_likely = self.score < _LIKELY
+        number = self.items[0].number
+        return is_less_likely, is_without, -self.score, self.question, self.start, number
 
     def with_passage(self, found: Found | None) -> Nomination:
         """Return it with a passage found elsewhere in the document, unless that is too far away."""
@@ -155,7 +158,7 @@ def one_of_a_place(compared: Sequence[Compared]) -> list[Compared]:
             kept[-1] = kept[-1].joined(place)
         else:
             kept.append(place)
-    return sorted(kept, key=lambda of: of.nomination.order()[2:])
+    return sorted(kept, key=lambda of: of.nomination.order()[3:])
 
 
 def about_nearest(compared: Sequence[Compared]) -> list[Compared]:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:  # a detector can be asked for its words before pyarrow is loa
 
     from decon_core.storage.tables import Array
 
-COLUMNS = ("question", "answer", "passage", "split", "instance_index", "is_correct")
+_ITEM = ("split", "instance_index", "sub_index")  # several questions of a row are several items
+COLUMNS = ("question", "answer", "passage", *_ITEM, "is_correct")
 
 
 def sizes_of(questions: Sequence[str], form: Form) -> tuple[Integers, Integers]:
@@ -65,7 +66,7 @@ def index_of(records: Iterable[pa.Table], form: Form) -> dict[str, Array]:
     for table in records:
         questions = table["question"].unique().to_pylist()
         question_of = numbered(table, ["question"])
-        item_of = numbered(table, ["split", "instance_index"]) + n_items
+        item_of = numbered(table, _ITEM) + n_items
         is_wrong = pc.invert(table["is_correct"].fill_null(True)).to_numpy().astype(np.uint8)
         of_records = {
             "question_of": question_of + n_questions,

@@ -95,7 +95,7 @@ class Aligned(Detector):
     summary = "words of the question, in order, and the changes made to them"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold", of=(EDITED,))
-    versions = (("aligned", 10),)
+    versions = (("aligned", 11),)
     own_columns = COLUMNS
     uses_ngram_index = True
     needed_parts = ("answer",)
@@ -403,7 +403,7 @@ class _AlignedSearch(ClusterSearch):
             blanks = self._own["blanks"][2 * edges[0] : 2 * edges[1]].reshape(-1, 2)
             if filled := filled_with(answers, blanks, comparison, text, self._form):
                 return filled
-        behind = text[comparison.stop : document.end_of_window(place.nomination.stop)]
+        behind = text[comparison.stop : document.end_of_window(comparison)]
         places = (stands_in(of, behind) for of in map(measure_of, answers) if of)
         if there := next(filter(None, places), None):
             return comparison.stop + there[0], comparison.stop + there[1]
@@ -412,20 +412,24 @@ class _AlignedSearch(ClusterSearch):
     def _repeated(
         self, entry: int, place: Compared, document: _Document
     ) -> tuple[Comparison, Span] | None:
-        """Return an answer that repeats the question, and the comparison without its words."""
-        index, nomination = self._search.index, place.nomination
+        """Return an answer that repeats the question, and the comparison without its words.
+
+        An answer of which no word was compared with the question, as in a blank, has taken none.
+        """
+        index, comparison = self._search.index, place.claim.comparison
         answer = self._tokens_of(entry)
         question = self._search.entry_question[entry]
         asked = index.question_tokens[slice(*index.question_offsets[[question, question + 1]])]
         if answer.size < FEWEST_TOKENS or places_of(answer, asked):
             return None
-        first = max(0, nomination.start - answer.size)
-        within = document.tokens[first : nomination.stop + answer.size]
+        start, stop = document.tokens_of(comparison)
+        first = max(0, start - answer.size)
+        within = document.tokens[first : stop + answer.size]
         for at in places_of(answer, within):
             there = document.places.characters(first + at, first + at + answer.size)
-            compared = self._compared_before(nomination.question, document.text, there[0])
+            compared = self._compared_before(place.nomination.question, document.text, there[0])
             if compared and compared.weight_found >= _LEAST_REPEATED * compared.weight:
-                return compared, there
+                return compared if comparison.has_words_in(*there) else comparison, there
         return None
 
     def _compared_before(self, question: int, text: str, stop: int) -> Comparison | None:
@@ -468,9 +472,12 @@ class _Document:
         spans = [places.characters(nomination.start, nomination.stop) for nomination in nominations]
         return _Document(text, texts.tokens.row(number), places, nominations, spans)
 
-    def end_of_window(self, token: int) -> int:
-        """Return the character up to which an answer may be behind a token."""
-        stop = min(token + _BEHIND, self.tokens.size)
+    def tokens_of(self, comparison: Comparison) -> Span:
+        return self.places.tokens(comparison.start, comparison.stop)
+
+    def end_of_window(self, comparison: Comparison) -> int:
+        """Return the character up to which an answer may be behind a question."""
+        stop = min(self.tokens_of(comparison)[1] + _BEHIND, self.tokens.size)
         return self.places.characters(stop - 1, stop)[1]
 
 

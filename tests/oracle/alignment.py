@@ -273,10 +273,13 @@ def siblings(found: Sequence[Found]) -> list[bool]:
 def evidence(one: Found, found: Sequence[Found]) -> int:
     """Return what was found of an item, and what supports it.
 
-    If it shares words with one that is there as a whole, less what was not found.
+    If it has half of the units of one that is there as a whole, less what was not found.
     """
     of_item = sum(weight for at, weight in one.weights.items() if at not in one.of_passage)
-    is_beside = any(other.is_whole and other.weights.keys() & one.weights for other in found)
+    is_beside = any(
+        other.is_whole and 2 * len(other.weights.keys() & one.weights) >= len(other.weights)
+        for other in found
+    )
     return of_item + one.support - (one.weight - of_item if is_beside else 0)
 
 
@@ -348,7 +351,7 @@ def kind(
     is_answered: bool,
 ) -> tuple[str, float] | None:
     """Return the kind of a place, and its score."""
-    fewest = 8 * units_per_word - 1
+    fewest = 7 * units_per_word
     n, found = counts["n_units"], counts["n_found"]
     is_whole = found == n and not counts["n_inserted"]
     has_passage = passage is not None and passage >= 0.5

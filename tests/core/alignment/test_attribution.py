@@ -106,6 +106,18 @@ def claimed(one):
     return Claim(comparison, one.support, np.isin(places, [*one.of_passage]))
 
 
+@pytest.mark.parametrize(("n_shared", "expected"), [(1, False), (3, False), (4, True)])
+def test_a_few_words_of_the_next_question_do_not_make_an_edited_copy_a_sibling(n_shared, expected):
+    def found(first, stop, weight, *, is_whole=False):
+        weights = dict.fromkeys(range(first, stop), 1_000)
+        return oracle.Found(weights, 0, weight, weight // 1_000, is_whole)
+
+    edited, rival = found(0, 10, 16_000), found(0, 6, 16_000)
+    whole = found(10 - n_shared, 18 - n_shared, 8_000, is_whole=True)
+    assert siblings(*map(claimed, (edited, rival, whole)))[0] == expected
+    assert oracle.siblings((edited, rival, whole))[0] == expected
+
+
 @settings(max_examples=fewer(60))
 @given(st.lists(FOUND, min_size=1, max_size=6), st.randoms())
 def test_siblings_are_those_of_the_oracle_in_any_order(drawn, random):

@@ -225,8 +225,8 @@ def test_characters_of_scripts_without_spaces_are_parts_of_words():
     question = "在标准大气压下纯净的水加热到多少摄氏度会沸腾并变成水蒸气"
     assert kind(question, f"他写道{question}就这些") == VERBATIM
     assert kind(question, f"他写道{changed(question, ('纯净', '清澈'))}就这些") == EDITED
-    assert kind(question, f"他写道{question[:15]}就这些") == PART
-    assert kind(question, f"他写道{question[:14]}就这些") is None
+    assert kind(question, f"他写道{question[:14]}就这些") == PART
+    assert kind(question, f"他写道{question[:13]}就这些") is None
     assert kind("ในวันที่อากาศดีน้ำเดือดที่อุณหภูมิกี่องศา", "ในวันที่อากาศดีน้ำเดือดมาก") is None
 
 

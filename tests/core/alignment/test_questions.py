@@ -28,6 +28,7 @@ _ROWS = st.lists(
             "passage": st.sampled_from([None, "", "a passage", "another"]),
             "split": st.sampled_from(["dev", "test"]),
             "instance_index": st.integers(0, 2),
+            "sub_index": st.sampled_from([None, 0, 1]),
             "is_correct": st.sampled_from([None, True, False]),
         }
     ),
@@ -83,7 +84,8 @@ def test_questions_are_indexed_as_their_texts_are_read(benchmarks):
             assert index["is_wrong"][at] == (row["is_correct"] is False)
             at += 1
     records = [(part, row) for part, rows in enumerate(benchmarks) for row in rows]
-    items = [(part, row["split"], row["instance_index"]) for part, row in records]
+    names = "split", "instance_index", "sub_index"
+    items = [(part, *(row[name] for name in names)) for part, row in records]
     by_number = dict(zip(index["item_of"].tolist(), items, strict=True))
     assert [by_number[number] for number in index["item_of"].tolist()] == items
     assert len(by_number) == len({*items})

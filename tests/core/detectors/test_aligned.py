@@ -1,6 +1,8 @@
 """`aligned` from end to end: a small benchmark, texts, and what is said of each."""
 
 import textwrap
+import time
+import tracemalloc
 from dataclasses import replace
 from functools import partial
 
@@ -10,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import decon_core as dc
-from decon_core.alignment.answer_places import place_of_answer
+from decon_core.alignment.answer_places import place_of_answer, places_of
+from decon_core.alignment.nominations import Item, Nomination, most_likely
 from decon_core.config.policy import Policy
 from decon_core.decisions.judging import missing
 from decon_core.decisions.match_reader import MatchReader
@@ -368,6 +371,20 @@ def test_of_an_edited_answer_what_was_inserted_belongs_to_its_place():
     assert place_of_answer(answer, text, 3) == (0, 22)
 
 
+def test_a_long_answer_is_searched_for_in_little_time_and_memory():
+    answer = np.arange(12_000)
+    edited = np.where(np.arange(12_300) % 5 == 4, 20_000, np.resize(answer, 12_300))
+    began = time.process_time()
+    assert place_of_answer(answer, edited, 3)[0] == 0
+    assert time.process_time() - began < 2
+    tracemalloc.start()
+    assert places_of(answer, np.concatenate([answer, answer])) == [0, 12_000]
+    assert places_of(answer[:2], answer[:1]) == []
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 4_000_000
+
+
 def test_a_number_of_the_question_is_no_answer_behind_it():
     words = [f"{a}{b}" for a in ("ka", "mo", "ti", "lu", "re", "so") for b in ("dan", "vel", "rin")]
     asked = f"{' '.join(words * 2)}, if n = 57 what is the value of n now?"
@@ -493,6 +510,19 @@ def test_of_two_passages_with_the_same_question_it_is_about_the_nearest(reading)
     expected = [("boat", 0, "leak"), ("mill", 0, "leak")]
     assert told_of(reading, document(f"{mill}\n\n{boat}")) == expected
     assert told_of(reading, document(f"{boat}\n\n{mill}")) == expected
+
+
+def test_a_whole_question_without_its_passage_is_compared_before_weak_ones_with_theirs():
+    def nomination(number, score, passage):
+        items = [Item(number, False, True, 0.0, number)]
+        return Nomination(0, 0, number, 0, 0, 20, items, score, passage, (0, 9), False)
+
+    weak = [nomination(number, 0.13, 1.0) for number in range(8)]
+    whole = [nomination(number, 1.0, 0.0) for number in range(8, 17)]
+    both = nomination(17, 0.9, 1.0)
+    kept = most_likely([*weak, whole[0]])
+    assert {one.question for one in kept} == {8, *range(7)}
+    assert both in most_likely([*whole, both])
 
 
 @pytest.mark.parametrize("text", [MILL, f"{FILLER}\n{MILL}\n\n{MILL}", MILL.replace("rye", "oats")])
@@ -773,6 +803,57 @@ def test_an_answer_may_stand_in_other_words(question, answer, text, shown):
     found = [one.answer_span and text[slice(*one.answer_span)] for one in index.check(text)]
     assert [place for place in found if place] == ([shown] if shown else [])
     assert any(one.is_leak for one in index.check(text)) == bool(shown)
+
+
+@pytest.mark.parametrize(("n", "is_leak"), [(5, True), (8, False)])
+def test_a_number_is_searched_for_behind_the_end_of_the_question_whatever_was_edited(n, is_leak):
+    question = (
+        f"{TRAM[:-1]}, if none of the drivers of other trams lets it wait at a crossing and no one "
+        "enters or leaves it on the way to Sorvik?"
+    )
+    rows = [{"question": question, "answer": "48 km/h"}, {"question": ROUTE, "answer": "12 days"}]
+    index = dc.build_index(rows, policy=POLICY)
+    words = question.split()
+    parted = [word if at % 3 else f"then {word}" for at, word in enumerate(words[20:])]
+    edited = " ".join([*words[:20], *parted])
+    for asked in (question, edited):
+        (one,) = index.check(document(f"{asked} {'It was not at noon but late. ' * n} So 48."))
+        assert one.is_leak == is_leak
+
+
+def test_only_its_own_answer_of_several_questions_of_a_row_is_stated():
+    asked = {TRAIN: "516", TRAM: "48"}
+    rows = [
+        {
+            "eval_key": "b",
+            "eval_instance_index": 0,
+            "sub_index": number,
+            "question": question,
+            "answer": answer,
+        }
+        for number, (question, answer) in enumerate(asked.items())
+    ]
+    index = dc.build_index(rows, policy=POLICY)
+    for question, own in asked.items():
+        for answer in asked.values():
+            (one,) = index.check(document(f"{question} {FILLER * 9} Answer: {answer}."))
+            assert one.is_leak == (answer == own)
+
+
+def test_an_answer_in_the_middle_of_its_question_does_not_cut_it_short():
+    before = (
+        "The clerk of the harbour at Osk who was blamed by all of the town for the great fire was "
+    )
+    answer = "Tilde Morven"
+    rows = [
+        {"question": f"{before}--, as the ferrymen still tell.", "answer": answer},
+        {"question": ROUTE, "answer": "12 days"},
+    ]
+    filled = f"{before}{answer}, as the ferrymen still tell"
+    (one,) = dc.build_index(rows, policy=POLICY).check(text := document(f"{filled}."))
+    assert (one.kind, one.score, one.is_leak) == ("edited", 1.0, True)
+    assert text[slice(*one.question_span)] == filled
+    assert text[slice(*one.answer_span)] == answer
 
 
 def test_questions_without_spaces_are_found_in_running_text():
