@@ -908,6 +908,24 @@ def test_one_text_row_among_rows_of_token_ids_does_not_hide_them(place, capsys):
     assert place.scan("--ignore", "input_ids", corpus=path) == 0
 
 
+def test_rows_without_text_are_no_documents_of_a_sample(place, capsys):
+    rows = [{"text": invented(f"row {n}", 20)} for n in range(120)]
+    rows += [{"text": "", "input_ids": [*range(n, n + 20)]} for n in range(120)]
+    path = place.folder / "mixed.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = "--text", "text", "--sample", "10%"
+    assert place.scan(*options, corpus=path) == 4
+    said = capsys.readouterr().out
+    assert "no text in 120 of 240 rows" in said
+    assert place.scan(*options, "--ignore", "input_ids", corpus=path) == 0
+    assert "estimates for all 120 documents" in capsys.readouterr().out
+    summary = place.summary()
+    n_sampled, n_left = summary["n_documents"], summary["sample"]["n_documents_not_sampled"]
+    assert 0 < n_sampled < 30
+    assert n_sampled + n_left == 120
+    assert n_sampled + summary["n_without_text"] == 24
+
+
 def test_pictures_beside_text_are_listed_and_hold_nothing_back(place):
     picture = b64encode(bytes(range(256))).decode()
     path = place.folder / "pictures.jsonl"
