@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 
 from decon_core.config.layouts import covers_any
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.text_values import BLOB, ENCODED
+from decon_core.corpus.text_values import BLOB, ENCODED, holds_no_text
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.scan.coverage import Gap
@@ -99,7 +99,7 @@ def _of_shard(source: str, ledger: Mapping[str, Any], rule: UnreadRule) -> Itera
     for text in ledger["unread"]:
         path, n_bytes = text["path"], text["n_bytes"]
         setting = "ignore" if rule.is_ignored(source, path) else None
-        if path.endswith(BLOB):
+        if holds_no_text(path, text["n_values"]):
             setting = NO_TEXT
         if n := text["n_values"]:
             is_encoded = path.endswith((ENCODED, BLOB))
