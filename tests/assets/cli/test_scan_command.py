@@ -519,7 +519,26 @@ def test_no_benchmark_is_called_clean_while_a_shard_could_not_be_read(place, cap
     path.write_bytes(path.read_bytes()[:-30])
     assert place.scan("--clean-evals") == 1
     assert not (place.out / "clean").exists()
-    assert "not written" in capsys.readouterr().out
+    capsys.readouterr()
+    (path.parent / "notes.docx").write_text("words")
+    assert place.scan("--clean-evals") == 1
+    said = capsys.readouterr().out
+    assert "clean benchmarks: not written" in said
+    (told,) = (line for line in said.splitlines() if line.startswith("clean benchmarks"))
+    assert "`b/s.jsonl.gz`" in told
+    assert "--allow" not in told  # no option accepts the shard
+
+
+def test_no_benchmark_is_called_clean_if_no_document_was_searched(place, capsys):
+    path = place.folder / "tokens"
+    path.mkdir()
+    (path / "a.jsonl").write_text('{"input_ids": [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n' * 9)
+    for options in ((), ("--allow-unread",), ("--ignore", "input_ids")):
+        assert place.scan("--clean-evals", *options, corpus=path) == 4
+        said = capsys.readouterr().out
+        assert "clean benchmarks: not written, because no document was searched" in said
+        assert "to write them anyway" not in said
+        assert not (place.out / "clean").exists()
 
 
 def test_no_benchmark_is_called_clean_while_rows_or_files_were_not_read(place, capsys):
