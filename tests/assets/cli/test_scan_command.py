@@ -533,7 +533,7 @@ def test_no_benchmark_is_called_clean_if_no_document_was_searched(place, capsys)
     path = place.folder / "tokens"
     path.mkdir()
     (path / "a.jsonl").write_text('{"input_ids": [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n' * 9)
-    for options in ((), ("--allow-unread",), ("--ignore", "input_ids")):
+    for options in ((), ("--allow-unread",), ("--ignore", "input_ids"), ("--ignore", "*")):
         assert place.scan("--clean-evals", *options, corpus=path) == 4
         said = capsys.readouterr().out
         assert "clean benchmarks: not written, because no document was searched" in said
@@ -936,6 +936,8 @@ def test_rows_without_text_are_no_documents_of_a_sample(place, capsys):
     assert place.scan(*options, corpus=path) == 4
     said = capsys.readouterr().out
     assert "no text in 120 of 240 rows" in said
+    assert place.scan(*options, "--ignore", "*", corpus=path) == 0
+    assert "estimates for all 120 documents" in capsys.readouterr().out
     assert place.scan(*options, "--ignore", "input_ids", corpus=path) == 0
     assert "estimates for all 120 documents" in capsys.readouterr().out
     summary = place.summary()
