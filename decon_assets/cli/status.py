@@ -201,8 +201,9 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
         else:
             say(f"  {error}")
         return False
+    mixtures = [plan.builder.effective(mixture) for mixture in plan.config.mixtures]
     changed = {
-        pack.name: {one.name for one in plan.config.mixtures if one.has_source(pack.source.name)}
+        pack.name: {one.name for one in mixtures if one.has_source(pack.source.name)}
         for pack in plan.packs
         if any(shard.path in gone for shard in pack.shards)
     }
