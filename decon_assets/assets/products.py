@@ -155,7 +155,7 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     gone = {*plan.changes.gone}
     for declared, pack in wanted:
         try:
-            require_unchanged(declared, pack, gone)
+            require_unchanged(builder.effective(declared), pack, gone)
         except DeconError as error:
             errors.append(error)
         else:

@@ -42,7 +42,7 @@ from decon_core.config import detector_registry as registry
 from decon_core.config.policy import Policy, without_effect
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.config.validation import bytes_of
-from decon_core.decisions.not_read import OPTIONS
+from decon_core.decisions.not_read import OPTIONS, Account
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.storage.paths import is_url
@@ -300,13 +300,9 @@ def scan(
         say(f"reports in AI2 decon's format: {out / COMPAT_FOLDER}")
     account = outcome.not_read
     accepted = account.accepting(*allowed)
-    if clean_evals and (lines := [*accepted.lines()]):
-        lacking = ", ".join(line.amount for line in lines)
-        names = [name for name, kinds in OPTIONS.items() if accepted.open(*kinds)]
-        remedy = f" (to write them anyway: {' '.join(names)})" if names else ""
-        say(f"clean benchmarks: not written, because some input was not read: {lacking}{remedy}")
-    elif clean_evals:
-        say(f"clean benchmarks: {out / CLEAN_FOLDER}")
+    if clean_evals:
+        why = _why_nothing_is_clean(outcome, accepted)
+        say(f"clean benchmarks: {f'not written, because {why}' if why else out / CLEAN_FOLDER}")
     for problem in (*without_effect(settings), *outcome.split_scripts):
         warn(problem)
     if outcome.failed:
@@ -335,6 +331,21 @@ def scan(
         return 6
     is_lacking = bool(outcome.unavailable) and not allow_skipped
     return 4 if is_lacking or not outcome.n_documents else accepted.exit_code
+
+
+def _why_nothing_is_clean(outcome: Outcome, accepted: Account) -> str | None:
+    """Return why no clean benchmarks were written, with the options that would change that."""
+    lines = [*accepted.lines("the documents")]
+    if not lines:
+        return None if outcome.n_documents else "no document was searched"
+    of_all = [*accepted.accepting(*OPTIONS).lines("the documents")]
+    if of_all:  # no option accepts them
+        return f"some input was not read: {', '.join(line.text for line in of_all)}"
+    lacking = ", ".join(line.amount for line in lines)
+    names = [name for name, kinds in OPTIONS.items() if accepted.open(*kinds)]
+    remedy = f" (to write them anyway: {' '.join(names)})" if outcome.n_documents else ""
+    nothing = "" if outcome.n_documents else "no document was searched, and "
+    return f"{nothing}some input was not read: {lacking}{remedy}"
 
 
 def _say_table(outcome: Outcome) -> None:

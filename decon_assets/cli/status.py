@@ -22,7 +22,7 @@ from decon_assets.terminal.options import AllowSkipped, ConfigPath, flag
 from decon_assets.terminal.output import say
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
-from decon_core.decisions.not_read import OPTIONS, account_of, gaps_without_rows
+from decon_core.decisions.not_read import OPTIONS, Account, account_of, gaps_without_rows
 from decon_core.errors import DeconError, MissingError
 from decon_core.feature import feature_entries, feature_objects
 from decon_core.storage.checksums import REMEDY
@@ -97,7 +97,31 @@ def status(
     else:
         say(f"incomplete: {remedy}", tone="open")
     allowed = compress(OPTIONS, (False, allow_unread, allow_skipped))
-    return code_with(account, int(not is_complete), allowed) if is_scanned else 1
+    is_explained = is_scanned and (is_complete or _is_held_back(plan, account))
+    return code_with(account, int(not is_complete), allowed) if is_explained else 1
+
+
+def _is_held_back(plan: Plan, account: Account) -> bool:
+    """Return whether something is missing because of what was not read.
+
+    Mixtures of its packs are; if no mixture is missing, the clean benchmarks are, which depend on
+    all packs.
+    """
+    from decon_core.planner import missing_clean_benchmarks, missing_shares
+
+    rows = account.open("row", "text", "no text")
+    not_read = {(row.source, row.place) for row in rows}
+    packs = {
+        pack.name
+        for pack in plan.packs
+        if not not_read.isdisjoint((pack.source.name, shard.name) for shard in pack.shards)
+    }
+    try:
+        missing = {name for name, mixtures in missing_shares(plan).items() if mixtures}
+        is_clean_missing = bool(missing_clean_benchmarks(plan))
+    except DeconError:
+        return bool(packs)
+    return not packs.isdisjoint(missing) or (bool(packs) and not missing and is_clean_missing)
 
 
 def _status_of_scan(plan: Plan) -> bool:
@@ -177,8 +201,9 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
         else:
             say(f"  {error}")
         return False
+    mixtures = [plan.builder.effective(mixture) for mixture in plan.config.mixtures]
     changed = {
-        pack.name: {one.name for one in plan.config.mixtures if one.has_source(pack.source.name)}
+        pack.name: {one.name for one in mixtures if one.has_source(pack.source.name)}
         for pack in plan.packs
         if any(shard.path in gone for shard in pack.shards)
     }

@@ -18,7 +18,7 @@ from decon_core.benchmarks.transforms import ARGUMENT_TRANSFORMS, LABEL_TRANSFOR
 from decon_core.config.validation import TABLE, Count, Distinct, Flag, expects, invalid, known_name
 
 # Increased when the same recipe and rows give other records than before.
-NORMALIZATION_VERSION = 2
+NORMALIZATION_VERSION = 3
 # The languages of a translation, in recipes and in `extras`; templates use the same placeholders.
 LANGUAGE_KEYS = ("source_language", "target_language")
 

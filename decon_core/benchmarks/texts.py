@@ -242,9 +242,11 @@ class _Choices(NamedTuple):
         """Return the positions of the labelled choices; none if the label is hidden.
 
         Several choices are labelled by a list of labels, or by several letters in one text, such as
-        "AC" or "A, C".
+        "AC" or "A, C": in ascending order, as other texts of such letters are words.
         """
         if isinstance(label, list | tuple):
+            if len({*map(_is_hidden, label)}) > 1:
+                raise FieldError(field, describe(label), "a list of labels without null or -1")
             several = (self.positions_of(name, field, transform) for name in label)
             return [position for positions in several for position in positions]
         if _is_hidden(label):
@@ -252,7 +254,9 @@ class _Choices(NamedTuple):
         name = apply_label_transform(_label_text(label, field), transform, field)
         positions = [self._position(name, label)]
         if positions == [None] and _SEVERAL_LETTERS.fullmatch(name):
-            positions = [self._position(letter, letter) for letter in re.findall("[A-Z]", name)]
+            letters = re.findall("[A-Z]", name)
+            if letters == sorted({*letters}):
+                positions = [self._position(letter, letter) for letter in letters]
         known = [at for at in positions if at is not None and self.texts[at] is not None]
         if len(known) < len(positions):
             found = describe(label) if name == str(label) else f"{describe(label)} ({name!r})"

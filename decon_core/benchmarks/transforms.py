@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import base64
 import json
+import re
 from collections.abc import Callable
 from hashlib import sha256
 from itertools import cycle
@@ -55,11 +56,24 @@ def _before_marker(value: object, marker: str, field: str) -> object:
     return _each(lambda text: text.partition(marker)[0].strip())(value, field)
 
 
+_BOX = re.compile(r"\\(?:boxed|fbox)(?:\s*\{|\s+(?=[^\s{]))")
+
+
 def _last_boxed(text: str) -> str:
-    """Return the content of the last `\\boxed{...}` of a solution; "" if there is none."""
-    _, mark, rest = text.rpartition("\\boxed{")
+    """Return the content of the last box of a solution; "" if there is none.
+
+    A box is `\\boxed{...}`, `\\fbox{...}`, or `\\boxed 5`, which ends with the formula or the word.
+    """
+    marks = [*_BOX.finditer(text)]
+    if not marks:
+        return ""
+    rest = text[marks[-1].end() :]
+    if not marks[-1][0].endswith("{"):
+        is_formula = text.count("$", 0, marks[-1].start()) % 2
+        end = "[$]" if is_formula else r"[$\s]|[.,;](?!\S)"
+        return re.split(end, rest, maxsplit=1)[0].strip()
     depth = 1
-    for at, character in enumerate(rest if mark else ""):
+    for at, character in enumerate(rest):
         depth += (character == "{") - (character == "}")
         if depth == 0:
             return rest[:at].strip()

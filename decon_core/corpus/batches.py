@@ -33,8 +33,9 @@ class Batch:
     # Values and bytes by path, summed over documents.
     unread: Mapping[str, Sequence[int]] = field(default_factory=dict)
     origins: Origins = field(default_factory=dict)
-    n_without_text: int = 0  # documents that hold something else instead
+    without_text: Sequence[int] = ()  # rows of documents that hold something else instead
     n_left_out: int = 0  # documents that are not in the sample
+    n_left_out_without_text: int = 0  # those of them that hold something else instead
     # The path of a row that is one string; None if that is not known without reading it again.
     only_path: Callable[[int], str | None] = lambda _row: None
     _reread: dict[int, Document] = field(default_factory=dict, init=False, repr=False)
@@ -113,9 +114,11 @@ class Batch:
             unreadable=unreadable,
             invalid=[document.invalid for document in documents if document.invalid],
             unread=summed([self.unread, *(document.unread for document in documents)]),
-            n_without_text=sum(
-                not all(n for n, _ in document.unread.values()) for document in documents
-            ),
+            without_text=[
+                document.row
+                for document in documents
+                if not all(n for n, _ in document.unread.values())
+            ],
             origins=total([self.origins, *(document.origins for document in documents)]),
         )
 

@@ -135,7 +135,7 @@ def document_of(
     )
     identity = id_of(value, source)
     unread: dict[str, Sequence[int]] = {**read.unread}
-    if not parts and tree.is_counting:
+    if not parts:
         unread = {**_held_instead(value), **unread}
     return Document(row, identity, text, raw, parts, invalid, unread, read.origins)
 

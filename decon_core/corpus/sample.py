@@ -88,7 +88,8 @@ class Sample:
         # Copied: some steps of a scan look at all bytes, also at those between the documents.
         text = np.concatenate([batch.text[:0], *(batch.text[start:stop] for start, stop in spans)])
         edges = np.concatenate([[0], np.cumsum(stops - starts)])
-        taken = {*rows.tolist()} if batch.invalid else set()
+        taken = {*rows.tolist()} if batch.invalid or batch.without_text else set()
+        without_text = [row for row in batch.without_text if row in taken]
         return replace(
             batch,
             text=text,
@@ -98,7 +99,9 @@ class Sample:
             # All bytes of UTF-8 but 10xxxxxx begin a character.
             n_characters=int(np.count_nonzero((text & 0xC0) != 0x80)),
             invalid=[invalid for invalid in batch.invalid if invalid.row in taken],
+            without_text=without_text,
             n_left_out=distinct(batch.rows).size - distinct(rows).size,
+            n_left_out_without_text=len(batch.without_text) - len(without_text),
         )
 
 

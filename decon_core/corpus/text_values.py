@@ -40,6 +40,7 @@ _FIRST_BYTES = 4096  # bytes that decide whether a value is text
 FIRST_ENCODED = _FIRST_BYTES // 3 * 4
 ENCODED = "<base64>"  # the last step to text that a string holds as base64
 BLOB = "<data>"  # the last step to base64 that is no text, such as a picture
+_MARK = re.compile("<(data|base64)>")  # in a key of a row, which must not pass for such a step
 _CONTROL = re.compile("[\\x00-\\x08\\x0e-\\x1f\ufffd]")
 
 
@@ -55,9 +56,17 @@ def is_text(value: str) -> bool:
 
 
 def shown_key(key: str) -> str:
-    """Return a key as messages name it: `*` if it is a sentence, which may be text of an item."""
+    """Return a key as messages name it: `*` if it is a sentence, which may be text of an item.
+
+    A key with `<data>` is named with `‹data›`: only what was found to be base64 has the mark.
+    """
     is_sentence = len(key) > _LONGEST_SHOWN or len(key.split()) > _MOST_WORDS_SHOWN
-    return "*" if is_sentence and not key.startswith("[role=") else key
+    return "*" if is_sentence and not key.startswith("[role=") else _MARK.sub(r"‹\1›", key)
+
+
+def holds_no_text(path: str, n_values: int) -> bool:
+    """Return whether what was counted at a shown path is base64 that is no text."""
+    return path.endswith(BLOB) and n_values > 0
 
 
 def leaves(

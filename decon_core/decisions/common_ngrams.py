@@ -29,7 +29,7 @@ from decon_core.errors import MissingError, Problem
 from decon_core.index.ngram_counts import Grams, grams_of
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels.scores import base_scores
-from decon_core.scan.scan_results import ScanResults
+from decon_core.scan.scan_results import ScanResults, with_text
 from decon_core.schemas import COMMON
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.store import Store
@@ -64,7 +64,7 @@ def freeze_common(
     for source, members in groupby(sorted(packs, key=source_of), key=source_of):
         shards = [shard.fingerprint for pack in members for shard in pack.shards]
         sizes = {
-            shard: results.ledger(shard)["n_documents"]
+            shard: with_text(results.ledger(shard))["n_documents"]
             for shard in shards
             if len(missing.get(shard, ())) < max(len(versions), 1)
         }

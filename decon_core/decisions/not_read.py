@@ -26,11 +26,11 @@ from typing import Any, Literal, NamedTuple
 
 from decon_core.config.layouts import covers_any
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.text_values import BLOB, ENCODED
+from decon_core.corpus.text_values import BLOB, ENCODED, holds_no_text
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.scan.coverage import Gap
-from decon_core.scan.scan_results import Ledger
+from decon_core.scan.scan_results import Ledger, with_text
 from decon_core.storage.listing import Skipped
 from decon_core.wording import code, counted, first_of, percent, plain, size
 
@@ -87,12 +87,6 @@ def has_no_row(ledger: Mapping[str, Any]) -> bool:
     return bool(ledger["unreadable"]) and not n_documents
 
 
-def with_text(ledger: Mapping[str, Any]) -> dict[str, int]:
-    """Return the numbers of documents, and of those too short, but not of rows without text."""
-    n: int = ledger["n_without_text"]
-    return {name: ledger[name] - n for name in ("n_documents", "n_too_short")}
-
-
 def _of_shard(source: str, ledger: Mapping[str, Any], rule: UnreadRule) -> Iterator[NotRead]:
     place, n_rows = ledger["file"], ledger["n_rows"]
     reasons = Counter(row["reason"] for row in ledger["unreadable"]).most_common()
@@ -105,14 +99,16 @@ def _of_shard(source: str, ledger: Mapping[str, Any], rule: UnreadRule) -> Itera
     for text in ledger["unread"]:
         path, n_bytes = text["path"], text["n_bytes"]
         setting = "ignore" if rule.is_ignored(source, path) else None
-        if path.endswith(BLOB):
+        if holds_no_text(path, text["n_values"]):
             setting = NO_TEXT
         if n := text["n_values"]:
             is_encoded = path.endswith((ENCODED, BLOB))
             reason = "base64" if is_encoded else "not read by the source"
             yield NotRead("text", source, place, path, reason, n, n_rows, n_bytes, setting)
         else:
-            n, reason = ledger["n_without_text"], "no text"
+            # Fields are counted in the whole shard, also if only a sample is searched.
+            n = ledger["n_without_text"] + ledger.get("n_left_out_without_text", 0)
+            reason = "no text"
             yield NotRead("no text", source, place, path, reason, n, n_rows, n_bytes, setting)
 
 
@@ -153,7 +149,6 @@ def account_of(
         rows += _of_shard(source, ledger, rule)
         counts.setdefault(source, Counter()).update({**with_text(ledger)})
         counts[source]["n_bytes"] += ledger["n_bytes"]
-        counts[source]["n_left_out"] += ledger.get("n_left_out", 0)
     for source, n in counts.items():
         of = n["n_documents"]
         if of and n["n_too_short"] == of and not n["n_left_out"]:

@@ -265,7 +265,11 @@ class _Rows:
         labels = [each for each in self.columns if each.is_called(ANSWERS) and each not in options]
         for choices, label in product(options, labels):
             answer: dict[str, object] = {"array": label.name, "choices": choices.name}
-            if any(record["is_correct"] for record in self._records(answer, keys)):
+            has_correct: dict[object, bool] = {}
+            for record in self._records(answer, keys):
+                question = record["instance_index"], record["sub_index"]
+                has_correct[question] = has_correct.get(question) or bool(record["is_correct"])
+            if has_correct and all(has_correct.values()):
                 self.why.append(f"choices: {choices}; {label} points to one for every question")
                 return answer
         return None

@@ -28,7 +28,7 @@ from decon_core.config.layouts import covers_any
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import Document, Unreadable
-from decon_core.corpus.text_values import BLOB
+from decon_core.corpus.text_values import holds_no_text
 from decon_core.errors import ConfigError, InputError, Problem
 from decon_core.execution.jobs import in_threads, wanted_workers
 from decon_core.library.evals import Evals, records_of
@@ -368,7 +368,11 @@ def _unread_of_rows(
     batch: Batch, rows: Iterable[int], ignore: tuple[str, ...]
 ) -> dict[int, dict[str, tuple[int, int]]]:
     """Return what was not read of each row, and may not stay so."""
-    left = {path for path in batch.unread if not (path.endswith(BLOB) or covers_any(ignore, path))}
+    left = {
+        path
+        for path, (n, _) in batch.unread.items()
+        if not (holds_no_text(path, n) or covers_any(ignore, path))
+    }
     unread = {}
     for document in map(batch.reread, rows if left else ()):
         if isinstance(document, Document) and left & document.unread.keys():

@@ -40,12 +40,12 @@ from decon_core.decisions.not_read import (
     account_of,
     has_no_row,
     with_file,
-    with_text,
 )
 from decon_core.errors import Problem
 from decon_core.library.benchmark_counts import BenchmarkCount, count_matches
 from decon_core.library.estimates import Rate, Stratum, source_of
 from decon_core.scan.coverage import gaps_of
+from decon_core.scan.scan_results import with_text
 from decon_core.schemas import ENTRIES
 from decon_core.storage.files import atomic_path
 from decon_core.storage.listing import Skipped
@@ -185,8 +185,9 @@ def write_matches(
                 by_name[shard.name] = with_file(ledger, shard)
                 if shard.sample:
                     stratum = outcome.strata.setdefault(source_of(shard.name), Stratum())
-                    stratum.n_documents += ledger["n_documents"] + ledger["n_left_out"]
-                    stratum.n_sampled += ledger["n_documents"]
+                    n = with_text(ledger)
+                    stratum.n_documents += n["n_documents"] + n["n_left_out"]
+                    stratum.n_sampled += n["n_documents"]
                     stratum.n_draws += shard.sample.n_draws(ledger["n_rows_with_blank"])
             lines.write(orjson.dumps(line) + b"\n")
         for not_drawn in outcome.not_drawn:
@@ -240,12 +241,14 @@ def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict
     rows_of_questions -= rows_of_leaks
     rows_to_review -= rows_of_leaks | rows_of_questions
     has_lines = isinstance(format_of(Path(shard.path)), LineFormat)
+    of_text = with_text(ledger)
+    n_left_out = of_text.pop("n_left_out")
     return {
         "file": shard.name,
         "is_read": True,
         **{name: ledger[name] for name in COUNTS_READ},
-        **with_text(ledger),
-        **({_NOT_SAMPLED: ledger["n_left_out"]} if shard.sample else {}),
+        **of_text,
+        **({_NOT_SAMPLED: n_left_out} if shard.sample else {}),
         "n_matches": entries.num_rows,
         "n_leaks": len(leaks),
         "n_contaminated_documents": len(rows_of_leaks),

@@ -410,7 +410,8 @@ def _write_results(
         outcome.rates = _rates(out / results.MATCHES_FILE, scanned, sample, outcome)
         write_rates(out, outcome.rates)
     # What was not read may contain any item: then no benchmark can be called clean.
-    if leaked and not outcome.not_read.accepting(*request.allowed).open():
+    is_whole = outcome.n_documents and not outcome.not_read.accepting(*request.allowed).open()
+    if leaked and is_whole:
         write_clean_evals(
             out / results.CLEAN_FOLDER,
             index.store,

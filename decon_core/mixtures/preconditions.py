@@ -18,7 +18,10 @@ from decon_core.storage.paths import parse_path
 
 
 def require_unchanged(mixture: Mixture, pack: Pack, gone: Collection[str]) -> None:
-    """Raise `StaleError` if shards of the pack are among those that were changed or removed."""
+    """Raise `StaleError` if shards of the pack are among those that were changed or removed.
+
+    `mixture`: a control has the sources of its treatment (`Builder.effective`).
+    """
     taken = pack.shards if mixture.has_source(pack.source.name) else ()
     StaleError.raise_for(
         Problem(shard.path, "changed or removed since it was registered", "", _REGISTER)

@@ -22,7 +22,7 @@ from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import common_made_from, current_common
 from decon_core.decisions.judging import may_prove
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.decisions.not_read import NOTHING_UNREAD, Account, with_text
+from decon_core.decisions.not_read import NOTHING_UNREAD, Account
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.decisions.visibility import (
     ONLY_REVIEW,
@@ -37,6 +37,7 @@ from decon_core.index.term_weights import read_current
 from decon_core.mixtures.builder import Builder
 from decon_core.report.tables import TABLES, beside, table_of
 from decon_core.scan.coverage import Gap, missing_by_shard
+from decon_core.scan.scan_results import with_text
 from decon_core.schemas import COMMON, REMOVED
 from decon_core.storage.files import read_json
 from decon_core.storage.tables import read_parquet

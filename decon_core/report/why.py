@@ -27,7 +27,7 @@ from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_shard
 from decon_core.corpus.sketch.shard_sketch import has_blocks, open_blocks
-from decon_core.corpus.text_values import BLOB
+from decon_core.corpus.text_values import holds_no_text
 from decon_core.decisions.annotations import labels_of
 from decon_core.decisions.calibration import LEAST_JUDGED, planted_step
 from decon_core.decisions.judging import missing
@@ -239,9 +239,9 @@ def _document(builder: Builder, place: Place, row: Document | str | None) -> Jso
         "why_unreadable": row if isinstance(row, str) else None,
         "unread": {  # bytes by path
             path: n_bytes
-            for path, (_, n_bytes) in unread.items()
+            for path, (n, n_bytes) in unread.items()
             if not builder.unread.is_ignored(place.pack.source.name, path)
-            and not path.endswith(BLOB)
+            and not holds_no_text(path, n)
         },
     }
 

@@ -56,6 +56,20 @@ Answer = Mapping[str, Any]
 Ledger = Mapping[str, Any]
 
 
+def with_text(ledger: Ledger) -> dict[str, int]:
+    """Return the numbers of documents, of those too short, and of those that are not in the sample.
+
+    Rows without text are in none of them.
+    """
+    n: int = ledger["n_without_text"]
+    n_left_out: int = ledger.get("n_left_out", 0) - ledger.get("n_left_out_without_text", 0)
+    return {
+        "n_documents": ledger["n_documents"] - n,
+        "n_too_short": ledger["n_too_short"] - n,
+        "n_left_out": n_left_out,
+    }
+
+
 def digest_of(names: Iterable[str]) -> str:
     """Return a digest of shards or versions, by which folders and files of them are named."""
     return sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]

@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 _GramCounts = tuple[Numbers, Integers]
 
 _COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short", "n_without_text")
-# Documents that are not in the sample; rows with blank lines, which are in no other count.
-_COUNTS_OF_SAMPLE = ("n_left_out", "n_rows_with_blank")
+# Documents that are not in the sample, and those of them without text; rows with blank lines, which
+# are in no other count.
+_COUNTS_OF_SAMPLE = ("n_left_out", "n_left_out_without_text", "n_rows_with_blank")
 _OF_UNREADABLE = ("row", "offset", "reason", "detail")
 
 

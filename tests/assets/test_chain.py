@@ -83,6 +83,32 @@ def test_a_mixture_of_a_changed_shard_is_refused_and_not_called_up_to_date(world
     assert "report: out of date" in out
 
 
+def test_a_control_has_only_the_sources_of_its_mixture(world, capsys):
+    world.mixtures = """
+[[corpus.source]]
+name = "other"
+path = "other/*.jsonl.gz"
+[[mixture]]
+name = "decontaminated"
+sources = ["web"]
+[[mixture]]
+name = "control"
+take = "control"
+control_of = "decontaminated"
+"""
+    world.write_config()
+    shard = world.folder / "other" / "o.jsonl.gz"
+    shard.parent.mkdir()
+    shard.write_bytes(gzip.compress(b'{"id": "old", "text": "little"}\n'))
+    world.start()
+    shard.write_bytes(gzip.compress(b'{"id": "new", "text": "more"}\n'))
+    assert press(world, "mixture", share(pack="other-0000", mixture="control")).success
+    assert main(["status", "--config", str(world.config_path)]) == 1
+    out = capsys.readouterr().out
+    assert "mixture decontaminated: 4 of 4 packs up to date" in out
+    assert "mixture control: 4 of 4 packs up to date" in out
+
+
 def test_a_first_run_finds_every_leak_and_nothing_else(world):
     world.start()
     expected = {

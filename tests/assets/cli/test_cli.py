@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import duckdb
 import pytest
@@ -14,10 +16,12 @@ from dagster import DagsterInstance
 
 from decon_assets.assets.stage import STAGES
 from decon_assets.cli.main import main
+from decon_assets.cli.status import _is_held_back
 from decon_assets.everything_job import EVERYTHING_MISSING
 from decon_assets.resources import Decon
 from decon_assets.runner.pipeline import PipelineError
 from decon_assets.terminal.output import say_table
+from decon_core.decisions.not_read import Account, NotRead
 from decon_core.features.blends.schemas import blend_folder
 
 
@@ -286,6 +290,34 @@ def test_text_that_was_not_read_ends_with_4_until_a_setting_accepts_it(at_home, 
     assert main(check) == 0
     assert "`text` (" in (said := capsys.readouterr().out)
     assert said.count('(accepted by unread = "report")') == 2
+
+
+@pytest.mark.parametrize(
+    ("missing", "n_clean_missing", "is_held_back"),
+    [
+        ({"a": {"m"}, "b": set()}, 0, True),
+        ({"a": {"m"}, "b": {"m"}}, 1, True),
+        ({"a": set(), "b": {"m"}}, 1, False),  # no text of b is unread
+        ({"a": set(), "b": set()}, 1, True),
+        ({"a": set(), "b": set()}, 0, False),
+    ],
+)
+def test_only_what_depends_on_unread_text_is_held_back_by_it(
+    monkeypatch, missing, n_clean_missing, is_held_back
+):
+    monkeypatch.setattr("decon_core.planner.missing_shares", lambda _: missing)
+    clean = ["harbor"] * n_clean_missing
+    monkeypatch.setattr("decon_core.planner.missing_clean_benchmarks", lambda _: clean)
+    packs = [
+        SimpleNamespace(
+            name=name, source=SimpleNamespace(name=name), shards=[SimpleNamespace(name="s")]
+        )
+        for name in "ab"
+    ]
+    row = NotRead("text", "a", "s", "hint", "not read by the source", 1, 1, 9)
+    plan: Any = SimpleNamespace(packs=packs)
+    assert _is_held_back(plan, Account((row,))) == is_held_back
+    assert not _is_held_back(plan, Account())
 
 
 def test_a_command_whose_reader_went_away_is_finished_all_the_same(at_home):

@@ -519,7 +519,26 @@ def test_no_benchmark_is_called_clean_while_a_shard_could_not_be_read(place, cap
     path.write_bytes(path.read_bytes()[:-30])
     assert place.scan("--clean-evals") == 1
     assert not (place.out / "clean").exists()
-    assert "not written" in capsys.readouterr().out
+    capsys.readouterr()
+    (path.parent / "notes.docx").write_text("words")
+    assert place.scan("--clean-evals") == 1
+    said = capsys.readouterr().out
+    assert "clean benchmarks: not written" in said
+    (told,) = (line for line in said.splitlines() if line.startswith("clean benchmarks"))
+    assert "`b/s.jsonl.gz`" in told
+    assert "--allow" not in told  # no option accepts the shard
+
+
+def test_no_benchmark_is_called_clean_if_no_document_was_searched(place, capsys):
+    path = place.folder / "tokens"
+    path.mkdir()
+    (path / "a.jsonl").write_text('{"input_ids": [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n' * 9)
+    for options in ((), ("--allow-unread",), ("--ignore", "input_ids"), ("--ignore", "*")):
+        assert place.scan("--clean-evals", *options, corpus=path) == 4
+        said = capsys.readouterr().out
+        assert "clean benchmarks: not written, because no document was searched" in said
+        assert "to write them anyway" not in said
+        assert not (place.out / "clean").exists()
 
 
 def test_no_benchmark_is_called_clean_while_rows_or_files_were_not_read(place, capsys):
@@ -906,6 +925,26 @@ def test_one_text_row_among_rows_of_token_ids_does_not_hide_them(place, capsys):
     assert "\n0 of 1 document contain a leak\n" in said
     assert (place.summary()["n_documents"], place.summary()["n_without_text"]) == (1, 3)
     assert place.scan("--ignore", "input_ids", corpus=path) == 0
+
+
+def test_rows_without_text_are_no_documents_of_a_sample(place, capsys):
+    rows = [{"text": invented(f"row {n}", 20)} for n in range(120)]
+    rows += [{"text": "", "input_ids": [*range(n, n + 20)]} for n in range(120)]
+    path = place.folder / "mixed.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = "--text", "text", "--sample", "10%"
+    assert place.scan(*options, corpus=path) == 4
+    said = capsys.readouterr().out
+    assert "no text in 120 of 240 rows" in said
+    assert place.scan(*options, "--ignore", "*", corpus=path) == 0
+    assert "estimates for all 120 documents" in capsys.readouterr().out
+    assert place.scan(*options, "--ignore", "input_ids", corpus=path) == 0
+    assert "estimates for all 120 documents" in capsys.readouterr().out
+    summary = place.summary()
+    n_sampled, n_left = summary["n_documents"], summary["sample"]["n_documents_not_sampled"]
+    assert 0 < n_sampled < 30
+    assert n_sampled + n_left == 120
+    assert n_sampled + summary["n_without_text"] == 24
 
 
 def test_pictures_beside_text_are_listed_and_hold_nothing_back(place):

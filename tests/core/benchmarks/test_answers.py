@@ -290,11 +290,18 @@ def test_choices_in_a_list_for_each_question_are_named_by_letters(records_of: Re
         records_of(lines, row | {"a": ["B", "C"]})
 
 
-@pytest.mark.parametrize("label", ["AC", "A, C", ["A", "C"], [0, 2]])
+@pytest.mark.parametrize("label", ["AC", "A, C", "A C", ["A", "C"], [0, 2]])
 def test_several_choices_may_be_correct(records_of: Records, label: object) -> None:
     lines = "prompt: q\nanswers:\n- expand_choices: {field: c, correct_index: k}"
     records = records_of(lines, {"q": "Q", "c": ["x", "y", "z"], "k": label})
     assert answers_of(records) == [("x", True), ("y", False), ("z", True)]
+
+
+@pytest.mark.parametrize("label", ["BAD", "CA", "AA", "D, A", ["A", None], [0, -1], ["A", "BAD"]])
+def test_a_label_that_is_no_list_of_choices_is_refused(records_of: Records, label: object) -> None:
+    lines = "prompt: q\nanswers:\n- expand_choices: {field: c, correct_index: k}"
+    with pytest.raises(RecordError, match=r"field 'k': found .*; expected "):
+        records_of(lines, {"q": "Q", "c": ["w", "x", "y", "z"], "k": label})
 
 
 def test_a_split_without_answers_shows_its_choices_and_reads_no_answer_field(

@@ -15,7 +15,7 @@ from decon_core.corpus.documents import Document, Part, Unreadable
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shard_head import ShardHead
 from decon_core.corpus.shards import read_blocks, read_shard
-from decon_core.decisions.not_read import UnreadRule
+from decon_core.decisions.not_read import UnreadRule, account_of
 from decon_core.discovery.row_survey import RowSurvey
 from decon_core.errors import ConfigError, CorpusError
 from decon_core.storage.compression import compression_of, create
@@ -181,6 +181,33 @@ def test_the_short_strings_of_an_unread_list_count_as_one_text(tmp_path):
     expected = {"words[]": [1, size], "info.words[][]": [1, size], "zh[]": [1, 78]}
     data = {"tags[].<data>": [1, 90]}  # of the alphabet of base64
     assert [dict(row.unread) for row in rows_of(path, source)] == [expected, data]
+
+
+@pytest.mark.parametrize("key", ["<data>", "x.<data>", "x<base64>.<data>", "[role=<data>"])
+@pytest.mark.parametrize("text", ["a", ""])
+def test_no_key_passes_for_the_mark_of_base64_without_text(tmp_path, key, text):
+    answer = "He climbs them every evening, and then again."
+    ids = [*range(9)]
+    inner: object = {key: answer} if text else {key: ids}
+    path = lines(tmp_path, json.dumps({"text": text, "qa": inner}) + "\n")
+    source = Source(name="rows", path="", text="text")
+    (read,) = rows_of(path, source)
+    (shown,) = read.unread
+    assert "data" in shown
+    assert "<data>" not in shown
+    (shard,) = find_shards(replace(source, path=path.name), folder=tmp_path, known={})
+    (batch,) = [block.read() for block in read_blocks(shard, source)]
+    assert batch.unread.keys() == {shown}
+    unread = [
+        {"path": path, "n_values": n, "n_bytes": n_bytes}
+        for path, (n, n_bytes) in batch.unread.items()
+    ]
+    counts = dict.fromkeys(("n_documents", "n_too_short", "n_without_text", "n_rows", "n_bytes"), 1)
+    ledger = {**counts, "unreadable": [], "unread": unread, "file": "a"}
+    account = account_of([("rows", ledger)])
+    assert account.exit_code == 4
+    assert account.sizes("rows").keys() == {shown}
+    assert not account_of([("rows", ledger)], UnreadRule((("rows", (shown,)),))).sizes("rows")
 
 
 def test_a_key_that_is_a_sentence_is_no_part_of_a_path(tmp_path):

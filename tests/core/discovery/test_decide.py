@@ -64,6 +64,18 @@ def test_rows_that_hold_conversations_ask_and_answer_in_turn():
     assert keys["answers"] == [{"array": "conversation.output"}]
 
 
+@pytest.mark.parametrize(("letters", "is_found"), [("BAB", True), ("B B", False)])
+def test_choices_in_lists_need_a_correct_one_for_each_question(letters, is_found):
+    asked = [f"How many {what} does the keeper have?" for what in ("lamps", "steps", "boats")]
+    options = [["two of them", "three of them"], ["ten of them", "nine of them"]] * 2
+    row = {"article": "The keeper has much. " * 9, "questions": asked}
+    row |= {"options": options[:3], "answers": [letter.strip() for letter in letters]}
+    reading = reading_of([row] * 3)
+    choices = {"array": "answers", "choices": "options"}
+    assert (choices in reading.keys.get("answers", [])) == is_found
+    assert any("for every question" in why for why in reading.why) == is_found
+
+
 def test_what_an_assistant_says_is_the_answer_of_a_conversation():
     turns = [("user", "What is the tide at noon?"), ("assistant", "It is low at noon.")]
     rows = [{"messages": [{"role": role, "content": text} for role, text in turns]}] * 3
