@@ -12,9 +12,11 @@ from typing import NamedTuple
 from decon_core.text.numbers import numbers_in
 
 _SPELLINGS = """
-    km kilometre kilometer kms, m metre meter, cm centimetre centimeter, mm millimetre millimeter
-    kg kilogram kilogramme kilo kgs, g gram gramme, mg milligram, t tonne, l litre liter
-    ml millilitre milliliter, s second sec, min minute mins, h hour hr hrs, day, week, month
+    km kilometre kilometer kms 公里 千米, m metre meter 米, cm centimetre centimeter 厘米
+    mm millimetre millimeter
+    kg kilogram kilogramme kilo kgs 千克 公斤, g gram gramme 克, mg milligram, t tonne, l litre liter
+    ml millilitre milliliter, s second sec 秒, min minute mins 分钟, h hour hr hrs 小时
+    day, week, month
     year yr yrs, mile mi, ft foot feet, in inch inches, yd yard, lb pound lbs £, oz ounce
     gal gallon, $ dollar usd, € euro eur, cent ¢, degree ° deg, celsius °c, fahrenheit °f, hz hertz
     n newton, j joule, w watt, kw kilowatt, v volt, pa pascal, mol mole, ohm Ω ω
@@ -47,7 +49,7 @@ _NAMED = re.compile(
 )
 _NAME = re.compile(r"\s(?!Celsius|Fahrenheit)[A-Z][a-z]{2,}")  # as in "50 Cent"
 # What may follow a number without a unit, and what then shows that it goes on ("5:30", "48,5").
-_END = re.compile(r"\s*(?:$|[\n.,;:!?)\]*|<\"']|\\[)\]])")
+_END = re.compile(r"\s*(?:$|[\n.,;:!?)\]*|<\"'，。；：！？）」”’—]|\\[)\]])")
 _LIST_NUMBER = re.compile(r"[.):]\s")
 _GOES_ON = re.compile(r"[:,]\d")
 _MOST_BEFORE = 20  # characters before a number that are read
@@ -68,7 +70,7 @@ class Measure(NamedTuple):
 
 def measure_of(answer: str) -> Measure | None:
     """Return the number and unit of an answer that consists of nothing else."""
-    text = answer.lower().strip().rstrip(".")
+    text = answer.lower().strip().rstrip(".。")
     number = next(iter(numbers_in(text)), None)
     if number is None:
         return None
@@ -86,7 +88,7 @@ def measure_of(answer: str) -> Measure | None:
 
 
 def stands_in(measure: Measure, text: str) -> tuple[int, int] | None:
-    """Return the characters of an equal number in a text, with the same unit, or with none if that is enough."""
+    """Return the characters of an equal number in a text that has the unit, or needs none."""
     low = text.lower()
     if len(low) != len(text):
         return None
@@ -113,7 +115,7 @@ def _is_measure(measure: Measure, text: str, place: tuple[int, int]) -> bool:
 
 
 def _is_number_alone(unit: str, text: str, place: tuple[int, int]) -> bool:
-    """Return whether a number without a unit may be a measure, and is no name, list item or time."""
+    """Return whether a number without a unit may be a measure, and is no name, list or time."""
     start, stop = place
     if text[start].isalpha() or _GOES_ON.match(text, stop):
         return False

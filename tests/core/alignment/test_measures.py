@@ -108,6 +108,14 @@ def test_a_number_in_a_formula_or_with_the_sign_of_its_currency_is_the_answer():
     assert found("48 km", "48 km 7x") == "48"  # the first character has none before it
 
 
+@pytest.mark.parametrize("end", "，。；：！？）」”’—")
+def test_a_number_may_end_at_a_full_width_sign(end):
+    assert (
+        found("48公里", f"速度是48{end}然后") == found("48公里。", f"速度是48 km{end}然后") == "48"
+    )
+    assert found("48公里", f"速度是48小时{end}然后") is None
+
+
 def test_the_number_of_a_list_is_no_answer():
     assert found("48 km/h", "\n48. What is next?") is None
 
