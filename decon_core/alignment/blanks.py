@@ -25,12 +25,11 @@ _LONGEST_ANSWER = 200  # characters that are read where the question ends with t
 
 def blanks_of(question: str, form: Form) -> list[tuple[int, int]]:
     """Return the range of units that marks each blank of a question; it may be empty."""
-    blanks = [*_BLANK.finditer(question)]
-    if not blanks:
+    edges = [edge for blank in _BLANK.finditer(question) for edge in blank.span()]
+    if not edges:
         return []
-    texts = [question[:edge] for blank in blanks for edge in blank.span()]
-    lengths = units_of(texts, form).lengths.tolist()
-    return [*zip(lengths[::2], lengths[1::2], strict=True)]
+    places = np.searchsorted(units_of([question], form).starts, edges).tolist()
+    return [*zip(places[::2], places[1::2], strict=True)]
 
 
 def filled_with(

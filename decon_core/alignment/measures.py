@@ -14,10 +14,11 @@ from decon_core.text.numbers import numbers_in
 _SPELLINGS = """
     km kilometre kilometer kms 公里 千米, m metre meter 米, cm centimetre centimeter 厘米
     mm millimetre millimeter
-    kg kilogram kilogramme kilo kgs 千克 公斤, g gram gramme 克, mg milligram, t tonne, l litre liter
+    kg kilogram kilogramme kilo kgs 千克 公斤, g gram gramme 克, mg milligram, t tonne
+    l litre liter
     ml millilitre milliliter, s second sec 秒, min minute mins 分钟, h hour hr hrs 小时
-    day, week, month
-    year yr yrs, mile mi, ft foot feet, in inch inches, yd yard, lb pound lbs £, oz ounce
+    day, week, month, year yr yrs
+    mile mi, ft foot feet, in inch inches, yd yard, lb pound lbs £, oz ounce
     gal gallon, $ dollar usd, € euro eur, cent ¢, degree ° deg, celsius °c, fahrenheit °f, hz hertz
     n newton, j joule, w watt, kw kilowatt, v volt, pa pascal, mol mole, ohm Ω ω
 """

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decon_core.alignment import blanks
 from decon_core.alignment.blanks import blanks_of, filled_with
+from decon_core.alignment.units import units_of
 from tests.core.alignment.aligning import FORM, compared
 from tests.oracle import alignment as oracle
 from tests.uncompiled import fewer
@@ -17,9 +19,9 @@ MARKS = ["_", "____", "[MASK]", "<blank>", "(  )", "()", "（ ）", "……", ".
 
 def filled(question, answer, text):
     """Return the words of a text that fill the blanks of a question with an answer."""
-    blanks = np.array(blanks_of(question, FORM), np.int64)
+    marked = np.array(blanks_of(question, FORM), np.int64)
     one = compared(question, text)
-    place = one and filled_with([answer], blanks, one, text, FORM)
+    place = one and filled_with([answer], marked, one, text, FORM)
     return place and text[slice(*place)]
 
 
@@ -50,6 +52,13 @@ def test_several_blanks_are_all_filled():
     assert filled(question, "Orlen; Hemmel", text)
     assert filled(question, "Hemmel; Orlen", text) is None
     assert filled(question, "Orlen", text) is None
+
+
+def test_a_question_with_many_blanks_is_read_once(monkeypatch):
+    read = []
+    monkeypatch.setattr(blanks, "units_of", lambda *of: (read.append(of), units_of(*of))[1])
+    assert len(blanks_of("the ____ word " * 40, FORM)) == 40
+    assert len(read) == 1
 
 
 def test_a_blank_at_an_end_is_filled_by_the_words_there():
