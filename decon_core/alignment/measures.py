@@ -36,10 +36,10 @@ _CURRENCIES = "$€£"
 _LATEX = re.compile(r"\\(?:mathrm|text|textrm|operatorname|rm)\b\s*\{?|\\[ ,;:!]|[~{}$]")
 _ONE = (
     rf"(?:(?:square|sq\.?|cubic)\s+)?(?:degrees?\s+(?=celsius|fahrenheit)|°\s?(?=[cf]\b))?"
-    rf"(?:[^\W\d_]+|[{_CURRENCIES}¢°])(?:\^?[23²³])?"
+    rf"(?:[^\W\d_²³]+|[{_CURRENCIES}¢°])(?:\^?[23²³])?"
 )
 _UNIT = re.compile(rf"\s*-?\s*({_ONE})(?:\s*(?:/|per\b|p\.)\s*({_ONE}))?")
-_PART = re.compile(r"square|sq|cubic|[^\W\d_]+|[\d²³]|\S")
+_PART = re.compile(r"square|sq|cubic|[^\W\d_²³]+|[\d²³]|\S")
 _WORDS = re.compile(r"\s*[^\W\d_]+(?:\s[^\W\d_]+){0,2}")
 # What stands before another value: "-48", "minus 48".
 _NEGATIVE = re.compile(r"(?:-|−\s?|\bminus\s+)$")
@@ -121,8 +121,8 @@ def _is_number_alone(unit: str, text: str, place: tuple[int, int]) -> bool:
     if text[start].isalpha() or _GOES_ON.match(text, stop):
         return False
     before = text[max(0, start - _MOST_BEFORE) : start]
-    sign = before[-1:]
-    is_formula = sign == "$" and text.startswith(("$", "\\"), stop)
+    sign = before.rstrip()[-1:]
+    is_formula = before.endswith("$") and text.startswith(("$", "\\"), stop)
     if sign and sign in _CURRENCIES and _UNIT_OF.get(sign) != unit and not is_formula:
         return False
     is_of_list = not text[:start].rpartition("\n")[2].strip() and _LIST_NUMBER.match(text, stop)
