@@ -14,23 +14,49 @@ from decon_core.alignment.units import units_of
 from decon_core.kernels.arrays import Table
 from decon_core.text.characters import Form
 
+_LINE = r"(?:\\?_|＿)+"  # with the backslashes of Markdown
 _BLANK = re.compile(
-    r"(?<![a-z0-9_])_+(?![a-z0-9_])|[\[<](?:mask|blank|gap)[\]>]|(?<![\w\])])\(\)|\(\s+\)|（\s*）"
-    r"|\.{4,}|…{2,}",
+    rf"(?<![a-z0-9_\\＿]){_LINE}(?:\d{{1,2}}{_LINE})?(?![a-z0-9_＿])|[\[<](?:mask|blank|gap)[\]>]"
+    r"|(?P<brackets>(?<![a-z0-9_\])])\(\s*\))|（\s*）|\.{4,}|…{2,}",
     re.IGNORECASE,
 )
+# What stands before and behind code in brackets, or behind the name of an unused variable.
+_CODE_BEFORE = re.compile(r"[=:,(]\s{0,2}$")
+_WORD_BEFORE = re.compile(r"[^\W\d_]\s{0,2}$")
+_WORD_BEHIND = re.compile(r"\s{0,2}[^\W\d_]")
+_LOOP = re.compile(r"\s+in\s+\w[\w.]*\s?[(\[:)]")
+_MOST_BESIDE = 4  # characters before a blank that are read
 _DROPPED = "a an the and"
 _LONGEST_ANSWER = 200  # characters that are read where the question ends with the blank
 
 
 def blanks_of(question: str, form: Form) -> list[tuple[int, int]]:
     """Return the range of units that marks each blank of a question; it may be empty."""
-    blanks = [*_BLANK.finditer(question)]
-    if not blanks:
+    found = (blank for blank in _BLANK.finditer(question) if not _is_code(question, blank))
+    edges = [edge for blank in found for edge in blank.span()]
+    if not edges:
         return []
-    texts = [question[:edge] for blank in blanks for edge in blank.span()]
-    lengths = units_of(texts, form).lengths.tolist()
-    return [*zip(lengths[::2], lengths[1::2], strict=True)]
+    places = np.searchsorted(units_of([question], form).starts, edges).tolist()
+    blanks = [*zip(places[::2], places[1::2], strict=True)]
+    merged = blanks[:1]
+    for first, stop in blanks[1:]:
+        if first > merged[-1][1]:
+            merged.append((first, stop))
+        else:
+            merged[-1] = merged[-1][0], stop
+    return merged
+
+
+def _is_code(text: str, blank: re.Match[str]) -> bool:
+    """Return whether what looks like a blank is an empty pair of brackets or a variable in code."""
+    start, stop = blank.span()
+    before = text[max(0, start - _MOST_BESIDE) : start]
+    if blank["brackets"] is None:
+        return before == "for " and _LOOP.match(text, stop) is not None
+    if _CODE_BEFORE.search(before):
+        return True
+    is_between_words = _WORD_BEFORE.search(before) and _WORD_BEHIND.match(text, stop)
+    return stop - start == 2 and not is_between_words
 
 
 def filled_with(

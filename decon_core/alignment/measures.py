@@ -1,7 +1,7 @@
 """Answers that are a number with a unit: "48 km/h" is "forty-eight kilometres per hour".
 
-The number must be equal, and the text must have the same unit or none. Common units are known in
-several spellings, all others only in the singular and plural.
+The number must be equal, and the text must have the same unit, or none if the unit is a common one.
+Common units are known in several spellings, all others only in the singular and plural.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from typing import NamedTuple
 from decon_core.text.numbers import numbers_in
 
 _SPELLINGS = """
-    km kilometre kilometer kms, m metre meter, cm centimetre centimeter, mm millimetre millimeter
-    kg kilogram kilogramme kilo kgs, g gram gramme, mg milligram, t tonne, l litre liter
-    ml millilitre milliliter, s second sec, min minute mins, h hour hr hrs, day, week, month
-    year yr yrs, mile mi, ft foot feet, in inch inches, yd yard, lb pound lbs £, oz ounce
+    km kilometre kilometer kms 公里 千米, m metre meter 米, cm centimetre centimeter 厘米
+    mm millimetre millimeter
+    kg kilogram kilogramme kilo kgs 千克 公斤, g gram gramme 克, mg milligram, t tonne
+    l litre liter
+    ml millilitre milliliter, s second sec 秒, min minute mins 分钟, h hour hr hrs 小时
+    day, week, month, year yr yrs
+    mile mi, ft foot feet, in inch inches, yd yard, lb pound lbs £, oz ounce
     gal gallon, $ dollar usd, € euro eur, cent ¢, degree ° deg, celsius °c, fahrenheit °f, hz hertz
     n newton, j joule, w watt, kw kilowatt, v volt, pa pascal, mol mole, ohm Ω ω
 """
@@ -25,6 +28,7 @@ _UNIT_OF = {
     for group in line.split(",")
     for spelling in group.split()
 }
+_COMMON = frozenset(_UNIT_OF.values())
 _RATES = {"mph": "mile/h", "kph": "km/h", "kmh": "km/h", "kmph": "km/h"}
 _POWERS = {"square": "2", "sq": "2", "cubic": "3", "²": "2", "³": "3"}
 _CURRENCIES = "$€£"
@@ -32,25 +36,42 @@ _CURRENCIES = "$€£"
 _LATEX = re.compile(r"\\(?:mathrm|text|textrm|operatorname|rm)\b\s*\{?|\\[ ,;:!]|[~{}$]")
 _ONE = (
     rf"(?:(?:square|sq\.?|cubic)\s+)?(?:degrees?\s+(?=celsius|fahrenheit)|°\s?(?=[cf]\b))?"
-    rf"(?:[^\W\d_]+|[{_CURRENCIES}¢°])(?:\^?[23²³])?"
+    rf"(?:[^\W\d_²³]+|[{_CURRENCIES}¢°])(?:\^?[23²³])?"
 )
 _UNIT = re.compile(rf"\s*-?\s*({_ONE})(?:\s*(?:/|per\b|p\.)\s*({_ONE}))?")
-_PART = re.compile(r"square|sq|cubic|[^\W\d_]+|[\d²³]|\S")
+_PART = re.compile(r"square|sq|cubic|[^\W\d_²³]+|[\d²³]|\S")
 _WORDS = re.compile(r"\s*[^\W\d_]+(?:\s[^\W\d_]+){0,2}")
-# What may follow a number without a unit.
-_END = re.compile(r"\s*(?:$|[\n.,;:!?)\]*|<\"']|\\[)\]])")
+# What stands before another value: "-48", "minus 48".
+_NEGATIVE = re.compile(r"(?:-|−\s?|\bminus\s+)$")
+# What stands before a number that only names something: "Question 48", "No. 48".
+_NAMED = re.compile(
+    r"(?:\b(?:questions?|exercise|problem|example|item|step|lesson|pages?|chapter|section|part"
+    r"|volume|line|figure|fig\.?|table|equation|nos?\.|nr\.?|number|pp?\.)|#|№)\s*\(?$"
+)
+_NAME = re.compile(r"\s(?!Celsius|Fahrenheit)[A-Z][a-z]{2,}")  # as in "50 Cent"
+# What may follow a number without a unit, and what then shows that it goes on ("5:30", "48,5").
+_END = re.compile(r"\s*(?:$|[\n.,;:!?)\]*|<\"'，。；：！？）」”’—]|\\[)\]])")
 _LIST_NUMBER = re.compile(r"[.):]\s")
+_GOES_ON = re.compile(r"[:,]\d")
+_MOST_BEFORE = 20  # characters before a number that are read
 _MOST_BEHIND = 40  # characters behind a number that may be its unit
 
 
 class Measure(NamedTuple):
     value: float
     unit: str
+    is_name: bool = False  # "50 Cent"
+
+    @property
+    def may_lack_unit(self) -> bool:
+        """Whether the number alone is the answer, too: "48" for "48 km/h"."""
+        names = (name.rstrip("23") for name in self.unit.split("/"))
+        return not self.is_name and all(name in _COMMON for name in names)
 
 
 def measure_of(answer: str) -> Measure | None:
     """Return the number and unit of an answer that consists of nothing else."""
-    text = answer.lower().strip().rstrip(".")
+    text = answer.lower().strip().rstrip(".。")
     number = next(iter(numbers_in(text)), None)
     if number is None:
         return None
@@ -59,39 +80,53 @@ def measure_of(answer: str) -> Measure | None:
         return Measure(number.value, _UNIT_OF[before])
     if before.strip("\\([$"):
         return None
-    unit = _UNIT.fullmatch(behind)
+    unit, is_name = _UNIT.fullmatch(behind), _NAME.search(answer.strip()) is not None
     if unit:
-        return Measure(number.value, _spelled(unit))
-    return Measure(number.value, _singular(behind)) if _WORDS.fullmatch(behind) else None
+        return Measure(number.value, _spelled(unit), is_name)
+    if _WORDS.fullmatch(behind):
+        return Measure(number.value, _singular(behind), is_name)
+    return None
 
 
 def stands_in(measure: Measure, text: str) -> tuple[int, int] | None:
-    """Return the characters of an equal number in a text, if it has the same unit or none."""
+    """Return the characters of an equal number in a text that has the unit, or needs none."""
     low = text.lower()
     if len(low) != len(text):
         return None
     for number in numbers_in(text):
-        if number.value == measure.value and _has_unit(measure.unit, low, number[1:]):
+        if number.value == measure.value and _is_measure(measure, low, number[1:]):
             return number.start, number.stop
     return None
 
 
-def _has_unit(unit: str, text: str, place: tuple[int, int]) -> bool:
-    """Return whether a number has this unit or none, and is not the number of a list item."""
+def _is_measure(measure: Measure, text: str, place: tuple[int, int]) -> bool:
+    """Return whether an equal number is a measure with the same unit, or with none."""
     start, stop = place
-    sign = text[start - 1 : start]
-    if sign == "-" or text[start - 2 : start - 1].isdigit():
+    before = text[max(0, start - _MOST_BEFORE) : start]
+    if _NEGATIVE.search(before) or before[-2:-1].isdigit():
         return False
     behind = _plain(text[stop : stop + _MOST_BEHIND])
     if _END.match(text, stop) or _END.match(behind):
-        is_of_list = not text[:start].rpartition("\n")[2].strip() and _LIST_NUMBER.match(text, stop)
-        is_other = sign in ("€", "£") and _UNIT_OF[sign] != unit
-        return not is_of_list and not is_other
-    found = _UNIT.match(behind)
+        return measure.may_lack_unit and _is_number_alone(measure.unit, text, place)
+    found, unit = _UNIT.match(behind), measure.unit
     if found and _spelled(found) == unit:
         return True
     words = _WORDS.match(behind)
     return " " in unit and words is not None and f"{_singular(words[0])} ".startswith(f"{unit} ")
+
+
+def _is_number_alone(unit: str, text: str, place: tuple[int, int]) -> bool:
+    """Return whether a number without a unit may be a measure, and is no name, list or time."""
+    start, stop = place
+    if text[start].isalpha() or _GOES_ON.match(text, stop):
+        return False
+    before = text[max(0, start - _MOST_BEFORE) : start]
+    sign = before.rstrip()[-1:]
+    is_formula = before.endswith("$") and text.startswith(("$", "\\"), stop)
+    if sign and sign in _CURRENCIES and _UNIT_OF.get(sign) != unit and not is_formula:
+        return False
+    is_of_list = not text[:start].rpartition("\n")[2].strip() and _LIST_NUMBER.match(text, stop)
+    return not is_of_list and not _NAMED.search(before)
 
 
 def _plain(text: str) -> str:
@@ -113,7 +148,7 @@ def _one_spelled(unit: str) -> str:
 
 
 def _name(word: str) -> str:
-    single = word.removesuffix("s")
+    single = word.removesuffix("s") if len(word) > 2 else word  # not "ms" and "ns"
     known = _RATES.get(word) or _UNIT_OF.get(word) or _UNIT_OF.get(single)
     return known or single
 

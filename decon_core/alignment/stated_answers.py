@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _FARTHEST = 3_000  # characters behind the question
 _LONGEST = 40  # characters of an answer that are compared; longer ones have n-grams
+_MOST_OF_WORD = 15  # characters of a word such as "incorrect" and the space behind it
+_MOST_OF_CHOICE = 200  # characters of a choice, behind which the next one is
 _MOST_BEFORE = 60  # characters between a word such as "answer" and the answer
 _UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
 _SIGNS = r"\s$*_`:'\"(){}\[\]\\“”‘’「」『』【】《》"
@@ -31,24 +33,62 @@ _PIECE = re.compile(
     rf"|[^\w{_SIGNS},;.!?。，、；]"
 )
 _STATEMENT = re.compile(
-    r"(?P<direct>####|\\f?box(?:ed)?\b|(?<![!<>=≠~])[=≈](?!=)"
-    rf"|[选選][择擇]?(?=[{_SIGNS}:]*[A-H](?![A-Za-z])))"
+    r"(?P<direct>####|\\f?box(?:ed)?\b|(?P<equal>(?<![!<>=≠~])[=≈](?!=)"
+    r"(?!(?<=(?-i:[a-z_]{2})=)['\"]?\d))"  # not as in width=18
+    rf"|[选選][择擇]?(?=[{_SIGNS}:]*[A-J](?![A-Za-z])))"
     r"|\b(?:answer|correct (?:option|choice)|antwort|réponse|respuesta|risposta|resposta|antwoord"
     r"|odpowiedź|cevap|jawaban|đáp án|ответ|відповідь|الجواب|الإجابة)\b"
     r"|答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर",
     re.IGNORECASE,
 )
-_BETWEEN = re.compile(
-    rf"(?:(?!\b(?:not|nicht|pas|no|non|не)\b|不|非)[^.。\n]){{0,30}}?[{_SIGNS}]*", re.IGNORECASE
+_NOT = (
+    r"\b(?:not|cannot|never|wrong|incorrect|nicht|kein|falsch|pas|faux|fausse|no|incorrect[oa]|non"
+    r"|sbagliat[oa]|não|niet|fout|nie|değil|yanlış|bukan|salah|không|sai|не|неверн\w+|неправ\w+"
+    r"|ليس|ليست|خطأ)\b|n['’]t\b|不|非|错|錯|間違|誤り|틀린|오답|ไม่|ผิด|नहीं|गलत"
+)
+_BETWEEN = re.compile(rf"(?:(?!{_NOT})[^.。\n]){{0,30}}", re.IGNORECASE)
+_WRONG_BEFORE = re.compile(
+    r"(?:\b(?:wrong|incorrect|false|falsche|mauvaise)\s*|错误|錯誤|間違った\s*|틀린\s*)$",
+    re.IGNORECASE,
+)
+# What says behind a value that it is not the answer: "18 is wrong".
+_IS = (
+    r"(?:\b(?:is|was|are|be|isn|wasn|cannot|can|ist|war|n['’]est|est|no|es|è|é|não|jest|adalah|là)"
+    r"\b\s*)"
+)
+_WRONG_BEHIND = re.compile(
+    rf"[{_SIGNS}]*(?:{_IS}+(?:['’]t\b|\b(?:not|never|nicht|pas|niet|nie|bukan|không)\b)"
+    rf"|\b(?:no es|non è|não é)\b"
+    rf"|{_IS}*\b(?:wrong|incorrect|false|falsch|faux|fausse|incorrect[oa]|fals[oa]|errad[oa]|fout"
+    r"|sbagliat[oa]|onjuist|błęd\w+|değil|yanlış|salah|sai|не|неверн\w+|неправ\w+|ليس|ليست|خطأ"
+    r"|नहीं|गलत)\b"
+    r"|[^\W\d]{0,4}(?:不对|不對|错|錯|有误|有誤|ではな|ではあり|じゃな|間違|誤り|ไม่ใช่|ผิด)"
+    r"|[가-힣]{0,3}\s*(?:아니|아닙|아닌|틀리|틀렸|틀린|오답))",
+    re.IGNORECASE,
+)
+# Another value that a text states, as a number or in a short line.
+_NUMBER = re.compile(
+    rf"[{_SIGNS}]*(?:(?:is|was|are|equals|therefore|thus|ist|est|es|è|é|jest|adalah|là|[=是为為は은는])"
+    rf"[{_SIGNS}]*){{0,2}}(?P<value>-?\d[\d,]*(?:\.\d+)?)(?:\s*[^\W\d_]+\b){{0,3}}"
+    rf"[{_SIGNS}]*(?:[.,;。!?，！？]|(?<=\n)|$)",
+    re.IGNORECASE,
+)
+_SHORT_LINE = re.compile(
+    rf"(?:(?<=:)|[^\w\n]{{0,3}}?:)[{_SIGNS}]*(?!(?:let|we|i|first|step)\b)(?P<value>[^\W_]+)[^\n]{{0,40}}(?:\n|$)",
+    re.IGNORECASE,
 )
 _DIRECTLY = re.compile(rf"[{_SIGNS}]*")
 # What follows an answer that is only a part of another number or word, or of a calculation.
 _AFTER = re.compile(
-    rf"[^\W{_UNSPACED}]|[.,/:]\d|\s*[+/^×÷√]|\*{{1,2}}[\w(]|\s+\*\s|\s*-\s*\d"
+    rf"(?<=\d)[万萬亿億千百만억천백십조]|(?!(?<=\d)[가-힣])[^\W{_UNSPACED}]|[.,/:]\d|\s*[+/^×÷√]|\*{{1,2}}[\w(]|\s+\*\s|\s*-\s*\d"
     r"|\s*\\(?:sqrt|d?frac|cdot|times|pi)\b"
 )
 _WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
-_CHOICES = frozenset("ABCDEFGH")
+_CHOICES = frozenset("ABCDEFGHIJ")
+_LABEL = re.compile(r"\b[A-J][.):][^\S\n]*[^\s*]")
+# Between a word such as "answer" and a letter that is the label of a choice.
+_BEFORE_LABEL = re.compile(r"\n|\b[A-J][.):]|\b(?:choice|option)s\b", re.IGNORECASE)
+_WORD_OF_LETTER = re.compile(r"[AI]\s+(?!(?:because|since|as|and|or|but|is|for|which)\b)[a-z]")
 _LETTER_OF_CHOICE = re.compile(r"^(?:\([A-Z]\)|[A-Z][.):])\s*(?=\S)")
 
 
@@ -72,32 +112,75 @@ def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, i
     region = text[start : first + _FARTHEST]
     if not region.isascii():
         region = region.translate(_FOLDED)
-    for pieces in _stated_pieces(region):
-        if pieces[0].start + start < first:
+    first -= start
+    dropped: set[str] = set()
+    for statement in _STATEMENT.finditer(region):
+        kind = _kind_of(statement)
+        if kind in dropped or _is_called_wrong(region, statement.start()):
             continue
-        for answer in wanted:
-            stop = pieces[min(len(pieces), len(answer)) - 1].stop
-            if _are_equal(pieces[: len(answer)], answer) and not _is_cut(region, stop):
-                return pieces[0].start + start, stop + start
-        if pieces[0].text in _CHOICES:
-            # Further letters may be the answers of other questions.
-            wanted = [answer for answer in wanted if answer[0] not in _CHOICES or len(answer) > 1]
+        for pieces in _stated_pieces(region, statement):
+            if pieces[0].start < first:
+                continue
+            for answer in wanted:
+                stop = pieces[min(len(pieces), len(answer)) - 1].stop
+                if _are_equal(pieces[: len(answer)], answer) and not _is_cut(region, stop):
+                    return pieces[0].start + start, stop + start
+            if pieces[0].text in _CHOICES:
+                # Further letters may be the answers of other questions.
+                wanted = [of for of in wanted if of[0] not in _CHOICES or len(of) > 1]
+        if kind and _states_other(wanted, region, statement.end(), first):
+            dropped.add(kind)  # further ones may be those of other questions
     return None
 
 
-def _stated_pieces(text: str) -> Iterator[list[_Piece]]:
-    """Yield the pieces of text at each place that may state an answer."""
-    for statement in _STATEMENT.finditer(text):
-        first = statement.end()
-        is_direct = statement["direct"] is not None
-        between = _DIRECTLY if is_direct else _BETWEEN
-        pieces = _pieces(text, first, first + _MOST_BEFORE + 2 * _LONGEST)
-        for at, piece in enumerate(pieces):
-            if piece.start > first + _MOST_BEFORE or (is_direct and at):
-                break
-            is_negative = text[piece.start - 1] == "-" and piece.text[0].isdigit()
-            if not is_negative and between.fullmatch(text, first, piece.start):
-                yield pieces[at:]
+def _kind_of(statement: re.Match[str]) -> str:
+    """Return what names an answer if a text does so once for each question, and not for steps."""
+    direct = statement["direct"]
+    return "word" if direct is None else direct if direct == "####" else ""
+
+
+def _is_called_wrong(text: str, at: int) -> bool:
+    return _WRONG_BEFORE.search(text, max(0, at - _MOST_OF_WORD), at) is not None
+
+
+def _states_other(wanted: Sequence[Sequence[str]], text: str, at: int, first: int) -> bool:
+    """Whether a text states another value, of the same sort as the answers, behind a place."""
+    numbers = [answer[0] for answer in wanted if answer[0][0].isdecimal()]
+    other = (_NUMBER if numbers else _SHORT_LINE).match(text, at)
+    if not other or other.start("value") < first:
+        return False
+    value = other["value"].replace(",", "")
+    if not numbers:
+        return len(wanted) > 0 and value not in _CHOICES
+    return all(float(value) != float(number) for number in numbers)
+
+
+def _stated_pieces(text: str, statement: re.Match[str]) -> Iterator[list[_Piece]]:
+    """Yield the pieces of text at each place where a statement may name the answer."""
+    first = reach = statement.end()
+    is_direct = statement["direct"] is not None
+    if not is_direct and (between := _BETWEEN.match(text, first)):
+        reach = between.end()
+    pieces = _pieces(text, first, first + _MOST_BEFORE + 2 * _LONGEST)
+    for at, piece in enumerate(pieces):
+        is_farther = piece.start > reach and not _DIRECTLY.fullmatch(text, reach, piece.start)
+        if is_farther or piece.start > first + _MOST_BEFORE or (is_direct and at):
+            break
+        if text[piece.start - 1] == "-" and piece.text[0].isdigit():
+            continue
+        if piece.text not in _CHOICES or _is_stated_letter(text, statement, piece.start):
+            yield pieces[at:]
+
+
+def _is_stated_letter(text: str, statement: re.Match[str], at: int) -> bool:
+    """Whether a letter is no label of a choice, no word, and no variable."""
+    if statement["equal"] is not None or _WORD_OF_LETTER.match(text, at):
+        return False
+    if not _LABEL.match(text, at):
+        return True
+    following = chr(ord(text[at]) + 1)
+    is_list = re.search(rf"\b{following}[.):]", text[at : at + _MOST_OF_CHOICE]) is not None
+    return not is_list and not _BEFORE_LABEL.search(text, statement.end(), at)
 
 
 def _pieces(text: str, start: int = 0, stop: int = _FARTHEST) -> list[_Piece]:
@@ -119,8 +202,9 @@ def _are_equal(found: Sequence[_Piece], answer: Sequence[str]) -> bool:
 
 
 def _is_cut(text: str, stop: int) -> bool:
-    """Whether the text that ends at `stop` is a part of something longer."""
-    return bool(_AFTER.match(text, stop) or _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1))
+    """Whether the text that ends at `stop` is a part of something longer, or said to be wrong."""
+    is_part = _AFTER.match(text, stop) or _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1)
+    return bool(is_part or _WRONG_BEHIND.match(text, stop))
 
 
 # Index --------------------------------------------------------------------------------------------

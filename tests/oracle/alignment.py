@@ -232,11 +232,15 @@ def is_filled(filling: Sequence[str], answer: Sequence[str]) -> bool:
 
 
 def is_same_measure(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    """Return whether numbers are equal, and their units, unless the other one has none."""
+    """Return whether numbers are equal, and their units.
+
+    The other one may lack a common unit if it is in digits.
+    """
     names = {"kilometres per hour": "km/h", "kilograms": "kg"}
     values = [[number.value for number in numbers_in(text)] for text, _ in (one, other)]
     units = [names.get(unit, unit) for _, unit in (one, other)]
-    return values[0] == values[1] and units[1] in ("", units[0])
+    may_lack_unit = units[0] in ("km/h", "kg", "km") and not other[0][0].isalpha()
+    return values[0] == values[1] and units[1] in (units[0], "" if may_lack_unit else units[0])
 
 
 # Attribution --------------------------------------------------------------------------------------

@@ -5,21 +5,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decon_core.alignment import blanks
 from decon_core.alignment.blanks import blanks_of, filled_with
+from decon_core.alignment.units import units_of
 from tests.core.alignment.aligning import FORM, compared
 from tests.oracle import alignment as oracle
 from tests.uncompiled import fewer
 
 LEFT = "Tilde could not lift the anvil onto the cart in Hemmel market because the"
 RIGHT = "was far too heavy for one person."
-MARKS = ["_", "____", "[MASK]", "<blank>", "(  )", "()", "（ ）", "……", "....."]
+MARKS = ["_", "____", "[MASK]", "<blank>", "(  )", "()", "（ ）", "……", ".....", "＿＿"]
+MARKS += [r"\_\_\_\_", "____ ____", "__1__", "[MASK] [MASK]"]
 
 
 def filled(question, answer, text):
     """Return the words of a text that fill the blanks of a question with an answer."""
-    blanks = np.array(blanks_of(question, FORM), np.int64)
+    marked = np.array(blanks_of(question, FORM), np.int64)
     one = compared(question, text)
-    place = one and filled_with([answer], blanks, one, text, FORM)
+    place = one and filled_with([answer], marked, one, text, FORM)
     return place and text[slice(*place)]
 
 
@@ -52,6 +55,20 @@ def test_several_blanks_are_all_filled():
     assert filled(question, "Orlen", text) is None
 
 
+def test_blanks_in_a_row_are_one():
+    for mark in ("____ ____", r"\_\_\_\_", "[MASK] [MASK]", "__1__ __2__"):
+        assert len(blanks_of(f"The bakers of {mark} promised a tenth.", FORM)) == 1
+    assert len(blanks_of("He was looking for _ in the garden.", FORM)) == 1
+    assert len(blanks_of("The capital of France is ( ).", FORM)) == 1
+
+
+def test_a_question_with_many_blanks_is_read_once(monkeypatch):
+    read = []
+    monkeypatch.setattr(blanks, "units_of", lambda *of: (read.append(of), units_of(*of))[1])
+    assert len(blanks_of("the ____ word " * 40, FORM)) == 40
+    assert len(read) == 1
+
+
 def test_a_blank_at_an_end_is_filled_by_the_words_there():
     start = "____ was the first keeper of the lighthouse of Sund in that long autumn."
     assert filled(start, "Tilde Morven", start.replace("____", "They say that Tilde Morven")) == (
@@ -64,7 +81,21 @@ def test_a_blank_at_an_end_is_filled_by_the_words_there():
 
 
 @pytest.mark.parametrize(
-    "text", ["def f(): return __init__", "f(x) = x_1 + g()", "He waits... and waits.", "array[0]()"]
+    "text",
+    [
+        "def f(): return __init__",
+        "f(x) = x_1 + g()",
+        "He waits... and waits.",
+        "array[0]()",
+        "x = ()",
+        "x = ( )",
+        "run(lambda: ())",
+        "print ()",
+        "int main( ) {",
+        "for _ in range(3):",
+        "f(x, ( ))",
+        "a_\\_b",
+    ],
 )
 def test_code_and_dots_are_no_blanks(text):
     assert blanks_of(text, FORM) == []

@@ -24,6 +24,7 @@ def found(answer, text):
         ("$1,200", Measure(1200, "$")),
         ("12 square metres", Measure(12, "m2")),
         ("12 m^2", Measure(12, "m2")),
+        ("12 m²", Measure(12, "m2")),
         ("20 °C", Measure(20, "celsius")),
         ("20 degrees Celsius", Measure(20, "celsius")),
         ("48", None),
@@ -72,6 +73,49 @@ def test_of_other_units_the_plural_is_the_same():
     assert found("40 crowns", "They paid forty crowns per day.") is None
     assert found("40 old crowns", "They paid 40 old crowns in all.") == "40"
     assert found("40 old crowns", "They paid 40 new crowns in all.") is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("One Direction", "I asked everybody, but no one."),
+        ("5 apples", "Question 5: What is"),
+        ("5 km", "Question 5: What is"),
+        ("5 h", "It starts at 5:30"),
+        ("40 m", "It costs $40."),
+        ("40 m", "It costs €40."),
+        ("40 m", "It costs $ 40."),
+        ("40 m", "It took 40 ms."),
+        ("5 °C", "It was −5 °C."),
+        ("5 °C", "It was minus 5 °C."),
+        ("10 Downing Street", "See page 10."),
+        ("10 m", "See page 10."),
+        ("10 m", "See No. 10."),
+        ("50 Cent", "He paid 50."),
+        ("12 January", "There were 12."),
+        ("48 km", "It is 48,5 km away."),
+        ("5 N", "It took 5 ns."),
+        ("5 km", "There were five."),
+    ],
+)
+def test_a_number_that_names_or_counts_something_else_is_no_answer(answer, text):
+    assert found(answer, text) is None
+
+
+def test_a_number_in_a_formula_or_with_the_sign_of_its_currency_is_the_answer():
+    assert found("40 m", "It is $40$.") == "40"
+    assert found("40 dollars", "It costs $40.") == "40"
+    assert found("50 cents", "He paid 50.") == "50"
+    assert found("48 km", "48 1") is None
+    assert found("48 km", "48 km 7x") == "48"  # the first character has none before it
+
+
+@pytest.mark.parametrize("end", "，。；：！？）」”’—")
+def test_a_number_may_end_at_a_full_width_sign(end):
+    assert (
+        found("48公里", f"速度是48{end}然后") == found("48公里。", f"速度是48 km{end}然后") == "48"
+    )
+    assert found("48公里", f"速度是48小时{end}然后") is None
 
 
 def test_the_number_of_a_list_is_no_answer():
