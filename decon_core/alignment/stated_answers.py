@@ -54,16 +54,16 @@ _WRONG_BEFORE = re.compile(
 # What says behind a value that it is not the answer: "18 is wrong".
 _IS = (
     r"(?:\b(?:is|was|are|be|isn|wasn|cannot|can|ist|war|n['’]est|est|no|es|è|é|não|jest|adalah|là)"
-    r"\b\s*)"
+    r"\b[^\S\n]*)"
 )
 _WRONG_BEHIND = re.compile(
-    rf"[{_SIGNS}]*(?:{_IS}+(?:['’]t\b|\b(?:not|never|nicht|pas|niet|nie|bukan|không)\b)"
+    rf"(?:(?!\n)[{_SIGNS}])*(?:{_IS}+(?:['’]t\b|\b(?:not|never|nicht|pas|niet|nie|bukan|không)\b)"
     rf"|\b(?:no es|non è|não é)\b"
     rf"|{_IS}*\b(?:wrong|incorrect|false|falsch|faux|fausse|incorrect[oa]|fals[oa]|errad[oa]|fout"
     r"|sbagliat[oa]|onjuist|błęd\w+|değil|yanlış|salah|sai|не|неверн\w+|неправ\w+|ليس|ليست|خطأ"
-    r"|नहीं|गलत)\b"
+    r")\b|नहीं|गलत"
     r"|[^\W\d]{0,4}(?:不对|不對|错|錯|有误|有誤|ではな|ではあり|じゃな|間違|誤り|ไม่ใช่|ผิด)"
-    r"|[가-힣]{0,3}\s*(?:아니|아닙|아닌|틀리|틀렸|틀린|오답))",
+    r"|[가-힣]{0,3}[^\S\n]*(?:아니|아닙|아닌|틀리|틀렸|틀린|오답))",
     re.IGNORECASE,
 )
 # Another value that a text states, as a number or in a short line.
