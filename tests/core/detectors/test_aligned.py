@@ -1,7 +1,6 @@
 """`aligned` from end to end: a small benchmark, texts, and what is said of each."""
 
 import textwrap
-import time
 import tracemalloc
 from dataclasses import replace
 from functools import partial
@@ -409,12 +408,10 @@ def test_of_an_edited_answer_what_was_inserted_belongs_to_its_place():
     assert place_of_answer(answer, text, 3) == (0, 22)
 
 
-def test_a_long_answer_is_searched_for_in_little_time_and_memory():
+def test_a_long_answer_is_searched_for_in_little_memory():
     answer = np.arange(12_000)
     edited = np.where(np.arange(12_300) % 5 == 4, 20_000, np.resize(answer, 12_300))
-    began = time.process_time()
     assert place_of_answer(answer, edited, 3)[0] == 0
-    assert time.process_time() - began < 2
     tracemalloc.start()
     assert places_of(answer, np.concatenate([answer, answer])) == [0, 12_000]
     assert places_of(answer[:2], answer[:1]) == []
