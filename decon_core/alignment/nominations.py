@@ -79,12 +79,12 @@ class Nomination(NamedTuple):
         for item in sorted((*self.items, *other.items)):
             best.setdefault(item.number, item)
         is_answered = self.is_answered or other.is_answered
-        one = max(self, other, key=lambda of: of.passage or 0.0)
+        with_most = max(self, other, key=lambda of: of.passage or 0.0)
         return self._replace(
             items=[*best.values()],
             is_answered=is_answered,
-            passage=one.passage,
-            passage_tokens=one.passage_tokens,
+            passage=with_most.passage,
+            passage_tokens=with_most.passage_tokens,
         )
 
 
@@ -171,5 +171,5 @@ def about_nearest(compared: Sequence[Compared]) -> list[Compared]:
     farther = set()
     for nominations in rivals.values():
         nearest = min(nominations, key=Nomination.distance)
-        farther |= {id(one) for one in nominations if not one.is_about_same(nearest)}
+        farther |= {id(of) for of in nominations if not of.is_about_same(nearest)}
     return [place for place in compared if id(place.nomination) not in farther]
