@@ -24,7 +24,7 @@ import tempfile
 import tomllib
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import cycle, islice
@@ -36,7 +36,18 @@ import polars as pl
 import pyarrow as pa
 
 import decon_core as dc
-from bench.plants import FAR_WORDS, FORMS, NEIGHBOURS, WITHIN, WRITTEN, Form, Planted
+from bench.plants import (
+    AMONG,
+    FAR_WORDS,
+    FORMS,
+    N_DRAWN,
+    NEIGHBOURS,
+    WITHIN,
+    WRITTEN,
+    Form,
+    Planted,
+    without_letter,
+)
 from decon_core.alignment.kinds import KINDS
 from decon_core.features.scorecard.corpora import hosts_below
 from decon_core.library.evals import records_of
@@ -79,7 +90,7 @@ class Item:
     def choices(self) -> tuple[str, ...]:
         """Its choices without their letters; a maths item has but an answer and a solution."""
         answers = dict.fromkeys(row["answer"] for row in self.rows if row["answer"])
-        choices = tuple(re.sub(r"^\([A-Z]\)", "", answer) for answer in answers)
+        choices = tuple(map(without_letter, answers))
         return choices if len(choices) > 2 else ()
 
     @property
@@ -94,6 +105,7 @@ class Plant:
     form: str
     planted: str
     text: str  # with what stands around it
+    other_questions: Collection[str]  # of items that are planted with it
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -170,6 +182,8 @@ def _row(plant: Plant, findings: Findings, index: dc.Index) -> dict[str, Any]:
     others = set()
     for finding in findings:
         question = index.record(finding)["question"]
+        if question in plant.other_questions:
+            continue
         is_planted = question == plant.item.question and plant.form not in NEIGHBOURS
         said[is_planted].append((finding.outcome, finding.kind or ""))
         if not is_planted and finding.outcome != "no leak":
@@ -280,17 +294,30 @@ def _of_form(
     around: Iterator[str],
     rng: Random,
 ) -> Iterator[Plant]:
+    by_passage: dict[str, list[Item]] = {}
+    for item in items:
+        by_passage.setdefault(item.passage, []).append(item)
     for item in items:
         if name == "three edits" and len(item.question.split()) < _WORDS_FOR_THREE_EDITS:
             continue
         far = " ".join(next(around).split()[:FAR_WORDS])
+        others = _others(item, by_passage[item.passage])
         text = form(
-            Planted(item.passage, item.question, item.answer, item.choices, words, far, rng)
+            Planted(item.passage, item.question, item.answer, item.choices, others, words, far, rng)
         )
         if text:
             before, after = next(around)[:_AROUND], next(around)[:_AROUND]
             whole = f"{before}\n\n{text}\n\n{after}"
-            yield Plant(item, name, text, " ".join(whole.split()) if name == WITHIN else whole)
+            whole = " ".join(whole.split()) if name == WITHIN else whole
+            yield Plant(item, name, text, whole, dict(others).keys() if name == AMONG else ())
+
+
+def _others(item: Item, items: Sequence[Item]) -> list[tuple[str, str]]:
+    """Draw questions and answers of other items."""
+    rng = Random(f"{item.group} {item.split} {item.number}")  # noqa: S311
+    drawn = rng.sample(items, min(len(items), N_DRAWN))
+    others = ((other.question, other.answer) for other in drawn if other.answer)
+    return [pair for pair in others if pair[0] != item.question]
 
 
 # Tables -------------------------------------------------------------------------------------------

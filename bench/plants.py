@@ -22,6 +22,7 @@ _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\b")
 _MARKED = ("<b>{}</b>", "**{}**", "<i>{}</i>", "\\textbf{{{}}}", "&quot;{}&quot;", "_{}_")
 N_EDITS = 3
+N_DRAWN = 5  # other items of each item
 FAR_WORDS = 400
 
 
@@ -33,6 +34,7 @@ class Planted:
     question: str
     answer: str
     choices: Sequence[str]  # without their letters
+    others: Sequence[tuple[str, str]]  # question and answer of items of the same passage or group
     words: Sequence[str]  # of other items and of the text around
     far_text: str
     rng: Random
@@ -44,6 +46,11 @@ class Planted:
 
 
 Form = Callable[[Planted], str | None]  # None: this item cannot take the form
+
+
+def without_letter(answer: str) -> str:
+    """Return an answer without the letter of its choice."""
+    return re.sub(r"^\([A-Z]\)", "", answer)
 
 
 def _words(text: str) -> list[re.Match[str]]:
@@ -189,6 +196,7 @@ NEIGHBOURS: dict[str, Form] = {
 
 _DELIMITERS = re.compile(r"\$+|\\[()\[\]]|\\(?:left|right)\b")
 _LINE = 66  # characters
+_WORDS_OF_REASONING = 40
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SMALL = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
@@ -207,6 +215,8 @@ _SPELLINGS = (
     *(("maximiz", "maximis"), ("summariz", "summaris"), ("criticiz", "criticis")),
 )
 _FULL_WIDTH = str.maketrans(",;:?!()", "，；：？！（）")
+_BLANK = re.compile(r"_{3,}|\(\s*\)|（\s*）")
+_WITHOUT_COLOR = "\x1b[0m"
 _CODE_NAME = re.compile(r"\b(?:def|for)\s+([a-z_]\w*)|[(,]\s*([a-z_]\w*)\s*(?=[:,)=])")
 _CODE_WORDS = frozenset(("self", "return", "in", "if", "not", "and", "or", "lambda", "str", "int"))
 
@@ -264,6 +274,81 @@ def _letter_alone(item: Planted) -> str | None:
     return f"{item.write(has_answer=False)}\nAnswer: {letter}" if item.choices else None
 
 
+def _reordered_choices(item: Planted) -> str | None:
+    """Return the question, its choices in another order, and the letter and text of the answer."""
+    answer = without_letter(item.answer)
+    if answer not in item.choices:
+        return None
+    choices = item.rng.sample(item.choices, len(item.choices))
+    lines = map(". ".join, zip(_LETTERS, choices, strict=False))
+    letter = _LETTERS[choices.index(answer)]
+    question = item.write(has_answer=False)
+    return "\n".join([question, *lines, f"The correct answer is ({letter}) {answer}"])
+
+
+def _reasoned(item: Planted) -> str | None:
+    """Return the question, some sentences, and the answer in a sentence of its own."""
+    if not item.answer or "\n" in item.answer:
+        return None
+    reasoning = " ".join(item.far_text.split()[:_WORDS_OF_REASONING])
+    return f"{item.write(has_answer=False)}\n\n{reasoning}\n\nSo the answer is {item.answer}."
+
+
+def _among_questions(item: Planted) -> str | None:
+    """Return the passage with three questions, each with its answer; the planted one is second."""
+    if len(item.others) < 2 or not item.answer:
+        return None
+    before, after = item.others[:2]
+    pairs = (before, (item.question, item.answer), after)
+    numbered = (
+        f"{number}. {question}\nAnswer: {answer}"
+        for number, (question, answer) in enumerate(pairs, 1)
+    )
+    return "\n".join(filter(None, [item.passage, *numbered]))
+
+
+def _other_answer(item: Planted) -> str | None:
+    """Return the question with the answer of another item, which no record of the item has."""
+    known = {item.answer, *item.choices}
+    answers = (answer for _, answer in item.others)
+    answer = next((one for one in answers if not {one, without_letter(one)} & known), None)
+    return f"{item.write(has_answer=False)}\n{answer}" if answer else None
+
+
+def _wrong_choice(item: Planted) -> str | None:
+    """Return the question with a wrong choice in place of the answer."""
+    wrong = [choice for choice in item.choices if choice != without_letter(item.answer)]
+    if len(wrong) == len(item.choices):
+        return None
+    return f"{item.write(has_answer=False)}\nAnswer: {item.rng.choice(wrong)}" if wrong else None
+
+
+def _longer_number(item: Planted) -> str | None:
+    """Return the question with a number that begins with the answer."""
+    if not item.answer.isdecimal():
+        return None
+    other = f"{item.answer}{item.rng.choice(('0', '5', '.5', ',000'))}"
+    return f"{item.write(has_answer=False)}\nAnswer: {other}"
+
+
+def _filled_in(item: Planted) -> str | None:
+    """Return the question with the answer in its blank."""
+    if len(_BLANK.findall(item.question)) != 1 or not item.answer or "\n" in item.answer:
+        return None
+    return item.write(_BLANK.sub(lambda _: item.answer, item.question), has_answer=False)
+
+
+def _in_colors(item: Planted) -> str | None:
+    """Return the lines that a terminal shows of a diff: each in green, a fifth of words in red."""
+    words = _plain(item.question)
+    if not words or not item.answer:
+        return None
+    chosen = item.rng.sample(words, max(1, len(words) // 5))
+    changes = [(*word.span(), f"\x1b[1;31m{word[0]}{_WITHOUT_COLOR}\x1b[32m") for word in chosen]
+    lines = _lines(item.write(_spliced(item.question, changes)))
+    return "\n".join(f"\x1b[32m+{line}{_WITHOUT_COLOR}" for line in lines)
+
+
 def _in_turns(item: Planted) -> str | None:
     question = item.write(has_answer=False)
     turns = f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n{item.answer}"
@@ -303,8 +388,10 @@ def _renamed(item: Planted) -> str:
     return text.replace("    ", "  ")
 
 
+AMONG = "among other questions"
 WITHIN = "within a paragraph"  # the text around it has no line ends either
-# Items as corpora write them; `bench.forms --as-written` plants these.
+# Items as corpora write them; `bench.forms --as-written` plants these. Behind the question of
+# "another item's answer", "wrong choice" and "longer number", the right answer is missing.
 WRITTEN: dict[str, Form] = {
     "JSON string": lambda item: _in_json(item) if item.answer else None,
     "no formula delimiters": _of_question(lambda item: _DELIMITERS.sub("", item.question)),
@@ -318,6 +405,14 @@ WRITTEN: dict[str, Form] = {
     "full-width signs": _of_question(lambda item: item.question.translate(_FULL_WIDTH)),
     WITHIN: lambda item: " ".join(item.write().split()) if item.answer else None,
     "quoted lines": lambda item: "\n".join(f"> {line}" for line in _lines(item.write())),
+    "choices in another order": _reordered_choices,
+    "reasoning before the answer": _reasoned,
+    AMONG: _among_questions,
+    "blank filled in": _filled_in,
+    "terminal colors": _in_colors,
+    "another item's answer": _other_answer,
+    "wrong choice": _wrong_choice,
+    "longer number": _longer_number,
     "numbered lines": lambda item: "\n".join(
         f"{number:>4}  {line}" for number, line in enumerate(_lines(item.write()), 17)
     ),
