@@ -34,7 +34,9 @@ class BenchmarkCount:
     n_documents: int = 0  # documents with a leak
     n_no_answer_items: int = 0  # not leaked anywhere, but its question was found somewhere
     n_no_answer_documents: int = 0  # documents with a question of it, and no leak of any benchmark
-    n_review_items: int = 0  # not leaked anywhere, but to review somewhere
+    n_review_items: int = (
+        0  # neither leaked nor without the answer anywhere, but to review somewhere
+    )
     # Items that each detector finds: leaked, or to review if it finds no leaks itself.
     n_items_by_detector: dict[str, int] = field(default_factory=dict)
     n_items_by_all: int = 0  # found by every detector
@@ -100,6 +102,7 @@ def _findings_by_benchmark(matches: Path) -> list[dict[str, Any]]:
             is_question & ~is_leak,
             needs_review & ~(is_leak | is_question),
             is_leak.any().over("benchmark", *_ITEM).alias("is_leaked_item"),
+            is_question.any().over("benchmark", *_ITEM).alias("is_question_item"),
             is_leak.any().over(*_DOCUMENT).alias("is_leaky_document"),
         )
     )
@@ -112,7 +115,9 @@ def _findings_by_benchmark(matches: Path) -> list[dict[str, Any]]:
             n_documents=document.filter(is_leak).n_unique(),
             n_no_answer_items=item.filter(is_question & in_clean_item).n_unique(),
             n_no_answer_documents=document.filter(is_question & in_clean_document).n_unique(),
-            n_review_items=item.filter(needs_review & in_clean_item).n_unique(),
+            n_review_items=item.filter(
+                needs_review & in_clean_item & ~pl.col("is_question_item")
+            ).n_unique(),
             n_no_answer=is_question.sum(),
             n_review=needs_review.sum(),
         )

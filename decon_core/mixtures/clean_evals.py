@@ -7,9 +7,9 @@
 
 The training data stays unchanged. Scores on the remaining items are scores on unseen items, as far
 as the detectors can see. Items of which only the question was found, without its answer, stay; the
-manifest lists them (`no_answer`), so that they can be left out as well. So do items
-that need review (`review`), and items
-that no chosen detector can find, of which nothing is known (`not_checkable`).
+manifest lists them (`no_answer`), so that they can be left out as well. So do all other items that
+need review (`review`), and items that no chosen detector can find, of which nothing is known
+(`not_checkable`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _COLUMNS = [
 ]
 
 # Increase this when the same inputs give different files, so that they are rebuilt.
-_FORMAT = 5
+_FORMAT = 6
 
 Item = tuple[str, str, int]
 Best = dict[str, Any]  # the document in which most of an item was found, and the number of them
@@ -110,13 +110,24 @@ class LeakedItems:
                 leaked.append({"split": split, "instance_index": instance, "because": because})
         return leaked
 
-    def kept_items(self, items: Mapping[Item, Best], benchmark: str) -> list[dict[str, Any]]:
-        """Return those of these items of a benchmark that did not leak, in order."""
-        return [
-            {"split": split, "instance_index": instance, **_without_last(best)}
-            for (name, split, instance), best in sorted(items.items())
-            if name == benchmark and (name, split, instance) not in self.items
-        ]
+    def no_answer_items(self, benchmark: str) -> list[dict[str, Any]]:
+        """Return the items of a benchmark that only questions were found of, in order."""
+        return _listed(self.no_answer, benchmark, without=self.items.keys())
+
+    def review_items(self, benchmark: str) -> list[dict[str, Any]]:
+        """Return the other items of a benchmark that need review, in order."""
+        without = self.items.keys() | self.no_answer.keys()
+        return _listed(self.for_review, benchmark, without=without)
+
+
+def _listed(
+    items: Mapping[Item, Best], benchmark: str, without: Collection[Item]
+) -> list[dict[str, Any]]:
+    return [
+        {"split": split, "instance_index": instance, **_without_last(best)}
+        for (name, split, instance), best in sorted(items.items())
+        if name == benchmark and (name, split, instance) not in without
+    ]
 
 
 def _note(best: Best, measure: str, value: float, document: Mapping[str, Any]) -> None:
@@ -188,8 +199,8 @@ def _write_records(
         "n_items_left": version.n_items - len(removed),
         "n_items_not_checkable": len(blind),
         "removed": removed,
-        "no_answer": leaked.kept_items(leaked.no_answer, version.benchmark),
-        "review": leaked.kept_items(leaked.for_review, version.benchmark),
+        "no_answer": leaked.no_answer_items(version.benchmark),
+        "review": leaked.review_items(version.benchmark),
         "not_checkable": [
             {"split": split, "instance_index": instance} for split, instance in sorted(blind)
         ],

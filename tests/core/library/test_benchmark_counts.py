@@ -70,7 +70,9 @@ def counted(matches, visible, benchmark):
         n_documents=len({document for _, document in leaks}),
         n_no_answer_items=len({item for item, _ in questions} - leaked),
         n_no_answer_documents=len({document for _, document in questions} - leaky),
-        n_review_items=len({item for item, _ in candidates} - leaked),
+        n_review_items=len(
+            {item for item, _ in candidates} - leaked - {item for item, _ in questions}
+        ),
         n_items_by_detector={name: sum(name in by for by in found.values()) for name in DETECTORS},
         n_items_by_all=sum(len(by) == len(DETECTORS) for by in found.values()),
     )

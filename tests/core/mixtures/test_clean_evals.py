@@ -2,11 +2,13 @@
 
 import json
 
+import pyarrow as pa
 import pytest
 
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.library.scan import Request, scan_folder
+from decon_core.mixtures.clean_evals import LeakedItems
 
 WORDS = "amber heron left the quiet harbour before dawn and {} sailed past every lighthouse {}"
 
@@ -93,3 +95,15 @@ def test_nothing_is_found_of_the_clean_benchmark(scanned):
     outcome = scan("again", evals=folder / "out" / "clean" / "evals")
     assert outcome.n_leaks == 0
     assert outcome.benchmarks[0].n_items == 3
+
+
+def test_an_item_found_without_its_answer_is_not_listed_for_review_as_well():
+    leaked = LeakedItems(Policy())
+    for row, name in enumerate(("is_no_answer", "needs_review")):
+        entry = dict.fromkeys(("is_contaminated", "is_no_answer", "needs_review"), False)
+        entry |= {"benchmark": "quiz", "detector": "aligned", "split": "test", "row": row}
+        scores = dict.fromkeys(("score", "question_overlap", "answer_overlap"), 0.5)
+        entries = [{**entry, **scores, "instance_index": number, name: True} for number in (0, row)]
+        leaked.add("one.jsonl", pa.Table.from_pylist(entries))
+    listed = [leaked.no_answer_items("quiz"), leaked.review_items("quiz")]
+    assert [[one["instance_index"] for one in items] for items in listed] == [[0], [1]]
