@@ -70,6 +70,13 @@ def said_by_rows(row: Mapping[str, Any]) -> str:
     return f"{counted(row['n_rows'], 'row')} of {where} {say} {what}{more}"
 
 
+def verdicts_not_found(n: int) -> str:
+    """Say that verdicts have no effect: "1 verdict is on a text that this scan did not find"."""
+    of = "verdict is on a text" if n == 1 else "verdicts are on texts"
+    what = f"{n:,} {of} that this scan did not find"
+    return f"{what}, and {have(n)} no effect: decon-assets review status"
+
+
 def percent(share: float | None, *, sign: str = "-") -> str:
     """Format a share as percent, as pages do: "17.5 %"; below 0.1 % with two significant digits.
 

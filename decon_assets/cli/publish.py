@@ -25,7 +25,7 @@ from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem
 from decon_core.storage.files import write_plain_json, write_text
-from decon_core.wording import bounds, of_checkable, percent
+from decon_core.wording import bounds, of_checkable, percent, verdicts_not_found
 
 if TYPE_CHECKING:
     from decon_core.report.publish.limits import Case, Limits
@@ -203,6 +203,8 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
     say(said, tone="bad" if failed else "good")
     for line in lines_of_settings(summary, limits):
         say(line)
+    if n_not_found := summary["n_verdicts_not_found"]:
+        say(verdicts_not_found(n_not_found))
     n = sum(row["n_no_answer"] for row in summary["benchmarks"])
     if n and limits.max_no_answer_rate is None:
         items = "1 item was" if n == 1 else f"{n:,} items were"

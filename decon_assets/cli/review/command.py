@@ -224,6 +224,10 @@ def set_verdict(
       decon-assets review set 4f0c93a1 leak --match-type equivalent --confidence 0.9
     """
     with open_session(config, report, verdicts, by) as session:
+        if verdict == TAKEN_BACK and (said := session.verdict_not_found(text_id)):
+            session.withdraw(said)
+            say(f"{said.pair} (not in this report): {verdict}. {session.next_step}")
+            return 0
         found = session.find_text(text_id)
         session.append(found, verdict, note, match_type=match_type or "", confidence=confidence)
         say(f"{found.text_id} ({found.item}): {verdict}. {session.next_step}")

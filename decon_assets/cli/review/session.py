@@ -21,7 +21,13 @@ from decon_core.decisions.annotations import (
     labels_of,
     read_annotations,
 )
-from decon_core.decisions.verdicts import Verdicts, append_verdicts, read_verdicts
+from decon_core.decisions.verdicts import (
+    TAKEN_BACK,
+    Verdict,
+    Verdicts,
+    append_verdicts,
+    read_verdicts,
+)
 from decon_core.errors import InputError, Problem
 from decon_core.planner import evidence_of
 
@@ -70,12 +76,25 @@ class Session:
     ) -> None:
         from decon_core.report.review.merge import verdict_line
 
+        said = {"note": note, "match_type": match_type, "confidence": confidence}
+        append_verdicts(self.file, [verdict_line(matched, verdict, **self._who(), **said)])
+
+    def withdraw(self, said: Verdict) -> None:
+        """Withdraw a verdict on a text that the report does not have."""
+        line = {"pair": said.pair, "fingerprint": said.fingerprint, "verdict": TAKEN_BACK}
+        append_verdicts(self.file, [{**line, **self._who()}])
+
+    def _who(self) -> dict[str, str]:
         at, by = datetime.now(UTC).isoformat(timespec="seconds"), self.by or ""
         if self.by is None:
             with suppress(OSError, KeyError):  # the user has no name, as in many containers
                 by = getpass.getuser()
-        said = {"note": note, "match_type": match_type, "confidence": confidence}
-        append_verdicts(self.file, [verdict_line(matched, verdict, by=by, at=at, **said)])
+        return {"by": by, "at": at}
+
+    def verdict_not_found(self, start: str) -> Verdict | None:
+        """Return the only verdict whose id begins with `start` if the report has no such text."""
+        said = [one for text, one in self.verdicts.by_text.items() if text.startswith(start)]
+        return said[0] if len(said) == 1 and not self.report.ids_starting_with(start) else None
 
     def find_text(self, start: str) -> MatchedText:
         """Return the matched text whose id begins with `start`; raise InputError for several."""

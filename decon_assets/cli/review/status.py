@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any
 
 from decon_assets.cli.review.session import Choice, Session
-from decon_assets.terminal.output import say, say_table
-from decon_core.decisions.verdicts import VERDICTS
-from decon_core.wording import counted
+from decon_assets.terminal.output import say, say_rows, say_table
+from decon_core.decisions.verdicts import VERDICTS, read_lines
+from decon_core.wording import counted, verdicts_not_found
 
 Json = dict[str, Any]
+
+_ITEM = ("benchmark", "split", "instance_index")
 
 
 def status_of(session: Session, choice: Choice) -> Json:
@@ -44,12 +47,29 @@ def status_of(session: Session, choice: Choice) -> Json:
     known = {matched.text_id for matched in session.report.matched_texts(ReviewFilter())}
     return {
         "matched_texts": progress,
-        "not_in_report": len(now.keys() - known),
+        "not_in_report": _not_in_report(session, now.keys() - known),
         "not_in_mixtures_yet": sum(
             matched.verdict != now.get(matched.text_id) for matched in texts
         ),
         "sample": sample,
     }
+
+
+def _not_in_report(session: Session, text_ids: Collection[str]) -> list[Json]:
+    """Return the verdicts on these texts, with the texts that are now found in their places."""
+    lines = read_lines(session.file) if text_ids else []
+    return [
+        {
+            "id": text_id,
+            "verdict": line["verdict"],
+            "by": line.get("by", ""),
+            "item": " ".join(str(line.get(name, "")) for name in _ITEM).strip(),
+            "place": f"{line['shard']} row {line.get('row')}" if "shard" in line else "",
+            "found there now": ", ".join(session.report.texts_at(line)),
+        }
+        for text_id, line in {line["pair"]: line for line in lines}.items()
+        if text_id in text_ids
+    ]
 
 
 def say_status(status: Json) -> None:
@@ -59,8 +79,10 @@ def say_status(status: Json) -> None:
         for name, row in status["matched_texts"].items()
     ]
     say_table(("benchmark", "texts", "leaks by score", "reviewed", *VERDICTS), rows)
-    if n := status["not_in_report"]:
-        say(f"{counted(n, 'verdict')} for texts that are not in this report")
+    if lost := status["not_in_report"]:
+        say(f"\n{verdicts_not_found(len(lost)).partition(':')[0]}:")
+        say_rows(lost)
+        say(f"to withdraw a verdict: decon-assets review set {lost[0]['id']} none\n")
     if n := status["not_in_mixtures_yet"]:
         texts_of = f"{counted(n, 'text')} whose current verdict"
         say(f"{texts_of} is not in the report yet: `decon-assets run` updates it")

@@ -17,7 +17,7 @@ from decon_core.config.policy import LEAST_ANSWER_OVERLAP
 from decon_core.decisions.not_read import Account
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
-from decon_core.wording import contain, counted, have, said_by_rows
+from decon_core.wording import contain, counted, have, said_by_rows, verdicts_not_found
 
 SCHEMA = "decon-assets/summary/5"
 
@@ -124,6 +124,8 @@ def format_headline(report: Path) -> str:
             "(scanned as U+FFFD): decon-assets report --query 'FROM invalid_utf8'"
         )
     lines += map(said_by_rows, origins)
+    if n_not_found := counts["n_verdicts_not_found"]:
+        lines.append(verdicts_not_found(n_not_found))
     lines.append(blind_spots(policy.get("detectors", ()), counts["n_unknown"]))
     return "\n".join(lines)
 

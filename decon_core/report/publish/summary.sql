@@ -2,7 +2,8 @@
 
 -- name: run
 -- One row, also in a report without runs.
-SELECT made_by, made_at, state, scan_fingerprint, term_weights, thresholds, policy
+SELECT made_by, made_at, state, scan_fingerprint, term_weights, thresholds, policy,
+       (SELECT count(*) FROM verdicts WHERE NOT is_found) AS n_verdicts_not_found
 FROM (SELECT 1) LEFT JOIN runs ON true LIMIT 1
 
 -- name: benchmarks
@@ -143,6 +144,7 @@ SELECT (SELECT CASE WHEN count(*) = count(n_documents) THEN sum(n_documents)::BI
        count(*) FILTER (is_no_answer) AS n_no_answer,
        count(*) FILTER (needs_review) AS n_review,
        (SELECT any_value(policy) FROM runs) AS policy,
+       (SELECT count(*) FROM verdicts WHERE NOT is_found) AS n_verdicts_not_found,
        (SELECT CASE WHEN count(*) = count(n_unknown) THEN coalesce(sum(n_unknown), 0)::BIGINT END
         FROM by_benchmark) AS n_unknown
 FROM documents

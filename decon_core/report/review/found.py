@@ -145,6 +145,13 @@ class Report:
         values = {"text_id": text_id, "most": most}
         return [Place(**row) for row in rows_of(self.connection, _QUERIES["documents"], values)]
 
+    def texts_at(self, line: Mapping[str, Any]) -> list[str]:
+        """Return the ids of what is now found of a verdict's item in the verdict's document."""
+        names = ("benchmark", "split", "instance_index", "shard", "row")
+        values = {name: str(line.get(name)) for name in names}
+        rows = rows_of(self.connection, _QUERIES["texts_at"], values)
+        return [row["text_id"] for row in rows]
+
     def candidates(
         self, benchmarks: Sequence[str], detectors: Sequence[str]
     ) -> list[dict[str, Any]]:

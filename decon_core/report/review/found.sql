@@ -21,6 +21,13 @@ WHERE is_by_score
   AND (len($sources::VARCHAR[]) = 0 OR list_contains($sources::VARCHAR[], source))
   AND (len($detectors::VARCHAR[]) = 0 OR list_has_any(detectors_by_score, $detectors::VARCHAR[]))
 
+-- name: texts_at
+-- The matched texts of an item in a row of a shard.
+SELECT DISTINCT text_id FROM matches
+WHERE benchmark = $benchmark AND split = $split AND instance_index::VARCHAR = $instance_index
+  AND shard_name = $shard AND row::VARCHAR = $row
+ORDER BY text_id
+
 -- name: documents
 SELECT source, shard_name, row, doc_id FROM text_documents WHERE text_id = $text_id
 ORDER BY is_contaminated DESC, source, shard_name, row LIMIT $most

@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from decon_assets.cli.main import main
+from decon_core.report.publish.summary import format_headline
 from decon_core.storage.checksums import sealed_page
 from tests.core.report.reports import write_report
 
@@ -87,6 +88,22 @@ def test_check_says_which_items_had_no_limit_where_only_questions_were_found(tmp
     assert "no-answer share" in out
     assert check(questions, "--max-rate", "0", "--max-no-answer-rate", "1") == 0
     assert told not in capsys.readouterr().out
+
+
+def test_check_and_headline_count_verdicts_on_texts_that_were_not_found(tmp_path, capsys):
+    said = [{"text_id": str(n), "verdict": "leak", "is_found": n == 0} for n in range(3)]
+    report = write_report(
+        tmp_path / "v.duckdb",
+        runs=[{"state": "s", "thresholds": '{"decon": 0.8}'}],
+        benchmarks=[{"benchmark": "quiz", "n_items": 2}],
+        items=[{"benchmark": "quiz", "split": "test", "instance_index": 0, "is_indexed": True}],
+        shards=[{"source": "web", "shard_name": "a", "n_documents": 4, "n_unreadable": 0}],
+        verdicts=said,
+    )
+    told = "2 verdicts are on texts that this scan did not find, and have no effect: decon-assets"
+    assert check(report, "--max-rate", "0.5") == 0
+    assert told in capsys.readouterr().out
+    assert told in format_headline(report)
 
 
 def test_check_ends_with_2_when_it_cannot_be_done(report, tmp_path, capsys):

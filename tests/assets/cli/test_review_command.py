@@ -13,10 +13,12 @@ import sys
 import termios
 from contextlib import ExitStack
 
+import duckdb
 import pytest
 
 from decon_assets.cli.main import main
 from decon_core.decisions.verdicts import read_lines, read_verdicts
+from decon_core.storage.checksums import seal_database
 from tests.core.report.review_reports import finding, key, matched_text, write_report
 from tests.waiting import wait_until
 
@@ -351,6 +353,28 @@ def test_verdicts_of_the_page_are_taken_and_counted(desk, capsys):
     export.write_text(line(0, "perhaps") + "{")
     assert main(["review", *places(desk), "import", str(export)]) == 2
     assert "line 2" in capsys.readouterr().err
+
+
+def test_a_verdict_on_a_text_that_is_no_longer_found_is_listed_and_can_be_withdrawn(desk, capsys):
+    place = {"benchmark": "quiz", "split": "test", "instance_index": 1, "shard": "a", "row": 7}
+    line = {"pair": "e" * 16, "fingerprint": "f" * 16, "verdict": "leak", "by": "ada", **place}
+    (desk / "verdicts.jsonl").write_text(json.dumps(line) + "\n")
+    with duckdb.connect(str(desk / "report.duckdb")) as connection:
+        connection.execute(
+            "INSERT INTO matches (text_id, benchmark, split, instance_index, shard_name, row) "
+            "VALUES (?, 'quiz', 'test', 1, 'a', 7)",
+            [key(1)],
+        )
+    seal_database(desk / "report.duckdb")
+    assert main(["review", *places(desk), "status"]) == 0
+    told = capsys.readouterr().out
+    assert "1 verdict is on a text that this scan did not find, and has no effect:" in told
+    assert f"decon-assets review set {'e' * 16} none" in told
+    (row,) = [line.split() for line in told.splitlines() if line.startswith("eeee")]
+    assert row == ["e" * 16, "leak", "ada", "quiz", "test", "1", "a", "row", "7", key(1)]
+    assert main(["review", *places(desk), "set", "eeee", "leak"]) == 2
+    assert main(["review", *places(desk), "set", "eeee", "none"]) == 0
+    assert not read_verdicts(desk / "verdicts.jsonl").by_text
 
 
 def test_older_verdicts_that_differ_are_listed_with_both_reviewers(desk, capsys):
