@@ -27,6 +27,7 @@ from decon_assets.terminal.output import say
 from decon_core.config import detector_registry as registry
 from decon_core.decisions.verdicts import TAKEN_BACK, VERDICTS, append_verdicts, read_lines
 from decon_core.errors import InputError, Problem
+from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from decon_core.decisions.verdicts import Verdict
@@ -254,13 +255,19 @@ def import_verdicts(
         if not file.is_file():
             expected = "verdicts, one JSON object per line"
             raise InputError(Problem(str(file), "no such file", expected))
+        if session.file.is_file() and file.samefile(session.file):
+            expected = "another file: verdicts are imported into this one"
+            remedy = "The page's verdicts are in the folder to which your browser saves"
+            raise InputError(Problem(str(file), "the verdicts file itself", expected, remedy))
         lines = read_lines(file)
         text_ids = [matched.text_id for matched in session.report.matched_texts(ReviewFilter())]
         merged = merge_verdicts(lines, session.verdicts, text_ids)
         if merged.lines:
             append_verdicts(session.file, merged.lines)
         counts = f"{merged.n_new} new, {merged.n_changed} changed, {merged.n_same} unchanged"
-        say(f"{len(lines)} lines: {counts}")
+        n_texts = len({line["pair"] for line in lines})
+        about = "" if n_texts == len(lines) else f" on {counted(n_texts, 'text')}"
+        say(f"{counted(len(lines), 'line')}{about}: {counts}")
         if merged.older:
             say(f"{len(merged.older)} ignored: older than the current verdict on the same text")
             _say_disagreements(merged.older)

@@ -350,6 +350,11 @@ def test_verdicts_of_the_page_are_taken_and_counted(desk, capsys):
     assert main(["review", *places(desk), "import", str(export)]) == 0
     assert "0 new, 0 changed, 4 unchanged" in capsys.readouterr().out
     assert len(read_lines(desk / "verdicts.jsonl")) == 5
+    assert main(["review", *places(desk), "import", str(desk / "verdicts.jsonl")]) == 2
+    assert "the verdicts file itself" in capsys.readouterr().err
+    export.write_text(line(0, "leak") * 2)
+    assert main(["review", *places(desk), "import", str(export)]) == 0
+    assert "2 lines on 1 text: 0 new, 0 changed, 1 unchanged" in capsys.readouterr().out
     export.write_text(line(0, "perhaps") + "{")
     assert main(["review", *places(desk), "import", str(export)]) == 2
     assert "line 2" in capsys.readouterr().err
