@@ -34,7 +34,7 @@ _CLASSES = (
     "leak",
     "no answer",
     "needs review",
-    "nothing found",
+    "clean",
     "cannot be checked",
     "not fully scanned",
 )

@@ -114,7 +114,7 @@ def test_classes_are_what_the_database_says(report, page):
         (n_leaks,) = n_leaks.fetchone()
     told = data_of(page, "overview")["classes"]
     assert told["heads"][1:] == [
-        *("all", "leak", "no answer", "needs review", "nothing found", "cannot be checked")
+        *("all", "leak", "no answer", "needs review", "clean", "cannot be checked")
     ]
     (_, *items), (_, n_documents, leaks, *others, _) = told["rows"]
     assert items == [f"{n:,}" for n in expected]
