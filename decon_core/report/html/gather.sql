@@ -47,6 +47,8 @@ SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM it
        (SELECT coalesce(sum(n_no_answer), 0)::BIGINT FROM by_benchmark) AS n_no_answer,
        (SELECT coalesce(sum(n_review), 0)::BIGINT FROM by_benchmark) AS n_review,
        (SELECT count(*) FROM items WHERE NOT is_indexed) AS n_invisible,
+       (SELECT count(DISTINCT pair) FROM judged_pairs WHERE is_sd IS NOT NULL AND score IS NOT NULL)
+           AS n_judged,
        (SELECT count(*) FROM verdicts) AS n_verdicts,
        (SELECT count(*) FROM verdicts WHERE NOT is_found) AS n_verdicts_not_found
 

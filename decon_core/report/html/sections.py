@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP
+from decon_core.decisions.calibration import LEAST_JUDGED
 from decon_core.feature import feature_files
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.report.html import charts
@@ -172,11 +173,16 @@ def sentences(name: str, facts: Facts) -> list[str]:
 def section(key: str, facts: Facts) -> Section:
     """Build a section; without rows of the query that it needs, it says that there are none."""
     layout = _LAYOUT["sections"][key]
-    values = {"least_answer": f"{100 * LEAST_ANSWER_OVERLAP:.0f} %", "notice": facts.notice}
+    values = {
+        "least_answer": f"{100 * LEAST_ANSWER_OVERLAP:.0f} %",
+        "notice": facts.notice,
+        "least_judged": LEAST_JUDGED,
+        "n_judged": counted(facts.totals["n_judged"], "pair"),
+    }
     words = [sentence.format_map(values) for sentence in layout.get("words", ())]
     blank = Section(key, layout["title"], words, (), ())
     if "needs" in layout and not facts[layout["needs"]]:
-        return _nothing(blank)
+        return replace(blank, words=[layout["none"].format_map(values)])
     built = replace(blank, tables=[_table(name, facts) for name in layout.get("tables", ())])
     if key in _FIGURES:
         return replace(built, choices=_FIGURES[key](facts))

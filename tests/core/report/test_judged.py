@@ -318,8 +318,11 @@ def test_the_page_has_the_curve_the_counts_and_what_a_model_says(matches, tmp_pa
     assert judgement == "duplicate · equivalent · confidence 0.90 · m · why"
 
 
-def test_a_page_without_judgements_says_what_makes_them(tmp_path):
-    write_page(write_report(tmp_path / "r.duckdb", runs=[RUN]), tmp_path / "r.html")
+def test_a_page_with_few_judgements_says_how_many_it_needs_and_what_makes_them(tmp_path):
+    pairs = [{"pair": key(n), "score": 0.9, "is_sd": n > 0 or None} for n in range(3)]
+    report = write_report(tmp_path / "r.duckdb", runs=[RUN], judged_pairs=pairs)
+    write_page(report, tmp_path / "r.html")
     sections = data_of(tmp_path / "r.html", "overview")["empty"]
     (section,) = [one for one in sections if one["key"] == "calibration"]
-    assert "run decon-assets judge or decon-assets review" in section["words"][0]
+    assert "at least 20 judged pairs" in section["words"][0]
+    assert "2 pairs with a score. To judge more, run decon-assets judge" in section["words"][0]
