@@ -3,7 +3,9 @@
 -- name: run
 -- One row, also in a report without runs.
 SELECT made_by, made_at, state, scan_fingerprint, term_weights, thresholds, policy,
-       (SELECT count(*) FROM verdicts WHERE NOT is_found) AS n_verdicts_not_found
+       verdicts AS verdicts_digest,
+       (SELECT count(*) FROM verdicts WHERE NOT is_found) AS n_verdicts_not_found,
+       (SELECT count(DISTINCT pair) FROM judged_pairs WHERE judge <> 'person') AS n_judgements
 FROM (SELECT 1) LEFT JOIN runs ON true LIMIT 1
 
 -- name: benchmarks

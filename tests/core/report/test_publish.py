@@ -176,6 +176,18 @@ def test_no_answer_is_counted_beside_leaks_and_never_as_clean(report):
     assert sources == [("books", 0, 0.0), ("web", 3, 0.075)]
 
 
+def test_a_card_says_that_a_result_needs_verdicts_and_annotations(report):
+    said = [{"text_id": "a", "verdict": "leak", "is_found": True}]
+    judged = [{"pair": who, "judge": who} for who in ("person", "file", "model")]
+    card = card_of(report(runs=[{**RUN, "verdicts": "d1"}], verdicts=said, judged_pairs=judged))
+    needed = "the file of verdicts (digest `d1`), the annotations of 2 pairs and the benchmark"
+    assert f"With these settings in `decon.toml`, {needed}" in card
+    assert card.count("reworded") == 1
+    assert "With these settings in `decon.toml` and the benchmark versions above" in card_of(
+        report()
+    )
+
+
 def test_candidates_are_in_the_headline_the_summary_and_the_card(report):
     candidate = {**MATCH, "is_contaminated": False, "is_by_score": False, "needs_review": True}
     matches = [
