@@ -382,7 +382,8 @@ def _result_lines(outcome: Outcome, out: Path, *, has_no_answer: bool) -> Iterat
     if n := outcome.n_no_answer_documents:
         yield f"{n:,} more {contain(n)} a question without its answer: neither a leak nor clean"
     if n := outcome.n_review_documents:
-        yield f"{n:,} more {contain(n)} only similar text that nobody has reviewed yet"
+        documents = counted(n, "more document")
+        yield f"{documents} {contain(n)} only similar text that nobody has reviewed yet"
     yield from map(said_by_rows, outcome.origins[:_MOST_ORIGINS_LISTED])
     if n := outcome.n_too_short:
         yield f"{counted(n, 'document')} too short to be checked"

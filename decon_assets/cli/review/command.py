@@ -100,6 +100,7 @@ def review(
     sample: Sample = None,
     stratify: Stratify = "benchmark,score",
     seed: Seed = 0,
+    needs_review: bool = flag("--needs-review", "show only texts that need review"),
     order: Order | None = optional(
         "doubt: closest to the threshold first (default); score: highest first; documents: most "
         "documents first (default with --sample: the order in which it was drawn)"
@@ -135,6 +136,7 @@ def review(
 
     Examples:
       decon-assets review                           closest to the threshold first
+      decon-assets review --needs-review            only texts that need review
       decon-assets review --order documents --benchmark gsm8k
       decon-assets review --sample 100              a random sample of leaks, to measure precision
       decon-assets review status --sample 100       its precision so far, with an interval
@@ -151,13 +153,18 @@ def review(
     """
     if unreviewed and also_reviewed:
         raise InputError(Problem("review", "both --all and --unreviewed", "only one of them"))
+    if needs_review and sample:
+        expected = "only one of them: a sample is drawn from leaks by score, which need no review"
+        raise InputError(Problem("review", "both --sample and --needs-review", expected))
     if context.invoked_subcommand:
         return 0
     from decon_assets.cli.review.screen import require_terminal, review_on_terminal
 
     choice = Choice(benchmark, source, document, detector, sample, names_in(stratify), seed)
     with open_session(config, report, verdicts, by) as session:
-        queue = session.queue(choice, order, also_reviewed=also_reviewed)
+        queue = session.queue(
+            choice, order, also_reviewed=also_reviewed, only_for_review=needs_review
+        )
         if list_as:
             say_queue(queue, session, is_json=list_as == "json")
         elif queue:

@@ -121,7 +121,12 @@ class Session:
         return draw(findings, choice.sample, by=tuple(choice.strata), seed=choice.seed)
 
     def queue(
-        self, choice: Choice, order: Order | None, *, also_reviewed: bool
+        self,
+        choice: Choice,
+        order: Order | None,
+        *,
+        also_reviewed: bool,
+        only_for_review: bool = False,
     ) -> list[MatchedText]:
         from decon_core.report.review.found import (
             ReviewFilter,
@@ -136,6 +141,8 @@ class Session:
             queue = texts_of_findings(self.report.matched_texts(ReviewFilter()), findings)
         else:
             queue = self.matched_texts(choice)
+        if only_for_review:
+            queue = [matched for matched in queue if matched.needs_review]
         if order or not choice.sample:
             queue = sort_texts(queue, order or "doubt", self.report.policy())
         return queue if also_reviewed else without_verdict(queue, self.verdicts)

@@ -171,8 +171,12 @@ def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
         text += ", which also builds the clean data" if facts["mixtures"] else ""
         yield {"text": text, "command": "decon-assets run"}
     if n := facts.totals["n_review_texts"]:
-        text = f"Review {counted(n, 'doubtful finding')}"
-        yield {"text": text, "filter": {"outcome": "review"}, "command": "decon-assets review"}
+        text = f"Review {counted(n, 'matched text')}"
+        yield {
+            "text": text,
+            "filter": {"outcome": "review"},
+            "command": "decon-assets review --needs-review",
+        }
     for mixture in [] if facts.notice else facts["clean_mixtures"][:1]:
         kept, whole = mixture["n_documents_out"], mixture["n_documents_in"]
         name = shown(mixture["mixture"])
@@ -202,8 +206,9 @@ def _after_scan(facts: Facts, scanned: Scanned) -> Iterator[dict[str, Any]]:
     if facts.notice:
         yield {"text": _what_is_missing(facts)}
     if n := facts.totals["n_review_texts"]:
-        text = f"Review {counted(n, 'doubtful finding')}"
-        command = f"decon-assets review --report {database} --verdicts verdicts.jsonl"
+        text = f"Review {counted(n, 'matched text')}"
+        command = f"decon-assets review --needs-review --report {database}"
+        command += " --verdicts verdicts.jsonl"
         yield {"text": text, "filter": {"outcome": "review"}, "command": command}
     if facts.totals["n_leaked"] and not is_url(scanned.corpus):  # init reads local files
         paths = f"--corpus {shlex.quote(scanned.corpus)} --evals {shlex.quote(str(scanned.evals))}"

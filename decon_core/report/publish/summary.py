@@ -115,8 +115,8 @@ def format_headline(report: Path) -> str:
     lines = [f"{documents} {contain(n_leaks)} a leak{questions if n_questions else ''}{left_out}"]
     if n_review := counts["n_review"]:
         lines.append(
-            f"{n_review:,} more {contain(n_review)} only similar text that nobody has reviewed "
-            "yet: decon-assets review"
+            f"{counted(n_review, 'more document')} {contain(n_review)} only similar text that "
+            "nobody has reviewed yet: decon-assets review --needs-review"
         )
     if n_invalid := counts["n_invalid_utf8"]:
         lines.append(

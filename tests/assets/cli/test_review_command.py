@@ -314,6 +314,16 @@ def test_the_queue_can_be_had_as_a_table_and_as_json(desk, capsys):
     assert rows[2]["n_documents"] == 3
 
 
+def test_the_queue_may_have_only_what_needs_review(tmp_path, capsys):
+    rows = [matched_text(n, needs_review=n == 1) for n in range(3)]
+    write_report(tmp_path / "report.duckdb", rows)
+    for options in (["--needs-review"], ["--needs-review", "--all"]):
+        assert main(["review", *places(tmp_path), "--list", "json", *options]) == 0
+        (row,) = capsys.readouterr().out.splitlines()
+        assert json.loads(row)["text_id"] == key(1)
+    assert main(["review", *places(tmp_path), "--needs-review", "--sample", "2"]) == 2
+
+
 def test_a_verdict_can_be_set_taken_back_and_asked_for_by_the_beginning_of_a_key(desk, capsys):
     assert main(["review", *places(desk), "set", key(1), "common-source", "--note", "a law"]) == 0
     assert main(["review", "set", key(2), "leak", *places(desk)]) == 0

@@ -178,7 +178,7 @@ def test_next_are_what_is_missing_the_review_the_clean_data_and_the_check():
     assert steps(**LEAKED) == ["Remove the leaks: add a [[mixture]] to decon.toml", check]
     assert steps(notice="1 shard is missing", n_review_texts=1, mixtures=[MIXTURE], **LEAKED) == [
         "Scan what is missing, which also builds the clean data",
-        "Review 1 doubtful finding",
+        "Review 1 matched text",
         check,
     ]
     (step, _) = opened(mixtures=[MIXTURE])["next"]

@@ -196,8 +196,9 @@ def test_candidates_are_in_the_headline_the_summary_and_the_card(report):
         {**candidate, "instance_index": 3, "row": 1, "detector": "reworded"},  # beside a leak
     ]
     path = report(matches=matches)
-    assert "\n1 more contains only similar text that nobody has reviewed yet" in format_headline(
-        path
+    assert (
+        "\n1 more document contains only similar text that nobody has reviewed yet"
+        in format_headline(path)
     )
     summary = summary_of(path)
     assert summary["corpus"]["n_review_documents"] == 1
