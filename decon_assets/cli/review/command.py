@@ -256,7 +256,7 @@ def import_verdicts(
       decon-assets review import ~/Downloads/verdicts.jsonl
     """
     from decon_core.report.review.found import ReviewFilter
-    from decon_core.report.review.merge import merge_verdicts
+    from decon_core.report.review.merge import future_dates, merge_verdicts
 
     with open_session(config, report, verdicts) as session:
         if not file.is_file():
@@ -267,6 +267,7 @@ def import_verdicts(
             remedy = "The page's verdicts are in the folder to which your browser saves"
             raise InputError(Problem(str(file), "the verdicts file itself", expected, remedy))
         lines = read_lines(file)
+        InputError.raise_for(future_dates(file, lines))
         text_ids = [matched.text_id for matched in session.report.matched_texts(ReviewFilter())]
         merged = merge_verdicts(lines, session.verdicts, text_ids)
         if merged.lines:
@@ -277,7 +278,10 @@ def import_verdicts(
         say(f"{counted(len(lines), 'line')}{about}: {counts}")
         if merged.older:
             say(f"{len(merged.older)} ignored: older than the current verdict on the same text")
-            _say_disagreements(merged.older)
+            _say_disagreements(merged.older, "current")
+        if merged.overruled:
+            say(f"{len(merged.overruled)} with another verdict than before:")
+            _say_disagreements(merged.overruled, "before")
         if merged.n_unknown:
             say(
                 f"{merged.n_unknown} for texts that are not in this report: kept, and applied once "
@@ -288,16 +292,15 @@ def import_verdicts(
     return 0
 
 
-def _say_disagreements(older: Sequence[tuple[Line, Verdict]]) -> None:
-    """List the texts whose ignored verdict is another one than the current verdict."""
-    differing = [(line, current) for line, current in older if line["verdict"] != current.verdict]
-    for line, current in differing[:_MOST_LISTED]:
-        ignored = _said(line["verdict"], line.get("by"), line.get("at"))
-        stays = _said(current.verdict, current.by, current.at)
-        say(f"  {line['pair']}: {ignored}; current: {stays}")
+def _say_disagreements(pairs: Sequence[tuple[Line, Verdict]], name: str) -> None:
+    """List the texts whose imported verdict is another one than that of the file."""
+    differing = [(line, other) for line, other in pairs if line["verdict"] != other.verdict]
+    for line, other in differing[:_MOST_LISTED]:
+        imported = _said(line["verdict"], line.get("by"), line.get("at"))
+        say(f"  {line['pair']}: {imported}; {name}: {_said(other.verdict, other.by, other.at)}")
     if (more := len(differing) - _MOST_LISTED) > 0:
         say(f"  … and {more:,} more")
 
 
 def _said(verdict: str, by: object, at: object) -> str:
-    return f"{verdict} (by {by or 'unknown'}, {at})"
+    return f"{verdict} (by {by or 'unknown'}, {at or 'without a date'})"

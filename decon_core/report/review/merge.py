@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from decon_core.decisions.verdicts import TAKEN_BACK, Verdict, Verdicts
+from decon_core.errors import Problem
 from decon_core.report.review.found import MatchedText
 
 Line = Mapping[str, Any]
@@ -37,6 +39,7 @@ class Merged:
     n_changed: int = 0
     n_same: int = 0
     older: list[tuple[Line, Verdict]] = field(default_factory=list)  # left out; current verdicts
+    overruled: list[tuple[Line, Verdict]] = field(default_factory=list)  # with the earlier verdicts
     n_unknown: int = 0  # matched texts that the report does not have
 
 
@@ -55,11 +58,22 @@ def merge_verdicts(lines: Sequence[Line], current: Verdicts, known: Iterable[str
         elif before and at and at_before and at < at_before:
             merged.older.append((line, before))
         else:
+            if before and before.verdict != line["verdict"]:
+                merged.overruled.append((line, before))
             merged.n_changed += before is not None
             merged.n_new += before is None
             merged.lines.append(line)
         merged.n_unknown += text_id not in text_ids
     return merged
+
+
+def future_dates(file: Path, lines: Iterable[Line]) -> Iterator[Problem]:
+    """Yield the lines with a date after tomorrow, which no later verdict could replace."""
+    limit = datetime.now(UTC) + timedelta(days=1)  # clocks and time zones differ
+    for line in lines:
+        if (at := _time(line.get("at"))) and at > limit:
+            where = f"{file}: at of {line['pair']}"
+            yield Problem(where, line["at"], "a date that is not in the future", "Correct the date")
 
 
 def _time(text: object) -> datetime | None:

@@ -411,6 +411,16 @@ def test_older_verdicts_that_differ_are_listed_with_both_reviewers(desk, capsys)
     assert (told.count("current: leak"), key(0) in told) == (20, False)
     assert "  … and 2 more\n" in told
     assert len(read_lines(desk / "verdicts.jsonl")) == 25
+    export.write_text(lines({0: "leak", 1: "template"}, "bob", "2026-11-23T05:00:00+00:00"))
+    assert main(["review", *places(desk), "import", str(export)]) == 0
+    told = capsys.readouterr().out
+    assert "1 with another verdict than before:\n" in told
+    assert f"  {key(1)}: template (by bob, 2026-11-23T05:00:00+00:00); before: leak (by ada" in told
+    assert told.count("before: ") == 1
+    export.write_text(lines({0: "template"}, "bob", "2999-01-01"))
+    assert main(["review", *places(desk), "import", str(export)]) == 2
+    assert "a date that is not in the future" in capsys.readouterr().err
+    assert len(read_lines(desk / "verdicts.jsonl")) == 26
 
 
 def test_status_says_how_far_it_is_and_what_a_sample_says(desk, capsys):
