@@ -238,7 +238,8 @@ def set_verdict(
             return 0
         found = session.find_text(text_id)
         session.append(found, verdict, note, match_type=match_type or "", confidence=confidence)
-        say(f"{found.text_id} ({found.item}): {verdict}. {session.next_step}")
+        items = f"{found.item}{session.report.also_in(found.text_id)}"
+        say(f"{found.text_id} ({items}): {verdict}. {session.next_step}")
     return 0
 
 

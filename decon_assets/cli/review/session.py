@@ -206,7 +206,7 @@ def say_queue(queue: Sequence[MatchedText], session: Session, *, is_json: bool) 
             row.n_documents,
             row.verdict,
             row.detectors,
-            inert(row.item),
+            inert(f"{row.item}{session.report.also_in(row.text_id)}"),
             inert(f"{row.source}/{row.shard_name} row {row.row}"),
         )
         for row in rows

@@ -25,8 +25,16 @@ def status_of(session: Session, choice: Choice) -> Json:
     now = {text_id: verdict.verdict for text_id, verdict in session.verdicts.by_text.items()}
     texts = session.matched_texts(choice)
     progress = {}
-    for name in sorted({matched.benchmark for matched in texts}):
-        found = [matched for matched in texts if matched.benchmark == name]
+    others = session.report.other_items
+    benchmarks = {
+        matched.text_id: {
+            matched.benchmark,
+            *(row["benchmark"] for row in others.get(matched.text_id, ())),
+        }
+        for matched in texts
+    }
+    for name in sorted(set(choice.benchmarks) or set().union(*benchmarks.values())):
+        found = [matched for matched in texts if name in benchmarks[matched.text_id]]
         said = Counter(now[matched.text_id] for matched in found if matched.text_id in now)
         progress[name] = {
             "n_texts": len(found),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -17,6 +18,7 @@ from decon_core.decisions.candidates import Candidate
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.report.open import Coverage, coverage_in, opened, queries_in, rows_of
+from decon_core.wording import first_of
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
 
@@ -138,12 +140,29 @@ class Report:
         if not rows:
             expected = "the id of a matched text; list them with `decon-assets review --list`"
             raise MissingError(Problem(f"id {text_id!r}", f"not in {self._path}", expected))
-        return {**rows[0], "documents": self.documents(text_id)}
+        documents, also_in = self.documents(text_id), self.also_in(text_id)
+        return {**rows[0], "documents": documents, "also_in": also_in}
 
     def documents(self, text_id: str, *, most: int = MOST_DOCUMENTS) -> list[Place]:
         """Return the first `most` documents that contain a matched text."""
         values = {"text_id": text_id, "most": most}
         return [Place(**row) for row in rows_of(self.connection, _QUERIES["documents"], values)]
+
+    @cached_property
+    def other_items(self) -> dict[str, list[dict[str, Any]]]:
+        """The items of each matched text that has several, without the one that it shows."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for row in rows_of(self.connection, _QUERIES["other_items"]):
+            found.setdefault(row["text_id"], []).append(row)
+        return found
+
+    def also_in(self, text_id: str) -> str:
+        """Name the other items of a matched text: "; also exam test 3"; "" if it has none."""
+        names = ("benchmark", "split", "instance_index")
+        items = [
+            " ".join(str(row[name]) for name in names) for row in self.other_items.get(text_id, ())
+        ]
+        return f"; also {first_of(items)}" if items else ""
 
     def texts_at(self, line: Mapping[str, Any]) -> list[str]:
         """Return the ids of what is now found of a verdict's item in the verdict's document."""

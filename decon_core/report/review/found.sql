@@ -21,6 +21,13 @@ WHERE is_by_score
   AND (len($sources::VARCHAR[]) = 0 OR list_contains($sources::VARCHAR[], source))
   AND (len($detectors::VARCHAR[]) = 0 OR list_has_any(detectors_by_score, $detectors::VARCHAR[]))
 
+-- name: other_items
+-- The other items in which the same words were found: a verdict applies to them as well.
+SELECT DISTINCT m.text_id, m.benchmark, m.split, m.instance_index
+FROM matches m JOIN matched_texts t USING (text_id)
+WHERE (m.benchmark, m.split, m.instance_index) <> (t.benchmark, t.split, t.instance_index)
+ORDER BY ALL
+
 -- name: texts_at
 -- The matched texts of an item in a row of a shard.
 SELECT DISTINCT text_id FROM matches

@@ -101,7 +101,7 @@ def _record(matched: Matched, paint: Paint) -> Iterator[Text]:
     """Yield blocks of lines, between which a line is empty."""
     config = f"{matched['config']} " if matched["config"] else ""
     item = f"{matched['benchmark']} {config}{matched['split']} {matched['instance_index']}"
-    yield _text(f"benchmark: {item}", paint, "head")
+    yield _text(f"benchmark: {item}{matched.get('also_in', '')}", paint, "head")
     for part in PARTS:
         if matched[part]:
             overlap = matched[f"{part}_overlap"]

@@ -440,6 +440,26 @@ def test_status_says_how_far_it_is_and_what_a_sample_says(desk, capsys):
     assert told["matched_texts"]["exam"]["said"]["leak"] == 1
 
 
+def test_a_text_of_items_of_two_benchmarks_is_counted_and_named_in_both(desk, capsys):
+    with duckdb.connect(str(desk / "report.duckdb")) as connection:
+        for benchmark in ("quiz", "copy"):
+            connection.execute(
+                "INSERT INTO matches (text_id, benchmark, split, instance_index) "
+                "VALUES (?, ?, 'test', 0)",
+                [key(0), benchmark],
+            )
+    seal_database(desk / "report.duckdb")
+    assert main(["review", *places(desk), "set", key(0), "leak"]) == 0
+    assert f"{key(0)} (quiz test 0; also copy test 0): leak." in capsys.readouterr().out
+    assert main(["review", *places(desk), "--list", "--all"]) == 0
+    assert "quiz test 0; also copy test 0" in capsys.readouterr().out
+    for options, names in (([], ["copy", "exam", "quiz"]), (["--benchmark", "quiz"], ["quiz"])):
+        assert main(["review", *places(desk), "status", "--json", *options]) == 0
+        told = json.loads(capsys.readouterr().out)["matched_texts"]
+        assert [*told] == names
+        assert told[names[0]]["said"]["leak"] == 1
+
+
 def test_a_sample_is_the_queue_and_its_own_order(desk, capsys):
     assert main(["review", *places(desk), "--sample", "2", "--list", "json"]) == 0
     first = [json.loads(line)["text_id"] for line in capsys.readouterr().out.splitlines()]

@@ -136,12 +136,18 @@ def test_a_text_that_items_of_two_benchmarks_share_is_found_by_the_name_of_eithe
     path = write_report(tmp_path / "r.duckdb", [matched_text(0), matched_text(1)])
     in_documents(path, key(0), 2)
     with duckdb.connect(str(path)) as connection:
-        connection.execute("UPDATE matches SET benchmark = CASE row WHEN 0 THEN 'copy' END")
+        connection.execute(
+            "UPDATE matches SET split = 'test', instance_index = 0, "
+            "benchmark = CASE row WHEN 0 THEN 'copy' ELSE 'quiz' END"
+        )
     with open_report(path) as opened:
         found = opened.matched_texts(ReviewFilter(benchmarks=("copy",)))
         assert [text.text_id for text in found] == [key(0)]
         (candidate,) = opened.candidates(["copy"], [])
+        lines = page(opened.matched_text(key(0)), width=80, paint=Paint(has_colour=False))
+        assert opened.also_in(key(1)) == ""
     assert candidate["text_id"] == key(0)
+    assert "benchmark: quiz test 0; also copy test 0" in "\n".join(lines)
 
 
 def test_of_very_many_documents_a_page_says_where_the_others_are(tmp_path):

@@ -106,6 +106,7 @@ function facts(number) {
   const { plain: own, scores } = columns;
   const outcome = outcomeOf(number);
   const isAsScored = ["review", "also"].includes(outcome) || columns.is_leak[number] === columns.is_by_score[number];
+  if (named("benchmarks", number) !== named("benchmark", number)) put("benchmarks", `${plain(named("benchmarks", number))}: a verdict applies to the items of all of them`);
   put("score", `${scores.score[number].toFixed(3)} · ${OUTCOMES[outcome]}${isAsScored ? "" : ", by a verdict"}`);
   put("kind", plain(named("kind", number)));
   put("detector", detectorsOf(number).map((detector) => detectorName(detector, named("benchmark", number))).join(", "));
