@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from decon_assets.cli.scan_options import names_of_catalog, selected
+from decon_assets.cli.scan_options import names_of_catalog, require_apart, selected
 from decon_assets.terminal.options import flag, nonempty, nonempty_path, option
 from decon_assets.terminal.output import say, say_next
 from decon_core.benchmarks.catalog import SET_MARK
@@ -57,6 +57,7 @@ def init(
       decon-assets init --corpus shards/ --evals @math mmlu benchmarks/
     """
     catalog, paths_of_evals = _catalog_and_paths(evals)
+    require_apart(corpus, paths_of_evals)
     shards, benchmarks = _survey(corpus, paths_of_evals)
     sources, written = shards.sources, benchmarks.drafts
     paths = [*benchmarks.recipes, *(file.path for file in written)]

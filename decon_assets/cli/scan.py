@@ -18,6 +18,7 @@ from decon_assets.cli.scan_estimates import say_estimates
 from decon_assets.cli.scan_options import (
     pin_recipes,
     policy_from,
+    require_apart,
     require_layout,
     sample_from,
     verdicts_from,
@@ -265,6 +266,7 @@ def scan(
         max_row_bytes=n_bytes,
     )
     if not is_url(corpus):
+        require_apart([corpus], [evals])
         list_corpus(corpus, out)  # before anything is written
     recipes = with_recipes(evals, out)
     with ShardProgress(sys.stderr, chosen) as progress:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from decon_assets.terminal.options import detectors_in, names_in
 from decon_core.config.policy import Policy
 from decon_core.errors import InputError, Problem
-from decon_core.storage.files import write_text
+from decon_core.storage.files import make_folder, write_text
 
 if TYPE_CHECKING:
     from decon_core.benchmarks.catalog import Selection
@@ -49,6 +49,7 @@ def with_recipes(evals: Path, out: Path) -> Path:
 
     written = out / "evals.yaml"
     if names := names_of_catalog(evals):
+        make_folder(out)
         write_text(written, as_recipe_file(selected(names)))
         return written
     draft = recipes_for_rows(evals, written)
@@ -56,6 +57,7 @@ def with_recipes(evals: Path, out: Path) -> Path:
         return evals
     from decon_assets.cli.init import say_draft
 
+    make_folder(out)
     write_text(draft.path, draft.text)
     say_draft(draft)
     if any(guess.is_open for guess in draft.guesses):
@@ -109,6 +111,17 @@ def sample_from(share: str | None, seed: int | None) -> Sample | ShardSample | N
         expected = "a share of documents (1% or 0.01) or a number of shards (20shards)"
         raise InputError(Problem("--sample", repr(share), expected)) from None
     return Sample.of(given, seed=seed or 0)
+
+
+def require_apart(corpus: Sequence[str], evals: Sequence[Path]) -> None:
+    """Raise InputError if the same folder or file is given as corpus and as benchmarks."""
+    paths = {Path(path).resolve() for path in corpus}
+    expected = "different paths: benchmarks would be found in their own files"
+    InputError.raise_for(
+        Problem(str(path), "both the corpus and the benchmarks", expected, "Change one of them")
+        for path in evals
+        if path.exists() and path.resolve() in paths
+    )
 
 
 def verdicts_from(path: Path | None) -> Verdicts:

@@ -62,9 +62,9 @@ from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.drafts import remove, sweep_beside
 from decon_core.storage.files import (
     atomic_path,
+    make_folder,
     read_json,
     read_plain_json,
-    require_folder,
     write_json,
     write_plain_json,
 )
@@ -132,7 +132,7 @@ def scan_folder(
     """
     store = Store(request.out / results.STORE_FOLDER)
     request.require_sampleable()
-    require_folder(request.out)
+    make_folder(request.out)
     sweep_beside(request.out)
     store.sweep_drafts()
     removed_before: set[Path] = set()
@@ -279,6 +279,9 @@ def list_corpus(path: str, out: Path) -> Listing:
     """List the shards at a path, without those in `out`; raise `CorpusError` if there are none."""
     where = parse_path(path.rstrip("/")) if is_url(path) else Path(os.path.abspath(path))  # noqa: PTH100 - links keep their names
     outputs = Path(os.path.abspath(out))  # noqa: PTH100 - links keep their names
+    if isinstance(where, Path) and where.is_dir() and where.resolve() == outputs.resolve():
+        expected = "another output folder: a later scan of the corpus would read the output"
+        raise InputError(Problem(str(out), "the folder of the corpus", expected, "Change --out"))
     listing = only_shards(list_path(where, without=[outputs]))
     if not listing.files:
         if why := why_absent(where):

@@ -153,6 +153,16 @@ def require_folder(path: Path) -> None:
         raise InputError(Problem(str(path), "not a folder", "an output folder, new or existing"))
 
 
+def make_folder(path: Path) -> None:
+    """Create an output folder; raise `InputError` if that cannot be done."""
+    require_folder(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        expected = "a folder that can be created, or an existing one"
+        raise InputError(Problem(str(path), error.strerror or str(error), expected)) from None
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all. A device such as /dev/stdout is not replaced."""
     if path.parent in _DEVICES:

@@ -38,6 +38,16 @@ def test_a_file_for_the_sample_world_reads_what_the_one_by_hand_reads(
     assert not any(one.paths or one.layout for one in found.corpus.sources)  # every text is read
 
 
+def test_a_folder_is_not_both_corpus_and_benchmarks(tmp_path, capsys):
+    (tmp_path / "a.jsonl").write_text('{"question": "a b c", "answer": "d"}\n')
+    folder = str(tmp_path)
+    assert main(["init", "--corpus", folder, "--evals", f"{folder}/../{tmp_path.name}"]) == 2
+    assert "both the corpus and the benchmarks" in capsys.readouterr().err
+    assert main(["scan", f"{folder}/a.jsonl", "--evals", f"{folder}/a.jsonl"]) == 2
+    assert "both the corpus and the benchmarks" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
+
+
 def test_awkward_folders_give_a_file_that_runs(world, instance, monkeypatch, capsys):
     """Mixed formats, a folder with spaces, an empty file, a broken line; no recipes."""
     monkeypatch.chdir(world.folder)

@@ -177,6 +177,15 @@ def test_every_leak_is_found_in_whichever_folder_below_it_lies(place, capsys):
     assert summary["n_contaminated_documents"] == 3
 
 
+def test_output_is_not_written_into_the_corpus_nor_where_no_folder_can_be_made(place, capsys):
+    before = {path: path.stat().st_mtime_ns for path in place.folder.rglob("*")}
+    assert place.scan("--out", place.folder / "corpus" / "b" / "..") == 2
+    assert "the folder of the corpus" in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in place.folder.rglob("*")} == before
+    assert place.scan("--out", "/proc/nothing/here") == 2
+    assert "a folder that can be created" in capsys.readouterr().err
+
+
 def test_questions_without_their_answers_are_counted_beside_leaks_and_not_as_clean(place, capsys):
     """Prompts for reinforcement learning: one item leaked elsewhere, and is not counted twice."""
     place.write_prompts("prompts.jsonl", ("harbor", 3), ("harbor", 4), ("harbor", 0))
