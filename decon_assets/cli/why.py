@@ -17,6 +17,7 @@ from decon_core.config.load import Config, load_config
 from decon_core.config.mixtures import mixture_named
 from decon_core.config.open_store import open_store
 from decon_core.errors import Problem
+from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -107,7 +108,7 @@ def why(
 
 def _not_found(builder: Builder, document: str, shard: str | None) -> Problem:
     n_shards = sum(len(pack.shards) for pack in builder.packs)
-    where = f"shard {shard!r}" if shard else f"{n_shards} registered shards"
+    where = f"shard {shard!r}" if shard else counted(n_shards, "registered shard")
     name, _, row = document.rpartition(":")
     known = {name for _, shard in builder.shards for name in (shard.name, shard.path)}
     remedy = "Ids are read from the field that `id` of the source in decon.toml names"

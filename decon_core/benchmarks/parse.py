@@ -115,7 +115,7 @@ class _Parser:
             recipes = [self._recipe(*parts) for parts in expanded(entries)]
             return {recipe.name: recipe for recipe in recipes if recipe is not None}
         if not isinstance(top, Mapping):
-            self._add((), describe(top), _AN_OBJECT)
+            self._add((), "an empty file" if top is None else describe(top), _AN_OBJECT)
         elif entries is None:
             self._add((), "no recipes", "a top-level `evals:` with one entry per benchmark")
         else:

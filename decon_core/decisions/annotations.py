@@ -141,8 +141,11 @@ def key_problems(where: str, keys: Line) -> Iterator[Problem]:
             yield Problem(f"{where}: {name}", shown(key), "16 hex digits, as in the report")
 
 
-def judgement_problems(where: str, value: Line) -> Iterator[Problem]:
-    """Yield what is wrong with the study's fields of a line or of an answer."""
+def judgement_problems(where: str, value: Line, said: str = "") -> Iterator[Problem]:
+    """Yield what is wrong with the study's fields of a line or of an answer.
+
+    `said`: what the line says in other words than `is_sd`.
+    """
     is_sd, match_type = value.get("is_sd"), value.get("match_type")
     if is_sd not in (True, False):  # 1 and 0 are equal to these
         yield Problem(f"{where}: is_sd", shown(is_sd), "true or false")
@@ -150,8 +153,9 @@ def judgement_problems(where: str, value: Line) -> Iterator[Problem]:
         expected, remedy = f"one of {', '.join(MATCH_TYPES)}", did_you_mean(match_type, MATCH_TYPES)
         yield Problem(f"{where}: match_type", shown(match_type), expected, remedy)
     elif match_type in (_NEVER if is_sd else _ALWAYS):
-        found = f"{match_type!r} with is_sd = {'true' if is_sd else 'false'}"
-        yield Problem(f"{where}: match_type", found, "values that do not contradict each other")
+        found = f"{match_type!r} with {said or f'is_sd = {str(bool(is_sd)).lower()}'}"
+        allowed = [name for name in MATCH_TYPES if name not in (_NEVER if is_sd else _ALWAYS)]
+        yield Problem(f"{where}: match_type", found, f"one of {', '.join(allowed)}")
     confidence = value.get("confidence")
     is_number = isinstance(confidence, int | float) and not isinstance(confidence, bool)
     if confidence is not None and not (is_number and 0 <= confidence <= 1):

@@ -170,7 +170,8 @@ def _problems_of(where: str, value: Mapping[str, Any]) -> Iterator[Problem]:
     elif "match_type" in value or "confidence" in value:
         match_type = value.get("match_type", "related")
         is_sd = verdict == LEAK or (verdict not in CLEARING and match_type != "unrelated")
-        yield from judgement_problems(where, {**value, "match_type": match_type, "is_sd": is_sd})
+        judgement = {**value, "match_type": match_type, "is_sd": is_sd}
+        yield from judgement_problems(where, judgement, f"the verdict {verdict}")
 
 
 def fits(match_type: str, verdict: str) -> bool:

@@ -102,7 +102,9 @@ def survey_benchmarks(typed: Sequence[Path]) -> Survey:
             raise InputError(Problem(str(draft.path), found, expected, remedy))
         survey.drafts.append(draft)
     if not survey.recipes and not survey.drafts:
-        raise InputError(dict.fromkeys(survey.problems))
+        expected = "recipes (a top-level `evals:` in a YAML file), or files of rows"
+        nothing = [Problem(str(path), "no benchmark", expected) for path in typed]
+        raise InputError(dict.fromkeys(survey.problems or nothing))
     return survey
 
 
@@ -116,7 +118,9 @@ def recipes_for_rows(path: Path, file: Path) -> RecipeDraft | None:
         return None  # reported by the reader of benchmarks
     files = _files(path)
     rows = [each for each in files if is_readable(each) and each.name not in METADATA]
-    if any(map(_holds_recipes, files)) or all(map(is_record, first_rows(rows[0]).rows)):
+    if any(map(_holds_recipes, files)):
+        return None
+    if rows and all(map(is_record, first_rows(rows[0]).rows)):
         return None
     survey = survey_benchmarks([path])
     InputError.raise_for(survey.problems)

@@ -93,8 +93,10 @@ def places_of(
         if shard in (None, member.name, member.path)
     ]
     if not shards:
-        found = repr(shard) if shard else "no registered shard"
-        raise InputError(Problem("shard", found, "the name of a registered shard", _STATUS))
+        if not any(pack.shards for pack in builder.packs):
+            problem = Problem("corpus", "no registered shard", "at least one", "`decon-assets run`")
+            raise InputError(problem)
+        raise InputError(Problem("shard", repr(shard), "the name of a registered shard", _STATUS))
     name, _, row = document.rpartition(":")
     if row.isdecimal():
         named = [

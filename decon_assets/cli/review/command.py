@@ -49,7 +49,10 @@ def _detector(text: str) -> str:
 def _verdict_name(text: str) -> str:
     name = text.replace("-", " ").replace("_", " ").strip().lower()
     if name not in _VERDICT_NAMES:
-        raise typer.BadParameter(f"{text!r} is not one of {', '.join(_VERDICT_NAMES)}")
+        names = ", ".join(_VERDICT_NAMES)
+        raise typer.BadParameter(
+            f"{text!r} is not one of {names} (write common-source or quote it)"
+        )
     return name
 
 

@@ -60,10 +60,17 @@ class Session:
     verdicts: Verdicts
     by: str | None
     labels: Mapping[str, Annotation]  # The labels of files and models by matched text.
+    is_configured: bool = True  # whether `decon-assets run` reads this file
 
     @property
     def next_step(self) -> str:
-        return f"Saved in {self.file}; apply with `decon-assets run`"
+        apply = "apply with `decon-assets run`"
+        if not self.is_configured:
+            apply = (
+                "`decon-assets run` applies the file that decon.toml names under [review], and a "
+                "scan applies the file of its --verdicts"
+            )
+        return f"Saved in {self.file}; {apply}"
 
     def append(
         self,
@@ -170,6 +177,7 @@ def open_session(
     """Open a report and its verdicts; with a report given, no configuration is needed."""
     from decon_core.report.review.found import open_report
 
+    is_configured = False
     if report and (verdicts or not config.is_file()):
         file = verdicts or Path(Review.verdicts)
         annotations = read_annotations(file.with_name(ANNOTATIONS_FILE))
@@ -177,13 +185,14 @@ def open_session(
         loaded = load_config(config)
         report = report or open_store(loaded).report
         file = verdicts or loaded.verdicts
+        is_configured = file.resolve() == loaded.verdicts.resolve()
         annotations = evidence_of(loaded).annotations
     read = read_verdicts(file)  # report a broken file before the review starts
     labels = labels_of({}, annotations)
     with open_report(report) as opened:
         if notice := opened.coverage().notice:
             warn(notice)
-        yield Session(opened, file, read, by, labels)
+        yield Session(opened, file, read, by, labels, is_configured)
 
 
 def say_queue(queue: Sequence[MatchedText], session: Session, *, is_json: bool) -> None:

@@ -75,7 +75,8 @@ class Limits:
         rates = {self.max_rate, self.max_document_rate, self.max_no_answer_rate}
         if rates == {None} and not self.of_benchmark and not self.required:
             options = "--max-rate, --benchmark, --max-document-rate, --max-no-answer-rate"
-            problems.append(Problem("check", "no limit", f"{options} or --require"))
+            remedy = "For example, `decon-assets check --max-rate 0.01` fails above 1 %"
+            problems.append(Problem("check", "no limit", f"{options} or --require", remedy))
         InputError.raise_for(problems)
 
     def requires(self, benchmark: str) -> bool:
@@ -284,7 +285,10 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
         reason = row["reason"] or "reason unknown"
         yield f"{shards} {were} not scanned against {against}: {reason}{remedy}"
     if not is_todays:
-        yield "the corpus, benchmarks, policy or verdicts changed since the report was built"
+        yield (
+            "the corpus, benchmarks, policy or verdicts changed since the report was built: run "
+            "`decon-assets run` (`decon-assets status` lists the changes)"
+        )
     yield from (line for _, line in lines_of_account(summary, limits))
     if corpus["n_shards"] and corpus["n_unreadable"] is None and not limits.may_be_unreadable:
         yield "the number of unreadable rows is unknown (use --allow-unreadable to pass)"

@@ -108,7 +108,9 @@ def test_check_and_headline_count_verdicts_on_texts_that_were_not_found(tmp_path
 
 def test_check_ends_with_2_when_it_cannot_be_done(report, tmp_path, capsys):
     assert check(report) == 2
-    assert "check: no limit" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "check: no limit" in told
+    assert "For example, `decon-assets check --max-rate 0.01`" in told
     assert check(report, "--benchmark", "quiz") == 2
     assert "NAME=SHARE" in capsys.readouterr().err
     assert check(report, "--max-rate", "5") == 2
@@ -156,7 +158,7 @@ def test_a_report_that_is_not_todays_fails_its_check(at_home, capsys):
     assert "changed after this report" not in capsys.readouterr().err
     at_home.add_shard("s7")
     assert main(limits) == 1
-    assert "changed since the report was built" in capsys.readouterr().out
+    assert "changed since the report was built: run `decon-assets run`" in capsys.readouterr().out
     assert main(["card"]) == 0
     assert "changed after this report" in capsys.readouterr().err
 

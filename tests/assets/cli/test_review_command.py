@@ -342,7 +342,20 @@ def test_a_verdict_can_be_set_taken_back_and_asked_for_by_the_beginning_of_a_key
     found = read_verdicts(desk / "verdicts.jsonl").by_text[key(1)]
     assert (found.match_type, found.confidence) == ("subset", 0.8)
     assert main(["review", *places(desk), "set", key(1), "template", *about[:1], "exact"]) == 2
-    assert "found 'exact' with is_sd = false" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "found 'exact' with the verdict template; expected one of subset, superset" in told
+    assert main(["review", *places(desk), "set", key(1), "common", "source"]) == 2
+    assert "write common-source or quote it" in capsys.readouterr().err
+
+
+def test_a_verdict_in_a_file_that_a_run_does_not_read_says_so(desk, capsys):
+    assert main(["review", *places(desk), "set", key(1), "leak"]) == 0
+    assert "applies the file that decon.toml names" in capsys.readouterr().out
+    source = '[[corpus.source]]\nname = "web"\npath = "*.jsonl"\nid = "id"\n'
+    (desk / "decon.toml").write_text(f'[evals]\nrecipes = ["e.yaml"]\n{source}')
+    options = ["--config", str(desk / "decon.toml"), "--report", str(desk / "report.duckdb")]
+    assert main(["review", *options, "set", key(1), "leak"]) == 0
+    assert "apply with `decon-assets run`" in capsys.readouterr().out
 
 
 def test_verdicts_of_the_page_are_taken_and_counted(desk, capsys):

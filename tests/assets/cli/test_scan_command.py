@@ -184,6 +184,9 @@ def test_output_is_not_written_into_the_corpus_nor_where_no_folder_can_be_made(p
     assert {path: path.stat().st_mtime_ns for path in place.folder.rglob("*")} == before
     assert place.scan("--out", "/proc/nothing/here") == 2
     assert "a folder that can be created" in capsys.readouterr().err
+    (place.folder / "empty.yaml").touch()
+    assert place.scan("--evals", place.folder / "empty.yaml") == 2
+    assert "empty.yaml: no benchmark; expected recipes" in capsys.readouterr().err
 
 
 def test_questions_without_their_answers_are_counted_beside_leaks_and_not_as_clean(place, capsys):

@@ -340,7 +340,7 @@ def test_all_problems_of_a_file_are_reported_together_with_their_lines(load: Loa
     ("content", "message"),
     [
         ("evals: [", "found text that is not YAML"),
-        ("", "found null; expected an object"),
+        ("", "found an empty file; expected an object"),
         ("- a", "found a list of 1; expected an object"),
         ("eval: {}", "no recipes; expected a top-level `evals:`"),
         ("evals: [a]", "found a list of 1; expected an object"),

@@ -128,7 +128,7 @@ def test_a_verdict_is_an_annotation_too(tmp_path):
     append_verdicts(path, [{**named, "verdict": "template", "note": "a form"}])
     label = read_verdicts(path).labels[PAIR]
     assert label == replace(person, is_sd=False, reasoning="a form")
-    with pytest.raises(InputError, match="found 'unrelated' with is_sd = true"):
+    with pytest.raises(InputError, match="found 'unrelated' with the verdict leak"):
         append_verdicts(path, [{**named, "verdict": "leak", "match_type": "unrelated"}])
     with pytest.raises(InputError, match="confidence: found 2"):
         append_verdicts(path, [{**named, "verdict": "unsure", "confidence": 2}])
