@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -162,6 +163,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def _problems_of(where: str, value: Mapping[str, Any]) -> Iterator[Problem]:
     yield from key_problems(where, {name: value.get(name) for name in KEYS})
+    if value.get("at", "") != "" and time_of(value["at"]) is None:
+        expected = "a date and time, such as 2026-11-22T04:38:21+00:00"
+        yield Problem(f"{where}: at", shown(value["at"]), expected)
     known = (*VERDICTS, TAKEN_BACK)
     verdict = value.get("verdict")
     if verdict not in known:
@@ -172,6 +176,17 @@ def _problems_of(where: str, value: Mapping[str, Any]) -> Iterator[Problem]:
         is_sd = verdict == LEAK or (verdict not in CLEARING and match_type != "unrelated")
         judgement = {**value, "match_type": match_type, "is_sd": is_sd}
         yield from judgement_problems(where, judgement, f"the verdict {verdict}")
+
+
+def time_of(text: object) -> datetime | None:
+    """Return the date and time of a verdict, in UTC if it names no time zone; None if unknown."""
+    if not isinstance(text, str):
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def fits(match_type: str, verdict: str) -> bool:

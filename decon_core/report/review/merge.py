@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from decon_core.decisions.verdicts import TAKEN_BACK, Verdict, Verdicts
+from decon_core.decisions.verdicts import TAKEN_BACK, Verdict, Verdicts, time_of
 from decon_core.errors import Problem
 from decon_core.report.review.found import MatchedText
 
@@ -52,7 +52,7 @@ def merge_verdicts(lines: Sequence[Line], current: Verdicts, known: Iterable[str
         verdict = (before.verdict, before.note) if before else (TAKEN_BACK, "")
         note = line.get("note")
         is_noted = isinstance(note, str) and line["verdict"] != TAKEN_BACK
-        at, at_before = _time(line.get("at")), _time(before.at) if before else None
+        at, at_before = time_of(line.get("at")), time_of(before.at) if before else None
         if verdict == (line["verdict"], note if is_noted else ""):
             merged.n_same += 1
         elif before and at and at_before and at < at_before:
@@ -71,16 +71,6 @@ def future_dates(file: Path, lines: Iterable[Line]) -> Iterator[Problem]:
     """Yield the lines with a date after tomorrow, which no later verdict could replace."""
     limit = datetime.now(UTC) + timedelta(days=1)  # clocks and time zones differ
     for line in lines:
-        if (at := _time(line.get("at"))) and at > limit:
+        if (at := time_of(line.get("at"))) and at > limit:
             where = f"{file}: at of {line['pair']}"
             yield Problem(where, line["at"], "a date that is not in the future", "Correct the date")
-
-
-def _time(text: object) -> datetime | None:
-    if not isinstance(text, str):
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)

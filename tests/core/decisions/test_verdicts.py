@@ -227,6 +227,16 @@ def test_what_a_person_said_comes_before_the_score():
     assert [one["is_contaminated"] for one in found] == [False, False, True, True, True, False]
 
 
+def test_a_date_that_is_none_is_refused(tmp_path):
+    path = tmp_path / "verdicts.jsonl"
+    line = {"pair": "a" * 16, "fingerprint": "b" * 16, "verdict": "leak"}
+    for at in ("2026-11-22", "2026-11-22T04:38:21Z", ""):
+        append_verdicts(path, [{**line, "at": at}])
+    for at in ("yesterday", 7):
+        with pytest.raises(InputError, match="expected a date and time"):
+            append_verdicts(path, [{**line, "at": at}])
+
+
 def test_the_settings_say_which_verdicts_clear():
     matches = [match(row=n, text_id=TEXT_IDS[n], base_score=0.9) for n in range(2)]
     said = {0: "template", 1: "common source"}
