@@ -30,6 +30,11 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def part_of(n: int, total: int, noun: str) -> str:
+    """Format a count as a part: "1 of 2 packs", but "2 packs" if these are all."""
+    return counted(n, noun) if n == total else f"{n:,} of {counted(total, noun)}"
+
+
 def size(n_bytes: float) -> str:
     """Format a number of bytes in the largest unit of which there is at least one."""
     for unit, power in (("TB", 12), ("GB", 9), ("MB", 6), ("kB", 3)):

@@ -38,7 +38,7 @@ from decon_core.errors import DeconError, IncompleteError
 from decon_core.feature import all_features, feature_objects
 from decon_core.report.tables import TABLES
 from decon_core.schemas import COLUMNS
-from decon_core.wording import counted
+from decon_core.wording import counted, part_of
 
 if TYPE_CHECKING:
     from decon_core.config.load import Config
@@ -185,7 +185,8 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
             reporter.report(key, {**_share_metadata(share_of_pack), **removed, **made_from})
             built[key] = share_of_pack
     n_packs, n_mixtures = (len({*names}) for names in zip(*keys, strict=True))
-    scope = f"{counted(n_mixtures, 'mixture')} from {counted(n_packs, 'pack')}"
+    of_mixtures = part_of(n_mixtures, len(builder.mixtures), "mixture")
+    scope = f"{of_mixtures} from {part_of(n_packs, len(builder.packs), 'pack')}"
     if errors:
         scope = f"{scope}, {len(built)} of {counted(len(keys), 'partition')} built"
     total = sum((product.counts for product in built.values()), Counter[str]())
@@ -236,6 +237,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
     from decon_core.planner import Plan
 
     builder = Plan(config, store).builder
+    n_benchmarks = len(builder.versions)
     reporter = PartitionReporter(context)
     total, n_questions, n_review, names = Counter[str](), 0, 0, sorted_keys(context)
     versions = (current_version(builder.store, name) for name in names)
@@ -255,10 +257,10 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
         reporter.report(name, metadata)
     left = f"{total['n_items_left']:,} of {counted(total['n_items'], 'item')} left"
     others = (
-        f"of these, {n_questions:,} found without the answer, {n_review:,} to review, "
+        f"among these, {n_questions:,} found without the answer, {n_review:,} that need review, "
         f"{total['n_items_not_checkable']:,} that no chosen detector can find"
     )
-    context.log.info(f"{counted(len(names), 'benchmark')}, {left}; {others}")
+    context.log.info(f"{part_of(len(names), n_benchmarks, 'benchmark')}, {left}; {others}")
 
 
 @stage(
@@ -288,7 +290,7 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
         f"{'at least ' if is_part else ''}"
         f"{summary.n_leaked:,} of {counted(summary.n_items, 'item')} leaked, "
         f"{summary.n_no_answer:,} found without the answer, "
-        f"{summary.n_review:,} to review; "
+        f"{summary.n_review:,} that need review; "
         f"{counted(summary.n_contaminated_documents, 'document')} with a leak, "
         f"{summary.n_no_answer_documents:,} with a question but not its answer"
     )

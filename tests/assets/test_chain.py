@@ -458,7 +458,7 @@ def test_a_setting_that_some_shares_do_not_depend_on_and_then_a_new_shard_outdat
     world.run(until="report")
     world.add_shard("s6")
     world.run(until="report")
-    assert "mixture: 2 mixtures from 1 pack" in "\n".join(world.said)
+    assert "mixture: 2 mixtures from 1 of 4 packs" in "\n".join(world.said)
     assert modified(world.store.mixture("original", "web-0000")) == kept
     plan = Plan(world.run(until="report").config, world.store)
     assert {"mixture: up to date", "blend: up to date", "report: up to date"} <= {*world.said}
