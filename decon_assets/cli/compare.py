@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -15,6 +18,8 @@ from decon_core.storage.files import write_plain_json, write_text
 if TYPE_CHECKING:
     from decon_core.compare.differences import Comparison
 
+# Columns that a narrow terminal leaves out, the least important first.
+_SPARE = ("of checkable in first", "of checkable in second", "items")
 _MOST_WRITTEN = 10_000  # rows per table in a file
 
 
@@ -61,11 +66,11 @@ def compare(
     comparison = _compare(first, second, policy, most=max(limit, _MOST_WRITTEN))
     notes = "".join(f"{note}\n" for note in comparison["notes"])
     sides = f"first:  {comparison['first']}\nsecond: {comparison['second']}"
-    say(f"{sides}\n{notes}\n{headline(comparison)}")
+    say(f"{sides}\n{notes}\n{_filled(headline(comparison))}")
     for section in sections(comparison, most=limit):
-        about = f"{section.about}\n" if section.about else ""
+        about = f"{_filled(section.about)}\n" if section.about else ""
         say(f"\n{section.title}\n{about}")
-        say_table(section.heads, section.rows)
+        say_table(section.heads, section.rows, spare=_SPARE)
         if section.n_more:
             say(f"… and {section.n_more:,} more")
     if json:
@@ -75,6 +80,13 @@ def compare(
         write_text(html, as_html(comparison, most=_MOST_WRITTEN))
         say(f"\n{html}")
     return 1 if exit_code and not comparison["is_same"] else 0
+
+
+def _filled(text: str) -> str:
+    """Break a text into lines for a terminal."""
+    if not sys.stdout.isatty():
+        return text
+    return textwrap.fill(text, shutil.get_terminal_size().columns)
 
 
 def _compare(first: Path, second: Path | None, policy: Path | None, *, most: int) -> Comparison:

@@ -41,11 +41,11 @@ def headline(comparison: differences.Comparison) -> str:
     n = Counter[str](comparison["n_findings"])
     if comparison["is_same"]:
         also = [f"{n[kind]:,} {kind}" for kind in differences.IN_BOTH if n[kind]]
-        return ", ".join([f"the same: {n['same']:,} leaks in both", *also])
+        return ", ".join([f"the same: {counted(n['same'], 'leak')} in both", *also])
     n_items = sum(status["n"] for status in comparison["statuses"])
     parts = [
         f"{counted(n['same'], 'leak')} unchanged",
-        *(f"{n[kind]:,} leaks {kind}" for kind in differences.KINDS),
+        *(f"{counted(n[kind], 'leak')} {kind}" for kind in differences.KINDS),
         f"{n[_NOT_COMPARABLE]:,} {_NOT_COMPARABLE}",
         *(f"{n[kind]:,} {kind}" for kind in differences.OTHER_KINDS if n[kind]),
         f"{counted(n_items, 'item')} with a different status",

@@ -44,7 +44,11 @@ q  quit            all verdicts are already saved
 If in doubt: would a model trained on this text answer the item better because of it?
 Press any key to continue."""
 
-_FOOT = "l leak  t template  c common source  u unsure  n note  s skip  b back  ? help  q quit"
+_FOOT = (
+    *("l leak", "t template", "c common source", "u unsure", "n note", "s skip", "b back"),
+    *("? help", "q quit"),
+)
+_SPARE_KEYS = ("b back", "s skip", "n note")  # left out where the window is too narrow for all
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z]|.)?", re.DOTALL)
 _NAMED = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1b[C": "s", b"\x1b[D": "b"}
 _NAMED |= {b"\x1b[5~": "up", b"\x1b[6~": "down"}
@@ -280,7 +284,7 @@ class Review:
         more = f"… {counted(n_below, 'more line')} (press space)" if n_below > 0 else ""
         foot = self.paint.of(clipped(more, width), "faint")
         has_judge = self._matched and self._matched.text_id in self.session.labels
-        keys = f"{'j judge  ' if has_judge else ''}{_FOOT}"
+        keys = _foot([*(["j judge"] if has_judge else []), *_FOOT], width)
         self.screen.draw([*head, *shown, foot, clipped(self._message or keys, width)])
 
     def _page(self, width: int) -> tuple[list[str], list[str]]:
@@ -295,8 +299,10 @@ class Review:
             f"{self._at + 1} of {n}  {matched.item}  {matched.called}, score {matched.score:.3f}, "
             f"threshold {thresholds}, in {counted(matched.n_documents, 'document')}"
         )
-        lines = filter(None, [headline, self._entered(matched)])
-        head = [self.paint.of(clipped(line, width), "head") for line in lines]
+        lines = textwrap.wrap(inert(headline), width, max_lines=2, placeholder=" …")
+        if entered := self._entered(matched):
+            lines.append(clipped(entered, width))
+        head = [self.paint.of(line, "head") for line in lines]
         texts = page(self.texts(matched.text_id), width=width, paint=self.paint)
         label = self.session.labels.get(matched.text_id)
         judgement = inert(judgement_line(label)) if label and self._shows_judge else ""
@@ -317,3 +323,12 @@ class Review:
             about = "; ".join(filter(None, (verdict.match_type, verdict.note)))
             return f"verdict: {verdict.verdict}{f' ({about})' if about else ''}"
         return ""
+
+
+def _foot(keys: Sequence[str], width: int) -> str:
+    """Return the keys as one line, if need be without those that help also names."""
+    for left_out in range(len(_SPARE_KEYS) + 1):
+        line = "  ".join(key for key in keys if key not in _SPARE_KEYS[:left_out])
+        if len(line) <= width:
+            break
+    return line

@@ -210,7 +210,7 @@ def say_queue(queue: Sequence[MatchedText], session: Session, *, is_json: bool) 
     cells = [
         (
             row.text_id,
-            row.score,
+            f"{row.score:.3f}",
             row.called,
             row.n_documents,
             row.verdict,

@@ -264,6 +264,8 @@ def sweep(rows: Rows, threshold: float | None) -> Chart:
         ending[row["holds_to"]] += row["n_items"]
     thresholds = sorted(ending)
     n_leaked = [*accumulate(ending[at] for at in reversed(thresholds))][::-1]
+    if threshold is not None and threshold < thresholds[0]:  # the number at the one in use
+        thresholds, n_leaked = [threshold, *thresholds], [n_leaked[0], *n_leaked]
     mode = "lines+markers" if len(thresholds) < 30 else "lines"
     line = TRACES["steps"] | {"mode": mode, "x": thresholds, "y": n_leaked}
     layout = frame(240)

@@ -497,3 +497,13 @@ def test_a_text_of_several_documents_is_one_question(tmp_path, capsys):
     main(["review", *places(tmp_path), "set", key(0), "leak"])
     assert main(["review", *places(tmp_path), "status", "--sample", "3"]) == 0
     assert "precision 1.000, 95 % interval 1.000 to 1.000" in capsys.readouterr().out
+
+
+def test_a_narrow_window_keeps_the_keys_for_help_and_quit(terminal_of, desk):
+    terminal = terminal_of(desk, "--benchmark", "exam", size=(64, 24))
+    page = without_styles(terminal.wait_for("q quit"))
+    assert "? help  q quit" in page
+    assert "b back" not in page
+    assert "in 1 document" in page.replace("\r\n", " ")
+    terminal.press("q")
+    assert terminal.end() == 0

@@ -376,7 +376,10 @@ def test_prop_the_sweep_counts_items_that_hold_at_least_so_far(holds_to):
     rows = [{"holds_to": at / 20, "n_items": 1} for at in holds_to]
     chart = charts.sweep(rows, 0.5)
     drawn = dict(zip(chart.data[0]["x"], chart.data[0]["y"], strict=True))
-    assert drawn == {at / 20: sum(other >= at for other in holds_to) for at in set(holds_to)}
+    expected = {at / 20: sum(other >= at for other in holds_to) for at in set(holds_to)}
+    if min(holds_to) > 10:  # the curve begins at the threshold in use
+        expected[0.5] = len(holds_to)
+    assert drawn == expected
 
 
 def test_doubt_is_the_way_to_the_nearest_threshold_of_the_rules_that_found_it(tmp_path):
