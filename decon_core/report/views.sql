@@ -509,7 +509,7 @@ FROM (
     SELECT text_id, detector, arg_max(format('{}: {:.0f} % ({:.0f} to {:.0f} %) of {}', detector,
         100 * probability, 100 * low, 100 * high,
         CASE basis WHEN 'judged here' THEN format('{:,} judged pairs were duplicates', n_in_step)
-             ELSE format('{:,} places in planted benchmarks were copies', n_in_step) END),
+             ELSE format('{:,} places with such a score were copies (measured on planted items)', n_in_step) END),
         probability) AS in_words
     FROM text_probabilities GROUP BY text_id, detector
 )

@@ -255,7 +255,8 @@ def test_page_and_review_say_where_a_probability_comes_from(tmp_path):
     )
     write_page(report, tmp_path / "r.html")
     n = planted_steps()[0]["n_places"]
-    expected = f"aligned: 97 % (97 to 98 %) of {n:,} places in planted benchmarks were copies"
+    measured = f"{n:,} places with such a score were copies (measured on planted items)"
+    expected = f"aligned: 97 % (97 to 98 %) of {measured}"
     assert data_of(tmp_path / "r.html", "columns")["names"]["probability"]["values"] == [expected]
     with open_report(report) as opened:
         lines = page(opened.matched_text(key(0)), width=99, paint=Paint(has_colour=False))
