@@ -147,12 +147,7 @@ def cut_out(
 
     for _ in range(_MOST_ROUNDS):
         for row, entries in pending.items():
-            try:
-                remainder = left[row].without(entries)
-            except RecursionError:
-                reason = "lists or objects that are nested too deeply to be rewritten"
-                path = parse_path(row_reader.shard.path)
-                raise CorpusError(not_a_document(path, row, reason)) from None
+            remainder = left[row].without(entries)
             if isinstance(remainder, str):
                 drop(row, remainder)
             else:

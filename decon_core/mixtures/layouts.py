@@ -160,23 +160,13 @@ def _with_metadata(rest: Value, name: str, value: Any) -> Value:
     return {**rest, name: value}
 
 
-def _json(value: Value, row: Row, *, ascii_only: bool = False) -> bytes:
-    try:
-        return _dumped(value, ascii_only=ascii_only)
-    except RecursionError:
-        where = f"{row.source.name}, {row.shard}: row {row.number}"
-        found = "lists or objects that are nested too deeply to be written"
-        expected, remedy = "at most a few hundred levels", "remove the row from the corpus"
-        raise CorpusError(Problem(where, found, expected, remedy)) from None
-
-
-def _dumped(value: Value, *, ascii_only: bool) -> bytes:
+def _json(value: Value, *, ascii_only: bool = False) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False).encode()
     except UnicodeEncodeError:  # a lone surrogate in a field that is not the text
-        return _dumped(value, ascii_only=True)
+        return _json(value, ascii_only=True)
     except ValueError:  # NaN or infinity
-        return _dumped(_without_nan(value), ascii_only=ascii_only)
+        return _json(_without_nan(value), ascii_only=ascii_only)
 
 
 def _without_nan(value: Any) -> Any:
@@ -213,11 +203,11 @@ def _line(row: Row) -> bytes:
         and all(value[name] == text for name, text in fields.items() if name in value)
     )
     if row.line is None or not is_right:
-        return _json({**fields, **_rest(value, row.source, fields)}, row)
+        return _json({**fields, **_rest(value, row.source, fields)})
     missing = {name: text for name, text in fields.items() if name not in value}
     if not missing:
         return row.line
-    added = _json(missing, row, ascii_only=row.line.isascii())
+    added = _json(missing, ascii_only=row.line.isascii())
     end = row.line.rindex(b"}")
     return row.line[:end] + b", " + added.removeprefix(b"{") + row.line[end + 1 :]
 
@@ -270,7 +260,7 @@ def _parquet_row(row: Row) -> tuple[dict[str, Any], int]:
         rest, turns = _pop(row.value, path)
         if all(_is_plain_turn(turn) for turn in turns):
             value, messages = rest, turns
-    metadata = _json(_rest(value, row.source, fields), row, ascii_only=True).decode()
+    metadata = _json(_rest(value, row.source, fields), ascii_only=True).decode()
     texts = {name: without_lone_surrogates(text) for name, text in fields.items()}
     n_characters = sum(len(turn["content"]) for turn in messages or ())
     n_characters += len(fields["text"]) + len(metadata)
