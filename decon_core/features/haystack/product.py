@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from pkgutil import resolve_name
 
 from decon_core.config.load import Config
 from decon_core.corpus.packs import FILES, changed_files
@@ -16,8 +16,7 @@ from decon_core.report.page_additions import Addition
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 
-if TYPE_CHECKING:
-    from decon_core.report.html.sections import Section
+_SECTION = "decon_core.features.haystack.on_page:section_of"  # imported only to draw it
 
 
 def haystack_folder(store: Store) -> Path:
@@ -40,18 +39,7 @@ def haystack_on_page(config: Config, store: Store) -> Addition | None:
     """Return the section of the haystack that was made; None if there is none."""
     folder = haystack_folder(store)
     key = key_of(folder) if config.table(Haystack) else ""
-    return Addition(key, lambda: _section(folder)) if key else None
-
-
-def _section(folder: Path) -> Section:
-    from decon_core.features.haystack.on_page import section_of
-
-    return section_of(folder)
-
-
-def demonstrate(store: Store, program: str, config: Path) -> Iterator[str]:
-    if (picture := haystack_folder(store) / "haystack.svg").is_file():
-        yield f"haystack: {picture}  (print its tables: {program} haystack --config {config})"
+    return Addition(key, lambda: resolve_name(_SECTION)(folder)) if key else None
 
 
 def faults_of_haystack(folder: Path) -> Iterator[Problem]:

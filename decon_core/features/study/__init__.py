@@ -27,5 +27,4 @@ FEATURE = Feature(
         )
     },
     page="decon_core.features.study.product:study_on_page",
-    demonstrate="decon_core.features.study.product:demonstrate",
 )
