@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 from decon_assets.terminal.output import say, say_table, warn
 from decon_core.config.load import Review, load_config
@@ -24,25 +23,28 @@ from decon_core.decisions.annotations import (
 from decon_core.decisions.verdicts import Verdicts, append_verdicts, read_verdicts
 from decon_core.errors import InputError, Problem
 from decon_core.planner import evidence_of
-
-if TYPE_CHECKING:
-    from decon_core.report.review.found import MatchedText, Report, ReviewFilter
-    from decon_core.report.review.sample import Stratum
-
-Order = Literal["doubt", "score", "documents"]
+from decon_core.report.review.found import (
+    MatchedText,
+    Order,
+    Report,
+    ReviewFilter,
+    open_report,
+    sort_texts,
+    texts_of_findings,
+    without_verdict,
+)
+from decon_core.report.review.merge import verdict_line
+from decon_core.report.review.sample import Stratum, draw, in_order_of_draw
+from decon_core.report.review.show import inert
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(ReviewFilter):
     """The matched texts that the options select, and the sample to draw from their findings."""
 
-    benchmarks: Sequence[str]
-    sources: Sequence[str]
-    documents: Sequence[str]
-    detectors: Sequence[str]
-    sample: int | None
-    strata: Sequence[str]
-    seed: int
+    sample: int | None = None
+    strata: Sequence[str] = ()
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,6 @@ class Session:
         match_type: str = "",
         confidence: float | None = None,
     ) -> None:
-        from decon_core.report.review.merge import verdict_line
-
         at, by = datetime.now(UTC).isoformat(timespec="seconds"), self.by or ""
         if self.by is None:
             with suppress(OSError, KeyError):  # the user has no name, as in many containers
@@ -79,8 +79,6 @@ class Session:
 
     def find_text(self, start: str) -> MatchedText:
         """Return the matched text whose id begins with `start`; raise InputError for several."""
-        from decon_core.report.review.found import MatchedText
-
         keys = self.report.ids_starting_with(start)
         if len(keys) > 1 and start not in keys:
             expected = f"a longer prefix, of only one of {', '.join(keys)}"
@@ -90,28 +88,18 @@ class Session:
 
     def matched_texts(self, choice: Choice) -> list[MatchedText]:
         """Return the matched texts of a choice; raise InputError for unknown names."""
-        return self.report.matched_texts(self._filter(choice))
+        return self.report.matched_texts(self._checked(choice))
 
     def drawn(self, choice: Choice) -> list[Stratum]:
         """Draw the sample of a choice from its findings; nothing if it has none."""
-        from decon_core.report.review.sample import draw
-
         if not choice.sample:
             return []
-        findings = self.report.findings(self._filter(choice))
-        return draw(findings, choice.sample, by=tuple(choice.strata), seed=choice.seed)
+        findings = self.report.findings(self._checked(choice))
+        return draw(findings, choice.sample, by=choice.strata, seed=choice.seed)
 
     def queue(
         self, choice: Choice, order: Order | None, *, also_reviewed: bool
     ) -> list[MatchedText]:
-        from decon_core.report.review.found import (
-            ReviewFilter,
-            sort_texts,
-            texts_of_findings,
-            without_verdict,
-        )
-        from decon_core.report.review.sample import in_order_of_draw
-
         if choice.sample:
             findings = in_order_of_draw(self.drawn(choice), choice.seed)
             queue = texts_of_findings(self.report.matched_texts(ReviewFilter()), findings)
@@ -121,9 +109,7 @@ class Session:
             queue = sort_texts(queue, order or "doubt", self.report.policy())
         return queue if also_reviewed else without_verdict(queue, self.verdicts)
 
-    def _filter(self, choice: Choice) -> ReviewFilter:
-        from decon_core.report.review.found import ReviewFilter
-
+    def _checked(self, choice: Choice) -> Choice:
         problems = []
         for column, names in (("benchmark", choice.benchmarks), ("source", choice.sources)):
             known = self.report.names(column) if names else []
@@ -133,8 +119,7 @@ class Session:
                     remedy = did_you_mean(name, known)
                     problems.append(Problem(f"--{column}", repr(name), expected, remedy))
         InputError.raise_for(problems)
-        names = ("benchmarks", "sources", "detectors", "documents")
-        return ReviewFilter(**{name: tuple(getattr(choice, name)) for name in names})
+        return choice
 
 
 @contextmanager
@@ -142,8 +127,6 @@ def open_session(
     config: Path, report: Path | None, verdicts: Path | None, by: str | None = None
 ) -> Iterator[Session]:
     """Open a report and its verdicts; with a report given, no configuration is needed."""
-    from decon_core.report.review.found import open_report
-
     if report and (verdicts or not config.is_file()):
         file = verdicts or Path(Review.verdicts)
         annotations = read_annotations(file.with_name(ANNOTATIONS_FILE))
@@ -162,8 +145,6 @@ def open_session(
 
 def say_queue(queue: Sequence[MatchedText], session: Session, *, is_json: bool) -> None:
     """Print a queue as a table, or as JSON lines."""
-    from decon_core.report.review.show import inert
-
     now = {text_id: verdict.verdict for text_id, verdict in session.verdicts.by_text.items()}
     rows = [replace(matched, verdict=now.get(matched.text_id)) for matched in queue]
     if is_json:

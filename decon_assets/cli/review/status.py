@@ -9,6 +9,8 @@ from typing import Any
 from decon_assets.cli.review.session import Choice, Session
 from decon_assets.terminal.output import say, say_table
 from decon_core.decisions.verdicts import VERDICTS
+from decon_core.report.review.found import ReviewFilter
+from decon_core.report.review.sample import estimate, tally
 from decon_core.wording import counted
 
 Json = dict[str, Any]
@@ -16,9 +18,6 @@ Json = dict[str, Any]
 
 def status_of(session: Session, choice: Choice) -> Json:
     """Count the texts of a choice and their verdicts, and estimate the precision of a sample."""
-    from decon_core.report.review.found import ReviewFilter
-    from decon_core.report.review.sample import estimate, tally
-
     now = {text_id: verdict.verdict for text_id, verdict in session.verdicts.by_text.items()}
     texts = session.matched_texts(choice)
     progress = {}

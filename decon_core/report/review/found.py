@@ -84,14 +84,14 @@ class MatchedText(ReportFinding):
         return "item found by another match" if is_found else "near miss"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ReviewFilter:
     """Which matched texts and findings of a report to return; an empty field does not filter."""
 
-    benchmarks: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    detectors: tuple[str, ...] = ()
-    documents: tuple[str, ...] = ()  # values of doc_id
+    benchmarks: Sequence[str] = ()
+    sources: Sequence[str] = ()
+    documents: Sequence[str] = ()  # values of doc_id
+    detectors: Sequence[str] = ()
 
 
 _Row = TypeVar("_Row", MatchedText, ReportFinding)
@@ -122,10 +122,10 @@ class Report:
         return self._filtered("findings", filters, ReportFinding)
 
     def _filtered(self, query: str, filters: ReviewFilter, kind: type[_Row]) -> list[_Row]:
-        values = {name: list(wanted) for name, wanted in vars(filters).items()}
-        used = {name: value for name, value in values.items() if f"${name}" in _QUERIES[query]}
         names = [field.name for field in fields(kind)]
-        rows = rows_of(self.connection, _QUERIES[query], used)
+        wanted = vars(filters)
+        values = {name: list(wanted[name]) for name in wanted if f"${name}" in _QUERIES[query]}
+        rows = rows_of(self.connection, _QUERIES[query], values)
         return [kind(**{name: row[name] for name in names}) for row in rows]
 
     def matched_text(self, text_id: str) -> dict[str, Any]:
