@@ -25,7 +25,6 @@ from decon_core.compare.sides import database_of
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem
-from decon_core.report.publish.card import CARD, SUMMARY, card_from, notice_of, write_published
 from decon_core.report.publish.limits import (
     Case,
     Limits,
@@ -34,7 +33,15 @@ from decon_core.report.publish.limits import (
     lines_of_account,
     lines_of_settings,
 )
-from decon_core.report.publish.summary import Summary, summary_of
+from decon_core.report.publish.summary import (
+    CARD,
+    SUMMARY,
+    Summary,
+    card_from,
+    notice_of,
+    summary_of,
+    write_published,
+)
 from decon_core.storage.files import write_plain_json, write_text
 from decon_core.wording import bounds, of_checkable, percent
 
