@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from decon_assets.cli.review.session import Choice, open_session, say_queue
-from decon_assets.cli.review.status import say_status, status_of
+from decon_assets.cli.review.session import Choice, open_session, say_queue, say_status, status_of
 from decon_assets.terminal.options import (
     ConfigPath,
     ReportFile,
