@@ -34,7 +34,7 @@ from decon_core.storage.store import Store
 
 SUMMARY, DATABASE = "study.json", "study.duckdb"
 
-_SECTION = "decon_core.features.study.on_page:section_of"  # imported only to draw it
+_SECTION = "decon_core.features.study.page:section_of"  # imported only to draw it
 _FORMAT = 3  # changes whenever the same inputs would give other tables
 
 
