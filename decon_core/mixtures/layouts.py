@@ -31,8 +31,11 @@ from decon_core.corpus.shard_file import REGISTER
 from decon_core.corpus.shards import open_shard
 from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.errors import CorpusError, Problem
-from decon_core.mixtures.canonical_tokens import n_tokens_of
+from decon_core.index.text_weights import encode_texts
+from decon_core.kernels.arrays import Integers
 from decon_core.storage.compression import create
+from decon_core.text.tokenizers import load_tokenizer
+from decon_core.text.word_cache import FixedVocabulary
 
 Kind = Literal["dolma", "parquet"]
 SUFFIXES: Mapping[Kind, str] = {"dolma": ".jsonl.zst", "parquet": ".parquet"}
@@ -330,3 +333,9 @@ class HiddenTokens:
         if self._texts:
             self._encode()
         return {"n_hidden_tokens": self._n_tokens} if self._n_tokens else {}
+
+
+def n_tokens_of(policy: Policy, texts: Sequence[str]) -> Integers:
+    """Return the number of canonical tokens of each text."""
+    vocabulary = FixedVocabulary(np.empty(0, np.int64))
+    return encode_texts(texts, vocabulary, load_tokenizer(policy.tokenizer_str), policy).lengths

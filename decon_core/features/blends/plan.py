@@ -18,7 +18,7 @@ from decon_core.features.blends.mixture_documents import Integers, Material, Sma
 from decon_core.features.blends.rewordings import ItemWords, Rewordings
 from decon_core.features.blends.settings import REWORDED, Blend, Contamination, is_for_training
 from decon_core.mixtures.builder import Builder
-from decon_core.mixtures.canonical_tokens import n_tokens_of
+from decon_core.mixtures.layouts import n_tokens_of
 
 # Part of file names, so that files with items are not used for training by accident.
 TEST_MARK = ".holds-test-items"

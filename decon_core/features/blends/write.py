@@ -18,8 +18,7 @@ from decon_core.features.blends.items import item_text
 from decon_core.features.blends.mixture_documents import Integers, Small
 from decon_core.features.blends.plan import Plan, PlannedPart, TestText
 from decon_core.features.blends.settings import Write
-from decon_core.mixtures.canonical_tokens import n_tokens_of
-from decon_core.mixtures.layouts import SUFFIXES, Row, open_layout, rows_of
+from decon_core.mixtures.layouts import SUFFIXES, Row, n_tokens_of, open_layout, rows_of
 from decon_core.storage.checksums import hash_file
 
 _CHANGED = "remove this folder of the mixture; `decon-assets run` builds it again"
