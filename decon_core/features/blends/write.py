@@ -14,8 +14,8 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Shard
 from decon_core.errors import CorpusError
+from decon_core.features.blends.draw import Integers, Small
 from decon_core.features.blends.items import item_text
-from decon_core.features.blends.mixture_documents import Integers, Small
 from decon_core.features.blends.plan import Plan, PlannedPart, TestText
 from decon_core.features.blends.settings import Write
 from decon_core.mixtures.layouts import SUFFIXES, Row, n_tokens_of, open_layout, rows_of
