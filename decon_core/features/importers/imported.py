@@ -18,8 +18,7 @@ import yaml
 
 from decon_core.benchmarks.parse import parse_recipes
 from decon_core.errors import InputError, Problem, RecipeError
-from decon_core.features.importers.benchmark import ImportedBenchmark, Status
-from decon_core.features.importers.files import Files
+from decon_core.features.importers.benchmark import Files, ImportedBenchmark, Status
 from decon_core.features.importers.harness import harness_tasks
 from decon_core.features.importers.hub_eval import hub_benchmarks
 from decon_core.features.importers.lighteval import lighteval_tasks
