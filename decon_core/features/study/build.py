@@ -52,7 +52,7 @@ from decon_core.features.study.exposure import (
     leaked_labels,
     planted_labels,
 )
-from decon_core.features.study.figures import TABLES, figures, files_of
+from decon_core.features.study.page import TABLES, figures, files_of
 from decon_core.features.study.product import (
     DATABASE,
     SUMMARY,
