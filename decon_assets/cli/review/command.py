@@ -32,8 +32,7 @@ from decon_core.decisions.verdicts import (
     read_lines,
 )
 from decon_core.errors import InputError, Problem
-from decon_core.report.review.found import Order, ReviewFilter
-from decon_core.report.review.merge import Line, merge_verdicts
+from decon_core.report.review.found import Line, Order, ReviewFilter, merge_verdicts
 from decon_core.report.review.sample import STRATA
 
 _MOST_LISTED = 20

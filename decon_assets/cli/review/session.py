@@ -33,9 +33,9 @@ from decon_core.report.review.found import (
     open_report,
     sort_texts,
     texts_of_findings,
+    verdict_line,
     without_verdict,
 )
-from decon_core.report.review.merge import verdict_line
 from decon_core.report.review.sample import Stratum, draw, estimate, in_order_of_draw, tally
 from decon_core.report.review.show import inert
 from decon_core.wording import counted
