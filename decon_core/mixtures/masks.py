@@ -16,17 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.corpus.documents import Document, Part, joined_parts
 from decon_core.corpus.row_texts import Keys, Slot
 from decon_core.corpus.text_values import without_lone_surrogates
+from decon_core.kernels.arrays import Bools, Integers
 from decon_core.mixtures.layouts import Add, Row, RowGroups, id_in, source_in
 from decon_core.text.trainer_tokens import TrainerTokenizer
-
-Integers = npt.NDArray[np.int64]
 
 SUFFIX = ".parquet"
 NO_LOSS = -100  # the label that PyTorch's cross entropy ignores
@@ -55,7 +53,7 @@ class Tokens:
     ids: Integers
     starts: Integers  # bytes of the text that each holds
     stops: Integers
-    is_masked: Flags
+    is_masked: Bools
     parts: list[dict[str, Any]] | None  # path, and range of tokens, of each; None: a single field
 
     @property
@@ -111,11 +109,10 @@ def open_masks(
         groups.flush()
 
 
-Flags = npt.NDArray[np.bool_]
 Spans = Sequence[tuple[int, int]]  # character ranges, half-open
 
 
-def runs_of(flags: Flags) -> list[tuple[int, int]]:
+def runs_of(flags: Bools) -> list[tuple[int, int]]:
     """Return the half-open ranges in which flags are set."""
     edges = np.flatnonzero(np.diff(flags, prepend=False, append=False))
     return [(start, stop) for start, stop in edges.reshape(-1, 2).tolist()]
@@ -126,7 +123,7 @@ class MaskedText:
     """A document and the characters of it that are masked; separators of parts never are."""
 
     whole: Document
-    is_masked: Flags  # per character
+    is_masked: Bools  # per character
 
     @staticmethod
     def of(document: Document, spans: Spans = ()) -> MaskedText:
