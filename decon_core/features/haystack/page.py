@@ -14,7 +14,7 @@ from decon_core.corpus.packs import FILES as LISTED
 from decon_core.features.blends.items import Item
 from decon_core.features.haystack.planted import PlantedItem
 from decon_core.features.haystack.product import PAGE, RESULT, TABLES, label_of
-from decon_core.features.haystack.run import Amplification, Placing, Study
+from decon_core.features.haystack.run import Study
 from decon_core.report.html.charts import Chart
 from decon_core.report.html.figures import Point, boxes, curves
 from decon_core.report.html.labels import shown
@@ -130,19 +130,12 @@ def as_json(study: Study, key: str = "") -> dict[str, Any]:
                 "about": scored.about,
                 "n_ranked": scored.ranking.n,
                 "n_without_score": scored.n_without_score,
-                "placings": [
-                    {**_rounded(placing), "amplification": [*map(_rounded, placing.amplification)]}
-                    for placing in scored.placings
-                ],
+                "placings": scored.placings,
             }
             for scored in study.scored
         ],
         "note": NOTE,
     }
-
-
-def _rounded(row: Placing | Amplification) -> dict[str, Any]:
-    return {name: rounded(value) for name, value in vars(row).items()}
 
 
 def _places(study: Study) -> Iterator[Mapping[str, Any]]:
@@ -171,13 +164,9 @@ def _item_fields(item: Item) -> dict[str, Any]:
 def _amplifications(study: Study) -> Iterator[Mapping[str, Any]]:
     for scored in study.scored:
         for placing in scored.placings:
-            names = {
-                "scorer": scored.name,
-                "benchmark": placing.benchmark or "",
-                "subject": placing.subject or "",
-            }
-            for amplification in placing.amplification:
-                yield {**names, **_rounded(amplification)}
+            names = {name: placing[name] or "" for name in ("benchmark", "subject")}
+            for kept in placing["amplification"]:
+                yield {"scorer": scored.name, **names, **kept}
 
 
 Rows = Sequence[Mapping[str, Any]]

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,7 @@ from decon_core.features.haystack.scorers import Scorer, load_scorers
 from decon_core.features.haystack.settings import Haystack
 from decon_core.features.haystack.trained import features_of
 from decon_core.storage.store import Store
+from decon_core.text_tables import rounded
 
 
 @dataclass(frozen=True)
@@ -94,20 +96,9 @@ def amplification(
 
 _FEWEST_OF_SUBJECT = 2  # planted items of a subject that has separate rows
 
+Placing = Mapping[str, Any]  # as RESULT has it
+
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Placing:
-    """The places of the items of a benchmark, or of one of its subjects, by a scorer."""
-
-    benchmark: str | None  # None: of all benchmarks
-    subject: str | None  # None: of all subjects
-    n: int
-    median_percentile: float
-    lowest_percentile: float
-    highest_percentile: float
-    amplification: tuple[Amplification, ...]  # one for each cut
 
 
 @dataclass(frozen=True)
@@ -119,7 +110,7 @@ class Scored:
     n_without_score: int  # documents, which are not ranked
     scores: Floats  # one for each planted item
     ranking: Ranking
-    placings: tuple[Placing, ...]  # all benchmarks together, then each, followed by its subjects
+    placings: Sequence[Placing]  # all benchmarks together, then each, followed by its subjects
 
 
 @dataclass(frozen=True)
@@ -165,11 +156,12 @@ def score(
         n_without_score=int((~has_score).sum()),
         scores=of_planted,
         ranking=ranking,
-        placings=tuple(_placings(ranking, [each.item for each in planted], cuts)),
+        placings=[*_placings(ranking, [each.item for each in planted], cuts)],
     )
 
 
 def _placings(ranking: Ranking, items: Sequence[Item], cuts: Sequence[float]) -> Iterator[Placing]:
+    """Yield the places of all items, of a benchmark, or of a subject, and what each cut keeps."""
     for benchmark, subject in _groups(items):
         chosen = np.array(
             [
@@ -178,15 +170,16 @@ def _placings(ranking: Ranking, items: Sequence[Item], cuts: Sequence[float]) ->
             ]
         )
         percentiles = ranking.percentiles[chosen]
-        yield Placing(
-            benchmark=benchmark,
-            subject=subject,
-            n=percentiles.size,
-            median_percentile=float(np.median(percentiles)),
-            lowest_percentile=float(percentiles.min()),
-            highest_percentile=float(percentiles.max()),
-            amplification=tuple(amplification(ranking, cut, chosen) for cut in cuts),
-        )
+        kept = [vars(amplification(ranking, cut, chosen)) for cut in cuts]
+        yield {
+            "benchmark": benchmark,  # None: of all benchmarks
+            "subject": subject,  # None: of all subjects
+            "n": percentiles.size,
+            "median_percentile": rounded(float(np.median(percentiles))),
+            "lowest_percentile": rounded(float(percentiles.min())),
+            "highest_percentile": rounded(float(percentiles.max())),
+            "amplification": [{key: rounded(row[key]) for key in row} for row in kept],
+        }
 
 
 def _groups(items: Sequence[Item]) -> Iterator[tuple[str | None, str | None]]:
