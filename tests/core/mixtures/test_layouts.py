@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.config.mixtures import Licenses, Mixture
+from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.packs import Pack, find_shards
@@ -129,7 +130,7 @@ def line_of(value, source=WEB, *, shard="s.jsonl", number=0, line=None, folder=N
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(json.dumps(value).encode() if line is None else line)
     (found,) = find_shards(source, folder=folder, known={})
-    with open_layout("dolma", folder / "out.zst") as add:
+    with open_layout("dolma", folder / "out.zst", Policy()) as (add, _):
         for row in rows_of(found, source):
             add(row)
     packed = (folder / "out.zst").read_bytes()
@@ -333,7 +334,7 @@ def test_rows_that_are_no_documents_are_passed_over_unless_they_are_asked_for(tm
     (row,) = rows_of(shard, replace(WEB, text="t"), [1])
     with (
         pytest.raises(CorpusError, match=r"row 1: found .*field missing"),
-        open_layout("parquet", tmp_path / "out") as add,
+        open_layout("parquet", tmp_path / "out", Policy()) as (add, _),
     ):
         add(row)
 
