@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from decon_core.alignment.blanks import blanks_of
+from decon_core.alignment.sentences import sentences_of
 from decon_core.alignment.siblings import items_with_runs, own_of
 from decon_core.alignment.stated_answers import short_answers_of
-from decon_core.alignment.units import Units, spelled_units
+from decon_core.alignment.units import Units, spelled_units, without_markup
 from decon_core.kernels.arrays import Integers, Numbers, distinct
 from decon_core.kernels.word_alignment import WORTH, WORTH_OF_STOP_WORD
 from decon_core.text.canonical import characters_per_word
@@ -83,6 +85,8 @@ def index_of(records: Iterable[pa.Table], form: Form) -> dict[str, Array]:
     joined = {name: np.concatenate([of.pop(name) for of in columns]) for name in [*columns[0]]}
     return joined | {
         "unit_edges": edges_of(joined.pop("n_units")),
+        "sentence_edges": edges_of(joined.pop("n_sentences")),
+        "sentence_units": edges_of(joined.pop("sentence_sizes")),
         "blank_edges": edges_of(joined.pop("n_blanks")),
         "record_edges": edges_of(n_records),
         "answer_edges": edges_of(joined.pop("answer_sizes")),
@@ -104,7 +108,8 @@ def _count_passages(table: pa.Table, question_of: Integers, n_questions: int) ->
 
 def _columns_of(questions: Sequence[str], n_items: Integers, form: Form) -> dict[str, Array]:
     """Return the questions of one benchmark as arrays; `n_items`: how many items ask each."""
-    units, spelled, kind = spelled_units(questions, form)
+    _, plain = without_markup(questions, form)
+    units, spelled, kind = spelled_units(plain, replace(form, strip_markup=False))
     weights = np.array([*map(weight_of_word, spelled)], np.uint32)[kind]
     n_items_with = items_with_runs(units.keys, units.lengths, n_items)
     is_own, is_in_own_run, n_family = own_of(*n_items_with, units.lengths)
@@ -128,6 +133,7 @@ def _columns_of(questions: Sequence[str], n_items: Integers, form: Form) -> dict
         "n_units": units.lengths,
         "n_blanks": np.array([*map(len, blanks)], np.int64),
         "blanks": np.array([edge for of in blanks for blank in of for edge in blank], np.int64),
+        **sentences_of(plain, units),
         "n_characters": np.array([*map(len, questions)], np.int64),
     }
 

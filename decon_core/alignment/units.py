@@ -53,7 +53,7 @@ class Units:
 
 
 def units_of(texts: Sequence[str], form: Form) -> Units:
-    stripped, plain = _without_markup(texts, form)
+    stripped, plain = without_markup(texts, form)
     units, _ = _read(plain, form)
     for left, (first, last) in zip(stripped, pairwise(units.edges.tolist()), strict=True):
         if left is not None and last > first:
@@ -67,7 +67,7 @@ def spelled_units(texts: Sequence[str], form: Form) -> tuple[Units, list[str], N
 
     The units have places in the texts without mark-up.
     """
-    _, plain = _without_markup(texts, form)
+    _, plain = without_markup(texts, form)
     units, other = _read(plain, form)
     kind, first = numbered_digests(units.keys)
     text_of = np.repeat(np.arange(len(texts)), units.lengths)
@@ -83,7 +83,7 @@ def _spelling(unit: str | float) -> str:
     return unit if isinstance(unit, str) else f"{unit:.9g}"
 
 
-def _without_markup(
+def without_markup(
     texts: Sequence[str], form: Form
 ) -> tuple[Sequence[Stripped | None], Sequence[str]]:
     """Return what was stripped, None of texts without mark-up, and all texts without mark-up."""

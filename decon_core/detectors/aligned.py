@@ -45,6 +45,7 @@ from decon_core.alignment.nominations import (
 )
 from decon_core.alignment.passages import Passages
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
+from decon_core.alignment.sentences import Sentences
 from decon_core.alignment.stated_answers import ShortAnswers, stated_answer
 from decon_core.alignment.units import units_of
 from decon_core.alignment.windows import Around
@@ -95,7 +96,7 @@ class Aligned(Detector):
     summary = "words of the question, in order, and the changes made to them"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold", of=(EDITED,))
-    versions = (("aligned", 11),)
+    versions = (("aligned", 12),)
     own_columns = COLUMNS
     uses_ngram_index = True
     needed_parts = ("answer",)
@@ -171,7 +172,8 @@ class _AlignedSearch(ClusterSearch):
         super().__init__(
             indexes.grams, indexes.policy, least_overlap=_NOMINATED, item_of_entry=items
         )
-        self._questions, self._answers = Questions(self._own), ShortAnswers(self._own)
+        self._answers, self._sentences = ShortAnswers(self._own), Sentences(self._own, self._form)
+        self._questions = Questions(self._own)
         self._passages = Passages(self._search.index)
         sizes = np.append(np.diff(self._search.index.answer_offsets), 0)  # the last: no answer
         self._answer_sizes = sizes[self._search.index.entry_answer]
@@ -326,8 +328,8 @@ class _AlignedSearch(ClusterSearch):
             of_part = [place for place in compared if place.nomination.part == part]
             claims = attributed([place.claim for place in of_part])
             for place, claim in zip(of_part, claims, strict=True):
-                kind = kind_at(claim, place.nomination)
-                if kind:
+                if kind := kind_at(claim, place.nomination):
+                    kind = self._sentences.kind_of(place, kind, document.text)
                     findings += self._findings(place, kind, matches, document)
         return findings
 

@@ -83,7 +83,6 @@ def write_report_of_sample(out: Path, rates: Sequence[Rate], corpus: str, evals:
 
 
 def _write_card(database: Path, out: Path) -> None:
-    from decon_core.report.publish.card import write_card
-    from decon_core.report.publish.summary import summary_of
+    from decon_core.report.publish.summary import summary_of, write_card
 
     write_card(summary_of(database), out / CARD_FILE)

@@ -7,8 +7,10 @@ import pytest
 
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
+from decon_core.errors import IncompleteError
 from decon_core.library.scan import Request, scan_folder
 from decon_core.mixtures.clean_evals import LeakedItems
+from decon_core.mixtures.preconditions import require_searched
 
 WORDS = "amber heron left the quiet harbour before dawn and {} sailed past every lighthouse {}"
 
@@ -107,3 +109,9 @@ def test_an_item_found_without_its_answer_is_not_listed_for_review_as_well():
         leaked.add("one.jsonl", pa.Table.from_pylist(entries))
     listed = [leaked.no_answer_items("quiz"), leaked.review_items("quiz")]
     assert [[one["instance_index"] for one in items] for items in listed] == [[0], [1]]
+
+
+def test_without_a_document_nothing_is_clean():
+    require_searched([{"n_documents": 0}, {"n_documents": 1}])
+    with pytest.raises(IncompleteError, match="no document was searched"):
+        require_searched([{"n_documents": 0}])
