@@ -10,7 +10,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from decon_core.benchmarks.records import recorded_revision
@@ -126,12 +125,16 @@ def build_report(
         # The page of the previous report may show texts that this report must not contain.
         for path in (*store.report_files, store.report_figures):
             remove(path)
-        empty = store.empty_report(schema_digest())
-        write_database(report, tables, {"matches": matches}, drafts=drafts, empty=empty)
-    with duckdb.connect(str(report), read_only=True) as connection:
-        counts = connection.execute(_SUMMARY).fetchone() or (0,) * 7
-    counts = (*counts, n_without_mixture, tuple(gaps))
-    return ReportSummary(*counts)
+        counts = write_database(
+            report,
+            tables,
+            {"matches": matches},
+            drafts=drafts,
+            empty=store.empty_report(schema_digest()),
+            state=state,
+            query=_SUMMARY,
+        )
+    return ReportSummary(*counts, n_without_mixture, tuple(gaps))
 
 
 def is_current(

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 
 from decon_core.config.detector_registry import near_kinds
@@ -27,6 +27,9 @@ from decon_core.report.tables import TABLES
 from decon_core.storage.checksums import is_whole, seal_database
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import atomic_path
+
+if TYPE_CHECKING:
+    import duckdb
 
 _DERIVED = Path(__file__).with_name("derived.sql")
 _VIEWS = Path(__file__).with_name("views.sql")
@@ -42,12 +45,17 @@ def write_database(
     *,
     drafts: Path | None = None,
     empty: Path | None = None,
-) -> None:
+    state: str = "",
+    query: str = "SELECT 1",
+) -> tuple[Any, ...]:
     """Write a new database and move it to `path`. Tables that are not passed are empty.
+
+    Returns the one row of a query of it.
 
     `files`: Parquet files with the rows of tables that are too large for memory. `drafts`: the
     folder in which the file is written (default: that of `path`); a killed process leaves it there.
     `empty`: a copy of the empty database, written if it does not exist, alone in its folder.
+    `state`: of the report, readable without DuckDB.
     """
     with atomic_path(path, drafts=drafts) as draft:
         if empty:
@@ -57,7 +65,9 @@ def write_database(
             if not empty:
                 _create(connection)
             _fill(connection, tables, files)
-        seal_database(draft)
+            row = connection.execute(query).fetchone() or ()
+        seal_database(draft, state)
+    return row
 
 
 def _write_empty(path: Path) -> None:
@@ -74,6 +84,8 @@ def _write_empty(path: Path) -> None:
 
 @contextmanager
 def _connected(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    import duckdb
+
     with duckdb.connect(str(path)) as connection:
         connection.execute(f"SET memory_limit = '{_MEMORY}'")
         connection.execute(f"SET temp_directory = '{_quoted(str(path))}.spill'")

@@ -12,9 +12,8 @@ from hashlib import sha256
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 
 from decon_core.benchmarks.records import load_records
@@ -38,6 +37,9 @@ from decon_core.report.excerpts import (
 )
 from decon_core.report.tables import TABLES, filled
 from decon_core.text.characters import Form
+
+if TYPE_CHECKING:
+    import duckdb
 
 # Incremented when the same match would give another text or other marks.
 _VERSION = 1
@@ -76,6 +78,7 @@ def gather_matched_texts(
 
     `earlier`: `texts_in` the previous report, reused where their inputs are unchanged.
     """
+    import duckdb
     import pyarrow.compute as pc
 
     schema = TABLES["matched_texts"].schema

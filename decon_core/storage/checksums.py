@@ -7,6 +7,7 @@ file including the zeros. A file without a checksum is refused like one with a w
 
 from __future__ import annotations
 
+import re
 from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ _N_DIGITS = 32
 _ZEROS = b"0" * _N_DIGITS
 EMPTY = (_MARK + _ZEROS).decode()
 N_BYTES = len(EMPTY)
+_STATE = re.compile(rb"state:(\w+)" + _MARK)
 
 REMEDY = (
     "run `decon-assets run --verify`: it deletes damaged files and builds them again "
@@ -72,9 +74,17 @@ def seal_page(path: Path) -> None:
     seal(path, end=f"\n<!-- {EMPTY} -->\n")
 
 
-def seal_database(path: Path) -> None:
-    """Append a checksum after the last block of a DuckDB database; DuckDB ignores it."""
-    seal(path, end=EMPTY)
+def seal_database(path: Path, state: str = "") -> None:
+    """Append a state, if any, and a checksum to a DuckDB database, which ignores both."""
+    seal(path, end=f"state:{state}{EMPTY}" if state else EMPTY)
+
+
+def sealed_state(path: Path) -> str | None:
+    """Return the state that is appended to a database; None if there is none."""
+    with path.open("rb") as file:
+        file.seek(max(file.seek(0, 2) - 2 * N_BYTES, 0))
+        found = _STATE.search(file.read())
+    return found[1].decode() if found else None
 
 
 def read_verified(path: Path) -> bytes:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 
 from decon_core.config.load import Config
@@ -36,6 +35,8 @@ from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet
 
 if TYPE_CHECKING:
+    import duckdb
+
     from decon_core.report.html.sections import Section
     from decon_core.report.why import Place
 

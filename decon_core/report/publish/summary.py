@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP
 from decon_core.decisions.not_read import Account
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
 from decon_core.wording import contain, counted, have, said_by_rows
+
+if TYPE_CHECKING:
+    import duckdb
 
 SCHEMA = "decon-assets/summary/5"
 
