@@ -31,6 +31,7 @@ from decon_core.report.gather import (
 )
 from decon_core.report.matched_texts import gather_matched_texts, texts_in
 from decon_core.report.open import opened, state_of
+from decon_core.report.publish.summary import read_headline
 from decon_core.report.review.judged import judged_tables
 from decon_core.report.tables import TABLES, ReportAddition, table_of
 from decon_core.scan.coverage import Gap
@@ -125,16 +126,19 @@ def build_report(
         # The page of the previous report may show texts that this report must not contain.
         for path in (*store.report_files, store.report_figures):
             remove(path)
-        counts = write_database(
+        noted = write_database(
             report,
             tables,
             {"matches": matches},
             drafts=drafts,
             empty=store.empty_report(schema_digest()),
-            state=state,
-            query=_SUMMARY,
+            note=lambda connection: {
+                "state": state,
+                "counts": connection.execute(_SUMMARY).fetchone(),
+                "headline": read_headline(connection),
+            },
         )
-    return ReportSummary(*counts, n_without_mixture, tuple(gaps))
+    return ReportSummary(*noted["counts"], n_without_mixture, tuple(gaps))
 
 
 def is_current(

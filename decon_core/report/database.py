@@ -7,7 +7,7 @@ rows of a small report, so a store keeps one.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -45,17 +45,14 @@ def write_database(
     *,
     drafts: Path | None = None,
     empty: Path | None = None,
-    state: str = "",
-    query: str = "SELECT 1",
-) -> tuple[Any, ...]:
+    note: Callable[[duckdb.DuckDBPyConnection], Mapping[str, Any]] = lambda _: {},
+) -> Mapping[str, Any]:
     """Write a new database and move it to `path`. Tables that are not passed are empty.
-
-    Returns the one row of a query of it.
 
     `files`: Parquet files with the rows of tables that are too large for memory. `drafts`: the
     folder in which the file is written (default: that of `path`); a killed process leaves it there.
     `empty`: a copy of the empty database, written if it does not exist, alone in its folder.
-    `state`: of the report, readable without DuckDB.
+    `note`: returns what is appended to the database, to be read without DuckDB; it is returned.
     """
     with atomic_path(path, drafts=drafts) as draft:
         if empty:
@@ -65,9 +62,9 @@ def write_database(
             if not empty:
                 _create(connection)
             _fill(connection, tables, files)
-            row = connection.execute(query).fetchone() or ()
-        seal_database(draft, state)
-    return row
+            noted = note(connection)
+        seal_database(draft, noted)
+    return noted
 
 
 def _write_empty(path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from decon_core.errors import DeconError, MissingError, Problem, StaleError
-from decon_core.storage.checksums import require_undamaged_database, sealed_state
+from decon_core.storage.checksums import note_in_database, require_undamaged_database
 from decon_core.wording import counted
 
 if TYPE_CHECKING:  # takes 30 ms to import, which many commands do without
@@ -76,12 +76,12 @@ def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def state_of(report: Path) -> str | None:
     """Return the state of a report, which is the same on every machine.
 
-    None if the report is missing. It is appended to the database, unless that was changed or is of
-    an earlier version; None if such a one is damaged, locked, or of another version.
+    None if the report is missing. The state is in the note of the database, unless that was changed
+    or is of an earlier version; None if such a one is damaged, locked, or of another version.
     """
     try:
-        if state := sealed_state(report):
-            return state
+        if note := note_in_database(report):
+            return str(note["state"])
         with opened(report) as connection:
             row = connection.execute("SELECT state FROM runs").fetchone()
     except (DeconError, FileNotFoundError):

@@ -7,10 +7,11 @@ file including the zeros. A file without a checksum is refused like one with a w
 
 from __future__ import annotations
 
-import re
+import json
+from collections.abc import Mapping
 from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import xxhash
 
@@ -25,7 +26,7 @@ _N_DIGITS = 32
 _ZEROS = b"0" * _N_DIGITS
 EMPTY = (_MARK + _ZEROS).decode()
 N_BYTES = len(EMPTY)
-_STATE = re.compile(rb"state:(\w+)" + _MARK)
+_NOTE = b"\nnote:"
 
 REMEDY = (
     "run `decon-assets run --verify`: it deletes damaged files and builds them again "
@@ -74,17 +75,20 @@ def seal_page(path: Path) -> None:
     seal(path, end=f"\n<!-- {EMPTY} -->\n")
 
 
-def seal_database(path: Path, state: str = "") -> None:
-    """Append a state, if any, and a checksum to a DuckDB database, which ignores both."""
-    seal(path, end=f"state:{state}{EMPTY}" if state else EMPTY)
+def seal_database(path: Path, note: Mapping[str, Any] | None = None) -> None:
+    """Append a note, if any, and a checksum to a DuckDB database, which ignores both."""
+    seal(path, end=f"{_NOTE.decode()}{json.dumps(note)}{EMPTY}" if note else EMPTY)
 
 
-def sealed_state(path: Path) -> str | None:
-    """Return the state that is appended to a database; None if there is none."""
+def note_in_database(path: Path) -> Mapping[str, Any]:
+    """Return the note that was appended to a database; it is empty if there is none."""
+    if not path.is_file():
+        return {}
     with path.open("rb") as file:
-        file.seek(max(file.seek(0, 2) - 2 * N_BYTES, 0))
-        found = _STATE.search(file.read())
-    return found[1].decode() if found else None
+        file.seek(max(file.seek(0, 2) - _TAIL_BYTES, 0))
+        _, mark, note = file.read().rpartition(_NOTE)
+    is_last = mark and note[-N_BYTES:].startswith(_MARK)
+    return dict(json.loads(note[:-N_BYTES])) if is_last else {}
 
 
 def read_verified(path: Path) -> bytes:

@@ -15,6 +15,7 @@ from decon_core.config.policy import LEAST_ANSWER_OVERLAP
 from decon_core.decisions.not_read import Account
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
+from decon_core.storage.checksums import note_in_database
 from decon_core.wording import contain, counted, have, said_by_rows
 
 if TYPE_CHECKING:
@@ -101,11 +102,19 @@ def n_unknown_in(summary: Summary) -> int | None:
     return None if None in counts else sum(counts)
 
 
+def read_headline(connection: duckdb.DuckDBPyConnection) -> Summary:
+    """Return the numbers of `format_headline`, which are kept in the note of a report."""
+    (counts,) = rows_of(connection, _QUERIES["documents"])
+    return {"counts": counts, "origins": rows_of(connection, _QUERIES["origins"])}
+
+
 def format_headline(report: Path) -> str:
     """Return the numbers of documents by class, and what the report does not cover."""
-    with opened(report) as connection:
-        (counts,) = rows_of(connection, _QUERIES["documents"])
-        origins = rows_of(connection, _QUERIES["origins"])
+    headline = note_in_database(report).get("headline")
+    if headline is None:  # of an earlier version, or changed
+        with opened(report) as connection:
+            headline = read_headline(connection)
+    counts, origins = headline["counts"], headline["origins"]
     n_leaks, n_questions = counts["n_leaks"], counts["n_no_answer"]
     documents = counted(n_leaks, "document")
     if (n := counts["n_documents"]) is not None:
