@@ -201,9 +201,9 @@ def _replace_placeholders(names: dict[str, Any]) -> None:
 
 @lru_cache(maxsize=2)
 def _compiler(*, is_inlined: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    machine_code.prepare()
     import numba
 
-    machine_code.prepare()
     instructions.register()
     # No fastmath: sums have a defined order, to the last bit. nogil: threads run in parallel.
     return cast(

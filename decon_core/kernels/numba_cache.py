@@ -59,7 +59,7 @@ class _Library(JITCodeLibrary):
         library.enable_object_caching()
         library._set_compiled_object(machine_code)  # noqa: SLF001 - as Numba does
         library._finalize_final_module()  # noqa: SLF001 - as Numba does
-        return library  # type: ignore[no-any-return]
+        return library
 
     def _get_module_for_linking(self) -> Any:
         if self._shared_module is None:
@@ -67,7 +67,7 @@ class _Library(JITCodeLibrary):
         return self._shared_module
 
     def get_pointer_to_function(self, name: str) -> int:
-        return self._codegen._engine.get_function_address(name)  # type: ignore[no-any-return] # noqa: SLF001 - in the list of symbols otherwise
+        return self._codegen._engine.get_function_address(name)  # noqa: SLF001 - no public way
 
 
 class _Entries(CompileResultCacheImpl):
@@ -104,3 +104,5 @@ def keep(dispatcher: Any, prepare: Callable[[], None]) -> None:
     make: Any = _KernelCache
     dispatcher._cache = cache = make(dispatcher.py_func)  # noqa: SLF001 - no public way
     cache.prepare = prepare
+    # It would look for extensions of Numba in all installed packages.
+    dispatcher._compilation_chain_init_hook = lambda: None  # noqa: SLF001 - no public way

@@ -138,7 +138,8 @@ def build_report(
                 "headline": read_headline(connection),
             },
         )
-    return ReportSummary(*noted["counts"], n_without_mixture, tuple(gaps))
+    counts = (*noted["counts"], n_without_mixture, tuple(gaps))
+    return ReportSummary(*counts)
 
 
 def is_current(

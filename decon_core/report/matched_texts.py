@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from decon_core.benchmarks.records import load_records
 from decon_core.config.load import Report
@@ -82,7 +83,7 @@ def gather_matched_texts(
     import pyarrow.compute as pc
 
     schema = TABLES["matched_texts"].schema
-    if not matches:
+    if not any(pq.read_metadata(path).num_rows for path in matches):
         return schema.empty_table()
     with duckdb.connect() as connection:
         values = {"files": [*map(str, matches)], "most_at_a_place": _MOST_AT_A_PLACE}
