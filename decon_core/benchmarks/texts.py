@@ -244,8 +244,13 @@ class _Choices(NamedTuple):
         Several choices are labelled by a list of labels, or by several letters in one text, such as
         "AC" or "A, C": in ascending order, as other texts of such letters are words.
         """
-        is_position = type(label) is int and self.labels is None and transform is None
-        if is_position and 0 <= label < len(self.texts) and self.texts[label] is not None:
+        if (
+            type(label) is int
+            and self.labels is None
+            and transform is None
+            and 0 <= label < len(self.texts)
+            and self.texts[label] is not None
+        ):
             return [label]  # most labels, in a tenth of the time
         if isinstance(label, list | tuple):
             if len({*map(_is_hidden, label)}) > 1:

@@ -193,7 +193,8 @@ def _number_words() -> tuple[Words64, Floats, Bytes]:
             slot = slot_of(key, keys)
             keys[slot], values_of[slot] = key, value
     may_be = np.zeros(plain_numbers.N_PAIRS, np.uint8)
-    may_be[[plain(plain_numbers.pair_of)([*map(ord, word)], 0) for word in values]] = 1
+    pair_of = plain(plain_numbers.pair_of)
+    may_be[[pair_of(np.array([*map(ord, word)], np.uint32), 0) for word in values]] = 1
     return keys, values_of, may_be
 
 
