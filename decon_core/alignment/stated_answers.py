@@ -110,9 +110,7 @@ def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, i
         return None
     start = max(0, first - _MOST_BEFORE)
     region = text[start : first + _FARTHEST]
-    if not region.isascii():
-        region = region.translate(_FOLDED)
-    first -= start
+    region, first = _folded(region), first - start
     dropped: set[str] = set()
     for statement in _STATEMENT.finditer(region):
         kind = _kind_of(statement)
@@ -131,6 +129,10 @@ def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, i
         if kind and _states_other(wanted, region, statement.end(), first):
             dropped.add(kind)  # further ones may be those of other questions
     return None
+
+
+def _folded(text: str) -> str:
+    return text if text.isascii() else text.translate(_FOLDED)  # which is slow
 
 
 def _kind_of(statement: re.Match[str]) -> str:
@@ -218,7 +220,7 @@ def short_answers_of(table: pa.Table, item_of: Integers, is_wrong: Flags) -> dic
     is_short = pc.less_equal(pc.utf8_length(answers), _LONGEST).fill_null(False).to_numpy()
     rows = np.flatnonzero(is_short & (is_wrong == 0))
     rows = rows[np.argsort(item_of[rows], kind="stable")]
-    short = [answer.strip().translate(_FOLDED) for answer in answers.take(rows).to_pylist()]
+    short = [_folded(answer.strip()) for answer in answers.take(rows).to_pylist()]
     texts = [_LETTER_OF_CHOICE.sub("", answer, count=1).encode() for answer in short]
     return {
         "answer_items": item_of[rows],

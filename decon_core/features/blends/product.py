@@ -7,7 +7,6 @@ from hashlib import sha256
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 
 from decon_core.config.load import Config
@@ -37,6 +36,8 @@ from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet
 
 if TYPE_CHECKING:
+    import duckdb
+
     from decon_core.report.why import Place
 
 _SECTION = "decon_core.features.blends.on_page:section_of"  # imported only to draw it

@@ -13,18 +13,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from decon_core.config.detector_registry import find
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
 from decon_core.decisions.not_read import Account
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.report.open import Coverage, coverage_in, opened, queries_in, rows_of
-from decon_core.storage.checksums import sealed_page
+from decon_core.storage.checksums import note_in_database, sealed_page
 from decon_core.storage.files import atomic_path, write_json
 from decon_core.wording import contain, counted, have, render, said_by_rows, verdicts_not_found
+
+if TYPE_CHECKING:
+    import duckdb
 
 SCHEMA = "decon-assets/summary/5"
 
@@ -107,11 +108,19 @@ def n_unknown_in(summary: Summary) -> int | None:
     return None if None in counts else sum(counts)
 
 
+def read_headline(connection: duckdb.DuckDBPyConnection) -> Summary:
+    """Return the numbers of `format_headline`, which are kept in the note of a report."""
+    (counts,) = rows_of(connection, _QUERIES["documents"])
+    return {"counts": counts, "origins": rows_of(connection, _QUERIES["origins"])}
+
+
 def format_headline(report: Path) -> str:
     """Return the numbers of documents by class, and what the report does not cover."""
-    with opened(report) as connection:
-        (counts,) = rows_of(connection, _QUERIES["documents"])
-        origins = rows_of(connection, _QUERIES["origins"])
+    headline = note_in_database(report).get("headline")
+    if headline is None:  # of an earlier version, or changed
+        with opened(report) as connection:
+            headline = read_headline(connection)
+    counts, origins = headline["counts"], headline["origins"]
     n_leaks, n_questions = counts["n_leaks"], counts["n_no_answer"]
     documents = counted(n_leaks, "document")
     if (n := counts["n_documents"]) is not None:
