@@ -260,7 +260,7 @@ def test_page_and_review_say_where_a_probability_comes_from(tmp_path):
     assert data_of(tmp_path / "r.html", "columns")["names"]["probability"]["values"] == [expected]
     with open_report(report) as opened:
         lines = page(opened.matched_text(key(0)), width=99, paint=Paint(has_colour=False))
-    assert f"probability: {expected}" in " ".join(lines)
+    assert f"probability: {expected}" in " ".join(" ".join(lines).split())
 
 
 def test_candidates_of_files_have_a_curve_of_their_own(matches):
