@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from decon_core.text.numbers import numbers_in
+from decon_core.text.numbers import lowered, numbers_in
 
 _SPELLINGS = """
     km kilometre kilometer kms 公里 千米, m metre meter 米, cm centimetre centimeter 厘米
@@ -90,9 +90,7 @@ def measure_of(answer: str) -> Measure | None:
 
 def stands_in(measure: Measure, text: str) -> tuple[int, int] | None:
     """Return the characters of an equal number in a text that has the unit, or needs none."""
-    low = text.lower()
-    if len(low) != len(text):
-        return None
+    low = lowered(text)
     for number in numbers_in(text):
         if number.value == measure.value and _is_measure(measure, low, number[1:]):
             return number.start, number.stop
