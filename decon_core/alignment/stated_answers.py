@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from decon_core.alignment.measures import names_something
 from decon_core.kernels.arrays import Flags, Integers
 from decon_core.text.canonical import UNSPACED
 from decon_core.text.numbers import lowered
@@ -85,6 +86,7 @@ _SHORT_LINE = re.compile(
     rf"(?:(?<=:)|[^\w\n]{{0,3}}?:)[{_SIGNS}]*(?!(?:let|we|i|first|step)\b)(?P<value>[^\W_]+)[^\n]{{0,40}}(?:\n|$)",
     re.IGNORECASE,
 )
+_BEFORE_VALUE = re.compile(r"[:)]\s*\S")
 _DIRECTLY = re.compile(rf"[{_SIGNS}]*")
 # What follows an answer that is only a part of another number or word, or of a calculation.
 _AFTER = re.compile(
@@ -182,13 +184,22 @@ def _stated_pieces(text: str, statement: re.Match[str]) -> Iterator[re.Match[str
         is_farther = at > reach and not _DIRECTLY.fullmatch(text, reach, at)
         if is_farther or at > first + _MOST_BEFORE:
             break
-        is_negative = text[at - 1] == "-" and piece[0][0].isdigit()
-        if not is_negative and (
-            piece[0] not in _CHOICES or _is_stated_letter(text, statement, at)
-        ):
+        if piece[0][0].isdigit():
+            is_other = text[at - 1] == "-" or (not is_direct and _is_label(text, first, piece))
+        else:
+            is_other = piece[0] in _CHOICES and not _is_stated_letter(text, statement, at)
+        if not is_other:
             yield piece
         if is_direct:
             break
+
+
+def _is_label(text: str, first: int, number: re.Match[str]) -> bool:
+    """Whether a number only names something: "page 18", "Answer 18: 43"."""
+    is_next = text[first : number.start()].isspace()
+    return names_something(text, number.start()) or (
+        is_next and _BEFORE_VALUE.match(text, number.end()) is not None
+    )
 
 
 def _is_stated_letter(text: str, statement: re.Match[str], at: int) -> bool:
