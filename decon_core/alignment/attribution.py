@@ -62,8 +62,8 @@ def attributed(claims: Sequence[Claim]) -> list[Claim]:
 
     An item that is found whole is no sibling of one with as many units: the two are equal.
     """
-    if not claims:
-        return []
+    if not claims or (len(claims) == 1 and claims[0].is_of_passage is None):
+        return [*claims]
     first = min(int(claim.comparison.places[0]) for claim in claims)
     last = max(int(claim.comparison.places[-1]) for claim in claims)
     wholes = _Wholes(claims)

@@ -45,11 +45,9 @@ _WORDS = (
     "|odpowiedź|cevap|jawaban|đáp án|ответ|відповідь|الجواب|الإجابة"
 )
 _UNSPACED_WORDS = "答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर"
-_STATEMENT = re.compile(
-    rf"(?P<direct>{_DIRECT})|\b(?:{_WORDS})\b|{_UNSPACED_WORDS}", re.IGNORECASE
-)
+_STATEMENT = re.compile(rf"(?P<direct>{_DIRECT})|\b(?:{_WORDS})\b|{_UNSPACED_WORDS}", re.IGNORECASE)
 # Each statement begins with one of these. Searching them first takes a tenth of the time.
-_BEGINNINGS = [*"####|\\box|\\fbox|=|≈|选|選".split("|"), *f"{_WORDS}|{_UNSPACED_WORDS}".split("|")]
+_BEGINNINGS = f"####|\\box|\\fbox|=|≈|选|選|{_WORDS}|{_UNSPACED_WORDS}".split("|")
 _NOT = (
     r"\b(?:not|cannot|never|wrong|incorrect|nicht|kein|falsch|pas|faux|fausse|no|incorrect[oa]|non"
     r"|sbagliat[oa]|não|niet|fout|nie|değil|yanlış|bukan|salah|không|sai|не|неверн\w+|неправ\w+"
