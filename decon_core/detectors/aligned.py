@@ -95,7 +95,7 @@ class Aligned(Detector):
     summary = "words of the question, in order, and the changes made to them"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold", of=(EDITED,))
-    versions = (("aligned", 11),)
+    versions = (("aligned", 12),)
     own_columns = COLUMNS
     uses_ngram_index = True
     needed_parts = ("answer",)
