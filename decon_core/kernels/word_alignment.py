@@ -45,6 +45,7 @@ _UPPER_A, _UPPER_Z, _TO_LOWER = 0x41, 0x5A, 0x20
 # How the best alignment up to a cell was reached, and how the words of the cell are in a run.
 _SKIP_OF_QUESTION, _SKIP_OF_DOCUMENT, _EQUAL, _NOTHING = 0, 1, 2, 3
 _MOVES, _IS_RUN, _CONTINUES_RUN = 3, 4, 8
+_RUNS = _IS_RUN | _CONTINUES_RUN
 _NEVER = -(1 << 40)
 
 # Columns of what `compare` counts.
@@ -240,7 +241,7 @@ def _spread(best: Integers, column: int, reach: int, moves: Bytes, of_row: int) 
     while column < reach and value > best[column + 1]:
         column += 1
         best[column] = value
-        moves[of_row + column] = moves[of_row + column] & ~_MOVES | _SKIP_OF_DOCUMENT
+        moves[of_row + column] = moves[of_row + column] & _RUNS | _SKIP_OF_DOCUMENT
         value -= _COST_OF_OTHER_WORD
 
 
