@@ -332,7 +332,7 @@ class _AlignedSearch(ClusterSearch):
         return findings
 
     def _tokens_of(self, entry: int) -> Array:
-        """Return the tokens of the answer of a record."""
+        """Return the tokens of the answer of a record, which has one."""
         index = self._search.index
         number = int(index.entry_answer[entry])
         return index.answer_tokens[slice(*index.answer_offsets[number : number + 2])]
@@ -340,8 +340,10 @@ class _AlignedSearch(ClusterSearch):
     def _tokens_of_answer(self, entry: int, found: Span, document: _Document) -> Span:
         """Return the tokens of a found answer, whose words may also occur farther away."""
         index, (start, stop) = self._search.index, found
+        if start < 0:
+            return found
         answer = self._tokens_of(entry)
-        if start < 0 or stop - start <= answer.size:
+        if stop - start <= answer.size:
             return found
         size, room = index.policy.answer_ngram_size, int(self._index.entry_room[entry])
         first, last = place_of_answer(answer, document.tokens[start:stop], size, room)
