@@ -7,9 +7,10 @@ Common units are known in several spellings, all others only in the singular and
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
-from decon_core.text.numbers import numbers_in
+from decon_core.text.numbers import lowered, numbers_in
 
 _SPELLINGS = """
     km kilometre kilometer kms 公里 千米, m metre meter 米, cm centimetre centimeter 厘米
@@ -46,7 +47,8 @@ _NEGATIVE = re.compile(r"(?:-|−\s?|\bminus\s+)$")
 # What stands before a number that only names something: "Question 48", "No. 48".
 _NAMED = re.compile(
     r"(?:\b(?:questions?|exercise|problem|example|item|step|lesson|pages?|chapter|section|part"
-    r"|volume|line|figure|fig\.?|table|equation|nos?\.|nr\.?|number|pp?\.)|#|№)\s*\(?$"
+    r"|volume|line|figure|fig\.?|table|equation|nos?\.|nr\.?|number|pp?\.)|#|№)\s*\(?$",
+    re.IGNORECASE,
 )
 _NAME = re.compile(r"\s(?!Celsius|Fahrenheit)[A-Z][a-z]{2,}")  # as in "50 Cent"
 # What may follow a number without a unit, and what then shows that it goes on ("5:30", "48,5").
@@ -69,6 +71,7 @@ class Measure(NamedTuple):
         return not self.is_name and all(name in _COMMON for name in names)
 
 
+@lru_cache(maxsize=1 << 12)
 def measure_of(answer: str) -> Measure | None:
     """Return the number and unit of an answer that consists of nothing else."""
     text = answer.lower().strip().rstrip(".。")
@@ -90,9 +93,7 @@ def measure_of(answer: str) -> Measure | None:
 
 def stands_in(measure: Measure, text: str) -> tuple[int, int] | None:
     """Return the characters of an equal number in a text that has the unit, or needs none."""
-    low = text.lower()
-    if len(low) != len(text):
-        return None
+    low = lowered(text)
     for number in numbers_in(text):
         if number.value == measure.value and _is_measure(measure, low, number[1:]):
             return number.start, number.stop
@@ -126,7 +127,12 @@ def _is_number_alone(unit: str, text: str, place: tuple[int, int]) -> bool:
     if sign and sign in _CURRENCIES and _UNIT_OF.get(sign) != unit and not is_formula:
         return False
     is_of_list = not text[:start].rpartition("\n")[2].strip() and _LIST_NUMBER.match(text, stop)
-    return not is_of_list and not _NAMED.search(before)
+    return not is_of_list and not names_something(text, start)
+
+
+def names_something(text: str, at: int) -> bool:
+    """Return whether a number at a place of a text only names something: "page 48"."""
+    return _NAMED.search(text, max(0, at - _MOST_BEFORE), at) is not None
 
 
 def _plain(text: str) -> str:

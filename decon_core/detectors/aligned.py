@@ -334,16 +334,18 @@ class _AlignedSearch(ClusterSearch):
         return findings
 
     def _tokens_of(self, entry: int) -> Array:
-        """Return the tokens of the answer of a record."""
+        """Return the tokens of the answer of a record, which has one."""
         index = self._search.index
-        number = np.int64(index.entry_answer[entry])
-        return index.answer_tokens[slice(*index.answer_offsets[[number, number + 1]])]
+        number = int(index.entry_answer[entry])
+        return index.answer_tokens[slice(*index.answer_offsets[number : number + 2])]
 
     def _tokens_of_answer(self, entry: int, found: Span, document: _Document) -> Span:
         """Return the tokens of a found answer, whose words may also occur farther away."""
         index, (start, stop) = self._search.index, found
+        if start < 0:
+            return found
         answer = self._tokens_of(entry)
-        if start < 0 or stop - start <= answer.size:
+        if stop - start <= answer.size:
             return found
         size, room = index.policy.answer_ngram_size, int(self._index.entry_room[entry])
         first, last = place_of_answer(answer, document.tokens[start:stop], size, room)
@@ -405,10 +407,11 @@ class _AlignedSearch(ClusterSearch):
             blanks = self._own["blanks"][2 * edges[0] : 2 * edges[1]].reshape(-1, 2)
             if filled := filled_with(answers, blanks, comparison, text, self._form):
                 return filled
-        behind = text[comparison.stop : document.end_of_window(comparison)]
-        places = (stands_in(of, behind) for of in map(measure_of, answers) if of)
-        if there := next(filter(None, places), None):
-            return comparison.stop + there[0], comparison.stop + there[1]
+        if measures := [*filter(None, map(measure_of, answers))]:
+            behind = text[comparison.stop : document.end_of_window(comparison)]
+            places = (stands_in(measure, behind) for measure in measures)
+            if there := next(filter(None, places), None):
+                return comparison.stop + there[0], comparison.stop + there[1]
         return None
 
     def _repeated(
@@ -420,9 +423,11 @@ class _AlignedSearch(ClusterSearch):
         """
         index, comparison = self._search.index, place.claim.comparison
         answer = self._tokens_of(entry)
-        question = self._search.entry_question[entry]
-        asked = index.question_tokens[slice(*index.question_offsets[[question, question + 1]])]
-        if answer.size < FEWEST_TOKENS or places_of(answer, asked):
+        if answer.size < FEWEST_TOKENS:
+            return None
+        question = int(self._search.entry_question[entry])
+        asked = index.question_tokens[slice(*index.question_offsets[question : question + 2])]
+        if places_of(answer, asked):
             return None
         start, stop = document.tokens_of(comparison)
         first = max(0, start - answer.size)
