@@ -10,7 +10,7 @@ import numpy as np
 from decon_core.kernels.arrays import Bytes, Integers
 from decon_core.kernels.hashing import MIX
 from decon_core.kernels.instructions import bytes_between, eight_bytes, lowest_bit
-from decon_core.kernels.jit import kernel
+from decon_core.kernels.jit import entry, kernel
 from decon_core.kernels.utf8 import valid_size
 
 # What a source does with a string of a field: reads it; reads it if it is text; counts it if it is
@@ -18,11 +18,23 @@ from decon_core.kernels.utf8 import valid_size
 READ, READ_IF_TEXT, COUNT, COUNT_TOGETHER, IGNORE = range(5)
 # What is done with a string: it is read; it may be JSON that is read as the value that it holds; it
 # is base64, and its content is decoded to see if it is text; it is kept, as it may be a name; it is
-# counted; its words are counted; nothing.
-TO_READ, TO_DECODE, TO_LOOK_AT, TO_NOTE, TO_COUNT, TO_COUNT_WORDS, TO_SKIP = range(7)
+# counted; its words are counted; it is no string but a list, whose numbers are counted; nothing.
+(
+    TO_READ,
+    TO_DECODE,
+    TO_LOOK_AT,
+    TO_NOTE,
+    TO_COUNT,
+    TO_COUNT_WORDS,
+    TO_COUNT_NUMBERS,
+    TO_SKIP,
+) = range(8)
 
 _LEAST_WORDS = 8
 _LEAST_LETTERS = 24
+_LEAST_JOINED = 16
+_LEAST_NUMBERS = 16
+_LEAST_CODES = 64
 LEAST_BYTES = 15
 LONGEST_NAME = 64  # bytes of a value that names a data set or a split
 _LEAST_ENCODED = 64
@@ -30,6 +42,10 @@ _LEAST_BETWEEN = 12
 LEAST_REPEATED = 32
 _FIRST_BYTES = 96  # bytes that are looked at first
 _LINE_OF_BASE64 = 60
+_FIRST_LETTERS = 16  # letters of base64 that are looked at first
+_WINDOW = 30
+_FIRST_WINDOW = np.uint64((1 << _WINDOW) - 1)
+_SECOND_WINDOW = np.uint64((1 << _WINDOW) - 1 << _WINDOW)
 _STRIDE = 32
 _STRIDE_U = np.uint64(_STRIDE)
 _ONE = np.uint64(1)
@@ -149,6 +165,31 @@ def _is_unspaced(lead: np.uint8, second: np.uint8) -> bool:
 
 
 @kernel
+def is_joined(text: Bytes, start: int, stop: int) -> bool:
+    """Return whether words of a text are joined, as in a URL: a loop without branches."""
+    if stop - start < 2 * _LEAST_JOINED - 1:
+        return False
+    n_joints = n_quoted = 0
+    end = np.uint64(stop)
+    for at in range(np.uint64(start), end - _ONE):
+        byte, second, third = text[at], text[at + _ONE], text[at + np.uint64(2)]
+        is_sign = (byte == 0x2D) | (byte == 0x5F) | (byte == 0x2B)
+        n_joints += is_sign & _begins_word(second)
+        is_quote = (byte == 0x25) & (at + np.uint64(2) < end)
+        is_space = is_quote & (second == 0x32) & (third == 0x30) & (at + np.uint64(3) < end)
+        n_joints += is_space & _begins_word(text[at + np.uint64(3)])
+        n_quoted += is_quote & ((second | 0x20) == 0x65) & (third >= 0x33) & (third <= 0x39)
+    return bool((n_joints + 1 >= _LEAST_JOINED) | (n_quoted >= _LEAST_LETTERS))
+
+
+@kernel
+def _begins_word(byte: np.uint8) -> bool:
+    """Return whether a word may begin with a byte: a letter, or one that a URL quotes."""
+    is_letter = ((byte | 0x20) >= 0x61) & ((byte | 0x20) <= 0x7A)
+    return bool(is_letter | (byte == 0x25) | (byte >= 0x80))
+
+
+@kernel
 def _end_of_base64(text: Bytes, start: int, stop: int) -> int:
     """Return where the letters of base64 from a place on end; reads up to 64 bytes beyond."""
     at = np.uint64(start)
@@ -258,9 +299,142 @@ def action_on(text: Bytes, start: Place, stop: Place, use: int, names: int) -> i
         return TO_LOOK_AT
     if use == COUNT_TOGETHER and not is_text(text, first, end):
         return TO_COUNT_WORDS
-    if use == IGNORE or is_encoded or (use != READ and not is_text(text, first, end)):
+    is_short = use != READ and not is_text(text, first, end)
+    if is_short and use == READ_IF_TEXT:
+        is_short = not is_joined(text, first, end)
+    if use == IGNORE or is_encoded or is_short:
         return TO_NOTE if (names != 0) & (end - first <= LONGEST_NAME) else TO_SKIP
     return TO_READ if use <= READ_IF_TEXT else TO_COUNT
+
+
+@kernel
+def code_of(text: Bytes, start: Place, stop: Place) -> np.int64:
+    """Return the value of a whole number, at most 256; -1 of other JSON."""
+    value = np.int64(0)
+    for at in range(start, stop):
+        byte = text[at]
+        if (byte < 0x30) | (byte > 0x39):
+            return np.int64(-1)
+        value = min(value * 10 + np.int64(byte) - 0x30, np.int64(256))
+    return value
+
+
+@kernel
+def is_printable(code: int) -> bool:
+    """Return whether a number may be a byte of a text."""
+    is_sign = (code >= 0x09) & (code <= 0x0D) | (code >= 0x20) & (code <= 0xFF)
+    return bool(is_sign & (code != 0x7F))
+
+
+@kernel
+def is_code_of_letter(code: int) -> bool:
+    is_ascii = ((code | 0x20) >= 0x61) & ((code | 0x20) <= 0x7A)
+    return bool(is_ascii | (code >= 0x80) & (code <= 0xFF))
+
+
+@kernel
+def are_tokens(is_named: bool, n: int, n_printable: int, n_letters: int, n_spaces: int) -> bool:
+    """Return whether whole numbers in a list are a text: tokens by their name, or its bytes."""
+    is_text = (10 * n_printable >= 9 * n) & (2 * n_letters >= n) & (16 * n_spaces >= n)
+    return is_named & (n >= _LEAST_NUMBERS) | (n >= _LEAST_CODES) & is_text
+
+
+@entry(compile_seconds=0.5, steps=lambda _text, starts, stops, *_: int((stops - starts).sum()) // 8)
+def find_runs(
+    text: Bytes,
+    starts: Integers,
+    stops: Integers,
+    strings: Integers,
+    run_starts: Integers,
+    run_stops: Integers,
+) -> int:
+    """Write lines of base64 in strings, and in which: those that may be text; return how many.
+
+    A line has all of one window of half as many letters: most windows have a space.
+    """
+    n = 0
+    for string in range(starts.size):
+        least, stop = starts[string], stops[string]  # a line begins at `least` or behind it
+        at = least
+        while at + _WINDOW <= stop:
+            spaces = bytes_between(text, np.uint64(at), 0, 0x20)
+            if (spaces & _FIRST_WINDOW) != 0:
+                at += 2 * _WINDOW if (spaces & _SECOND_WINDOW) != 0 else _WINDOW
+                continue
+            if not _is_of_base64(text[at]):
+                at += _WINDOW
+                continue
+            first = at
+            while (first > least) and _is_of_base64(text[first - 1]):
+                first -= 1
+            end = _end_of_base64(text, at, stop)
+            if end - first < _LINE_OF_BASE64:
+                at = end + 1
+                continue
+            at = least = _end_of_lines(text, first, stop)
+            if _may_encode_text(text, first):
+                strings[n], run_starts[n], run_stops[n] = string, first, at
+                n += 1
+    return n
+
+
+@kernel
+def _end_of_lines(text: Bytes, start: int, stop: int) -> int:
+    """Return where lines of base64 end, which all have enough letters."""
+    at = _end_of_base64(text, start, stop)
+    while at < stop:
+        after = at + 1
+        if (text[at] == 0x0D) & (after < stop) and text[after] == 0x0A:
+            after += 1
+        elif text[at] != 0x0A:
+            break
+        end = _end_of_base64(text, after, stop) if after < stop else after
+        if end - after < _LINE_OF_BASE64:
+            break
+        at = end
+    return at
+
+
+@kernel
+def _is_of_base64(byte: np.uint8) -> bool:
+    is_letter = ((byte | 0x20) >= 0x61) & ((byte | 0x20) <= 0x7A)
+    is_digit = (byte >= 0x2F) & (byte <= 0x39)
+    return bool(is_letter | is_digit | (byte == 0x2B) | (byte == 0x2D) | (byte == 0x5F))
+
+
+@kernel
+def _value_of(letter: int) -> int:
+    """Return the six bits that a letter of base64 stands for."""
+    if letter >= 0x61:
+        return letter - 0x47
+    if letter == 0x5F:
+        return 63
+    if letter >= 0x41:
+        return letter - 0x41
+    if letter >= 0x30:
+        return letter + 4
+    return 63 if letter == 0x2F else 62
+
+
+@kernel
+def _may_encode_text(text: Bytes, start: int) -> bool:
+    """Return whether the first bytes that base64 encodes may be UTF-8, or packed text."""
+    bits = before = np.int64(0)
+    may_be_utf8 = True
+    for step in range(_FIRST_LETTERS):
+        bits = (bits << 6 | _value_of(np.int64(text[start + step]))) & 0xFFFFFF
+        if step % 4 == 3:
+            for shift in (16, 8, 0):
+                byte = (bits >> shift) & 0xFF
+                if step > 3 or shift < 16:
+                    is_continuing = (byte >= 0x80) & (byte < 0xC0)
+                    may_be_utf8 &= (before >= 0x80) if is_continuing else (before < 0xC0)
+                before = byte
+            if step == 3:
+                is_packed = (bits >> 16 == 0x78) | (bits >> 8 == 0x1F8B) | (bits == 0x504B03)
+                if is_packed:
+                    return True
+    return may_be_utf8
 
 
 @kernel
