@@ -9,7 +9,7 @@ import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Integers
 from decon_core.kernels.hashing import MIX
-from decon_core.kernels.instructions import bytes_between, eight_bytes, lowest_bit
+from decon_core.kernels.instructions import LANES, bytes_between, eight_bytes, lowest_bit, n_bits
 from decon_core.kernels.jit import entry, kernel
 from decon_core.kernels.utf8 import valid_size
 
@@ -165,9 +165,24 @@ def _is_unspaced(lead: np.uint8, second: np.uint8) -> bool:
 
 
 @kernel
+def _may_be_joined(text: Bytes, start: int, stop: int) -> bool:
+    """Return whether a string has enough signs that may join words; reads 64 bytes beyond."""
+    n = np.uint64(0)
+    for at in range(start, stop, LANES):
+        signs = (
+            bytes_between(text, np.uint64(at), 0x2D, 0x2D)
+            | bytes_between(text, np.uint64(at), 0x5F, 0x5F)
+            | bytes_between(text, np.uint64(at), 0x2B, 0x2B)
+            | bytes_between(text, np.uint64(at), 0x25, 0x25)
+        )
+        n += n_bits(signs)  # some may be behind the string
+    return bool(n + _ONE >= np.uint64(_LEAST_JOINED))
+
+
+@kernel
 def is_joined(text: Bytes, start: int, stop: int) -> bool:
     """Return whether words of a text are joined, as in a URL: a loop without branches."""
-    if stop - start < 2 * _LEAST_JOINED - 1:
+    if stop - start < 2 * _LEAST_JOINED - 1 or not _may_be_joined(text, start, stop):
         return False
     n_joints = n_quoted = 0
     end = np.uint64(stop)
