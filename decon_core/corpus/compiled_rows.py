@@ -23,7 +23,7 @@ from decon_core.corpus.text_values import (
     is_text,
     without_lone_surrogates,
 )
-from decon_core.kernels import json_lines, row_texts, string_values
+from decon_core.kernels import base64_lines, json_lines, row_texts, string_values
 from decon_core.kernels.arrays import Bools, Bytes, Integers, Table, Words64, alloc_array
 from decon_core.kernels.json_lines import MOST_STRINGS
 from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
@@ -262,7 +262,7 @@ def _runs_in(read: Strings) -> dict[tuple[int, int], list[str]]:
     """Return what may be text as base64 in strings with other text, by row and field."""
     most = int((read.stops - read.starts).sum()) // LEAST_RUN + 1
     which, starts, stops = np.empty((3, most), np.int64)
-    n = string_values.find_runs(read.text, read.starts, read.stops, which, starts, stops)
+    n = base64_lines.find_runs(read.text, read.starts, read.stops, which, starts, stops)
     runs: dict[tuple[int, int], list[str]] = {}
     found = which[:n]
     columns = (read.rows[found], read.fields[found], starts[:n], stops[:n])

@@ -10,7 +10,7 @@ import numpy as np
 from decon_core.kernels.arrays import Bytes, Integers
 from decon_core.kernels.hashing import MIX
 from decon_core.kernels.instructions import LANES, bytes_between, eight_bytes, lowest_bit, n_bits
-from decon_core.kernels.jit import entry, kernel
+from decon_core.kernels.jit import kernel
 from decon_core.kernels.utf8 import valid_size
 
 # What a source does with a string of a field: reads it; reads it if it is text; counts it if it is
@@ -41,11 +41,7 @@ _LEAST_ENCODED = 64
 _LEAST_BETWEEN = 12
 LEAST_REPEATED = 32
 _FIRST_BYTES = 96  # bytes that are looked at first
-_LINE_OF_BASE64 = 60
-_FIRST_LETTERS = 16  # letters of base64 that are looked at first
-_WINDOW = 30
-_FIRST_WINDOW = np.uint64((1 << _WINDOW) - 1)
-_SECOND_WINDOW = np.uint64((1 << _WINDOW) - 1 << _WINDOW)
+LINE_OF_BASE64 = 60
 _STRIDE = 32
 _STRIDE_U = np.uint64(_STRIDE)
 _ONE = np.uint64(1)
@@ -205,7 +201,7 @@ def _begins_word(byte: np.uint8) -> bool:
 
 
 @kernel
-def _end_of_base64(text: Bytes, start: int, stop: int) -> int:
+def end_of_base64(text: Bytes, start: int, stop: int) -> int:
     """Return where the letters of base64 from a place on end; reads up to 64 bytes beyond."""
     at = np.uint64(start)
     while True:
@@ -239,16 +235,16 @@ def is_base64(text: Bytes, start: int, stop: int) -> bool:
         return False
     at, first = start, start
     while True:
-        at = _end_of_base64(text, at, stop)
+        at = end_of_base64(text, at, stop)
         n = at - first
         if at == stop:
             return bool(n > 0) and _has_few_separators(text, start, stop)
         byte = text[at]
         is_break = (byte == 0x0A) | ((byte == 0x0D) & (at + 1 < stop) and text[at + 1] == 0x0A)
-        if not (is_break & (n >= _LINE_OF_BASE64)):
+        if not (is_break & (n >= LINE_OF_BASE64)):
             break
         after = at + (2 if byte == 0x0D else 1)
-        if _end_of_base64(text, after, min(after + 1, stop)) == after:
+        if end_of_base64(text, after, min(after + 1, stop)) == after:
             break
         at = first = after
     if n == 0:
@@ -352,104 +348,6 @@ def are_tokens(is_named: bool, n: int, n_printable: int, n_letters: int, n_space
     """Return whether whole numbers in a list are a text: tokens by their name, or its bytes."""
     is_text = (10 * n_printable >= 9 * n) & (2 * n_letters >= n) & (16 * n_spaces >= n)
     return is_named & (n >= _LEAST_NUMBERS) | (n >= _LEAST_CODES) & is_text
-
-
-@entry(compile_seconds=0.5, steps=lambda _text, starts, stops, *_: int((stops - starts).sum()) // 8)
-def find_runs(
-    text: Bytes,
-    starts: Integers,
-    stops: Integers,
-    strings: Integers,
-    run_starts: Integers,
-    run_stops: Integers,
-) -> int:
-    """Write lines of base64 in strings, and in which: those that may be text; return how many.
-
-    A line has all of one window of half as many letters: most windows have a space.
-    """
-    n = 0
-    for string in range(starts.size):
-        least, stop = starts[string], stops[string]  # a line begins at `least` or behind it
-        at = least
-        while at + _WINDOW <= stop:
-            spaces = bytes_between(text, np.uint64(at), 0, 0x20)
-            if (spaces & _FIRST_WINDOW) != 0:
-                at += 2 * _WINDOW if (spaces & _SECOND_WINDOW) != 0 else _WINDOW
-                continue
-            if not _is_of_base64(text[at]):
-                at += _WINDOW
-                continue
-            first = at
-            while (first > least) and _is_of_base64(text[first - 1]):
-                first -= 1
-            end = _end_of_base64(text, at, stop)
-            if end - first < _LINE_OF_BASE64:
-                at = end + 1
-                continue
-            at = least = _end_of_lines(text, first, stop)
-            if _may_encode_text(text, first):
-                strings[n], run_starts[n], run_stops[n] = string, first, at
-                n += 1
-    return n
-
-
-@kernel
-def _end_of_lines(text: Bytes, start: int, stop: int) -> int:
-    """Return where lines of base64 end, which all have enough letters."""
-    at = _end_of_base64(text, start, stop)
-    while at < stop:
-        after = at + 1
-        if (text[at] == 0x0D) & (after < stop) and text[after] == 0x0A:
-            after += 1
-        elif text[at] != 0x0A:
-            break
-        end = _end_of_base64(text, after, stop) if after < stop else after
-        if end - after < _LINE_OF_BASE64:
-            break
-        at = end
-    return at
-
-
-@kernel
-def _is_of_base64(byte: np.uint8) -> bool:
-    is_letter = ((byte | 0x20) >= 0x61) & ((byte | 0x20) <= 0x7A)
-    is_digit = (byte >= 0x2F) & (byte <= 0x39)
-    return bool(is_letter | is_digit | (byte == 0x2B) | (byte == 0x2D) | (byte == 0x5F))
-
-
-@kernel
-def _value_of(letter: int) -> int:
-    """Return the six bits that a letter of base64 stands for."""
-    if letter >= 0x61:
-        return letter - 0x47
-    if letter == 0x5F:
-        return 63
-    if letter >= 0x41:
-        return letter - 0x41
-    if letter >= 0x30:
-        return letter + 4
-    return 63 if letter == 0x2F else 62
-
-
-@kernel
-def _may_encode_text(text: Bytes, start: int) -> bool:
-    """Return whether the first bytes that base64 encodes may be UTF-8, or packed text."""
-    bits = before = np.int64(0)
-    may_be_utf8 = True
-    for step in range(_FIRST_LETTERS):
-        bits = (bits << 6 | _value_of(np.int64(text[start + step]))) & 0xFFFFFF
-        if step % 4 == 3:
-            for shift in (16, 8, 0):
-                byte = (bits >> shift) & 0xFF
-                if step > 3 or shift < 16:
-                    is_continuing = (byte >= 0x80) & (byte < 0xC0)
-                    may_be_utf8 &= (before >= 0x80) if is_continuing else (before < 0xC0)
-                before = byte
-            if step == 3:
-                is_packed = (bits >> 16 == 0x78) | (bits >> 8 == 0x1F8B) | (bits == 0x504B03)
-                if is_packed:
-                    return True
-    return may_be_utf8
 
 
 @kernel

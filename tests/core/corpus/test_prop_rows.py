@@ -18,7 +18,7 @@ from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.shard_format import Part
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import open_shard
-from decon_core.kernels import string_values
+from decon_core.kernels import base64_lines, string_values
 from decon_core.kernels.json_lines import MOST_MEMBERS, MOST_STRINGS
 from decon_core.kernels.json_tokens import PADDING
 from tests.core.corpus.random_rows import ENCODED, SENTENCES, SHORT, SOURCES, rows_for
@@ -258,7 +258,7 @@ def test_the_kernel_finds_base64_in_texts_as_python_does(values):
     text = np.frombuffer(b"".join(contents) + bytes(PADDING), np.uint8)
     stops = np.cumsum([0, *map(len, contents)])
     which, starts, ends = np.empty((3, text.size), np.int64)
-    n = string_values.find_runs(text, stops[:-1], stops[1:], which, starts, ends)
+    n = base64_lines.find_runs(text, stops[:-1], stops[1:], which, starts, ends)
     found = [
         (at, text[start:end].tobytes().decode())
         for at, start, end in zip(
