@@ -11,18 +11,19 @@ from decon_core.config.layouts import Layout
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Reread, summed
 from decon_core.corpus.compiled_origins import origins_in
+from decon_core.corpus.encoded_text import FIRST_ENCODED, LEAST_RUN, content_step, hold_sentence
 from decon_core.corpus.fields import Field, FieldTree, field_tree
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import (
-    FIRST_ENCODED,
+    ENCODED,
     LEAST_LETTERS,
     LEAST_WORDS,
-    content_step,
+    TOKENS,
     decoded,
     is_text,
     without_lone_surrogates,
 )
-from decon_core.kernels import json_lines, row_texts, string_values
+from decon_core.kernels import base64_lines, json_lines, row_texts, string_values
 from decon_core.kernels.arrays import Bools, Bytes, Integers, Table, Words64, alloc_array
 from decon_core.kernels.json_lines import MOST_STRINGS
 from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
@@ -72,6 +73,7 @@ def _copy_of(fields: Sequence[Field]) -> Fields:
     columns[:, json_lines.IS_DECODED] = [node.is_decoded for node in fields]
     columns[:, json_lines.USE] = [*map(_use_of, fields)]
     columns[:, json_lines.NAMES] = [node.names for node in fields]
+    columns[:, json_lines.HAS_TOKENS] = [node.has_tokens for node in fields]
     table = np.empty(1 << (4 * len(fields)).bit_length(), np.int64)
     arena = np.frombuffer(bytearray(b"".join(names) + b" "), np.uint8)
     is_entered = np.array([*map(_is_entered, fields)], np.uint8)
@@ -211,6 +213,7 @@ def batch_of(
     only_field = np.full(is_unusual.size, -1)
     only_field[read.rows[is_only]] = read.fields[is_only]
     kinds = np.stack([_kinds_in(tree, fields, layout) for layout in layouts])
+    encoded = [*_counts_of_encoded(strings, is_usual, read, tree)]  # before strings are moved
     text, starts, stops, rows, n_characters = _joined(
         read, kinds[layout_of_row[read.rows], read.fields]
     )
@@ -225,8 +228,7 @@ def batch_of(
         for at in np.flatnonzero(n_values).tolist()
     )
     if tree.is_counting:
-        looked_at = strings.take(is_usual & (strings.actions == string_values.TO_LOOK_AT))
-        counts_by_path = summed([counts_by_path, *_counts_of_encoded(looked_at, tree)])
+        counts_by_path = summed([counts_by_path, *encoded])
     batch = Batch(
         text, starts, stops, rows, n_characters, [], reread, unread=counts_by_path, origins=origins
     )
@@ -237,12 +239,37 @@ def batch_of(
     return batch.with_rows(map(reread, (np.flatnonzero(is_unusual) + first_row).tolist()))
 
 
-def _counts_of_encoded(strings: Strings, tree: FieldTree) -> Iterator[dict[str, list[int]]]:
-    """Yield the path and the bytes of each string of base64."""
-    columns = strings.fields.tolist(), strings.starts.tolist(), strings.stops.tolist()
+def _counts_of_encoded(
+    strings: Strings, is_usual: Bools, read: Strings, tree: FieldTree
+) -> Iterator[dict[str, list[int]]]:
+    """Yield the path and the bytes of what is base64 or a list of numbers."""
+    if not tree.is_counting:
+        return
+    looked_at = strings.take(is_usual & (strings.actions == string_values.TO_LOOK_AT))
+    columns = looked_at.fields.tolist(), looked_at.starts.tolist(), looked_at.stops.tolist()
     for at, start, stop in zip(*columns, strict=True):
         head = strings.text[start : min(stop, start + FIRST_ENCODED)].tobytes().decode()
         yield {f"{tree.fields[at].shown}.{content_step(head)}": [1, stop - start]}
+    numbers = strings.take(is_usual & (strings.actions == string_values.TO_COUNT_NUMBERS))
+    for at, n in zip(numbers.fields.tolist(), numbers.keys.tolist(), strict=True):
+        yield {f"{tree.fields[at].shown}.{TOKENS}": [1, n]}
+    for at, runs in _runs_in(read).items():
+        if hold_sentence(runs):
+            yield {f"{tree.fields[at[1]].shown}.{ENCODED}": [1, sum(map(len, runs))]}
+
+
+def _runs_in(read: Strings) -> dict[tuple[int, int], list[str]]:
+    """Return what may be text as base64 in strings with other text, by row and field."""
+    most = int((read.stops - read.starts).sum()) // LEAST_RUN + 1
+    which, starts, stops = np.empty((3, most), np.int64)
+    n = base64_lines.find_runs(read.text, read.starts, read.stops, which, starts, stops)
+    runs: dict[tuple[int, int], list[str]] = {}
+    found = which[:n]
+    columns = (read.rows[found], read.fields[found], starts[:n], stops[:n])
+    for row, at, start, stop in zip(*(column.tolist() for column in columns), strict=True):
+        run = read.text[start:stop].tobytes().decode()
+        runs.setdefault((row, at), []).append(run)
+    return runs
 
 
 def _texts_of(short: Strings) -> tuple[Integers, Integers]:
@@ -290,6 +317,7 @@ def _decoded_once(
     is_unusual[outer.rows[status == json_lines.UNUSUAL]] = True
     np.bitwise_or.at(strings.marks, outer.rows, inner.marks)
     is_whole = status == json_lines.WITHOUT_STRINGS  # such JSON stays as it is
+    inner = inner.take(~is_whole[inner.rows])  # its numbers are in the text
     whole = outer.take(np.flatnonzero(is_whole))
     settle(whole, is_unusual, fields, may_decode=False)
     strings.actions[holders] = string_values.TO_SKIP

@@ -7,6 +7,7 @@ them; the compiled reader has a copy of the tree.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from enum import IntEnum
@@ -26,6 +27,13 @@ _MIDDLE = len(_NAMES["before"])  # the rank of fields with other names
 RANKS = {name: rank for rank, names in enumerate(_NAMES["before"]) for name in names} | {
     name: rank for rank, names in enumerate(_NAMES["after"], _MIDDLE + 1) for name in names
 }
+
+# Names of lists of token ids, such as `prompt_token_ids`. Those of pictures or sound are no text.
+_TOKENS = re.compile(
+    r"\w*(?:input|token|prompt|completion|response|output|generated|chosen|rejected)_?ids"
+    r"|(?:(?:input|prompt|completion|response|output|text)_?)?tokens",
+    re.ASCII | re.IGNORECASE,
+)
 
 # Kept of a source. Keys may be data, such as names of users, which would fill the memory.
 MOST_FIELDS = 1 << 14
@@ -64,6 +72,10 @@ class Field:
         self.is_label = key in LABELS and path not in tree.paths
         self.is_counted = tree.is_counting  # concerns text that is not read
         self.rank = RANKS.get(key or "", _MIDDLE)
+        # Whether whole numbers in a list here are token ids.
+        self.has_tokens: bool = (
+            bool(_TOKENS.fullmatch(key)) if key is not None else bool(parent and parent.has_tokens)
+        )
         self.children: dict[str, Field] = {}
         self._kinds: dict[str, Kind] = {}
         self._tree = tree

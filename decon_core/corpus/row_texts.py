@@ -11,13 +11,17 @@ from operator import itemgetter
 from typing import Any
 
 from decon_core.config.layouts import Layout
+from decon_core.corpus.encoded_text import content_step, hold_sentence, runs_in
 from decon_core.corpus.fields import RANKS, Field, FieldTree, Kind, rank_of
 from decon_core.corpus.origins import Origins, origins_of_row
 from decon_core.corpus.text_values import (
-    content_step,
+    ENCODED,
+    TOKENS,
     decoded,
     is_encoded,
     is_text,
+    is_text_of_label,
+    n_tokens,
     text_of_bytes,
     without_lone_surrogates,
 )
@@ -68,7 +72,7 @@ def path_of(keys: Keys) -> str:
 
 def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
     """Return the text of a parsed row."""
-    strings = _strings_of(value, tree)
+    strings, numbers = _strings_of(value, tree)
     marks = 0
     for at, _, _ in strings:
         marks |= at.marks
@@ -76,6 +80,7 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
     read: dict[Kind, list[tuple[int, Slot]]] = {Kind.VISIBLE: [], Kind.HIDDEN: []}
     unread: list[tuple[Field, str]] = []
     encoded: list[tuple[Field, str]] = []
+    runs: dict[Field, list[str]] = {}
     for at, keys, text in strings:
         kind = at.kind(layout)
         if is_encoded(text):
@@ -83,27 +88,27 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
                 encoded.append((at, text))
         elif kind is Kind.UNREAD:
             unread.append((at, text))
-        elif not at.is_label or is_text(text):
+        elif not at.is_label or is_text_of_label(text):
             read[kind].append((at.place or 0, Slot(keys, text)))
+            if found := runs_in(text):
+                runs.setdefault(at, []).extend(found)
     if len(tree.paths) > 1:
         read[Kind.VISIBLE].sort(key=itemgetter(0))
     visible, hidden = (_once(slot for _, slot in slots) for slots in read.values())
     origins = origins_of_row((at, text) for at, _, text in strings)
     if not tree.is_counting:
         return RowText(layout, visible, hidden, {}, origins)
-    # Of a row without text, the ledger names what it holds instead.
-    counts = _counts_of(unread, encoded if visible or hidden else ())
+    counts = _counts_of(unread)
+    if visible or hidden:  # of a row without text, the ledger names what it holds instead
+        _count_encoded(counts, encoded, runs)
+        for at, n in numbers:
+            _add(counts, f"{at.shown}.{TOKENS}", n)
     return RowText(layout, visible, hidden, counts, origins)
 
 
-def _counts_of(
-    unread: Sequence[tuple[Field, str]], encoded: Sequence[tuple[Field, str]]
-) -> dict[str, list[int]]:
+def _counts_of(unread: Sequence[tuple[Field, str]]) -> dict[str, list[int]]:
     """Count texts and their bytes by path; the short strings of a list are one text together."""
     counts: dict[str, list[int]] = {}
-    for at, text in encoded:
-        if step := content_step(text):
-            _count(counts, f"{at.shown}.{step}", text)
     short: dict[str, tuple[Field, list[str]]] = {}
     for at, text in unread:
         if is_text(text):
@@ -116,15 +121,36 @@ def _counts_of(
     return counts
 
 
+def _count_encoded(
+    counts: dict[str, list[int]],
+    encoded: Sequence[tuple[Field, str]],
+    runs: Mapping[Field, Sequence[str]],
+) -> None:
+    """Count base64 by path: strings of it, and lines in strings with other text."""
+    for at, text in encoded:
+        if step := content_step(text):
+            _count(counts, f"{at.shown}.{step}", text)
+    for at, pieces in runs.items():
+        if hold_sentence(pieces):
+            _count(counts, f"{at.shown}.{ENCODED}", "".join(pieces))
+
+
 def _count(counts: dict[str, list[int]], path: str, text: str) -> None:
+    _add(counts, path, len(text.encode()))
+
+
+def _add(counts: dict[str, list[int]], path: str, n_bytes: int) -> None:
     of_path = counts.setdefault(path, [0, 0])
     of_path[0] += 1
-    of_path[1] += len(text.encode())
+    of_path[1] += n_bytes
 
 
-def _strings_of(row: object, tree: FieldTree) -> list[tuple[Field, Keys, str]]:
-    """Return every string of a row that is not empty, in reading order."""
+def _strings_of(
+    row: object, tree: FieldTree
+) -> tuple[list[tuple[Field, Keys, str]], list[tuple[Field, int]]]:
+    """Return every string of a row that is not empty, in reading order, and lists of tokens."""
     strings: list[tuple[Field, Keys, str]] = []
+    numbers: list[tuple[Field, int]] = []
     waiting: list[tuple[object, Field, Keys]] = [(row, tree.root, ())]
     while waiting:  # rows may be nested more deeply than calls
         value, at, keys = waiting.pop()
@@ -136,8 +162,10 @@ def _strings_of(row: object, tree: FieldTree) -> list[tuple[Field, Keys, str]]:
             elif value:
                 strings.append((at, keys, without_lone_surrogates(value)))
         else:
+            if isinstance(value, list | tuple) and (n := n_tokens(value, is_named=at.has_tokens)):
+                numbers.append((at, n))
             waiting += [*_members(value, at, keys, tree)][::-1]
-    return strings
+    return strings, numbers
 
 
 def _members(

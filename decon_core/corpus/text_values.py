@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 from urllib.parse import unquote
@@ -16,6 +15,7 @@ from urllib.parse import unquote
 LEAST_WORDS = 8  # words of a text: they are separated by white space, and have a letter or digit
 LEAST_LETTERS = 24  # letters of a text in a script without spaces
 LEAST_BYTES = 2 * LEAST_WORDS - 1
+_LEAST_JOINED = 16  # words of a text whose words are joined, as in a URL
 _LONGEST_SHOWN, _MOST_WORDS_SHOWN = 48, 3  # characters and words of a key that is named
 LEAST_ENCODED = 64  # characters of base64 that are recognised
 _MOST_LEVELS = 200  # of a row; Python and pickle fail at some hundreds
@@ -31,6 +31,9 @@ _UNSPACED = re.compile(
     rb"|[\xe3-\xe9][\x80-\xbf]|\xea[\x80-\x93\xa6\xa7\xa9]|\xef[\xa4-\xab\xbc-\xbe]"
     rb"|\xf0[\xa0-\xbf]"
 )
+# Signs between the words of a URL or of a name of a file, and letters of scripts without spaces.
+_JOINT = re.compile(rb"(?:[-_+]|%20)(?=[A-Za-z%\x80-\xff])")
+_QUOTED = re.compile(rb"%[Ee][3-9]")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}\r?\n)*[A-Za-z0-9+/_-]+={0,2}\s*", re.ASCII)
 _SEPARATORS = "+/_-"  # words may be joined by them
 _LEAST_BETWEEN = 12  # characters for each of them, or it is no base64: that has half as many
@@ -39,10 +42,17 @@ _DATA_URI = re.compile(  # text may follow one
     re.ASCII,
 )
 _FIRST_BYTES = 4096  # bytes that decide whether a value is text
-FIRST_ENCODED = _FIRST_BYTES // 3 * 4
 ENCODED = "<base64>"  # the last step to text that a string holds as base64
+HEX = "<hex>"  # the last step to text that a string holds as hex digits
+TOKENS = "<tokens>"  # the last step to a list of token ids, or of the bytes of a text
 BLOB = "<data>"  # the last step to base64 that is no text, such as a picture
-_MARK = re.compile("<(data|base64)>")  # in a key of a row, which must not pass for such a step
+# Why what has such a step was not read.
+REASONS = {ENCODED: "base64", HEX: "hex", TOKENS: "token ids", BLOB: "base64"}
+_MARK = re.compile("<(data|base64|hex|tokens)>")  # a key of a row must not pass for such a step
+LEAST_NUMBERS = 16  # token ids of a text
+LEAST_CODES = 64  # numbers that are the bytes of a text
+_PRINTABLE = re.compile(rb"[\x09-\x0d\x20-\x7e\x80-\xff]")
+_CODE_OF_LETTER = re.compile(rb"[A-Za-z\x80-\xff]")
 _CONTROL = re.compile("[\\x00-\\x08\\x0e-\\x1f\ufffd]")
 
 
@@ -54,7 +64,26 @@ def is_text(value: str) -> bool:
     words = filter(_LETTER.search, content.split())
     if len([*islice(words, LEAST_WORDS)]) == LEAST_WORDS:
         return True
-    return not content.isascii() and len(_UNSPACED.findall(content)) >= LEAST_LETTERS
+    return n_unspaced(value) >= LEAST_LETTERS
+
+
+def n_unspaced(value: str) -> int:
+    """Return how many letters of scripts without spaces a string has."""
+    return 0 if value.isascii() else len(_UNSPACED.findall(value.encode()))
+
+
+def is_joined(value: str) -> bool:
+    """Return whether a string is a text whose words are joined, as in a URL or an identifier."""
+    content = value.encode()
+    n_quoted = len(_QUOTED.findall(content))
+    return len(_JOINT.findall(content)) + 1 >= _LEAST_JOINED or n_quoted >= LEAST_LETTERS
+
+
+def is_text_of_label(value: str) -> bool:
+    """Return whether the value of a label is a text, which may be encoded as a URL is."""
+    if value.startswith("data:") and is_text(unquote(value)):
+        return True
+    return is_text(value) or is_joined(value)
 
 
 def shown_key(key: str) -> str:
@@ -98,20 +127,30 @@ def is_encoded(value: str) -> bool:
         return bool(_DATA_URI.fullmatch(value))
     if len(value) < LEAST_ENCODED or not _BASE64.fullmatch(value):
         return False
+    return has_few_separators(value)
+
+
+def has_few_separators(value: str) -> bool:
+    """Return whether base64 is no words that are joined by its signs that are no letters."""
     return _LEAST_BETWEEN * sum(map(value.count, _SEPARATORS)) <= len(value)
 
 
-def content_step(value: str) -> str:
-    """Return the last step of the path to what a string encodes as base64: text or something else.
+def n_tokens(values: Sequence[object], *, is_named: bool) -> int:
+    """Return how many whole numbers in a list are a text; 0 if they are none.
 
-    The step is empty if the string is too short to be base64.
+    `is_named`: its field is one of token ids. Other numbers may be the bytes of a text.
     """
-    if len(value) < LEAST_ENCODED:
-        return ""
-    head = value[value.find(",") + 1 :][:FIRST_ENCODED]  # a data URI has a comma, base64 none
-    letters = re.sub(r"[^A-Za-z0-9+/]", "", unquote(head).replace("-", "+").replace("_", "/"))
-    content = b64decode(letters[: len(letters) // 4 * 4])
-    return ENCODED if is_text(text_of_bytes(content)) else BLOB
+    if len(values) < LEAST_NUMBERS:
+        return 0
+    numbers = [value for value in values if type(value) is int and value >= 0]
+    if is_named:
+        return len(numbers) if len(numbers) >= LEAST_NUMBERS else 0
+    n = len(numbers)
+    codes = bytes(number for number in numbers if number < 256)
+    n_letters, n_spaces = len(_CODE_OF_LETTER.findall(codes)), codes.count(b" ")
+    n_printable = len(_PRINTABLE.findall(codes))
+    is_text = 10 * n_printable >= 9 * n and 2 * n_letters >= n and 16 * n_spaces >= n
+    return n if n >= LEAST_CODES and is_text else 0
 
 
 class KeyTwiceError(ValueError):

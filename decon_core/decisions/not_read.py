@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 
 from decon_core.config.layouts import covers_any
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.text_values import BLOB, ENCODED, holds_no_text
+from decon_core.corpus.text_values import REASONS, holds_no_text
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.scan.coverage import Gap
@@ -102,8 +102,7 @@ def _of_shard(source: str, ledger: Mapping[str, Any], rule: UnreadRule) -> Itera
         if holds_no_text(path, text["n_values"]):
             setting = NO_TEXT
         if n := text["n_values"]:
-            is_encoded = path.endswith((ENCODED, BLOB))
-            reason = "base64" if is_encoded else "not read by the source"
+            reason = REASONS.get(path.rpartition(".")[2], "not read by the source")
             yield NotRead("text", source, place, path, reason, n, n_rows, n_bytes, setting)
         else:
             # Fields are counted in the whole shard, also if only a sample is searched.

@@ -30,12 +30,17 @@ from decon_core.kernels.string_values import (
     COUNT_TOGETHER,
     LEAST_BYTES,
     READ,
+    TO_COUNT_NUMBERS,
     TO_COUNT_WORDS,
     TO_DECODE,
     TO_NOTE,
     TO_SKIP,
     action_on,
+    are_tokens,
+    code_of,
+    is_code_of_letter,
     is_data,
+    is_printable,
     key_of,
     may_be_json,
     words_in,
@@ -43,18 +48,20 @@ from decon_core.kernels.string_values import (
 
 # Columns of an array with a row for each field: its parent, the bytes of its name, the elements of
 # its lists, its rank among siblings, whether JSON in its strings is decoded, what its source does
-# with it, and what short values name. -1: none.
-PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED, USE, NAMES = range(8)
-N_OF_FIELD = 8
+# with it, what short values name, and whether numbers in its lists are token ids. -1: none.
+PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED, USE, NAMES, HAS_TOKENS = range(9)
+N_OF_FIELD = 9
 # Rows of an array with a column for each string: its field, its bytes in the text, how many of them
-# begin no character, what is done with it, the key of its text (or its words, if they are counted),
-# and its line.
+# begin no character, what is done with it, the key of its text (or its words or numbers, if only
+# they are counted), and its line.
 FIELD, START, STOP, CONTINUING, ACTION, KEY, LINE = range(7)
 N_OF_STRING = 7
 # Columns of an array with a row for each open container: its field, the highest rank of its
 # members so far, the number of the object, its first member, and where its next key is noted, the
-# same place in most such objects.
+# same place in most such objects. Of a list: its whole numbers, and those that are codes of signs
+# of a text, of letters and of spaces.
 _FIELD_AT, _RANK_AT, _OBJECT_AT, _MEMBER_AT, _NEXT_AT = range(5)
+_N_NUMBERS_AT, _N_PRINTABLE_AT, _N_LETTERS_AT, _N_SPACES_AT = range(1, 5)
 N_OF_CONTAINER = 5
 # Columns of an array with a row for each member of an open object: its first string, and its rank.
 _FIRST_STRING, _MEMBER_RANK = range(2)
@@ -197,6 +204,26 @@ def _keep_name(text: Bytes, strings: Table, string: Number, free: Integers) -> N
     strings[START, string], strings[STOP, string] = free[0], free[0] + size
 
 
+@kernel
+def _count_number(depths: Table, depth: Number, code: Number) -> None:
+    depths[depth, _N_NUMBERS_AT] += code >= 0
+    depths[depth, _N_PRINTABLE_AT] += is_printable(code)
+    depths[depth, _N_LETTERS_AT] += is_code_of_letter(code)
+    depths[depth, _N_SPACES_AT] += code == 0x20
+
+
+@kernel
+def _has_tokens(depths: Table, depth: Number, fields: Table) -> bool:
+    """Return whether the numbers in an open list are a text."""
+    return are_tokens(
+        fields[depths[depth, _FIELD_AT], HAS_TOKENS] != 0,
+        depths[depth, _N_NUMBERS_AT],
+        depths[depth, _N_PRINTABLE_AT],
+        depths[depth, _N_LETTERS_AT],
+        depths[depth, _N_SPACES_AT],
+    )
+
+
 @inlined
 def _read_line(
     block: Bytes,
@@ -253,6 +280,15 @@ def _read_line(
                             members, depths[depth, _MEMBER_AT], n_members, strings, n_strings, copy
                         )
                     n_members = depths[depth, _MEMBER_AT]
+                elif depths[depth, _N_NUMBERS_AT] and _has_tokens(depths, depth, fields):
+                    if n_strings - first_string == MOST_STRINGS:
+                        return _ZERO, n, n_strings, n_objects
+                    strings[FIELD, n_strings] = depths[depth, _FIELD_AT]
+                    strings[START, n_strings] = strings[STOP, n_strings] = np.int64(n)
+                    strings[CONTINUING, n_strings] = 0
+                    strings[ACTION, n_strings] = TO_COUNT_NUMBERS
+                    strings[KEY, n_strings] = depths[depth, _N_NUMBERS_AT]
+                    n_strings += 1
                 depth -= 1
                 are_objects >>= _ONE
                 out_of_order >>= _ONE
@@ -319,6 +355,8 @@ def _read_line(
                 depths[depth, _OBJECT_AT] = n_objects
                 depths[depth, _RANK_AT] = 0
                 depths[depth, _NEXT_AT] = seen_in.size + field
+            else:
+                depths[depth, _N_NUMBERS_AT:] = 0
             depths[depth, _FIELD_AT] = field
             state = _FIRST_KEY if is_object else _FIRST_VALUE
             continue
@@ -368,9 +406,12 @@ def _read_line(
                     text[n] = text[n + _ONE] = LINE_BREAK  # before the next part of a document
                     n += np.uint64(2)
         else:
+            start = at
             at = end_of_scalar(block, at)
             if at == _ZERO:
                 return _ZERO, n, n_strings, n_objects
+            if (are_objects & _ONE) == _ZERO:
+                _count_number(depths, depth, code_of(block, start, at))
         state = _AFTER_VALUE
     at = skip_space(block, at)
     if block[at] != LINE_BREAK:

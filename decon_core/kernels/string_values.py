@@ -9,7 +9,7 @@ import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Integers
 from decon_core.kernels.hashing import MIX
-from decon_core.kernels.instructions import bytes_between, eight_bytes, lowest_bit
+from decon_core.kernels.instructions import LANES, bytes_between, eight_bytes, lowest_bit, n_bits
 from decon_core.kernels.jit import kernel
 from decon_core.kernels.utf8 import valid_size
 
@@ -18,18 +18,30 @@ from decon_core.kernels.utf8 import valid_size
 READ, READ_IF_TEXT, COUNT, COUNT_TOGETHER, IGNORE = range(5)
 # What is done with a string: it is read; it may be JSON that is read as the value that it holds; it
 # is base64, and its content is decoded to see if it is text; it is kept, as it may be a name; it is
-# counted; its words are counted; nothing.
-TO_READ, TO_DECODE, TO_LOOK_AT, TO_NOTE, TO_COUNT, TO_COUNT_WORDS, TO_SKIP = range(7)
+# counted; its words are counted; it is no string but a list, whose numbers are counted; nothing.
+(
+    TO_READ,
+    TO_DECODE,
+    TO_LOOK_AT,
+    TO_NOTE,
+    TO_COUNT,
+    TO_COUNT_WORDS,
+    TO_COUNT_NUMBERS,
+    TO_SKIP,
+) = range(8)
 
 _LEAST_WORDS = 8
 _LEAST_LETTERS = 24
+_LEAST_JOINED = 16
+_LEAST_NUMBERS = 16
+_LEAST_CODES = 64
 LEAST_BYTES = 15
 LONGEST_NAME = 64  # bytes of a value that names a data set or a split
 _LEAST_ENCODED = 64
 _LEAST_BETWEEN = 12
 LEAST_REPEATED = 32
 _FIRST_BYTES = 96  # bytes that are looked at first
-_LINE_OF_BASE64 = 60
+LINE_OF_BASE64 = 60
 _STRIDE = 32
 _STRIDE_U = np.uint64(_STRIDE)
 _ONE = np.uint64(1)
@@ -149,7 +161,47 @@ def _is_unspaced(lead: np.uint8, second: np.uint8) -> bool:
 
 
 @kernel
-def _end_of_base64(text: Bytes, start: int, stop: int) -> int:
+def _may_be_joined(text: Bytes, start: int, stop: int) -> bool:
+    """Return whether a string has enough signs that may join words; reads 64 bytes beyond."""
+    n = np.uint64(0)
+    for at in range(start, stop, LANES):
+        signs = (
+            bytes_between(text, np.uint64(at), 0x2D, 0x2D)
+            | bytes_between(text, np.uint64(at), 0x5F, 0x5F)
+            | bytes_between(text, np.uint64(at), 0x2B, 0x2B)
+            | bytes_between(text, np.uint64(at), 0x25, 0x25)
+        )
+        n += n_bits(signs)  # some may be behind the string
+    return bool(n + _ONE >= np.uint64(_LEAST_JOINED))
+
+
+@kernel
+def is_joined(text: Bytes, start: int, stop: int) -> bool:
+    """Return whether words of a text are joined, as in a URL: a loop without branches."""
+    if stop - start < 2 * _LEAST_JOINED - 1 or not _may_be_joined(text, start, stop):
+        return False
+    n_joints = n_quoted = 0
+    end = np.uint64(stop)
+    for at in range(np.uint64(start), end - _ONE):
+        byte, second, third = text[at], text[at + _ONE], text[at + np.uint64(2)]
+        is_sign = (byte == 0x2D) | (byte == 0x5F) | (byte == 0x2B)
+        n_joints += is_sign & _begins_word(second)
+        is_quote = (byte == 0x25) & (at + np.uint64(2) < end)
+        is_space = is_quote & (second == 0x32) & (third == 0x30) & (at + np.uint64(3) < end)
+        n_joints += is_space & _begins_word(text[at + np.uint64(3)])
+        n_quoted += is_quote & ((second | 0x20) == 0x65) & (third >= 0x33) & (third <= 0x39)
+    return bool((n_joints + 1 >= _LEAST_JOINED) | (n_quoted >= _LEAST_LETTERS))
+
+
+@kernel
+def _begins_word(byte: np.uint8) -> bool:
+    """Return whether a word may begin with a byte: a letter, or one that a URL quotes."""
+    is_letter = ((byte | 0x20) >= 0x61) & ((byte | 0x20) <= 0x7A)
+    return bool(is_letter | (byte == 0x25) | (byte >= 0x80))
+
+
+@kernel
+def end_of_base64(text: Bytes, start: int, stop: int) -> int:
     """Return where the letters of base64 from a place on end; reads up to 64 bytes beyond."""
     at = np.uint64(start)
     while True:
@@ -183,16 +235,16 @@ def is_base64(text: Bytes, start: int, stop: int) -> bool:
         return False
     at, first = start, start
     while True:
-        at = _end_of_base64(text, at, stop)
+        at = end_of_base64(text, at, stop)
         n = at - first
         if at == stop:
             return bool(n > 0) and _has_few_separators(text, start, stop)
         byte = text[at]
         is_break = (byte == 0x0A) | ((byte == 0x0D) & (at + 1 < stop) and text[at + 1] == 0x0A)
-        if not (is_break & (n >= _LINE_OF_BASE64)):
+        if not (is_break & (n >= LINE_OF_BASE64)):
             break
         after = at + (2 if byte == 0x0D else 1)
-        if _end_of_base64(text, after, min(after + 1, stop)) == after:
+        if end_of_base64(text, after, min(after + 1, stop)) == after:
             break
         at = first = after
     if n == 0:
@@ -258,9 +310,44 @@ def action_on(text: Bytes, start: Place, stop: Place, use: int, names: int) -> i
         return TO_LOOK_AT
     if use == COUNT_TOGETHER and not is_text(text, first, end):
         return TO_COUNT_WORDS
-    if use == IGNORE or is_encoded or (use != READ and not is_text(text, first, end)):
+    is_short = use != READ and not is_text(text, first, end)
+    if is_short and use == READ_IF_TEXT:
+        is_short = not is_joined(text, first, end)
+    if use == IGNORE or is_encoded or is_short:
         return TO_NOTE if (names != 0) & (end - first <= LONGEST_NAME) else TO_SKIP
     return TO_READ if use <= READ_IF_TEXT else TO_COUNT
+
+
+@kernel
+def code_of(text: Bytes, start: Place, stop: Place) -> np.int64:
+    """Return the value of a whole number, at most 256; -1 of other JSON."""
+    value = np.int64(0)
+    for at in range(start, stop):
+        byte = text[at]
+        if (byte < 0x30) | (byte > 0x39):
+            return np.int64(-1)
+        value = min(value * 10 + np.int64(byte) - 0x30, np.int64(256))
+    return value
+
+
+@kernel
+def is_printable(code: int) -> bool:
+    """Return whether a number may be a byte of a text."""
+    is_sign = (code >= 0x09) & (code <= 0x0D) | (code >= 0x20) & (code <= 0xFF)
+    return bool(is_sign & (code != 0x7F))
+
+
+@kernel
+def is_code_of_letter(code: int) -> bool:
+    is_ascii = ((code | 0x20) >= 0x61) & ((code | 0x20) <= 0x7A)
+    return bool(is_ascii | (code >= 0x80) & (code <= 0xFF))
+
+
+@kernel
+def are_tokens(is_named: bool, n: int, n_printable: int, n_letters: int, n_spaces: int) -> bool:
+    """Return whether whole numbers in a list are a text: tokens by their name, or its bytes."""
+    is_text = (10 * n_printable >= 9 * n) & (2 * n_letters >= n) & (16 * n_spaces >= n)
+    return is_named & (n >= _LEAST_NUMBERS) | (n >= _LEAST_CODES) & is_text
 
 
 @kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from decon_core.corpus.compiled_rows import Fields, Strings, fields_of, settle
 from decon_core.corpus.fields import Field, FieldTree, rank_of
 from decon_core.corpus.formats.table_values import is_bytes
 from decon_core.corpus.row_texts import LONGEST_NAME
-from decon_core.corpus.text_values import is_text, text_of_bytes
+from decon_core.corpus.text_values import LEAST_CODES, LEAST_NUMBERS, is_text, text_of_bytes
 from decon_core.kernels import json_lines, string_values
 from decon_core.kernels.arrays import Bools, Bytes, Integers
 from decon_core.kernels.json_tokens import PADDING
@@ -35,6 +35,36 @@ class _Column:
     keys: Sequence[Integers]  # sort keys of the strings of a row
 
 
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """The whole numbers in the lists of one field."""
+
+    field: Field
+    values: pa.Array
+    parents: Integers  # the list of each number
+    rows: Integers  # the row of each list
+
+    def tokens(self) -> tuple[Integers, Integers]:
+        """Return the row of each list that is a text, and how many numbers it has."""
+        numbers = self.values.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
+        parents = self.parents[self.values.is_valid().to_numpy(zero_copy_only=False)]
+        codes, parents = np.minimum(numbers[numbers >= 0], 256), parents[numbers >= 0]
+        n, n_printable, n_letters, n_spaces = (
+            np.bincount(parents[is_one[codes]], minlength=self.rows.size) for is_one in _CODES
+        )
+        is_text = (10 * n_printable >= 9 * n) & (2 * n_letters >= n) & (16 * n_spaces >= n)
+        is_text = is_text & (n >= LEAST_CODES) | self.field.has_tokens & (n >= LEAST_NUMBERS)
+        return self.rows[is_text], n[is_text]
+
+
+# Which numbers below 257 are numbers, and codes of signs of a text, of letters and of spaces.
+_CODES = np.zeros((4, 257), np.bool_)
+_CODES[0] = True
+_CODES[1, [*range(0x09, 0x0E), *range(0x20, 0x7F), *range(0x80, 0x100)]] = True
+_CODES[2, [*range(0x41, 0x5B), *range(0x61, 0x7B), *range(0x80, 0x100)]] = True
+_CODES[3, 0x20] = True
+
+
 def strings_of_table(table: pa.RecordBatch, tree: FieldTree) -> tuple[Strings, Bools, Fields]:
     """Return the strings of rows, which rows are unusual, and the fields of the table.
 
@@ -44,10 +74,13 @@ def strings_of_table(table: pa.RecordBatch, tree: FieldTree) -> tuple[Strings, B
         raise UnusualColumnError
     rows = np.arange(table.num_rows)
     named = sorted(zip(table.schema.names, table.columns, strict=True), key=rank_of)
+    lists: list[_Numbers] = []
     columns = [
         column
         for at, (name, values) in enumerate(named)
-        for column in _columns(values, _child(tree.root, name), rows, [np.full(rows.size, at)])
+        for column in _columns(
+            values, _child(tree.root, name), rows, [np.full(rows.size, at)], lists
+        )
     ]
     fields = fields_of(tree)
     strings = _sorted(columns, table.num_rows)
@@ -58,7 +91,7 @@ def strings_of_table(table: pa.RecordBatch, tree: FieldTree) -> tuple[Strings, B
     np.subtract(strings.stops - strings.starts, counts, out=strings.continuing)
     settle(strings, is_unusual, fields, may_decode=True)
     strings = strings.take(strings.actions != string_values.TO_SKIP)
-    return strings, is_unusual, fields
+    return _with_numbers(strings, lists), is_unusual, fields
 
 
 def _child(field: Field, name: str) -> Field:
@@ -76,29 +109,36 @@ def _known(field: Field) -> Field:
 
 
 def _columns(
-    values: pa.Array, field: Field, rows: Integers, keys: list[Integers]
+    values: pa.Array, field: Field, rows: Integers, keys: list[Integers], lists: list[_Numbers]
 ) -> Iterator[_Column]:
-    """Yield the columns of strings in an array, whose values belong to these rows."""
+    """Yield the columns of strings in an array, whose values belong to these rows.
+
+    Adds the lists of numbers in it.
+    """
     import pyarrow.compute as pc
 
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
-        yield from _columns(values.storage, field, rows, keys)
+        yield from _columns(values.storage, field, rows, keys, lists)
     elif (strings := as_strings(values)) is not None:
         yield _Column(field, strings, rows, keys)
     elif is_bytes(kind):
         yield _Column(field, _texts_in(values.cast(pa.large_binary())), rows, keys)
     elif _types.is_dictionary(kind):
-        yield from _columns(values.dictionary_decode(), field, rows, keys)
+        yield from _columns(values.dictionary_decode(), field, rows, keys, lists)
     elif _types.is_list(kind) or _types.is_large_list(kind) or _types.is_fixed_size_list(kind):
         parents = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
         below = [*(key[parents] for key in keys), np.arange(parents.size)]
         inner = _known(field.element)
-        yield from _columns(pc.list_flatten(values), inner, rows[parents], below)
+        flat = pc.list_flatten(values)
+        if _types.is_integer(flat.type):
+            lists.append(_Numbers(field, flat, parents, rows))
+        yield from _columns(flat, inner, rows[parents], below, lists)
     elif _types.is_struct(kind):
         named = zip((member.name for member in kind), values.flatten(), strict=True)
         for at, (name, inner) in enumerate(sorted(named, key=rank_of)):
-            yield from _columns(inner, _child(field, name), rows, [*keys, np.full(rows.size, at)])
+            below = [*keys, np.full(rows.size, at)]
+            yield from _columns(inner, _child(field, name), rows, below, lists)
     elif _types.is_nested(kind) or _types.is_run_end_encoded(kind):
         raise UnusualColumnError
 
@@ -173,3 +213,16 @@ def bytes_of(column: pa.Array) -> tuple[Bytes, Integers, Integers]:
     text = np.frombuffer(content or b"", np.uint8)[bounds[0] : bounds[-1]]
     bounds = bounds.astype(np.int64) - int(bounds[0])
     return text, bounds[:-1], bounds[1:]
+
+
+def _with_numbers(strings: Strings, lists: Sequence[_Numbers]) -> Strings:
+    """Add the lists of numbers that are a text, behind the strings of all rows."""
+    columns = [strings.columns]
+    for numbers in lists:
+        rows, counts = numbers.tokens()
+        added = np.zeros((json_lines.N_OF_STRING, rows.size), np.int64)
+        added[json_lines.FIELD], added[json_lines.LINE] = numbers.field.number, rows
+        added[json_lines.ACTION] = string_values.TO_COUNT_NUMBERS
+        added[json_lines.KEY] = counts
+        columns.append(added)
+    return replace(strings, columns=np.concatenate(columns, axis=1)) if lists else strings

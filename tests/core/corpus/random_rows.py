@@ -2,6 +2,7 @@
 
 import base64
 import json
+from urllib.parse import quote, quote_plus
 
 from hypothesis import strategies as st
 
@@ -19,7 +20,9 @@ _PUBLISHED = sorted(
     }
 )
 _NAMES = ("a", "b", "content", "text", "value", "parts", "é", "a.b", "d[]", "type", "k" * 40)
+_NAMES_OF_TOKENS = ("input_ids", "prompt_token_ids", "tokens", "attention_mask")
 KEYS = st.one_of(
+    st.sampled_from(_NAMES_OF_TOKENS),
     st.sampled_from(_NAMES),
     st.sampled_from(sorted({*RANKS, *LABELS})),
     st.sampled_from([path for path in _PUBLISHED if path.isidentifier()]),
@@ -47,7 +50,15 @@ SHORT = (
     *(_ENCODED, f"{_ENCODED}\n{_ENCODED}=", f"{_ENCODED} and", "a" * 63, "1/2 " * 30),
     *("words_that_are_joined_by_a_sign_of_base64_are_no_base64_but_a_text", "long" * 15 + "-+/_-"),
 )
+_JOINED = "https://a.b/?q=" + quote_plus(f"{SENTENCES[0]} {SENTENCES[1]}")
+ENCODED = (  # texts, joined as in a URL, with base64 in them, or otherwise encoded
+    *(_JOINED, quote(SENTENCES[3]), "-".join(SENTENCES[1].split() * 2), _JOINED[:70]),
+    *(f"echo {_ENCODED_TEXT} | base64 -d", f"a\n{_ENCODED_TEXT}\r\n{_ENCODED_TEXT}\nb"),
+    *(f"echo {_ENCODED}", _ENCODED_TEXT[:60], SENTENCES[0].encode().hex() * 2),
+    base64.b64encode((SENTENCES[0] * 3).encode("utf-16-le")).decode(),
+)
 SCALARS = st.one_of(
+    st.sampled_from(ENCODED),
     st.sampled_from(SENTENCES),
     st.sampled_from(SENTENCES),
     st.sampled_from(SHORT),
@@ -64,6 +75,14 @@ ODD_SCALARS = st.sampled_from(
 )
 
 
+# Numbers in lists: token ids, bytes of a text, others.
+NUMBERS = st.one_of(
+    st.lists(st.integers(0, 50_000), min_size=14, max_size=18),
+    st.sampled_from([[*(f"{SENTENCES[at]} " * 2).encode()] for at in (0, 2, 4)]),
+    st.sampled_from([[1] * 70, [*range(256)], [32, 65, 66] * 30, [32, 65, -1, 0.5] * 16]),
+)
+
+
 def _as_json(value):
     """Return JSON in a string, in several forms."""
     forms = [json.dumps(value), json.dumps(value, ensure_ascii=False)]
@@ -73,7 +92,7 @@ def _as_json(value):
 def _values_of(keys, scalars):
     def containers(inner):
         objects = st.dictionaries(keys, inner, max_size=4)
-        lists = st.lists(inner, max_size=3)
+        lists = st.one_of(st.lists(inner, max_size=3), NUMBERS)
         roles = st.sampled_from(["user", "tool", None, 5])
         turns = st.lists(st.fixed_dictionaries({"role": roles, "content": inner}), max_size=3)
         once = st.one_of(objects, lists).flatmap(_as_json)

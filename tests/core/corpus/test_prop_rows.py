@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from base64 import b64encode
 from pathlib import Path
 
 import numpy as np
@@ -12,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.config.sources import Source
-from decon_core.corpus import fields, text_values
+from decon_core.corpus import encoded_text, fields, text_values
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.shard_format import Part
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import open_shard
-from decon_core.kernels import string_values
+from decon_core.kernels import base64_lines, string_values
 from decon_core.kernels.json_lines import MOST_MEMBERS, MOST_STRINGS
 from decon_core.kernels.json_tokens import PADDING
-from tests.core.corpus.random_rows import SENTENCES, SHORT, SOURCES, rows_for
+from tests.core.corpus.random_rows import ENCODED, SENTENCES, SHORT, SOURCES, rows_for
 from tests.uncompiled import fewer
 
 
@@ -182,7 +183,25 @@ def test_rows_at_the_limits_are_read_as_by_the_plain_reader(tmp_path, name, text
 STRINGS = st.lists(
     st.one_of(
         st.sampled_from(
-            [*SENTENCES, *SHORT, " ", "\n", "\r\n", "a" * 60, "A" * 64, "=", "==", "-"]
+            [
+                *SENTENCES,
+                *SHORT,
+                *ENCODED,
+                "%20",
+                "%E6",
+                "+w",
+                "-",
+                "_x",
+                "-%" * 8,
+                " ",
+                "\n",
+                "\r\n",
+                "a" * 60,
+                "A" * 64,
+                "=",
+                "==",
+                "-",
+            ]
         ),
         st.sampled_from(
             [
@@ -214,9 +233,41 @@ def test_the_kernels_know_texts_and_base64_as_python_does(value):
     content = value.encode()
     text = np.frombuffer(content + bytes(PADDING), np.uint8)
     assert string_values.is_text(text, 0, len(content)) == text_values.is_text(value)
+    assert string_values.is_joined(text, 0, len(content)) == text_values.is_joined(value)
     if not value.startswith("data:"):
         is_base64 = string_values.is_base64(text, 0, len(content))
         assert is_base64 == text_values.is_encoded(value)
+
+
+RUNS = st.lists(
+    st.one_of(
+        st.sampled_from([*ENCODED, "\n", "\r\n", "\r", " ", "=", "a" * 59, "-" * 60, "é"]),
+        st.binary(min_size=40, max_size=60).map(lambda value: b64encode(value).decode()),
+        st.sampled_from(["H4sI", "eJ", "UEsD", "w6nDqcOpw6nDqcOp"]).map(
+            lambda head: head.ljust(61, "A")
+        ),
+    ),
+    max_size=8,
+).map("".join)
+
+
+@settings(max_examples=fewer(80))
+@given(values=st.lists(RUNS, max_size=3))
+def test_the_kernel_finds_base64_in_texts_as_python_does(values):
+    contents = [value.encode() for value in values]
+    text = np.frombuffer(b"".join(contents) + bytes(PADDING), np.uint8)
+    stops = np.cumsum([0, *map(len, contents)])
+    which, starts, ends = np.empty((3, text.size), np.int64)
+    n = base64_lines.find_runs(text, stops[:-1], stops[1:], which, starts, ends)
+    found = [
+        (at, text[start:end].tobytes().decode())
+        for at, start, end in zip(
+            *(column[:n].tolist() for column in (which, starts, ends)), strict=True
+        )
+    ]
+    assert found == [
+        (at, run) for at, value in enumerate(values) for run in encoded_text.runs_in(value)
+    ]
 
 
 @pytest.mark.parametrize(

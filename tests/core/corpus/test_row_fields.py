@@ -1,9 +1,16 @@
 """The tree of fields of a source."""
 
+import gzip
+import io
 import json
+import zipfile
+import zlib
+from base64 import b64encode
 from itertools import product
+from urllib.parse import quote, quote_plus
 
 import numpy as np
+import pytest
 
 from decon_core.config.sources import Source
 from decon_core.corpus import fields as fields_module
@@ -44,3 +51,153 @@ def test_a_label_is_read_only_if_it_is_a_text_or_in_a_list():
     for key, (value, texts) in product(sorted(LABELS), values):
         read = text_of_row({key: value}, field_tree(Source(name="labels", path="")))
         assert [slot.text for slot in read.visible] == texts, key
+
+
+ITEM = (
+    "A keeper climbs 214 steps of the tower every evening. How many steps does he climb in a week, "
+    "if he stays at home on Sunday? He climbs them on 6 days, which makes 1284 steps."
+)
+SENTENCE = "Eight words of another text beside the item."
+SVG = (
+    b'<svg xmlns="http://www.w3.org/2000/svg" width="24" height="24" fill="none" stroke="#000" '
+    b'class="a b"><path d="M12 2L3 7v10l9 5 9-5V7z"/></svg>'
+)
+ROWS = Source(name="rows", path="")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        f"https://a.org/search?q={quote(ITEM)}",
+        f"https://a.org/search?q={quote_plus(ITEM)}",
+        "-".join(ITEM.split()),
+        "_".join(ITEM.split()),
+        quote("山水木火土金石田力口日月目手足犬牛羊鳥山水木火土"),
+        f"data:text/plain,{quote(' '.join(ITEM.split()[:9]))}",
+        f"data:text/plain;charset=utf-8,{quote(ITEM)}",
+    ],
+)
+def test_a_label_is_a_text_if_its_words_are_joined_as_in_a_url(value):
+    read = text_of_row({"url": value}, field_tree(ROWS))
+    assert [slot.text for slot in read.visible] == [value]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "https://news.example.org/2024/02/21/how-a-keeper-climbs-214-steps-of-his-tower.html",
+        "s3://crawl/segments/1708/warc/CC-MAIN-20240221004107-00001.warc.gz",
+        "0d5f9a3e-9b8c-4c1d-8f7a-6b5e4d3c2b1a_ab12cd34-9b8c-4c1d-8f7a-6b5e4d3c2b1a",
+        f"data:image/svg+xml,{quote('<svg><path/></svg>')}",
+        "Mozilla/5.0+(X11;+Linux+x86_64)+AppleWebKit/537.36",
+    ],
+)
+def test_a_usual_label_is_not_read(value):
+    assert not text_of_row({"url": value, "id": value}, field_tree(ROWS)).visible
+
+
+def _zipped(content):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.txt", content)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ITEM.encode(),
+        ITEM.encode("utf-16-le"),
+        ITEM.encode("utf-16-be"),
+        b64encode(ITEM.encode()),
+        ITEM.encode().hex().encode(),
+        gzip.compress(ITEM.encode()),
+        zlib.compress(ITEM.encode()),
+        _zipped(ITEM),
+        b64encode(gzip.compress(ITEM.encode())),
+    ],
+)
+def test_base64_of_text_is_unread_however_the_text_is_packed(content):
+    value = b64encode(content).decode()
+    lines = "\n".join(value[at : at + 76] for at in range(0, len(value), 76))
+    for text in (value, lines):
+        assert _unread({"a": text, "b": SENTENCE}) == {"a.<base64>": [1, len(text)]}
+    for text in (f"echo '{value}' | base64 -d", f"base64:{value}", f"$ cat a\r\n{lines}\n$ "):
+        (found,) = _unread({"a": text})
+        assert found == "a.<base64>"
+
+
+def test_short_pieces_of_base64_are_one_text():
+    value = b64encode(ITEM.encode()).decode()
+    pieces = [value[at : at + 60] for at in range(0, len(value) // 60 * 60, 60)]
+    assert _unread({"a": pieces, "b": SENTENCE}) == {"a[].<base64>": [1, 60 * len(pieces)]}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        bytes(range(256)),
+        zlib.compress(bytes(range(256)) * 9),
+        np.arange(900, dtype=np.int16).tobytes(),
+        SVG,
+        b"-----BEGIN CERTIFICATE-----",
+    ],
+)
+def test_other_base64_in_a_text_is_not_unread_text(content):
+    value = b64encode(content * 2).decode()
+    assert not _unread({"a": f"![a picture](data:image/svg+xml;base64,{value}) of the tower"})
+    assert not _unread({"a": f"The hash of this file is {value}, and that is all of it."})
+    assert not _unread({"a": "-" * 90 + "\n" + "word_" * 30 + "\n" + "a/b-c/" * 30})
+
+
+def test_hex_of_text_is_unread():
+    value = ITEM.encode().hex()
+    for text in (value, value.upper(), f"0x{value}"):
+        assert _unread({"a": text, "b": SENTENCE}) == {"a.<hex>": [1, len(text)]}
+    digest = "0123456789abcdef" * 4
+    assert _unread({"a": digest, "b": SENTENCE}) == {"a.<data>": [1, 64]}
+
+
+@pytest.mark.parametrize("name", ["input_ids", "prompt_token_ids", "tokens", "promptTokenIds"])
+def test_token_ids_beside_a_text_are_unread(name):
+    ids = [*range(900, 940)]
+    assert _unread({name: ids, "b": SENTENCE}) == {f"{name}.<tokens>": [1, 40]}
+    assert _unread({"m": [{name: [ids, ids]}], "b": SENTENCE}) == {
+        f"m[].{name}[].<tokens>": [2, 80]
+    }
+    assert _unread({name: ids[:15], "b": SENTENCE}) == {}
+    assert _unread({name: ids, "b": SENTENCE}, ignore=("*",)) == {}
+
+
+def test_the_bytes_of_a_text_in_a_list_are_unread():
+    for text in (ITEM, "Слова другого письма тоже разделены пробелами, как и эти слова."):
+        codes = [*text.encode()]
+        assert _unread({"a": codes, "b": SENTENCE}) == {"a.<tokens>": [1, len(codes)]}
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [0.01 * at for at in range(99)],
+        [1] * 300,
+        [*range(300)],
+        [at * 37 % 101 for at in range(300)],
+        [at * 97 % 256 for at in range(300)],
+        [32] * 300,
+    ],
+)
+def test_other_numbers_are_not_unread_text(numbers):
+    row = {"embedding": numbers, "attention_mask": numbers, "user_ids": numbers, "b": SENTENCE}
+    assert not _unread(row)
+
+
+def _unread(row, **settings):
+    """Return what is unread in a row, as both readers find it."""
+    field_tree.cache_clear()
+    source = Source(name="rows", path="", **settings)
+    with compiled_at_once():
+        (block,) = blocks_of((json.dumps(row) + "\n").encode() * 2, JsonBlock)
+        plain, batch = Part.batch(block, source), block.batch(source)
+    assert batch.unread == plain.unread
+    assert batch.rows.size == 2
+    return {path: [n // 2, size // 2] for path, (n, size) in batch.unread.items()}

@@ -1,0 +1,116 @@
+"""Find base64 in texts: lines of it that may encode text.
+
+`corpus/encoded_text.py` does the same in plain Python.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from decon_core.kernels.arrays import Bytes, Integers
+from decon_core.kernels.instructions import bytes_between
+from decon_core.kernels.jit import entry, kernel
+from decon_core.kernels.string_values import LINE_OF_BASE64, end_of_base64
+
+_FIRST_LETTERS = 16  # letters of base64 that are looked at first
+_WINDOW = 30
+_FIRST_WINDOW = np.uint64((1 << _WINDOW) - 1)
+_SECOND_WINDOW = np.uint64((1 << _WINDOW) - 1 << _WINDOW)
+
+
+@entry(compile_seconds=0.5, steps=lambda _text, starts, stops, *_: int((stops - starts).sum()) // 8)
+def find_runs(
+    text: Bytes,
+    starts: Integers,
+    stops: Integers,
+    strings: Integers,
+    run_starts: Integers,
+    run_stops: Integers,
+) -> int:
+    """Write lines of base64 in strings, and in which: those that may be text; return how many.
+
+    A line has all of one window of half as many letters: most windows have a space.
+    """
+    n = 0
+    for string in range(starts.size):
+        least, stop = starts[string], stops[string]  # a line begins at `least` or behind it
+        at = least
+        while at + _WINDOW <= stop:
+            spaces = bytes_between(text, np.uint64(at), 0, 0x20)
+            if (spaces & _FIRST_WINDOW) != 0:
+                at += 2 * _WINDOW if (spaces & _SECOND_WINDOW) != 0 else _WINDOW
+                continue
+            if not _is_of_base64(text[at]):
+                at += _WINDOW
+                continue
+            first = at
+            while (first > least) and _is_of_base64(text[first - 1]):
+                first -= 1
+            end = end_of_base64(text, at, stop)
+            if end - first < LINE_OF_BASE64:
+                at = end + 1
+                continue
+            at = least = _end_of_lines(text, first, stop)
+            if _may_encode_text(text, first):
+                strings[n], run_starts[n], run_stops[n] = string, first, at
+                n += 1
+    return n
+
+
+@kernel
+def _end_of_lines(text: Bytes, start: int, stop: int) -> int:
+    """Return where lines of base64 end, which all have enough letters."""
+    at = end_of_base64(text, start, stop)
+    while at < stop:
+        after = at + 1
+        if (text[at] == 0x0D) & (after < stop) and text[after] == 0x0A:
+            after += 1
+        elif text[at] != 0x0A:
+            break
+        end = end_of_base64(text, after, stop) if after < stop else after
+        if end - after < LINE_OF_BASE64:
+            break
+        at = end
+    return at
+
+
+@kernel
+def _is_of_base64(byte: np.uint8) -> bool:
+    is_letter = ((byte | 0x20) >= 0x61) & ((byte | 0x20) <= 0x7A)
+    is_digit = (byte >= 0x2F) & (byte <= 0x39)
+    return bool(is_letter | is_digit | (byte == 0x2B) | (byte == 0x2D) | (byte == 0x5F))
+
+
+@kernel
+def _value_of(letter: int) -> int:
+    """Return the six bits that a letter of base64 stands for."""
+    if letter >= 0x61:
+        return letter - 0x47
+    if letter == 0x5F:
+        return 63
+    if letter >= 0x41:
+        return letter - 0x41
+    if letter >= 0x30:
+        return letter + 4
+    return 63 if letter == 0x2F else 62
+
+
+@kernel
+def _may_encode_text(text: Bytes, start: int) -> bool:
+    """Return whether the first bytes that base64 encodes may be UTF-8, or packed text."""
+    bits = before = np.int64(0)
+    may_be_utf8 = True
+    for step in range(_FIRST_LETTERS):
+        bits = (bits << 6 | _value_of(np.int64(text[start + step]))) & 0xFFFFFF
+        if step % 4 == 3:
+            for shift in (16, 8, 0):
+                byte = (bits >> shift) & 0xFF
+                if step > 3 or shift < 16:
+                    is_continuing = (byte >= 0x80) & (byte < 0xC0)
+                    may_be_utf8 &= (before >= 0x80) if is_continuing else (before < 0xC0)
+                before = byte
+            if step == 3:
+                is_packed = (bits >> 16 == 0x78) | (bits >> 8 == 0x1F8B) | (bits == 0x504B03)
+                if is_packed:
+                    return True
+    return may_be_utf8
