@@ -170,7 +170,7 @@ def strings_of_lines(
 
 def settle(strings: Strings, is_unusual: Bools, fields: Fields, *, may_decode: bool) -> None:
     """Set what is done with strings that the line reader did not see; marks rows as unusual."""
-    json_lines.settle(
+    row_texts.settle(
         strings.text,
         strings.columns,
         fields.columns,
@@ -307,7 +307,7 @@ def _decoded_once(
 ) -> Strings:
     outer = strings.take(holders)
     lines = np.zeros(int((outer.stops - outer.starts + 1).sum()) + PADDING, np.uint8)
-    n_bytes = json_lines.copy_to_lines(strings.text, outer.starts, outer.stops, lines)
+    n_bytes = row_texts.copy_to_lines(strings.text, outer.starts, outer.stops, lines)
     lines[n_bytes] = LINE_BREAK
     inner, status, _ = strings_of_lines(lines, n_bytes, holders.size, fields, roots=outer.fields)
     for line in np.flatnonzero(status == json_lines.UNUSUAL).tolist():

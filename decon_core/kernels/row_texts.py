@@ -1,4 +1,4 @@
-"""Join the strings of rows to the texts of documents.
+"""Join the strings of rows to the texts of documents, and decide what is done with each.
 
 `corpus/row_texts.py` does the same in plain Python.
 """
@@ -7,9 +7,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.arrays import Bytes, Integers, Table, n_same
+from decon_core.kernels.arrays import Bytes, Integers, Table, Words64, n_same
 from decon_core.kernels.jit import entry, kernel
-from decon_core.kernels.string_values import LEAST_REPEATED
+from decon_core.kernels.json_lines import (
+    ACTION,
+    FIELD,
+    IS_DECODED,
+    KEY,
+    LINE,
+    NAMES,
+    START,
+    STOP,
+    USE,
+)
+from decon_core.kernels.string_values import (
+    LEAST_REPEATED,
+    TO_COUNT_WORDS,
+    TO_DECODE,
+    action_on,
+    is_data,
+    key_of,
+    may_be_json,
+    words_in,
+)
 
 _LINE_BREAK = 0x0A
 
@@ -152,3 +172,44 @@ def put_in_place(
             text[n + step] = inner[first + step]
         starts[at], stops[at] = np.int64(n), np.int64(n + size)
         n += size + np.uint64(2)
+
+
+@entry(compile_seconds=0.5, steps=lambda _text, columns, *_: columns.shape[1])
+def settle(
+    text: Bytes,
+    columns: Table,
+    fields: Table,
+    marks_of: Words64,
+    may_decode: bool,
+    marks: Words64,
+    is_unusual: Bytes,
+) -> None:
+    """Write what is done with strings of other readers, their keys, and the marks of rows."""
+    for at in range(columns.shape[1]):
+        start, stop = np.uint64(columns[START, at]), np.uint64(columns[STOP, at])
+        field, row = columns[FIELD, at], columns[LINE, at]
+        is_unusual[row] |= is_data(text, start)
+        columns[KEY, at] = key_of(text, start, stop)
+        if may_decode and fields[field, IS_DECODED] and may_be_json(text, start, stop):
+            columns[ACTION, at] = TO_DECODE
+            continue
+        columns[ACTION, at] = action_on(text, start, stop, fields[field, USE], fields[field, NAMES])
+        if columns[ACTION, at] == TO_COUNT_WORDS:
+            columns[KEY, at] = words_in(text, start, stop)
+        marks[row, 0] |= marks_of[field, 0]
+        marks[row, 1] |= marks_of[field, 1]
+
+
+@entry(compile_seconds=0.5, steps=lambda _text, starts, stops, *_: int((stops - starts).sum()))
+def copy_to_lines(text: Bytes, starts: Integers, stops: Integers, lines: Bytes) -> int:
+    """Write JSON values as lines; return their bytes. Line breaks in them become white space."""
+    n = _ZERO
+    for at in range(starts.size):
+        start, size = np.uint64(starts[at]), np.uint64(stops[at] - starts[at])
+        for step in range(size):
+            byte = text[start + step]
+            lines[n + step] = 0x0D if byte == _LINE_BREAK else byte
+        n += size
+        lines[n] = _LINE_BREAK
+        n += np.uint64(1)
+    return int(n)
