@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 
+from decon_core.alignment.measures import NAMED
 from decon_core.kernels.arrays import Flags, Integers
 from decon_core.text.canonical import UNSPACED
 
@@ -20,23 +22,28 @@ if TYPE_CHECKING:
     from decon_core.storage.tables import Array
 
 _FARTHEST = 3_000  # characters behind the question
-_LONGEST = 40  # characters of an answer that are compared; longer ones have n-grams
+LONGEST = 40  # characters of an answer that are compared; longer ones have n-grams
+_LONGEST_FORMULA = 200  # characters of an answer whose signs are compared, too
+_FORMULA = r"\d\s*[-+*/^=<>≤≥×]|[-+*/^=<>≤≥×]\s*\d|[)(a-z][=^<>+][a-z(]|\\"
+SHORT, FORMULA = 1, 2  # sorts of answers
 _MOST_OF_WORD = 15  # characters of a word such as "incorrect" and the space behind it
 _MOST_OF_CHOICE = 200  # characters of a choice, behind which the next one is
 _MOST_BEFORE = 60  # characters between a word such as "answer" and the answer
 _UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
 _SIGNS = r"\s$*_`:'\"(){}\[\]\\“”‘’「」『』【】《》"
-# Full-width signs, digits and letters, and the minus sign, to those of ASCII.
-_FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | {ord("−"): "-"}
+# Full-width signs, digits and letters, and signs like a minus, to those of ASCII.
+FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | dict.fromkeys(map(ord, "−‐‑–"), "-")
 _PIECE = re.compile(
-    rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+"
-    rf"|[^\w{_SIGNS},;.!?。，、；]"
+    rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?|(?<![\w)])\.\d+|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+"
+    # Hyphens within words are no signs.
+    rf"|(?!(?<=[^\W\d_]{{2}})-\s*[^\W\d_]{{2}})[^\w{_SIGNS},;.!?。，、；]"
 )
 _STATEMENT = re.compile(
     r"(?P<direct>####|\\f?box(?:ed)?\b|(?P<equal>(?<![!<>=≠~])[=≈](?!=)"
     r"(?!(?<=(?-i:[a-z_]{2})=)['\"]?\d))"  # not as in width=18
     rf"|[选選][择擇]?(?=[{_SIGNS}:]*[A-J](?![A-Za-z])))"
-    r"|\b(?:answer|correct (?:option|choice)|antwort|réponse|respuesta|risposta|resposta|antwoord"
+    r"|\b(?:answer|correct (?:option|choice)|correct(?=:)|ans(?=[.:])|antwort|réponse|respuesta"
+    r"|risposta|resposta|antwoord"
     r"|odpowiedź|cevap|jawaban|đáp án|ответ|відповідь|الجواب|الإجابة)\b"
     r"|答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर",
     re.IGNORECASE,
@@ -80,11 +87,14 @@ _SHORT_LINE = re.compile(
 _DIRECTLY = re.compile(rf"[{_SIGNS}]*")
 # What follows an answer that is only a part of another number or word, or of a calculation.
 _AFTER = re.compile(
-    rf"(?<=\d)[万萬亿億千百만억천백십조]|(?!(?<=\d)[가-힣])[^\W{_UNSPACED}]|[.,/:]\d|\s*[+/^×÷√]|\*{{1,2}}[\w(]|\s+\*\s|\s*-\s*\d"
+    rf"(?<=\d)\s\d{{3}}(?!\d)|(?<=\d)[万萬亿億千百만억천백십조]|(?!(?<=\d)[가-힣])[^\W{_UNSPACED}]|[.,/:]\d|\s*[+/^×÷√]|\*{{1,2}}[\w(]|\s+\*\s|\s*-\s*\d"
     r"|\s*\\(?:sqrt|d?frac|cdot|times|pi)\b"
 )
+_PART_BEFORE = re.compile(r"(?:\w\*|\d[.,: ]?|(?:^|\W)[.]|[-+/^×÷·])[\\({$\[]*$")
+_MOST_OF_NAME = 20  # characters before a number
 _WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
 _CHOICES = frozenset("ABCDEFGHIJ")
+_SMALL_LABEL = re.compile(r"[a-j][*_]*(?:[.):]|\s*(?:\n|$))")
 _LABEL = re.compile(r"\b[A-J][.):][^\S\n]*[^\s*]")
 # Between a word such as "answer" and a letter that is the label of a choice.
 _BEFORE_LABEL = re.compile(r"\n|\b[A-J][.):]|\b(?:choice|option)s\b", re.IGNORECASE)
@@ -92,7 +102,7 @@ _WORD_OF_LETTER = re.compile(r"[AI]\s+(?!(?:because|since|as|and|or|but|is|for|w
 _LETTER_OF_CHOICE = re.compile(r"^(?:\([A-Z]\)|[A-Z][.):])\s*(?=\S)")
 
 
-class _Piece(NamedTuple):
+class Piece(NamedTuple):
     """A word, number or sign of a text, and its characters."""
 
     text: str
@@ -105,13 +115,13 @@ def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, i
 
     `first`: the first character of the text at which an answer may be.
     """
-    wanted = [of for answer in answers if (of := [piece.text for piece in _pieces(answer)])]
+    wanted = [of for answer in answers if (of := [piece.text for piece in pieces_of(answer)])]
     if not wanted:
         return None
     start = max(0, first - _MOST_BEFORE)
     region = text[start : first + _FARTHEST]
     if not region.isascii():
-        region = region.translate(_FOLDED)
+        region = region.translate(FOLDED)
     first -= start
     dropped: set[str] = set()
     for statement in _STATEMENT.finditer(region):
@@ -123,7 +133,9 @@ def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, i
                 continue
             for answer in wanted:
                 stop = pieces[min(len(pieces), len(answer)) - 1].stop
-                if _are_equal(pieces[: len(answer)], answer) and not _is_cut(region, stop):
+                if not are_equal(pieces[: len(answer)], answer) or is_cut(region, stop):
+                    continue
+                if not (has_maths(answer) and is_part_before(region, pieces[0].start)):
                     return pieces[0].start + start, stop + start
             if pieces[0].text in _CHOICES:
                 # Further letters may be the answers of other questions.
@@ -143,31 +155,61 @@ def _is_called_wrong(text: str, at: int) -> bool:
     return _WRONG_BEFORE.search(text, max(0, at - _MOST_OF_WORD), at) is not None
 
 
+def states_other(wanted: Sequence[Sequence[str]], text: str) -> bool:
+    """Whether a text states another value of the same sort as the answers.
+
+    It does not state one of these.
+    """
+    is_letter = any(len(answer) == 1 and answer[0] in _CHOICES for answer in wanted)
+    if is_letter and any(stated_labels(text, 0, is_number=False)):
+        return True
+    return any(
+        _kind_of(statement) and _states_other(wanted, text, statement.end(), 0)
+        for statement in _STATEMENT.finditer(text)
+        if not _is_called_wrong(text, statement.start())
+    )
+
+
+def stated_labels(text: str, first: int, *, is_number: bool) -> Iterator[str]:
+    """Yield the letters, or numbers, of choices that a text states to be the answer."""
+    for statement in _STATEMENT.finditer(text, first):
+        if statement["equal"] is None and not _is_called_wrong(text, statement.start()):
+            label = next(_stated_pieces(text, statement), None)
+            if label and (label[0].text.isdigit() if is_number else _is_label(text, label[0])):
+                yield label[0].text.upper()
+
+
+def _is_label(text: str, piece: Piece) -> bool:
+    return piece.text in _CHOICES or bool(_SMALL_LABEL.match(text, piece.start))
+
+
 def _states_other(wanted: Sequence[Sequence[str]], text: str, at: int, first: int) -> bool:
     """Whether a text states another value, of the same sort as the answers, behind a place."""
-    numbers = [answer[0] for answer in wanted if answer[0][0].isdecimal()]
+    first_of = (answer["-" in answer[:1] :] for answer in wanted)
+    numbers = [of[0] for of in first_of if of and of[0][0].isdecimal()]
     other = (_NUMBER if numbers else _SHORT_LINE).match(text, at)
     if not other or other.start("value") < first:
         return False
     value = other["value"].replace(",", "")
     if not numbers:
-        return len(wanted) > 0 and value not in _CHOICES
+        return len(wanted) > 0 and value.upper() not in _CHOICES
     return all(float(value) != float(number) for number in numbers)
 
 
-def _stated_pieces(text: str, statement: re.Match[str]) -> Iterator[list[_Piece]]:
+def _stated_pieces(text: str, statement: re.Match[str]) -> Iterator[list[Piece]]:
     """Yield the pieces of text at each place where a statement may name the answer."""
     first = reach = statement.end()
     is_direct = statement["direct"] is not None
     if not is_direct and (between := _BETWEEN.match(text, first)):
         reach = between.end()
-    pieces = _pieces(text, first, first + _MOST_BEFORE + 2 * _LONGEST)
+    pieces = pieces_of(text, first, first + _MOST_BEFORE + 2 * LONGEST)
+    has_number = False
     for at, piece in enumerate(pieces):
-        is_farther = piece.start > reach and not _DIRECTLY.fullmatch(text, reach, piece.start)
+        is_next = not has_number and _DIRECTLY.fullmatch(text, reach, piece.start)
+        is_farther = piece.start > reach and not is_next
+        has_number = has_number or piece.text.isdecimal()
         if is_farther or piece.start > first + _MOST_BEFORE or (is_direct and at):
             break
-        if text[piece.start - 1] == "-" and piece.text[0].isdigit():
-            continue
         if piece.text not in _CHOICES or _is_stated_letter(text, statement, piece.start):
             yield pieces[at:]
 
@@ -183,44 +225,79 @@ def _is_stated_letter(text: str, statement: re.Match[str], at: int) -> bool:
     return not is_list and not _BEFORE_LABEL.search(text, statement.end(), at)
 
 
-def _pieces(text: str, start: int = 0, stop: int = _FARTHEST) -> list[_Piece]:
+def pieces_of(text: str, start: int = 0, stop: int = _FARTHEST) -> list[Piece]:
     return [
-        _Piece(piece[0].replace(",", ""), *piece.span())
-        for piece in _PIECE.finditer(text, start, stop)
+        Piece(_value_of(piece[0]), *piece.span()) for piece in _PIECE.finditer(text, start, stop)
     ]
 
 
-def _are_equal(found: Sequence[_Piece], answer: Sequence[str]) -> bool:
+def _value_of(piece: str) -> str:
+    """Return a number as it is written without commas and needless zeros, or a word unchanged."""
+    if not piece[-1].isdecimal():
+        return piece
+    number = piece.replace(",", "")
+    whole, point, rest = number.partition(".")
+    rest = rest.rstrip("0")
+    return f"{whole or '0'}.{rest}" if point and rest else whole
+
+
+def are_equal(found: Sequence[Piece], answer: Sequence[str]) -> bool:
     """Whether two texts are equal except for case; a letter alone, such as "A", needs its case."""
     if len(found) < len(answer):
         return False
     if len(answer) == 1 and len(answer[0]) == 1:
         return found[0].text == answer[0]
     return all(
-        piece.text.lower() == word.lower() for piece, word in zip(found, answer, strict=True)
+        _spelled(piece.text) == _spelled(word) for piece, word in zip(found, answer, strict=True)
     )
 
 
-def _is_cut(text: str, stop: int) -> bool:
+def _spelled(piece: str) -> str:
+    return piece.lower() if piece.isascii() else normalize("NFKC", piece).casefold()
+
+
+def is_cut(text: str, stop: int) -> bool:
     """Whether the text that ends at `stop` is a part of something longer, or said to be wrong."""
-    is_part = _AFTER.match(text, stop) or _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1)
-    return bool(is_part or _WRONG_BEHIND.match(text, stop))
+    is_within = _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1) is not None
+    return is_within or is_part_or_wrong(text, stop)
+
+
+def has_maths(answer: Sequence[str]) -> bool:
+    """Whether an answer has a number or a sign, or is a variable."""
+    return len(answer) == 1 == len(answer[0]) or not all(word.isalpha() for word in answer)
+
+
+def is_part_before(text: str, start: int) -> bool:
+    """Whether a number or formula that begins at `start` is a part, or the name of something."""
+    before = text[max(0, start - _MOST_OF_NAME) : start]
+    return bool(_PART_BEFORE.search(before) or NAMED.search(before.lower()))
+
+
+def is_part_or_wrong(text: str, stop: int) -> bool:
+    return bool(_AFTER.match(text, stop) or _WRONG_BEHIND.match(text, stop))
 
 
 # Index --------------------------------------------------------------------------------------------
 
 
 def short_answers_of(table: pa.Table, item_of: Integers, is_wrong: Flags) -> dict[str, Array]:
-    """Return the short right answers of a benchmark's items, in order of the items."""
+    """Return the short right answers of a benchmark's items, in order of the items.
+
+    Of answers that are not short, only formulas. `answer_sort`: of each record.
+    """
     import pyarrow.compute as pc
 
     answers = table["answer"]
-    is_short = pc.less_equal(pc.utf8_length(answers), _LONGEST).fill_null(False).to_numpy()
-    rows = np.flatnonzero(is_short & (is_wrong == 0))
+    length = pc.utf8_length(answers).fill_null(_LONGEST_FORMULA + 1).to_numpy()
+    may_be_formula = pc.match_substring_regex(answers, _FORMULA).fill_null(False).to_numpy()
+    is_formula = may_be_formula & (length > LONGEST) & (length <= _LONGEST_FORMULA)
+    sort = np.where(length <= LONGEST, SHORT, np.where(is_formula, FORMULA, 0))
+    rows = np.flatnonzero((sort > 0) & (is_wrong == 0))
     rows = rows[np.argsort(item_of[rows], kind="stable")]
-    short = [answer.strip().translate(_FOLDED) for answer in answers.take(rows).to_pylist()]
+    short = [answer.strip().translate(FOLDED) for answer in answers.take(rows).to_pylist()]
     texts = [_LETTER_OF_CHOICE.sub("", answer, count=1).encode() for answer in short]
     return {
+        "answer_sort": sort.astype(np.uint8),
         "answer_items": item_of[rows],
         "answer_sizes": np.array([*map(len, texts)], np.int64),
         "answer_bytes": np.frombuffer(b"".join(texts), np.uint8),

@@ -1,0 +1,209 @@
+"""A short answer near its question: whole, with its signs, and not where it stands by chance.
+
+N-grams of tokens have no signs, and "2400" begins with the token of "240". A short answer is
+therefore read in the text itself. docs/aligned.md has the rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from decon_core.alignment.measures import measure_of, places_in, words_counted
+from decon_core.alignment.stated_answers import (
+    FOLDED,
+    LONGEST,
+    Piece,
+    are_equal,
+    has_maths,
+    is_cut,
+    is_part_before,
+    is_part_or_wrong,
+    pieces_of,
+    stated_answer,
+    stated_labels,
+    states_other,
+)
+from decon_core.text.markup import stripped, stripped_with_offsets
+
+_REST = 60  # characters behind a window in which an answer that begins within it may end
+_FEW = 6  # words before an answer that is the first word behind the question
+# Words that often stand near a question by chance.
+_FREQUENT = frozenset(
+    (
+        *("yes", "no", "true", "false", "right", "wrong", "correct", "incorrect"),
+        *("ja", "nein", "oui", "non", "vrai", "faux", "sí", "si", "да", "нет"),
+    )
+)
+_LABEL = re.compile(
+    r"(?:^|[\s(\[*])([A-Ja-j])(?:[)\]]+|\.\s)|(?:^|[\s(])(\d{1,2})[.)]+[\s*$\"'\\(]*$"
+)
+_LABELLED = re.compile(r"(?:^|[\s(\[*])[A-Ja-j][.)\]]+[\s$\\(]*$")
+_NEXT_LABEL = re.compile(r"[\s$\\),;]*[\s(][B-Kb-k][.)]")
+_IS_LABEL = re.compile(r"[A-Ja-j][.)]\s*\w")
+_MOST_OF_LABEL = 12  # characters
+_NEXT_LIST = re.compile(r"(?<!: )\b[Aa][.)]\s(?=.{0,200}\b[Bb][.)])", re.DOTALL)
+_MOST_OF_CHOICE = 200  # characters between the label of a choice and an answer
+_DIRECTLY = re.compile(r"\W*(?:[^\W\d_]+\W*:\W*)?")
+_FIRST_NUMBER = re.compile(
+    rf"{_DIRECTLY.pattern}(?:\(?[A-Ja-j][.)]\s*)?(?<![\w-])(?P<value>[-$€£]?\d[\d.,/]*%?)\s+[A-Z]"
+)
+_OPENS = re.compile(r"(?:^|[\n:>|?.!。？：\"'(\\])[\s*_$\"'(\[{\\]*$")
+_CLOSES = re.compile(r"[\s*_$)\]}]*(?:$|[\n,.;:!|<\"'—。，！\\-])")
+_ALONE_ON_LINE = re.compile(r"[\s*_$)\]}.]*(?:$|\n)")
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+class Window(NamedTuple):
+    """The text behind a question in which its answer may be, and the question in that text."""
+
+    text: str
+    first: int
+    stop: int
+    asked: str
+
+
+def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | None:
+    """Return the characters of a short answer that the text behind a question states or has."""
+    short = [answer for answer in answers if len(answer) <= LONGEST]
+    if not short:
+        return None
+    if stated := stated_answer(short, window.text, window.first):
+        return stated
+    plain = stripped_with_offsets(window.text[window.first : window.stop + _REST])
+    behind = plain.text.translate(FOLDED)
+    wanted = [of for answer in short if (of := [*map(_text, pieces_of(_plain(answer)))])]
+    has_other = states_other(wanted, behind)
+    for start, stop in _places(short, behind, window.asked):
+        place = plain.original(start, stop)
+        is_within = window.first + place[0] < window.stop
+        if is_within and _counts(behind, start, stop, has_other=has_other):
+            return window.first + place[0], window.first + place[1]
+    return None
+
+
+def is_whole(answers: Sequence[str], text: str) -> bool:
+    """Return whether a text has one of the answers as a whole."""
+    behind = stripped(text).translate(FOLDED)
+    return any(any(_whole_places(answer, behind)) for answer in answers)
+
+
+def has_formula(answers: Sequence[str], text: str) -> bool:
+    """Return whether a text has the numbers and signs of an answer that is not short, in order.
+
+    Answers that are short do not count.
+    """
+    there = _signs(text)
+    long = [_signs(answer) for answer in answers if len(answer) > LONGEST]
+    return not long or any(
+        there[at : at + len(of)] == of for of in long for at in range(len(there) - len(of) + 1)
+    )
+
+
+def _signs(text: str) -> list[str]:
+    return [piece.text for piece in pieces_of(_plain(text)) if not piece.text.isalpha()]
+
+
+def is_wrong_choice(text: str, start: int, stop: int) -> bool:
+    """Return whether what stands at a place is a choice, and the text states that of another."""
+    label, stated = _labels(text, start, stop)
+    return bool(label and stated) and label != stated
+
+
+def _counts(text: str, start: int, stop: int, *, has_other: bool) -> bool:
+    """Return whether a whole answer stands at a place that does not say otherwise."""
+    answer = text[start:stop]
+    is_letter = _LETTER.fullmatch(answer) is not None
+    if is_letter and _IS_LABEL.match(text, start) and not _is_alone(text, start):
+        return False
+    label, stated = _labels(text, start, stop)
+    if label and stated:
+        return label == stated
+    if has_other and not _DIRECTLY.fullmatch(text, 0, start):
+        return False
+    if is_letter or answer.lower() in _FREQUENT:
+        return bool(is_letter and label) or _is_first(text, start, stop)
+    return True
+
+
+def _is_alone(text: str, start: int) -> bool:
+    """Return whether a label right behind a question names a choice, and does not begin a list."""
+    return text[start] not in "Aa" and _DIRECTLY.fullmatch(text, 0, start) is not None
+
+
+def _labels(text: str, start: int, stop: int) -> tuple[str, str]:
+    """Return the label of a choice at a place, and the one that the text states behind it."""
+    before = text[max(0, start - _MOST_OF_CHOICE) : start]
+    label = next(reversed([(of[1] or of[2]).upper() for of in _LABEL.finditer(before)]), None)
+    if not label:
+        return "", ""
+    list_of_other = _NEXT_LIST.search(text, stop)
+    region = text[: list_of_other.start()] if list_of_other else text
+    return label, next(stated_labels(region, 0, is_number=label.isdigit()), "")
+
+
+def _is_first(text: str, start: int, stop: int) -> bool:
+    """Return whether a word that is often there by chance is the answer by its place."""
+    before = [piece for piece in pieces_of(text[:start]) if piece.text.isalnum()]
+    if _LETTER.fullmatch(text[start:stop]):
+        line = text[:start].rpartition("\n")[2]
+        if before and not line.strip(" *_$([{\\\"'") and _ALONE_ON_LINE.match(text, stop):
+            return True
+    is_few = len(before) <= _FEW and not any(piece.text.lower() in _FREQUENT for piece in before)
+    return bool(is_few and _OPENS.search(text[:start]) and _CLOSES.match(text, stop))
+
+
+# Places -------------------------------------------------------------------------------------------
+
+
+def _places(answers: Sequence[str], text: str, asked: str) -> Iterator[tuple[int, int]]:
+    """Yield where a text has one of the answers: as it is, or its number with the same unit."""
+    words = words_counted(asked)
+    for answer in answers:
+        measure = measure_of(answer)
+        is_number = measure is not None and not measure.unit
+        for start, stop in _whole_places(answer, text):
+            if not is_number or _is_choice(text, start, stop):
+                yield start, stop
+        first = _FIRST_NUMBER.match(text)
+        if is_number and first and measure_of(first["value"]) == measure:
+            yield first.span("value")
+        if measure:
+            yield from places_in(measure, text, words)
+
+
+def _is_choice(text: str, start: int, stop: int) -> bool:
+    """Return whether a number stands between the label of a choice and the next label."""
+    before = text[max(0, start - _MOST_OF_LABEL) : start]
+    return bool(_LABELLED.search(before) and _NEXT_LABEL.match(text, stop))
+
+
+def _whole_places(answer: str, text: str) -> Iterator[tuple[int, int]]:
+    wanted = [*map(_text, pieces_of(_plain(answer)))]
+    if len(wanted) > 1 and wanted[0].lower() in ("a", "an", "the") and len(wanted[1]) > 1:
+        wanted = wanted[1:]
+    pieces = pieces_of(text)
+    for at in range(len(pieces) - len(wanted) + 1) if wanted else ():
+        found = pieces[at : at + len(wanted)]
+        if are_equal(found, wanted) and not _is_part(text, found):
+            yield found[0].start, found[-1].stop
+
+
+def _is_part(text: str, found: Sequence[Piece]) -> bool:
+    """Return whether an answer is only a part of a longer number, word or formula."""
+    start, stop = found[0].start, found[-1].stop
+    before = text[start - 1 : start]
+    if found[0].text[0].isdigit() and before.isascii() and before.isalpha():
+        return True
+    if has_maths([*map(_text, found)]) and is_part_before(text, start):
+        return True
+    return is_cut(text, stop) if len(found) == 1 else is_part_or_wrong(text, stop)
+
+
+def _plain(answer: str) -> str:
+    return stripped(answer).translate(FOLDED)
+
+
+def _text(piece: Piece) -> str:
+    return piece.text
