@@ -52,7 +52,7 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 # What stands before a number that only names something: "Question 48", "No. 48".
 NAMED = re.compile(
     r"(?:\b(?:questions?|exercise|problem|example|item|step|lesson|pages?|chapter|section|part"
-    r"|volume|line|figure|fig\.?|table|equation|nos?\.|nr\.?|number|pp?\.)|#|№)\s*\(?$"
+    r"|volume|line|figure|fig\.?|table|equation|nos?\.|nr\.?|number|pp?\.)|(?<!#)#|№)\s*\(?$"
 )
 _NAME = re.compile(r"\s(?!Celsius|Fahrenheit)[A-Z][a-z]{2,}")  # as in "50 Cent"
 # What may follow a number without a unit, and what then shows that it goes on ("5:30", "48,5").

@@ -32,15 +32,15 @@ _FEW = 6  # words before an answer that is the first word behind the question
 # Words that often stand near a question by chance.
 _FREQUENT = frozenset(
     (
-        *("yes", "no", "true", "false", "right", "wrong", "correct", "incorrect"),
+        *("yes", "no", "true", "false", "right", "wrong", "correct", "incorrect", "none"),
         *("ja", "nein", "oui", "non", "vrai", "faux", "sí", "si", "да", "нет"),
     )
 )
 _LABEL = re.compile(
     r"(?:^|[\s(\[*])([A-Ja-j])(?:[)\]]+|\.\s)|(?:^|[\s(])(\d{1,2})[.)]+[\s*$\"'\\(]*$"
 )
-_LABELLED = re.compile(r"(?:^|[\s(\[*])[A-Ja-j][.)\]]+[\s$\\(]*$")
-_NEXT_LABEL = re.compile(r"[\s$\\),;]*[\s(][B-Kb-k][.)]")
+_LABELLED = re.compile(r"(?:^|[\s(\[*])(?:[A-Ja-j]|\d{1,2})[.)\]]+[\s$\\(]*$")
+_NEXT_LABEL = re.compile(r"[\s$\\),;]*[\s(](?:[B-Kb-k]|\d{1,2})[.)]")
 _IS_LABEL = re.compile(r"[A-Ja-j][.)]\s*\w")
 _MOST_OF_LABEL = 12  # characters
 _NEXT_LIST = re.compile(r"(?<!: )\b[Aa][.)]\s(?=.{0,200}\b[Bb][.)])", re.DOTALL)
@@ -194,6 +194,8 @@ def _is_part(text: str, found: Sequence[Piece]) -> bool:
     """Return whether an answer is only a part of a longer number, word or formula."""
     start, stop = found[0].start, found[-1].stop
     before = text[start - 1 : start]
+    if before in ("'", "’") and text[start - 2 : start - 1].isalnum():
+        return True
     if found[0].text[0].isdigit() and before.isascii() and before.isalpha():
         return True
     if has_maths([*map(_text, found)]) and is_part_before(text, start):

@@ -192,7 +192,8 @@ def _states_other(wanted: Sequence[Sequence[str]], text: str, at: int, first: in
         return False
     value = other["value"].replace(",", "")
     if not numbers:
-        return len(wanted) > 0 and value.upper() not in _CHOICES
+        is_label = value.upper() in _CHOICES or (value.isdecimal() and len(value) < 3)
+        return len(wanted) > 0 and not is_label
     return all(float(value) != float(number) for number in numbers)
 
 

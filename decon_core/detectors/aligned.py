@@ -21,6 +21,7 @@ from decon_core.alignment.comparison import Questions
 from decon_core.alignment.kinds import (
     EDITED,
     FEWEST_WORDS,
+    KINDS,
     LEAST_PASSAGE,
     LEAST_WEIGHT,
     PART,
@@ -316,15 +317,17 @@ class _AlignedSearch(ClusterSearch):
     def _in_document(
         self, document: Document, compared: Sequence[Compared], matches: Matches
     ) -> list[Finding]:
-        findings: list[Finding] = []
+        found: list[tuple[int, Finding]] = []
         for part in sorted({place.nomination.part for place in compared}):
             of_part = [place for place in compared if place.nomination.part == part]
             claims = attributed([place.claim for place in of_part])
             for place, claim in zip(of_part, claims, strict=True):
                 kind = kind_at(claim, place.nomination)
                 if kind:
-                    findings += self._findings(place, kind, matches, document)
-        return findings
+                    items = (item.number for item in place.nomination.items)
+                    findings = self._findings(place, kind, matches, document)
+                    found += zip(items, findings, strict=True)
+        return _best_of_places(found)
 
     def _findings(
         self,
@@ -372,6 +375,29 @@ class _AlignedSearch(ClusterSearch):
                 passage_place=passage,
                 kind=name,
             )
+
+
+def _best_of_places(found: Sequence[tuple[int, Finding]]) -> list[Finding]:
+    """Return one finding of each item at each place, the best; an answer may repeat a question."""
+    kept: dict[int, list[Finding]] = {}
+    for item, finding in sorted(found, key=lambda of: _order(of[1])):
+        of_item = kept.setdefault(item, [])
+        if not any(_is_again(finding, other) for other in of_item):
+            of_item.append(finding)
+    is_kept = {id(finding) for of_item in kept.values() for finding in of_item}
+    return [finding for _, finding in found if id(finding) in is_kept]
+
+
+def _order(finding: Finding) -> tuple[bool, bool, int, float]:
+    is_copy = finding.kind in (VERBATIM, EDITED)
+    is_answered = (finding.answer_overlap or 0.0) >= LEAST_ANSWER_OVERLAP
+    return not is_copy, not is_answered, KINDS.index(finding.kind or ""), -finding.score
+
+
+def _is_again(finding: Finding, other: Finding) -> bool:
+    """Return whether two findings have at least half of the shorter one's characters in common."""
+    (start, stop), (first, last) = finding.question_place or (0, 0), other.question_place or (0, 0)
+    return 2 * (min(stop, last) - max(start, first)) >= min(stop - start, last - first)
 
 
 def _rivals(order: Integers, first_of_item: Integers, is_wrong: Integers) -> Integers:

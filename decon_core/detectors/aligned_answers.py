@@ -84,7 +84,10 @@ class Answers:
             return there
         first, room = place.claim.comparison.stop, int(self._index.entry_room[row[clusters.ENTRY]])
         behind = document.text[first : document.end_of_window(place.claim.comparison, room)]
-        if there[0] >= first and is_wrong_choice(behind, there[0] - first, there[1] - first):
+        # An earlier choice may have its words, and the answer may have a label of its own.
+        half = self._tokens_of(row[clusters.ENTRY]).size // 2 + 1
+        last_copy = document.places.characters(max(start, stop - half), stop)
+        if is_wrong_choice(behind, *(at - first for at in last_copy)):
             return None
         rival = matches.scores[item.rival, clusters.ANSWER]
         if rival < -item.missing:

@@ -22,7 +22,8 @@ def filled(question, answer, text):
     """Return the words of a text that fill the blanks of a question with an answer."""
     marked = np.array(blanks_of(question, FORM), np.int64)
     one = compared(question, text)
-    place = one and filled_with([answer], marked, one, text, FORM)
+    place, is_other = filled_with([answer], marked, one, text, FORM) if one else (None, False)
+    assert not (place and is_other)
     return place and text[slice(*place)]
 
 
