@@ -62,6 +62,12 @@ class Window(NamedTuple):
     first: int
     stop: int
     asked: str
+    other: tuple[int, int] = (0, 0)  # where the text has a wrong choice
+
+    def is_of_other(self, start: int, stop: int) -> bool:
+        """Return whether a place is only a part of a wrong choice, as "III" of "I and III"."""
+        first, last = self.other
+        return first <= start and stop <= last and stop - start < last - first
 
 
 def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | None:
@@ -69,17 +75,19 @@ def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | No
     short = [answer for answer in answers if len(answer) <= LONGEST]
     if not short:
         return None
-    if stated := stated_answer(short, window.text, window.first):
+    stated = stated_answer(short, window.text, window.first)
+    if stated and not window.is_of_other(*stated):
         return stated
     plain = stripped_with_offsets(window.text[window.first : window.stop + _REST])
     behind = plain.text.translate(FOLDED)
     wanted = [of for answer in short if (of := [*map(_text, pieces_of(_plain(answer)))])]
     has_other = states_other(wanted, behind)
     for start, stop in _places(short, behind, window.asked):
-        place = plain.original(start, stop)
-        is_within = window.first + place[0] < window.stop
-        if is_within and _counts(behind, start, stop, has_other=has_other):
-            return window.first + place[0], window.first + place[1]
+        first, last = (window.first + at for at in plain.original(start, stop))
+        if first >= window.stop or window.is_of_other(first, last):
+            continue
+        if _counts(behind, start, stop, has_other=has_other):
+            return first, last
     return None
 
 

@@ -34,7 +34,7 @@ _SIGNS = r"\s$*_`:'\"(){}\[\]\\“”‘’「」『』【】《》"
 # Full-width signs, digits and letters, and signs like a minus, to those of ASCII.
 FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | dict.fromkeys(map(ord, "−‐‑–"), "-")
 _PIECE = re.compile(
-    rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?|(?<![\w)])\.\d+|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+"
+    rf"(?<!\d)0,\d+(?!,?\d)|(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?|(?<![\w)])\.\d+|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+"
     # Hyphens within words are no signs.
     rf"|(?!(?<=[^\W\d_]{{2}})-\s*[^\W\d_]{{2}})[^\w{_SIGNS},;.!?。，、；]"
 )
@@ -236,7 +236,7 @@ def _value_of(piece: str) -> str:
     """Return a number as it is written without commas and needless zeros, or a word unchanged."""
     if not piece[-1].isdecimal():
         return piece
-    number = piece.replace(",", "")
+    number = piece.replace(",", "." if piece.startswith("0,") else "")
     whole, point, rest = number.partition(".")
     rest = rest.rstrip("0")
     return f"{whole or '0'}.{rest}" if point and rest else whole

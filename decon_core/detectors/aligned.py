@@ -348,7 +348,7 @@ class _AlignedSearch(ClusterSearch):
                     # A question with another number beside its own long answer is no other.
                     name = EDITED if name == VARIANT else name
             if overlap is not None and overlap < LEAST_ANSWER_OVERLAP and name != TEMPLATE:
-                if short := self._answers.short(item.number, entry, place, document):
+                if short := self._answers.short(item, entry, place, matches, document):
                     overlap, answer = 1.0, short
                 elif repeated := self._answers.repeated(item.number, entry, place, document):
                     comparison, answer = repeated

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 MARGIN = 80  # characters around a nomination, besides those that the question may fill
 _ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)  # columns
+_WHOLE = 0.999  # share of its n-grams
 _LEAST_REPEATED = 0.6  # share of a question that must come before an answer that repeats its words
 _BEHIND = 50  # tokens behind a question and its choices in which a short answer is searched for
 
@@ -100,9 +101,11 @@ class Answers:
         is_equal = rival == -item.missing and has_formula(self._short.of(item.number), text)
         return there if is_equal else None
 
-    def short(self, item: int, entry: int, place: Compared, document: Document) -> Span | None:
+    def short(
+        self, item: Item, entry: int, place: Compared, matches: Matches, document: Document
+    ) -> Span | None:
         """Return a short answer that is stated, fills the blank, or is near the question."""
-        answers, comparison = self._short.of(item), place.claim.comparison
+        answers, comparison = self._short.of(item.number), place.claim.comparison
         question, text = place.nomination.question, document.text
         edges = self._own["blank_edges"][question : question + 2]
         stop = document.end_of_window(comparison, int(self._index.entry_room[entry]))
@@ -113,7 +116,11 @@ class Answers:
                 return filled
             stop = comparison.stop if is_filled else stop
         asked = text[comparison.start : comparison.stop]
-        return short_answer(answers, Window(text, comparison.stop, stop, asked))
+        other = (0, 0)
+        if item.rival >= 0 and matches.scores[item.rival, clusters.ANSWER] >= _WHOLE:
+            tokens = self._tokens_of_answer(matches.whole[item.rival].tolist(), document)
+            other = document.places.characters(*tokens)
+        return short_answer(answers, Window(text, comparison.stop, stop, asked, other))
 
     def repeated(
         self, item: int, entry: int, place: Compared, document: Document

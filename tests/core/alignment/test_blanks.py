@@ -38,6 +38,22 @@ def test_what_stands_where_the_blank_was_is_the_answer(mark):
     assert filled(question, "anvil", f"{before}{LEFT} not the anvil {RIGHT}{after}") is None
 
 
+def test_other_words_fill_a_blank_only_within_the_question():
+    inner, last = f"{LEFT} ____ {RIGHT}", f"{LEFT} ____."
+    for question, mark, expected in (
+        (inner, "cart", True),
+        (inner, "(2)", True),
+        (inner, "____", False),
+        (inner, "[BLANK]", False),
+        (inner, "", False),
+        (last, "cart", False),
+    ):
+        text = question.replace("____", mark)
+        marked = np.array(blanks_of(question, FORM), np.int64)
+        found = filled_with(["anvil"], marked, compared(question, text), text, FORM)
+        assert found == (None, expected)
+
+
 def test_an_article_before_the_blank_may_change():
     question = "Every spring the ferrymen elected a ____ who alone could forbid the crossing."
     text = question.replace("a ____", "an old warden")

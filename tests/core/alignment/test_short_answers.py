@@ -36,6 +36,8 @@ def found(answer, behind):
         ("25", " 25 %"),
         ("25%", " Answer: 25"),
         ("-5", " Answer: −5"),
+        ("0.25 kg", " Answer: 0,25 kg"),
+        ("620", " (1) 750 (2) 620 (3) 600\nAnswer: (2)"),
         ("1/4", " It is 0.25."),
         ("$1,200", " Answer: 1200.00"),
         (r"$\frac{\pi}{4}$", r" Answer: $\frac{\pi}{4}$"),
@@ -118,6 +120,9 @@ def test_only_what_begins_within_the_window_counts():
     text = f"{ASKED} It was late. Nystad."
     assert short_answer(["Nystad"], Window(text, len(ASKED), len(text), ASKED))
     assert not short_answer(["Nystad"], Window(text, len(ASKED), len(ASKED) + 9, ASKED))
+    other = len(ASKED) + 4, text.index(".")
+    assert short_answer(["late"], Window(text, len(ASKED), len(text), ASKED))
+    assert not short_answer(["late"], Window(text, len(ASKED), len(text), ASKED, other))
 
 
 def test_the_label_of_the_next_list_is_no_answer_to_this_one():
