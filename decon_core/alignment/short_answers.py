@@ -47,7 +47,7 @@ _NEXT_LIST = re.compile(r"(?<!: )\b[Aa][.)]\s(?=.{0,200}\b[Bb][.)])", re.DOTALL)
 _MOST_OF_CHOICE = 200  # characters between the label of a choice and an answer
 _DIRECTLY = re.compile(r"\W*(?:[^\W\d_]+\W*:\W*)?")
 _FIRST_NUMBER = re.compile(
-    rf"{_DIRECTLY.pattern}(?:\(?[A-Ja-j][.)]\s*)?(?<![\w-])(?P<value>[-$€£]?\d[\d.,/]*%?)\s+[A-Z]"
+    r"[^\w\n]*(?:\(?[A-Ja-j][.)]\s*)?(?<![\w-])(?P<value>[-$€£]?\d[\d.,/]*%?)\s+[A-Z]"
 )
 _OPENS = re.compile(r"(?:^|[\n:>|?.!。？：\"'(\\])[\s*_$\"'(\[{\\]*$")
 _CLOSES = re.compile(r"[\s*_$)\]}]*(?:$|[\n,.;:!|<\"'—。，！\\-])")
@@ -62,12 +62,14 @@ class Window(NamedTuple):
     first: int
     stop: int
     asked: str
-    other: tuple[int, int] = (0, 0)  # where the text has a wrong choice
+    others: Sequence[tuple[int, int]] = ()  # where the text has a wrong choice
 
     def is_of_other(self, start: int, stop: int) -> bool:
         """Return whether a place is only a part of a wrong choice, as "III" of "I and III"."""
-        first, last = self.other
-        return first <= start and stop <= last and stop - start < last - first
+        return any(
+            first <= start and stop <= last and stop - start < last - first
+            for first, last in self.others
+        )
 
 
 def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | None:

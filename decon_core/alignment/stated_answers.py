@@ -90,7 +90,8 @@ _AFTER = re.compile(
     rf"(?<=\d)\s\d{{3}}(?!\d)|(?<=\d)[万萬亿億千百만억천백십조]|(?!(?<=\d)[가-힣])[^\W{_UNSPACED}]|[.,/:]\d|\s*[+/^×÷√]|\*{{1,2}}[\w(]|\s+\*\s|\s*-\s*\d"
     r"|\s*\\(?:sqrt|d?frac|cdot|times|pi)\b"
 )
-_PART_BEFORE = re.compile(r"(?:\w\*|\d[.,: ]?|(?:^|\W)[.]|[-+/^×÷·])[\\({$\[]*$")
+_PART_BEFORE = re.compile(r"(?:\w\*|\d|(?:^|\W)[.]|[-+/^×÷·])[\\({$\[]*$")
+_DIGITS_BEFORE = re.compile(r"\d[.,: ][\\({$\[]*$")
 _MOST_OF_NAME = 20  # characters before a number
 _WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
 _CHOICES = frozenset("ABCDEFGHIJ")
@@ -222,7 +223,9 @@ def _is_stated_letter(text: str, statement: re.Match[str], at: int) -> bool:
     if not _LABEL.match(text, at):
         return True
     following = chr(ord(text[at]) + 1)
-    is_list = re.search(rf"\b{following}[.):]", text[at : at + _MOST_OF_CHOICE]) is not None
+    next_one = _STATEMENT.search(text, at, at + _MOST_OF_CHOICE)
+    choices = text[at : next_one.start() if next_one else at + _MOST_OF_CHOICE]
+    is_list = re.search(rf"\b{following}[.):]", choices) is not None
     return not is_list and not _BEFORE_LABEL.search(text, statement.end(), at)
 
 
@@ -271,7 +274,10 @@ def has_maths(answer: Sequence[str]) -> bool:
 def is_part_before(text: str, start: int) -> bool:
     """Whether a number or formula that begins at `start` is a part, or the name of something."""
     before = text[max(0, start - _MOST_OF_NAME) : start]
-    return bool(_PART_BEFORE.search(before) or NAMED.search(before.lower()))
+    if _PART_BEFORE.search(before):
+        return True
+    is_word = text[start].isalpha() and not before.endswith("\\")
+    return not is_word and bool(_DIGITS_BEFORE.search(before) or NAMED.search(before.lower()))
 
 
 def is_part_or_wrong(text: str, stop: int) -> bool:

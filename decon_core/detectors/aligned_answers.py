@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 MARGIN = 80  # characters around a nomination, besides those that the question may fill
 _ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)  # columns
-_WHOLE = 0.999  # share of its n-grams
 _LEAST_REPEATED = 0.6  # share of a question that must come before an answer that repeats its words
 _BEHIND = 50  # tokens behind a question and its choices in which a short answer is searched for
 
@@ -116,11 +115,18 @@ class Answers:
                 return filled
             stop = comparison.stop if is_filled else stop
         asked = text[comparison.start : comparison.stop]
-        other = (0, 0)
-        if item.rival >= 0 and matches.scores[item.rival, clusters.ANSWER] >= _WHOLE:
-            tokens = self._tokens_of_answer(matches.whole[item.rival].tolist(), document)
-            other = document.places.characters(*tokens)
-        return short_answer(answers, Window(text, comparison.stop, stop, asked, other))
+        others: list[Span] = []
+        if item.rival >= 0:
+            others = self._copies(matches.whole[item.rival].tolist(), document)
+        return short_answer(answers, Window(text, comparison.stop, stop, asked, others))
+
+    def _copies(self, row: Sequence[int], document: Document) -> list[Span]:
+        """Return the characters of each copy of a record's answer where some of it was found."""
+        answer, (start, stop) = self._tokens_of(row[clusters.ENTRY]), row[_ANSWER]
+        return [
+            document.places.characters(start + at, start + at + answer.size)
+            for at in places_of(answer, document.tokens[max(start, 0) : max(stop, 0)])
+        ]
 
     def repeated(
         self, item: int, entry: int, place: Compared, document: Document

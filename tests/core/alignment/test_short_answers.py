@@ -53,6 +53,7 @@ def found(answer, behind):
         ("C", "\nC"),
         ("C", "\nA. oak B. elm C. ash\nAnswer: C"),
         ("L", " A. F B. L C. G Answer: B"),
+        ("It has two strings", " Answer: (A)It has two strings.\nWhat else?\nAnswer: (B)A kite."),
         ("well-known", " It is well known."),
         ("西游记", "《西游记》是小说"),
     ],
@@ -94,6 +95,7 @@ def test_a_part_of_it_or_another_sign_is_another_answer(answer, behind):
         ("18", " The answer is 17 (see page 18)."),
         ("18", " Answer: not 18 but 17"),
         ("18", " Answer: 17\n\n18. What is a pear?"),
+        ("18", "\n\n18 Things to Do in Hemmel"),
         ("18", " Is it 18? No, the answer is 17."),
         ("18", " A. 16 B. 17 C. 18 D. 19. Answer: B"),
         ("3", " 1. Five 2. Six 3. Seven. Correct: 1"),
@@ -120,9 +122,9 @@ def test_only_what_begins_within_the_window_counts():
     text = f"{ASKED} It was late. Nystad."
     assert short_answer(["Nystad"], Window(text, len(ASKED), len(text), ASKED))
     assert not short_answer(["Nystad"], Window(text, len(ASKED), len(ASKED) + 9, ASKED))
-    other = len(ASKED) + 4, text.index(".")
+    others = [(len(ASKED) + 4, text.index("."))]
     assert short_answer(["late"], Window(text, len(ASKED), len(text), ASKED))
-    assert not short_answer(["late"], Window(text, len(ASKED), len(text), ASKED, other))
+    assert not short_answer(["late"], Window(text, len(ASKED), len(text), ASKED, others))
 
 
 def test_the_label_of_the_next_list_is_no_answer_to_this_one():
