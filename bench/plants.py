@@ -330,9 +330,10 @@ def _wrong_choice(item: Planted) -> str | None:
 
 def _longer_number(item: Planted) -> str | None:
     """Return the question with a number that begins with the answer."""
-    if not item.answer.isdecimal():
+    answer = without_letter(item.answer)
+    if not answer.isdecimal():
         return None
-    other = f"{item.answer}{item.rng.choice(('0', '5', '.5', ',000'))}"
+    other = f"{answer}{item.rng.choice(('0', '5', '.5', ',000'))}"
     return f"{item.write(has_answer=False)}\nAnswer: {other}"
 
 

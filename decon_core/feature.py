@@ -84,8 +84,6 @@ class Feature:
     benchmarks at this path declares, for `catalog --from`; returns an exit code."""
     page: str = ""
     """(configuration, store) -> an `Addition` to the page of the report, or None."""
-    demonstrate: str = ""
-    """(store, name of the program, configuration) -> lines that `decon-assets demo` prints."""
 
     @property
     def definitions(self) -> str:

@@ -352,8 +352,7 @@ def report_page(context: dg.AssetExecutionContext, config: Config, store: Store)
     from decon_core.report.html.build import write_page
     from decon_core.report.html.still import figures, write_figures
     from decon_core.report.page_additions import additions_of
-    from decon_core.report.publish.card import CARD, SUMMARY, write_published
-    from decon_core.report.publish.summary import summary_of
+    from decon_core.report.publish.summary import CARD, SUMMARY, summary_of, write_published
 
     folder = store.report.parent
     facts = write_page(store.report, store.report_page, additions=additions_of(config, store))

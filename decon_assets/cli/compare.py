@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from decon_assets.terminal.options import argument, flag, option, optional
 from decon_assets.terminal.output import say, say_table
+from decon_core.compare import differences
+from decon_core.compare.differences import Comparison
+from decon_core.compare.page import as_html, headline, sections
+from decon_core.compare.sides import database_of, judge_twice
 from decon_core.errors import InputError, Problem
 from decon_core.report.open import coverage_of
 from decon_core.storage.files import write_plain_json, write_text
-
-if TYPE_CHECKING:
-    from decon_core.compare.differences import Comparison
 
 _MOST_WRITTEN = 10_000  # rows per table in a file
 
@@ -54,8 +54,6 @@ def compare(
     invalid input. Settings that differ without changing any leak, item, shard or benchmark do not
     count as a difference.
     """
-    from decon_core.compare.page import as_html, headline, sections
-
     if limit < 0:
         raise InputError(Problem("--limit", str(limit), "0 or more"))
     comparison = _compare(first, second, policy, most=max(limit, _MOST_WRITTEN))
@@ -78,9 +76,6 @@ def compare(
 
 
 def _compare(first: Path, second: Path | None, policy: Path | None, *, most: int) -> Comparison:
-    from decon_core.compare.differences import compare
-    from decon_core.compare.sides import database_of, judge_twice
-
     if (second is None) == (policy is None):
         found = "only one report" if second is None else "SECOND and --policy"
         expected = "two reports (FIRST and SECOND), or a decon.toml and --policy FILE"
@@ -94,7 +89,7 @@ def _compare(first: Path, second: Path | None, policy: Path | None, *, most: int
         elif second:
             sides = zip((first, second), databases, strict=True)
             databases = [database_of(side, database) for side, database in sides]
-        comparison = compare(*databases, most=most)
+        comparison = differences.compare(*databases, most=most)
         for side, database in zip(named, databases, strict=True):
             if notice := coverage_of(database).notice:
                 notes.append(f"{side}: {notice}")

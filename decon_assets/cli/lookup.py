@@ -13,14 +13,18 @@ from decon_assets.terminal.output import say, say_table, warn
 from decon_assets.terminal.progress import ShardProgress
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
+from decon_core.corpus.registration import list_packs
+from decon_core.decisions.lookup import FoundItems, bounded, look_up
 from decon_core.errors import InputError, Problem
+from decon_core.execution.jobs import wanted_workers
 from decon_core.execution.local import LOCAL
+from decon_core.library.evals import records_of
+from decon_core.scan.answers import why_unbounded
 from decon_core.wording import counted, to_scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from decon_core.decisions.lookup import FoundItems
 
 _NAME = "text"  # The benchmark that holds a text of the command line.
 _MOST_ROWS = 50
@@ -57,11 +61,6 @@ def lookup(
     Exit codes: 0 everything was searched; 1 some packs have no sketch and were not searched; 2
     invalid input.
     """
-    from decon_core.corpus.registration import list_packs
-    from decon_core.decisions.lookup import bounded, look_up
-    from decon_core.execution.jobs import wanted_workers
-    from decon_core.scan.answers import why_unbounded
-
     loaded = load_config(config)
     store = open_store(loaded)
     packs, records = list_packs(store), _records(text, items)
@@ -96,8 +95,6 @@ def lookup(
 
 
 def _records(text: str | None, items: Path | None) -> Mapping[str, pa.Table]:
-    from decon_core.library.evals import records_of
-
     if (text is None) == (items is None):
         found = "nothing to look for" if text is None else "TEXT and --items"
         raise InputError(Problem("lookup", found, "a TEXT, or --items PATH"))

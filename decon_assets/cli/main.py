@@ -16,7 +16,7 @@ from typer.main import get_command
 from decon_assets.terminal.options import PlainCommand, PlainGroup
 from decon_assets.terminal.output import say, silence_stdout, warn
 from decon_core.errors import DeconError, EngineError, MissingError, StaleError, sentence
-from decon_core.feature import all_features
+from decon_core.feature import Command, all_features
 from decon_core.storage.paths import cause_of, library_errors, remedy_for
 
 _HELP = """\
@@ -103,31 +103,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @cache
-def _commands() -> Mapping[str, Mapping[str, tuple[str, str]]]:
-    """Return all commands, by group and name: the location of each, and a summary."""
-    commands = {
-        group: {name: (f"decon_assets.cli.{at}", about) for name, (at, about) in listed.items()}
+def _commands() -> Mapping[str, tuple[str, Command]]:
+    """Return the location of each command, and what is declared of it, by name."""
+    of_the_core = {
+        name: (
+            f"decon_assets.cli.{at}",
+            Command(function=at, group=group, about=about, reads_store=name in _READING),
+        )
         for group, listed in _OF_THE_CORE.items()
+        for name, (at, about) in listed.items()
     }
-    for feature in all_features():
-        for name, command in feature.commands.items():
-            commands.setdefault(command.group, {})[name] = feature.function(name), command.about
-    return commands
-
-
-def _locations() -> Mapping[str, str]:
-    return {name: at for listed in _commands().values() for name, (at, _) in listed.items()}
+    return of_the_core | {
+        name: (feature.function(name), command)
+        for feature in all_features()
+        for name, command in feature.commands.items()
+    }
 
 
 def command_line() -> _Commands:
     """Return the parser of all commands. Each of them is imported when it is asked for."""
     program = typer.Typer(add_completion=False, rich_markup_mode=None)
     program.callback()(_options)
-    commands = [command for feature in all_features() for command in feature.commands.values()]
-    examples = [f"  decon-assets {line}\n" for command in commands for line in command.examples]
+    declared = [command for _, command in _commands().values()]
+    examples = [f"  decon-assets {line}\n" for command in declared for line in command.examples]
     return _Commands(
         params=get_command(program).params,
-        commands=dict.fromkeys(_locations()),  # type: ignore[arg-type] # names; loaded when called
+        commands=dict.fromkeys(_commands()),  # type: ignore[arg-type] # names; loaded when called
         help=_HELP.format(examples="".join(examples)),
         rich_markup_mode=None,
         context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
@@ -167,13 +168,7 @@ def _run_command(arguments: Sequence[str]) -> int:
         try:
             return int(commands.invoke(context))
         except (MissingError, StaleError) as error:
-            reading = {
-                name
-                for feature in all_features()
-                for name, command in feature.commands.items()
-                if command.reads_store
-            }
-            if context.invoked_subcommand not in _READING | reading:
+            if not _commands()[str(context.invoked_subcommand)][1].reads_store:
                 raise
             from decon_assets.instance.active_run import active_run
 
@@ -228,10 +223,9 @@ class _Commands(PlainGroup):
     """All commands, in groups."""
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
-        location = _locations().get(cmd_name)
-        if location is None:
+        if cmd_name not in _commands():
             return None
-        command = resolve_name(location)
+        command = resolve_name(_commands()[cmd_name][0])
         if isinstance(command, typer.Typer):
             return get_command(command)
         group = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -239,8 +233,9 @@ class _Commands(PlainGroup):
         return get_command(group)
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
-        for group, commands in _commands().items():
-            if not commands:  # All features of the group were removed.
-                continue
+        listed: dict[str, list[tuple[str, str]]] = {group: [] for group in _OF_THE_CORE}
+        for name, (_, command) in _commands().items():
+            listed.setdefault(command.group, []).append((name, command.about))
+        for group in filter(listed.get, listed):  # all features of a group may have been removed
             with formatter.section(group):
-                formatter.write_dl([(name, about) for name, (_, about) in commands.items()], 10)
+                formatter.write_dl(listed[group], 10)

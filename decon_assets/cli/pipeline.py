@@ -37,7 +37,7 @@ from decon_core.decisions.not_read import OPTIONS, account_of
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import DeconError, MissingError, StaleError
 from decon_core.execution.choice import require_engine
-from decon_core.feature import feature_hooks, feature_objects
+from decon_core.feature import feature_entries, feature_objects
 from decon_core.report.open import Row, coverage_of
 from decon_core.report.publish.summary import format_headline
 from decon_core.storage.listing import Skipped
@@ -219,9 +219,10 @@ def demo(
             "one: it is in the folder data/ of the repository, not in the installed package"
         )
         return 2
-    if _build(config, workers, is_verbose=verbose)[0] is None:
+    registered, _ = _build(config, workers, is_verbose=verbose)
+    if registered is None:
         return 1
-    store = open_store(load_config(config))
+    store = registered.store
     benchmarks, phenomena = compare(store.report, truth)
     say_truth(benchmarks, phenomena)
     say_rates(leak_rates(load_report_items(store.report), parse_groupings(["split"], [])).rates)
@@ -230,9 +231,7 @@ def demo(
     program = sys.argv[0] if Path(sys.argv[0]).name == _NAME else _NAME
     say(f"report: {store.report}  (print its tables: {program} report --config {config})")
     say(f"page: {store.report_page}  (open it in any browser; it needs no network)")
-    for demonstrate in feature_hooks("demonstrate"):
-        for line in demonstrate(store, program, config):
-            say(line)
+    _say_products(registered)
     say(f"UI with the runs: {program} dev --config {config}")
     say(f"{time.monotonic() - started:.0f} s")
     is_wrong = any(
@@ -301,7 +300,7 @@ def stage_lines(*, is_verbose: bool) -> StageLines:
 
 
 def _say_products(registered: Registration) -> None:
-    """Print where mixtures and blends are, and the command that lists them."""
+    """Print where mixtures and the products of features are, and the command that lists them."""
     config, store = registered.config, registered.store
     if config.kept:
         say(f"stored at {config.kept}; the local copies are:")
@@ -313,6 +312,9 @@ def _say_products(registered: Registration) -> None:
             say(f"{kind}: {folders[0]}")
         elif folders:
             say(f"{kind}s: {folders[0].parent} ({len(folders)}; decon-assets {kind} list)")
+    for name in feature_entries("products"):
+        if name in config.tables and (store.root / name).is_dir():  # has no partitions
+            say(f"{name}: {store.root / name}")
 
 
 def say_truth(benchmarks: Sequence[Row], phenomena: Sequence[Row]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from decon_assets.cli.store_state import accepting_settings
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
@@ -21,15 +21,29 @@ from decon_assets.terminal.options import (
     share,
 )
 from decon_assets.terminal.output import say, say_rows, warn
+from decon_core.compare.sides import database_of
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem
+from decon_core.report.publish.limits import (
+    Case,
+    Limits,
+    cases_of,
+    junit_of,
+    lines_of_account,
+    lines_of_settings,
+)
+from decon_core.report.publish.summary import (
+    CARD,
+    SUMMARY,
+    Summary,
+    card_from,
+    notice_of,
+    summary_of,
+    write_published,
+)
 from decon_core.storage.files import write_plain_json, write_text
 from decon_core.wording import bounds, of_checkable, percent
-
-if TYPE_CHECKING:
-    from decon_core.report.publish.limits import Case, Limits
-    from decon_core.report.publish.summary import Summary
 
 
 def card(
@@ -54,8 +68,6 @@ def card(
     Exit codes: 0 done; 1 the report is incomplete (some shards were not scanned) or a run is still
     building it; 2 invalid input.
     """
-    from decon_core.report.publish.card import CARD, SUMMARY, card_from, notice_of, write_published
-
     summary = _summary(report, config)
     if not report and not is_report_current(load_config(config)):
         warn(f"note: {REPORT_IS_STALE}")
@@ -140,8 +152,6 @@ def check(
     input; 4 the limits are met, but some text or files were not read; 6 the limits are met for the
     items that can be found, but perhaps not for all items.
     """
-    from decon_core.report.publish.limits import Limits, cases_of, junit_of
-
     limit_of_benchmark = {}
     for typed in benchmark:
         name, _, limit = typed.rpartition("=")
@@ -181,9 +191,6 @@ def check(
 
 
 def _summary(report: Path | None, config: Path) -> Summary:
-    from decon_core.compare.sides import database_of
-    from decon_core.report.publish.summary import summary_of
-
     if not report:
         return summary_of(open_store(load_config(config)).report)
     with TemporaryDirectory(prefix="decon-publish-") as folder:
@@ -192,8 +199,6 @@ def _summary(report: Path | None, config: Path) -> Summary:
 
 def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
     """Print a case for each limit; return the exit code."""
-    from decon_core.report.publish.limits import lines_of_account, lines_of_settings
-
     say_rows([_row(case) for case in cases], spare=_SPARE)
     failed = [case for case in cases if not case.is_passed]
     for case in failed:

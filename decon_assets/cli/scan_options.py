@@ -10,20 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decon_assets.terminal.options import detectors_in, names_in
+from decon_core.benchmarks.catalog import SET_MARK, Selection, as_recipe_file, pinned, select
+from decon_core.config.layouts import known_layouts
+from decon_core.config.load import load_policy
 from decon_core.config.policy import Policy
+from decon_core.config.validation import did_you_mean
+from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts, read_verdicts
 from decon_core.errors import InputError, Problem
 from decon_core.storage.files import write_text
 
 if TYPE_CHECKING:
-    from decon_core.benchmarks.catalog import Selection
     from decon_core.corpus.sample import Sample, ShardSample
-    from decon_core.decisions.verdicts import Verdicts
 
 
 def names_of_catalog(evals: Path) -> list[str]:
     """Return the sets and names of the catalog that were given instead of a path, if they were."""
-    from decon_core.benchmarks.catalog import SET_MARK
-
     given = str(evals)
     is_path = evals.exists() or (SET_MARK not in given and {"/", "."} & {*given})
     return [] if is_path else names_in(given)
@@ -31,8 +32,6 @@ def names_of_catalog(evals: Path) -> list[str]:
 
 def selected(names: Sequence[str]) -> Selection:
     """Return what names and sets given as `--evals` stand for."""
-    from decon_core.benchmarks.catalog import select
-
     try:
         return select(names)
     except InputError as error:
@@ -44,7 +43,6 @@ def selected(names: Sequence[str]) -> Selection:
 
 def with_recipes(evals: Path, out: Path) -> Path:
     """Return the benchmarks as given, or a file of recipes for them, written to `out`."""
-    from decon_core.benchmarks.catalog import as_recipe_file
     from decon_core.discovery.benchmarks import recipes_for_rows
 
     written = out / "evals.yaml"
@@ -67,16 +65,11 @@ def with_recipes(evals: Path, out: Path) -> Path:
 
 def pin_recipes(written: Path, revisions: Mapping[str, str]) -> None:
     """Write the scanned revisions into the recipes that `with_recipes` took from the catalog."""
-    from decon_core.benchmarks.catalog import pinned
-
     if revisions:
         write_text(written, pinned(written.read_text(encoding="utf-8"), revisions))
 
 
 def require_layout(name: str | None) -> None:
-    from decon_core.config.layouts import known_layouts
-    from decon_core.config.validation import did_you_mean
-
     if name and name not in known_layouts():
         names = known_layouts()
         expected = f"one of {', '.join(names)}"
@@ -84,8 +77,6 @@ def require_layout(name: str | None) -> None:
 
 
 def policy_from(path: Path | None, preset: str | None, detectors: str | None) -> Policy:
-    from decon_core.config.load import load_policy
-
     base = Policy.from_mapping({"preset": preset} if preset else {}, where="--preset")
     policy = load_policy(path, like=base) if path else base
     return replace(policy, detectors=detectors_in(detectors)) if detectors else policy
@@ -112,8 +103,6 @@ def sample_from(share: str | None, seed: int | None) -> Sample | ShardSample | N
 
 
 def verdicts_from(path: Path | None) -> Verdicts:
-    from decon_core.decisions.verdicts import NO_VERDICTS, read_verdicts
-
     if path is None:
         return NO_VERDICTS
     if not path.is_file():

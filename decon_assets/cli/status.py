@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, compress
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
 
 from decon_assets.cli.store_state import (
     AllowUnread,
@@ -20,16 +19,20 @@ from decon_assets.cli.store_state import (
 from decon_assets.instance.active_run import active_run
 from decon_assets.terminal.options import AllowSkipped, ConfigPath, flag
 from decon_assets.terminal.output import say
+from decon_core.benchmarks.records import current_version
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
+from decon_core.corpus.registration import grid_warning
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.not_read import OPTIONS, Account, account_of, gaps_without_rows
 from decon_core.errors import DeconError, MissingError
 from decon_core.feature import feature_entries, feature_objects
+from decon_core.index.term_weights import outdated_members
+from decon_core.planner import Plan, missing_clean_benchmarks, missing_shares, needs_report
+from decon_core.report.verify import moved_since_report
+from decon_core.scan.coverage import gaps_of, missing_scan_results, refused
 from decon_core.storage.checksums import REMEDY
 from decon_core.wording import counted
-
-if TYPE_CHECKING:
-    from decon_core.planner import Plan
 
 _MOST_CHANGES_LISTED = 10
 
@@ -67,7 +70,6 @@ def status(
     if verify and (damaged_files(store, say) or changed_shards_of(store, say)):
         say(REMEDY)
         return 1
-    from decon_core.planner import Plan
 
     running = active_run(config)
     plan = Plan(loaded, store)
@@ -107,8 +109,6 @@ def _is_held_back(plan: Plan, account: Account) -> bool:
     Mixtures of its packs are; if no mixture is missing, the clean benchmarks are, which depend on
     all packs.
     """
-    from decon_core.planner import missing_clean_benchmarks, missing_shares
-
     rows = account.open("row", "text", "no text")
     not_read = {(row.source, row.place) for row in rows}
     packs = {
@@ -126,10 +126,6 @@ def _is_held_back(plan: Plan, account: Account) -> bool:
 
 def _status_of_scan(plan: Plan) -> bool:
     """Print what is registered and scanned; return whether all of it is up to date."""
-    from decon_core.corpus.registration import grid_warning
-    from decon_core.index.term_weights import outdated_members
-    from decon_core.scan.coverage import refused
-
     store, packs, changes = plan.store, plan.packs, plan.changes
     say(f"{counted(len(packs), 'pack')}, {counted(plan.n_shards, 'shard')} registered")
     for path, what in changes.by_shard:
@@ -151,10 +147,6 @@ def _status_of_scan(plan: Plan) -> bool:
 
 def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
     """Yield each benchmark with its state and its number of unscanned shards."""
-    from decon_core.benchmarks.records import current_version
-    from decon_core.decisions.match_reader import MatchReader
-    from decon_core.scan.coverage import missing_scan_results
-
     store = plan.store
     changed = "recipe or files changed since it was normalized"
     reasons = dict.fromkeys(plan.stale_benchmarks, changed)
@@ -187,9 +179,6 @@ def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
 
 def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     """Print which mixtures and other products are up to date; return whether all are."""
-    from decon_core.planner import missing_shares, needs_report
-    from decon_core.scan.coverage import gaps_of
-
     n_packs = counted(len(plan.packs), "pack")
     gone, new = {*plan.changes.gone}, plan.changes.new
     try:
@@ -240,8 +229,6 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
 
 def _say_changes(plan: Plan) -> None:
     """Print what changed since the report was built."""
-    from decon_core.report.verify import moved_since_report
-
     try:
         changes = [*moved_since_report(plan.builder, plan.config.report, additions=plan.additions)]
     except DeconError as error:  # the report is damaged, or of another version

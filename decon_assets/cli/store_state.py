@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import compress
-from typing import TYPE_CHECKING
 
 from decon_assets.terminal.options import flag
 from decon_assets.terminal.output import Say, say
 from decon_core.config.load import Config
 from decon_core.config.open_store import writable_store
+from decon_core.corpus.registration import changed_shards, forget_stamps, list_packs
 from decon_core.decisions.not_read import SETTINGS, Account
 from decon_core.errors import Problem
 from decon_core.feature import feature_entries
+from decon_core.planner import Plan
+from decon_core.quality.integrity import remove_damaged, to_remove, verify_store
 from decon_core.storage.listing import Skipped
 from decon_core.storage.mirror import Mirror
 from decon_core.storage.store import Store
 from decon_core.wording import counted
-
-if TYPE_CHECKING:
-    from decon_core.planner import Plan
 
 AllowUnread = flag(
     "--allow-unread",
@@ -78,9 +77,6 @@ def say_skipped(skipped: Sequence[Skipped], store: Store | None = None) -> None:
 
 def remove_damaged_files(config: Config, say: Say) -> None:
     """Remove the damaged files of the store, or fetch them again; have changed shards hashed."""
-    from decon_core.corpus.registration import forget_stamps
-    from decon_core.quality.integrity import remove_damaged, to_remove
-
     with writable_store(config) as store:
         removed = remove_damaged(store, damaged_files(store, say))
         if removed and config.kept is not None:  # some may be intact behind the URL
@@ -105,15 +101,11 @@ def remove_damaged_files(config: Config, say: Say) -> None:
 
 def damaged_files(store: Store, say: Say) -> list[Problem]:
     """Read every file of a store; print and return the problems of damaged files."""
-    from decon_core.quality.integrity import verify_store
-
     return _say_problems(verify_store(store), "file", "in the store read, {} damaged", say)
 
 
 def changed_shards_of(store: Store, say: Say) -> list[Problem]:
     """Read every shard; print and return the problems of changed ones."""
-    from decon_core.corpus.registration import changed_shards, list_packs
-
     found = changed_shards(list_packs(store))
     return _say_problems(found, "shard", "in the corpus read, {} changed", say)
 

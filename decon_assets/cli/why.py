@@ -17,6 +17,9 @@ from decon_core.config.load import Config, load_config
 from decon_core.config.mixtures import mixture_named
 from decon_core.config.open_store import open_store
 from decon_core.errors import Problem
+from decon_core.feature import feature_objects
+from decon_core.planner import Plan
+from decon_core.report.why import account, as_text, places_of, wrapped
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -60,10 +63,6 @@ def why(
 
     Exit codes: 0 done; 1 there is no such document; 2 invalid input.
     """
-    from decon_core.feature import feature_objects
-    from decon_core.planner import Plan
-    from decon_core.report.why import account, as_text, places_of, wrapped
-
     loaded = load_config(config)
     mixtures = [mixture_named(loaded.mixtures, name) for name in mixture] or loaded.mixtures
     plan = Plan(loaded, open_store(loaded))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -64,13 +65,7 @@ class Pipeline:
         self._graph = graph
         self._known = Materialized(instance, graph)
         self._tags = {**IN_PROCESS_TAGS, **tags}
-        definitions = build_graph(
-            config_path=str(config_path.resolve()),
-            loggers={"console": _console_logger(self._lines, instance, location)},
-            graph=graph,
-        )
-        jobs = dg.Definitions(jobs=graph.stage_jobs)
-        self._jobs = dg.Definitions.merge(definitions, jobs).get_repository_def()
+        self._location = location
         self._plan: Plan | None = None  # None again after each execution
 
     def run(self, *, refreeze: bool = False, may_retire: bool = False) -> Registration:
@@ -188,6 +183,16 @@ class Pipeline:
         if self._plan is None or self._plan.registered is not registered.packs:
             self._plan = Plan(registered.config, registered.store, registered.packs)
         return self._plan
+
+    @cached_property
+    def _jobs(self) -> dg.RepositoryDefinition:
+        definitions = build_graph(
+            config_path=str(self._config_path.resolve()),
+            loggers={"console": _console_logger(self._lines, self._instance, self._location)},
+            graph=self._graph,
+        )
+        jobs = dg.Definitions(jobs=self._graph.stage_jobs)
+        return dg.Definitions.merge(definitions, jobs).get_repository_def()
 
     def _job_of(self, asset: str) -> dg.JobDefinition:
         return self._jobs.get_job(self._graph.job_name(asset))

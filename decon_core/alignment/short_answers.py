@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from decon_core.alignment.measures import measure_of, places_in, words_counted
 from decon_core.alignment.stated_answers import (
-    FOLDED,
     LONGEST,
     Piece,
     are_equal,
+    folded,
     has_maths,
     is_cut,
     is_part_before,
@@ -28,6 +28,8 @@ from decon_core.alignment.stated_answers import (
 from decon_core.text.markup import stripped, stripped_with_offsets
 
 _REST = 60  # characters behind a window in which an answer that begins within it may end
+# At the beginning of lines that are quoted, commented out, of a list, or of a diff.
+_LINE_MARK = re.compile(r"^[^\S\n]*(?:(?://|>+|#(?!#)|[|;%*])(?=\s)|\+)", re.MULTILINE)
 _FEW = 6  # words before an answer that is the first word behind the question
 # Words that often stand near a question by chance.
 _FREQUENT = frozenset(
@@ -40,7 +42,7 @@ _LABEL = re.compile(
     r"(?:^|[\s(\[*])([A-Ja-j])(?:[)\]]+|\.\s)|(?:^|[\s(])(\d{1,2})[.)]+[\s*$\"'\\(]*$"
 )
 _LABELLED = re.compile(r"(?:^|[\s(\[*])(?:[A-Ja-j]|\d{1,2})[.)\]]+[\s$\\(]*$")
-_NEXT_LABEL = re.compile(r"[\s$\\),;]*[\s(](?:[B-Kb-k]|\d{1,2})[.)]")
+_NEXT_LABEL = re.compile(r"[\s$\\),;]*[\s(](?:(?:[B-Kb-k]|\d{1,2})[.)]|[A-Z])")
 _IS_LABEL = re.compile(r"[A-Ja-j][.)]\s*\w")
 _MOST_OF_LABEL = 12  # characters
 _NEXT_LIST = re.compile(r"(?<!: )\b[Aa][.)]\s(?=.{0,200}\b[Bb][.)])", re.DOTALL)
@@ -51,6 +53,7 @@ _FIRST_NUMBER = re.compile(
 )
 _OPENS = re.compile(r"(?:^|[\n:>|?.!。？：\"'(\\])[\s*_$\"'(\[{\\]*$")
 _CLOSES = re.compile(r"[\s*_$)\]}]*(?:$|[\n,.;:!|<\"'—。，！\\-])")
+_ALONE_BEFORE, _LIST_NUMBER = (re.compile(of) for of in (r"\W*", r"\W*\d{1,3}[.)]\W*"))
 _ALONE_ON_LINE = re.compile(r"[\s*_$)\]}.]*(?:$|\n)")
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -81,7 +84,7 @@ def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | No
     if stated and not window.is_of_other(*stated):
         return stated
     plain = stripped_with_offsets(window.text[window.first : window.stop + _REST])
-    behind = plain.text.translate(FOLDED)
+    behind = _LINE_MARK.sub(lambda mark: " " * len(mark[0]), folded(plain.text))
     wanted = [of for answer in short if (of := [*map(_text, pieces_of(_plain(answer)))])]
     has_other = states_other(wanted, behind)
     for start, stop in _places(short, behind, window.asked):
@@ -95,7 +98,7 @@ def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | No
 
 def is_whole(answers: Sequence[str], text: str) -> bool:
     """Return whether a text has one of the answers as a whole."""
-    behind = stripped(text).translate(FOLDED)
+    behind = folded(stripped(text))
     return any(any(_whole_places(answer, behind)) for answer in answers)
 
 
@@ -154,13 +157,18 @@ def _labels(text: str, start: int, stop: int) -> tuple[str, str]:
 
 
 def _is_first(text: str, start: int, stop: int) -> bool:
-    """Return whether a word that is often there by chance is the answer by its place."""
-    before = [piece for piece in pieces_of(text[:start]) if piece.text.isalnum()]
-    if _LETTER.fullmatch(text[start:stop]):
-        line = text[:start].rpartition("\n")[2]
-        if before and not line.strip(" *_$([{\\\"'") and _ALONE_ON_LINE.match(text, stop):
+    """Return whether a word that is often there by chance is the answer by its place.
+
+    It is among the first words, alone on its line, or that of a numbered list of answers.
+    """
+    before = [piece.text for piece in pieces_of(text[:start]) if piece.text.isalnum()]
+    is_other = any(word.lower() in _FREQUENT for word in before)
+    line = text[:start].rpartition("\n")[2]
+    if before and not is_other and _ALONE_ON_LINE.match(text, stop):
+        is_letter = _LETTER.fullmatch(text[start:stop]) is not None
+        if (_ALONE_BEFORE if is_letter else _LIST_NUMBER).fullmatch(line):
             return True
-    is_few = len(before) <= _FEW and not any(piece.text.lower() in _FREQUENT for piece in before)
+    is_few = len(before) <= _FEW and not is_other
     return bool(is_few and _OPENS.search(text[:start]) and _CLOSES.match(text, stop))
 
 
@@ -214,7 +222,7 @@ def _is_part(text: str, found: Sequence[Piece]) -> bool:
 
 
 def _plain(answer: str) -> str:
-    return stripped(answer).translate(FOLDED)
+    return folded(stripped(answer))
 
 
 def _text(piece: Piece) -> str:

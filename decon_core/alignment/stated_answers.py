@@ -32,7 +32,7 @@ _MOST_BEFORE = 60  # characters between a word such as "answer" and the answer
 _UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
 _SIGNS = r"\s$*_`:'\"(){}\[\]\\“”‘’「」『』【】《》"
 # Full-width signs, digits and letters, and signs like a minus, to those of ASCII.
-FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | dict.fromkeys(map(ord, "−‐‑–"), "-")
+_FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | dict.fromkeys(map(ord, "−‐‑–"), "-")
 _PIECE = re.compile(
     rf"(?<!\d)0,\d+(?!,?\d)|(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?|(?<![\w)])\.\d+|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+"
     # Hyphens within words are no signs.
@@ -121,9 +121,7 @@ def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, i
         return None
     start = max(0, first - _MOST_BEFORE)
     region = text[start : first + _FARTHEST]
-    if not region.isascii():
-        region = region.translate(FOLDED)
-    first -= start
+    region, first = folded(region), first - start
     dropped: set[str] = set()
     for statement in _STATEMENT.finditer(region):
         kind = _kind_of(statement)
@@ -144,6 +142,10 @@ def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, i
         if kind and _states_other(wanted, region, statement.end(), first):
             dropped.add(kind)  # further ones may be those of other questions
     return None
+
+
+def folded(text: str) -> str:
+    return text if text.isascii() else text.translate(_FOLDED)  # which is slow
 
 
 def _kind_of(statement: re.Match[str]) -> str:
@@ -301,7 +303,7 @@ def short_answers_of(table: pa.Table, item_of: Integers, is_wrong: Flags) -> dic
     sort = np.where(length <= LONGEST, SHORT, np.where(is_formula, FORMULA, 0))
     rows = np.flatnonzero((sort > 0) & (is_wrong == 0))
     rows = rows[np.argsort(item_of[rows], kind="stable")]
-    short = [answer.strip().translate(FOLDED) for answer in answers.take(rows).to_pylist()]
+    short = [folded(answer.strip()) for answer in answers.take(rows).to_pylist()]
     texts = [_LETTER_OF_CHOICE.sub("", answer, count=1).encode() for answer in short]
     return {
         "answer_sort": sort.astype(np.uint8),

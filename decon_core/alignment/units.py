@@ -6,7 +6,7 @@ Words are those of canonical text. Scripts without spaces have single characters
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -14,8 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from decon_core.kernels import word_alignment
-from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Numbers, Words64
-from decon_core.kernels.hashing import numbered_digests
+from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Words64
 from decon_core.text.canonical import (
     UNSPACED,
     WHITE_SPACE,
@@ -53,7 +52,7 @@ class Units:
 
 
 def units_of(texts: Sequence[str], form: Form) -> Units:
-    stripped, plain = _without_markup(texts, form)
+    stripped, plain = without_markup(texts, form)
     units, _ = _read(plain, form)
     for left, (first, last) in zip(stripped, pairwise(units.edges.tolist()), strict=True):
         if left is not None and last > first:
@@ -62,28 +61,34 @@ def units_of(texts: Sequence[str], form: Form) -> Units:
     return units
 
 
-def spelled_units(texts: Sequence[str], form: Form) -> tuple[Units, list[str], Numbers]:
-    """Return the units of texts, how each different one is spelled, and which one each unit is.
+def spelled_units(
+    texts: Sequence[str], form: Form
+) -> tuple[Units, Callable[[Integers], list[str]]]:
+    """Return the units of texts, and a function that returns how some of them are spelled.
 
     The units have places in the texts without mark-up.
     """
-    _, plain = _without_markup(texts, form)
+    _, plain = without_markup(texts, form)
     units, other = _read(plain, form)
-    kind, first = numbered_digests(units.keys)
-    text_of = np.repeat(np.arange(len(texts)), units.lengths)
-    places = (values[first].tolist() for values in (text_of, units.starts, units.stops))
-    spelled = [
-        _spelling(other[at]) if at in other else plain[text][start:stop].lower()
-        for at, text, start, stop in zip(first.tolist(), *places, strict=True)
-    ]
-    return units, spelled, kind
+
+    def spelled(numbers: Integers) -> list[str]:
+        text_of = np.searchsorted(units.edges, numbers, side="right") - 1
+        places = text_of, units.starts[numbers], units.stops[numbers]
+        return [
+            _spelling(other[at]) if at in other else plain[text][start:stop].lower()
+            for at, text, start, stop in zip(
+                *map(np.ndarray.tolist, (numbers, *places)), strict=True
+            )
+        ]
+
+    return units, spelled
 
 
 def _spelling(unit: str | float) -> str:
     return unit if isinstance(unit, str) else f"{unit:.9g}"
 
 
-def _without_markup(
+def without_markup(
     texts: Sequence[str], form: Form
 ) -> tuple[Sequence[Stripped | None], Sequence[str]]:
     """Return what was stripped, None of texts without mark-up, and all texts without mark-up."""

@@ -137,7 +137,7 @@ class _Records:
     _SHARED = ("config", "instance_index", "sub_index", "passage", "question", "extras")
 
     def __init__(self) -> None:
-        self._by_question: dict[str, list[Any]] = {name: [] for name in self._SHARED}
+        self._questions: list[tuple[Any, ...]] = []
         self._n_answers: list[int] = []  # per question
         self._choice_indices: list[int | None] = []
         self._answers: list[str | None] = []
@@ -147,15 +147,17 @@ class _Records:
         self,
         answers: Mapping[str | None, bool | None],
         choice_indices: Iterable[int | None],
+        *,
+        config: str | None,
+        instance_index: int,
+        sub_index: int | None,
+        passage: str | None,
+        question: str,
         extras: Mapping[str, object],
-        **shared: object,
     ) -> None:
         """Add a question: a record for each answer, None for a question without answers."""
-        shared["extras"] = (
-            json.dumps(extras, ensure_ascii=False, sort_keys=True) if extras else None
-        )
-        for name, value in shared.items():
-            self._by_question[name].append(value)
+        kept = json.dumps(extras, ensure_ascii=False, sort_keys=True) if extras else None
+        self._questions.append((config, instance_index, sub_index, passage, question, kept))
         self._n_answers.append(len(answers))
         self._choice_indices += choice_indices
         self._answers += answers
@@ -164,7 +166,7 @@ class _Records:
     def table(self, benchmark: str, split: str) -> pa.Table:
         shared = {
             name: [*chain.from_iterable(map(repeat, values, self._n_answers))]
-            for name, values in self._by_question.items()
+            for name, *values in zip(self._SHARED, *self._questions, strict=True)
         }
         texts = (shared["passage"], shared["question"], self._answers)
         columns = {
@@ -271,12 +273,12 @@ class _Batch:
             self._records.add(
                 answers or {None: None},
                 range(len(answers)) if len(answers) > 1 else (None,),
-                extras | pair.languages(sub_index) if pair else extras,
                 config=config,
                 instance_index=self.next_instance,
                 sub_index=sub_index,
                 passage=passage,
                 question=question,
+                extras=extras | pair.languages(sub_index) if pair else extras,
             )
 
     def _add_error(self, number: int, error: FieldError) -> None:

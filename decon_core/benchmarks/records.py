@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.errors import MissingError, Problem
 from decon_core.schemas import RECORDS
@@ -38,6 +37,9 @@ class NotCovered(NamedTuple):
 
 def fingerprint_of_records(table: pa.Table) -> str:
     """Return a hash of the content, independent of files, compression and library versions."""
+    # Imported late: takes 50 ms, which commands that only read records do without.
+    import pyarrow.compute as pc
+
     digest = sha256()
     for column in table.cast(RECORDS).itercolumns():
         digest.update(column.is_valid().cast(pa.uint8()).to_numpy())

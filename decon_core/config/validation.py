@@ -46,6 +46,7 @@ TABLE = ConfigDict(
     extra="forbid",
     allow_inf_nan=False,
     populate_by_name=True,  # Code may use names; a file must use the aliases.
+    defer_build=True,  # A model is built when it is first used, with the models of its fields.
 )
 
 

@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from decon_core.config.load import Config
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard, list_source, plan_packs, shards_in
 from decon_core.errors import CorpusError, MissingError, Problem
 from decon_core.storage.checksums import hash_file
@@ -109,6 +110,7 @@ def changes_of_packs(config: Config, store: Store, other_files: Iterable[Path]) 
     current: list[Pack] = []
     retired = [pack for pack in before if pack.source.name not in names]
     listings = [list_source(source, folder=config.folder) for source in sources]
+    _require_one_source_each(sources, listings)
     for source, listing in zip(sources, listings, strict=True):
         kept, removed = plan_packs(
             source,
@@ -141,6 +143,26 @@ def changes_of_packs(config: Config, store: Store, other_files: Iterable[Path]) 
         sorted((old.path, new.path) for old, new in renamed),
         _skipped(listings, other_files, str(config.store), _left_out(config)),
     )
+
+
+def _require_one_source_each(sources: Sequence[Source], listings: Sequence[Listing]) -> None:
+    """Raise `CorpusError` if two sources have the same file: each of its rows would count twice."""
+    source_of: dict[str, str] = {}
+    both: dict[tuple[str, str], list[str]] = {}
+    for source, listing in zip(sources, listings, strict=True):
+        for path, _ in listing.files:
+            if (first := source_of.setdefault(path, source.name)) != source.name:
+                both.setdefault((first, source.name), []).append(path)
+    remedy = "narrow `path` under [[corpus.source]], so that each file has one source"
+    CorpusError.raise_for(
+        Problem(f"sources {first!r} and {second!r}", f"both match {_named(paths)}", remedy=remedy)
+        for (first, second), paths in both.items()
+    )
+
+
+def _named(paths: Sequence[str]) -> str:
+    others = f" and {counted(len(paths) - 1, 'other file')}" if len(paths) > 1 else ""
+    return f"{paths[0]}{others}"
 
 
 def _next_numbers(store: Store, packs: Iterable[Pack]) -> dict[str, int]:

@@ -18,6 +18,8 @@ LEAST_LETTERS = 24  # letters of a text in a script without spaces
 LEAST_BYTES = 2 * LEAST_WORDS - 1
 _LONGEST_SHOWN, _MOST_WORDS_SHOWN = 48, 3  # characters and words of a key that is named
 LEAST_ENCODED = 64  # characters of base64 that are recognised
+_MOST_LEVELS = 200  # of a row; Python and pickle fail at some hundreds
+TOO_DEEP = f"nested more than {_MOST_LEVELS} levels deep"
 _MAX_DEPTH = 4  # levels of objects whose fields are listed
 
 _LETTER = re.compile(rb"[0-9A-Za-z\x80-\xff]")
@@ -135,9 +137,23 @@ def _object_of(members: list[tuple[str, Any]]) -> dict[str, Any]:
 def parsed_row(content: bytes) -> Any:
     """Parse the JSON of a row, with U+FFFD in place of invalid UTF-8. Raises `ValueError`."""
     try:
-        return _parsed(content.decode("utf-8", "replace"))
+        value = _parsed(content.decode("utf-8", "replace"))
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise ValueError(TOO_DEEP) from None
+    if content.count(b"[") + content.count(b"{") > _MOST_LEVELS and _is_deep(value):
+        raise ValueError(TOO_DEEP)
+    return value
+
+
+def _is_deep(value: object) -> bool:
+    """Return whether a row is nested too deeply to be passed on and written again."""
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
+    for _ in range(_MOST_LEVELS):
+        members = (of.values() if isinstance(of, dict) else of for of in level)
+        level = [inner for of in members for inner in of if isinstance(inner, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def fault_of(error: ValueError) -> tuple[str, str]:

@@ -42,6 +42,7 @@ from decon_core.alignment.nominations import (
 )
 from decon_core.alignment.passages import Passages
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
+from decon_core.alignment.sentences import Sentences
 from decon_core.alignment.stated_answers import SHORT
 from decon_core.alignment.windows import Around
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
@@ -162,7 +163,7 @@ class _AlignedSearch(ClusterSearch):
         super().__init__(
             indexes.grams, indexes.policy, least_overlap=_NOMINATED, item_of_entry=items
         )
-        self._questions = Questions(self._own)
+        self._questions, self._sentences = (Questions(self._own), Sentences(self._own, self._form))
         self._answers = Answers(self._search, self._index, self._own, self._form)
         self._passages = Passages(self._search.index)
         sizes = np.append(np.diff(self._search.index.answer_offsets), 0)  # the last: no answer
@@ -322,8 +323,8 @@ class _AlignedSearch(ClusterSearch):
             of_part = [place for place in compared if place.nomination.part == part]
             claims = attributed([place.claim for place in of_part])
             for place, claim in zip(of_part, claims, strict=True):
-                kind = kind_at(claim, place.nomination)
-                if kind:
+                if kind := kind_at(claim, place.nomination):
+                    kind = self._sentences.kind_of(place, kind, document.text)
                     items = (item.number for item in place.nomination.items)
                     findings = self._findings(place, kind, matches, document)
                     found += zip(items, findings, strict=True)

@@ -369,8 +369,9 @@ def _weights(
 
     def places(part: Part, kind: str) -> Ragged:
         all_dfs, first = distinct_of_n[part.sizes]
-        place = np.searchsorted(all_dfs, part.df[kind].values) + first
-        return Ragged(place.astype(position_type), part.df[kind].offsets)
+        place_of = np.zeros(all_dfs.max(initial=0) + 1, position_type)
+        place_of[all_dfs] = np.arange(first, first + all_dfs.size)
+        return Ragged(place_of[part.df[kind].values], part.df[kind].offsets)
 
     return (
         np.array(weights, np.float64),

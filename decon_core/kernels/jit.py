@@ -93,6 +93,7 @@ class _NotYetCompiled:
     def __init__(self, function: Callable[..., Any], *, is_inlined: bool) -> None:
         self.function = function
         self.is_inlined = is_inlined
+        self._is_kept = False  # then it is prepared only if it is not in the cache
         self.__doc__ = function.__doc__
 
     def __call__(self, *arguments: Any) -> Any:
@@ -100,9 +101,14 @@ class _NotYetCompiled:
 
     @cached_property
     def _ready(self) -> Callable[..., Any]:
-        """Itself compiled, with all kernels that it calls."""
+        ready = self.compiled
+        if not self._is_kept:
+            self._prepare()
+        return ready
+
+    def _prepare(self) -> None:
+        """Make the kernels that it calls ready to be compiled with it."""
         _replace_placeholders(self.function.__globals__)
-        return self.compiled
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
@@ -111,8 +117,17 @@ class _NotYetCompiled:
         if not is_plain and not self.is_inlined and machine_code.folder_of(self.function):
             from decon_core.kernels import numba_cache
 
-            numba_cache.keep(ready)
+            numba_cache.keep(ready, self._prepare)
+            self._is_kept = True
         return ready
+
+    @property
+    def signatures(self) -> Any:
+        return getattr(self.__dict__.get("compiled"), "signatures", ())
+
+    @property
+    def stats(self) -> Any:
+        return getattr(self.__dict__.get("compiled"), "stats", None)
 
 
 class _Entry(_NotYetCompiled):
@@ -138,10 +153,6 @@ class _Entry(_NotYetCompiled):
 
     def spend(self, seconds: float) -> None:
         self._seconds_left -= seconds
-
-    @property
-    def signatures(self) -> Any:
-        return getattr(self.__dict__.get("compiled"), "signatures", ())
 
     def is_little(self, n_steps: int) -> bool:
         """Return whether to run so many steps in plain Python."""
@@ -190,9 +201,9 @@ def _replace_placeholders(names: dict[str, Any]) -> None:
 
 @lru_cache(maxsize=2)
 def _compiler(*, is_inlined: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    machine_code.prepare()
     import numba
 
-    machine_code.prepare()
     instructions.register()
     # No fastmath: sums have a defined order, to the last bit. nogil: threads run in parallel.
     return cast(

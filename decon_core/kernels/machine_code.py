@@ -21,6 +21,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from decon_core.hidden import hidden
+
 _HERE = Path(__file__).parent
 SHIPPED = _HERE / "compiled"  # filled by `make wheel` and `make setup`
 
@@ -40,7 +42,8 @@ def prepare() -> Path | None:
     Without one, each process compiles again. Functions of others, too, are compiled for the level
     of processors from then on, unless Numba has compiled one before.
     """
-    import numba
+    with hidden("scipy"):  # Numba only asks for its version
+        import numba
 
     config: Any = numba.config
     if config.CPU_NAME is None and _has_level():

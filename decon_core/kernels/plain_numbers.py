@@ -28,6 +28,7 @@ _FIRST_SEPARATOR, _LAST_SEPARATOR = 0x1C, 0x1F
 _MOST_DIGITS = 9  # the value of a number is rounded to so many
 _IN_GROUP = 3  # digits between commas
 _SHORTEST, _LONGEST = 3, 11  # letters of number words
+N_PAIRS = 1 << 10
 
 
 @kernel
@@ -37,6 +38,7 @@ def find_numbers(
     kinds: Bytes,
     keys: Words64,
     values_of: Floats,
+    may_be: Bytes,
     values: Floats,
     starts: Integers,
     stops: Integers,
@@ -45,26 +47,31 @@ def find_numbers(
 
     A text ends one character before the next one begins. `keys`: a table of the words that a number
     begins or continues with (`key_of_word`), and `values_of` their values; nan if they are none
-    alone. Returns the number of rows.
+    alone. `may_be`: whether a number word has this second and third letter (`pair_of`), which most
+    words fail. Returns the number of rows.
     """
     n = 0
     for number in range(edges.size - 1):
         line, end = edges[number], edges[number + 1] - 1
         at = line
         while at < end:
-            character = np.int64(characters[at])
-            after = _at(characters, at + 1, line, end)
-            first = at
+            character, first = np.int64(characters[at]), at
             if _is_letter(character):
                 at = _letters_end(characters, at, end)
+                n_letters = at - first
+                if not (_SHORTEST <= n_letters <= _LONGEST and may_be[pair_of(characters, first)]):
+                    continue
                 value, stop = _word(characters, first, at, line, end, kinds, keys, values_of)
-            elif _is_digit(character) or (character == _POINT and _is_digit(after)):
+            elif _is_digit(character) or (
+                character == _POINT and _is_digit(_at(characters, at + 1, line, end))
+            ):
                 if character == _POINT and _is_digit(_at(characters, at - 1, line, end)):
                     first = at + 1
                 at = _digits_end(characters, at + 1, end)
                 value, stop = _digits(characters, first, at, line, end, kinds, keys)
             elif _is(character, BEGINS_NUMBER, kinds) or (
-                character == _POINT and _is(after, BEGINS_NUMBER, kinds)
+                character == _POINT
+                and _is(_at(characters, at + 1, line, end), BEGINS_NUMBER, kinds)
             ):
                 at += 1
                 value, stop = np.nan, first
@@ -87,6 +94,12 @@ def key_of_word(characters: Numbers, start: int, stop: int) -> np.uint64:
     return mixed(digest) | ONE
 
 
+@inlined
+def pair_of(characters: Numbers, start: int) -> int:
+    """Return a number below `N_PAIRS` for the second and third letter of a word, in any case."""
+    return (np.int64(characters[start + 1]) & 31) << 5 | (np.int64(characters[start + 2]) & 31)
+
+
 @kernel
 def slot_of_word(key: np.uint64, keys: Words64) -> int:
     """Return the slot of a word in a table, or a free one for it."""
@@ -96,7 +109,7 @@ def slot_of_word(key: np.uint64, keys: Words64) -> int:
     return slot
 
 
-@inlined
+@kernel
 def _word(
     characters: Numbers,
     start: int,
@@ -108,8 +121,6 @@ def _word(
     values_of: Floats,
 ) -> tuple[float, int]:
     """Return the value of a word, and where it stops: `NONE` if it is no number."""
-    if not _SHORTEST <= stop - start <= _LONGEST:
-        return np.nan, NONE
     slot = slot_of_word(key_of_word(characters, start, stop), keys)
     if not keys[slot] or np.isnan(values_of[slot]):
         return np.nan, NONE
@@ -124,7 +135,7 @@ def _word(
     return values_of[slot], stop
 
 
-@inlined
+@kernel
 def _digits(
     characters: Numbers,
     start: int,

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from decon_core.benchmarks.records import NotCovered
 from decon_core.corpus.packs import Pack
@@ -15,6 +16,9 @@ from decon_core.library.estimates import Rate
 from decon_core.library.stored_index import StoredIndex
 from decon_core.storage.files import atomic_path, write_text
 from decon_core.storage.listing import Skipped
+
+if TYPE_CHECKING:
+    from decon_core.mixtures.builder import Builder
 
 FIGURE_FILES = ("sample.svg", "sample_items.svg")  # if only a sample was scanned
 PAGE_FILE = "report.html"
@@ -32,10 +36,7 @@ def write_report(
 ) -> None:
     """Write the page and card of a scan, and their database in the store, if it is not current."""
     from decon_core.mixtures.builder import Builder
-    from decon_core.report.build import build_report, is_current
-    from decon_core.report.html.build import write_page
-    from decon_core.report.html.opening import Scanned
-    from decon_core.report.open import opened
+    from decon_core.report.build import is_current
 
     store = index.store
     builder = Builder(
@@ -49,16 +50,27 @@ def write_report(
         not_covered=tuple(not_covered),
         skipped=tuple(skipped),
     )
-    is_built = not is_current(builder) or not store.report_page.is_file()
-    if is_built:
-        build_report(builder)
+    card = store.report.with_name(CARD_FILE)
+    if not (is_current(builder) and store.report_page.is_file() and card.is_file()):
+        _build(builder, out, evals)
+    for kept, name in ((store.report_page, PAGE_FILE), (card, CARD_FILE)):
+        with atomic_path(out / name) as draft:
+            shutil.copyfile(kept, draft)
+
+
+def _build(builder: Builder, out: Path, evals: Path) -> None:
+    """Build the report in the store, with its page and its card."""
+    from decon_core.report.build import build_report
+    from decon_core.report.html.build import write_page
+    from decon_core.report.html.opening import Scanned
+    from decon_core.report.open import opened
+
+    build_report(builder)
+    store, (pack,) = builder.store, builder.packs
     with opened(store.report):  # while it is open, the page and the card open it at once
-        if is_built:
-            scanned = Scanned(out, store.report, pack.source.path, evals)
-            write_page(store.report, store.report_page, scanned=scanned)
-        with atomic_path(out / PAGE_FILE) as draft:
-            shutil.copyfile(store.report_page, draft)
-        _write_card(store.report, out)
+        scanned = Scanned(out, store.report, pack.source.path, evals)
+        write_page(store.report, store.report_page, scanned=scanned)
+        _write_card(store.report, store.report.parent)
 
 
 def write_report_of_sample(out: Path, rates: Sequence[Rate], corpus: str, evals: Path) -> None:
@@ -83,7 +95,6 @@ def write_report_of_sample(out: Path, rates: Sequence[Rate], corpus: str, evals:
 
 
 def _write_card(database: Path, out: Path) -> None:
-    from decon_core.report.publish.card import write_card
-    from decon_core.report.publish.summary import summary_of
+    from decon_core.report.publish.summary import summary_of, write_card
 
     write_card(summary_of(database), out / CARD_FILE)

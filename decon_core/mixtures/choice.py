@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.config.mixtures import Licenses, Mixture
@@ -17,6 +16,7 @@ from decon_core.decisions.calibration import Calibration
 from decon_core.decisions.decide import counts, is_probable, probability_of, would_count
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import LEAK
+from decon_core.kernels.arrays import Integers
 from decon_core.mixtures.edit_rows import RowReader
 from decon_core.mixtures.licenses import may_be_taken, names_license
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from decon_core.mixtures.excise import Cut
 
 Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
-Integers = npt.NDArray[np.int64]
 
 _OF_LEAK = ("detector", "benchmark", "split", "instance_index", "score")
 

@@ -34,7 +34,7 @@ from decon_core.decisions.match_reader import require_scanned
 from decon_core.decisions.visibility import BlindItems, blind_items, visibility_table
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.manifest import Built, current_manifest, fingerprint_of_json
-from decon_core.mixtures.preconditions import require_read, require_readable
+from decon_core.mixtures.preconditions import require_read, require_readable, require_searched
 from decon_core.scan.coverage import gaps_of
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.store import Store
@@ -200,7 +200,7 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
     """Write benchmarks without the items that leaked into any pack, unless they are current.
 
     Raises if a shard was not scanned against them or rows could not be read, as any shard or row
-    may hold any item.
+    may hold any item, and if there is no document.
     """
     n_unreadable, reader = None, builder.reader
     versions = [*versions]
@@ -214,7 +214,8 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
             for pack in builder.packs:
                 require_readable(reader, pack)
                 require_read(reader, pack, builder.unread)
-            ledgers = (reader.ledger(shard) for _, shard in builder.shards)
+            ledgers = [reader.ledger(shard) for _, shard in builder.shards]
+            require_searched(ledgers)
             n_unreadable = sum(len(ledger["unreadable"]) for ledger in ledgers)
         if not (was_there := has_clean_benchmark(builder, version)):
             _build(builder, version, n_unreadable, leaked)

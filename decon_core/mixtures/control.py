@@ -15,13 +15,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DamagedError
+from decon_core.kernels.arrays import Integers
 from decon_core.mixtures.choice import FOUND, choose_rows, drop_unlicensed, leaks_of
 from decon_core.mixtures.edit_rows import RowReader
 from decon_core.mixtures.manifest import fingerprint_of
@@ -33,7 +33,6 @@ from decon_core.storage.tables import read_parquet, write_parquet
 if TYPE_CHECKING:
     import polars as pl
 
-Integers = npt.NDArray[np.int64]
 
 _MATCHED = b"matched"
 # Size of the pool to draw from: so many documents for each one to be drawn, and at least so many.

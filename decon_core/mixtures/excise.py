@@ -127,17 +127,12 @@ class Cut:
 
 
 def cut_out(
-    choice: RowActions,
-    rows: Sequence[int],
-    row_reader: RowReader,
-    source: Source,
-    mixture: Mixture,
-    rescan: Rescan,
+    choice: RowActions, rows: Sequence[int], row_reader: RowReader, mixture: Mixture, rescan: Rescan
 ) -> dict[int, Cut]:
     """Cut the leaks out of these rows, or mask them. Rows for which that fails are dropped."""
     pending = {row: choice.cut[row] for row in rows}
     reasons = {row: [reason_of(entry) for entry in entries] for row, entries in pending.items()}
-    left: dict[int, Remainder] = dict(_whole(rows, row_reader, source, mixture))
+    left: dict[int, Remainder] = dict(_whole(rows, row_reader, mixture))
     sizes: dict[int, tuple[int, int]] = {}
 
     def drop(row: int, remark: str) -> None:
@@ -147,12 +142,7 @@ def cut_out(
 
     for _ in range(_MOST_ROUNDS):
         for row, entries in pending.items():
-            try:
-                remainder = left[row].without(entries)
-            except RecursionError:
-                reason = "lists or objects that are nested too deeply to be rewritten"
-                path = parse_path(row_reader.shard.path)
-                raise CorpusError(not_a_document(path, row, reason)) from None
+            remainder = left[row].without(entries)
             if isinstance(remainder, str):
                 drop(row, remainder)
             else:
@@ -173,9 +163,9 @@ def cut_out(
 
 
 def _whole(
-    rows: Sequence[int], row_reader: RowReader, source: Source, mixture: Mixture
+    rows: Sequence[int], row_reader: RowReader, mixture: Mixture
 ) -> Iterator[tuple[int, Remainder]]:
-    path = parse_path(row_reader.shard.path)
+    path, source = parse_path(row_reader.shard.path), row_reader.source
     for row, value in row_reader.values(rows):
         document = document_of(value, row, source)
         if not isinstance(document, Document):

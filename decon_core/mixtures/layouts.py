@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -24,15 +24,18 @@ import pyarrow.parquet as pq
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of, id_of
-from decon_core.corpus.formats import Changes, Ids, format_of
+from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.shard_format import NONE_CHANGED, Value
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shard_file import REGISTER
 from decon_core.corpus.shards import open_shard
 from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.errors import CorpusError, Problem
-from decon_core.mixtures.canonical_tokens import n_tokens_of
+from decon_core.index.text_weights import encode_texts
+from decon_core.kernels.arrays import Integers
 from decon_core.storage.compression import create
+from decon_core.text.tokenizers import load_tokenizer
+from decon_core.text.word_cache import FixedVocabulary
 
 Kind = Literal["dolma", "parquet"]
 SUFFIXES: Mapping[Kind, str] = {"dolma": ".jsonl.zst", "parquet": ".parquet"}
@@ -69,6 +72,7 @@ class Row:
 
 
 Add = Callable[[Row], object]  # adds a document to a file
+Opened = AbstractContextManager[tuple[Add, dict[str, int]]]  # with the counts for a manifest
 
 
 def rows_of(
@@ -160,23 +164,13 @@ def _with_metadata(rest: Value, name: str, value: Any) -> Value:
     return {**rest, name: value}
 
 
-def _json(value: Value, row: Row, *, ascii_only: bool = False) -> bytes:
-    try:
-        return _dumped(value, ascii_only=ascii_only)
-    except RecursionError:
-        where = f"{row.source.name}, {row.shard}: row {row.number}"
-        found = "lists or objects that are nested too deeply to be written"
-        expected, remedy = "at most a few hundred levels", "remove the row from the corpus"
-        raise CorpusError(Problem(where, found, expected, remedy)) from None
-
-
-def _dumped(value: Value, *, ascii_only: bool) -> bytes:
+def _json(value: Value, *, ascii_only: bool = False) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False).encode()
     except UnicodeEncodeError:  # a lone surrogate in a field that is not the text
-        return _dumped(value, ascii_only=True)
+        return _json(value, ascii_only=True)
     except ValueError:  # NaN or infinity
-        return _dumped(_without_nan(value), ascii_only=ascii_only)
+        return _json(_without_nan(value), ascii_only=ascii_only)
 
 
 def _without_nan(value: Any) -> Any:
@@ -191,9 +185,25 @@ def _without_nan(value: Any) -> Any:
 
 
 @contextmanager
-def open_layout(kind: Kind, target: Path) -> Iterator[Add]:
-    """Open a file of documents, yield what adds one; it is complete when the `with` block ends."""
+def open_layout(kind: Kind, target: Path, policy: Policy) -> Iterator[tuple[Add, dict[str, int]]]:
+    """Open a file of documents; yield what adds one, and the count of hidden tokens, if any.
+
+    Both are complete when the `with` block ends.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
+    hidden, counts = HiddenTokens(policy), dict[str, int]()
+    with _open_file(kind, target) as write:
+
+        def add(row: Row) -> None:
+            write(row)
+            hidden.add(row)
+
+        yield add, counts
+    counts |= hidden.counts
+
+
+@contextmanager
+def _open_file(kind: Kind, target: Path) -> Iterator[Add]:
     if kind == "dolma":
         with create(target, ".zst") as out:
             yield lambda row: out.write(_line(row) + b"\n")
@@ -213,11 +223,11 @@ def _line(row: Row) -> bytes:
         and all(value[name] == text for name, text in fields.items() if name in value)
     )
     if row.line is None or not is_right:
-        return _json({**fields, **_rest(value, row.source, fields)}, row)
+        return _json({**fields, **_rest(value, row.source, fields)})
     missing = {name: text for name, text in fields.items() if name not in value}
     if not missing:
         return row.line
-    added = _json(missing, row, ascii_only=row.line.isascii())
+    added = _json(missing, ascii_only=row.line.isascii())
     end = row.line.rindex(b"}")
     return row.line[:end] + b", " + added.removeprefix(b"{") + row.line[end + 1 :]
 
@@ -270,7 +280,7 @@ def _parquet_row(row: Row) -> tuple[dict[str, Any], int]:
         rest, turns = _pop(row.value, path)
         if all(_is_plain_turn(turn) for turn in turns):
             value, messages = rest, turns
-    metadata = _json(_rest(value, row.source, fields), row, ascii_only=True).decode()
+    metadata = _json(_rest(value, row.source, fields), ascii_only=True).decode()
     texts = {name: without_lone_surrogates(text) for name, text in fields.items()}
     n_characters = sum(len(turn["content"]) for turn in messages or ())
     n_characters += len(fields["text"]) + len(metadata)
@@ -315,38 +325,7 @@ class HiddenTokens:
         return {"n_hidden_tokens": self._n_tokens} if self._n_tokens else {}
 
 
-def write_layout(
-    kind: Kind,
-    shard: Shard,
-    source: Source,
-    target: Path,
-    changes: Changes,
-    rows: Sequence[int],
-    policy: Policy,
-) -> tuple[Ids, dict[str, int]]:
-    """Write the remaining documents of a shard.
-
-    Return the ids of all changed rows, and the count of hidden tokens.
-    """
-    hidden = HiddenTokens(policy)
-    with open_layout(kind, target) as add:
-
-        def add_row(row: Row) -> None:
-            add(row)
-            hidden.add(row)
-
-        ids = add_documents(add_row, shard, source, changes, rows)
-    return ids, hidden.counts
-
-
-def add_documents(
-    add: Add, shard: Shard, source: Source, changes: Changes, rows: Sequence[int]
-) -> Ids:
-    """Add the remaining documents of a shard to a file; return the ids of all changed rows."""
-    ids: Ids = dict.fromkeys(changes.rows)
-    for row in rows_of(shard, source, rows, changed=changes.values):
-        if row.number in ids:
-            ids[row.number] = id_of(row.value, source)
-        if row.number not in changes.gone:
-            add(row)
-    return ids
+def n_tokens_of(policy: Policy, texts: Sequence[str]) -> Integers:
+    """Return the number of canonical tokens of each text."""
+    vocabulary = FixedVocabulary(np.empty(0, np.int64))
+    return encode_texts(texts, vocabulary, load_tokenizer(policy.tokenizer_str), policy).lengths

@@ -8,6 +8,7 @@ take the tokens of a turn, with their mask, into a template of its own.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -15,20 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, Part, joined_parts
-from decon_core.corpus.formats import Changes, Ids
-from decon_core.corpus.packs import Shard
 from decon_core.corpus.row_texts import Keys, Slot
 from decon_core.corpus.text_values import without_lone_surrogates
-from decon_core.mixtures.layouts import Row, RowGroups, add_documents, id_in, source_in
+from decon_core.kernels.arrays import Bools, Integers
+from decon_core.mixtures.layouts import Add, Row, RowGroups, id_in, source_in
 from decon_core.text.trainer_tokens import TrainerTokenizer
-
-Integers = npt.NDArray[np.int64]
 
 SUFFIX = ".parquet"
 NO_LOSS = -100  # the label that PyTorch's cross entropy ignores
@@ -57,7 +53,7 @@ class Tokens:
     ids: Integers
     starts: Integers  # bytes of the text that each holds
     stops: Integers
-    is_masked: Flags
+    is_masked: Bools
     parts: list[dict[str, Any]] | None  # path, and range of tokens, of each; None: a single field
 
     @property
@@ -80,18 +76,13 @@ def tokens_of(document: Document, masked: Spans, tokenizer: TrainerTokenizer) ->
     return Tokens(pieces.ids, pieces.starts, pieces.stops, is_masked, parts or None)
 
 
-def write_masks(
-    shard: Shard,
-    source: Source,
-    target: Path,
-    changes: Changes,
-    rows: Sequence[int],
-    masked: Mapping[int, Spans],
-    tokenizer: TrainerTokenizer,
-) -> tuple[Ids, dict[str, int]]:
-    """Write the remaining documents of a shard, with these characters masked, by row.
+@contextmanager
+def open_masks(
+    target: Path, masked: Mapping[int, Spans], tokenizer: TrainerTokenizer
+) -> Iterator[tuple[Add, dict[str, int]]]:
+    """Open a file of documents with these characters masked, by row.
 
-    Return the ids of all changed rows, and the counts of tokens.
+    Yield what adds a document, and the counts of tokens; both are complete when the block ends.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     counts = {"n_input_tokens": 0, "n_masked_tokens": 0}
@@ -114,16 +105,14 @@ def write_masks(
             counts["n_input_tokens"] += tokens.ids.size
             counts["n_masked_tokens"] += int(tokens.is_masked.sum())
 
-        ids = add_documents(add, shard, source, changes, rows)
+        yield add, counts
         groups.flush()
-    return ids, counts
 
 
-Flags = npt.NDArray[np.bool_]
 Spans = Sequence[tuple[int, int]]  # character ranges, half-open
 
 
-def runs_of(flags: Flags) -> list[tuple[int, int]]:
+def runs_of(flags: Bools) -> list[tuple[int, int]]:
     """Return the half-open ranges in which flags are set."""
     edges = np.flatnonzero(np.diff(flags, prepend=False, append=False))
     return [(start, stop) for start, stop in edges.reshape(-1, 2).tolist()]
@@ -134,7 +123,7 @@ class MaskedText:
     """A document and the characters of it that are masked; separators of parts never are."""
 
     whole: Document
-    is_masked: Flags  # per character
+    is_masked: Bools  # per character
 
     @staticmethod
     def of(document: Document, spans: Spans = ()) -> MaskedText:

@@ -7,9 +7,8 @@ all other arrays are as large as the number wanted.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
+from decon_core.kernels.arrays import Integers
 
 _MOST_SWAPS = 50
 

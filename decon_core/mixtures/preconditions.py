@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from decon_core.benchmarks.records import Version
@@ -76,6 +76,14 @@ def require_read(reader: MatchReader, pack: Pack, rule: UnreadRule) -> None:
         for line in account.lines()
         if line.what in ("text", "no text")
     )
+
+
+def require_searched(ledgers: Iterable[Mapping[str, Any]]) -> None:
+    """Raise `IncompleteError` if no document was searched: then nothing was found in none."""
+    if not any(ledger["n_documents"] for ledger in ledgers):
+        found = "no document was searched, so no item can be called clean"
+        remedy = "check the paths under [[corpus.source]], and whether the files are empty"
+        raise IncompleteError(Problem("corpus", found, remedy=remedy))
 
 
 def require_nominated(reader: MatchReader, mixture: Mixture) -> None:

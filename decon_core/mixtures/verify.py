@@ -272,6 +272,7 @@ def _check_scan(
         n_before, n_hidden_tokens = result.n_documents, account.get("n_hidden_tokens", 0)
         n_tokens = account["n_tokens_out"] - n_hidden_tokens
         result.add_counts(reader, shard, account["n_documents_out"], n_tokens)
+        result.n_tokens += n_hidden_tokens
         by_row = leaks_of(reader, shard, with_questions, source=pack.source.name)
         if n_hidden_tokens:
             hidden = _hidden_leaks(reader, origin, with_questions, pack, gone.get(origin.name, ()))

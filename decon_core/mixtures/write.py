@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from decon_core.config.mixtures import Mixture
+from decon_core.corpus.documents import id_of
 from decon_core.corpus.formats import Changes, Ids, Part
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import rewrite_shard
@@ -24,10 +25,10 @@ from decon_core.mixtures.choice import RowActions, choose_rows, drop_unlicensed
 from decon_core.mixtures.dolma_attributes import SUFFIX, write_attributes
 from decon_core.mixtures.edit_rows import RowReader
 from decon_core.mixtures.excise import Rescan, cut_out
-from decon_core.mixtures.layouts import SUFFIXES, write_layout
+from decon_core.mixtures.layouts import SUFFIXES, Opened, open_layout, rows_of
 from decon_core.mixtures.loading import columns_of
 from decon_core.mixtures.manifest import REMOVED_FILE
-from decon_core.mixtures.masks import write_masks
+from decon_core.mixtures.masks import open_masks
 from decon_core.schemas import REMOVED
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.tables import write_parquet
@@ -88,10 +89,17 @@ class Writer:
             return write_attributes(shard, source, target, choice, rows, name), {}
         if write == "mask":
             masked = {row: left.masked for row, left in choice.left.items()}
-            tokenizer = tokenizer_of(self._mixture)
-            return write_masks(shard, source, target, changes, rows, masked, tokenizer)
-        policy = self._reader.policy
-        return write_layout(write, shard, source, target, changes, rows, policy)
+            opened: Opened = open_masks(target, masked, tokenizer_of(self._mixture))
+        else:
+            opened = open_layout(write, target, self._reader.policy)
+        ids: Ids = dict.fromkeys(changes.rows)
+        with opened as (add, counts):
+            for row in rows_of(shard, source, rows, changed=changes.values):
+                if row.number in ids:
+                    ids[row.number] = id_of(row.value, source)
+                if row.number not in changes.gone:
+                    add(row)
+        return ids, counts
 
     def _decide(self, choice: RowActions, rows: range, row_reader: RowReader) -> Changes:
         """Check licenses and cut leaks in a range of rows; return all changes to these rows."""
@@ -100,7 +108,7 @@ class Writer:
         to_cut = [row for row in rows if row in choice.cut] if choice.cut else []
         cut = {}
         if to_cut:
-            cut = cut_out(choice, to_cut, row_reader, self._pack.source, mixture, self._rescan)
+            cut = cut_out(choice, to_cut, row_reader, mixture, self._rescan)
             choice.left |= cut
         gone = frozenset(filter(choice.gone.__contains__, rows))
         replaced = frozenset(filter(choice.replaced.__contains__, rows)) - gone - cut.keys()

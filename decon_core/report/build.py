@@ -10,7 +10,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from decon_core.benchmarks.records import recorded_revision
@@ -32,6 +31,7 @@ from decon_core.report.gather import (
 )
 from decon_core.report.matched_texts import gather_matched_texts, texts_in
 from decon_core.report.open import opened, state_of
+from decon_core.report.publish.summary import read_headline
 from decon_core.report.review.judged import judged_tables
 from decon_core.report.tables import TABLES, ReportAddition, table_of
 from decon_core.scan.coverage import Gap
@@ -126,11 +126,19 @@ def build_report(
         # The page of the previous report may show texts that this report must not contain.
         for path in (*store.report_files, store.report_figures):
             remove(path)
-        empty = store.empty_report(schema_digest())
-        write_database(report, tables, {"matches": matches}, drafts=drafts, empty=empty)
-    with duckdb.connect(str(report), read_only=True) as connection:
-        counts = connection.execute(_SUMMARY).fetchone() or (0,) * 7
-    counts = (*counts, n_without_mixture, tuple(gaps))
+        noted = write_database(
+            report,
+            tables,
+            {"matches": matches},
+            drafts=drafts,
+            empty=store.empty_report(schema_digest()),
+            note=lambda connection: {
+                "state": state,
+                "counts": connection.execute(_SUMMARY).fetchone(),
+                "headline": read_headline(connection),
+            },
+        )
+    counts = (*noted["counts"], n_without_mixture, tuple(gaps))
     return ReportSummary(*counts)
 
 

@@ -7,13 +7,13 @@ rows of a small report, so a store keeps one.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 
 from decon_core.config.detector_registry import near_kinds
@@ -27,6 +27,9 @@ from decon_core.report.tables import TABLES
 from decon_core.storage.checksums import is_whole, seal_database
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import atomic_path
+
+if TYPE_CHECKING:
+    import duckdb
 
 _DERIVED = Path(__file__).with_name("derived.sql")
 _VIEWS = Path(__file__).with_name("views.sql")
@@ -42,12 +45,14 @@ def write_database(
     *,
     drafts: Path | None = None,
     empty: Path | None = None,
-) -> None:
+    note: Callable[[duckdb.DuckDBPyConnection], Mapping[str, Any]] = lambda _: {},
+) -> Mapping[str, Any]:
     """Write a new database and move it to `path`. Tables that are not passed are empty.
 
     `files`: Parquet files with the rows of tables that are too large for memory. `drafts`: the
     folder in which the file is written (default: that of `path`); a killed process leaves it there.
     `empty`: a copy of the empty database, written if it does not exist, alone in its folder.
+    `note`: returns what is appended to the database, to be read without DuckDB; it is returned.
     """
     with atomic_path(path, drafts=drafts) as draft:
         if empty:
@@ -57,7 +62,9 @@ def write_database(
             if not empty:
                 _create(connection)
             _fill(connection, tables, files)
-        seal_database(draft)
+            noted = note(connection)
+        seal_database(draft, noted)
+    return noted
 
 
 def _write_empty(path: Path) -> None:
@@ -74,6 +81,8 @@ def _write_empty(path: Path) -> None:
 
 @contextmanager
 def _connected(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    import duckdb
+
     with duckdb.connect(str(path)) as connection:
         connection.execute(f"SET memory_limit = '{_MEMORY}'")
         connection.execute(f"SET temp_directory = '{_quoted(str(path))}.spill'")

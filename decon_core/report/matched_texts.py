@@ -12,10 +12,10 @@ from hashlib import sha256
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from decon_core.benchmarks.records import load_records
 from decon_core.config.load import Report
@@ -38,6 +38,9 @@ from decon_core.report.excerpts import (
 )
 from decon_core.report.tables import TABLES, filled
 from decon_core.text.characters import Form
+
+if TYPE_CHECKING:
+    import duckdb
 
 # Incremented when the same match would give another text or other marks.
 _VERSION = 1
@@ -76,10 +79,11 @@ def gather_matched_texts(
 
     `earlier`: `texts_in` the previous report, reused where their inputs are unchanged.
     """
+    import duckdb
     import pyarrow.compute as pc
 
     schema = TABLES["matched_texts"].schema
-    if not matches:
+    if not any(pq.read_metadata(path).num_rows for path in matches):
         return schema.empty_table()
     with duckdb.connect() as connection:
         values = {"files": [*map(str, matches)], "most_at_a_place": _MOST_AT_A_PLACE}

@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from decon_core.errors import DeconError, MissingError, Problem, StaleError
-from decon_core.storage.checksums import require_undamaged_database
+from decon_core.storage.checksums import note_in_database, require_undamaged_database
 from decon_core.wording import counted
+
+if TYPE_CHECKING:  # takes 30 ms to import, which many commands do without
+    import duckdb
 
 Row = Mapping[str, Any]
 
@@ -34,6 +34,8 @@ _SIGNS = "SELECT other_questions FROM items LIMIT 0"
 
 def connect(path: Path, *, may_use_files: bool = False) -> duckdb.DuckDBPyConnection:
     """Open a database read-only. Its views, and queries, reach no other file unless they may."""
+    import duckdb
+
     if not may_use_files:
         with suppress(duckdb.ConnectionException):  # this process has it open in another way
             return duckdb.connect(str(path), read_only=True, config={_EXTERNAL: "false"})
@@ -53,6 +55,8 @@ def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         expected = "a report's database, such as .decon/report/contamination.duckdb"
         raise StaleError(Problem(str(path), "a file that is not a database", expected))
     require_undamaged_database(path)
+    import duckdb
+
     try:
         with connect(path) as connection:
             connection.execute(_SIGNS)
@@ -72,19 +76,16 @@ def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def state_of(report: Path) -> str | None:
     """Return the state of a report, which is the same on every machine.
 
-    None if the report is missing, damaged, locked, or of another version.
+    None if the report is missing. The state is in the note of the database, unless that was changed
+    or is of an earlier version; None if such a one is damaged, locked, or of another version.
     """
     try:
-        stat = report.stat()
-        return _state_at(report, stat.st_size, stat.st_mtime_ns)
+        if note := note_in_database(report):
+            return str(note["state"])
+        with opened(report) as connection:
+            row = connection.execute("SELECT state FROM runs").fetchone()
     except (DeconError, FileNotFoundError):
         return None
-
-
-@lru_cache
-def _state_at(report: Path, _size: int, _modified: int) -> str | None:
-    with opened(report) as connection:
-        row = connection.execute("SELECT state FROM runs").fetchone()
     return str(row[0]) if row else None
 
 

@@ -7,9 +7,11 @@ file including the zeros. A file without a checksum is refused like one with a w
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import xxhash
 
@@ -24,6 +26,7 @@ _N_DIGITS = 32
 _ZEROS = b"0" * _N_DIGITS
 EMPTY = (_MARK + _ZEROS).decode()
 N_BYTES = len(EMPTY)
+_NOTE = b"\nnote:"
 
 REMEDY = (
     "run `decon-assets run --verify`: it deletes damaged files and builds them again "
@@ -72,9 +75,20 @@ def seal_page(path: Path) -> None:
     seal(path, end=f"\n<!-- {EMPTY} -->\n")
 
 
-def seal_database(path: Path) -> None:
-    """Append a checksum after the last block of a DuckDB database; DuckDB ignores it."""
-    seal(path, end=EMPTY)
+def seal_database(path: Path, note: Mapping[str, Any] | None = None) -> None:
+    """Append a note, if any, and a checksum to a DuckDB database, which ignores both."""
+    seal(path, end=f"{_NOTE.decode()}{json.dumps(note)}{EMPTY}" if note else EMPTY)
+
+
+def note_in_database(path: Path) -> Mapping[str, Any]:
+    """Return the note that was appended to a database; it is empty if there is none."""
+    if not path.is_file():
+        return {}
+    with path.open("rb") as file:
+        file.seek(max(file.seek(0, 2) - _TAIL_BYTES, 0))
+        _, mark, note = file.read().rpartition(_NOTE)
+    is_last = mark and note[-N_BYTES:].startswith(_MARK)
+    return dict(json.loads(note[:-N_BYTES])) if is_last else {}
 
 
 def read_verified(path: Path) -> bytes:

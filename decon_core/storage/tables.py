@@ -84,7 +84,8 @@ def numbered(table: pa.Table, columns: Sequence[str]) -> npt.NDArray[np.int64]:
     for name in columns:
         codes = _codes(table[name].combine_chunks())
         n = codes.max(initial=0) + 1
-        numbers = _codes(pa.array(numbers * n + codes)) if numbers.any() else codes
+        if n > 1:
+            numbers = _codes(pa.array(numbers * n + codes)) if numbers.any() else codes
     return numbers
 
 

@@ -177,8 +177,11 @@ def _kinds() -> Bytes:
 
 
 @lru_cache(maxsize=1)
-def _number_words() -> tuple[Words64, Floats]:
-    """Return a table of the words that a number begins or goes on with, and their values."""
+def _number_words() -> tuple[Words64, Floats, Bytes]:
+    """Return a table of the words that a number begins or goes on with, and their values.
+
+    And which second and third letters those have that are a number alone.
+    """
     values = {word: _VALUES[word] for word in FIRST_WORDS}
     scales, parts = (f"{word}s" for word in _SCALES), (f"{word}s" for word in _PARTS)
     names = dict.fromkeys((*scales, *_PARTS, *parts, "halves"), math.nan) | values
@@ -189,7 +192,10 @@ def _number_words() -> tuple[Words64, Floats]:
             key = key_of(np.array([*map(ord, name)], np.uint32), 0, len(name))
             slot = slot_of(key, keys)
             keys[slot], values_of[slot] = key, value
-    return keys, values_of
+    may_be = np.zeros(plain_numbers.N_PAIRS, np.uint8)
+    pair_of = plain(plain_numbers.pair_of)
+    may_be[[pair_of(np.array([*map(ord, word)], np.uint32), 0) for word in values]] = 1
+    return keys, values_of, may_be
 
 
 def _lower(text: str) -> str:

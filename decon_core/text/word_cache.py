@@ -153,8 +153,9 @@ class Ragged:
 
     def count(self, n_of_row: Integers, n: int) -> Integers:
         """Count each of the values below n; row i counts `n_of_row[i]` times."""
-        counts = np.bincount(self.values, np.repeat(n_of_row, self.lengths), n)
-        return counts.astype(np.int64)
+        counts = np.zeros(n, np.int64)
+        np.add.at(counts, self.values, np.repeat(n_of_row, self.lengths))  # in half the memory
+        return counts
 
     def sums(self, numbers: Floats) -> Floats:
         """Return the sum of the numbers of each row's values, added from the first to the last."""

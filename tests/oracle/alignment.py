@@ -446,3 +446,37 @@ def _share_of_own(
     if passage >= 0.5:
         return max(own, share)
     return own if n_family < 20 else 0.0
+
+
+# Sentences ----------------------------------------------------------------------------------------
+
+
+def sentences(text: str) -> list[tuple[int, bool]]:
+    """Return the character behind each sentence of a text without mark-up, and whether it asks."""
+    ends = [
+        (at, sign in "?？؟")
+        for at, sign in enumerate(text)
+        if sign in "。！？"
+        or (sign in ".!?؟।" and (at + 1 == len(text) or text[at + 1] in " \n\t\"'”’)]*"))
+    ]
+    return [*ends, (len(text), False)]
+
+
+def has_sentences(
+    found: Sequence[bool], weights: Sequence[int], sentence_of: Sequence[int], asking: int | None
+) -> bool:
+    """Return whether enough of each heavy sentence was found, and of the last that asks.
+
+    `sentence_of`: the sentence of each unit.
+    """
+    for sentence in {*sentence_of}:
+        units = [at for at, of in enumerate(sentence_of) if of == sentence]
+        weight = sum(weights[at] for at in units)
+        there = sum(weights[at] for at in units if found[at])
+        if sum(not found[at] for at in units) < 3:
+            continue
+        if weight >= 0.15 * sum(weights) and there < 0.4 * weight:
+            return False
+        if sentence == asking and there < 0.5 * weight:
+            return False
+    return True

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from decon_assets.cli.review.session import Choice, Order, open_session, say_queue
-from decon_assets.cli.review.status import say_status, status_of
+from decon_assets.cli.review.session import Choice, open_session, say_queue, say_status, status_of
 from decon_assets.terminal.options import (
     ConfigPath,
     ReportFile,
@@ -25,15 +24,18 @@ from decon_assets.terminal.options import (
 )
 from decon_assets.terminal.output import say
 from decon_core.config import detector_registry as registry
-from decon_core.decisions.verdicts import TAKEN_BACK, VERDICTS, append_verdicts, read_lines
+from decon_core.decisions.verdicts import (
+    TAKEN_BACK,
+    VERDICTS,
+    Verdict,
+    append_verdicts,
+    read_lines,
+)
 from decon_core.errors import InputError, Problem
-
-if TYPE_CHECKING:
-    from decon_core.decisions.verdicts import Verdict
-    from decon_core.report.review.merge import Line
+from decon_core.report.review.found import Line, Order, ReviewFilter, merge_verdicts
+from decon_core.report.review.sample import STRATA
 
 _MOST_LISTED = 20
-_STRATA = ("benchmark", "source", "split", "score")
 _VERDICT_NAMES = (*VERDICTS, TAKEN_BACK)
 
 review_group = command_group()
@@ -54,9 +56,9 @@ def _verdict_name(text: str) -> str:
 
 def _strata(text: str) -> str:
     names = names_in(text)
-    if {*names} - {*_STRATA} or len({*names}) < len(names):
+    if {*names} - {*STRATA} or len({*names}) < len(names):
         raise typer.BadParameter(
-            f"{text!r} is not a comma-separated list of {', '.join(_STRATA)}, each at most once"
+            f"{text!r} is not a comma-separated list of {', '.join(STRATA)}, each at most once"
         )
     return text
 
@@ -76,7 +78,7 @@ Sample = Annotated[int | None, option("draw a random sample of N findings", "N",
 Stratify = Annotated[
     str,
     option(
-        f"with --sample: comma-separated strata: {', '.join(_STRATA)} (default benchmark,score)",
+        f"with --sample: comma-separated strata: {', '.join(STRATA)} (default benchmark,score)",
         "BY",
         parser=_strata,
     ),
@@ -243,9 +245,6 @@ def import_verdicts(
     Examples:
       decon-assets review import ~/Downloads/verdicts.jsonl
     """
-    from decon_core.report.review.found import ReviewFilter
-    from decon_core.report.review.merge import merge_verdicts
-
     with open_session(config, report, verdicts) as session:
         if not file.is_file():
             expected = "verdicts, one JSON object per line"

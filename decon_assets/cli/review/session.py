@@ -1,15 +1,16 @@
-"""What is reviewed: an open report, the file of verdicts, and the texts that the options select."""
+"""What is reviewed, and how far: an open report, the file of verdicts, and the chosen texts."""
 
 from __future__ import annotations
 
 import getpass
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any
 
 from decon_assets.terminal.output import say, say_table, warn
 from decon_core.config.load import Review, load_config
@@ -21,28 +22,32 @@ from decon_core.decisions.annotations import (
     labels_of,
     read_annotations,
 )
-from decon_core.decisions.verdicts import Verdicts, append_verdicts, read_verdicts
+from decon_core.decisions.verdicts import VERDICTS, Verdicts, append_verdicts, read_verdicts
 from decon_core.errors import InputError, Problem
 from decon_core.planner import evidence_of
-
-if TYPE_CHECKING:
-    from decon_core.report.review.found import MatchedText, Report, ReviewFilter
-    from decon_core.report.review.sample import Stratum
-
-Order = Literal["doubt", "score", "documents"]
+from decon_core.report.review.found import (
+    MatchedText,
+    Order,
+    Report,
+    ReviewFilter,
+    open_report,
+    sort_texts,
+    texts_of_findings,
+    verdict_line,
+    without_verdict,
+)
+from decon_core.report.review.sample import Stratum, draw, estimate, in_order_of_draw, tally
+from decon_core.report.review.show import inert
+from decon_core.wording import counted
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(ReviewFilter):
     """The matched texts that the options select, and the sample to draw from their findings."""
 
-    benchmarks: Sequence[str]
-    sources: Sequence[str]
-    documents: Sequence[str]
-    detectors: Sequence[str]
-    sample: int | None
-    strata: Sequence[str]
-    seed: int
+    sample: int | None = None
+    strata: Sequence[str] = ()
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,8 +73,6 @@ class Session:
         match_type: str = "",
         confidence: float | None = None,
     ) -> None:
-        from decon_core.report.review.merge import verdict_line
-
         at, by = datetime.now(UTC).isoformat(timespec="seconds"), self.by or ""
         if self.by is None:
             with suppress(OSError, KeyError):  # the user has no name, as in many containers
@@ -79,8 +82,6 @@ class Session:
 
     def find_text(self, start: str) -> MatchedText:
         """Return the matched text whose id begins with `start`; raise InputError for several."""
-        from decon_core.report.review.found import MatchedText
-
         keys = self.report.ids_starting_with(start)
         if len(keys) > 1 and start not in keys:
             expected = f"a longer prefix, of only one of {', '.join(keys)}"
@@ -90,28 +91,18 @@ class Session:
 
     def matched_texts(self, choice: Choice) -> list[MatchedText]:
         """Return the matched texts of a choice; raise InputError for unknown names."""
-        return self.report.matched_texts(self._filter(choice))
+        return self.report.matched_texts(self._checked(choice))
 
     def drawn(self, choice: Choice) -> list[Stratum]:
         """Draw the sample of a choice from its findings; nothing if it has none."""
-        from decon_core.report.review.sample import draw
-
         if not choice.sample:
             return []
-        findings = self.report.findings(self._filter(choice))
-        return draw(findings, choice.sample, by=tuple(choice.strata), seed=choice.seed)
+        findings = self.report.findings(self._checked(choice))
+        return draw(findings, choice.sample, by=choice.strata, seed=choice.seed)
 
     def queue(
         self, choice: Choice, order: Order | None, *, also_reviewed: bool
     ) -> list[MatchedText]:
-        from decon_core.report.review.found import (
-            ReviewFilter,
-            sort_texts,
-            texts_of_findings,
-            without_verdict,
-        )
-        from decon_core.report.review.sample import in_order_of_draw
-
         if choice.sample:
             findings = in_order_of_draw(self.drawn(choice), choice.seed)
             queue = texts_of_findings(self.report.matched_texts(ReviewFilter()), findings)
@@ -121,9 +112,7 @@ class Session:
             queue = sort_texts(queue, order or "doubt", self.report.policy())
         return queue if also_reviewed else without_verdict(queue, self.verdicts)
 
-    def _filter(self, choice: Choice) -> ReviewFilter:
-        from decon_core.report.review.found import ReviewFilter
-
+    def _checked(self, choice: Choice) -> Choice:
         problems = []
         for column, names in (("benchmark", choice.benchmarks), ("source", choice.sources)):
             known = self.report.names(column) if names else []
@@ -133,8 +122,7 @@ class Session:
                     remedy = did_you_mean(name, known)
                     problems.append(Problem(f"--{column}", repr(name), expected, remedy))
         InputError.raise_for(problems)
-        names = ("benchmarks", "sources", "detectors", "documents")
-        return ReviewFilter(**{name: tuple(getattr(choice, name)) for name in names})
+        return choice
 
 
 @contextmanager
@@ -142,8 +130,6 @@ def open_session(
     config: Path, report: Path | None, verdicts: Path | None, by: str | None = None
 ) -> Iterator[Session]:
     """Open a report and its verdicts; with a report given, no configuration is needed."""
-    from decon_core.report.review.found import open_report
-
     if report and (verdicts or not config.is_file()):
         file = verdicts or Path(Review.verdicts)
         annotations = read_annotations(file.with_name(ANNOTATIONS_FILE))
@@ -162,8 +148,6 @@ def open_session(
 
 def say_queue(queue: Sequence[MatchedText], session: Session, *, is_json: bool) -> None:
     """Print a queue as a table, or as JSON lines."""
-    from decon_core.report.review.show import inert
-
     now = {text_id: verdict.verdict for text_id, verdict in session.verdicts.by_text.items()}
     rows = [replace(matched, verdict=now.get(matched.text_id)) for matched in queue]
     if is_json:
@@ -186,3 +170,78 @@ def say_queue(queue: Sequence[MatchedText], session: Session, *, is_json: bool) 
         for row in rows
     ]
     say_table(heads, cells)
+
+
+Json = dict[str, Any]
+
+
+def status_of(session: Session, choice: Choice) -> Json:
+    """Count the texts of a choice and their verdicts, and estimate the precision of a sample."""
+    now = {text_id: verdict.verdict for text_id, verdict in session.verdicts.by_text.items()}
+    texts = session.matched_texts(choice)
+    progress = {}
+    for name in sorted({matched.benchmark for matched in texts}):
+        found = [matched for matched in texts if matched.benchmark == name]
+        said = Counter(now[matched.text_id] for matched in found if matched.text_id in now)
+        progress[name] = {
+            "n_texts": len(found),
+            "n_leaks_by_score": sum(matched.is_by_score for matched in found),
+            "n_reviewed": said.total(),
+            "said": {verdict: said[verdict] for verdict in VERDICTS},
+        }
+    sample = None
+    if choice.sample:
+        tallies = [tally(stratum, session.verdicts) for stratum in session.drawn(choice)]
+        sample = {
+            "n": choice.sample,
+            "stratify": choice.strata,
+            "seed": choice.seed,
+            "strata": [asdict(tally) for tally in tallies],
+            "precision": asdict(estimate(tallies)) if tallies else None,
+        }
+    known = {matched.text_id for matched in session.report.matched_texts(ReviewFilter())}
+    return {
+        "matched_texts": progress,
+        "not_in_report": len(now.keys() - known),
+        "not_in_mixtures_yet": sum(
+            matched.verdict != now.get(matched.text_id) for matched in texts
+        ),
+        "sample": sample,
+    }
+
+
+def say_status(status: Json) -> None:
+    counts = ("n_texts", "n_leaks_by_score", "n_reviewed")
+    rows = [
+        (name, *(row[count] for count in counts), *row["said"].values())
+        for name, row in status["matched_texts"].items()
+    ]
+    say_table(("benchmark", "texts", "leaks by score", "reviewed", *VERDICTS), rows)
+    if n := status["not_in_report"]:
+        say(f"{counted(n, 'verdict')} for texts that are not in this report")
+    if n := status["not_in_mixtures_yet"]:
+        texts_of = f"{counted(n, 'text')} whose current verdict"
+        say(f"{texts_of} is not in the report yet: `decon-assets run` updates it")
+    if sample := status["sample"]:
+        say()
+        _say_sample(sample)
+
+
+def _say_sample(sample: Json) -> None:
+    strata, found = sample["strata"], sample["precision"]
+    of_drawn = ("n_leaks", "n_others", "n_unsure", "n_unseen")
+    rows = [[stratum[name] for name in of_drawn] for stratum in strata]
+    n_drawn, n_findings = sum(map(sum, rows)), sum(stratum["n_findings"] for stratum in strata)
+    by = " and ".join(sample["stratify"]) or "none"
+    say(f"{n_drawn} of {n_findings} findings drawn, strata: {by}, seed {sample['seed']}\n")
+    heads = ("stratum", "findings", "drawn", "leaks", "no leaks", "unsure", "not seen")
+    names = [(stratum["stratum"], stratum["n_findings"]) for stratum in strata]
+    say_table(heads, [(*name, sum(row), *row) for name, row in zip(names, rows, strict=True)])
+    if found is None or found["share"] is None:
+        say("\nprecision unknown: no finding in the sample has a verdict yet")
+        return
+    interval = "95 % interval {low:.3f} to {high:.3f}".format(**found)
+    say(f"\nprecision {found['share']:.3f}, {interval}")
+    if n := sum(stratum["n_unsure"] + stratum["n_unseen"] for stratum in strata):
+        bounds = "{least:.3f} if none of them is a leak, {most:.3f} if all are".format(**found)
+        say(f"unsure or not seen, and left out: {counted(n, 'finding')}; precision {bounds}")

@@ -31,8 +31,7 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
     """
     from decon_core.execution.jobs import wanted_workers
     from decon_core.features.haystack import page
-    from decon_core.features.haystack.files import TABLES, haystack_key
-    from decon_core.features.haystack.product import haystack_folder
+    from decon_core.features.haystack.product import TABLES, haystack_folder, haystack_key
     from decon_core.features.haystack.run import run_haystack
     from decon_core.features.haystack.settings import Haystack
     from decon_core.planner import Plan

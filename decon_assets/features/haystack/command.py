@@ -83,9 +83,9 @@ def haystack_command(
 
     Exit codes: 0 done; 1 an endpoint does not answer; 2 invalid input.
     """
-    from decon_core.features.haystack.files import PAGE
     from decon_core.features.haystack.page import planted_lines, write
     from decon_core.features.haystack.planted import choose_items
+    from decon_core.features.haystack.product import PAGE
     from decon_core.features.haystack.run import run_haystack
     from decon_core.planner import Plan
 

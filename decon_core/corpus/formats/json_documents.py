@@ -21,7 +21,7 @@ from decon_core.corpus.formats.records import Record, RecordFormat
 from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, Value
 from decon_core.corpus.row_texts import text_of_row
 from decon_core.corpus.shard_file import ShardFile, too_long
-from decon_core.corpus.text_values import fault_of, is_text, parsed_row
+from decon_core.corpus.text_values import TOO_DEEP, fault_of, is_text, parsed_row
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import (
     BYTE_ORDER_MARK,
@@ -308,7 +308,7 @@ class _Document:
                 if self._is_whole or not may_be_cut:
                     raise self._broken(error.msg, self._base + error.pos) from None
             except RecursionError:
-                raise self._broken("nested too deeply", start) from None
+                raise self._broken(TOO_DEEP, start) from None
             else:
                 if stop < len(self._text) or self._is_whole:
                     self._at = self._base + stop

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from decon_core.features.blends.draw import Flags, Integers
 from decon_core.features.blends.items import Item, parts_of
-from decon_core.features.blends.mixture_documents import Flags, Integers
 from decon_core.features.blends.plan import Plan, PlannedPart
 from decon_core.features.blends.schemas import BLEND_ITEMS, BLENDED, REPLACED
 from decon_core.features.blends.settings import is_for_training

@@ -14,7 +14,7 @@ import numpy as np
 
 from decon_core.config.seeding import numbers, shuffled
 from decon_core.errors import ConfigError, Problem
-from decon_core.features.blends.mixture_documents import Flags, Integers
+from decon_core.features.blends.draw import Flags, Integers
 from decon_core.features.blends.settings import Contamination
 from decon_core.mixtures.match_sizes import matching
 

@@ -11,14 +11,20 @@ import numpy as np
 
 from decon_core.config.mixtures import mixture_named
 from decon_core.config.policy import Policy
-from decon_core.features.blends.draw import Stream, draw_stream
+from decon_core.features.blends.draw import (
+    Integers,
+    Material,
+    Small,
+    Stream,
+    draw_stream,
+    material_of,
+)
 from decon_core.features.blends.insert import Insertions, insert, stream_room
 from decon_core.features.blends.items import ChosenItems, Item, choose_items, item_text, parts_of
-from decon_core.features.blends.mixture_documents import Integers, Material, Small, material_of
 from decon_core.features.blends.rewordings import ItemWords, Rewordings
 from decon_core.features.blends.settings import REWORDED, Blend, Contamination, is_for_training
 from decon_core.mixtures.builder import Builder
-from decon_core.mixtures.canonical_tokens import n_tokens_of
+from decon_core.mixtures.layouts import n_tokens_of
 
 # Part of file names, so that files with items are not used for training by accident.
 TEST_MARK = ".holds-test-items"

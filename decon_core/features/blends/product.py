@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 
 from decon_core.config.load import Config
@@ -24,7 +24,7 @@ from decon_core.features.blends.schemas import (
 )
 from decon_core.features.blends.settings import Blend, declared_blends
 from decon_core.mixtures.builder import Builder
-from decon_core.mixtures.composition import Labels, labels_of
+from decon_core.mixtures.composition import labels_of
 from decon_core.mixtures.manifest import read_manifest
 from decon_core.planner import Plan
 from decon_core.report.open import rows_of
@@ -36,8 +36,11 @@ from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet
 
 if TYPE_CHECKING:
-    from decon_core.report.html.sections import Section
+    import duckdb
+
     from decon_core.report.why import Place
+
+_SECTION = "decon_core.features.blends.on_page:section_of"  # imported only to draw it
 
 Row = Mapping[str, Any]
 
@@ -124,13 +127,7 @@ def blends_on_page(config: Config, store: Store) -> Addition | None:
     labels = labels_of(config.corpus.sources)
     inputs = [(name, manifest["fingerprint"]) for name, manifest in manifests.items()]
     key = sha256(repr((inputs, labels)).encode()).hexdigest()[:16]
-    return Addition(key, lambda: _section(manifests, labels)) if manifests else None
-
-
-def _section(manifests: Mapping[str, Mapping[str, Any]], labels: Labels) -> Section:
-    from decon_core.features.blends.on_page import section_of
-
-    return section_of(manifests, labels)
+    return Addition(key, lambda: resolve_name(_SECTION)(manifests, labels)) if manifests else None
 
 
 def in_blends(config: Config, builder: Builder, place: Place) -> list[dict[str, Any]]:

@@ -12,15 +12,13 @@ import numpy as np
 
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
-from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.packs import Shard
 from decon_core.errors import CorpusError
+from decon_core.features.blends.draw import Integers, Small
 from decon_core.features.blends.items import item_text
-from decon_core.features.blends.mixture_documents import Integers, Small
 from decon_core.features.blends.plan import Plan, PlannedPart, TestText
 from decon_core.features.blends.settings import Write
-from decon_core.mixtures.canonical_tokens import n_tokens_of
-from decon_core.mixtures.layouts import SUFFIXES, HiddenTokens, Row, open_layout, rows_of
+from decon_core.mixtures.layouts import SUFFIXES, Row, n_tokens_of, open_layout, rows_of
 from decon_core.storage.checksums import hash_file
 
 _CHANGED = "remove this folder of the mixture; `decon-assets run` builds it again"
@@ -83,25 +81,19 @@ def write_part(job: PartJob) -> WrittenPart:
     documents = [_rows(job, number) for number in range(len(job.sources))]
     texts = iter(job.texts)
     inserted: list[str] = []
-    hidden = HiddenTokens(job.policy)
-    with open_layout(job.layout, job.path) as add:
+    with open_layout(job.layout, job.path, job.policy) as (add, counts):
         for source, shard in zip(job.source.tolist(), job.shard.tolist(), strict=True):
             if shard >= 0:
                 row = next(documents[source])
-                add(row)
-                hidden.add(row)
-                continue
-            row = row_of_text(next(texts), job.sources[source])
-            document = document_of(row.value, 0, row.source)  # a scan reads it in the same way
-            if not isinstance(document, Document):
-                raise TypeError(f"{document}: a row made for a source does not fit it")
-            inserted.append(document.text)
+            else:
+                row = row_of_text(next(texts), job.sources[source])
+                inserted.append(row.document.text)
             add(row)
     for rows in documents:
         next(rows, None)  # checksums are verified at the end of a shard
     tokens = n_tokens_of(job.policy, inserted) if inserted else np.empty(0, np.int64)
     n_bytes, content = job.path.stat().st_size, hash_file(job.path)
-    return WrittenPart(job.part, job.path, n_bytes, content, tokens, hidden.counts)
+    return WrittenPart(job.part, job.path, n_bytes, content, tokens, counts)
 
 
 def _rows(job: PartJob, number: int) -> Generator[Row]:

@@ -20,5 +20,4 @@ FEATURE = Feature(
         )
     },
     page="decon_core.features.haystack.product:haystack_on_page",
-    demonstrate="decon_core.features.haystack.product:demonstrate",
 )

@@ -16,7 +16,7 @@ import numpy as np
 from decon_core.config.validation import did_you_mean
 from decon_core.decisions.statistics import Floats
 from decon_core.errors import InputError, Problem
-from decon_core.features.haystack.files import ModelFile
+from decon_core.features.haystack.product import ModelFile
 from decon_core.features.haystack.settings import ScorerName
 from decon_core.features.similarity.embedders import read_tokenizer
 

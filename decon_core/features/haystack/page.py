@@ -1,4 +1,4 @@
-"""Format a study as tables, figures, Markdown, CSV and JSON, write its files, and read them."""
+"""Format a study as tables, figures, Markdown, CSV, JSON and a section of the report page."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from decon_core.corpus.packs import FILES as LISTED
 from decon_core.features.blends.items import Item
-from decon_core.features.haystack.files import PAGE, RESULT, label_of
 from decon_core.features.haystack.planted import PlantedItem
-from decon_core.features.haystack.ranks import Amplification
-from decon_core.features.haystack.run import Placing, Study
+from decon_core.features.haystack.product import PAGE, RESULT, TABLES, label_of
+from decon_core.features.haystack.run import Study
 from decon_core.report.html.charts import Chart
 from decon_core.report.html.figures import Point, boxes, curves
+from decon_core.report.html.labels import shown
+from decon_core.report.html.sections import ALL, Choice, Section, Table
 from decon_core.report.html.still import svg
 from decon_core.storage.checksums import hash_file
-from decon_core.storage.files import atomic_files, sealed_json
+from decon_core.storage.files import atomic_files, read_json, sealed_json
 from decon_core.text_tables import as_csv, rounded
-from decon_core.wording import percent, plain, render
+from decon_core.wording import counted, percent, plain, render
 
 HEADS = ("scorer", "benchmark", "planted", "median percentile", "lowest", "highest")
 CUT_HEADS = ("scorer", "top", "documents kept", "planted kept", "amplification", "95 % interval")
@@ -127,19 +130,12 @@ def as_json(study: Study, key: str = "") -> dict[str, Any]:
                 "about": scored.about,
                 "n_ranked": scored.ranking.n,
                 "n_without_score": scored.n_without_score,
-                "placings": [
-                    {**_rounded(placing), "amplification": [*map(_rounded, placing.amplification)]}
-                    for placing in scored.placings
-                ],
+                "placings": scored.placings,
             }
             for scored in study.scored
         ],
         "note": NOTE,
     }
-
-
-def _rounded(row: Placing | Amplification) -> dict[str, Any]:
-    return {name: rounded(value) for name, value in vars(row).items()}
 
 
 def _places(study: Study) -> Iterator[Mapping[str, Any]]:
@@ -168,13 +164,9 @@ def _item_fields(item: Item) -> dict[str, Any]:
 def _amplifications(study: Study) -> Iterator[Mapping[str, Any]]:
     for scored in study.scored:
         for placing in scored.placings:
-            names = {
-                "scorer": scored.name,
-                "benchmark": placing.benchmark or "",
-                "subject": placing.subject or "",
-            }
-            for amplification in placing.amplification:
-                yield {**names, **_rounded(amplification)}
+            names = {name: placing[name] or "" for name in ("benchmark", "subject")}
+            for kept in placing["amplification"]:
+                yield {"scorer": scored.name, **names, **kept}
 
 
 Rows = Sequence[Mapping[str, Any]]
@@ -226,3 +218,45 @@ def _kept(places: Rows, cuts: Rows) -> Chart:
     axes = "documents kept, in % (not to scale)", "planted items kept, in %"
     ticks = {float(at): f"{100 * cut:g}" for at, cut in enumerate(shares)}
     return curves("Planted items that a filter keeps", lines, axes, ticks=ticks)
+
+
+_NAMES = dict.fromkeys(("scorer", "benchmark", "subject"), pl.String)
+
+
+def section_of(folder: Path) -> Section:
+    """Return the figures and tables of a haystack as a section."""
+    result = read_json(folder / RESULT)
+    rows = [
+        pl.read_csv(path, infer_schema_length=None, schema_overrides=_NAMES).to_dicts()
+        for path in (folder / f"{name}.csv" for name in TABLES)
+    ]
+    n_planted = counted(result["n_planted"], "benchmark item")
+    n_documents = counted(result["n_documents"], "document")
+    about = (
+        f"{n_planted} planted among {n_documents} of the corpus, ranked by quality scorers: does a "
+        "quality filter keep leaked items more often than other documents? "
+        "docs/studies/haystack.md explains the numbers."
+    )
+    words = [
+        about,
+        NOTE,
+        *(
+            f"{shown(scored['scorer'])}: {counted(scored['n_without_score'], 'document')} without "
+            "a score, not ranked."
+            for scored in result["scorers"]
+            if scored["n_without_score"]
+        ),
+    ]
+    listed = tables(result)
+    shown_tables = [
+        _table("haystack", "Percentiles of planted items", *listed["percentiles"]),
+        _table("amplification", "What a filter keeps", *listed["amplification"]),
+    ]
+    choices = [Choice(ALL, [*figures(*rows).values()])]
+    return Section("haystack", "Planted items and quality filters", words, choices, shown_tables)
+
+
+def _table(name: str, title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    kinds = ["short" if head in ("scorer", "benchmark") else "formatted" for head in heads]
+    columns = [{"name": head, "kind": kind} for head, kind in zip(heads, kinds, strict=True)]
+    return Table(name, title, columns, [[*map(shown, row)] for row in rows], (), is_folded=True)

@@ -18,9 +18,9 @@ from decon_core.decisions.statistics import Floats
 from decon_core.errors import InputError, Problem, collecting
 from decon_core.features.endpoints.json_endpoint import MOST_SHOWN, JsonEndpoint
 from decon_core.features.haystack.documents import HaystackDocument
-from decon_core.features.haystack.files import ModelFile, label_of, scores_file
 from decon_core.features.haystack.model_files import load_score, require_package
 from decon_core.features.haystack.planted import PlantedItem, Planting
+from decon_core.features.haystack.product import ModelFile, label_of, scores_file
 from decon_core.features.haystack.settings import SHORT, TRAINED, Haystack, ScorerName
 from decon_core.features.haystack.trained import instructions, teaching_texts, train
 from decon_core.text.segments import canonical_words

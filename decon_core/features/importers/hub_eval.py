@@ -14,9 +14,8 @@ from typing import Any
 
 import yaml
 
-from decon_core.features.importers.benchmark import ImportedBenchmark, Origin, Source, Task
+from decon_core.features.importers.benchmark import Files, ImportedBenchmark, Origin, Source, Task
 from decon_core.features.importers.column_names import proposed_fields
-from decon_core.features.importers.files import Files
 from decon_core.features.importers.questions import Draft, as_text, draft
 from decon_core.features.importers.values import Column, Constant, Items, Value
 

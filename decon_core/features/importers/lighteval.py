@@ -7,8 +7,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from decon_core.features.importers.benchmark import ImportedBenchmark, Origin, Source, Task
-from decon_core.features.importers.files import Files
+from decon_core.features.importers.benchmark import Files, ImportedBenchmark, Origin, Source, Task
 from decon_core.features.importers.functions import Module, NotPlainError, Reader
 from decon_core.features.importers.questions import Draft, as_text, draft
 from decon_core.features.importers.values import (

@@ -3,7 +3,7 @@
 `scores` reads the results of each model, `differences` compares them with the baseline,
 `through_training` does so at each step and `by_dose` by dose, `exposure` compares the items that a
 model was exposed to with the others, `translation` has BLEU and chrF. `build` writes the study,
-`page` formats its tables, `on_page` has its section of the report's page.
+`page` has its figures, tables and section of the report's page.
 
 Another kind of study is a feature of its own: `decon_core/feature.py` says what that takes.
 """
@@ -27,5 +27,4 @@ FEATURE = Feature(
         )
     },
     page="decon_core.features.study.product:study_on_page",
-    demonstrate="decon_core.features.study.product:demonstrate",
 )

@@ -36,7 +36,7 @@ from decon_core.features.results.join import join
 from decon_core.features.results.scales import Part, mix_of_scales
 from decon_core.features.results.tasks import parse_task_mappings, task_of
 from decon_core.features.study import page, schemas
-from decon_core.features.study.by_dose import OfDose, compare_doses
+from decon_core.features.study.by_dose import compare_doses
 from decon_core.features.study.differences import (
     Comparison,
     Difference,
@@ -52,7 +52,7 @@ from decon_core.features.study.exposure import (
     leaked_labels,
     planted_labels,
 )
-from decon_core.features.study.figures import TABLES, figures, files_of
+from decon_core.features.study.page import TABLES, figures, files_of
 from decon_core.features.study.product import (
     DATABASE,
     SUMMARY,
@@ -99,7 +99,7 @@ class Found:
     training_runs: Sequence[TrainingRunScores]
     comparison: Comparison
     training: Training
-    by_dose: Sequence[OfDose]
+    by_dose: Sequence[Difference]
     effects: Sequence[Effect]
     effects_by_step: Sequence[tuple[float, Effect]]
     problems: Sequence[Problem]
@@ -359,16 +359,10 @@ def rows_of(study: Study, found: Found) -> dict[str, list[dict[str, Any]]]:
         "differences": [_compared(row) for row in found.comparison.all],
         "by_step": [_compared(row) for row in found.training.by_step],
         "changes": [
-            {**vars(each.difference), **vars(each)}
-            | {"at_step": each.difference.score, "at_other_step": each.difference.baseline}
-            | {"difference": each.difference.difference}
-            for each in found.training.changes
+            {**vars(row), "at_step": row.score, "at_other_step": row.baseline}
+            for row in found.training.changes
         ],
-        "by_dose": [
-            _compared(each.difference)
-            | {"series": each.series, "dose": each.dose, "n_training_runs": each.n_training_runs}
-            for each in found.by_dose
-        ],
+        "by_dose": [_compared(row) for row in found.by_dose],
         "effects": [{**vars(effect), **effect.label._asdict()} for effect in found.effects],
         "effects_by_step": [
             {**vars(effect), **effect.label._asdict(), "step": step}

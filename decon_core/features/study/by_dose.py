@@ -27,16 +27,6 @@ _What = tuple[str, str, str]  # benchmark, metric and filter
 _Weights = Mapping[Measure, float]
 
 
-@dataclass(frozen=True, kw_only=True)
-class OfDose:
-    """The difference of the training runs of a dose from the baseline and others without a dose."""
-
-    series: str
-    dose: float
-    n_training_runs: int
-    difference: Difference
-
-
 @dataclass(frozen=True)
 class _Arms:
     """The training runs of a series: those without a dose, and those with each dose."""
@@ -55,11 +45,14 @@ class _Arms:
 
 def compare_doses(
     training_runs: Sequence[TrainingRunScores], comparison: Comparison, study: Study
-) -> list[OfDose]:
-    """Return the differences by series and dose. `comparison`: that of single training runs."""
+) -> list[Difference]:
+    """Return the differences by series and dose, from the baseline and others without a dose.
+
+    `comparison`: that of single training runs.
+    """
     series = dict.fromkeys(run.settings.series or "" for run in training_runs if run.settings.dose)
     averaged = averages_of(training_runs, study.groups)
-    rows: list[OfDose] = []
+    rows: list[Difference] = []
     for name in series:
         arms = _arms(training_runs, name, study.baseline)
         if arms.has_repetitions:
@@ -81,13 +74,12 @@ def _arms(runs: Sequence[TrainingRunScores], series: str, baseline: str) -> _Arm
     return _Arms(control, dict(sorted(by_dose.items())))
 
 
-def _of_single_runs(series: str, arms: _Arms, comparison: Comparison) -> Iterator[OfDose]:
+def _of_single_runs(series: str, arms: _Arms, comparison: Comparison) -> Iterator[Difference]:
     for dose, (run,) in arms.by_dose.items():
         for row in comparison.all:
             if row.training_run == run.settings.name:
                 remark = "; ".join(filter(None, (row.remark, NO_REPETITION)))
-                single = replace(row, remark=remark)
-                yield OfDose(series=series, dose=dose, n_training_runs=1, difference=single)
+                yield replace(row, series=series, dose=dose, remark=remark)
 
 
 def _weights(
@@ -110,13 +102,13 @@ def _weights(
 
 def _of_repetitions(
     series: str, arms: _Arms, weights: Mapping[_What, _Weights]
-) -> Iterator[OfDose]:
+) -> Iterator[Difference]:
     """Yield differences whose intervals cover how repetitions differ, and the choice of items."""
     table = {measure: _items(arms, measure) for own in weights.values() for measure in own}
     for dose, arm in arms.by_dose.items():
         for what, own in weights.items():
             row = _difference(what, own, arms, dose, table)
-            yield OfDose(series=series, dose=dose, n_training_runs=len(arm), difference=row)
+            yield replace(row, series=series, dose=dose, n_training_runs=len(arm))
 
 
 _Items = Mapping[str, Floats]  # the scores on the same items, by training run

@@ -67,6 +67,13 @@ class Difference:
     basis: Basis = ""
     remark: str = ""
     step: float | None = None  # step of the training run's checkpoint
+    # Of a change between two steps: `score` and `baseline` are the differences at these steps.
+    change: str = ""
+    other_step: float | None = None
+    # Of the training runs of a dose.
+    series: str = ""
+    dose: float | None = None
+    n_training_runs: int = 1
     is_contrast: bool = False  # whether two groups or benchmarks are compared
 
     @property

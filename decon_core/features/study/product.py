@@ -10,11 +10,11 @@ import glob
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from pkgutil import resolve_name
 
 from decon_core.benchmarks.catalog import catalog
 from decon_core.benchmarks.parse import load_recipes
@@ -32,11 +32,9 @@ from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import files_below
 from decon_core.storage.store import Store
 
-if TYPE_CHECKING:
-    from decon_core.report.html.sections import Section
-
 SUMMARY, DATABASE = "study.json", "study.duckdb"
 
+_SECTION = "decon_core.features.study.page:section_of"  # imported only to draw it
 _FORMAT = 3  # changes whenever the same inputs would give other tables
 
 
@@ -156,16 +154,5 @@ def _step_in(file: Path, pattern: str) -> float | None:
 def study_on_page(config: Config, store: Store) -> Addition | None:
     """Return the section of the study that was built; None if there is none."""
     key = study_key(store) if config.table(Study) else ""
-    return Addition(key, lambda: _section(study_folder(store))) if key else None
-
-
-def _section(folder: Path) -> Section:
-    from decon_core.features.study.on_page import section_of
-
-    return section_of(folder / DATABASE)
-
-
-def demonstrate(store: Store, program: str, config: Path) -> Iterator[str]:
-    folder = study_folder(store)
-    if folder.is_dir():
-        yield f"study: {folder}  (print its tables: {program} study --config {config})"
+    database = study_folder(store) / DATABASE
+    return Addition(key, lambda: resolve_name(_SECTION)(database)) if key else None

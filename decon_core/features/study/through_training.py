@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
 
 import numpy as np
 
@@ -34,22 +33,10 @@ from decon_core.features.study.scores import (
 from decon_core.features.study.settings import Study
 from decon_core.features.study.translation import Segments, paired_draws, score_of
 
-ChangeName = Literal["peak - end", "end - start"]
 _NOWHERE = "the peak is the end"
 
 _What = tuple[str, str, str]  # benchmark, metric and filter
 _Sides = tuple[Scores, Scores | None]  # scores of a training run, and of a baseline with steps
-
-
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """How much the difference from the baseline changes between two steps of training."""
-
-    change: ChangeName
-    step: float
-    other_step: float
-    # Its score and baseline are the differences at these two steps.
-    difference: Difference
 
 
 @dataclass(frozen=True)
@@ -57,7 +44,7 @@ class Training:
     """Differences at each step of training, and their changes between steps."""
 
     by_step: Sequence[Difference]
-    changes: Sequence[Change]
+    changes: Sequence[Difference]
 
 
 def steps_of(training_runs: Sequence[TrainingRunScores]) -> list[float]:
@@ -118,7 +105,7 @@ def _changes_of(
     by_step: Sequence[Difference],
     averaged: Averaged,
     study: Study,
-) -> Iterator[Change]:
+) -> Iterator[Difference]:
     """Yield the changes of a training run, for each benchmark, average and contrast."""
     name = run.settings.name
     rows: dict[_What, dict[float, Difference]] = {}
@@ -155,9 +142,9 @@ def _changes_of(
         elif peaked and peaked.p is not None:
             peaked = replace(peaked, p=min(1.0, peaked.p * n_others))
         if peaked:
-            yield Change(change="peak - end", step=peak, other_step=end, difference=peaked)
+            yield replace(peaked, change="peak - end", step=peak, other_step=end)
         if risen := between(end, start, SURE).get(what):
-            yield Change(change="end - start", step=end, other_step=start, difference=risen)
+            yield replace(risen, change="end - start", step=end, other_step=start)
 
 
 def _at(run: TrainingRunScores, base: TrainingRunScores, step: float) -> Mapping[Measure, _Sides]:

@@ -21,8 +21,7 @@ from decon_core.report.html.charts import Chart
 from decon_core.report.html.gather import Facts, Rows
 from decon_core.report.html.labels import beginning, count, share, shown
 from decon_core.report.html.opening import Scanned, opening
-from decon_core.report.html.over_time import over_time
-from decon_core.report.html.spread import spread
+from decon_core.report.html.spread import over_time, spread
 from decon_core.wording import counted, render
 
 ALL = "all benchmarks"

@@ -1,4 +1,4 @@
 """Publish a report: JSON summary, dataset card, limits for CI, and JUnit XML.
 
-summary.py reads the database; card.py and limits.py read only the summary.
+summary.py reads the database; limits.py reads only the summary.
 """

@@ -1,23 +1,31 @@
-"""A report as one JSON object: benchmarks, settings, findings, and what could not be detected.
+"""A report as one JSON object, and as a section for a dataset card.
 
-docs/publishing.md describes its keys. `SCHEMA` is incremented when a reader of the old form could
-misread the new meaning. An unknown number is null, never 0.
+The object has benchmarks, settings, findings, and what could not be detected; docs/publishing.md
+describes its keys. `SCHEMA` is incremented when a reader of the old form could misread the new
+meaning. An unknown number is null, never 0. The section is Markdown for the Hugging Face hub. Both
+contain numbers and names only, no text of the corpus or of a benchmark.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
-
-from decon_core.config.policy import LEAST_ANSWER_OVERLAP
+from decon_core.config.detector_registry import find
+from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
 from decon_core.decisions.not_read import Account
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
-from decon_core.report.open import coverage_in, opened, queries_in, rows_of
-from decon_core.wording import contain, counted, have, said_by_rows
+from decon_core.report.open import Coverage, coverage_in, opened, queries_in, rows_of
+from decon_core.storage.checksums import note_in_database, sealed_page
+from decon_core.storage.files import atomic_path, write_json
+from decon_core.wording import contain, counted, have, render, said_by_rows
+
+if TYPE_CHECKING:
+    import duckdb
 
 SCHEMA = "decon-assets/summary/5"
 
@@ -100,11 +108,19 @@ def n_unknown_in(summary: Summary) -> int | None:
     return None if None in counts else sum(counts)
 
 
+def read_headline(connection: duckdb.DuckDBPyConnection) -> Summary:
+    """Return the numbers of `format_headline`, which are kept in the note of a report."""
+    (counts,) = rows_of(connection, _QUERIES["documents"])
+    return {"counts": counts, "origins": rows_of(connection, _QUERIES["origins"])}
+
+
 def format_headline(report: Path) -> str:
     """Return the numbers of documents by class, and what the report does not cover."""
-    with opened(report) as connection:
-        (counts,) = rows_of(connection, _QUERIES["documents"])
-        origins = rows_of(connection, _QUERIES["origins"])
+    headline = note_in_database(report).get("headline")
+    if headline is None:  # of an earlier version, or changed
+        with opened(report) as connection:
+            headline = read_headline(connection)
+    counts, origins = headline["counts"], headline["origins"]
     n_leaks, n_questions = counts["n_leaks"], counts["n_no_answer"]
     documents = counted(n_leaks, "document")
     if (n := counts["n_documents"]) is not None:
@@ -161,3 +177,68 @@ def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[Summary]:
         floats = {name: value for name, value in row.items() if isinstance(value, float)}
         row |= {name: round(value, _DECIMALS) + 0.0 for name, value in floats.items()}
     return rows
+
+
+CARD = "card.md"
+SUMMARY = "summary.json"
+
+
+def write_published(summary: Summary, folder: Path) -> None:
+    """Write card.md and summary.json."""
+    write_json(folder / SUMMARY, summary)
+    write_card(summary, folder / CARD)
+
+
+def write_card(summary: Summary, path: Path) -> None:
+    """Write the section for a dataset card."""
+    with atomic_path(path) as draft:
+        draft.write_bytes(sealed_page(card_from(summary)))
+
+
+def notice_of(summary: Summary) -> str:
+    """Return the sentence that marks the summary of an incomplete report, or nothing."""
+    not_scanned, not_covered = summary["not_scanned"], summary["not_covered"]
+    n_benchmarks = len(summary["benchmarks"]) + len(not_covered)
+    return Coverage(not_scanned, summary["n_shards_in_corpus"], not_covered, n_benchmarks).notice
+
+
+def card_from(summary: Summary) -> str:
+    """Return the section for a summary."""
+    policy = summary["policy"]
+    known = {row["detector"]: find(row["detector"]) for row in summary["detectors"]}
+    leak = policy.get("leak", Policy.leak)
+    return render(
+        "report/publish/card.md.j2",
+        **summary,
+        notice=notice_of(summary),
+        not_scanned_by_reason=not_scanned_by_reason(summary),
+        not_read_lines=[line.text for line in account_in(summary).lines()],
+        left_out="" if keeps_no_answer(policy) else QUESTIONS_LEFT_OUT,
+        meanings={name: found.summary if found else "" for name, found in known.items()},
+        without_proof=[name for name, found in known.items() if found and not found.acts(leak)],
+        blind_spots=blind_spots(known, n_unknown_in(summary)),
+        settings=_settings(policy) if policy else "",
+    )
+
+
+def _settings(policy: Summary) -> str:
+    """Return the settings that are not the default, and the detectors' thresholds, as TOML."""
+    defaults = json.loads(json.dumps(asdict(Policy())))
+    chosen = filter(None, map(find, policy.get("detectors", ())))
+    always = {"detectors", *(detector.threshold.setting for detector in chosen)}
+    lines = [
+        f"{name} = {_toml(value)}"
+        for name, value in sorted(policy.items())
+        if name != "benchmark" and (name in always or defaults.get(name) != value)
+    ]
+    for benchmark, settings in sorted(policy.get("benchmark", {}).items()):
+        # TOML: keys after a table's header belong to that table, so tables come last.
+        is_bare = re.fullmatch(r"[A-Za-z0-9_-]+", benchmark)
+        lines += ["", f"[policy.benchmark.{benchmark if is_bare else _toml(benchmark)}]"]
+        lines += [f"{name} = {_toml(value)}" for name, value in sorted(settings.items())]
+    return "\n".join(["[policy]", *lines])
+
+
+def _toml(value: object) -> str:
+    """Format a string, number, boolean or list: as JSON, except for the character U+007F."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -79,9 +79,10 @@ SELECT benchmark, detector, n_items FROM checkable_by_others ORDER BY benchmark,
 
 -- name: sources
 -- A row per source, and one of all sources together, without a name. A sum over shards is null if the
--- count of any shard is.
+-- count of any shard is. A shard of which no row could be read was not searched.
 WITH all_shards AS (
-    SELECT source, count(*) AS n_shards,
+    SELECT source,
+           count(*) FILTER (coalesce(n_rows = 0 OR n_unreadable < n_rows, true)) AS n_shards,
            CASE WHEN count(n_rows) = count(*) THEN sum(n_rows)::BIGINT END AS n_rows,
            CASE WHEN count(n_documents) = count(*) THEN sum(n_documents)::BIGINT END AS n_documents,
            CASE WHEN count(n_characters) = count(*) THEN sum(n_characters)::BIGINT END

@@ -1,11 +1,15 @@
-"""Read a report for review: its matched texts, in which order, and its leaks by score."""
+"""Read a report for review: its matched texts, in which order, and its leaks by score.
+
+Also the lines of verdicts on matched texts, and the merge of those of another file.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -14,7 +18,7 @@ import duckdb
 
 from decon_core.config.policy import Policy
 from decon_core.decisions.candidates import Candidate
-from decon_core.decisions.verdicts import Verdicts
+from decon_core.decisions.verdicts import TAKEN_BACK, Verdict, Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.report.open import Coverage, coverage_in, opened, queries_in, rows_of
 
@@ -84,14 +88,14 @@ class MatchedText(ReportFinding):
         return "item found by another match" if is_found else "near miss"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ReviewFilter:
     """Which matched texts and findings of a report to return; an empty field does not filter."""
 
-    benchmarks: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    detectors: tuple[str, ...] = ()
-    documents: tuple[str, ...] = ()  # values of doc_id
+    benchmarks: Sequence[str] = ()
+    sources: Sequence[str] = ()
+    documents: Sequence[str] = ()  # values of doc_id
+    detectors: Sequence[str] = ()
 
 
 _Row = TypeVar("_Row", MatchedText, ReportFinding)
@@ -122,10 +126,10 @@ class Report:
         return self._filtered("findings", filters, ReportFinding)
 
     def _filtered(self, query: str, filters: ReviewFilter, kind: type[_Row]) -> list[_Row]:
-        values = {name: list(wanted) for name, wanted in vars(filters).items()}
-        used = {name: value for name, value in values.items() if f"${name}" in _QUERIES[query]}
         names = [field.name for field in fields(kind)]
-        rows = rows_of(self.connection, _QUERIES[query], used)
+        wanted = vars(filters)
+        values = {name: list(wanted[name]) for name in wanted if f"${name}" in _QUERIES[query]}
+        rows = rows_of(self.connection, _QUERIES[query], values)
         return [kind(**{name: row[name] for name in names}) for row in rows]
 
     def matched_text(self, text_id: str) -> dict[str, Any]:
@@ -255,3 +259,65 @@ def _filled(candidate: Candidate, row: Mapping[str, Any]) -> Candidate:
         text=row["text"],
         why_no_text=row["why_no_text"] or "the report has no text for it",
     )
+
+
+Line = Mapping[str, Any]
+
+
+def verdict_line(matched: MatchedText, verdict: str, **said: object) -> Line:
+    """Return the line for a verdict. `said`: note, by, at, match_type, confidence."""
+    return {
+        "pair": matched.text_id,
+        "fingerprint": matched.fingerprint,
+        "verdict": verdict,
+        **{name: value for name, value in said.items() if value not in ("", None)},
+        "benchmark": matched.benchmark,
+        "split": matched.split,
+        "instance_index": matched.instance_index,
+        "shard": matched.shard_name,
+        "row": matched.row,
+    }
+
+
+@dataclass
+class Merged:
+    """The lines to append, and counts of all imported lines."""
+
+    lines: list[Line] = field(default_factory=list)  # new or changed verdicts
+    n_new: int = 0
+    n_changed: int = 0
+    n_same: int = 0
+    older: list[tuple[Line, Verdict]] = field(default_factory=list)  # left out; current verdicts
+    n_unknown: int = 0  # matched texts that the report does not have
+
+
+def merge_verdicts(lines: Sequence[Line], current: Verdicts, known: Iterable[str]) -> Merged:
+    """Compare imported lines with the current verdicts; the last line of a matched text counts."""
+    merged = Merged()
+    text_ids = {*known}
+    for text_id, line in {line["pair"]: line for line in lines}.items():
+        before = current.by_text.get(text_id)
+        verdict = (before.verdict, before.note) if before else (TAKEN_BACK, "")
+        note = line.get("note")
+        is_noted = isinstance(note, str) and line["verdict"] != TAKEN_BACK
+        at, at_before = _time(line.get("at")), _time(before.at) if before else None
+        if verdict == (line["verdict"], note if is_noted else ""):
+            merged.n_same += 1
+        elif before and at and at_before and at < at_before:
+            merged.older.append((line, before))
+        else:
+            merged.n_changed += before is not None
+            merged.n_new += before is None
+            merged.lines.append(line)
+        merged.n_unknown += text_id not in text_ids
+    return merged
+
+
+def _time(text: object) -> datetime | None:
+    if not isinstance(text, str):
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from decon_core.config.detector_registry import curve_of, near_kinds
@@ -71,6 +70,8 @@ def _found(
 
     Pairs are not counted if none is judged: then no calibration is made.
     """
+    import duckdb
+
     n_pairs: Counter[tuple[str, str]] = Counter()
     if not (matches and labels):
         return [], n_pairs

@@ -305,9 +305,9 @@ def test_text_that_was_not_read_ends_with_4_until_a_setting_accepts_it(at_home, 
 def test_only_what_depends_on_unread_text_is_held_back_by_it(
     monkeypatch, missing, n_clean_missing, is_held_back
 ):
-    monkeypatch.setattr("decon_core.planner.missing_shares", lambda _: missing)
+    monkeypatch.setattr("decon_assets.cli.status.missing_shares", lambda _: missing)
     clean = ["harbor"] * n_clean_missing
-    monkeypatch.setattr("decon_core.planner.missing_clean_benchmarks", lambda _: clean)
+    monkeypatch.setattr("decon_assets.cli.status.missing_clean_benchmarks", lambda _: clean)
     packs = [
         SimpleNamespace(
             name=name, source=SimpleNamespace(name=name), shards=[SimpleNamespace(name="s")]

@@ -9,8 +9,7 @@ import yaml
 
 from decon_assets.cli.main import main
 from decon_core.benchmarks import catalog
-from decon_core.report.publish.card import card_from, notice_of
-from decon_core.report.publish.summary import summary_of
+from decon_core.report.publish.summary import card_from, notice_of, summary_of
 from decon_core.storage.store import Store
 from tests.core.report.pages import data_of
 from tests.hub_server import NOWHERE, hub_for, use_hub

@@ -67,8 +67,8 @@ def read(*texts):
 
 def spelled(text):
     """Return the units of a text as they are spelled."""
-    _, spelled, kind = spelled_units([text], FORM)
-    return [spelled[at] for at in kind]
+    units, spelled = spelled_units([text], FORM)
+    return spelled(np.arange(len(units)))
 
 
 def questions_of(*texts):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.alignment.questions import index_of, sizes_of
+from decon_core.alignment.questions import COLUMNS, index_of, sizes_of
 from decon_core.alignment.stated_answers import ShortAnswers
 from decon_core.text.content_words import is_content, weight_of_word
 from tests.core.alignment.aligning import FORM, read, spelled, table_of
@@ -106,3 +106,18 @@ def test_sizes_are_those_of_each_text(texts):
     keys = [*map(spelled, texts)]
     assert n_words.tolist() == [len(of) // oracle.units_per_word(of) for of in keys]
     assert weights.tolist() == [sum(map(weight_of_word, spelled(text))) for text in texts]
+
+
+def test_words_that_were_forgotten_are_looked_up_again(monkeypatch):
+    def index():
+        rows = [{"question": f"{n} red birds of 北京"} for n in range(3)]
+        whole = [
+            dict.fromkeys(COLUMNS) | {"split": "test", "instance_index": 0} | row for row in rows
+        ]
+        return index_of([table_of([row]) for row in whole], FORM)
+
+    kept = index()
+    monkeypatch.setattr("decon_core.alignment.questions._MOST_WORDS", 0)
+    assert {name: array.tolist() for name, array in index().items()} == {
+        name: array.tolist() for name, array in kept.items()
+    }

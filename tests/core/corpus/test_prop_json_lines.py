@@ -165,7 +165,7 @@ odd_lines = st.one_of(
     almost(),
     scalars,
     st.sampled_from([b"", b" ", b"\x0b", b"\xef\xbb\xbf", b'\xef\xbb\xbf{"text": "x"}', b"{}"]),
-    st.sampled_from([62, 63, 64, 65, 1100]).map(_nested),
+    st.sampled_from([62, 63, 64, 65, 198, 199, 200, 1100]).map(_nested),
     st.tuples(objects, st.sampled_from([b"x", b"{}", b",", b"]", b"}"])).map(b"".join),
 )
 

@@ -582,10 +582,13 @@ def test_a_shard_that_changes_while_it_is_read_raises_before_the_end(tmp_path, n
 
 
 def test_a_line_nested_too_deeply_and_an_id_of_half_a_character_stop_nothing(tmp_path):
-    deep = '{"text": "x", "meta": ' + "[" * 100_000 + "]" * 100_000 + "}\n"
-    row, odd = rows_of(lines(tmp_path, deep, '{"text": "y", "id": "a\\ud800"}\n'))
-    assert isinstance(row, Unreadable)
-    assert row.reason == "not JSON"
+    deep = ['{"text": "x", "meta": ' + "[" * n + "]" * n + "}\n" for n in (199, 200, 100_000)]
+    read, *deeper, odd = rows_of(lines(tmp_path, *deep, '{"text": "y", "id": "a\\ud800"}\n'))
+    assert read.text == "x"
+    for row in deeper:
+        assert isinstance(row, Unreadable)
+        assert row.reason == "not JSON"
+        assert row.detail == "nested more than 200 levels deep"
     assert odd.id == "a\ufffd"
 
 

@@ -6,6 +6,7 @@ from decon_core.config.load import load_config
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.registration import changes_of_packs, grid_warning, register_packs
+from decon_core.errors import CorpusError
 from decon_core.storage.store import Store
 
 
@@ -67,3 +68,22 @@ def test_it_is_told_why_a_pack_is_removed(tmp_path):
     assert reasons(settings) == ["source 'b' is no longer configured"]
     (tmp_path / "a.jsonl").write_text('{"text": "y"}')
     assert reasons(settings) == ["shards are gone or changed"]
+
+
+def test_a_file_of_two_sources_is_refused(tmp_path):
+    (tmp_path / "evals.yaml").write_text("evals: {}")
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.jsonl").write_text('{"text": "x"}')
+    path = tmp_path / "decon.toml"
+    source = '[[corpus.source]]\nname = "{0}"\npath = "{1}"\n'
+    path.write_text(
+        '[evals]\nrecipes = ["evals.yaml"]\n'
+        + source.format("all", "*.jsonl")
+        + source.format("two", "[ab].jsonl")
+    )
+    with pytest.raises(CorpusError) as error:
+        changes_of_packs(load_config(path), Store(tmp_path / "store"), ())
+    (problem,) = error.value.problems
+    assert problem.where == "sources 'all' and 'two'"
+    assert problem.found == f"both match {tmp_path / 'a.jsonl'} and 1 other file"
+    assert "[[corpus.source]]" in problem.remedy

@@ -19,8 +19,7 @@ from decon_core.features.scorecard.page import advice
 from decon_core.library.as_report import read_folder
 from decon_core.library.scan import Request, scan_folder
 from decon_core.report.html.build import write_page
-from decon_core.report.publish.card import card_from
-from decon_core.report.publish.summary import summary_of
+from decon_core.report.publish.summary import card_from, summary_of
 from decon_core.report.review.found import MatchedText, doubt
 from decon_core.schemas import MATCHES
 from tests.core.detectors.first_sentence import FirstSentence

@@ -85,3 +85,12 @@ def test_much_input_and_much_time_are_worth_compiling():
 
 def test_plain_python_is_never_compiled():
     assert told(NUMBA_DISABLE_JIT="1") == "(False, False) (False, False)"
+
+
+def test_a_kernel_is_compiled_with_one_that_was_loaded(tmp_path):
+    place = {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"} | NOT_SHIPPED
+    told(**place)
+    for path in tmp_path.rglob("string_values.count_characters-*"):
+        path.unlink()
+    assert [*tmp_path.rglob("string_values._n_characters-*.nbc")]
+    assert told(**place) == "(False, False) (True, True)"

@@ -6,7 +6,9 @@ import pytest
 
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
+from decon_core.errors import IncompleteError
 from decon_core.library.scan import Request, scan_folder
+from decon_core.mixtures.preconditions import require_searched
 
 WORDS = "amber heron left the quiet harbour before dawn and {} sailed past every lighthouse {}"
 
@@ -93,3 +95,9 @@ def test_nothing_is_found_of_the_clean_benchmark(scanned):
     outcome = scan("again", evals=folder / "out" / "clean" / "evals")
     assert outcome.n_leaks == 0
     assert outcome.benchmarks[0].n_items == 3
+
+
+def test_without_a_document_nothing_is_clean():
+    require_searched([{"n_documents": 0}, {"n_documents": 1}])
+    with pytest.raises(IncompleteError, match="no document was searched"):
+        require_searched([{"n_documents": 0}])

@@ -159,7 +159,7 @@ def plain(expression, allowed):
     EXPRESSIONS,
     st.builds(
         Licenses,
-        fields=st.just(("license",)),
+        field=st.just(("license",)),
         allow=st.lists(PATTERNS, max_size=3, unique=True).map(tuple),
         deny=st.lists(PATTERNS, max_size=2, unique=True).map(tuple),
         unknown=st.sampled_from(["keep", "drop"]),

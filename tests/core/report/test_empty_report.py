@@ -4,7 +4,7 @@ import duckdb
 
 from decon_core.report.database import write_database
 from decon_core.report.tables import table_of
-from decon_core.storage.checksums import is_whole
+from decon_core.storage.checksums import is_whole, note_in_database
 
 ITEM = {"benchmark": "quiz", "split": "test", "instance_index": 0}
 FOUND = {**ITEM, "source": "web", "shard_name": "a", "row": 3, "score": 1.0}
@@ -43,3 +43,15 @@ def test_a_damaged_empty_database_is_written_again(tmp_path):
     empty.write_bytes(empty.read_bytes()[:-300_000] + bytes(300_000))
     assert write(tmp_path / "second.duckdb", empty=empty) == expected
     assert is_whole(empty)
+
+
+def test_a_note_is_behind_the_end_of_a_database_until_it_is_changed(tmp_path):
+    path, note = tmp_path / "noted.duckdb", {"state": "0", "counts": [1, None, "é\nnote:"]}
+    assert write(path, note=lambda _: note) == write(tmp_path / "plain.duckdb")
+    assert is_whole(path)
+    assert note_in_database(path) == note
+    assert note_in_database(tmp_path / "plain.duckdb") == {}
+    assert note_in_database(tmp_path / "none.duckdb") == {}
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE numbers AS SELECT random() FROM range(100_000)")
+    assert note_in_database(path) == {}

@@ -14,9 +14,8 @@ from decon_core.config.policy import Policy
 from decon_core.decisions.not_read import NotRead
 from decon_core.errors import InputError, MissingError, StaleError
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
-from decon_core.report.publish.card import card_from
 from decon_core.report.publish.limits import COVERAGE, DOCUMENTS, Case, Limits, cases_of, junit_of
-from decon_core.report.publish.summary import SCHEMA, format_headline, summary_of
+from decon_core.report.publish.summary import SCHEMA, card_from, format_headline, summary_of
 from tests.core.report.reports import write_report
 
 ITEM = {"benchmark": "quiz", "split": "test", "is_indexed": True, "has_answer": True}

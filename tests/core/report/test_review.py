@@ -15,12 +15,13 @@ from decon_core.errors import MissingError, StaleError
 from decon_core.report.review.found import (
     ReportFinding,
     ReviewFilter,
+    merge_verdicts,
     open_report,
     sort_texts,
     texts_of_findings,
+    verdict_line,
     without_verdict,
 )
-from decon_core.report.review.merge import merge_verdicts, verdict_line
 from decon_core.report.review.sample import (
     OTHERS,
     STRATA,

@@ -14,8 +14,7 @@ from decon_core.config.sources import Source
 from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError
 from decon_core.features.blends import draw as draw_module
-from decon_core.features.blends.draw import draw_stream
-from decon_core.features.blends.mixture_documents import Material
+from decon_core.features.blends.draw import Material, draw_stream
 from decon_core.features.blends.settings import Phase
 
 _ALL_64 = (1 << 64) - 1

@@ -5,8 +5,7 @@ import re
 
 from decon_assets.cli.main import main
 from decon_core.corpus.packs import FILES, hashes_below
-from decon_core.features.haystack.files import RESULT
-from decon_core.features.haystack.product import faults_of_haystack, haystack_folder
+from decon_core.features.haystack.product import RESULT, faults_of_haystack, haystack_folder
 from decon_core.features.haystack.settings import BUILT_IN
 from decon_core.quality.integrity import remove_damaged, verify_store
 from decon_core.storage.files import write_json

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.config.seeding import fractions
-from decon_core.features.haystack.ranks import amplification, rank
+from decon_core.features.haystack.run import amplification, rank
 
 SCORES = st.lists(st.integers(0, 5).map(float), min_size=1, max_size=30)
 

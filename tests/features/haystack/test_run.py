@@ -11,10 +11,9 @@ import pytest
 
 from decon_core.decisions.calibration import wilson
 from decon_core.errors import ConfigError
-from decon_core.features.haystack import files, page
-from decon_core.features.haystack.files import haystack_key
-from decon_core.features.haystack.on_page import section_of
-from decon_core.features.haystack.product import is_missing
+from decon_core.features.haystack import page, product
+from decon_core.features.haystack.page import section_of
+from decon_core.features.haystack.product import haystack_key, is_missing
 from decon_core.features.haystack.settings import Haystack
 from decon_core.report.html.still import svg
 from tests.features.haystack.conftest import Place, record
@@ -33,12 +32,12 @@ def contents(folder):
 
 def test_items_that_look_like_instructions_rank_above_pages(study):
     instruction_like, _, short = study.scored
-    assert short.placings[0].median_percentile > 50
+    assert short.placings[0]["median_percentile"] > 50
     assert instruction_like.ranking.n == 60
     every, quiz, sums = instruction_like.placings
-    assert (every.n, quiz.n, sums.n) == (8, 4, 4)
-    assert every.median_percentile > 75
-    assert every.amplification[3].amplification > 1
+    assert [placing["n"] for placing in (every, quiz, sums)] == [8, 4, 4]
+    assert every["median_percentile"] > 75
+    assert every["amplification"][3]["amplification"] > 1
 
 
 def test_the_same_inputs_give_the_same_files(place, study, tmp_path):
@@ -46,7 +45,7 @@ def test_the_same_inputs_give_the_same_files(place, study, tmp_path):
     place.packs = lambda packs=place.packs: packs()[::-1]
     page.write(place.run(), tmp_path / "other", key="k")
     assert contents(tmp_path / "one") == contents(tmp_path / "other")
-    assert {*contents(tmp_path / "one")} == {*files.FILES}
+    assert {*contents(tmp_path / "one")} == {*product.FILES}
 
 
 def test_files_beside_the_outputs_are_kept_and_the_outputs_replaced(study, tmp_path):
@@ -90,11 +89,11 @@ def test_the_figures_have_every_item_and_cut_with_its_interval(study, tmp_path):
     page.write(study, tmp_path)
     rows = [
         [*csv.DictReader((tmp_path / f"{name}.csv").read_text().splitlines())]
-        for name in files.TABLES
+        for name in product.TABLES
     ]
     drawn = section_of(tmp_path).choices[0].charts
     assert [svg(chart) for chart in drawn] == [
-        (tmp_path / f"{name}.svg").read_text() for name in files.TABLES
+        (tmp_path / f"{name}.svg").read_text() for name in product.TABLES
     ]
     percentiles, kept = drawn
     assert {*percentiles.data[2]["x"]} == {float(row["percentile"]) for row in rows[0]}
@@ -135,15 +134,15 @@ def test_the_key_changes_with_every_input(place):
 
 
 def test_a_study_is_up_to_date_only_with_its_key_and_all_its_files(study, tmp_path):
-    assert not files.has_haystack(tmp_path / "out", "k")
+    assert not product.has_haystack(tmp_path / "out", "k")
     page.write(study, tmp_path / "out", key="k")
-    assert files.has_haystack(tmp_path / "out", "k")
-    assert not files.has_haystack(tmp_path / "out", "other")
+    assert product.has_haystack(tmp_path / "out", "k")
+    assert not product.has_haystack(tmp_path / "out", "other")
     (tmp_path / "out" / "haystack.json").write_text("[")
-    assert not files.has_haystack(tmp_path / "out", "k")
+    assert not product.has_haystack(tmp_path / "out", "k")
     page.write(study, tmp_path / "out", key="k")
     (tmp_path / "out" / "amplification.svg").unlink()
-    assert not files.has_haystack(tmp_path / "out", "k")
+    assert not product.has_haystack(tmp_path / "out", "k")
 
 
 def test_a_haystack_with_a_scorer_without_its_file_is_missing(place):
@@ -166,7 +165,7 @@ def test_subjects_are_drawn_in_turn_and_have_rows_of_their_own(place, tmp_path):
     place.versions = lambda: [place.save("exam", rows)]
     options = {"scorers": ("short",), "items": 6}
     (scored,) = place.run(**options).scored
-    assert [(one.subject, one.n) for one in scored.placings[1:]] == [
+    assert [(one["subject"], one["n"]) for one in scored.placings[1:]] == [
         *((None, 6), ("anatomy", 2), ("law", 2), ("physics", 2)),
     ]
     study = place.run(**options, subjects=("anatomy", "law"))

@@ -11,8 +11,8 @@ import pytest
 from decon_core.errors import InputError
 from decon_core.features.haystack import scorers
 from decon_core.features.haystack.documents import HaystackDocument
-from decon_core.features.haystack.files import fingerprints_of
 from decon_core.features.haystack.planted import choose_items
+from decon_core.features.haystack.product import fingerprints_of
 from decon_core.features.haystack.scorers import load_scorers
 from decon_core.features.haystack.settings import Haystack
 

@@ -14,7 +14,7 @@ from decon_core.features.blends.schemas import blend_folder, blend_manifest
 from decon_core.features.blends.settings import declared_blends
 from decon_core.features.results.items import indexed_items
 from decon_core.features.study.exposure import ALL, Effect, effects, leaked_labels, planted_labels
-from decon_core.features.study.on_page import section_of
+from decon_core.features.study.page import section_of
 from decon_core.features.study.product import (
     DATABASE,
     is_current,

@@ -83,7 +83,7 @@ def planted_doses(seed):
     study = Study(baseline="0 0", contrasts={"planted": "clean"})
     found = compare_training_runs(read, study)
     rows = compare_doses(read, found, study)
-    return {(row.dose, row.difference.benchmark): row.difference for row in rows}
+    return {(row.dose, row.benchmark): row for row in rows}
 
 
 def planted_steps(seed):
@@ -128,13 +128,12 @@ def hits_of_steps(seeds):
             if row.training_run == "dosed":
                 effect = truth(LIFTS[row.step]) * shares.get(row.benchmark, 1.0)
                 hits[row.step, row.benchmark].append(row.low <= effect <= row.high)
-        for change in found.changes:
-            row = change.difference
-            effect = truth(LIFTS[change.step]) - truth(LIFTS[change.other_step])
+        for row in found.changes:
+            effect = truth(LIFTS[row.step]) - truth(LIFTS[row.other_step])
             effect *= shares.get(row.benchmark, 1.0)
             # Where the end is the peak, nothing is estimated.
             is_right = row.low is None or row.low <= effect <= row.high
-            hits[change.change, row.benchmark].append(is_right)
+            hits[row.change, row.benchmark].append(is_right)
     return {key: sum(values) for key, values in hits.items()}
 
 
@@ -174,13 +173,13 @@ def test_the_peak_is_compared_with_the_end_on_the_same_items(tmp_path):
     ]  # fmt: skip
     peak, rise = found.changes
     assert (peak.change, peak.step, peak.other_step) == ("peak - end", 2, 3)
-    assert (peak.difference.score, peak.difference.baseline) == (0.5, 0.25)
+    assert (peak.score, peak.baseline) == (0.5, 0.25)
     # Ten of forty items changed by 1, and the peak was chosen from two steps besides the end.
     error = np.sqrt(0.25 * 0.75 / 39)
-    assert peak.difference.difference == 0.25
-    assert peak.difference.low == pytest.approx(0.25 - 2.2414 * error, abs=1e-4)
+    assert peak.difference == 0.25
+    assert peak.low == pytest.approx(0.25 - 2.2414 * error, abs=1e-4)
     assert (rise.change, rise.step, rise.other_step) == ("end - start", 3, 1)
-    assert rise.difference.high == pytest.approx(0.25 + 1.96 * error, abs=1e-4)
+    assert rise.high == pytest.approx(0.25 + 1.96 * error, abs=1e-4)
 
 
 def test_a_baseline_without_steps_is_the_same_at_each(tmp_path):
@@ -192,7 +191,7 @@ def test_a_baseline_without_steps_is_the_same_at_each(tmp_path):
     found = compare_through_training(read_training_runs(study, tmp_path), study)
     rows = {row.step: row for row in found.by_step if row.training_run == "dosed"}
     assert {step: row.difference for step, row in rows.items()} == {1: 0.5, 2: 0.25}
-    assert found.changes[0].difference.difference == 0.25
+    assert found.changes[0].difference == 0.25
 
 
 def test_a_step_may_stand_in_the_path_of_results(tmp_path):
