@@ -99,7 +99,7 @@ def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | No
 def is_whole(answers: Sequence[str], text: str) -> bool:
     """Return whether a text has one of the answers as a whole."""
     behind = folded(stripped(text))
-    return any(any(_whole_places(answer, behind)) for answer in answers)
+    return any(any(_whole_places(answer, behind, pieces_of(behind))) for answer in answers)
 
 
 def has_formula(answers: Sequence[str], text: str) -> bool:
@@ -177,11 +177,11 @@ def _is_first(text: str, start: int, stop: int) -> bool:
 
 def _places(answers: Sequence[str], text: str, asked: str) -> Iterator[tuple[int, int]]:
     """Yield where a text has one of the answers: as it is, or its number with the same unit."""
-    words = words_counted(asked)
+    words, pieces = words_counted(asked), pieces_of(text)
     for answer in answers:
         measure = measure_of(answer)
         is_number = measure is not None and not measure.unit
-        for start, stop in _whole_places(answer, text):
+        for start, stop in _whole_places(answer, text, pieces):
             if not is_number or _is_choice(text, start, stop):
                 yield start, stop
         first = _FIRST_NUMBER.match(text)
@@ -197,11 +197,10 @@ def _is_choice(text: str, start: int, stop: int) -> bool:
     return bool(_LABELLED.search(before) and _NEXT_LABEL.match(text, stop))
 
 
-def _whole_places(answer: str, text: str) -> Iterator[tuple[int, int]]:
+def _whole_places(answer: str, text: str, pieces: Sequence[Piece]) -> Iterator[tuple[int, int]]:
     wanted = [*map(_text, pieces_of(_plain(answer)))]
     if len(wanted) > 1 and wanted[0].lower() in ("a", "an", "the") and len(wanted[1]) > 1:
         wanted = wanted[1:]
-    pieces = pieces_of(text)
     for at in range(len(pieces) - len(wanted) + 1) if wanted else ():
         found = pieces[at : at + len(wanted)]
         if are_equal(found, wanted) and not _is_part(text, found):

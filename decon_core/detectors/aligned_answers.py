@@ -87,7 +87,7 @@ class Answers:
         # An earlier choice may have its words, and the answer may have a label of its own.
         half = self._tokens_of(row[clusters.ENTRY]).size // 2 + 1
         last_copy = document.places.characters(max(start, stop - half), stop)
-        if is_wrong_choice(behind, *(at - first for at in last_copy)):
+        if there[0] >= first and is_wrong_choice(behind, *(at - first for at in last_copy)):
             return None
         rival = matches.scores[item.rival, clusters.ANSWER]
         if rival < -item.missing:
@@ -123,10 +123,8 @@ class Answers:
     def _copies(self, row: Sequence[int], document: Document) -> list[Span]:
         """Return the characters of each copy of a record's answer where some of it was found."""
         answer, (start, stop) = self._tokens_of(row[clusters.ENTRY]), row[_ANSWER]
-        return [
-            document.places.characters(start + at, start + at + answer.size)
-            for at in places_of(answer, document.tokens[max(start, 0) : max(stop, 0)])
-        ]
+        copies = places_of(answer, document.tokens[start:stop]) if start >= 0 else []
+        return [document.places.characters(start + at, start + at + answer.size) for at in copies]
 
     def repeated(
         self, item: int, entry: int, place: Compared, document: Document
