@@ -48,16 +48,13 @@ class _Wholes:
 
     def __init__(self, claims: Sequence[Claim]) -> None:
         comparisons = (claim.comparison for claim in claims)
-        self._places = [of.places for of in comparisons if of.is_whole]
-        self._first, self._last = (
-            np.array([places[edge] for places in self._places], np.int64) for edge in (0, -1)
-        )
+        edges = [of.places[[0, -1]] for of in comparisons if of.is_whole]
+        self._firsts, self._lasts = np.array(edges, np.int64).reshape(-1, 2).T
 
     def have_half_within(self, places: Integers) -> bool:
         """Whether at least half of the units of any of the questions are among these."""
-        near = np.flatnonzero((self._first <= places[-1]) & (self._last >= places[0]))
-        wholes = (self._places[at] for at in near.tolist())
-        return any(2 * np.isin(whole, places).sum() >= whole.size for whole in wholes)
+        n_within = places.searchsorted(self._lasts, "right") - places.searchsorted(self._firsts)
+        return bool((2 * n_within > self._lasts - self._firsts).any())
 
 
 def attributed(claims: Sequence[Claim]) -> list[Claim]:
@@ -65,8 +62,8 @@ def attributed(claims: Sequence[Claim]) -> list[Claim]:
 
     An item that is found whole is no sibling of one with as many units: the two are equal.
     """
-    if not claims:
-        return []
+    if not claims or (len(claims) == 1 and claims[0].is_of_passage is None):
+        return [*claims]
     first = min(int(claim.comparison.places[0]) for claim in claims)
     last = max(int(claim.comparison.places[-1]) for claim in claims)
     wholes = _Wholes(claims)

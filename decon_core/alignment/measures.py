@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from decon_core.text.content_words import is_content
-from decon_core.text.numbers import Number, numbers_in
+from decon_core.text.numbers import Number, lowered, numbers_in
 
 _SPELLINGS = """
     km kilometre kilometer kms 公里 千米, m metre meter 米, cm centimetre centimeter 厘米
@@ -50,9 +51,10 @@ _PART_BEFORE = re.compile(r"(?:\d.|[+^×÷/]\s*|\w\s*\*\s*|\w[-−])$")
 _PERCENT = re.compile(r"%|per\s?cent")
 _LETTERS = re.compile(r"[^\W\d_]+")
 # What stands before a number that only names something: "Question 48", "No. 48".
-NAMED = re.compile(
+_NAMED = re.compile(
     r"(?:\b(?:questions?|exercise|problem|example|item|step|lesson|pages?|chapter|section|part"
-    r"|volume|line|figure|fig\.?|table|equation|nos?\.|nr\.?|number|pp?\.)|(?<!#)#|№)\s*\(?$"
+    r"|volume|line|figure|fig\.?|table|equation|nos?\.|nr\.?|number|pp?\.)|(?<!#)#|№)\s*\(?$",
+    re.IGNORECASE,
 )
 _NAME = re.compile(r"\s(?!Celsius|Fahrenheit)[A-Z][a-z]{2,}")  # as in "50 Cent"
 # What may follow a number without a unit, and what then shows that it goes on ("5:30", "48,5").
@@ -75,6 +77,7 @@ class Measure(NamedTuple):
         return not self.unit or (not self.is_name and all(name in _COMMON for name in names))
 
 
+@lru_cache(maxsize=1 << 12)
 def measure_of(answer: str) -> Measure | None:
     """Return the number and unit of an answer that consists of nothing else."""
     text = answer.lower().strip().rstrip(".。")
@@ -106,9 +109,7 @@ def places_in(
 
     `counted`: words that may follow a number whose unit is not known.
     """
-    low = text.lower()
-    if len(low) != len(text):
-        return
+    low = lowered(text)
     for number in numbers_in(text):
         is_equal = _value_in(low, number) == abs(measure.value)
         if is_equal and _is_measure(measure, low, number[1:], counted):
@@ -146,12 +147,12 @@ def _is_measure(
         return measure.may_lack_unit and _is_number_alone(measure.unit, text, place)
     found, unit = _UNIT.match(behind), measure.unit
     if found and (_spelled(found) == unit or (not unit and _is_common(found))):
-        return bool(unit) or not NAMED.search(before)
+        return bool(unit) or not _NAMED.search(before)
     words = _WORDS.match(behind)
     names = _singular(words[0]) if words else ""
     if not unit:
         is_counted = any(name in counted for name in names.split()[:2])
-        return is_counted and not NAMED.search(before)
+        return is_counted and not _NAMED.search(before)
     return " " in unit and f"{names} ".startswith(f"{unit} ")
 
 
@@ -165,7 +166,12 @@ def _is_number_alone(unit: str, text: str, place: tuple[int, int]) -> bool:
     is_formula = before.endswith("$") and text.startswith(("$", "\\"), stop)
     if unit and sign and sign in _CURRENCIES and _UNIT_OF.get(sign) != unit and not is_formula:
         return False
-    return not _is_of_list(text, place) and not NAMED.search(before)
+    return not _is_of_list(text, place) and not _NAMED.search(before)
+
+
+def names_something(text: str, at: int) -> bool:
+    """Return whether a number at a place of a text only names something: "page 48"."""
+    return _NAMED.search(text, max(0, at - _MOST_BEFORE), at) is not None
 
 
 def _is_of_list(text: str, place: tuple[int, int]) -> bool:

@@ -12,9 +12,10 @@ from unicodedata import normalize
 
 import numpy as np
 
-from decon_core.alignment.measures import NAMED
+from decon_core.alignment.measures import names_something
 from decon_core.kernels.arrays import Flags, Integers
 from decon_core.text.canonical import UNSPACED
+from decon_core.text.numbers import lowered
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,21 +34,28 @@ _UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
 _SIGNS = r"\s$*_`:'\"(){}\[\]\\“”‘’「」『』【】《》"
 # Full-width signs, digits and letters, and signs like a minus, to those of ASCII.
 _FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | dict.fromkeys(map(ord, "−‐‑–"), "-")
+_MAY_FOLD = re.compile("[！-～−‐‑–]")
 _PIECE = re.compile(
     rf"(?<!\d)0,\d+(?!,?\d)|(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?|(?<![\w)])\.\d+|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+"
     # Hyphens within words are no signs.
     rf"|(?!(?<=[^\W\d_]{{2}})-\s*[^\W\d_]{{2}})[^\w{_SIGNS},;.!?。，、；]"
 )
-_STATEMENT = re.compile(
-    r"(?P<direct>####|\\f?box(?:ed)?\b|(?P<equal>(?<![!<>=≠~])[=≈](?!=)"
+_DIRECT = (
+    r"####|\\f?box(?:ed)?\b|(?P<equal>(?<![!<>=≠~])[=≈](?!=)"
     r"(?!(?<=(?-i:[a-z_]{2})=)['\"]?\d))"  # not as in width=18
-    rf"|[选選][择擇]?(?=[{_SIGNS}:]*[A-J](?![A-Za-z])))"
-    r"|\b(?:answer|correct (?:option|choice)|correct(?=:)|ans(?=[.:])|antwort|réponse|respuesta"
-    r"|risposta|resposta|antwoord"
-    r"|odpowiedź|cevap|jawaban|đáp án|ответ|відповідь|الجواب|الإجابة)\b"
-    r"|答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर",
+    rf"|[选選][择擇]?(?=[{_SIGNS}:]*[A-J](?![A-Za-z]))"
+)
+_WORDS = (
+    "answer|correct option|correct choice|antwort|réponse|respuesta|risposta|resposta|antwoord"
+    "|odpowiedź|cevap|jawaban|đáp án|ответ|відповідь|الجواب|الإجابة"
+)
+_UNSPACED_WORDS = "答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर"
+_STATEMENT = re.compile(
+    rf"(?P<direct>{_DIRECT})|\b(?:{_WORDS}|correct(?=:)|ans(?=[.:]))\b|{_UNSPACED_WORDS}",
     re.IGNORECASE,
 )
+# Each statement begins with one of these. Searching them first takes a tenth of the time.
+_BEGINNINGS = f"####|\\box|\\fbox|=|≈|选|選|{_WORDS}|correct:|ans|{_UNSPACED_WORDS}".split("|")
 _NOT = (
     r"\b(?:not|cannot|never|wrong|incorrect|nicht|kein|falsch|pas|faux|fausse|no|incorrect[oa]|non"
     r"|sbagliat[oa]|não|niet|fout|nie|değil|yanlış|bukan|salah|không|sai|не|неверн\w+|неправ\w+"
@@ -123,7 +131,7 @@ def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, i
     region = text[start : first + _FARTHEST]
     region, first = folded(region), first - start
     dropped: set[str] = set()
-    for statement in _STATEMENT.finditer(region):
+    for statement in _statements(region):
         kind = _kind_of(statement)
         if kind in dropped or _is_called_wrong(region, statement.start()):
             continue
@@ -145,7 +153,25 @@ def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, i
 
 
 def folded(text: str) -> str:
-    return text if text.isascii() else text.translate(_FOLDED)  # which is slow
+    if text.isascii() or not _MAY_FOLD.search(text):
+        return text
+    return text.translate(_FOLDED)  # which is slow
+
+
+def _statements(text: str) -> Iterator[re.Match[str]]:
+    """Yield what `_STATEMENT` finds, in order."""
+    low = lowered(text)
+    places: set[int] = set()
+    for beginning in _BEGINNINGS:
+        at = low.find(beginning)
+        while at >= 0:
+            places.add(at)
+            at = low.find(beginning, at + 1)
+    stop = 0
+    for at in sorted(places):
+        if at >= stop and (statement := _STATEMENT.match(text, at)):
+            yield statement
+            stop = statement.end()
 
 
 def _kind_of(statement: re.Match[str]) -> str:
@@ -168,7 +194,7 @@ def states_other(wanted: Sequence[Sequence[str]], text: str) -> bool:
         return True
     return any(
         _kind_of(statement) and _states_other(wanted, text, statement.end(), 0)
-        for statement in _STATEMENT.finditer(text)
+        for statement in _statements(text)
         if not _is_called_wrong(text, statement.start())
     )
 
@@ -279,7 +305,7 @@ def is_part_before(text: str, start: int) -> bool:
     if _PART_BEFORE.search(before):
         return True
     is_word = text[start].isalpha() and not before.endswith("\\")
-    return not is_word and bool(_DIGITS_BEFORE.search(before) or NAMED.search(before.lower()))
+    return not is_word and bool(_DIGITS_BEFORE.search(before) or names_something(text, start))
 
 
 def is_part_or_wrong(text: str, stop: int) -> bool:

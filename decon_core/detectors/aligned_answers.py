@@ -170,8 +170,10 @@ class Answers:
     def _tokens_of_answer(self, row: Sequence[int], document: Document) -> Span:
         """Return the tokens of a found answer, whose words may also occur farther away."""
         index, entry, (start, stop) = self._search.index, row[clusters.ENTRY], row[_ANSWER]
+        if start < 0:
+            return start, stop
         answer = self._tokens_of(entry)
-        if start < 0 or stop - start <= answer.size:
+        if stop - start <= answer.size:
             return start, stop
         size, room = index.policy.answer_ngram_size, int(self._index.entry_room[entry])
         first, last = place_of_answer(answer, document.tokens[start:stop], size, room)

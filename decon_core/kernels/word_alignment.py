@@ -43,8 +43,9 @@ _FIRST_SHOWN, _LAST_SHOWN = 0x20, 0x7E
 _UPPER_A, _UPPER_Z, _TO_LOWER = 0x41, 0x5A, 0x20
 
 # How the best alignment up to a cell was reached, and how the words of the cell are in a run.
-_NOTHING, _SKIP_OF_QUESTION, _SKIP_OF_DOCUMENT, _EQUAL = 0, 1, 2, 3
+_SKIP_OF_QUESTION, _SKIP_OF_DOCUMENT, _EQUAL, _NOTHING = 0, 1, 2, 3
 _MOVES, _IS_RUN, _CONTINUES_RUN = 3, 4, 8
+_RUNS = _IS_RUN | _CONTINUES_RUN
 _NEVER = -(1 << 40)
 
 # Columns of what `compare` counts.
@@ -177,17 +178,18 @@ def align(
     of the question is looked for: at first beside it, if moved by the shift, then beside where the
     best alignment so far has come to.
     """
-    present, n_present = _present(keys, document, start, stop)
-    size = stop - start
+    present, last_places, earlier = _present(keys, document, start, stop)
+    n_present, size = present.size, stop - start
     width = min(width, size + 1)
-    moves = np.empty(n_present * width, np.uint8)
+    moves = np.zeros(n_present * width, np.uint8)  # a row is the one before but for equal words
     first_column = np.empty(n_present, np.int64)
-    # The best up to a column, and what ends with its two words: of the row before and of this one.
+    # The best up to a column, and what ends with its two words, if these are of this or last row.
     best = filled(size + 1, 0)
-    alone = filled(size + 1, _NEVER)
-    run = filled(size + 1, _NEVER)
+    alone, run = filled(size + 1, _NEVER), filled(size + 1, _NEVER)
+    row_of = filled(size + 1, n_present)  # none
     most, last_row, last_column = 0, -1, -1
     highest = left_column = 0
+    reach = width - 1  # the last column of the band
     for row in range(n_present):
         at = present[row]
         value_of_word = np.int64(worth[at])
@@ -196,64 +198,85 @@ def align(
         wanted_column = min(at + shift - start - width // 2, size + 1 - width)
         left_column = max(left_column, wanted_column)
         first_column[row] = left_column
-        before_best = best[left_column]
-        before_alone, before_run = alone[left_column], run[left_column]
-        alone[left_column] = run[left_column] = _NEVER
-        left = 0
-        for column in range(left_column + 1, left_column + width):
-            up, up_alone, up_run = best[column], alone[column], run[column]
-            value, move = up, _SKIP_OF_QUESTION
-            if left - _COST_OF_OTHER_WORD > value:
-                value, move = left - _COST_OF_OTHER_WORD, _SKIP_OF_DOCUMENT
-            if value <= 0:
-                value, move = 0, _NOTHING
-            new_alone, new_run = _NEVER, _NEVER
-            place = start + column - 1
-            if keys[at] == document[place]:
-                if before_best > 0 or place < span_stop:
-                    new_alone = before_best + _SHARE_ALONE * value_of_word // 100
+        last_reach, reach = reach, left_column + width - 1
+        of_row = row * width - left_column - 1
+        # From right to left, so that the columns before are still those of the row before.
+        most_before, highest_before = most, highest
+        place = last_places[row]
+        while place >= start + left_column:
+            column = place - start + 1
+            if column <= reach:
+                before_alone = before_run = _NEVER
+                if row_of[column - 1] == row - 1:
+                    before_alone, before_run = alone[column - 1], run[column - 1]
+                new_alone, new_run = _NEVER, _NEVER
+                if best[column - 1] > 0 or place < span_stop:
+                    new_alone = best[column - 1] + _SHARE_ALONE * value_of_word // 100
                 from_alone = before_alone + (100 - _SHARE_ALONE) * of_word_before // 100
-                continues = before_run >= from_alone
                 if is_next:
                     new_run = max(before_run, from_alone) + value_of_word
                 reached = max(new_alone, new_run)
-                if reached > 0 and reached >= value:
-                    value, move = reached, _EQUAL
-                if new_run >= new_alone:
-                    move |= _IS_RUN
-                if continues:
-                    move |= _CONTINUES_RUN
-                if reached > highest:
+                alone[column], run[column], row_of[column] = new_alone, new_run, row
+                move = _IS_RUN if new_run >= new_alone else 0
+                move |= _CONTINUES_RUN if before_run >= from_alone else 0
+                if reached > 0 and reached >= best[column]:
+                    best[column] = reached
+                    move |= _EQUAL
+                moves[of_row + column] = move
+                _spread(best, column, reach, moves, of_row)
+                if reached > highest_before and reached >= highest:
                     highest, shift = reached, place - at
-                if reached > most and place >= span_start:
+                if reached > most_before and reached >= most and place >= span_start:
                     most, last_row, last_column = reached, row, column
-            best[column], alone[column], run[column] = value, new_alone, new_run
-            moves[row * width + column - left_column - 1] = move
-            before_best, before_alone, before_run = up, up_alone, up_run
-            left = value
+            place = earlier[place - start]
+        if left_column < last_reach < reach:
+            _spread(best, last_reach, reach, moves, of_row)
     return _blocks(present, moves, first_column, width, start, last_row, last_column)
 
 
+@inlined
+def _spread(best: Integers, column: int, reach: int, moves: Bytes, of_row: int) -> None:
+    """Enter where the best up to a column, with words of the document behind it, is better."""
+    value = best[column] - _COST_OF_OTHER_WORD
+    while column < reach and value > best[column + 1]:
+        column += 1
+        best[column] = value
+        moves[of_row + column] = moves[of_row + column] & _RUNS | _SKIP_OF_DOCUMENT
+        value -= _COST_OF_OTHER_WORD
+
+
 @kernel
-def _present(keys: Words64, document: Words64, start: int, stop: int) -> tuple[Integers, int]:
-    """Return which words of a question are in a range of a document, and how many they are."""
+def _present(
+    keys: Words64, document: Words64, start: int, stop: int
+) -> tuple[Integers, Integers, Integers]:
+    """Return which words of a question are in a range of a document, and the last place of each.
+
+    Also returns for each place in the range the one before it with the same word, or `NONE`.
+    """
     n_slots = 2 * (stop - start) + 1
     places = filled(n_slots, NONE)
+    earlier = np.empty(stop - start, np.int64)
     for place in range(start, stop):
-        slot = scaled(document[place], n_slots)
-        while places[slot] != NONE and document[places[slot]] != document[place]:
-            slot = next_slot(slot, n_slots)
+        slot = _slot_of(document[place], document, places)
+        earlier[place - start] = places[slot]
         places[slot] = place
-    present = np.empty(keys.size, np.int64)
+    present, last_places = np.empty(keys.size, np.int64), np.empty(keys.size, np.int64)
     n = 0
     for at in range(keys.size):
-        slot = scaled(keys[at], n_slots)
-        while places[slot] != NONE and document[places[slot]] != keys[at]:
-            slot = next_slot(slot, n_slots)
+        slot = _slot_of(keys[at], document, places)
         if places[slot] != NONE:
-            present[n] = at
+            present[n], last_places[n] = at, places[slot]
             n += 1
-    return present, n
+    return present[:n], last_places[:n], earlier
+
+
+@inlined
+def _slot_of(key: np.uint64, document: Words64, places: Integers) -> int:
+    """Return the slot with a place of a word, or the free one for it."""
+    slot = scaled(key, places.size)
+    while places[slot] != NONE and document[places[slot]] != key:
+        slot = next_slot(slot, places.size)
+    return slot
 
 
 @kernel

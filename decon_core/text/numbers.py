@@ -98,7 +98,7 @@ def numeral_of(word: str) -> str | None:
 
 def numbers_in(text: str) -> list[Number]:
     """Return the numbers of a text, in order."""
-    text = _lower(text)
+    text = lowered(text)
     numbers: list[Number] = []
     at = 0
     for start in _beginnings(text):
@@ -150,7 +150,7 @@ def numbers_of_texts(
 
 def _all_read(text: str, rows: Sequence[Number]) -> list[Number]:
     """Return the numbers of a text of which some stop where they start: these are read now."""
-    text = _lower(text)
+    text = lowered(text)
     numbers: list[Number] = []
     at = 0
     for row in rows:
@@ -198,7 +198,7 @@ def _number_words() -> tuple[Words64, Floats, Bytes]:
     return keys, values_of, may_be
 
 
-def _lower(text: str) -> str:
+def lowered(text: str) -> str:
     """Lower-case a text, keeping the number of its characters."""
     lower = text.lower()
     if len(lower) == len(text):

@@ -266,6 +266,28 @@ def _value(word: str) -> float | str:
     return float(word.replace(",", "")) if word[0].isdigit() else word.lower()
 
 
+# What stands before a value: signs, words that name the answer, and other words.
+_SIGNS = ("####", "= ", "\\boxed{", "x = ")
+_NAMES = ("Answer: ", "The answer is ", "ANSWER ", "Die Antwort ist ", "答案：", "correct option: ")
+OPENINGS = (*_SIGNS, *_NAMES, "", "Page ", "It was ", "answers: ", ">= ")
+
+
+def is_stated(answer: str, opening: str, between: str, value: str, end: str) -> bool:
+    """Return whether a text of these four parts states an answer."""
+    if opening in _NAMES:
+        is_named = between not in ("not ", "never ")
+    else:
+        is_named = opening in _SIGNS and between in ("", "**")
+    if value in ("A", "B"):  # no variable, and no word
+        is_named = is_named and not opening.endswith("= ") and (value, end) != ("A", " cars.")
+    is_cut = end in ("5", ".5", "/7", " + 2", " is wrong.", "x")
+    return is_named and not is_cut and _plain(answer) == _plain(value)
+
+
+def _plain(text: str) -> str:
+    return text.replace(",", "")
+
+
 # Attribution --------------------------------------------------------------------------------------
 
 

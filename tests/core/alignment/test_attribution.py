@@ -81,15 +81,23 @@ def test_nothing_is_attributed_to_nobody():
     assert attributed([]) == []
 
 
-PLACES = st.dictionaries(st.integers(0, 9), st.integers(1, 9_000), min_size=1, max_size=8)
-FOUND = st.builds(
-    oracle.Found,
-    weights=PLACES,
-    support=st.integers(0, 20_000),
-    weight=st.integers(1, 40_000),
-    n_units=st.integers(1, 16),
-    is_whole=st.booleans(),
-    of_passage=st.frozensets(st.integers(0, 9)),
+WEIGHTS = st.integers(1, 9_000)
+PLACES = st.dictionaries(st.integers(0, 9), WEIGHTS, min_size=1, max_size=8)
+TOGETHER = st.builds(  # the places of a question that was found as a whole
+    lambda first, weights: dict(enumerate(weights, first)),
+    st.integers(0, 6),
+    st.lists(WEIGHTS, min_size=1, max_size=6),
+)
+FOUND = st.booleans().flatmap(
+    lambda is_whole: st.builds(
+        oracle.Found,
+        weights=TOGETHER if is_whole else PLACES,
+        support=st.integers(0, 20_000),
+        weight=st.integers(1, 40_000),
+        n_units=st.integers(1, 16),
+        is_whole=st.just(is_whole),
+        of_passage=st.frozensets(st.integers(0, 9)),
+    )
 )
 
 
