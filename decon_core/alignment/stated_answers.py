@@ -92,6 +92,7 @@ _SHORT_LINE = re.compile(
     rf"(?:(?<=:)|[^\w\n]{{0,3}}?:)[{_SIGNS}]*(?!(?:let|we|i|first|step)\b)(?P<value>[^\W_]+)[^\n]{{0,40}}(?:\n|$)",
     re.IGNORECASE,
 )
+_BEFORE_VALUE = re.compile(r"[:)]\s*\S")
 _DIRECTLY = re.compile(rf"[{_SIGNS}]*")
 # What follows an answer that is only a part of another number or word, or of a calculation.
 _AFTER = re.compile(
@@ -240,6 +241,9 @@ def _stated_pieces(text: str, statement: re.Match[str]) -> Iterator[list[Piece]]
         has_number = has_number or piece.text.isdecimal()
         if is_farther or piece.start > first + _MOST_BEFORE or (is_direct and at):
             break
+        is_number = piece.text[0].isdigit() and text[first : piece.start].isspace()
+        if is_number and not is_direct and _BEFORE_VALUE.match(text, piece.stop):
+            continue  # "Answer 18: 43"
         if piece.text not in _CHOICES or _is_stated_letter(text, statement, piece.start):
             yield pieces[at:]
 
