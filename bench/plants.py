@@ -257,14 +257,19 @@ def _hyphenated(text: str) -> str:
 
 
 def _with_choices(mark: str, between: str) -> Form:
-    """Return a form with all choices behind the question, and the mark of one as the answer."""
+    """Return a form with all choices behind the question, and the mark of the answer.
+
+    If it is not known which one is right, that of any.
+    """
 
     def form(item: Planted) -> str | None:
         if not item.choices:
             return None
         marks = [mark.format(at + 1, _LETTERS[at]) for at in range(len(item.choices))]
         choices = between.join(map(" ".join, zip(marks, item.choices, strict=True)))
-        return f"{item.write(has_answer=False)}\n{choices}\nAnswer: {item.rng.choice(marks)}"
+        drawn, answer = item.rng.choice(marks), without_letter(item.answer)
+        right = marks[item.choices.index(answer)] if answer in item.choices else drawn
+        return f"{item.write(has_answer=False)}\n{choices}\nAnswer: {right}"
 
     return form
 

@@ -13,7 +13,7 @@ ITEM = Item("quiz", "test", 1, "passage", "question", "answer", ())
 
 @pytest.mark.parametrize("form", [*FORMS, *NEIGHBOURS])
 def test_every_form_of_the_question_is_a_copy_and_nothing_else(form):
-    plant = Plant(ITEM, form, "planted", "text")
+    plant = Plant(ITEM, form, "planted", "text", ())
     is_none = form in ("answer alone", "passage alone", *NEIGHBOURS)
     assert is_copy_of(plant, "question", "passage") is not is_none
     assert is_copy_of(plant, "another", "passage") is False

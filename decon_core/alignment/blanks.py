@@ -25,6 +25,7 @@ _BLANK = re.compile(
 _CODE_BEFORE = re.compile(r"[=:,(]\s{0,2}$")
 _WORD_BEFORE = re.compile(r"[^\W\d_]\s{0,2}$")
 _WORD_BEHIND = re.compile(r"\s{0,2}[^\W\d_]")
+_WORD = re.compile(r"[^\W_]")
 _LOOP = re.compile(r"\s+in\s+\w[\w.]*\s?[(\[:)]")
 _MOST_BESIDE = 4  # characters before a blank that are read
 _DROPPED = "a an the and"
@@ -64,12 +65,15 @@ def _is_code(text: str, blank: re.Match[str]) -> bool:
 
 def filled_with(
     answers: Sequence[str], blanks: Table, comparison: Comparison, text: str, form: Form
-) -> tuple[int, int] | None:
-    """Return the characters of an answer if it fills all blanks; articles are ignored."""
+) -> tuple[tuple[int, int] | None, bool]:
+    """Return the characters of an answer if it fills all blanks, and whether other words do so.
+
+    Articles are ignored. What fills a blank at an end of the question is not known.
+    """
     found = [_gap(blank, comparison, len(text)) for blank in blanks.tolist()]
     gaps = [gap for gap in found if gap]
-    if len(gaps) < len(found):
-        return None
+    if not gaps or len(gaps) < len(found):
+        return None, False
     filled = [word for gap in gaps for word in _words(text[: gap.stop], form, gap.start)]
     for answer in answers:
         keys = [word.key for word in _words(answer, form)]
@@ -77,8 +81,14 @@ def filled_with(
         if len(gaps) == 1 and gaps[0].is_open:
             there = filled[-len(keys) :] if gaps[0].is_first else filled[: len(keys)]
         if keys and [word.key for word in there] == keys:
-            return there[0].start, there[-1].stop
-    return None
+            return (there[0].start, there[-1].stop), False
+    return None, not any(gap.is_open or _is_blank(text, gap) for gap in gaps)
+
+
+def _is_blank(text: str, gap: _Gap) -> bool:
+    """Return whether a gap has no words or has another mark of a blank."""
+    there = text[gap.start : gap.stop]
+    return not _WORD.search(there) or _BLANK.search(there) is not None
 
 
 class _Word(NamedTuple):

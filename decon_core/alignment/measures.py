@@ -7,10 +7,12 @@ Common units are known in several spellings, all others only in the singular and
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from decon_core.text.numbers import lowered, numbers_in
+from decon_core.text.content_words import is_content
+from decon_core.text.numbers import Number, lowered, numbers_in
 
 _SPELLINGS = """
     km kilometre kilometer kms 公里 千米, m metre meter 米, cm centimetre centimeter 厘米
@@ -29,7 +31,7 @@ _UNIT_OF = {
     for group in line.split(",")
     for spelling in group.split()
 }
-_COMMON = frozenset(_UNIT_OF.values())
+_COMMON = frozenset((*_UNIT_OF.values(), "%"))
 _RATES = {"mph": "mile/h", "kph": "km/h", "kmh": "km/h", "kmph": "km/h"}
 _POWERS = {"square": "2", "sq": "2", "cubic": "3", "²": "2", "³": "3"}
 _CURRENCIES = "$€£"
@@ -44,17 +46,21 @@ _PART = re.compile(r"square|sq|cubic|[^\W\d_²³]+|[\d²³]|\S")
 _WORDS = re.compile(r"\s*[^\W\d_]+(?:\s[^\W\d_]+){0,2}")
 # What stands before another value: "-48", "minus 48".
 _NEGATIVE = re.compile(r"(?:-|−\s?|\bminus\s+)$")
+# What stands before a part of another number, or of a calculation.
+_PART_BEFORE = re.compile(r"(?:\d.|[+^×÷/]\s*|\w\s*\*\s*|\w[-−])$")
+_PERCENT = re.compile(r"%|per\s?cent")
+_LETTERS = re.compile(r"[^\W\d_]+")
 # What stands before a number that only names something: "Question 48", "No. 48".
 _NAMED = re.compile(
     r"(?:\b(?:questions?|exercise|problem|example|item|step|lesson|pages?|chapter|section|part"
-    r"|volume|line|figure|fig\.?|table|equation|nos?\.|nr\.?|number|pp?\.)|#|№)\s*\(?$",
+    r"|volume|line|figure|fig\.?|table|equation|nos?\.|nr\.?|number|pp?\.)|(?<!#)#|№)\s*\(?$",
     re.IGNORECASE,
 )
 _NAME = re.compile(r"\s(?!Celsius|Fahrenheit)[A-Z][a-z]{2,}")  # as in "50 Cent"
 # What may follow a number without a unit, and what then shows that it goes on ("5:30", "48,5").
-_END = re.compile(r"\s*(?:$|[\n.,;:!?)\]*|<\"'，。；：！？）」”’—]|\\[)\]])")
+_END = re.compile(r"\s*(?:$|[\n.,;:!)\]}*|<\"'，。；：！）」”’—]|\\[)\]n\"])")
 _LIST_NUMBER = re.compile(r"[.):]\s")
-_GOES_ON = re.compile(r"[:,]\d")
+_GOES_ON = re.compile(r"[:,] ?\d")
 _MOST_BEFORE = 20  # characters before a number that are read
 _MOST_BEHIND = 40  # characters behind a number that may be its unit
 
@@ -68,7 +74,7 @@ class Measure(NamedTuple):
     def may_lack_unit(self) -> bool:
         """Whether the number alone is the answer, too: "48" for "48 km/h"."""
         names = (name.rstrip("23") for name in self.unit.split("/"))
-        return not self.is_name and all(name in _COMMON for name in names)
+        return not self.unit or (not self.is_name and all(name in _COMMON for name in names))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -79,60 +85,107 @@ def measure_of(answer: str) -> Measure | None:
     if number is None:
         return None
     before, behind = text[: number.start].strip(), _plain(text[number.stop :])
+    value, is_percent = _value_in(text, number), _has_percent(text, number)
     if before and before in _CURRENCIES and not behind.strip():
-        return Measure(number.value, _UNIT_OF[before])
+        return Measure(value, _UNIT_OF[before])
+    if before.endswith(("-", "−")):
+        before, value = before[:-1], -value
     if before.strip("\\([$"):
         return None
+    if not behind.strip(" )]"):
+        return Measure(value, "%" if is_percent else "")
     unit, is_name = _UNIT.fullmatch(behind), _NAME.search(answer.strip()) is not None
     if unit:
-        return Measure(number.value, _spelled(unit), is_name)
+        return Measure(value, _spelled(unit), is_name)
     if _WORDS.fullmatch(behind):
-        return Measure(number.value, _singular(behind), is_name)
+        return Measure(value, _singular(behind), is_name)
     return None
 
 
-def stands_in(measure: Measure, text: str) -> tuple[int, int] | None:
-    """Return the characters of an equal number in a text that has the unit, or needs none."""
+def places_in(
+    measure: Measure, text: str, counted: Collection[str] = ()
+) -> Iterator[tuple[int, int]]:
+    """Yield the characters of equal numbers in a text that have the unit, or need none.
+
+    `counted`: words that may follow a number whose unit is not known.
+    """
     low = lowered(text)
     for number in numbers_in(text):
-        if number.value == measure.value and _is_measure(measure, low, number[1:]):
-            return number.start, number.stop
-    return None
+        is_equal = _value_in(low, number) == abs(measure.value)
+        if is_equal and _is_measure(measure, low, number[1:], counted):
+            yield number.start, number.stop
 
 
-def _is_measure(measure: Measure, text: str, place: tuple[int, int]) -> bool:
+def words_counted(question: str) -> set[str]:
+    """Return the words of a question that may follow its answer, a number: "18 crates"."""
+    words = _LETTERS.findall(question.lower())
+    return {_name(word) for word in words if len(word) > 1 and is_content(word)}
+
+
+def _value_in(text: str, number: Number) -> float:
+    """Return the value of a number as it is written: that of "25 %" is 25."""
+    return float(f"{100 * number.value:.9g}") if _has_percent(text, number) else number.value
+
+
+def _has_percent(text: str, number: Number) -> bool:
+    return _PERCENT.search(text, number.start, number.stop) is not None
+
+
+def _is_measure(
+    measure: Measure, text: str, place: tuple[int, int], counted: Collection[str]
+) -> bool:
     """Return whether an equal number is a measure with the same unit, or with none."""
     start, stop = place
     before = text[max(0, start - _MOST_BEFORE) : start]
-    if _NEGATIVE.search(before) or before[-2:-1].isdigit():
+    is_negative = _NEGATIVE.search(before) is not None
+    if is_negative != (measure.value < 0) or _PART_BEFORE.search(before):
         return False
     behind = _plain(text[stop : stop + _MOST_BEHIND])
+    if _PERCENT.search(text, start, stop):
+        return measure.unit in ("", "%")
     if _END.match(text, stop) or _END.match(behind):
         return measure.may_lack_unit and _is_number_alone(measure.unit, text, place)
     found, unit = _UNIT.match(behind), measure.unit
-    if found and _spelled(found) == unit:
-        return True
+    if found and (_spelled(found) == unit or (not unit and _is_common(found))):
+        return bool(unit) or not _NAMED.search(before)
     words = _WORDS.match(behind)
-    return " " in unit and words is not None and f"{_singular(words[0])} ".startswith(f"{unit} ")
+    names = _singular(words[0]) if words else ""
+    if not unit:
+        is_counted = any(name in counted for name in names.split()[:2])
+        return is_counted and not _NAMED.search(before)
+    return " " in unit and f"{names} ".startswith(f"{unit} ")
 
 
 def _is_number_alone(unit: str, text: str, place: tuple[int, int]) -> bool:
     """Return whether a number without a unit may be a measure, and is no name, list or time."""
     start, stop = place
-    if text[start].isalpha() or _GOES_ON.match(text, stop):
+    if (unit and text[start].isalpha()) or text[start:stop] == "one" or _GOES_ON.match(text, stop):
         return False
     before = text[max(0, start - _MOST_BEFORE) : start]
     sign = before.rstrip()[-1:]
     is_formula = before.endswith("$") and text.startswith(("$", "\\"), stop)
-    if sign and sign in _CURRENCIES and _UNIT_OF.get(sign) != unit and not is_formula:
+    if unit and sign and sign in _CURRENCIES and _UNIT_OF.get(sign) != unit and not is_formula:
         return False
-    is_of_list = not text[:start].rpartition("\n")[2].strip() and _LIST_NUMBER.match(text, stop)
-    return not is_of_list and not names_something(text, start)
+    return not _is_of_list(text, place) and not _NAMED.search(before)
 
 
 def names_something(text: str, at: int) -> bool:
     """Return whether a number at a place of a text only names something: "page 48"."""
     return _NAMED.search(text, max(0, at - _MOST_BEFORE), at) is not None
+
+
+def _is_of_list(text: str, place: tuple[int, int]) -> bool:
+    """Return whether a number is the label of what follows it: "18. What is", "2. Six 3. Seven"."""
+    start, stop = place
+    if not _LIST_NUMBER.match(text, stop):
+        return False
+    line, number = text[:start].rpartition("\n")[2].strip(), text[start:stop]
+    before = number.isdecimal() and re.search(rf"\b{int(number) - 1}[.)]\s", line)
+    return not line or bool(before)
+
+
+def _is_common(unit: re.Match[str]) -> bool:
+    return all(name.rstrip("23") in _COMMON for name in _spelled(unit).split("/"))
 
 
 def _plain(text: str) -> str:

@@ -29,6 +29,7 @@ class Item(NamedTuple):
     is_not_telling: bool  # its answer is short, or not there as a whole
     missing: float  # minus the share of the answer that is near
     row: int  # row of the match
+    rival: int = -1  # row of the match of its wrong choice of which most was found; -1: none
 
 
 class Nomination(NamedTuple):

@@ -65,6 +65,7 @@ def index_of(records: Iterable[pa.Table], form: Form) -> dict[str, Array]:
     nothing = np.zeros(0, np.int64)
     of_records = {"question_of": nothing, "item_of": nothing, "is_wrong": nothing.astype(np.uint8)}
     of_answers: dict[str, Array] = {
+        "answer_sort": nothing.astype(np.uint8),
         "answer_items": nothing,
         "answer_sizes": nothing,
         "answer_bytes": nothing.astype(np.uint8),

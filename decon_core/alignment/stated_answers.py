@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 
@@ -22,18 +23,22 @@ if TYPE_CHECKING:
     from decon_core.storage.tables import Array
 
 _FARTHEST = 3_000  # characters behind the question
-_LONGEST = 40  # characters of an answer that are compared; longer ones have n-grams
+LONGEST = 40  # characters of an answer that are compared; longer ones have n-grams
+_LONGEST_FORMULA = 200  # characters of an answer whose signs are compared, too
+_FORMULA = r"\d\s*[-+*/^=<>≤≥×]|[-+*/^=<>≤≥×]\s*\d|[)(a-z][=^<>+][a-z(]|\\"
+SHORT, FORMULA = 1, 2  # sorts of answers
 _MOST_OF_WORD = 15  # characters of a word such as "incorrect" and the space behind it
 _MOST_OF_CHOICE = 200  # characters of a choice, behind which the next one is
 _MOST_BEFORE = 60  # characters between a word such as "answer" and the answer
 _UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
 _SIGNS = r"\s$*_`:'\"(){}\[\]\\“”‘’「」『』【】《》"
-# Full-width signs, digits and letters, and the minus sign, to those of ASCII.
-_FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | {ord("−"): "-"}
-_MAY_FOLD = re.compile("[！-～−]")
+# Full-width signs, digits and letters, and signs like a minus, to those of ASCII.
+_FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | dict.fromkeys(map(ord, "−‐‑–"), "-")
+_MAY_FOLD = re.compile("[！-～−‐‑–]")
 _PIECE = re.compile(
-    rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+"
-    rf"|[^\w{_SIGNS},;.!?。，、；]"
+    rf"(?<!\d)0,\d+(?!,?\d)|(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?|(?<![\w)])\.\d+|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+"
+    # Hyphens within words are no signs.
+    rf"|(?!(?<=[^\W\d_]{{2}})-\s*[^\W\d_]{{2}})[^\w{_SIGNS},;.!?。，、；]"
 )
 _DIRECT = (
     r"####|\\f?box(?:ed)?\b|(?P<equal>(?<![!<>=≠~])[=≈](?!=)"
@@ -45,9 +50,12 @@ _WORDS = (
     "|odpowiedź|cevap|jawaban|đáp án|ответ|відповідь|الجواب|الإجابة"
 )
 _UNSPACED_WORDS = "答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर"
-_STATEMENT = re.compile(rf"(?P<direct>{_DIRECT})|\b(?:{_WORDS})\b|{_UNSPACED_WORDS}", re.IGNORECASE)
+_STATEMENT = re.compile(
+    rf"(?P<direct>{_DIRECT})|\b(?:{_WORDS}|correct(?=:)|ans(?=[.:]))\b|{_UNSPACED_WORDS}",
+    re.IGNORECASE,
+)
 # Each statement begins with one of these. Searching them first takes a tenth of the time.
-_BEGINNINGS = f"####|\\box|\\fbox|=|≈|选|選|{_WORDS}|{_UNSPACED_WORDS}".split("|")
+_BEGINNINGS = f"####|\\box|\\fbox|=|≈|选|選|{_WORDS}|correct:|ans|{_UNSPACED_WORDS}".split("|")
 _NOT = (
     r"\b(?:not|cannot|never|wrong|incorrect|nicht|kein|falsch|pas|faux|fausse|no|incorrect[oa]|non"
     r"|sbagliat[oa]|não|niet|fout|nie|değil|yanlış|bukan|salah|không|sai|не|неверн\w+|неправ\w+"
@@ -88,11 +96,15 @@ _BEFORE_VALUE = re.compile(r"[:)]\s*\S")
 _DIRECTLY = re.compile(rf"[{_SIGNS}]*")
 # What follows an answer that is only a part of another number or word, or of a calculation.
 _AFTER = re.compile(
-    rf"(?<=\d)[万萬亿億千百만억천백십조]|(?!(?<=\d)[가-힣])[^\W{_UNSPACED}]|[.,/:]\d|\s*[+/^×÷√]|\*{{1,2}}[\w(]|\s+\*\s|\s*-\s*\d"
+    rf"(?<=\d)\s\d{{3}}(?!\d)|(?<=\d)[万萬亿億千百만억천백십조]|(?!(?<=\d)[가-힣])[^\W{_UNSPACED}]|[.,/:]\d|\s*[+/^×÷√]|\*{{1,2}}[\w(]|\s+\*\s|\s*-\s*\d"
     r"|\s*\\(?:sqrt|d?frac|cdot|times|pi)\b"
 )
+_PART_BEFORE = re.compile(r"(?:\w\*|\d|(?:^|\W)[.]|[-+/^×÷·])[\\({$\[]*$")
+_DIGITS_BEFORE = re.compile(r"\d[.,: ][\\({$\[]*$")
+_MOST_OF_NAME = 20  # characters before a number
 _WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
 _CHOICES = frozenset("ABCDEFGHIJ")
+_SMALL_LABEL = re.compile(r"[a-j][*_]*(?:[.):]|\s*(?:\n|$))")
 _LABEL = re.compile(r"\b[A-J][.):][^\S\n]*[^\s*]")
 # Between a word such as "answer" and a letter that is the label of a choice.
 _BEFORE_LABEL = re.compile(r"\n|\b[A-J][.):]|\b(?:choice|option)s\b", re.IGNORECASE)
@@ -100,30 +112,40 @@ _WORD_OF_LETTER = re.compile(r"[AI]\s+(?!(?:because|since|as|and|or|but|is|for|w
 _LETTER_OF_CHOICE = re.compile(r"^(?:\([A-Z]\)|[A-Z][.):])\s*(?=\S)")
 
 
+class Piece(NamedTuple):
+    """A word, number or sign of a text, and its characters."""
+
+    text: str
+    start: int
+    stop: int
+
+
 def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, int] | None:
     """Return the characters at which a text states one of the answers; None if it states none.
 
     `first`: the first character of the text at which an answer may be.
     """
-    wanted = [words for answer in answers if (words := [*map(_word, _PIECE.finditer(answer))])]
+    wanted = [of for answer in answers if (of := [piece.text for piece in pieces_of(answer)])]
     if not wanted:
         return None
     start = max(0, first - _MOST_BEFORE)
     region = text[start : first + _FARTHEST]
-    region, first = _folded(region), first - start
+    region, first = folded(region), first - start
     dropped: set[str] = set()
     for statement in _statements(region):
         kind = _kind_of(statement)
         if kind in dropped or _is_called_wrong(region, statement.start()):
             continue
-        for piece in _stated_pieces(region, statement):
-            if piece.start() < first:
+        for pieces in _stated_pieces(region, statement):
+            if pieces[0].start < first:
                 continue
             for answer in wanted:
-                stop = _end_of(answer, region, piece.start())
-                if stop is not None and not _is_cut(region, stop):
-                    return piece.start() + start, stop + start
-            if piece[0] in _CHOICES:
+                stop = pieces[min(len(pieces), len(answer)) - 1].stop
+                if not are_equal(pieces[: len(answer)], answer) or is_cut(region, stop):
+                    continue
+                if not (has_maths(answer) and is_part_before(region, pieces[0].start)):
+                    return pieces[0].start + start, stop + start
+            if pieces[0].text in _CHOICES:
                 # Further letters may be the answers of other questions.
                 wanted = [of for of in wanted if of[0] not in _CHOICES or len(of) > 1]
         if kind and _states_other(wanted, region, statement.end(), first):
@@ -131,7 +153,7 @@ def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, i
     return None
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     if text.isascii() or not _MAY_FOLD.search(text):
         return text
     return text.translate(_FOLDED)  # which is slow
@@ -163,45 +185,67 @@ def _is_called_wrong(text: str, at: int) -> bool:
     return _WRONG_BEFORE.search(text, max(0, at - _MOST_OF_WORD), at) is not None
 
 
+def states_other(wanted: Sequence[Sequence[str]], text: str) -> bool:
+    """Whether a text states another value of the same sort as the answers.
+
+    It does not state one of these.
+    """
+    is_letter = any(len(answer) == 1 and answer[0] in _CHOICES for answer in wanted)
+    if is_letter and any(stated_labels(text, 0, is_number=False)):
+        return True
+    return any(
+        _kind_of(statement) and _states_other(wanted, text, statement.end(), 0)
+        for statement in _statements(text)
+        if not _is_called_wrong(text, statement.start())
+    )
+
+
+def stated_labels(text: str, first: int, *, is_number: bool) -> Iterator[str]:
+    """Yield the letters, or numbers, of choices that a text states to be the answer."""
+    for statement in _STATEMENT.finditer(text, first):
+        if statement["equal"] is None and not _is_called_wrong(text, statement.start()):
+            label = next(_stated_pieces(text, statement), None)
+            if label and (label[0].text.isdigit() if is_number else _is_label(text, label[0])):
+                yield label[0].text.upper()
+
+
+def _is_label(text: str, piece: Piece) -> bool:
+    return piece.text in _CHOICES or bool(_SMALL_LABEL.match(text, piece.start))
+
+
 def _states_other(wanted: Sequence[Sequence[str]], text: str, at: int, first: int) -> bool:
     """Whether a text states another value, of the same sort as the answers, behind a place."""
-    numbers = [answer[0] for answer in wanted if answer[0][0].isdecimal()]
+    first_of = (answer["-" in answer[:1] :] for answer in wanted)
+    numbers = [of[0] for of in first_of if of and of[0][0].isdecimal()]
     other = (_NUMBER if numbers else _SHORT_LINE).match(text, at)
     if not other or other.start("value") < first:
         return False
     value = other["value"].replace(",", "")
     if not numbers:
-        return len(wanted) > 0 and value not in _CHOICES
+        is_label = value.upper() in _CHOICES or (value.isdecimal() and len(value) < 3)
+        return len(wanted) > 0 and not is_label
     return all(float(value) != float(number) for number in numbers)
 
 
-def _stated_pieces(text: str, statement: re.Match[str]) -> Iterator[re.Match[str]]:
-    """Yield each piece of a text with which the answer that a statement names may begin."""
+def _stated_pieces(text: str, statement: re.Match[str]) -> Iterator[list[Piece]]:
+    """Yield the pieces of text at each place where a statement may name the answer."""
     first = reach = statement.end()
     is_direct = statement["direct"] is not None
     if not is_direct and (between := _BETWEEN.match(text, first)):
         reach = between.end()
-    for piece in _PIECE.finditer(text, first):
-        at = piece.start()
-        is_farther = at > reach and not _DIRECTLY.fullmatch(text, reach, at)
-        if is_farther or at > first + _MOST_BEFORE:
+    pieces = pieces_of(text, first, first + _MOST_BEFORE + 2 * LONGEST)
+    has_number = False
+    for at, piece in enumerate(pieces):
+        is_next = not has_number and _DIRECTLY.fullmatch(text, reach, piece.start)
+        is_farther = piece.start > reach and not is_next
+        has_number = has_number or piece.text.isdecimal()
+        if is_farther or piece.start > first + _MOST_BEFORE or (is_direct and at):
             break
-        if piece[0][0].isdigit():
-            is_other = text[at - 1] == "-" or (not is_direct and _is_label(text, first, piece))
-        else:
-            is_other = piece[0] in _CHOICES and not _is_stated_letter(text, statement, at)
-        if not is_other:
-            yield piece
-        if is_direct:
-            break
-
-
-def _is_label(text: str, first: int, number: re.Match[str]) -> bool:
-    """Whether a number only names something: "page 18", "Answer 18: 43"."""
-    is_next = text[first : number.start()].isspace()
-    return names_something(text, number.start()) or (
-        is_next and _BEFORE_VALUE.match(text, number.end()) is not None
-    )
+        is_number = piece.text[0].isdigit() and text[first : piece.start].isspace()
+        if is_number and not is_direct and _BEFORE_VALUE.match(text, piece.stop):
+            continue  # "Answer 18: 43"
+        if piece.text not in _CHOICES or _is_stated_letter(text, statement, piece.start):
+            yield pieces[at:]
 
 
 def _is_stated_letter(text: str, statement: re.Match[str], at: int) -> bool:
@@ -211,51 +255,88 @@ def _is_stated_letter(text: str, statement: re.Match[str], at: int) -> bool:
     if not _LABEL.match(text, at):
         return True
     following = chr(ord(text[at]) + 1)
-    is_list = re.search(rf"\b{following}[.):]", text[at : at + _MOST_OF_CHOICE]) is not None
+    next_one = _STATEMENT.search(text, at, at + _MOST_OF_CHOICE)
+    choices = text[at : next_one.start() if next_one else at + _MOST_OF_CHOICE]
+    is_list = re.search(rf"\b{following}[.):]", choices) is not None
     return not is_list and not _BEFORE_LABEL.search(text, statement.end(), at)
 
 
-def _end_of(answer: Sequence[str], text: str, at: int) -> int | None:
-    """Return where an answer that begins at a place ends; None if other words are there.
-
-    Case is ignored, except for a letter alone, such as "A".
-    """
-    is_letter = len(answer) == 1 and len(answer[0]) == 1
-    for word in answer:
-        piece = _PIECE.search(text, at)
-        if piece is None:
-            return None
-        there = _word(piece)
-        if there != word and (is_letter or there.lower() != word.lower()):
-            return None
-        at = piece.end()
-    return at
+def pieces_of(text: str, start: int = 0, stop: int = _FARTHEST) -> list[Piece]:
+    return [
+        Piece(_value_of(piece[0]), *piece.span()) for piece in _PIECE.finditer(text, start, stop)
+    ]
 
 
-def _word(piece: re.Match[str]) -> str:
-    return piece[0].replace(",", "")
+def _value_of(piece: str) -> str:
+    """Return a number as it is written without commas and needless zeros, or a word unchanged."""
+    if not piece[-1].isdecimal():
+        return piece
+    number = piece.replace(",", "." if piece.startswith("0,") else "")
+    whole, point, rest = number.partition(".")
+    rest = rest.rstrip("0")
+    return f"{whole or '0'}.{rest}" if point and rest else whole
 
 
-def _is_cut(text: str, stop: int) -> bool:
+def are_equal(found: Sequence[Piece], answer: Sequence[str]) -> bool:
+    """Whether two texts are equal except for case; a letter alone, such as "A", needs its case."""
+    if len(found) < len(answer):
+        return False
+    if len(answer) == 1 and len(answer[0]) == 1:
+        return found[0].text == answer[0]
+    return all(
+        _spelled(piece.text) == _spelled(word) for piece, word in zip(found, answer, strict=True)
+    )
+
+
+def _spelled(piece: str) -> str:
+    return piece.lower() if piece.isascii() else normalize("NFKC", piece).casefold()
+
+
+def is_cut(text: str, stop: int) -> bool:
     """Whether the text that ends at `stop` is a part of something longer, or said to be wrong."""
-    is_part = _AFTER.match(text, stop) or _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1)
-    return bool(is_part or _WRONG_BEHIND.match(text, stop))
+    is_within = _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1) is not None
+    return is_within or is_part_or_wrong(text, stop)
+
+
+def has_maths(answer: Sequence[str]) -> bool:
+    """Whether an answer has a number or a sign, or is a variable."""
+    return len(answer) == 1 == len(answer[0]) or not all(word.isalpha() for word in answer)
+
+
+def is_part_before(text: str, start: int) -> bool:
+    """Whether a number or formula that begins at `start` is a part, or the name of something."""
+    before = text[max(0, start - _MOST_OF_NAME) : start]
+    if _PART_BEFORE.search(before):
+        return True
+    is_word = text[start].isalpha() and not before.endswith("\\")
+    return not is_word and bool(_DIGITS_BEFORE.search(before) or names_something(text, start))
+
+
+def is_part_or_wrong(text: str, stop: int) -> bool:
+    return bool(_AFTER.match(text, stop) or _WRONG_BEHIND.match(text, stop))
 
 
 # Index --------------------------------------------------------------------------------------------
 
 
 def short_answers_of(table: pa.Table, item_of: Integers, is_wrong: Flags) -> dict[str, Array]:
-    """Return the short right answers of a benchmark's items, in order of the items."""
+    """Return the short right answers of a benchmark's items, in order of the items.
+
+    Of answers that are not short, only formulas. `answer_sort`: of each record.
+    """
     import pyarrow.compute as pc
 
     answers = table["answer"]
-    is_short = pc.less_equal(pc.utf8_length(answers), _LONGEST).fill_null(False).to_numpy()
-    rows = np.flatnonzero(is_short & (is_wrong == 0))
+    length = pc.utf8_length(answers).fill_null(_LONGEST_FORMULA + 1).to_numpy()
+    may_be_formula = pc.match_substring_regex(answers, _FORMULA).fill_null(False).to_numpy()
+    is_formula = may_be_formula & (length > LONGEST) & (length <= _LONGEST_FORMULA)
+    sort = np.where(length <= LONGEST, SHORT, np.where(is_formula, FORMULA, 0))
+    rows = np.flatnonzero((sort > 0) & (is_wrong == 0))
     rows = rows[np.argsort(item_of[rows], kind="stable")]
-    short = [_folded(answer.strip()) for answer in answers.take(rows).to_pylist()]
+    short = [folded(answer.strip()) for answer in answers.take(rows).to_pylist()]
     texts = [_LETTER_OF_CHOICE.sub("", answer, count=1).encode() for answer in short]
     return {
+        "answer_sort": sort.astype(np.uint8),
         "answer_items": item_of[rows],
         "answer_sizes": np.array([*map(len, texts)], np.int64),
         "answer_bytes": np.frombuffer(b"".join(texts), np.uint8),

@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decon_core.alignment.answer_places import FEWEST_TOKENS, place_of_answer, places_of
 from decon_core.alignment.attribution import attributed
-from decon_core.alignment.blanks import filled_with
-from decon_core.alignment.comparison import Comparison, Questions
+from decon_core.alignment.comparison import Questions
 from decon_core.alignment.kinds import (
     EDITED,
     FEWEST_WORDS,
+    KINDS,
     LEAST_PASSAGE,
     LEAST_WEIGHT,
     PART,
@@ -32,7 +30,6 @@ from decon_core.alignment.kinds import (
     VERBATIM,
     has_passage,
 )
-from decon_core.alignment.measures import measure_of, stands_in
 from decon_core.alignment.nominations import (
     Compared,
     Item,
@@ -46,11 +43,11 @@ from decon_core.alignment.nominations import (
 from decon_core.alignment.passages import Passages
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
 from decon_core.alignment.sentences import Sentences
-from decon_core.alignment.stated_answers import ShortAnswers, stated_answer
-from decon_core.alignment.units import units_of
+from decon_core.alignment.stated_answers import SHORT
 from decon_core.alignment.windows import Around
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, TELLING_ANSWER, Policy
+from decon_core.detectors.aligned_answers import MARGIN, Answers, Document, rows_of_entries, table
 from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.decon import (
     ClusterSearch,
@@ -69,24 +66,18 @@ from decon_core.detectors.detector import (
 )
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.kernels import clusters
-from decon_core.kernels.arrays import Array, Integers, Numbers, Table, distinct
+from decon_core.kernels.arrays import Array, Integers, distinct
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
-    from decon_core.index.joined_index import Search as GramIndex
-    from decon_core.text.word_cache import Places, Ragged
+    from decon_core.text.word_cache import Ragged
 
 
 _NOMINATED = 0.12  # share of a question's n-grams, by weight
 _WORD_REST = re.compile(r"\S+")
-_MARGIN = 80  # characters around a nomination, besides those that the question may fill
-# Columns.
-_ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)
-_PASSAGE = slice(clusters.PASSAGE_START, clusters.PASSAGE_STOP + 1)
-_LEAST_REPEATED = 0.6  # share of a question that must come before an answer that repeats its words
-_BEHIND = 50  # tokens behind a question in which a number with its unit is searched for
+_PASSAGE = slice(clusters.PASSAGE_START, clusters.PASSAGE_STOP + 1)  # columns
 _WHOLE_ANSWER = 0.9  # share of its n-grams
 
 
@@ -168,12 +159,12 @@ class Aligned(Detector):
 class _AlignedSearch(ClusterSearch):
     def __init__(self, indexes: Indexes) -> None:
         self._form, self._own = indexes.policy.form, indexes.own[Aligned.name]
-        items = self._own["item_of"][_rows_of_entries(indexes.grams, self._own)]
+        items = self._own["item_of"][rows_of_entries(indexes.grams, self._own)]
         super().__init__(
             indexes.grams, indexes.policy, least_overlap=_NOMINATED, item_of_entry=items
         )
-        self._answers, self._sentences = ShortAnswers(self._own), Sentences(self._own, self._form)
-        self._questions = Questions(self._own)
+        self._questions, self._sentences = (Questions(self._own), Sentences(self._own, self._form))
+        self._answers = Answers(self._search, self._index, self._own, self._form)
         self._passages = Passages(self._search.index)
         sizes = np.append(np.diff(self._search.index.answer_offsets), 0)  # the last: no answer
         self._answer_sizes = sizes[self._search.index.entry_answer]
@@ -189,7 +180,7 @@ class _AlignedSearch(ClusterSearch):
         matches = self.detect(texts.tokens, texts.hits, with_matched=False)
         texts.find_places(distinct(matches.whole[:, clusters.DOCUMENT]).tolist())
         documents = [
-            _Document.of(number, most_likely([*nominations]), texts)
+            Document.of(number, most_likely([*nominations]), texts)
             for number, nominations in groupby(
                 self._with_passages([*self._nominations(matches)], texts.tokens),
                 lambda nomination: nomination.document,
@@ -208,7 +199,7 @@ class _AlignedSearch(ClusterSearch):
         whole, scores = matches.whole, matches.scores
         entries = whole[:, clusters.ENTRY]
         parts = self._search.entry_part[entries]
-        rows = _rows_of_entries(self._search, self._own, entries)
+        rows = rows_of_entries(self._search, self._own, entries)
         item_of, is_wrong = self._own["item_of"][rows], self._own["is_wrong"][rows]
         keys = np.column_stack(
             [
@@ -220,13 +211,16 @@ class _AlignedSearch(ClusterSearch):
             ]
         )
         # The right choice of an item comes first, then a long answer that was found as a whole,
-        # then the record with most of its answer.
-        answered = scores[:, clusters.ANSWER]
+        # then the record with most of its answer. A short answer is read in the text later.
+        found = scores[:, clusters.ANSWER]
+        is_read = (self._own["answer_sort"][rows] == SHORT) & (is_wrong == 0)
+        answered = np.where(is_read, 0.0, found)
         is_telling = (answered >= _WHOLE_ANSWER) & (self._answer_sizes[entries] >= TELLING_ANSWER)
-        order = np.lexsort([-answered, ~is_telling, is_wrong, *keys.T[::-1]])
+        order = np.lexsort([-found, -answered, ~is_telling, is_wrong, *keys.T[::-1]])
         keys, best = keys[order], scores[order]
         first_of_item = firsts(keys)
         of_items = order[first_of_item]
+        rivals = _rivals(order, first_of_item, is_wrong)
         items = [
             *map(
                 Item,
@@ -235,6 +229,7 @@ class _AlignedSearch(ClusterSearch):
                 (~is_telling[of_items]).tolist(),
                 (-answered[of_items]).tolist(),
                 of_items.tolist(),
+                rivals.tolist(),
             )
         ]
         first = firsts(keys[:, :-1])
@@ -277,7 +272,7 @@ class _AlignedSearch(ClusterSearch):
         ]
 
     def _beside_passages(
-        self, document: _Document, compared: Iterable[Compared], starts: Integers
+        self, document: Document, compared: Iterable[Compared], starts: Integers
     ) -> Iterator[Compared]:
         """Mark the words of items that belong to their passages; `starts`: of all units."""
         for nomination, claim in compared:
@@ -293,16 +288,16 @@ class _AlignedSearch(ClusterSearch):
             )
             yield Compared(nomination, claim._replace(is_of_passage=is_of_passage))
 
-    def _compared(self, documents: Sequence[_Document]) -> Iterator[list[Compared]]:
+    def _compared(self, documents: Sequence[Document]) -> Iterator[list[Compared]]:
         """Yield of each document the nominations that are of a kind, compared with its words."""
         nominations = [nomination for document in documents for nomination in document.nominations]
         questions = np.array([nomination.question for nomination in nominations], np.int64)
         n_characters = self._own["n_characters"][questions].tolist()
         n_in_each = [len(document.nominations) for document in documents]
         number_of = np.repeat(np.arange(len(documents)), n_in_each)
-        spans = _table([span for document in documents for span in document.spans])
+        spans = table([span for document in documents for span in document.spans])
         rows = zip(number_of.tolist(), spans.tolist(), n_characters, strict=True)
-        windows = _table(
+        windows = table(
             [_window(documents[number].text, span, length) for number, span, length in rows]
         )
         around = Around([document.text for document in documents], number_of, windows, self._form)
@@ -321,56 +316,42 @@ class _AlignedSearch(ClusterSearch):
             at = stop
 
     def _in_document(
-        self, document: _Document, compared: Sequence[Compared], matches: Matches
+        self, document: Document, compared: Sequence[Compared], matches: Matches
     ) -> list[Finding]:
-        findings: list[Finding] = []
+        found: list[tuple[int, Finding]] = []
         for part in sorted({place.nomination.part for place in compared}):
             of_part = [place for place in compared if place.nomination.part == part]
             claims = attributed([place.claim for place in of_part])
             for place, claim in zip(of_part, claims, strict=True):
                 if kind := kind_at(claim, place.nomination):
                     kind = self._sentences.kind_of(place, kind, document.text)
-                    findings += self._findings(place, kind, matches, document)
-        return findings
-
-    def _tokens_of(self, entry: int) -> Array:
-        """Return the tokens of the answer of a record, which has one."""
-        index = self._search.index
-        number = int(index.entry_answer[entry])
-        return index.answer_tokens[slice(*index.answer_offsets[number : number + 2])]
-
-    def _tokens_of_answer(self, entry: int, found: Span, document: _Document) -> Span:
-        """Return the tokens of a found answer, whose words may also occur farther away."""
-        index, (start, stop) = self._search.index, found
-        if start < 0:
-            return found
-        answer = self._tokens_of(entry)
-        if stop - start <= answer.size:
-            return found
-        size, room = index.policy.answer_ngram_size, int(self._index.entry_room[entry])
-        first, last = place_of_answer(answer, document.tokens[start:stop], size, room)
-        return start + first, start + last
+                    items = (item.number for item in place.nomination.items)
+                    findings = self._findings(place, kind, matches, document)
+                    found += zip(items, findings, strict=True)
+        return _best_of_places(found)
 
     def _findings(
         self,
         place: Compared,
         kind: tuple[str, float],
         matches: Matches,
-        document: _Document,
+        document: Document,
     ) -> Iterator[Finding]:
         nomination = place.nomination
         for item in nomination.items:
-            comparison, score = place.claim.comparison, kind[1]
-            whole = matches.whole[item.row].tolist()
-            entry = whole[clusters.ENTRY]
-            start, stop = self._tokens_of_answer(entry, whole[_ANSWER], document)
+            comparison, (name, score) = place.claim.comparison, kind
+            entry = int(matches.whole[item.row, clusters.ENTRY])
             overlap = -item.missing if self._search.index.entry_answer[entry] >= 0 else None
-            answer = document.places.characters(start, stop) if start >= 0 else None
-            name = _with_answer(kind[0], overlap, stop - start)
+            answer = self._answers.long(item, place, matches, document) if overlap else None
+            if overlap is not None and name != TEMPLATE and not item.is_wrong:
+                overlap = overlap if answer else 0.0
+                if overlap >= _WHOLE_ANSWER and self._answer_sizes[entry] >= TELLING_ANSWER:
+                    # A question with another number beside its own long answer is no other.
+                    name = EDITED if name == VARIANT else name
             if overlap is not None and overlap < LEAST_ANSWER_OVERLAP and name != TEMPLATE:
-                if other := self._other_answer(item.number, place, document):
-                    overlap, answer = 1.0, other
-                elif repeated := self._repeated(entry, place, document):
+                if short := self._answers.short(item, entry, place, matches, document):
+                    overlap, answer = 1.0, short
+                elif repeated := self._answers.repeated(item.number, entry, place, document):
                     comparison, answer = repeated
                     overlap = 1.0
                     if comparison.weight_found < comparison.weight:
@@ -396,109 +377,51 @@ class _AlignedSearch(ClusterSearch):
                 kind=name,
             )
 
-    def _other_answer(self, item: int, place: Compared, document: _Document) -> Span | None:
-        """Return an answer that is stated, fills the blank, or has its unit spelled otherwise."""
-        answers, comparison = self._answers.of(item), place.claim.comparison
-        question, text = place.nomination.question, document.text
-        if stated := stated_answer(answers, text, comparison.stop):
-            return stated
-        edges = self._own["blank_edges"][question : question + 2]
-        if edges[0] < edges[1]:
-            blanks = self._own["blanks"][2 * edges[0] : 2 * edges[1]].reshape(-1, 2)
-            if filled := filled_with(answers, blanks, comparison, text, self._form):
-                return filled
-        if measures := [*filter(None, map(measure_of, answers))]:
-            behind = text[comparison.stop : document.end_of_window(comparison)]
-            places = (stands_in(measure, behind) for measure in measures)
-            if there := next(filter(None, places), None):
-                return comparison.stop + there[0], comparison.stop + there[1]
-        return None
 
-    def _repeated(
-        self, entry: int, place: Compared, document: _Document
-    ) -> tuple[Comparison, Span] | None:
-        """Return an answer that repeats the question, and the comparison without its words.
-
-        An answer of which no word was compared with the question, as in a blank, has taken none.
-        """
-        index, comparison = self._search.index, place.claim.comparison
-        answer = self._tokens_of(entry)
-        if answer.size < FEWEST_TOKENS:
-            return None
-        question = int(self._search.entry_question[entry])
-        asked = index.question_tokens[slice(*index.question_offsets[question : question + 2])]
-        if places_of(answer, asked):
-            return None
-        start, stop = document.tokens_of(comparison)
-        first = max(0, start - answer.size)
-        within = document.tokens[first : stop + answer.size]
-        for at in places_of(answer, within):
-            there = document.places.characters(first + at, first + at + answer.size)
-            compared = self._compared_before(place.nomination.question, document.text, there[0])
-            if compared and compared.weight_found >= _LEAST_REPEATED * compared.weight:
-                return compared if comparison.has_words_in(*there) else comparison, there
-        return None
-
-    def _compared_before(self, question: int, text: str, stop: int) -> Comparison | None:
-        start = max(0, stop - 2 * int(self._own["n_characters"][question]) - _MARGIN)
-        units = units_of([text[start:stop]], self._form)
-        whole = _table([(0, len(units))])
-        (compared,) = self._questions.compare(np.array([question]), units, whole, whole)
-        return compared and compared._replace(
-            start=compared.start + start, stop=compared.stop + start
-        )
+def _best_of_places(found: Sequence[tuple[int, Finding]]) -> list[Finding]:
+    """Return one finding of each item at each place, the best; an answer may repeat a question."""
+    kept: dict[int, list[Finding]] = {}
+    for item, finding in sorted(found, key=lambda of: _order(of[1])):
+        of_item = kept.setdefault(item, [])
+        if not any(_is_again(finding, other) for other in of_item):
+            of_item.append(finding)
+    is_kept = {id(finding) for of_item in kept.values() for finding in of_item}
+    return [finding for _, finding in found if id(finding) in is_kept]
 
 
-def _rows_of_entries(
-    search: GramIndex, own: Mapping[str, Any], entries: Integers | slice = slice(None)
-) -> Integers:
-    """Return the rows of entries among the records of all benchmarks."""
-    rows: Integers = own["record_edges"][search.entry_part[entries]] + search.entry_record[entries]
-    return rows
+def _order(finding: Finding) -> tuple[bool, bool, int, float]:
+    is_copy = finding.kind in (VERBATIM, EDITED)
+    is_answered = (finding.answer_overlap or 0.0) >= LEAST_ANSWER_OVERLAP
+    return not is_copy, not is_answered, KINDS.index(finding.kind or ""), -finding.score
 
 
-def _with_answer(kind: str, overlap: float | None, n_tokens: int) -> str:
-    """Return the kind of a question with an answer: beside its own long one it is no other."""
-    is_there = overlap is not None and overlap >= _WHOLE_ANSWER and n_tokens >= TELLING_ANSWER
-    return EDITED if kind == VARIANT and is_there else kind
+def _is_again(finding: Finding, other: Finding) -> bool:
+    """Return whether two findings have at least half of the shorter one's characters in common."""
+    (start, stop), (first, last) = finding.question_place or (0, 0), other.question_place or (0, 0)
+    return 2 * (min(stop, last) - max(start, first)) >= min(stop - start, last - first)
 
 
-@dataclass(frozen=True, eq=False)
-class _Document:
-    """A document with nominations, and the characters of each."""
+def _rivals(order: Integers, first_of_item: Integers, is_wrong: Integers) -> Integers:
+    """Return the row of each item's wrong choice with most of its answer; -1 if there is none.
 
-    text: str
-    tokens: Numbers
-    places: Places
-    nominations: Sequence[Nomination]
-    spans: Sequence[Span]
-
-    @staticmethod
-    def of(number: int, nominations: Sequence[Nomination], texts: BatchTexts) -> _Document:
-        text, places = texts.batch.text_at(number), texts.places(number)
-        spans = [places.characters(nomination.start, nomination.stop) for nomination in nominations]
-        return _Document(text, texts.tokens.row(number), places, nominations, spans)
-
-    def tokens_of(self, comparison: Comparison) -> Span:
-        return self.places.tokens(comparison.start, comparison.stop)
-
-    def end_of_window(self, comparison: Comparison) -> int:
-        """Return the character up to which an answer may be behind a question."""
-        stop = min(self.tokens_of(comparison)[1] + _BEHIND, self.tokens.size)
-        return self.places.characters(stop - 1, stop)[1]
+    `first_of_item`: where the rows of each item begin in the order; wrong ones are its last.
+    """
+    if not order.size:
+        return order
+    n_wrong = np.add.reduceat(is_wrong[order].astype(np.int64), first_of_item)
+    stops = np.append(first_of_item[1:], order.size)
+    has_both = (n_wrong > 0) & (n_wrong < stops - first_of_item)
+    rivals: Integers = np.where(has_both, order[(stops - n_wrong) % order.size], -1)
+    return rivals
 
 
 def _window(text: str, span: Sequence[int], n_characters: int) -> Span:
     """Return the span and what surrounds it, as far as the question may reach."""
     missing = max(0, n_characters - (span[1] - span[0]))
-    margin = missing + n_characters // 4 + _MARGIN
+    margin = missing + n_characters // 4 + MARGIN
     start, stop = max(0, span[0] - margin), min(len(text), span[1] + margin)
-    before = text[max(0, start - _MARGIN) : start]
+    before = text[max(0, start - MARGIN) : start]
     if before and not before[-1].isspace():
         start -= len(before.rsplit(None, 1)[-1])
-    word_rest = _WORD_REST.match(text, stop, stop + _MARGIN)
+    word_rest = _WORD_REST.match(text, stop, stop + MARGIN)
     return start, word_rest.end() if word_rest else stop
-
-
-def _table(rows: Sequence[Sequence[int]]) -> Table:
-    return np.array(rows, np.int64).reshape(-1, 2)

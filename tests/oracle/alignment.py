@@ -243,6 +243,29 @@ def is_same_measure(one: tuple[str, str], other: tuple[str, str]) -> bool:
     return values[0] == values[1] and units[1] in (units[0], "" if may_lack_unit else units[0])
 
 
+def is_whole_answer(answer: Sequence[str], text: Sequence[str]) -> bool:
+    """Return whether the words and numbers of a short answer stand in a row in a text.
+
+    An article before them may be missing. Digits beside a number may be groups of it.
+    """
+    if len(answer) > 1 and answer[0] == "the":
+        answer = answer[1:]
+    wanted, values = ([_value(word) for word in words] for words in (answer, text))
+    for at in range(len(text) - len(answer) + 1):
+        stop = at + len(answer)
+        is_after_digits = answer[0][0].isdigit() and at > 0 and text[at - 1][-1].isdigit()
+        after = text[stop] if stop < len(text) else ""
+        is_three = after[:3].isdigit() and len(after) > 2 and not after[3:4].isdigit()
+        is_group = answer[-1][-1].isdigit() and is_three
+        if values[at:stop] == wanted and not is_after_digits and not is_group:
+            return True
+    return False
+
+
+def _value(word: str) -> float | str:
+    return float(word.replace(",", "")) if word[0].isdigit() else word.lower()
+
+
 # What stands before a value: signs, words that name the answer, and other words.
 _SIGNS = ("####", "= ", "\\boxed{", "x = ")
 _NAMES = ("Answer: ", "The answer is ", "ANSWER ", "Die Antwort ist ", "答案：", "correct option: ")

@@ -22,7 +22,8 @@ def filled(question, answer, text):
     """Return the words of a text that fill the blanks of a question with an answer."""
     marked = np.array(blanks_of(question, FORM), np.int64)
     one = compared(question, text)
-    place = one and filled_with([answer], marked, one, text, FORM)
+    place, is_other = filled_with([answer], marked, one, text, FORM) if one else (None, False)
+    assert not (place and is_other)
     return place and text[slice(*place)]
 
 
@@ -35,6 +36,22 @@ def test_what_stands_where_the_blank_was_is_the_answer(mark):
     assert filled(question, "anvil", wrong) is None
     assert filled(question, "anvil", f"{before}{question}{after}") is None
     assert filled(question, "anvil", f"{before}{LEFT} not the anvil {RIGHT}{after}") is None
+
+
+def test_other_words_fill_a_blank_only_within_the_question():
+    inner, last = f"{LEFT} ____ {RIGHT}", f"{LEFT} ____."
+    for question, mark, expected in (
+        (inner, "cart", True),
+        (inner, "(2)", True),
+        (inner, "____", False),
+        (inner, "[BLANK]", False),
+        (inner, "", False),
+        (last, "cart", False),
+    ):
+        text = question.replace("____", mark)
+        marked = np.array(blanks_of(question, FORM), np.int64)
+        found = filled_with(["anvil"], marked, compared(question, text), text, FORM)
+        assert found == (None, expected)
 
 
 def test_an_article_before_the_blank_may_change():

@@ -224,7 +224,7 @@ def test_a_short_answer_behind_a_solution_counts_if_it_is_stated(stated, is_leak
     (one,) = index.check(text)
     assert (one.is_leak, one.is_no_answer) == (is_leak, not is_leak)
     shown = one.answer_span and text[slice(*one.answer_span)]
-    assert shown in (("516", "５１６") if is_leak else (None,))
+    assert shown in (("516", "516.00", "５１６") if is_leak else (None,))
     assert not index.check(document(f"{FILLER * 9} {stated}"))
 
 
@@ -619,6 +619,48 @@ def test_a_wrong_choice_beside_the_question_is_not_its_answer():
     )
     assert [(one.is_leak, one.is_no_answer) for one in right] == [(True, False)]
     assert [(one.is_leak, one.is_no_answer) for one in wrong] == [(False, True)]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("$f(x)=(x-a)(x-b)$", "$f(x)=(x+a)(x+b)$"),
+        ("(a-b)(a+c)", "(a+b)(a-c)"),
+        ("(B)III only", "(A)I and III only"),
+        (
+            "the roots of $x^2 + 5x - 6 = 0$ and of no other equation",
+            "the roots of $x^2 - 5x + 6 = 0$ and of no other equation",
+        ),
+        (
+            "the Yenisei, the longest of the three great streams of the country",
+            "the Lena, the longest of the three great streams of the country",
+        ),
+    ],
+)
+def test_a_wrong_choice_with_most_words_of_the_right_one_is_not_its_answer(right, wrong):
+    rows = [
+        {
+            "eval_key": "b",
+            "eval_instance_index": 0,
+            "question": RIVER,
+            "answer": answer,
+            "is_correct": answer == right,
+        }
+        for answer in (right, wrong)
+    ]
+    index = dc.build_index([*rows, {"question": TRAIN, "answer": "516"}], policy=POLICY)
+    listed = f"{RIVER}\nA. {wrong[3 * (wrong[0] == '(' and wrong[2] == ')') :]}\nB. {right}\n"
+    texts = (f"{RIVER}\n{right}", f"{RIVER}\n{wrong}", f"{listed}Answer: B", f"{listed}Answer: A")
+    outcomes = [one.outcome for text in texts for one in index.check(document(text))]
+    assert outcomes == ["leak", "no answer", "leak", "no answer"]
+
+
+def test_an_answer_that_repeats_its_question_is_the_same_place():
+    asked = "What happens to you if you eat watermelon seeds on a hot summer day in the garden?"
+    answer = "Nothing happens to you if you eat watermelon seeds on a hot summer day in the garden"
+    rows = [{"question": asked, "answer": answer}, {"question": TRAIN, "answer": "516"}]
+    found = [*dc.build_index(rows, policy=POLICY).check(document(f"{asked}\nAnswer: {answer}"))]
+    assert [(one.kind, one.is_leak) for one in found] == [("verbatim", True)]
 
 
 def test_items_with_the_same_question_are_told_apart_by_their_answers():

@@ -1,0 +1,158 @@
+"""A short answer behind its question: whole, with its signs, and by what surrounds it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decon_core.alignment.short_answers import (
+    Window,
+    has_formula,
+    is_whole,
+    is_wrong_choice,
+    short_answer,
+)
+from tests.oracle import alignment as oracle
+
+ASKED = "How many crates of pears does the depot hold, and how long does a lorry walk in minutes?"
+
+
+def found(answer, behind):
+    place = short_answer([answer], Window(ASKED + behind, len(ASKED), len(ASKED + behind), ASKED))
+    return place and (ASKED + behind)[slice(*place)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "behind"),
+    [
+        ("240", "\n240\n"),
+        ("240", " Answer: 240."),
+        ("240", " So it holds 240 crates of them."),
+        ("240", " It holds two hundred and forty crates."),
+        ("240", " 240 Then it rained."),
+        ("240", " (B) 240 Then it rained."),
+        ("240", " A. 230 B. 240 C. 250. Answer: B"),
+        ("240", " a) 230\nb) 240\nc) 250\nAnswer: b"),
+        ("240", " It takes 240 min in all."),
+        ("25", " 25 %"),
+        ("25%", " Answer: 25"),
+        ("-5", " Answer: −5"),
+        ("0.25 kg", " Answer: 0,25 kg"),
+        ("620", " (1) 750 (2) 620 (3) 600\nAnswer: (2)"),
+        ("1/4", " It is 0.25."),
+        ("$1,200", " Answer: 1200.00"),
+        (r"$\frac{\pi}{4}$", r" Answer: $\frac{\pi}{4}$"),
+        ("12 May 1926", " It was on 12 May 1926 in Hemmel."),
+        ("3:45 pm", "\n3:45 PM\n"),
+        ("x=2", " x = 2, as before"),
+        ("The Treaty of Nystad", " the treaty\nof Nystad ended it"),
+        ("Treaty of Nystad", " <b>Treaty</b> of Nystad ended it"),
+        ("no", "\nNo"),
+        ("no", " <|im_start|>assistant\nNo, it may not."),
+        ("no", " A. Yes B. No Answer: B"),
+        ("False", " Answer: False"),
+        ("C", "\nC"),
+        ("C", "\nA. oak B. elm C. ash\nAnswer: C"),
+        ("L", " A. F B. L C. G Answer: B"),
+        ("1000", " (A) 850 (B) 900 (C) 1000 Ans. C"),
+        ("no", "\n3. Name a bird.\n\nAnswers\n1. Danube\n2. no\n3. Ostrich"),
+        ("The bats leave within a week", "\n// The bats leave\n// within a week.\n"),
+        ("It has two strings", " Answer: (A)It has two strings.\nWhat else?\nAnswer: (B)A kite."),
+        ("well-known", " It is well known."),
+        ("西游记", "《西游记》是小说"),
+    ],
+)
+def test_a_whole_answer_counts(answer, behind):
+    assert found(answer, behind)
+
+
+@pytest.mark.parametrize(
+    ("answer", "behind"),
+    [
+        *(("240", f" Answer: {other}") for other in ("2400", "2401", "240.5", "1,240", "240,000")),
+        *(("240", f" Answer: {other}") for other in ("-240", "240/7", "240 000", "24", "24 0")),
+        *(("3", f" Answer: {other}") for other in ("1/3", "3.5", "2^3=8", "x^3", "13")),
+        *(("$1,200", f" Answer: {other}") for other in ("$1,999", "$1,20", "$1,201", "$200")),
+        *(("1/4", f" Answer: {other}") for other in ("1/40", "3 1/4", "11/4", "4")),
+        (r"$\frac{\pi}{4}$", r" Answer: $\frac{\pi}{6}$"),
+        (r"$\frac{\pi}{4}$", r" Answer: $-\frac{\pi}{4}$"),
+        (r"$\frac{\pi}{4}$", r" Answer: $\frac{3\pi}{4}$"),
+        ("12 May 1926", " Answer: 12 May 1927"),
+        ("3:45 pm", " Answer: 3:45 am"),
+        ("x=2", " Answer: x=-2"),
+        ("-5", " Answer: 5"),
+        ("(a-b)(a+c)", " Answer: (a+b)(a-c)"),
+        ("Treaty of Nystad", " Answer: Peace of Nystad"),
+        ("25 percent", " Answer: 25 kg"),
+    ],
+)
+def test_a_part_of_it_or_another_sign_is_another_answer(answer, behind):
+    assert found(answer, behind) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "behind"),
+    [
+        ("51", " No clue.\n\nPosted by kim, 51 replies, 312 views"),
+        ("18", " Answer: 17\n\nQuestion 18: What is a pear?"),
+        ("18", " Answer: 17. Posted on 18 March."),
+        ("18", " The answer is 17 (see page 18)."),
+        ("18", " Answer: not 18 but 17"),
+        ("18", " Answer: 17\n\n18. What is a pear?"),
+        ("18", "\n\n18 Things to Do in Hemmel"),
+        ("18", " Is it 18? No, the answer is 17."),
+        ("18", " A. 16 B. 17 C. 18 D. 19. Answer: B"),
+        ("3", " 1. Five 2. Six 3. Seven. Correct: 1"),
+        ("no", " Yes / No / Don't know"),
+        ("no", " Yes. No other state allows it."),
+        ("no", " There is no record of it."),
+        ("no", " Yes, no doubt."),
+        ("no", " Answer: yes\n\nIs the sky green? Answer: no"),
+        ("False", " True or false?"),
+        ("False", " Answer: True. Explanation: false claims are common."),
+        ("Akhenaten", " A. Ramesses B. Akhenaten C. Thutmose\nAnswer: A"),
+        ("Akhenaten", " A. Ramesses B. Akhenaten C. Thutmose\nAnswer: A. Ramesses"),
+        ("L", " A. F or M B. L or N C. G or L Answer: D"),
+        ("C", " vitamin C is healthy"),
+        ("C", "\nA. oak B. elm C. ash\nAnswer: B"),
+        ("Lake Baikal", " Answer: Lake Ladoga\nSome swam in Lake Baikal as well."),
+    ],
+)
+def test_what_stands_by_chance_behind_another_answer_does_not_count(answer, behind):
+    assert found(answer, behind) is None
+
+
+def test_only_what_begins_within_the_window_counts():
+    text = f"{ASKED} It was late. Nystad."
+    assert short_answer(["Nystad"], Window(text, len(ASKED), len(text), ASKED))
+    assert not short_answer(["Nystad"], Window(text, len(ASKED), len(ASKED) + 9, ASKED))
+    others = [(len(ASKED) + 4, text.index("."))]
+    assert short_answer(["late"], Window(text, len(ASKED), len(text), ASKED))
+    assert not short_answer(["late"], Window(text, len(ASKED), len(text), ASKED, others))
+
+
+def test_the_label_of_the_next_list_is_no_answer_to_this_one():
+    behind = " A. oak B. elm C. ash\nWhat else?\nA. fir B. yew C. box\nAnswer: A"
+    assert found("elm", behind) == "elm"
+    assert not is_wrong_choice(behind, behind.index("elm"), behind.index("elm") + 3)
+    assert is_wrong_choice("A. oak B. elm. Answer: A", 10, 13)
+
+
+def test_a_longer_formula_has_its_signs_in_order():
+    formula = "the roots of x^2 + 5x - 6 = 0 are those of (x + 6)(x - 1) = 0"
+    assert has_formula([formula, "6"], f"It says that {formula}, as before.")
+    assert not has_formula([formula], formula.replace("5x - 6", "5x + 6"))
+    assert has_formula(["6"], "no formula")
+
+
+def test_an_answer_is_whole_in_a_text_with_the_same_signs():
+    assert is_whole(["(a-b)(a+c)"], "it is (a - b)(a + c)")
+    assert not is_whole(["(a-b)(a+c)"], "it is (a + b)(a - c)")
+
+
+_TOKENS = st.sampled_from(["Nystad", "treaty", "the", "240", "2400", "1,240", "240.0", "240.5"])
+
+
+@given(st.lists(_TOKENS, min_size=1, max_size=3), st.lists(_TOKENS, max_size=9))
+def test_whole_answers_are_those_of_the_oracle(answer, text):
+    expected = oracle.is_whole_answer(answer, text)
+    assert is_whole([" ".join(answer)], " ".join(text)) == expected
