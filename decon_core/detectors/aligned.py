@@ -9,7 +9,6 @@ them has. docs/aligned.md has the method, `tests/oracle/alignment.py` a plain tw
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -42,13 +41,14 @@ from decon_core.alignment.nominations import (
     most_likely,
     of_a_kind,
     one_of_a_place,
+    sizes_of_own_answers,
 )
 from decon_core.alignment.passages import Passages
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
 from decon_core.alignment.sentences import Sentences
 from decon_core.alignment.stated_answers import ShortAnswers, stated_answer
 from decon_core.alignment.units import units_of
-from decon_core.alignment.windows import Around
+from decon_core.alignment.windows import MARGIN, Around, window_around
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, TELLING_ANSWER, Policy
 from decon_core.detectors.batch_texts import BatchTexts
@@ -80,8 +80,6 @@ if TYPE_CHECKING:
 
 
 _NOMINATED = 0.12  # share of a question's n-grams, by weight
-_WORD_REST = re.compile(r"\S+")
-_MARGIN = 80  # characters around a nomination, besides those that the question may fill
 # Columns.
 _ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)
 _PASSAGE = slice(clusters.PASSAGE_START, clusters.PASSAGE_STOP + 1)
@@ -108,7 +106,7 @@ class Aligned(Detector):
         Kind(EDITED, needs_answer=True),
         # A question with other numbers or names has another answer.
         Kind(VARIANT, "numbers or names in the question were replaced", is_apart=True),
-        Kind(PART, "only a part of the question was found", is_apart=True, needs_answer=True),
+        Kind(PART, "only a part of the item was found", is_apart=True, needs_answer=True),
         Kind(
             TEMPLATE,
             "only text that the question shares with other items was found",
@@ -177,6 +175,7 @@ class _AlignedSearch(ClusterSearch):
         self._passages = Passages(self._search.index)
         sizes = np.append(np.diff(self._search.index.answer_offsets), 0)  # the last: no answer
         self._answer_sizes = sizes[self._search.index.entry_answer]
+        self._own_sizes = sizes_of_own_answers(self._search.index, indexes.grams.entry_part, sizes)
 
     def compile(self, documents: Ragged) -> None:
         super().compile(documents)
@@ -239,13 +238,15 @@ class _AlignedSearch(ClusterSearch):
         ]
         first = firsts(keys[:, :-1])
         item_edges = [*np.searchsorted(first_of_item, first).tolist(), len(items)]
+        own = np.where(answered >= _WHOLE_ANSWER, self._own_sizes[entries], 0)[order]
+        n_own = np.add.reduceat(own, first) if first.size else own
         best = np.maximum.reduceat(best, first) if first.size else best
         first_keys, first_parts = keys[first].tolist(), parts[order[first]].tolist()
         passages = whole[order[first], _PASSAGE].tolist()
-        questions = zip(
-            first_keys, first_parts, best.tolist(), passages, pairwise(item_edges), strict=True
-        )
-        for key, part, shares, passage_tokens, edges in questions:
+        columns = first_keys, first_parts, best.tolist(), n_own.tolist(), passages
+        for key, part, shares, n_own_tokens, passage_tokens, edges in zip(
+            *columns, pairwise(item_edges), strict=True
+        ):
             document, question, start, end, passage, _ = key
             yield Nomination(
                 document,
@@ -259,6 +260,7 @@ class _AlignedSearch(ClusterSearch):
                 passage=shares[clusters.PASSAGE] if passage >= 0 else None,
                 passage_tokens=passage_tokens,
                 is_answered=shares[clusters.ANSWER] >= LEAST_ANSWER_OVERLAP,
+                told=n_own_tokens / TELLING_ANSWER if passage >= 0 else 0.0,
             )
 
     def _with_passages(self, nominations: Sequence[Nomination], tokens: Ragged) -> list[Nomination]:
@@ -303,7 +305,7 @@ class _AlignedSearch(ClusterSearch):
         spans = _table([span for document in documents for span in document.spans])
         rows = zip(number_of.tolist(), spans.tolist(), n_characters, strict=True)
         windows = _table(
-            [_window(documents[number].text, span, length) for number, span, length in rows]
+            [window_around(documents[number].text, span, length) for number, span, length in rows]
         )
         around = Around([document.text for document in documents], number_of, windows, self._form)
         compared = self._questions.compare(
@@ -440,7 +442,7 @@ class _AlignedSearch(ClusterSearch):
         return None
 
     def _compared_before(self, question: int, text: str, stop: int) -> Comparison | None:
-        start = max(0, stop - 2 * int(self._own["n_characters"][question]) - _MARGIN)
+        start = max(0, stop - 2 * int(self._own["n_characters"][question]) - MARGIN)
         units = units_of([text[start:stop]], self._form)
         whole = _table([(0, len(units))])
         (compared,) = self._questions.compare(np.array([question]), units, whole, whole)
@@ -486,18 +488,6 @@ class _Document:
         """Return the character up to which an answer may be behind a question."""
         stop = min(self.tokens_of(comparison)[1] + _BEHIND, self.tokens.size)
         return self.places.characters(stop - 1, stop)[1]
-
-
-def _window(text: str, span: Sequence[int], n_characters: int) -> Span:
-    """Return the span and what surrounds it, as far as the question may reach."""
-    missing = max(0, n_characters - (span[1] - span[0]))
-    margin = missing + n_characters // 4 + _MARGIN
-    start, stop = max(0, span[0] - margin), min(len(text), span[1] + margin)
-    before = text[max(0, start - _MARGIN) : start]
-    if before and not before[-1].isspace():
-        start -= len(before.rsplit(None, 1)[-1])
-    word_rest = _WORD_REST.match(text, stop, stop + _MARGIN)
-    return start, word_rest.end() if word_rest else stop
 
 
 def _table(rows: Sequence[Sequence[int]]) -> Table:

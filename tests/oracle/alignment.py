@@ -375,6 +375,7 @@ def kind(
     passage: float | None,
     is_sibling: bool,
     is_answered: bool,
+    told: float = 0.0,
 ) -> tuple[str, float] | None:
     """Return the kind of a place, and its score."""
     fewest = 7 * units_per_word
@@ -385,7 +386,7 @@ def kind(
         return None
     is_of_family = n_family >= 20
     share = counts["weight_found"] / counts["weight"]
-    own = _share_of_own(counts, share, is_whole, n_family, passage, is_sibling)
+    own = _share_of_own(counts, share, is_whole, n_family, passage, is_sibling, told)
     is_most = (
         share >= 0.4
         and found >= fewest
@@ -424,6 +425,8 @@ def kind(
         return "part", share
     if is_most and own >= (0.75 if is_of_family else 0.4):
         return "edited", min(share, own)
+    if is_whole and told >= 0.4:
+        return "part", share
     return template if is_of_family or own < 0.4 else None
 
 
@@ -434,6 +437,7 @@ def _share_of_own(
     n_family: int,
     passage: float | None,
     is_sibling: bool,
+    told: float,
 ) -> float:
     """Return how much of what tells an item from others was found; 0 if nothing tells it."""
     has_own = counts["own_weight"] >= 5_000
@@ -442,7 +446,7 @@ def _share_of_own(
         if not has_own and not is_sibling and (is_whole or share >= 0.85):
             return share
         return own
-    if passage >= 0.5:
+    if passage >= 0.5 or told >= 1:
         return max(own, share)
     return own if n_family < 20 else 0.0
 
