@@ -43,6 +43,7 @@ from decon_core.alignment.nominations import (
     one_of_a_place,
     sizes_of_own_answers,
 )
+from decon_core.alignment.operators import Operators
 from decon_core.alignment.passages import Passages
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
 from decon_core.alignment.sentences import Sentences
@@ -105,7 +106,7 @@ class Aligned(Detector):
         Kind(VERBATIM, needs_answer=True),
         Kind(EDITED, needs_answer=True),
         # A question with other numbers or names has another answer.
-        Kind(VARIANT, "numbers or names in the question were replaced", is_apart=True),
+        Kind(VARIANT, "numbers, names or operators in the question were replaced", is_apart=True),
         Kind(PART, "only a part of the item was found", is_apart=True, needs_answer=True),
         Kind(
             TEMPLATE,
@@ -171,7 +172,7 @@ class _AlignedSearch(ClusterSearch):
             indexes.grams, indexes.policy, least_overlap=_NOMINATED, item_of_entry=items
         )
         self._answers, self._sentences = ShortAnswers(self._own), Sentences(self._own, self._form)
-        self._questions = Questions(self._own)
+        self._questions, self._operators = Questions(self._own), Operators(self._own)
         self._passages = Passages(self._search.index)
         sizes = np.append(np.diff(self._search.index.answer_offsets), 0)  # the last: no answer
         self._answer_sizes = sizes[self._search.index.entry_answer]
@@ -332,6 +333,7 @@ class _AlignedSearch(ClusterSearch):
             for place, claim in zip(of_part, claims, strict=True):
                 if kind := kind_at(claim, place.nomination):
                     kind = self._sentences.kind_of(place, kind, document.text)
+                    kind = self._operators.kind_of(place, kind, document.text)
                     findings += self._findings(place, kind, matches, document)
         return findings
 

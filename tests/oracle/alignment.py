@@ -265,6 +265,31 @@ def _plain(text: str) -> str:
     return text.replace(",", "")
 
 
+# Operators ----------------------------------------------------------------------------------------
+
+
+def signs(between: str) -> list[str]:
+    """Return the operators between two units of plain text, of which only the first three count.
+
+    `between` has neither mark-up nor line ends.
+    """
+    alike = {"−": "-", "–": "-", "×": "*", "·": "*", "÷": "/"}
+    found: list[str] = []
+    plain = "".join(alike.get(character, character) for character in between)
+    for run in "".join(one if one in "+-*/=<>!^" else " " for one in plain).split():
+        while run:
+            both = next(
+                (one for one in ("**", "<=", ">=", "!=", "==", "=") if run.startswith(one)), run[0]
+            )
+            run = run.removeprefix(both)
+            found += [{"**": "^", "==": "="}.get(both, both)] if both != "!" else []
+    return found
+
+
+def are_other_signs(one: Sequence[str], other: Sequence[str]) -> bool:
+    return bool(one) and len(one) == len(other) and one != other
+
+
 # Attribution --------------------------------------------------------------------------------------
 
 

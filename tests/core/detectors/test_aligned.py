@@ -821,7 +821,7 @@ def test_the_policy_says_what_a_kind_is_without_another_scan(bench, rule, said):
     decided = [name for name, column in decisions.items() if entry[column]]
     assert (entry["kind"], decided) == ("variant", [said] if said in decisions else [])
     (why,) = missing(entry, Policy(), {"answer": None})
-    assert why == "numbers or names in the question were replaced"
+    assert why == "numbers, names or operators in the question were replaced"
 
 
 def test_a_wrong_choice_is_named_as_what_a_copy_lacks():
