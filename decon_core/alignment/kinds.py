@@ -24,23 +24,30 @@ _LONG_RUN = 20  # words
 _LEAST_OWN_OF_FAMILY = 0.75
 _LARGE_FAMILY = 20  # items; a few others may have the same distinguishing words
 _NEARLY_WHOLE = 0.85
+_LEAST_TOLD = 0.4
 LEAST_PASSAGE = 0.5
 
 
 def kind_of(
-    comparison: Comparison, *, passage: float | None, is_sibling: bool, is_answered: bool
+    comparison: Comparison,
+    *,
+    passage: float | None,
+    is_sibling: bool,
+    is_answered: bool,
+    told: float = 0.0,
 ) -> tuple[str, float] | None:
     """Return the kind of a comparison and its score; None if the two are hardly related.
 
     `passage`: the share of the item's passage that stands near, None if it has none.
     `is_answered`: whether its answer stands near. Beside its answer or passage, a whole question
-    may say little.
+    may say little. `told`: how much stands near of answers about its passage alone, 1 if enough to
+    tell it from others.
     """
     is_confirmed = comparison.is_whole and (is_answered or has_passage(passage))
     if comparison.weight_found < LEAST_WEIGHT and not is_confirmed:
         return None
     share = comparison.weight_found / comparison.weight
-    own = _own_share(comparison, share, passage, is_sibling=is_sibling)
+    own = _own_share(comparison, share, passage, is_sibling=is_sibling, is_told=told >= 1)
     if comparison.is_whole and own and not is_sibling:
         return VERBATIM, 1.0
     if (
@@ -63,6 +70,8 @@ def kind_of(
             return PART, share
         if is_most and own >= (_LEAST_OWN_OF_FAMILY if is_of_family else _LEAST_SHARE):
             return EDITED, min(own, share)
+    if told >= _LEAST_TOLD and comparison.is_whole and not is_sibling:
+        return PART, share
     is_template = is_sibling or is_of_family or own < _LEAST_SHARE
     return (TEMPLATE, share) if is_template and share >= _LEAST_SHARE else None
 
@@ -73,13 +82,18 @@ def has_passage(share: float | None) -> bool:
 
 
 def _own_share(
-    comparison: Comparison, share: float, passage: float | None, *, is_sibling: bool
+    comparison: Comparison,
+    share: float,
+    passage: float | None,
+    *,
+    is_sibling: bool,
+    is_told: bool,
 ) -> float:
     """Return how much of what tells the item from others was found; 0 if nothing does."""
     has_own = comparison.own_weight >= _LEAST_OWN_WEIGHT
     own = comparison.own_found / comparison.own_weight if has_own else 0.0
     if passage is not None:
-        if has_passage(passage):
+        if has_passage(passage) or is_told:
             return max(own, share)
         return 0.0 if comparison.n_family >= _LARGE_FAMILY else own
     is_nearly_whole = comparison.is_whole or share >= _NEARLY_WHOLE

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,12 +12,15 @@ from decon_core.alignment.attribution import Claim
 from decon_core.alignment.comparison import Comparison
 from decon_core.alignment.kinds import has_passage, kind_of
 from decon_core.alignment.passages import Found
-from decon_core.kernels.arrays import Integers
+from decon_core.kernels.arrays import Array, Integers
+
+if TYPE_CHECKING:
+    from decon_core.kernels.question_index import Index
 
 _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same words
 _LIKELY = 0.85  # score of a question that is compared even if its passage is not there
 _FAR = 2_000  # tokens: a question farther from a passage needs its answer, too
-_PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
+_SUPPORT = 20_000  # what a whole passage adds in favour of an item, or answers about it alone
 
 Span = tuple[int, int]
 
@@ -46,13 +50,18 @@ class Nomination(NamedTuple):
     passage: float | None  # share of it that is near; None: the item has none
     passage_tokens: Span
     is_answered: bool  # an answer of a record is near
+    told: float = 0.0  # how much is near of answers about its passage alone; 1: enough
 
     def order(self) -> tuple[bool, bool, float, int, int, int]:
         """Put the likeliest of a benchmark first. Other benchmarks do not change the order."""
-        is_without = self.passage is not None and not has_passage(self.passage)
+        is_without = self.passage is not None and not self._is_of_item
         is_less_likely = self.score < _LIKELY
         number = self.items[0].number
         return is_less_likely, is_without, -self.score, self.question, self.start, number
+
+    @property
+    def _is_of_item(self) -> bool:
+        return self.told >= 1 or has_passage(self.passage)
 
     def with_passage(self, found: Found | None) -> Nomination:
         """Return it with a passage found elsewhere in the document, unless that is too far away."""
@@ -62,6 +71,11 @@ class Nomination(NamedTuple):
         if distance > _FAR and not self.is_answered:
             return self
         return self._replace(passage=found.share, passage_tokens=(found.start, found.stop))
+
+    @property
+    def support(self) -> int:
+        """What its passage or its answers add in favour of the item."""
+        return round(_SUPPORT * max(self.passage or 0.0, float(self.told >= 1)))
 
     def distance(self) -> tuple[bool, int]:
         """Return how far its passage is; any behind the question is farther than any before it."""
@@ -84,6 +98,7 @@ class Nomination(NamedTuple):
         return self._replace(
             items=[*best.values()],
             is_answered=is_answered,
+            told=max(self.told, other.told),
             passage=with_most.passage,
             passage_tokens=with_most.passage_tokens,
         )
@@ -118,19 +133,37 @@ class Compared(NamedTuple):
         return 2 * shared >= min(this.stop - this.start, that.stop - that.start)
 
 
+def sizes_of_own_answers(index: Index, part_of: Array, sizes: Integers) -> Integers:
+    """Return the tokens of each entry's answer, 0 if an entry about another passage has it, too.
+
+    `part_of`: the benchmark of each entry, in order. `sizes`: the tokens of each answer.
+    """
+    answers, passages = index.entry_answer, index.entry_passage.astype(np.int64)
+    own, passage_of = sizes[answers], np.zeros(sizes.size, np.int64)
+    is_shared = np.zeros(sizes.size, np.bool_)
+    for part in pairwise([0, *(np.flatnonzero(np.diff(part_of)) + 1).tolist(), part_of.size]):
+        of_part, about = answers[slice(*part)], passages[slice(*part)]
+        passage_of[of_part] = about
+        is_shared[of_part] = False
+        is_shared[of_part[passage_of[of_part] != about]] = True
+        own[slice(*part)][is_shared[of_part]] = 0
+    return own
+
+
 def kind_at(claim: Claim, nomination: Nomination) -> tuple[str, float] | None:
     return kind_of(
         claim.comparison,
         passage=nomination.passage,
         is_sibling=claim.is_sibling,
         is_answered=nomination.is_answered,
+        told=nomination.told,
     )
 
 
 def of_a_kind(compared: Iterable[tuple[Nomination, Comparison | None]]) -> Iterator[Compared]:
     for nomination, comparison in compared:
         if comparison:
-            claim = Claim(comparison, round(_PASSAGE_WEIGHT * (nomination.passage or 0.0)))
+            claim = Claim(comparison, nomination.support)
             if kind_at(claim, nomination):
                 yield Compared(nomination, claim)
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.alignment.blanks import blanks_of
+from decon_core.alignment.operators import operators_of
 from decon_core.alignment.sentences import sentences_of
 from decon_core.alignment.siblings import items_with_runs, own_of
 from decon_core.alignment.stated_answers import short_answers_of
@@ -95,6 +96,7 @@ def index_of(records: Iterable[pa.Table], form: Form) -> dict[str, Array]:
         "unit_edges": edges_of(joined.pop("n_units")),
         "sentence_edges": edges_of(joined.pop("n_sentences")),
         "sentence_units": edges_of(joined.pop("sentence_sizes")),
+        "operator_edges": edges_of(joined.pop("n_operators")),
         "blank_edges": edges_of(joined.pop("n_blanks")),
         "record_edges": edges_of(n_records),
         "answer_edges": edges_of(joined.pop("answer_sizes")),
@@ -178,6 +180,7 @@ def _columns_of(
         "n_blanks": np.array([*map(len, blanks)], np.int64),
         "blanks": np.array([edge for of in blanks for blank in of for edge in blank], np.int64),
         **sentences_of(plain, units),
+        **operators_of(plain, units),
         "n_characters": np.array([*map(len, questions)], np.int64),
     }
 

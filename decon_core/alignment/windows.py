@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,9 @@ import numpy as np
 from decon_core.alignment.units import units_of
 from decon_core.kernels.arrays import Integers, Table
 from decon_core.text.characters import Form
+
+MARGIN = 80  # characters around a nomination, besides those that the question may fill
+_WORD_REST = re.compile(r"\S+")
 
 
 class Around:
@@ -45,6 +49,18 @@ class Around:
         start, stop = (_in_row(number_of, spans[:, edge]) for edge in (0, 1))
         first = np.searchsorted(self._stops, start, side="right")
         return np.column_stack([first, np.searchsorted(self._starts, stop)])
+
+
+def window_around(text: str, span: Sequence[int], n_characters: int) -> tuple[int, int]:
+    """Return the span and what surrounds it, as far as a question of so many may reach."""
+    missing = max(0, n_characters - (span[1] - span[0]))
+    margin = missing + n_characters // 4 + MARGIN
+    start, stop = max(0, span[0] - margin), min(len(text), span[1] + margin)
+    before = text[max(0, start - MARGIN) : start]
+    if before and not before[-1].isspace():
+        start -= len(before.rsplit(None, 1)[-1])
+    word_rest = _WORD_REST.match(text, stop, stop + MARGIN)
+    return start, word_rest.end() if word_rest else stop
 
 
 def _in_row(number_of: Integers, places: Integers) -> Integers:

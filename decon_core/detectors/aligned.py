@@ -9,7 +9,6 @@ them has. docs/aligned.md has the method, `tests/oracle/alignment.py` a plain tw
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
@@ -39,15 +38,17 @@ from decon_core.alignment.nominations import (
     most_likely,
     of_a_kind,
     one_of_a_place,
+    sizes_of_own_answers,
 )
+from decon_core.alignment.operators import Operators
 from decon_core.alignment.passages import Passages
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_in, sizes_of
 from decon_core.alignment.sentences import Sentences
 from decon_core.alignment.stated_answers import SHORT
-from decon_core.alignment.windows import Around
+from decon_core.alignment.windows import Around, window_around
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, TELLING_ANSWER, Policy
-from decon_core.detectors.aligned_answers import MARGIN, Answers, Document, rows_of_entries, table
+from decon_core.detectors.aligned_answers import Answers, Document, rows_of_entries, table
 from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.decon import (
     ClusterSearch,
@@ -61,7 +62,6 @@ from decon_core.detectors.detector import (
     Indexes,
     Nominations,
     Search,
-    Span,
     firsts,
 )
 from decon_core.detectors.visibility import RecordTexts, Unmet
@@ -76,7 +76,6 @@ if TYPE_CHECKING:
 
 
 _NOMINATED = 0.12  # share of a question's n-grams, by weight
-_WORD_REST = re.compile(r"\S+")
 _PASSAGE = slice(clusters.PASSAGE_START, clusters.PASSAGE_STOP + 1)  # columns
 _WHOLE_ANSWER = 0.9  # share of its n-grams
 
@@ -98,8 +97,8 @@ class Aligned(Detector):
         Kind(VERBATIM, needs_answer=True),
         Kind(EDITED, needs_answer=True),
         # A question with other numbers or names has another answer.
-        Kind(VARIANT, "numbers or names in the question were replaced", is_apart=True),
-        Kind(PART, "only a part of the question was found", is_apart=True, needs_answer=True),
+        Kind(VARIANT, "numbers, names or operators in the question were replaced", is_apart=True),
+        Kind(PART, "only a part of the item was found", is_apart=True, needs_answer=True),
         Kind(
             TEMPLATE,
             "only text that the question shares with other items was found",
@@ -164,10 +163,12 @@ class _AlignedSearch(ClusterSearch):
             indexes.grams, indexes.policy, least_overlap=_NOMINATED, item_of_entry=items
         )
         self._questions, self._sentences = (Questions(self._own), Sentences(self._own, self._form))
+        self._operators = Operators(self._own)
         self._answers = Answers(self._search, self._index, self._own, self._form)
         self._passages = Passages(self._search.index)
         sizes = np.append(np.diff(self._search.index.answer_offsets), 0)  # the last: no answer
         self._answer_sizes = sizes[self._search.index.entry_answer]
+        self._own_sizes = sizes_of_own_answers(self._search.index, indexes.grams.entry_part, sizes)
 
     def compile(self, documents: Ragged) -> None:
         super().compile(documents)
@@ -234,13 +235,15 @@ class _AlignedSearch(ClusterSearch):
         ]
         first = firsts(keys[:, :-1])
         item_edges = [*np.searchsorted(first_of_item, first).tolist(), len(items)]
+        own = np.where(answered >= _WHOLE_ANSWER, self._own_sizes[entries], 0)[order]
+        n_own = np.add.reduceat(own, first) if first.size else own
         best = np.maximum.reduceat(best, first) if first.size else best
         first_keys, first_parts = keys[first].tolist(), parts[order[first]].tolist()
         passages = whole[order[first], _PASSAGE].tolist()
-        questions = zip(
-            first_keys, first_parts, best.tolist(), passages, pairwise(item_edges), strict=True
-        )
-        for key, part, shares, passage_tokens, edges in questions:
+        columns = first_keys, first_parts, best.tolist(), n_own.tolist(), passages
+        for key, part, shares, n_own_tokens, passage_tokens, edges in zip(
+            *columns, pairwise(item_edges), strict=True
+        ):
             document, question, start, end, passage, _ = key
             yield Nomination(
                 document,
@@ -254,6 +257,7 @@ class _AlignedSearch(ClusterSearch):
                 passage=shares[clusters.PASSAGE] if passage >= 0 else None,
                 passage_tokens=passage_tokens,
                 is_answered=shares[clusters.ANSWER] >= LEAST_ANSWER_OVERLAP,
+                told=n_own_tokens / TELLING_ANSWER if passage >= 0 else 0.0,
             )
 
     def _with_passages(self, nominations: Sequence[Nomination], tokens: Ragged) -> list[Nomination]:
@@ -298,7 +302,7 @@ class _AlignedSearch(ClusterSearch):
         spans = table([span for document in documents for span in document.spans])
         rows = zip(number_of.tolist(), spans.tolist(), n_characters, strict=True)
         windows = table(
-            [_window(documents[number].text, span, length) for number, span, length in rows]
+            [window_around(documents[number].text, span, length) for number, span, length in rows]
         )
         around = Around([document.text for document in documents], number_of, windows, self._form)
         compared = self._questions.compare(
@@ -325,6 +329,7 @@ class _AlignedSearch(ClusterSearch):
             for place, claim in zip(of_part, claims, strict=True):
                 if kind := kind_at(claim, place.nomination):
                     kind = self._sentences.kind_of(place, kind, document.text)
+                    kind = self._operators.kind_of(place, kind, document.text)
                     items = (item.number for item in place.nomination.items)
                     findings = self._findings(place, kind, matches, document)
                     found += zip(items, findings, strict=True)
@@ -413,15 +418,3 @@ def _rivals(order: Integers, first_of_item: Integers, is_wrong: Integers) -> Int
     has_both = (n_wrong > 0) & (n_wrong < stops - first_of_item)
     rivals: Integers = np.where(has_both, order[(stops - n_wrong) % order.size], -1)
     return rivals
-
-
-def _window(text: str, span: Sequence[int], n_characters: int) -> Span:
-    """Return the span and what surrounds it, as far as the question may reach."""
-    missing = max(0, n_characters - (span[1] - span[0]))
-    margin = missing + n_characters // 4 + MARGIN
-    start, stop = max(0, span[0] - margin), min(len(text), span[1] + margin)
-    before = text[max(0, start - MARGIN) : start]
-    if before and not before[-1].isspace():
-        start -= len(before.rsplit(None, 1)[-1])
-    word_rest = _WORD_REST.match(text, stop, stop + MARGIN)
-    return start, word_rest.end() if word_rest else stop

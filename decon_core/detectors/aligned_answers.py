@@ -21,6 +21,7 @@ from decon_core.alignment.short_answers import (
 )
 from decon_core.alignment.stated_answers import ShortAnswers
 from decon_core.alignment.units import units_of
+from decon_core.alignment.windows import MARGIN
 from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.decon import Matches
 from decon_core.detectors.detector import Span
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from decon_core.index.joined_index import Search as GramIndex
     from decon_core.text.word_cache import Places
 
-MARGIN = 80  # characters around a nomination, besides those that the question may fill
 _ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)  # columns
 _LEAST_REPEATED = 0.6  # share of a question that must come before an answer that repeats its words
 _BEHIND = 50  # tokens behind a question and its choices in which a short answer is searched for

@@ -288,6 +288,31 @@ def _plain(text: str) -> str:
     return text.replace(",", "")
 
 
+# Operators ----------------------------------------------------------------------------------------
+
+
+def signs(between: str) -> list[str]:
+    """Return the operators between two units of plain text, of which only the first three count.
+
+    `between` has neither mark-up nor line ends.
+    """
+    alike = {"−": "-", "–": "-", "×": "*", "·": "*", "÷": "/"}
+    found: list[str] = []
+    plain = "".join(alike.get(character, character) for character in between)
+    for run in "".join(one if one in "+-*/=<>!^" else " " for one in plain).split():
+        while run:
+            both = next(
+                (one for one in ("**", "<=", ">=", "!=", "==", "=") if run.startswith(one)), run[0]
+            )
+            run = run.removeprefix(both)
+            found += [{"**": "^", "==": "="}.get(both, both)] if both != "!" else []
+    return found
+
+
+def are_other_signs(one: Sequence[str], other: Sequence[str]) -> bool:
+    return bool(one) and len(one) == len(other) and one != other
+
+
 # Attribution --------------------------------------------------------------------------------------
 
 
@@ -398,6 +423,7 @@ def kind(
     passage: float | None,
     is_sibling: bool,
     is_answered: bool,
+    told: float = 0.0,
 ) -> tuple[str, float] | None:
     """Return the kind of a place, and its score."""
     fewest = 7 * units_per_word
@@ -408,7 +434,7 @@ def kind(
         return None
     is_of_family = n_family >= 20
     share = counts["weight_found"] / counts["weight"]
-    own = _share_of_own(counts, share, is_whole, n_family, passage, is_sibling)
+    own = _share_of_own(counts, share, is_whole, n_family, passage, is_sibling, told)
     is_most = (
         share >= 0.4
         and found >= fewest
@@ -447,6 +473,8 @@ def kind(
         return "part", share
     if is_most and own >= (0.75 if is_of_family else 0.4):
         return "edited", min(share, own)
+    if is_whole and told >= 0.4:
+        return "part", share
     return template if is_of_family or own < 0.4 else None
 
 
@@ -457,6 +485,7 @@ def _share_of_own(
     n_family: int,
     passage: float | None,
     is_sibling: bool,
+    told: float,
 ) -> float:
     """Return how much of what tells an item from others was found; 0 if nothing tells it."""
     has_own = counts["own_weight"] >= 5_000
@@ -465,7 +494,7 @@ def _share_of_own(
         if not has_own and not is_sibling and (is_whole or share >= 0.85):
             return share
         return own
-    if passage >= 0.5:
+    if passage >= 0.5 or told >= 1:
         return max(own, share)
     return own if n_family < 20 else 0.0
 

@@ -199,6 +199,16 @@ def test_a_question_of_many_passages_needs_its_passage(passage, expected):
     assert found[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("told", "expected"), [(0.35, TEMPLATE), (0.4, PART), (0.95, PART), (1.0, VERBATIM)]
+)
+def test_without_its_passage_a_question_of_many_needs_answers_about_it_alone(told, expected):
+    shared = compared(BOAT, BOAT)._replace(own_weight=0, own_found=0, n_family=12)
+    beside = {"passage": 0.0, "is_answered": True, "told": told}
+    assert kind_of(shared, is_sibling=False, **beside)[0] == expected
+    assert kind_of(shared, is_sibling=True, **beside)[0] == TEMPLATE
+
+
 def test_what_says_too_little_is_nothing_but_whole_beside_its_answer():
     assert kind("What is it for?", "What is it for?") is None
     assert kind("What is it for?", "What is it for?", is_answered=True) == VERBATIM
@@ -273,9 +283,10 @@ def comparisons(draw):
 
 
 @settings(max_examples=fewer(1_000))
-@given(comparisons(), SHARES, st.booleans(), st.booleans())
-def test_kinds_are_those_of_the_oracle(one, passage, is_sibling, is_answered):
+@given(comparisons(), SHARES, st.booleans(), st.booleans(), st.sampled_from([0.0, 0.4, 1.0]))
+def test_kinds_are_those_of_the_oracle(one, passage, is_sibling, is_answered, told):
     beside = {"passage": passage, "is_sibling": is_sibling, "is_answered": is_answered}
+    beside["told"] = told
     of_item = {"n_family": one.n_family, "units_per_word": one.units_per_word}
     expected = oracle.kind(one._asdict(), **of_item, **beside)
     assert kind_of(one, **beside) == expected

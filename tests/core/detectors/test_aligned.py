@@ -4,6 +4,7 @@ import textwrap
 import tracemalloc
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,12 @@ from hypothesis import strategies as st
 
 import decon_core as dc
 from decon_core.alignment.answer_places import place_of_answer, places_of
-from decon_core.alignment.nominations import Item, Nomination, most_likely
+from decon_core.alignment.nominations import (
+    Item,
+    Nomination,
+    most_likely,
+    sizes_of_own_answers,
+)
 from decon_core.config.policy import Policy
 from decon_core.decisions.judging import missing
 from decon_core.decisions.match_reader import MatchReader
@@ -673,6 +679,84 @@ def test_items_with_the_same_question_are_told_apart_by_their_answers():
     ]
 
 
+WEAKENS = "Which of the following, if true, would most seriously weaken the argument above?"
+ARGUED = {
+    MILL: [
+        (
+            "The villages had already ordered a wheel of iron from the smith, who took no money "
+            "for it before the widow had seen it turn in the weir"
+        ),
+        "the rye was wet",
+        "the widow sold it",
+    ],
+    BOAT: [
+        (
+            "Another tame pelican of the same age, which no child ever fed, also flew off to the "
+            "marshes in that spring"
+        ),
+        "the cart was slow and narrow",
+        "no child was there that spring",
+    ],
+    REASON: ["it is known"],
+}
+
+
+@pytest.fixture(scope="module")
+def arguments():
+    """Items with one question; the choices of the last one are those of others, too."""
+    rows = [
+        {"q": WEAKENS, "text": passage, "choices": choices, "answer": 0}
+        for passage, choices in ARGUED.items()
+    ]
+    rows.append({"q": RIVER, "text": MILL, "choices": ["the rye was wet", "it is known"]})
+    rows[-1]["answer"] = 0
+    answers = [{"expand_choices": {"field": "choices", "correct_index": "answer"}}]
+    recipe = {"prompt": "q", "passage": "text", "answers": answers}
+    return dc.build_index(rows, policy=POLICY, recipe=recipe)
+
+
+@pytest.mark.parametrize(
+    ("behind", "said"),
+    [
+        ("Think about it and write down your own opinion.", {}),
+        ("Answer: it is known.", {}),
+        (f"Answer: {ARGUED[MILL][0]}.", {0: "leak"}),
+        (f"Answer: {ARGUED[BOAT][0]}.", {1: "leak"}),
+        (f"A. {ARGUED[MILL][0]} B. the rye was wet C. the widow sold it", {0: "leak"}),
+        (f"A. {ARGUED[BOAT][1]} B. {ARGUED[BOAT][2]} Answer: B", {1: "review"}),
+    ],
+)
+def test_without_its_passage_the_answers_of_a_shared_question_tell_the_item(
+    arguments, behind, said
+):
+    found = arguments.check(document(f"{WEAKENS} {behind}"))
+    outcomes = {one.instance_index: one.outcome for one in found if one.outcome != "no leak"}
+    assert outcomes == said
+
+
+def test_an_answer_that_tells_its_passage_counts_no_more_beside_the_passage():
+    def support(passage, told):
+        items = [Item(0, False, True, 0.0, 0)]
+        of = Nomination(0, 0, 0, 0, 0, 20, items, 1.0, passage, (0, 9), is_answered=True)
+        return of._replace(told=told).support
+
+    assert support(0.0, 0.9) == 0
+    assert support(0.0, 1.2) == support(1.0, 0.0) == support(1.0, 1.2) > support(0.6, 0.0) > 0
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=12))
+def test_an_answer_is_its_own_if_no_other_passage_of_the_benchmark_has_it(entries):
+    entries = sorted(entries)  # benchmark, answer, passage; answer 3 and passage 0: none
+    parts, answers, passages = np.array(entries, np.int64).reshape(-1, 3).T
+    sizes = np.array([5, 6, 7, 0])
+    grams = SimpleNamespace(entry_answer=answers, entry_passage=passages)
+    own = [
+        0 if {of[2] for of in entries if of[:2] == (part, answer)} != {passage} else sizes[answer]
+        for part, answer, passage in entries
+    ]
+    assert sizes_of_own_answers(grams, parts, sizes).tolist() == own
+
+
 def test_an_item_whose_n_grams_are_parted_is_found_once_at_its_place(index):
     parted = TRAIN.replace("each, and in", "each, with much else besides, and much else again, in")
     alone, answered = document(parted), with_answer(TRAIN, parted)
@@ -779,7 +863,7 @@ def test_the_policy_says_what_a_kind_is_without_another_scan(bench, rule, said):
     decided = [name for name, column in decisions.items() if entry[column]]
     assert (entry["kind"], decided) == ("variant", [said] if said in decisions else [])
     (why,) = missing(entry, Policy(), {"answer": None})
-    assert why == "numbers or names in the question were replaced"
+    assert why == "numbers, names or operators in the question were replaced"
 
 
 def test_a_wrong_choice_is_named_as_what_a_copy_lacks():
