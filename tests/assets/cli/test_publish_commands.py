@@ -1,6 +1,7 @@
 """`decon-assets card` and `check`, as typed."""
 
 import json
+import shutil
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -165,8 +166,9 @@ def test_a_report_that_is_not_todays_fails_its_check(at_home, capsys):
 
 def test_a_report_is_todays_however_sources_are_ordered(at_home):
     """A blend draws from them in the order of the packs, which is another one."""
+    shutil.copytree(at_home.folder / "corpus", at_home.folder / "attic")
     at_home.mixtures = (
-        '[[corpus.source]]\nname = "attic"\npath = "corpus/s0*"\ntext = "text"\n'
+        '[[corpus.source]]\nname = "attic"\npath = "attic/s0*"\ntext = "text"\n'
         '[[mixture]]\nname = "clean"\n'
         '[[blend]]\nname = "stream"\nof = "clean"\n[[blend.phase]]\ndocuments = 5\n'
     )
