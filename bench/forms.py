@@ -88,8 +88,12 @@ class Item:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Its choices without their letters; a maths item has but an answer and a solution."""
-        answers = dict.fromkeys(row["answer"] for row in self.rows if row["answer"])
+        """Its choices without their letters, and without a solution, which also is right."""
+        answers = dict.fromkeys(
+            row["answer"]
+            for row in self.rows
+            if row["answer"] and (not row["is_correct"] or row["answer"] == self.answer)
+        )
         choices = tuple(map(without_letter, answers))
         return choices if len(choices) > 2 else ()
 
