@@ -93,7 +93,7 @@ class Sentences:
         return kind if is_copy else (PART, kind[1])
 
     def are_in(self, text: str, question: int, comparison: Comparison) -> bool:
-        """Return whether a place has all heavy sentences of a question and what it asks."""
+        """Return whether a place has all heavy sentences of a question, and asks what it asks."""
         begin, end = self._edges[question : question + 2].tolist()
         first = int(self._units[question])
         edges = self._sentences[begin : end + 1] - first
@@ -112,11 +112,12 @@ class Sentences:
         if not asking.size:
             return True
         last = asking[-1]
-        if is_lost[last] and there[last] < _LEAST_FOUND_OF_ASKING * weight[last]:
+        are_few = 2 * n_lost[last] > stops[last] - starts[last]
+        if is_lost[last] and (are_few or there[last] < _LEAST_FOUND_OF_ASKING * weight[last]):
             return False
         keys = self._keys[first + starts[last] : first + stops[last]].tolist()
-        places = found[sentence == last] - starts[last]
-        if not self._asking.isdisjoint(keys[place] for place in places.tolist()):
+        word = next((at for at, key in enumerate(keys) if key in self._asking), None)
+        if word is None or starts[last] + word in found:
             return True
         stop = comparison.found_at[sentence <= last, 2].max(initial=comparison.start)
-        return self._asking.isdisjoint(keys) or _ASKED.match(text, int(stop)) is not None
+        return _ASKED.match(text, int(stop)) is not None

@@ -528,6 +528,7 @@ def has_sentences(
             continue
         if weight >= 0.15 * sum(weights) and there < 0.4 * weight:
             return False
-        if sentence == asking and there < 0.5 * weight:
+        n_found = sum(found[at] for at in units)
+        if sentence == asking and (there < 0.5 * weight or 2 * n_found < len(units)):
             return False
     return True

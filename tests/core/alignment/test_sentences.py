@@ -49,6 +49,12 @@ def is_copy(question, text, answer=""):
             id="a definition",
         ),
         pytest.param(
+            "Who was the captain of the ship Endurance, which was crushed by ice in 1915?",
+            "Frank Worsley",
+            "The captain of the ship Endurance, which was crushed by ice in 1915, was Worsley.",
+            id="a relative clause",
+        ),
+        pytest.param(
             CAKES,
             "300",
             "Suzanne sold 80 cookies for $1 each and 60 cupcakes. She gave her two sisters $10 "
