@@ -6,6 +6,7 @@ Words are those of canonical text. Scripts without spaces have single characters
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,6 +27,7 @@ from decon_core.text.markup import Stripped, stripped_texts
 from decon_core.text.numbers import numbers_of_texts
 from decon_core.text.segments import OPENS_SENTENCE, begins_sentence
 
+_LINE_MARK = re.compile(r"\n[^\S\n]*(?:[>#*;|%]+|//+|--)(?=[^\S\n])")
 _MOST_CHARACTERS = 1 << 20  # characters of texts that are read together
 
 Spelled = dict[int, str | float]  # some units: words, and values of numbers
@@ -99,8 +101,17 @@ def without_markup(
     return stripped, plain
 
 
+def _without_line_marks(text: str) -> str:
+    """Return a text with spaces for the signs of quoted, commented and listed lines.
+
+    A number may go on behind them.
+    """
+    return _LINE_MARK.sub(lambda mark: "\n" + " " * (len(mark[0]) - 1), text)
+
+
 def _read(texts: Sequence[str], form: Form) -> tuple[Units, Spelled]:
     """Return the units of texts without mark-up, and those that are not spelled as in the text."""
+    texts = [*map(_without_line_marks, texts)]
     pieces: list[Units] = []
     spelled: Spelled = {}
     n_units = first = 0

@@ -118,7 +118,16 @@ class Answers:
         others: list[Span] = []
         if item.rival >= 0:
             others = self._copies(matches.whole[item.rival].tolist(), document)
-        return short_answer(answers, Window(text, comparison.stop, stop, asked, others))
+        window = Window(text, comparison.stop, stop, asked, others)
+        found = short_answer(answers, window)
+        return found and self._from_first_copy(found, matches.whole[item.row].tolist(), document)
+
+    def _from_first_copy(self, found: Span, row: Sequence[int], document: Document) -> Span:
+        """Return an answer from its first copy on, which may be among the choices."""
+        if self._tokens_of(row[clusters.ENTRY]).size < FEWEST_TOKENS:
+            return found
+        copies = [found, *self._copies(row, document)]
+        return min(start for start, _ in copies), max(stop for _, stop in copies)
 
     def _copies(self, row: Sequence[int], document: Document) -> list[Span]:
         """Return the characters of each copy of a record's answer where some of it was found."""

@@ -279,7 +279,7 @@ def list_corpus(path: str, out: Path) -> Listing:
     """List the shards at a path, without those in `out`; raise `CorpusError` if there are none."""
     where = parse_path(path.rstrip("/")) if is_url(path) else Path(os.path.abspath(path))  # noqa: PTH100 - links keep their names
     outputs = Path(os.path.abspath(out))  # noqa: PTH100 - links keep their names
-    if isinstance(where, Path) and where.is_dir() and where.resolve() == outputs.resolve():
+    if not is_url(path) and where.is_dir() and where.resolve() == outputs.resolve():
         expected = "another output folder: a later scan of the corpus would read the output"
         raise InputError(Problem(str(out), "the folder of the corpus", expected, "Change --out"))
     listing = only_shards(list_path(where, without=[outputs]))

@@ -106,8 +106,7 @@ TEXTS = st.lists(
 ).map(" ".join)
 
 
-@fewer
-@settings(deadline=None)
+@settings(max_examples=fewer(100))
 @given(st.lists(TEXTS, max_size=4))
 def test_sentences_of_texts(texts):
     plain = [text.replace("*", "") for text in texts]
@@ -134,8 +133,7 @@ def test_sentences_of_texts(texts):
 QUESTION = "The baker sold twelve muffins. Anna ate three of them on Monday. Are any muffins left?"
 
 
-@fewer
-@settings(deadline=None)
+@settings(max_examples=fewer(100))
 @given(st.data())
 def test_which_sentences_are_there(data):
     words = QUESTION.split()

@@ -136,3 +136,16 @@ def test_many_texts_are_read_in_several_stretches(monkeypatch):
         assert vars(apart)[column].tolist() == values.tolist()
     units, spelled = spelled_units(texts, FORM)
     assert spelled(np.arange(len(units))) == ["1", "red", "bird", "12", "birds", "sing", "x"] * 5
+
+
+@pytest.mark.parametrize("mark", ["> ", ">> ", "# ", "// ", "* ", "; ", "| ", "-- ", "% "])
+def test_a_number_goes_on_behind_the_mark_of_a_line(mark):
+    for parts in (
+        ("reduced by 15", "percent"),
+        ("twenty", "five"),
+        ("3", "million"),
+        ("one", "half"),
+    ):
+        assert spelled(f"{mark}It is {f'{chr(10)}{mark}'.join(parts)} of it") == spelled(
+            f"It is {' '.join(parts)} of it"
+        )
