@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 
 from decon_core.alignment.comparison import Comparison
-from decon_core.alignment.kinds import EDITED, PART
-from decon_core.alignment.nominations import Compared
 from decon_core.alignment.units import Units, units_of
 from decon_core.kernels.arrays import Array
 from decon_core.text.characters import Form
@@ -23,7 +21,6 @@ _QUESTION_MARKS = "?？؟"
 _UNSPACED_MARKS = "。！？"  # end a sentence whatever follows
 _MARKS = ".!?؟।"
 _BEHIND = " \n\t\"'”’)]*"
-_COPY = 0.6  # score; a place with a lower one is no copy by default
 _HEAVY = 0.15  # share of the question's weight: a lighter sentence may be missing
 _LEAST_FOUND = 0.4  # share of a sentence's weight
 _LEAST_FOUND_OF_ASKING = 0.5
@@ -84,13 +81,6 @@ class Sentences:
         self._keys, self._weights = arrays["keys"], arrays["weights"]
         self._per_word = arrays["units_per_word"]
         self._asking = frozenset(units_of([_ASKING_WORDS], form).keys.tolist())
-
-    def kind_of(self, place: Compared, kind: tuple[str, float], text: str) -> tuple[str, float]:
-        """Return the kind of a place: that of a part if it is no copy of all sentences."""
-        if kind[0] != EDITED or kind[1] < _COPY:
-            return kind
-        is_copy = self.are_in(text, place.nomination.question, place.claim.comparison)
-        return kind if is_copy else (PART, kind[1])
 
     def are_in(self, text: str, question: int, comparison: Comparison) -> bool:
         """Return whether a place has all heavy sentences of a question, and asks what it asks."""

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
 
 _NOMINATED = 0.12  # share of a question's n-grams, by weight
 _PASSAGE = slice(clusters.PASSAGE_START, clusters.PASSAGE_STOP + 1)  # columns
+_COPY = 0.6  # score; an edited question with a lower one is no copy by default
 _WHOLE_ANSWER = 0.9  # share of its n-grams
 
 
@@ -328,7 +329,6 @@ class _AlignedSearch(ClusterSearch):
             claims = attributed([place.claim for place in of_part])
             for place, claim in zip(of_part, claims, strict=True):
                 if kind := kind_at(claim, place.nomination):
-                    kind = self._sentences.kind_of(place, kind, document.text)
                     kind = self._operators.kind_of(place, kind, document.text)
                     items = (item.number for item in place.nomination.items)
                     findings = self._findings(place, kind, matches, document)
@@ -362,6 +362,9 @@ class _AlignedSearch(ClusterSearch):
                     if comparison.weight_found < comparison.weight:
                         score = min(score, comparison.weight_found / comparison.weight)
                         name = EDITED if name == VERBATIM else name
+            if kind[0] == name == EDITED and score >= _COPY:
+                is_copy = self._sentences.are_in(document.text, nomination.question, comparison)
+                name = EDITED if is_copy else PART
             passage = None
             if has_passage(nomination.passage):
                 passage = document.places.characters(*nomination.passage_tokens)
