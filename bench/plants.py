@@ -322,9 +322,10 @@ def _other_answer(item: Planted) -> str | None:
 
 def _wrong_choice(item: Planted) -> str | None:
     """Return the question with a wrong choice in place of the answer."""
-    wrong = [choice for choice in item.choices if choice != without_letter(item.answer)]
-    if len(wrong) == len(item.choices):
+    answer = without_letter(item.answer)
+    if answer not in item.choices:
         return None
+    wrong = [choice for choice in item.choices if answer not in choice]
     return f"{item.write(has_answer=False)}\nAnswer: {item.rng.choice(wrong)}" if wrong else None
 
 
