@@ -316,7 +316,7 @@ def _other_answer(item: Planted) -> str | None:
     """Return the question with the answer of another item, which no record of the item has."""
     known = {item.answer, *item.choices}
     answers = (answer for _, answer in item.others)
-    answer = next((one for one in answers if not {one, without_letter(one)} & known), None)
+    answer = next((of for of in answers if not {of, without_letter(of)} & known), None)
     return f"{item.write(has_answer=False)}\n{answer}" if answer else None
 
 

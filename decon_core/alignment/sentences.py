@@ -20,11 +20,12 @@ from decon_core.text.characters import Form
 _QUESTION_MARKS = "?？؟"
 _UNSPACED_MARKS = "。！？"  # end a sentence whatever follows
 _MARKS = ".!?؟।"
-_BEHIND = " \n\t\"'”’)]*"
+_BEHIND = " \n\t\"'”’)]*"  # signs of which one follows the mark that ends a sentence
 _HEAVY = 0.15  # share of the question's weight: a lighter sentence may be missing
 _LEAST_FOUND = 0.4  # share of a sentence's weight
-_LEAST_FOUND_OF_ASKING = 0.5
+_LEAST_FOUND_OF_ASKING = 0.5  # the same of the last sentence with a question mark
 _FEWEST_LOST = 3  # words: an edit of two leaves a short sentence what it was
+# A question mark soon behind the last words found, in the same sentence.
 _ASKED = re.compile(rf"[^.!。！\u0964]{{0,24}}[{_QUESTION_MARKS}]")
 _ASKING_WORDS = (
     "what which who whom whose when where why how "
