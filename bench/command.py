@@ -89,18 +89,18 @@ _PEERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ),
 )
 _MIXTURES = """\
-Made by `python -m bench --mixtures` on one core. An MB is a million bytes of UTF-8 text. A plain
-copy decompresses the same shards and compresses them again, using the same functions as a mixture.
-The copy and the mixtures run alternately in one process, in {rounds} rounds after a warm-up round.
+This page shows how much longer it takes to write a mixture than to copy the corpus. `python -m
+bench --mixtures` made it on one core. An MB is a million bytes of UTF-8 text. A plain copy
+decompresses the same shards and compresses them again, using the same functions as a mixture. The
+copy and the mixtures run alternately in one process, in {rounds} rounds after a warm-up round.
 Seconds and ratios are medians; each ratio is computed within one round."""
 _LARGE = {"n_matches": 1_000_000, "n_items": 100_000, "n_shards": 10_000}
 _REPORT = """\
-Made by `python -m bench --report`. The first row is the time to build the entire database from scan
-results, ledgers and records. It includes no texts, because the test has no corpus. For a view, the
-time to read all its rows is given. Peak memory is that of the main process, which reaches its peak
-after the workers that read results have ended. The page has 50,000 matched texts with 150 words of
-made-up context each. It counts as open when Chromium shows the summary or the first matched
-text."""
+This page shows how long the report of a million matches takes. `python -m bench --report` made it.
+The first row is the time to build the entire database from scan results, ledgers and records,
+without texts, because the test has no corpus. Peak memory is that of the main process. The page has
+50,000 matched texts with 150 words of made-up context each; it counts as open when Chromium shows
+the summary or the first matched text. For a view, the time to read all its rows is given."""
 _DETECTORS = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "speed of two independent processes, relative to one (the limit of this machine)"
 _JOINABLE = (".jsonl.zst", ".jsonl.gz", ".jsonl.bz2", ".jsonl.xz", ".jsonl")

@@ -25,12 +25,12 @@ POSTGRES_VARIABLE = "DECON_BENCH_POSTGRES"
 _BATCH = "DAGSTER_EVENT_BATCH_SIZE"
 
 _INTRODUCTION = """\
-Made by `python -m bench --grid`. Each step is one command in a separate process; its time includes
-start-up. *Processor* is the CPU time that all processes of a step used. *Work* is the time inside
-assets and checks: reading, scanning and writing. *Dagster* is the remaining time of a run, nearly
-all of which is spent storing events (planned, started, materialized). *Rest* is start-up,
-registration and planning. The texts are synthetic and as small as possible, so that Dagster's share
-is as large as possible."""
+This page shows how much time Dagster takes if there are many partitions. `python -m bench --grid`
+made it. The texts are synthetic and as small as possible, so that Dagster's share is as large as
+possible. Each step is one command in a separate process; its time includes start-up. *Processor* is
+the CPU time of all processes of a step. *Work* is the time inside assets and checks: reading,
+scanning and writing. *Dagster* is the remaining time of a run, nearly all of which is spent storing
+events (planned, started, materialized). *Rest* is start-up, registration and planning."""
 _PACK_SECONDS = 30.0
 _POLICY_CORPUS = (100, 10_000)  # benchmarks and shards, to project to
 _POLICY_PACKS = (1, 8, 64, 256)
