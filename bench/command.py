@@ -89,10 +89,10 @@ _PEERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ),
 )
 _MIXTURES = """\
-This page shows how much longer it takes to write a mixture than to copy the corpus. `python -m
-bench --mixtures` made it on one core. An MB is a million bytes of UTF-8 text. A plain copy
-decompresses the same shards and compresses them again, using the same functions as a mixture. The
-copy and the mixtures run alternately in one process, in {rounds} rounds after a warm-up round.
+This page shows how much longer it takes to write a mixture than to copy the corpus.
+`python -m bench --mixtures` made it on one core. An MB is a million bytes of UTF-8 text. A plain
+copy decompresses the same shards and compresses them again, using the same functions as a mixture.
+The copy and the mixtures run alternately in one process, in {rounds} rounds after a warm-up round.
 Seconds and ratios are medians; each ratio is computed within one round."""
 _LARGE = {"n_matches": 1_000_000, "n_items": 100_000, "n_shards": 10_000}
 _REPORT = """\
