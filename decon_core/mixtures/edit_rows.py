@@ -6,7 +6,7 @@ Strings of a row are changed at their places, or turns are removed; all else sta
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -14,19 +14,11 @@ from typing import Any
 from decon_core.config.layouts import EVERYTHING
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch
-from decon_core.corpus.documents import Part
 from decon_core.corpus.formats import Part as ShardPart
 from decon_core.corpus.packs import Shard
-from decon_core.corpus.row_texts import KEY, Keys, role_of
+from decon_core.corpus.row_texts import KEY, Keys
 from decon_core.corpus.shards import read_blocks, values_of
 from decon_core.corpus.text_values import decoded, text_of_bytes
-
-_OF_TOOLS = {"tool", "function", "observation", "function_response", "tool_response", "ipython"}
-# Roles of turns that answer others. An answer goes with the question that it is for.
-_ANSWERING = _OF_TOOLS.union(
-    ("assistant", "gpt", "bot", "model", "ai", "chatgpt", "agent"),
-    ("function_call", "tool_call", "environment"),
-)
 
 _FORMS = [
     json.JSONEncoder(ensure_ascii=is_ascii, separators=separators, indent=indent).encode
@@ -74,7 +66,7 @@ def replaced(value: Any, keys: Keys, text: str | None) -> Any:
     if not keys:
         return text
     if isinstance(value, str):
-        inner = _opened(value)
+        inner = opened(value)
         new_inner = replaced(inner, keys, text)
         encode = next((encode for encode in _FORMS if encode(inner) == value), None)
         if encode is None:
@@ -99,53 +91,14 @@ def without_elements(value: Any, elements: Iterable[Keys]) -> Any:
     return value
 
 
-def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]) -> set[Keys]:
-    """Return the turns of which nothing is left, and the answers to them."""
-    left = [keys for part in parts if part not in emptied for keys in part.places]
-    turns = filter(None, turns_of(value, emptied))
-    gone = {turn for turn in turns if not any(keys[: len(turn)] == turn for keys in left)}
-    return with_answers(value, gone)
-
-
-def turns_of(value: Any, parts: Iterable[Part]) -> set[Keys | None]:
-    """Return the turns that these strings are in; None: one of them is in no turn."""
-    return {_turn_at(value, keys) for part in parts for keys in part.places}
-
-
-def with_answers(value: Any, turns: Collection[Keys]) -> set[Keys]:
-    """Return turns and the answers to them."""
-    gone = {*turns}
-    for turn in turns:
-        siblings, at = _opened(_at(value, turn[:-1])), int(turn[-1])
-        # A call of a tool takes its results along, a question all of its answer.
-        is_answer = _role_of(siblings[at]) in _ANSWERING
-        for behind in range(at + 1, len(siblings)):
-            if _role_of(siblings[behind]) not in (_OF_TOOLS if is_answer else _ANSWERING):
-                break
-            gone.add((*turn[:-1], behind))
-    return gone
-
-
-def _turn_at(value: Any, keys: Keys) -> Keys | None:
-    """Return the keys of the element of a list around a string that has a role, or of any."""
-    elements = [keys[:at] for at, key in enumerate(keys, start=1) if isinstance(key, int)]
-    with_role = (element for element in elements if _role_of(_at(value, element)) is not None)
-    return next(with_role, elements[0] if elements else None)
-
-
-def _role_of(turn: Any) -> str | None:
-    role = role_of(_opened(turn))
-    return role if isinstance(role, str) else None
-
-
-def _at(value: Any, keys: Keys) -> Any:
+def value_at(value: Any, keys: Keys) -> Any:
     """Return the value at a place."""
     for key in keys:
-        value = _opened(value)[key]
+        value = opened(value)[key]
     return value
 
 
-def _opened(value: Any) -> Any:
+def opened(value: Any) -> Any:
     """Return a value, or the one that a string holds as JSON, whether or not text is left in it."""
     if isinstance(value, bytes):
         value = text_of_bytes(value)

@@ -7,7 +7,7 @@ cuts nothing out of the rows: it masks what the same mixture in another layout w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,20 +18,23 @@ from decon_core.config.mixtures import Mixture
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Block, Place
 from decon_core.corpus.documents import Document, Part, document_of, not_a_document
-from decon_core.corpus.row_texts import WholeRow
+from decon_core.corpus.row_texts import Keys, WholeRow
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError
 from decon_core.index.parts import index_fingerprint
 from decon_core.mixtures.choice import Reason, RowActions, counted_leaks, reason_of
+from decon_core.mixtures.conversations import (
+    is_within,
+    turns_of,
+    turns_to_remove,
+    with_dependent,
+)
 from decon_core.mixtures.edit_rows import (
     NotExactError,
     RowReader,
     Value,
     is_empty,
     replaced,
-    turns_of,
-    turns_to_remove,
-    with_answers,
     without_elements,
     without_spans,
 )
@@ -82,6 +85,7 @@ class MaskedRow:
     value: Value
     text: MaskedText
     mixture: Mixture
+    gone: frozenset[Keys] = frozenset()  # turns that are masked as a whole
 
     @property
     def document(self) -> Document:
@@ -93,23 +97,25 @@ class MaskedRow:
 
     def without(self, entries: Sequence[Entry]) -> MaskedRow | str:
         """Return what is left without the spans of these entries; or why that is no document."""
-        spans = merged(entries, self.document.text)
+        spans, text = merged(entries, self.document.text), self.text
         if self.mixture.cut == "turns":
-            turns = turns_of(self.value, self.text.parts_with(spans))
+            turns = turns_of(self.value, text.parts_with(spans))
             if None in turns:
                 return NO_TURN
-            gone = with_answers(self.value, {*filter(None, turns)})
-            text = self.text.without_turns(gone)
+            leaked = {*filter(None, turns)}
         else:
-            text = self.text.with_spans(spans)
+            text = text.with_spans(spans)
             emptied = text.emptied()
             if None in turns_of(self.value, emptied) and len(text.whole.parts) > 1:
                 return NOTHING_LEFT_OF_FIELD
-            gone = turns_to_remove(self.value, text.whole.parts, emptied)
-            text = text.without_turns(gone)
+            leaked = turns_to_remove(self.value, text.whole.parts, emptied)
+        gone = with_dependent(self.value, leaked, self.gone)
+        if isinstance(gone, str):
+            return gone
+        text = text.without_turns(gone)
         if is_empty(text.remainder.visible, self.mixture.mask):
             return NOTHING_LEFT
-        return replace(self, text=text)
+        return replace(self, text=text, gone=frozenset(gone))
 
 
 Remainder = CutRow | MaskedRow  # what is left of a document, at least one character of it
@@ -184,30 +190,45 @@ def excised(
         return WHOLE
     spans = merged(entries, document.text)
     touched = [part for part in document.parts if _spans_in(part, spans)]
-    row: Value
+    emptied: set[Part] = set()
     try:
         if mixture.cut == "turns":
             turns = turns_of(value, touched)
             if None in turns:
                 return NO_TURN
-            row = without_elements(value, with_answers(value, {*filter(None, turns)}))
-            return row
-        left: dict[Part, str] = {}
-        emptied: set[Part] = set()
-        for part in touched:
-            text = document.text[part.start : part.stop]
-            left[part] = without_spans(text, _spans_in(part, spans), mixture.mask)
-            if is_empty(left[part], mixture.mask) and left[part] != text:
-                emptied.add(part)
-        if None in turns_of(value, emptied) and len(document.parts) > 1:
-            return NOTHING_LEFT_OF_FIELD
-        for part, text in left.items():
-            for keys in part.places:
-                value = replaced(value, keys, text)
-        row = without_elements(value, turns_to_remove(value, document.parts, emptied))
+            leaked = {*filter(None, turns)}
+        else:
+            left: dict[Part, str] = {}
+            for part in touched:
+                text = document.text[part.start : part.stop]
+                left[part] = without_spans(text, _spans_in(part, spans), mixture.mask)
+                if is_empty(left[part], mixture.mask) and left[part] != text:
+                    emptied.add(part)
+            if None in turns_of(value, emptied) and len(document.parts) > 1:
+                return NOTHING_LEFT_OF_FIELD
+            for part, text in left.items():
+                for keys in part.places:
+                    value = replaced(value, keys, text)
+            leaked = turns_to_remove(value, document.parts, emptied)
+        gone = with_dependent(value, leaked)
+        if isinstance(gone, str):
+            return gone
+        row: Value = without_elements(value, gone)
     except NotExactError:
         return NOT_EXACT
-    return row
+    return row if _is_visible_left(document, emptied, gone) else NOTHING_LEFT
+
+
+def _is_visible_left(document: Document, emptied: Collection[Part], gone: Collection[Keys]) -> bool:
+    """Return whether a row that has visible text keeps any of it.
+
+    The row that is left does not tell: without its conversation, metadata is all of its text.
+    """
+    visible = [part for part in document.parts if not part.is_hidden]
+    return not visible or any(
+        part not in emptied and not all(is_within(keys, gone) for keys in part.places)
+        for part in visible
+    )
 
 
 def _spans_in(part: Part, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -11,8 +11,15 @@ from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.row_texts import KEY
 from decon_core.corpus.text_values import decoded
+from decon_core.mixtures.conversations import NO_ANSWER_LEFT, NOT_ALONE
 from decon_core.mixtures.edit_rows import is_empty
-from decon_core.mixtures.excise import NO_TURN, NOT_EXACT, NOTHING_LEFT_OF_FIELD, excised
+from decon_core.mixtures.excise import (
+    NO_TURN,
+    NOT_EXACT,
+    NOTHING_LEFT,
+    NOTHING_LEFT_OF_FIELD,
+    excised,
+)
 from tests.core.corpus.random_rows import rows_for
 from tests.uncompiled import fewer
 
@@ -109,21 +116,37 @@ RULES = _turn("system", "Be nice.")
 QUESTION, ANSWER = _turn("user", f"{LEAK}?"), _turn("assistant", "This one.")
 CALL, RESULT = _turn("assistant", f"{LEAK}()"), _turn("tool", "a result")
 NEXT, LAST = _turn("user", "And now?"), _turn("assistant", "Nothing.")
+END = [NEXT, LAST]
+ASKED = _turn("assistant", None) | {"tool_calls": [{"id": "c1", "function": {"name": "f"}}]}
+LEAKED_RESULT = _turn("tool", LEAK)
+
+
+def _blocks(role="assistant", **texts):
+    return _turn(role, [{"type": kind, "id": "t1", "content": texts[kind]} for kind in texts])
 
 
 @pytest.mark.parametrize(
     ("turns", "left"),
     [
         ([RULES, QUESTION, ANSWER, NEXT, LAST], [RULES, NEXT, LAST]),
-        ([QUESTION, ANSWER, RESULT, LAST, NEXT], [NEXT]),
+        ([QUESTION, ANSWER, RESULT, LAST, NEXT, LAST], [NEXT, LAST]),
         ([QUESTION, NEXT, LAST], [NEXT, LAST]),
         ([NEXT, CALL, RESULT, LAST], [NEXT, LAST]),
         ([NEXT, LAST, QUESTION], [NEXT, LAST]),
         ([_turn("system", LEAK), NEXT, LAST], [NEXT, LAST]),
-        ([_turn("user", [{"type": "text", "text": LEAK}]), ANSWER, NEXT], [NEXT]),
+        ([_turn("user", [{"type": "text", "text": LEAK}]), ANSWER, NEXT, LAST], [NEXT, LAST]),
         ([_turn("user", ["x", LEAK]), ANSWER, NEXT], [_turn("user", ["x", ""]), ANSWER, NEXT]),
-        ([QUESTION, ANSWER, NEXT, QUESTION, RESULT], [NEXT]),
-        ([{"from": "human", "value": LEAK}, {"from": "gpt", "value": "x"}, NEXT], [NEXT]),
+        ([NEXT, LAST, QUESTION, RESULT], [NEXT, LAST]),
+        ([{"from": "human", "value": LEAK}, {"from": "gpt", "value": "x"}, *END], END),
+        ([NEXT, _turn("assistant", LEAK), NEXT, LAST], END),
+        ([_turn("user", "A riddle."), NEXT, _turn("model", LEAK), NEXT, LAST], END),
+        ([NEXT, ASKED, LEAKED_RESULT, LAST], [NEXT, LAST]),
+        ([NEXT, ASKED, RESULT, LEAKED_RESULT, RESULT, LAST], [NEXT, LAST]),
+        ([NEXT, ASKED, RESULT, ASKED, LEAKED_RESULT, LAST], [NEXT, ASKED, RESULT, LAST]),
+        ([NEXT, _blocks(tool_use=LEAK), _blocks("user", tool_result="x"), LAST], END),
+        ([NEXT, _blocks(tool_use="x"), _blocks("user", tool_result=LEAK), LAST], END),
+        ([NEXT, {"type": "x_call", "a": LEAK}, {"type": "x_call_output", "a": "x"}, LAST], END),
+        ([NEXT, {"type": "x_call", "a": "x"}, {"type": "x_call_output", "a": LEAK}, LAST], END),
     ],
 )
 @pytest.mark.parametrize(
@@ -145,13 +168,61 @@ def test_a_turn_of_which_nothing_is_left_takes_its_answer_along(turns, left, hol
 
 
 def test_a_copy_of_a_turn_is_removed_too_and_one_in_a_field_costs_the_row():
-    turns = [QUESTION, ANSWER, NEXT]
-    steps = {"steps": [{"input": turns}, {"input": [*turns, LAST]}, {"input": [NEXT]}]}
-    assert cut({"a": turns, "b": turns}, LEAK, by="turns") == {"a": [NEXT], "b": [NEXT]}
-    left = {"steps": [{"input": inner} for inner in ([NEXT], [NEXT, LAST], [NEXT])]}
+    turns = [QUESTION, ANSWER, NEXT, LAST]
+    steps = {"steps": [{"input": turns}, {"input": [*turns, NEXT]}, {"input": [NEXT]}]}
+    assert cut({"a": turns, "b": turns}, LEAK, by="turns") == {"a": END, "b": END}
+    left = {"steps": [{"input": inner} for inner in (END, [*END, NEXT], [NEXT])]}
     assert cut(steps, LEAK, by="turns") == left
     assert cut({"a": turns, "b": QUESTION["content"]}, LEAK, by="turns") == NO_TURN
     assert cut({"a": turns, "b": QUESTION["content"]}, LEAK) == NOTHING_LEFT_OF_FIELD
+
+
+RIDDLE = [_turn("user", "Give me a riddle."), _turn("assistant", LEAK)]
+MORE = [*RIDDLE, NEXT, LAST]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": [RULES, QUESTION, ANSWER]},
+        {"messages": RIDDLE, "e": "other"},
+        {"messages": [RULES, *RIDDLE]},
+        {"messages": [LAST, *RIDDLE]},
+        {"messages": [*RIDDLE, NEXT]},
+        {"messages": [NEXT, ASKED, LEAKED_RESULT]},
+        {"messages": json.dumps(RIDDLE), "meta": {"e": "other"}},
+        {"chats": [END, RIDDLE]},
+    ],
+)
+@pytest.mark.parametrize("by", ["spans", "turns"])
+def test_a_conversation_that_keeps_no_question_with_its_answer_costs_the_row(row, by):
+    assert cut(row, LEAK, by=by) == NO_ANSWER_LEFT
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"chosen": [QUESTION, ANSWER], "rejected": [QUESTION, LAST], "score_chosen": 4.0},
+        {"chosen": MORE, "rejected": [*END, *END]},
+        {"chosen": [*END, *END], "rejected": MORE, "e": {"e": "other"}},
+        {"prompt": [NEXT], "chosen": [LAST], "rejected": [_turn("assistant", LEAK)]},
+        {"prompt": "x", "chosen": ["other"], "rejected": [LEAK]},
+        {"messages": MORE, "rejected_messages": END},
+        {"input": {"messages": MORE}, "preferred_output": [LAST], "non_preferred_output": [LAST]},
+        {"prompt": [QUESTION], "completion": [ANSWER]},
+        {"prompt": [NEXT], "completion": [_turn("assistant", LEAK)]},
+        {"prompt": [*END, QUESTION], "reward_model": {"ground_truth": "x"}},
+        {"input": [*END, QUESTION], "output": [{"type": "message", "content": "x"}]},
+    ],
+)
+@pytest.mark.parametrize("by", ["spans", "turns"])
+def test_a_pair_or_a_prompt_is_not_cut_alone(row, by):
+    assert cut(row, LEAK, by=by) == NOT_ALONE
+
+
+def test_metadata_is_no_text_that_is_left():
+    row = {"text": [LEAK], "id": "x y z", "metadata": {"about": "a few words of a riddle"}}
+    assert cut(row, LEAK, by="turns") == NOTHING_LEFT
 
 
 def test_a_role_that_is_no_string_is_none():
@@ -161,8 +232,8 @@ def test_a_role_that_is_no_string_is_none():
 
 
 def test_turns_are_removed_whole_in_strings_with_json_too():
-    turns = [QUESTION, ANSWER, NEXT]
-    assert cut({"m": json.dumps(turns)}, LEAK, by="turns") == {"m": json.dumps([NEXT])}
+    turns = [QUESTION, ANSWER, NEXT, LAST]
+    assert cut({"m": json.dumps(turns)}, LEAK, by="turns") == {"m": json.dumps(END)}
     assert cut({"m": f"{json.dumps(turns)} "}, LEAK, by="turns") == NOT_EXACT
 
 

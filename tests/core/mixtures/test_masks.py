@@ -163,14 +163,19 @@ def shard_lines(place):
     return (place.bench.folder / "web" / "s.jsonl").read_bytes().splitlines()
 
 
-TURNS = st.lists(st.text("ab .\n", max_size=6), min_size=1, max_size=4).filter(any)
+ROLES = st.sampled_from(["user", "assistant", "tool", "system"])
+TURNS = st.lists(st.tuples(ROLES, st.text("ab .\n", max_size=6)), min_size=1, max_size=7)
 
 
-@given(turns=TURNS, data=st.data(), cut=st.sampled_from(["spans", "turns"]))
+@given(
+    turns=TURNS.filter(lambda turns: any(text for _, text in turns)),
+    data=st.data(),
+    cut=st.sampled_from(["spans", "turns"]),
+)
 def test_prop_what_masks_leave_of_a_document_is_what_cutting_leaves(turns, data, cut):
     """Also if the remainder is masked or cut again."""
     mixture = Mixture(name="m", cut=cut)
-    value = {"messages": [{"role": "user", "content": turn} for turn in turns]}
+    value = {"messages": [{"role": role, "content": text} for role, text in turns]}
     document = document_of(value, 0, CHATS)
     masked = MaskedRow(value, MaskedText.of(document), replace(mixture, write="mask"))
     row = CutRow(value, document, CHATS, mixture)

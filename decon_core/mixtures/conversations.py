@@ -1,0 +1,144 @@
+"""The turns of conversations: which a string is in, and which go with a turn that is removed.
+
+What is left of a conversation can be trained on: every turn of the user has its answer, and every
+call of a tool its results.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from decon_core.corpus.documents import Part
+from decon_core.corpus.row_texts import Keys, role_of
+from decon_core.mixtures.edit_rows import opened, value_at
+
+NO_ANSWER_LEFT = "no question with its answer would be left of the conversation"
+NOT_ALONE = "a prompt, a completion or a side of a preference pair is not cut alone"
+
+# Kinds of turns, as letters, so that expressions find what belongs together.
+_USER, _ASSISTANT, _TOOL, _SYSTEM, _NO_TURN = "UATS-"
+_ROLES = {
+    _ASSISTANT: "assistant gpt bot model ai chatgpt agent function_call tool_call reasoning",
+    _TOOL: "tool function observation function_response tool_response ipython environment",
+    _SYSTEM: "system developer",
+}
+_KINDS = {role: kind for kind, roles in _ROLES.items() for role in roles.split()}
+_STEP = re.compile("A*T+")  # calls of tools and their results
+_EXCHANGE = re.compile("(U+)([^U-]*)")
+
+_RESULTS = {"tool_result", "functionResponse", "function_response"}  # turns of the role "user"
+
+# Fields that hold a part of a conversation; the other parts are in fields beside them.
+_SIDES = {
+    "chosen", "rejected", "chosen_messages", "rejected_messages", "rejected_response",
+    "preferred_output", "non_preferred_output", "completion",
+}  # fmt: skip
+_ENDS = {"input", "output"}
+
+
+def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]) -> set[Keys]:
+    """Return the turns of which nothing is left."""
+    left = [keys for part in parts if part not in emptied for keys in part.places]
+    turns = filter(None, turns_of(value, emptied))
+    return {turn for turn in turns if not any(keys[: len(turn)] == turn for keys in left)}
+
+
+def turns_of(value: Any, parts: Iterable[Part]) -> set[Keys | None]:
+    """Return the turns that these strings are in; None: one of them is in no turn."""
+    return {_turn_at(value, keys) for part in parts for keys in part.places}
+
+
+def is_within(keys: Keys, turns: Collection[Keys]) -> bool:
+    return any(keys[:size] in turns for size in range(len(keys) + 1))
+
+
+def with_dependent(
+    value: Any, turns: Collection[Keys], gone: Collection[Keys] = ()
+) -> set[Keys] | str:
+    """Return turns and all that go with them; or why the row goes.
+
+    `gone`: turns that were removed before, and are still in the row.
+    """
+    turns, removed = {*turns}.difference(gone), {*gone}
+    if any(_is_side(value, turn) for turn in turns):
+        return NOT_ALONE
+    for holder in {turn[:-1] for turn in turns}:
+        siblings = opened(value_at(value, holder))
+        places = [(*holder, at) for at in range(len(siblings)) if (*holder, at) not in gone]
+        kinds = "".join(_kind_of(siblings[int(place[-1])]) or _NO_TURN for place in places)
+        first = {at for at, place in enumerate(places) if place in turns}
+        of_list = _with_dependent(kinds, first)
+        left = {kind for at, kind in enumerate(kinds) if at not in of_list}
+        if _ASSISTANT in kinds and not {_ASSISTANT, _USER}.intersection(kinds) <= left:
+            return NO_ANSWER_LEFT
+        removed |= {places[at] for at in of_list}
+    return removed
+
+
+def _with_dependent(kinds: str, first: Collection[int]) -> set[int]:
+    """Return the turns that go with the first ones.
+
+    Calls of tools go with their results, and a turn of the user with all up to the next one. The
+    last answer to the user takes its question along, so that no two questions follow each other.
+    """
+    gone = {*first}
+    for step in _STEP.finditer(kinds):
+        if not gone.isdisjoint(places := range(*step.span())):
+            gone.update(places)
+    for exchange in _EXCHANGE.finditer(kinds):
+        last_question, last_answer = exchange.end(1) - 1, kinds.rfind("A", *exchange.span())
+        if last_question in gone:
+            gone.update(range(*exchange.span(2)))
+        if last_answer in gone:
+            gone.update(range(*exchange.span()))
+    return gone
+
+
+def _is_side(value: Any, turn: Keys) -> bool:
+    """Return whether a turn is in a field whose other part would no longer fit."""
+    for key in turn:
+        value = opened(value)
+        if isinstance(value, dict):
+            fields = {name for name, held in value.items() if isinstance(held, str | list | dict)}
+            if key == "prompt" or fields & _SIDES or (key in _ENDS and fields >= _ENDS):
+                return True
+        value = value[key]
+    return False
+
+
+def _turn_at(value: Any, keys: Keys) -> Keys | None:
+    """Return the keys of the element of a list around a string that is a turn, or of any."""
+    elements = [keys[:at] for at, key in enumerate(keys, start=1) if isinstance(key, int)]
+    turns = (element for element in elements if _kind_of(value_at(value, element)) is not None)
+    return next(turns, elements[0] if elements else None)
+
+
+def _kind_of(turn: Any) -> str | None:
+    """Return the kind of a turn; None: it is none. A role of no other kind is the user's."""
+    turn = opened(turn)
+    role = role_of(turn)
+    if not isinstance(role, str):
+        return _kind_of_item(turn)
+    kind = _KINDS.get(role.lower(), _USER)
+    return _TOOL if kind == _USER and _holds_results(turn) else kind
+
+
+def _kind_of_item(item: Any) -> str | None:
+    """Return the kind of an item of OpenAI's Responses that has no role."""
+    kind = item.get("type") if isinstance(item, dict) else None
+    if not isinstance(kind, str):
+        return None
+    if kind.endswith("_call_output"):
+        return _TOOL
+    return _ASSISTANT if kind == "reasoning" or kind.endswith("_call") else None
+
+
+def _holds_results(turn: dict[str, Any]) -> bool:
+    """Return whether a turn of the role "user" holds results of tools, in Anthropic's form."""
+    blocks = opened(turn.get("content", turn.get("parts")))
+    return isinstance(blocks, list) and any(
+        isinstance(block, dict) and (block.get("type") in _RESULTS or _RESULTS & block.keys())
+        for block in blocks
+    )
