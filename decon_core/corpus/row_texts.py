@@ -175,10 +175,10 @@ def _members(
     if isinstance(value, dict):
         is_in_order = RANKS.keys().isdisjoint(value)
         for key, inner in value.items() if is_in_order else sorted(value.items(), key=rank_of):
-            if isinstance(inner, _HOLDING):
-                yield inner, at.child(key), (*keys, key)
             if len(key) > LONGEST_NAME and is_text(name := without_lone_surrogates(key)):
                 yield name, at.child(KEY), (*keys, key, KEY)
+            if isinstance(inner, _HOLDING):
+                yield inner, at.child(key), (*keys, key)
     elif isinstance(value, list | tuple):
         element, has_turns = at.element, tree.roles and at.path in tree.paths
         for number, inner in enumerate(value):

@@ -35,7 +35,7 @@ from decon_core.storage.tables import map_arrays, write_arrays
 from decon_core.text.tokenizers import load_tokenizer
 
 # Increased when the content of a sketch changes.
-_SKETCH_VERSION = 5
+_SKETCH_VERSION = 6
 
 # A unit has at least this many bytes of rows, so that its check adds at most an eighth.
 _LEAST_UNIT_BYTES = 16

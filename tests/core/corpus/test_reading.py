@@ -287,18 +287,37 @@ def test_a_pair_without_text_that_lacks_a_field_is_kept_apart(tmp_path, row, rea
     assert (unread.reason, unread.detail) == (reason, detail)
 
 
+WORDS = "Which of all these many words is the answer to question"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question": {f"{WORDS} 1": "first", f"{WORDS} 2": ["second"]}},
+        {
+            "reward_model": {"ground_truth": "second"},
+            "extra_info": {"a": {f"{WORDS} 1": "first"}, "b": f"{WORDS} 2"},
+        },
+    ],
+)
+def test_an_answer_is_behind_its_question(tmp_path, row):
+    """Also if the question is its key, or if the row has the answer first."""
+    (document,) = rows_of(lines(tmp_path, json.dumps(row) + "\n"), Source(name="a", path=""))
+    assert document.text == f"{WORDS} 1\n\nfirst\n\n{WORDS} 2\n\nsecond"
+
+
 def test_places_and_keys_with_half_a_character_can_be_written(tmp_path):
     words = "a key of many words, all of which are a text of the row"
     rows = {"a\ud800": {f"{words} \udc00": "x"}, "b": ["y"]}
     everything = Source(name="web", path="")
     (row,) = rows_of(lines(tmp_path, json.dumps(rows) + "\n"), everything)
-    assert row.text == f"x\n\n{words} \ufffd\n\ny"
+    assert row.text == f"{words} \ufffd\n\nx\n\ny"
     assert [part.path for part in row.parts] == [
-        f"a\ufffd.{words} \ufffd",
         "a\ufffd.<key>",
+        f"a\ufffd.{words} \ufffd",
         "b[0]",
     ]
-    assert row.parts[0].keys == ("a\ud800", f"{words} \udc00")
+    assert row.parts[1].keys == ("a\ud800", f"{words} \udc00")
 
 
 SOURCE = """
