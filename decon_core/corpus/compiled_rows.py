@@ -13,7 +13,7 @@ from decon_core.corpus.batches import Batch, Reread, summed
 from decon_core.corpus.compiled_origins import origins_in
 from decon_core.corpus.encoded_text import FIRST_ENCODED, LEAST_RUN, content_step, hold_sentence
 from decon_core.corpus.fields import Field, FieldTree, field_tree
-from decon_core.corpus.row_texts import LONGEST_NAME
+from decon_core.corpus.row_texts import LEAST_REPEATED, LONGEST_NAME, read_again
 from decon_core.corpus.text_values import (
     ENCODED,
     LEAST_LETTERS,
@@ -350,7 +350,7 @@ def _joined(read: Strings, kinds: Bytes) -> tuple[Bytes, Integers, Integers, Int
         read.stops,
         kinds,
         read.continuing,
-        read.keys,
+        _keys_to_compare(read, kinds),
         read.rows,
         np.full(row_texts.TABLE, -1, np.int64),
         is_in_place,
@@ -360,6 +360,34 @@ def _joined(read: Strings, kinds: Bytes) -> tuple[Bytes, Integers, Integers, Int
         rows,
     )
     return text, starts[:n], stops[:n], rows[:n], int(n_characters)
+
+
+def _keys_to_compare(read: Strings, kinds: Bytes) -> Integers:
+    """Return the keys by which repeats are found: other ones for repeats that are read again."""
+    is_long = read.stops - read.starts >= LEAST_REPEATED
+    if is_long.all() or not (np.diff(read.rows) == 0).any():
+        return read.keys
+    order = np.lexsort((kinds, read.rows))
+    lists, is_long = 2 * read.rows[order] + (kinds[order] == row_texts.HIDDEN), is_long[order]
+    keys = read.keys.copy()
+    for which in _lists_with_repeats(lists, is_long, read.keys[order]):
+        numbers = order[slice(*np.searchsorted(lists, [which, which + 1]))]
+        edges = zip(read.starts[numbers].tolist(), read.stops[numbers].tolist(), strict=True)
+        texts = [read.text[start:stop].tobytes() for start, stop in edges]
+        for at in read_again(texts):
+            keys[numbers[at]] += at  # different, and different for each
+    return keys
+
+
+def _lists_with_repeats(lists: Integers, is_long: Bools, keys: Integers) -> list[int]:
+    """Return the lists of strings that hold a longer text twice, and one before a short text."""
+    is_answered = is_long[:-1] & ~is_long[1:] & (lists[1:] == lists[:-1])
+    may_repeat = np.zeros(int(lists[-1]) + 1, np.bool_)
+    may_repeat[lists[:-1][is_answered]] = True
+    (longer,) = np.nonzero(is_long & may_repeat[lists])
+    longer = longer[np.lexsort((keys[longer], lists[longer]))]
+    is_same = (np.diff(keys[longer]) == 0) & (np.diff(lists[longer]) == 0)
+    return sorted({*lists[longer[1:]][is_same].tolist()})
 
 
 def _may_stay(read: Strings, kinds: Bytes, n_bytes: int) -> bool:

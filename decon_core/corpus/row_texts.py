@@ -29,7 +29,8 @@ from decon_core.corpus.text_values import (
 Keys = tuple[str | int, ...]  # path from a row down to a value; JSON in strings takes no step
 
 SEPARATOR = "\n\n"  # between the parts of a document
-LEAST_REPEATED = 32  # bytes of a text that is read once, however often the row holds it
+LEAST_REPEATED = 32  # bytes of a text that is read once (see `read_again`)
+_LEAST_APART = 200  # bytes between two copies of a text that are both read
 LONGEST_NAME = 32  # characters of a key that is not looked at
 KEY = "<key>"  # the last step to a key of an object that is itself a text
 
@@ -197,14 +198,42 @@ def role_of(turn: object) -> object:
 
 
 def _once(slots: Iterator[Slot]) -> list[Slot]:
-    """Return the slots with each longer text once, where it stands first."""
+    """Return the slots with each longer text once, where it stands first, or again."""
     by_text: dict[str, Slot] = {}
     kept: list[Slot] = []
-    for slot in slots:
-        if len(slot.text.encode()) >= LEAST_REPEATED:
+    all_slots = [*slots]
+    texts = [slot.text.encode() for slot in all_slots]
+    again = read_again(texts)
+    for at, slot in enumerate(all_slots):
+        if len(texts[at]) >= LEAST_REPEATED and at not in again:
             first = by_text.setdefault(slot.text, slot)
             if first is not slot:
                 first.copies = (*first.copies, slot.keys)
                 continue
         kept.append(slot)
     return kept
+
+
+def read_again(texts: Sequence[bytes]) -> set[int]:
+    """Return which repeats of texts are read again: those of questions with another short answer.
+
+    An answer is looked for behind its question. A repeat is read again if a short text follows it
+    that did not follow it before, unless the text that was read last is near.
+    """
+    stops: dict[bytes, int] = {}  # where each longer text was read last
+    followed: set[tuple[bytes, bytes]] = set()
+    again: set[int] = set()
+    n = 0
+    for at, text in enumerate(texts):
+        if len(text) >= LEAST_REPEATED:
+            pair = text, next(iter(texts[at + 1 : at + 2]), text)
+            is_answered = len(pair[1]) < LEAST_REPEATED and pair not in followed
+            if is_answered:
+                followed.add(pair)
+            if text in stops:
+                if not is_answered or n - stops[text] < _LEAST_APART:
+                    continue
+                again.add(at)
+            stops[text] = n + len(text)
+        n += len(text)
+    return again

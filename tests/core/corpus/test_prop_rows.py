@@ -180,6 +180,23 @@ def test_rows_at_the_limits_are_read_as_by_the_plain_reader(tmp_path, name, text
     require_same(path, Source(name="rows", path="", text=text), 1 << 20)
 
 
+# Strings of visible and of hidden fields, some of which are repeats that are read again.
+REPEATS = st.lists(st.sampled_from([LONG, f"{LONG}too", LONG * 3, "x", "y", LONG * 9]), max_size=20)
+
+
+@settings(max_examples=fewer(60))
+@given(rows=st.lists(st.tuples(REPEATS, REPEATS), min_size=1, max_size=5))
+def test_repeats_are_read_again_as_by_the_plain_reader(rows):
+    lines = (
+        json.dumps({"prompt": seen, "extra_info": {"question": hidden, "b": seen[:3]}})
+        for seen, hidden in rows
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.jsonl"
+        path.write_text("".join(f"{line}\n" for line in lines))
+        require_same(path, Source(name="rows", path=""), 1 << 20)
+
+
 STRINGS = st.lists(
     st.one_of(
         st.sampled_from(

@@ -287,6 +287,7 @@ def test_a_pair_without_text_that_lacks_a_field_is_kept_apart(tmp_path, row, rea
     assert (unread.reason, unread.detail) == (reason, detail)
 
 
+EVERYTHING = Source(name="a", path="")
 WORDS = "Which of all these many words is the answer to question"
 
 
@@ -302,8 +303,29 @@ WORDS = "Which of all these many words is the answer to question"
 )
 def test_an_answer_is_behind_its_question(tmp_path, row):
     """Also if the question is its key, or if the row has the answer first."""
-    (document,) = rows_of(lines(tmp_path, json.dumps(row) + "\n"), Source(name="a", path=""))
+    (document,) = rows_of(lines(tmp_path, json.dumps(row) + "\n"), EVERYTHING)
     assert document.text == f"{WORDS} 1\n\nfirst\n\n{WORDS} 2\n\nsecond"
+
+
+@pytest.mark.parametrize(
+    ("texts", "kept"),
+    [
+        ("Q f Q a f", "Q f Q a"),
+        ("Q a f Q a Q a", "Q a f a a"),  # no other answer
+        ("Q a f Q b g Q c g Q b", "Q a f Q b g Q c b"),
+        ("Q b Q a", "Q b a"),  # near the first copy
+        ("Q f Q f Q", "Q f"),
+        ("Q f f Q g Q a", "Q f g Q a"),
+    ],
+)
+def test_a_question_is_read_again_before_another_short_answer(tmp_path, texts, kept):
+    said = {"Q": f"{WORDS} 1?", "f": WORDS * 4, "g": WORDS * 5, "a": "(A)", "b": "(B)", "c": "(C)"}
+    texts, kept = ([said[one] for one in names.split()] for names in (texts, kept))
+    turns = [{"role": "user", "content": text} for text in texts]
+    (document,) = rows_of(lines(tmp_path, json.dumps({"messages": turns}) + "\n"), EVERYTHING)
+    assert document.text == "\n\n".join(kept)
+    places = [keys for part in document.parts for keys in part.places]
+    assert sorted(places) == [("messages", at, "content") for at in range(len(texts))]
 
 
 def test_places_and_keys_with_half_a_character_can_be_written(tmp_path):
