@@ -29,10 +29,10 @@ class RowSurvey:
     """What the first rows of some files hold, and what is doubtful about them."""
 
     def __init__(self, heads: Sequence[ShardHead]) -> None:
-        n_not_json = sum(head.n_unreadable for head in heads)
         self.rows: list[Row] = []
-        reason = "not a JSON object, or one with a duplicate key"
-        self.unreadable = [reason] * n_not_json  # the reason of each row
+        self.unreadable = [  # the reason of each row
+            head.why_unreadable for head in heads for _ in range(head.n_unreadable)
+        ]
         for row in (row for head in heads for row in head.rows):
             document = document_of(row, 0, _EVERYTHING)
             if isinstance(document, Unreadable):

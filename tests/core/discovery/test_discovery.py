@@ -237,7 +237,7 @@ def test_a_place_that_is_no_source_is_a_line_and_ends_none_of_the_others(tmp_pat
         "cut/a.jsonl.gz: found .*(too early|truncated|end-of-stream)",
         r"odd/a.jsonl: rows without text, but with the fields n \(number\)",
         r"odd/b.jsonl: rows without text, but with the fields n \(number\)",
-        "lines/a.jsonl: 2 of 3 rows in it and in files like it are not JSON objects",
+        "lines/a.jsonl: 2 of its first 3 rows cannot be read: not a JSON object",
         "none: no shard",
         "nowhere: no such file or folder",
     ):
@@ -261,6 +261,23 @@ def test_a_damaged_file_among_whole_ones_is_named_and_stays_in_the_source(tmp_pa
     found = survey(tmp_path)
     assert [problem.where for problem in found.problems] == [str(damaged)]
     assert [len(one.files) for one in found.sources] == [3]
+
+
+def test_files_whose_rows_cannot_be_read_do_not_hide_whole_ones(tmp_path):
+    whole = tmp_path / "a.csv"
+    whole.write_text("id,text\n" + f'1,"{LONG}, and more"\n' * 3)
+    for name in ("b", "c"):
+        (tmp_path / f"{name}.csv").write_text("id,text\n" + f"1,{LONG}, and more\n" * 40)
+    found = survey(tmp_path)
+    assert [(len(one.files), one.rows.layouts) for one in found.sources] == [(3, {"documents": 3})]
+    assert found.left_out == []
+    cells = "more or fewer cells than the first row, or a wrong quotation mark"
+    for name, problem in zip("bc", found.problems, strict=True):
+        assert problem.where == str(tmp_path / f"{name}.csv")
+        assert problem.found == f"40 of its first 40 rows cannot be read: {cells}"
+    whole.unlink()
+    with pytest.raises(CorpusError, match=cells):
+        survey(tmp_path)
 
 
 def test_files_without_rows_are_part_of_what_lies_around_them(tmp_path):
