@@ -597,9 +597,9 @@ def test_a_control_looks_at_all_of_its_source_once_however_many_packs_that_has(
     looked: list[str] = []
     drawn: list[object] = []
 
-    def looking(sight, pack, versions):
-        looked.append(pack.name)
-        require_scanned(sight, pack, versions)
+    def looking(sight, packs, versions):
+        looked.extend(pack.name for pack in packs)
+        require_scanned(sight, packs, versions)
 
     def drawing(*given):
         drawn.append(given)
