@@ -246,6 +246,15 @@ def test_a_leak_with_a_trace_of_its_answer_is_not_one_with_its_answer(report, ov
     assert tuple(quiz[name] for name in names) == expected
 
 
+def test_leaked_items_without_an_answer_are_counted_apart(report):
+    items = [{**item, "has_answer": False} for item in tables()["items"]]
+    path = report(items=items)
+    (quiz,) = summary_of(path)["benchmarks"]
+    names = ("n_leaked", "n_without_answer", "n_leaked_without_having_one")
+    assert [quiz[name] for name in names] == [2, 0, 2]
+    assert "These leaked items have no answer to look for: 2 of `quiz`." in card_of(path)
+
+
 def test_two_shards_of_one_name_are_two_documents_of_one_row(report):
     summary = summary_of(report())
     corpus = summary["corpus"]
