@@ -155,7 +155,12 @@ SELECT (SELECT CASE WHEN count(*) = count(n_documents) THEN sum(n_documents)::BI
 FROM documents
 
 -- name: mixtures
-FROM by_mixture
+SELECT by_mixture.*, coalesce(n, 0) AS n_removed_or_cut
+FROM by_mixture LEFT JOIN (
+    SELECT mixture, count(DISTINCT (source, shard_name, row)) AS n
+    FROM removed GROUP BY mixture
+) USING (mixture)
+ORDER BY mixture
 
 -- name: thresholds
 SELECT benchmark, thresholds FROM benchmarks WHERE thresholds IS NOT NULL ORDER BY benchmark

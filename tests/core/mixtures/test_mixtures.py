@@ -948,6 +948,7 @@ def test_a_card_counts_questions_without_their_answers_apart(questions):
     assert "| no answer | 1 |" in card
     assert "| no answer of gsm | 1 |" in card
     assert "leak: 2; no answer: 1" in card
+    assert "several detectors or benchmarks" in card
 
 
 def test_what_a_person_confirmed_and_the_least_score_hold_for_questions_too(questions):

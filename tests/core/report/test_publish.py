@@ -326,6 +326,16 @@ def test_mixtures_say_what_they_lack_and_why(report):
     assert "| `m` | 120 | 114 | 27 | 24 | leak (document) 2 |" in card_from(summary)
 
 
+def test_a_card_says_how_reasons_add_up_if_a_document_has_several(report):
+    gone = {"mixture": "m", "source": "web", "shard_name": "a.jsonl", "what": "document"}
+    mixture = {"mixture": "m", "source": "web", "shard_name": "a.jsonl", "is_current": True}
+    reasons = [(1, "leak"), (2, "leak"), (2, "no answer")]
+    removed = [{**gone, "row": row, "why": why} for row, why in reasons]
+    card = card_of(report(mixtures=[mixture], removed=removed))
+    told = "leak (document) 2; no answer (document) 1; together 2 documents"
+    assert f"{told}, as some have several reasons |" in card
+
+
 def test_a_summary_says_nothing_of_somebodys_disk_and_is_the_same_every_time(report):
     path = report()
     assert summary_of(path) == summary_of(path)
