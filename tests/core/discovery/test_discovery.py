@@ -114,6 +114,20 @@ def test_the_layout_of_all_rows_and_settings_that_read_less_are_examples(tmp_pat
         assert {k: [*v] if isinstance(v, tuple) else v for k, v in values.items()} == expected
 
 
+def test_token_ids_beside_the_text_are_proposed_as_ignored(tmp_path):
+    ids = {"input_ids": [*range(200, 230)], "attention_mask": [1] * 30}
+    write(tmp_path / "a.jsonl", [{"text": LONG, **ids}] * 2)
+    (one,) = sources(tmp_path).values()
+    assert [*one.rows.token_ids] == ["input_ids.<tokens>"]
+    assert "token ids beside the text are not read (`input_ids.<tokens>`)" in one.rows.doubts[0]
+    text, _ = written(tmp_path)
+    assert text.count("# ignore = ") == 1
+    (tmp_path / "decon.toml").write_text(uncommented(text, "ignore"))
+    (tmp_path / "evals.yaml").touch()
+    (source,) = load_config(tmp_path / "decon.toml").corpus.sources
+    assert source.ignore == ("input_ids.<tokens>",)
+
+
 def test_text_that_a_row_repeats_is_named_at_each_of_its_places(tmp_path):
     write(tmp_path / "a.jsonl", [{"prompt": LONG, "chosen": CHAT[1:], "messages": CHAT}])
     (one,) = sources(tmp_path).values()
