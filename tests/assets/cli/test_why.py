@@ -256,6 +256,13 @@ def test_a_leak_of_an_item_that_has_no_answer_says_that_none_was_looked_for(ask)
     assert said in as_text({**one, "found": [{**entry, "has_answer": False}]})
 
 
+def test_what_planted_items_say_of_a_score_is_a_sentence(ask):
+    (one,) = ask("s1-1")
+    planted = {"n_copies": 9, "n_places": 10, "low": 0.6, "high": 1}
+    text = as_text({**one, "found": [{**one["found"][0], "planted": planted}]})
+    assert "90 % (60 to 100 %) of 10 places with such a score were copies" in text
+
+
 def test_a_text_that_stands_in_several_documents_names_all_of_them(ask_grown, capsys):
     (one,) = ask_grown("s1-1")
     documents = one["found"][0]["documents"]
