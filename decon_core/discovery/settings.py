@@ -83,8 +83,8 @@ def settings_text(
 
 _CATALOG = '# catalog = ["@math", "gsm8k"]      #'
 _UNREADABLE = """\
-# Some of the first rows cannot be read, so mixtures of their packs are refused. Uncomment this line
-# to leave such rows out.
+# Some of the first rows cannot be read, so mixtures of their packs are not built. Uncomment this
+# line to leave such rows out.
 # unreadable = "drop\""""
 
 

@@ -261,7 +261,7 @@ def test_what_cannot_be_read_ends_with_1_and_a_benchmark_too_short_to_look_for_d
     at_home.policy = {}
     at_home.write_config()
     assert main(["run"]) == 4
-    assert "mixtures of their packs are refused unless" in capsys.readouterr().out
+    assert "mixtures of their packs are not built unless" in capsys.readouterr().out
     assert main(["status"]) == 4
 
 
