@@ -94,7 +94,7 @@ FROM rates_of_report now JOIN earlier_rates before USING (benchmark)
 WHERE before.report = (SELECT max(report) FROM earlier_rates)
 ORDER BY now.benchmark;
 COMMENT ON VIEW rate_changes IS
-    'Per benchmark that is also in the previous report: its leak rate now and then, and what changed in between; only comparable rates show a change in the data';
+    'Per benchmark that is also in the previous report: its leak rate in both reports, and what else changed; rates show a change in the data only if they are comparable';
 
 CREATE VIEW flow AS
 SELECT s.benchmark, s.split, count(*) AS n_items,
