@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 
 import pytest
@@ -161,6 +162,13 @@ def test_a_removed_document_is_told_with_rule_item_places_and_inputs(ask, looked
     assert (reason["why"], reason["benchmark"], reason["score"]) == ("leak", "harbor", 1.0)
     assert one["mixtures"][0]["is_todays"] is True
     assert one["blends"][0]["n_texts"] == 0
+
+
+@pytest.mark.usefixtures("ask")
+def test_a_match_is_told_with_the_share_of_copies_among_planted_places(capsys):
+    assert main(["why", "s1-1"]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r" %\) of [\d,]+ places with such a score were copies", told)
 
 
 def test_the_runs_are_those_that_made_the_scan_result_and_the_mixture_not_later_ones(
