@@ -136,7 +136,7 @@ def scan(
     ),
     sketch: bool = flag(
         "--sketch",
-        "keep filters of all n-grams in OUT/.store; a later scan with other benchmarks then "
+        "record in OUT/.store which n-grams occur where; a later scan with other benchmarks then "
         "reads only text that may contain a match (docs/sketch.md)",
     ),
     fail_on_leak: bool = flag(

@@ -42,7 +42,7 @@ def packs_for(n_shards: int, n_bytes: int, n_benchmarks: int) -> Packs:
     most = _PARTITIONS_WANTED // max(n_benchmarks, _BENCHMARKS_EXPECTED)
     shards = max(_FEW_SHARDS, -(-n_shards // max(most, 1)))
     has_bytes = n_bytes / n_shards * shards > _PACK_BYTES
-    why = f"{counted(-(-n_shards // shards), 'pack')} or a few more, to limit the number of partitions"
+    why = f"{counted(-(-n_shards // shards), 'pack')} or a few more, to limit the partitions"
     return Packs(shards, has_bytes and n_bytes / _PACK_BYTES <= most, why)
 
 

@@ -442,7 +442,7 @@ def test_a_document_that_is_not_there_ends_with_1_and_a_wrong_name_with_2(ask, l
             1,
             "no document with this id in shard 's1.jsonl.gz'",
         ),
-        (["s1.jsonl.gz:99"], 1, "the field that `id` of the source in decon.toml names"),
+        (["s1.jsonl.gz:99"], 1, "the field that `id` names in [[corpus.source]]"),
         (["old.jsonl.gz:9"], 1, "No shard is registered as 'old.jsonl.gz'; if it was renamed"),
         (["s1-1", "--shard", "what"], 2, "the name of a registered shard"),
         (["s1-1", "--mixture", "what"], 2, "what"),
