@@ -150,7 +150,7 @@ def scan(
     ),
     allow_skipped: AllowSkipped = False,
     max_row_bytes: str = option(
-        "refuse files that contain a longer row, to limit memory use (default 1 GB)",
+        "do not read files that contain a longer row, to limit memory use (default 1 GB)",
         "SIZE",
         default="1 GB",
     ),

@@ -137,7 +137,7 @@ class Corpus(PackLimits):
 
     max_row_bytes: Bytes = MAX_ROW_BYTES
     """Maximum size of an uncompressed row: a number of bytes, or "1 GB". A shard with a longer row
-    is refused, to limit memory use."""
+    is not read, to limit memory use."""
     source: Annotated[
         tuple[SourceTable, ...], AfterValidator(_at_least_one), expects(_AT_LEAST_ONE)
     ]
