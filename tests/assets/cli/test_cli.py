@@ -547,7 +547,9 @@ def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
         "6 documents with a leak and 0 with only a question of harbor, ledger (all benchmarks)"
         in said
     )
-    assert "0 documents with a leak and 0 with only a question of harbor (1 of 2 benchmarks)" in said
+    assert (
+        "0 documents with a leak and 0 with only a question of harbor (1 of 2 benchmarks)" in said
+    )
     folder = at_home.store.mixtures("clean")
     shard = next(folder.glob("*/s0.jsonl.gz"))
     content = bytearray(shard.read_bytes())
