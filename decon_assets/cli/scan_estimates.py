@@ -37,8 +37,8 @@ def say_estimates(outcome: Outcome, sample: Sample | ShardSample, out: Path) -> 
     ]
     say_rows(rows)
     certain = (
-        "\nitems: only those that can be found; the lower end of an interval is the number found in "
-        "the sample"
+        "\nitems: only those that can be found; the lower end of an interval is the number found "
+        "in the sample"
     )
     for line in _upper_ends(outcome):
         say(f"{certain}; {line}" if certain else line)
