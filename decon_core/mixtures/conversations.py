@@ -80,20 +80,25 @@ def with_dependent(
 def _with_dependent(kinds: str, first: Collection[int]) -> set[int]:
     """Return the turns that go with the first ones.
 
-    Calls of tools go with their results, and a turn of the user with all up to the next one. The
-    last answer to the user takes its question along, so that no two questions follow each other.
+    Calls of tools go with their results, and a turn of the user with all up to the next one. A
+    question goes if what is left of its answer ends otherwise, as with a call, or is nothing.
     """
     gone = {*first}
     for step in _STEP.finditer(kinds):
         if not gone.isdisjoint(places := range(*step.span())):
             gone.update(places)
     for exchange in _EXCHANGE.finditer(kinds):
-        last_question, last_answer = exchange.end(1) - 1, kinds.rfind("A", *exchange.span())
-        if last_question in gone:
+        if exchange.end(1) - 1 in gone:
             gone.update(range(*exchange.span(2)))
-        if last_answer in gone:
-            gone.update(range(*exchange.span()))
+        places = range(*exchange.span())
+        left = "".join(kinds[at] for at in places if at not in gone)
+        if _last_of(left) != _last_of(exchange.group()):
+            gone.update(places)
     return gone
+
+
+def _last_of(kinds: str) -> str:
+    return kinds.rstrip(_SYSTEM)[-1:]
 
 
 def _is_side(value: Any, turn: Keys) -> bool:
