@@ -59,6 +59,7 @@ _STATEMENTS = tuple(
     )
 )
 # A solution such as "Choice B is right" may be that of two items.
+_ALL_CHOICES = re.compile(r"\n\([A-Z]\)")
 _NAMES_CHOICE = re.compile(r"\b(?:choice|option)s? \W*[a-e]\b", re.IGNORECASE)
 _UNFINISHED = re.compile(r"\b(?:for|of|in|to|on|from|with|by|about|at|as)$")
 _TASKS = (
@@ -93,17 +94,17 @@ def _story_and_task(question: str) -> tuple[str, str]:
 
 
 def _other(item: Planted) -> tuple[str, str] | None:
-    """Return question and answer of another item that has another answer."""
-    known = _lines_of(item.answer) | {*item.choices}
+    """Return question and answer of another item that has another answer.
+
+    If it is not known which choice of the item is right, any text may have some: no answer then.
+    """
+    known = {item.answer, without_letter(item.answer), *item.choices}
     for question, answer in item.others:
-        if not (_lines_of(answer) & known or _NAMES_CHOICE.search(answer)):
+        if _ALL_CHOICES.search(item.answer):
+            return question, ""
+        if without_letter(answer) not in known and not _NAMES_CHOICE.search(answer):
             return question, without_letter(answer)
     return None
-
-
-def _lines_of(answer: str) -> set[str]:
-    """Return the lines of an answer: if it is not known which choice is right, each is a line."""
-    return {*map(without_letter, answer.splitlines())}
 
 
 def _short_answer(item: Planted) -> str:
@@ -188,12 +189,15 @@ def _halves(item: Planted, *, is_first: bool) -> str | None:
         return None
     questions = (item.question, other[0]) if is_first else (other[0], item.question)
     first, second = map(words_in, questions)
-    if min(len(first), len(second)) < 4:
+    if min(len(first), len(second)) < 2 * _FEWEST_WORDS:
         return None
     stop, start = first[len(first) // 2 - 1].end(), second[len(second) // 2].start()
+    lost, new = questions[0][stop:], questions[1][start:]
+    if not is_first:
+        lost, new = questions[1][:start], questions[0][:stop]
+    if 2 * len({*_key(lost)} & {*_key(new)}) > len({*_key(lost)}):
+        return None  # stock phrases: nearly the question itself
     joined = f"{questions[0][:stop]} {questions[1][start:]}"
-    if _key(joined) in map(_key, questions):
-        return None
     return f"{item.write(joined, has_answer=False)}\n{other[1]}"
 
 
