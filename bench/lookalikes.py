@@ -60,7 +60,7 @@ _STATEMENTS = tuple(
 )
 # A solution such as "Choice B is right" may be that of two items.
 _ALL_CHOICES = re.compile(r"\n\([A-Z]\)")
-_NAMES_CHOICE = re.compile(r"\b(?:choice|option)s? \W*[a-e]\b", re.IGNORECASE)
+_NAMES_CHOICE = re.compile(r"\b(?:Choice|Option)\b")
 _UNFINISHED = re.compile(r"\b(?:for|of|in|to|on|from|with|by|about|at|as)$")
 _TASKS = (
     "Write the story again in your own words.",
@@ -98,13 +98,18 @@ def _other(item: Planted) -> tuple[str, str] | None:
 
     If it is not known which choice of the item is right, any text may have some: no answer then.
     """
-    known = {item.answer, without_letter(item.answer), *item.choices}
+    known = {_first_line(item.answer), *item.choices}
     for question, answer in item.others:
         if _ALL_CHOICES.search(item.answer):
             return question, ""
-        if without_letter(answer) not in known and not _NAMES_CHOICE.search(answer):
-            return question, without_letter(answer)
+        if _first_line(answer) not in known and not _NAMES_CHOICE.search(answer):
+            return question, _first_line(answer)
     return None
+
+
+def _first_line(answer: str) -> str:
+    """Return an answer without its letter, and without most of a solution, which has any words."""
+    return without_letter(answer.strip().partition("\n")[0]).strip()
 
 
 def _short_answer(item: Planted) -> str:
@@ -119,7 +124,7 @@ def statement_of(asking: str, item: Planted) -> str | None:
         return None
     other = _other(item)
     is_short = other and len(other[1]) <= _LONGEST_ANSWER and NUMBER.search(other[1])
-    answer = other[1].strip() if other and is_short else "not known"
+    answer = other[1] if other and is_short else "not known"
     facts = {
         "answer": answer,
         "name": item.rng.choice(NAMES),

@@ -1,7 +1,8 @@
 """The sentences of a question: an edited copy has each of them, and asks what the question asks.
 
-If a heavy sentence is missing, or the sentence that asks is another one, the text may tell the same
-story and ask for something else. If none of its words and no question mark asks, it states a fact.
+If a heavy sentence or half of the question is missing, or the sentence that asks is another one,
+the text may tell the same story and ask for something else. If a word that asks is missing, and no
+question mark asks, it states a fact.
 """
 
 from __future__ import annotations
@@ -102,8 +103,7 @@ class Sentences:
         keys = self._keys[first : first + stop].tolist()
         words = [at for at, key in enumerate(keys) if key in self._asking]
         # An abbreviation may have ended a sentence: then all interrogatives before count.
-        of_sentence = [at for at in words if at >= start] or words
-        if is_found[of_sentence].all():
+        if is_found[[at for at in words if at >= start] or words].all():
             return True
         stops = comparison.found_at[comparison.found_at[:, 0] < stop, 2]
         return _ASKED.match(text, int(stops.max(initial=comparison.start))) is not None
