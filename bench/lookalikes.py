@@ -32,7 +32,7 @@ _NOUN_PHRASE = r"((?:the|a|an) [^,;:()?]+)"
 _CLAUSE_OF_ONE = (
     r"(do|does|did|will|can|could|must|should|would) (he|she|it|they|you|we|[A-Z]\w+) "
     r"(have|need|buy|sell|make|get|take|give|spend|save|earn|pay|eat|use|read|collect)\b"
-    r"(?! (?:been|\w+ed)\b)"
+    r"(?! (?:been|made|sold|bought|spent|\w+e[dn])\b)"
 )
 _PREDICATE = r"(?:,| best| most| is| was| must| can| could| would)"
 # The words of a question that ends with a question mark, and the sentence made of them. "{answer}"

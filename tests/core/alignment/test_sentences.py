@@ -75,11 +75,11 @@ def is_copy(question, text, answer=""):
             id="another end of a sentence without a question mark",
         ),
         pytest.param(
-            "Which of these sentences most accurately describes the trick Harriet Kowalski used to "
-            "fool Ambassador Lindqvist's guards?",
+            "Which one of the four sentences most precisely explains the trick that Harriet used "
+            "to fool Ambassador Lindqvist?",
             "",
-            "Why did nobody in the room notice the trick Harriet Kowalski used to fool Ambassador "
-            "Lindqvist's guards?",
+            "Which of the four people was told about the trick that Harriet used to fool "
+            "Ambassador Lindqvist?",
             id="the second half of another question",
         ),
         pytest.param(
