@@ -58,8 +58,8 @@ _STATEMENTS = tuple(
         ),
     )
 )
-# A solution such as "Choice B is right" may be that of two items.
 _ALL_CHOICES = re.compile(r"\n\([A-Z]\)")
+# A solution such as "Choice B is right" may be that of two items.
 _NAMES_CHOICE = re.compile(r"\b(?:Choice|Option)\b")
 _UNFINISHED = re.compile(r"\b(?:for|of|in|to|on|from|with|by|about|at|as)$")
 _TASKS = (
