@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from decon_core.alignment.pieces import NAMED
 from decon_core.text.content_words import is_content
 from decon_core.text.numbers import Number, lowered, numbers_in
 
@@ -50,12 +51,6 @@ _NEGATIVE = re.compile(r"(?:-|−\s?|\bminus\s+)$")
 _PART_BEFORE = re.compile(r"(?:\d.|[+^×÷/]\s*|\w\s*\*\s*|\w[-−])$")
 _PERCENT = re.compile(r"%|per\s?cent")
 _LETTERS = re.compile(r"[^\W\d_]+")
-# What stands before a number that only names something: "Question 48", "No. 48".
-_NAMED = re.compile(
-    r"(?:\b(?:questions?|exercise|problem|example|item|step|lesson|pages?|chapter|section|part"
-    r"|volume|line|figure|fig\.?|table|equation|nos?\.|nr\.?|number|pp?\.)|(?<!#)#|№)\s*\(?$",
-    re.IGNORECASE,
-)
 _NAME = re.compile(r"\s(?!Celsius|Fahrenheit)[A-Z][a-z]{2,}")  # as in "50 Cent"
 # What may follow a number without a unit, and what then shows that it goes on ("5:30", "48,5").
 _END = re.compile(r"\s*(?:$|[\n.,;:!)\]}*|<\"'，。；：！）」”’—]|\\[)\]n\"])")
@@ -147,12 +142,12 @@ def _is_measure(
         return measure.may_lack_unit and _is_number_alone(measure.unit, text, place)
     found, unit = _UNIT.match(behind), measure.unit
     if found and (_spelled(found) == unit or (not unit and _is_common(found))):
-        return bool(unit) or not _NAMED.search(before)
+        return bool(unit) or not NAMED.search(before)
     words = _WORDS.match(behind)
     names = _singular(words[0]) if words else ""
     if not unit:
         is_counted = any(name in counted for name in names.split()[:2])
-        return is_counted and not _NAMED.search(before)
+        return is_counted and not NAMED.search(before)
     return " " in unit and f"{names} ".startswith(f"{unit} ")
 
 
@@ -166,12 +161,8 @@ def _is_number_alone(unit: str, text: str, place: tuple[int, int]) -> bool:
     is_formula = before.endswith("$") and text.startswith(("$", "\\"), stop)
     if unit and sign and sign in _CURRENCIES and _UNIT_OF.get(sign) != unit and not is_formula:
         return False
-    return not _is_of_list(text, place) and not _NAMED.search(before)
+    return not _is_of_list(text, place) and not NAMED.search(before)
 
-
-def names_something(text: str, at: int) -> bool:
-    """Return whether a number at a place of a text only names something: "page 48"."""
-    return _NAMED.search(text, max(0, at - _MOST_BEFORE), at) is not None
 
 
 def _is_of_list(text: str, place: tuple[int, int]) -> bool:

@@ -1,26 +1,19 @@
 """A short answer near its question: whole, with its signs, and not where it stands by chance.
 
-N-grams of tokens have no signs, and "2400" begins with the token of "240". A short answer is
-therefore read in the text itself. docs/aligned.md has the rules.
+docs/aligned.md has the rules.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from decon_core.alignment.measures import measure_of, places_in, words_counted
+from decon_core.alignment.pieces import (Piece, begins_with, folded, is_part, pieces_of, wanted_of, without_article)
 from decon_core.alignment.stated_answers import (
     LONGEST,
-    Piece,
-    are_equal,
-    folded,
-    has_maths,
-    is_cut,
-    is_part_before,
-    is_part_or_wrong,
-    pieces_of,
     stated_answer,
     stated_labels,
     states_other,
@@ -38,19 +31,10 @@ _FREQUENT = frozenset(
         *("ja", "nein", "oui", "non", "vrai", "faux", "sí", "si", "да", "нет"),
     )
 )
-_LABEL = re.compile(
-    r"(?:^|[\s(\[*])([A-Ja-j])(?:[)\]]+|\.\s)|(?:^|[\s(])(\d{1,2})[.)]+[\s*$\"'\\(]*$"
-)
-_LABELLED = re.compile(r"(?:^|[\s(\[*])(?:[A-Ja-j]|\d{1,2})[.)\]]+[\s$\\(]*$")
-_NEXT_LABEL = re.compile(r"[\s$\\),;]*[\s(](?:(?:[B-Kb-k]|\d{1,2})[.)]|[A-Z])")
-_IS_LABEL = re.compile(r"[A-Ja-j][.)]\s*\w")
-_MOST_OF_LABEL = 12  # characters
-_NEXT_LIST = re.compile(r"(?<!: )\b[Aa][.)]\s(?=.{0,200}\b[Bb][.)])", re.DOTALL)
-_MOST_OF_CHOICE = 200  # characters between the label of a choice and an answer
+_LABEL = re.compile(r"(?<![^\s(*])(?<![A-Z]\. )\[?([A-Ja-j]|\d{1,2})(?:\.?[)\]]+|\.(?!\w))")
+_MOST_OF_CHOICE = 200  # characters between the label of a choice and an answer, or the next label
 _DIRECTLY = re.compile(r"\W*(?:[^\W\d_]+\W*:\W*)?")
-_FIRST_NUMBER = re.compile(
-    r"[^\w\n]*(?:\(?[A-Ja-j][.)]\s*)?(?<![\w-])(?P<value>[-$€£]?\d[\d.,/]*%?)\s+[A-Z]"
-)
+_BEFORE_NUMBER, _BEHIND_NUMBER = re.compile(r"[^\w\n]*"), re.compile(r"[\s$\\),;(]*(?<=[\s(])")
 _OPENS = re.compile(r"(?:^|[\n:>|?.!。？：\"'(\\])[\s*_$\"'(\[{\\]*$")
 _CLOSES = re.compile(r"[\s*_$)\]}]*(?:$|[\n,.;:!|<\"'—。，！\\-])")
 _ALONE_BEFORE, _LIST_NUMBER = (re.compile(of) for of in (r"\W*", r"\W*\d{1,3}[.)]\W*"))
@@ -77,29 +61,29 @@ class Window(NamedTuple):
 
 def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | None:
     """Return the characters of a short answer that the text behind a question states or has."""
-    short = [answer for answer in answers if len(answer) <= LONGEST]
+    short = [answer for answer in answers if len(answer) <= LONGEST and wanted_of(answer)]
     if not short:
         return None
-    stated = stated_answer(short, window.text, window.first)
+    wanted = [[of.text for of in pieces_of(answer)] for answer in short]
+    stated = stated_answer(wanted, window.text, window.first)
     if stated and not window.is_of_other(*stated):
         return stated
     plain = stripped_with_offsets(window.text[window.first : window.stop + _REST])
-    behind = _LINE_MARK.sub(lambda mark: " " * len(mark[0]), folded(plain.text))
-    wanted = [of for answer in short if (of := [*map(_text, pieces_of(_plain(answer)))])]
-    has_other = states_other(wanted, behind)
-    for start, stop in _places(short, behind, window.asked):
+    behind = _Behind(_LINE_MARK.sub(lambda mark: " " * len(mark[0]), folded(plain.text)))
+    has_other = states_other(wanted, behind.text)
+    for start, stop in behind.places(short, window.asked):
         first, last = (window.first + at for at in plain.original(start, stop))
         if first >= window.stop or window.is_of_other(first, last):
             continue
-        if _counts(behind, start, stop, has_other=has_other):
+        if behind.counts(start, stop, has_other=has_other):
             return first, last
     return None
 
 
 def is_whole(answers: Sequence[str], text: str) -> bool:
     """Return whether a text has one of the answers as a whole."""
-    behind = folded(stripped(text))
-    return any(any(_whole_places(answer, behind, pieces_of(behind))) for answer in answers)
+    behind = _Behind(folded(stripped(text)))
+    return any(any(behind.whole(answer)) for answer in answers)
 
 
 def has_formula(answers: Sequence[str], text: str) -> bool:
@@ -115,114 +99,119 @@ def has_formula(answers: Sequence[str], text: str) -> bool:
 
 
 def _signs(text: str) -> list[str]:
-    return [piece.text for piece in pieces_of(_plain(text)) if not piece.text.isalpha()]
+    return [piece for piece in wanted_of(text) if not piece.isalpha()]
 
 
 def is_wrong_choice(text: str, start: int, stop: int) -> bool:
     """Return whether what stands at a place is a choice, and the text states that of another."""
-    label, stated = _labels(text, start, stop)
-    return bool(label and stated) and label != stated
+    return _Behind(text).is_stated_choice(start, stop) is False
 
 
-def _counts(text: str, start: int, stop: int, *, has_other: bool) -> bool:
-    """Return whether a whole answer stands at a place that does not say otherwise."""
-    answer = text[start:stop]
-    is_letter = _LETTER.fullmatch(answer) is not None
-    if is_letter and _IS_LABEL.match(text, start) and not _is_alone(text, start):
-        return False
-    label, stated = _labels(text, start, stop)
-    if label and stated:
-        return label == stated
-    if has_other and not _DIRECTLY.fullmatch(text, 0, start):
-        return False
-    if is_letter or answer.lower() in _FREQUENT:
-        return bool(is_letter and label) or _is_first(text, start, stop)
-    return True
+class _Behind:
+    """A text behind a question, and where answers in it are by chance."""
 
+    def __init__(self, text: str) -> None:
+        self.text = text
 
-def _is_alone(text: str, start: int) -> bool:
-    """Return whether a label right behind a question names a choice, and does not begin a list."""
-    return text[start] not in "Aa" and _DIRECTLY.fullmatch(text, 0, start) is not None
+    @cached_property
+    def _pieces(self) -> list[Piece]:
+        return pieces_of(self.text)
 
+    @cached_property
+    def _labels(self) -> list[Piece]:
+        """The labels of choices, such as "(A)", "b." and "3)"."""
+        return [Piece(label[1].upper(), label.start(1), label.end()) for label in _LABEL.finditer(self.text)]
 
-def _labels(text: str, start: int, stop: int) -> tuple[str, str]:
-    """Return the label of a choice at a place, and the one that the text states behind it."""
-    before = text[max(0, start - _MOST_OF_CHOICE) : start]
-    label = next(reversed([(of[1] or of[2]).upper() for of in _LABEL.finditer(before)]), None)
-    if not label:
-        return "", ""
-    list_of_other = _NEXT_LIST.search(text, stop)
-    region = text[: list_of_other.start()] if list_of_other else text
-    return label, next(stated_labels(region, 0, is_number=label.isdigit()), "")
+    def places(self, answers: Sequence[str], asked: str) -> Iterator[tuple[int, int]]:
+        """Yield where one of the answers is: as a whole, or its number with the same unit."""
+        words = words_counted(asked)
+        for answer in answers:
+            measure = measure_of(answer)
+            for place in self.whole(answer):
+                if not measure or measure.unit or self._is_choice(*place):
+                    yield place
+            if measure:
+                yield from places_in(measure, self.text, words)
 
+    def whole(self, answer: str) -> Iterator[tuple[int, int]]:
+        wanted = without_article(wanted_of(answer))
+        for at in range(len(self._pieces)):
+            if begins_with(self._pieces[at : at + len(wanted)], wanted):
+                place = self._pieces[at].start, self._pieces[at + len(wanted) - 1].stop
+                if not is_part(self.text, *place, wanted):
+                    yield place
 
-def _is_first(text: str, start: int, stop: int) -> bool:
-    """Return whether a word that is often there by chance is the answer by its place.
+    def counts(self, start: int, stop: int, *, has_other: bool) -> bool:
+        """Return whether an answer at a place is not there by chance."""
+        answer = self.text[start:stop]
+        is_letter = _LETTER.fullmatch(answer) is not None
+        if is_letter and self._is_label_of_list(start):
+            return False
+        is_stated = self.is_stated_choice(start, stop)
+        if is_stated is not None:
+            return is_stated
+        if has_other and not _DIRECTLY.fullmatch(self.text, 0, start):
+            return False
+        if is_letter or answer.lower() in _FREQUENT:
+            return bool(is_letter and self._label_of(start)) or self._is_first(start, stop)
+        return True
 
-    It is among the first words, alone on its line, or that of a numbered list of answers.
-    """
-    before = [piece.text for piece in pieces_of(text[:start]) if piece.text.isalnum()]
-    is_other = any(word.lower() in _FREQUENT for word in before)
-    line = text[:start].rpartition("\n")[2]
-    if before and not is_other and _ALONE_ON_LINE.match(text, stop):
+    def is_stated_choice(self, start: int, stop: int) -> bool | None:
+        """Return whether the text states the label of the choice; None if it is none."""
+        label = self._label_of(start)
+        if not label:
+            return None
+        lists = self._next_list(stop)
+        stated = next(stated_labels(self.text[:lists], is_number=label.isdigit()), None)
+        return None if stated is None else label == stated
+
+    def _label_of(self, start: int) -> str:
+        """Return the label before an answer; a number must be directly before it."""
+        for label in reversed(self._labels):
+            if start - _MOST_OF_CHOICE <= label.start and label.stop <= start:
+                if label.text.isalpha() or not re.search(r"\w", self.text[label.stop : start]):
+                    return label.text
+        return ""
+
+    def _next_list(self, stop: int) -> int:
+        """Return where the next list of choices begins."""
+        behind = [label for label in self._labels if label.start >= stop]
+        for first in behind:
+            if first.text == "A" and not self.text[: first.start].endswith(": "):
+                if any(of.text == "B" and 0 < of.start - first.stop < _MOST_OF_CHOICE for of in behind):
+                    return first.start
+        return len(self.text)
+
+    def _is_label_of_list(self, start: int) -> bool:
+        """Return whether a letter is the label of a choice, and not that of the answer."""
+        is_label = any(label.start == start for label in self._labels)
+        is_alone = self.text[start] not in "Aa" and _DIRECTLY.fullmatch(self.text, 0, start)
+        return is_label and not is_alone
+
+    def _is_choice(self, start: int, stop: int) -> bool:
+        """Return whether a number is a choice, or first, and a label or a sentence follows."""
+        firsts = [0, *(label.stop for label in self._labels)]
+        if not any(_BEFORE_NUMBER.fullmatch(self.text, at, start) for at in firsts if at <= start):
+            return False
+        behind = _BEHIND_NUMBER.match(self.text, stop)
+        at = behind.end() if behind else stop
+        return bool(behind) and (
+            self.text[at : at + 1].isupper() or any(label.start == at for label in self._labels)
+        )
+
+    def _is_first(self, start: int, stop: int) -> bool:
+        """Return whether a word that is often there by chance is the answer by its place.
+
+        It is among the first words, alone on its line, or that of a numbered list of answers.
+        """
+        text = self.text
+        before = [of.text for of in self._pieces if of.stop <= start and of.text.isalnum()]
+        if any(word.lower() in _FREQUENT for word in before):
+            return False
+        line = text[:start].rpartition("\n")[2]
         is_letter = _LETTER.fullmatch(text[start:stop]) is not None
-        if (_ALONE_BEFORE if is_letter else _LIST_NUMBER).fullmatch(line):
-            return True
-    is_few = len(before) <= _FEW and not is_other
-    return bool(is_few and _OPENS.search(text[:start]) and _CLOSES.match(text, stop))
-
-
-# Places -------------------------------------------------------------------------------------------
-
-
-def _places(answers: Sequence[str], text: str, asked: str) -> Iterator[tuple[int, int]]:
-    """Yield where a text has one of the answers: as it is, or its number with the same unit."""
-    words, pieces = words_counted(asked), pieces_of(text)
-    for answer in answers:
-        measure = measure_of(answer)
-        is_number = measure is not None and not measure.unit
-        for start, stop in _whole_places(answer, text, pieces):
-            if not is_number or _is_choice(text, start, stop):
-                yield start, stop
-        first = _FIRST_NUMBER.match(text)
-        if is_number and first and measure_of(first["value"]) == measure:
-            yield first.span("value")
-        if measure:
-            yield from places_in(measure, text, words)
-
-
-def _is_choice(text: str, start: int, stop: int) -> bool:
-    """Return whether a number stands between the label of a choice and the next label."""
-    before = text[max(0, start - _MOST_OF_LABEL) : start]
-    return bool(_LABELLED.search(before) and _NEXT_LABEL.match(text, stop))
-
-
-def _whole_places(answer: str, text: str, pieces: Sequence[Piece]) -> Iterator[tuple[int, int]]:
-    wanted = [*map(_text, pieces_of(_plain(answer)))]
-    if len(wanted) > 1 and wanted[0].lower() in ("a", "an", "the") and len(wanted[1]) > 1:
-        wanted = wanted[1:]
-    for at in range(len(pieces) - len(wanted) + 1) if wanted else ():
-        found = pieces[at : at + len(wanted)]
-        if are_equal(found, wanted) and not _is_part(text, found):
-            yield found[0].start, found[-1].stop
-
-
-def _is_part(text: str, found: Sequence[Piece]) -> bool:
-    """Return whether an answer is only a part of a longer number, word or formula."""
-    start, stop = found[0].start, found[-1].stop
-    before = text[start - 1 : start]
-    if before in ("'", "’") and text[start - 2 : start - 1].isalnum():
-        return True
-    if found[0].text[0].isdigit() and before.isascii() and before.isalpha():
-        return True
-    if has_maths([*map(_text, found)]) and is_part_before(text, start):
-        return True
-    return is_cut(text, stop) if len(found) == 1 else is_part_or_wrong(text, stop)
-
-
-def _plain(answer: str) -> str:
-    return folded(stripped(answer))
-
-
-def _text(piece: Piece) -> str:
-    return piece.text
+        is_alone = _ALONE_ON_LINE.match(text, stop) and (
+            _ALONE_BEFORE if is_letter else _LIST_NUMBER
+        ).fullmatch(line)
+        is_few = len(before) <= _FEW and _OPENS.search(text[:start]) and _CLOSES.match(text, stop)
+        return bool(is_alone or is_few)

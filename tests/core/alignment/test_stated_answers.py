@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decon_core.alignment.pieces import wanted_of
 from decon_core.alignment.stated_answers import _STATEMENT, _statements, stated_answer
 from tests.oracle import alignment as oracle
 
 
 def stated(answer, text):
-    place = stated_answer([answer], text, 0)
+    place = stated_answer([wanted_of(answer)], text, 0)
     return place and text[slice(*place)]
 
 
