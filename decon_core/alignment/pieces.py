@@ -114,7 +114,7 @@ def is_part(
     if text[start].isdigit() and before.isascii() and before.isalpha():
         return True  # "x2"
     has_maths = len(wanted) == 1 == len(wanted[0]) or not all(map(str.isalpha, wanted))
-    if has_maths and (is_part_before(text, start) or is_negative(text, start)):
+    if has_maths and (is_part_before(text, start) or is_minus_before(text, start)):
         return True
     if len(wanted) == 1 or is_stated:
         if _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1):
@@ -130,7 +130,7 @@ def is_part_before(text: str, start: int) -> bool:
     return any(pattern.search(before) for pattern in patterns)
 
 
-def is_negative(text: str, start: int) -> bool:
+def is_minus_before(text: str, start: int) -> bool:
     return _MINUS_BEFORE.search(text, max(0, start - _MOST_BEFORE), start) is not None
 
 
