@@ -130,7 +130,8 @@ def _has_unit(measure: Measure, text: str, number: Number, counted: Collection[s
     found, words = _UNIT.match(behind), _WORDS.match(behind)
     unit, names = found and _spelled(found), _singular(words[0]).split() if words else []
     if measure.unit:
-        return measure.unit in (unit, " ".join(names[:2]), " ".join(names)) 
+        is_of_words = " " in measure.unit and f"{' '.join(names)} ".startswith(f"{measure.unit} ")
+        return measure.unit == unit or is_of_words
     return bool(unit and _is_common(unit)) or any(name in counted for name in names[:2])
 
 

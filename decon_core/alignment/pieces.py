@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
-from unicodedata import normalize
 
 from decon_core.alignment.denials import is_wrong_behind
 from decon_core.text.canonical import UNSPACED
@@ -28,20 +27,20 @@ _PIECE = re.compile(
     # Hyphens within words are no signs.
     rf"|(?!(?<=[^\W\d_]{{2}})-\s*[^\W\d_]{{2}})[^\w{IGNORED},;.!?。，、；]"
 )
+# Not initials: "J. B. Rhine".
+_LABEL = re.compile(r"(?<![^\s(*])(?<![A-Z]\. )([A-Ja-j]|\d{1,2})(?:\)|\.(?!\w))")
 _WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
-_OPENING = r"[\\({$\[]*$"
-# What stands before a part of a longer number, or of a calculation.
-_PART_BEFORE = re.compile(rf"(?:\w\s*\*\s*|\d|(?:^|\W)[.]|[+/^×÷·]\s*|\w-){_OPENING}")
-_DIGITS_BEFORE = re.compile(rf"\d[.,: ]{_OPENING}")
-_MINUS_BEFORE = re.compile(rf"(?:-|\bminus\s+){_OPENING}")
+# What stands before a part of a longer number or of a calculation, and before a negative number.
+_PART_BEFORE = re.compile(r"(?:\d[.,: ]?|\w\s?\*\s?|[+/^×÷·]\s*)[\\({$\[]*$")
+_MINUS_BEFORE = re.compile(r"(?:-|\bminus\s+)[\\({$\[]*$")
 _PART_BEHIND = re.compile(
     rf"(?<=\d)\s\d{{3}}(?!\d)|(?<=\d)[万萬亿億千百만억천백십조]|(?!(?<=\d)[가-힣])[^\W{_UNSPACED}]"
     r"|[.,/:]\d|\s*[+/^×÷√]|\*{1,2}[\w(]|\s+\*\s|\s*-\s*\d|\s*\\(?:sqrt|d?frac|cdot|times|pi)\b"
 )
 # What stands before a number that only names something: "Question 48", "No. 48".
-NAMED = re.compile(
+_NAMED = re.compile(
     r"(?:\b(?:questions?|exercise|problem|example|item|step|lesson|pages?|chapter|section|part"
-    r"|volume|line|figure|fig\.?|table|equation|nos?\.|nr\.?|number|pp?\.)|(?<!#)#|№)\s*\(?$",
+    r"|volume|line|figure|fig\.?|table|equation|nos?\.|nr\.?|number|pp?\.)|(?<!#)#)\s*\(?$",
     re.IGNORECASE,
 )
 _MOST_BEFORE = 20  # characters before a piece that are read
@@ -53,6 +52,11 @@ class Piece(NamedTuple):
     text: str
     start: int
     stop: int
+
+
+def labels_of(text: str) -> list[Piece]:
+    """Return the labels of choices, in upper case: "(A)", "b.", "3)"."""
+    return [Piece(label[1].upper(), label.start(1), label.end()) for label in _LABEL.finditer(text)]
 
 
 def folded(text: str) -> str:
@@ -89,28 +93,37 @@ def without_article(wanted: Sequence[str]) -> Sequence[str]:
     return wanted[1:] if has_article and len(wanted[1]) > 1 else wanted
 
 
-def begins_with(pieces: Sequence[Piece], wanted: Sequence[str]) -> bool:
-    """Whether pieces begin with an answer, in any case; a letter alone needs its case."""
-    if len(pieces) < len(wanted):
+def whole_at(
+    text: str, pieces: Sequence[Piece], at: int, wanted: Sequence[str], *, is_stated: bool = False
+) -> tuple[int, int] | None:
+    """Return the characters of an answer whose pieces are those from a place on, as a whole."""
+    found = pieces[at : at + len(wanted)]
+    if not are_equal(found, wanted):
+        return None
+    start, stop = found[0].start, found[-1].stop
+    return None if _is_part(text, start, stop, wanted, is_stated=is_stated) else (start, stop)
+
+
+def are_equal(found: Sequence[Piece], wanted: Sequence[str]) -> bool:
+    """Whether pieces are those of an answer, in any case; a letter alone needs its case."""
+    if len(found) != len(wanted) or not wanted:
         return False
     if len(wanted) == 1 == len(wanted[0]):
-        return pieces[0].text == wanted[0]
+        return found[0].text == wanted[0]
     return all(
-        _spelled(piece.text) == _spelled(word) for piece, word in zip(pieces, wanted, strict=False)
+        _spelled(piece.text) == _spelled(word) for piece, word in zip(found, wanted, strict=True)
     )
 
 
 def _spelled(piece: str) -> str:
-    return piece.lower() if piece.isascii() else normalize("NFKC", piece).casefold()
+    return piece.casefold()
 
 
-def is_part(
+def _is_part(
     text: str, start: int, stop: int, wanted: Sequence[str], *, is_stated: bool = False
 ) -> bool:
     """Whether an answer at a place is only a part of something longer, or said to be wrong."""
     before = text[start - 1 : start]
-    if before in ("'", "’") and text[start - 2 : start - 1].isalnum():
-        return True  # "don't"
     if text[start].isdigit() and before.isascii() and before.isalpha():
         return True  # "x2"
     has_maths = len(wanted) == 1 == len(wanted[0]) or not all(map(str.isalpha, wanted))
@@ -125,9 +138,7 @@ def is_part(
 def is_part_before(text: str, start: int) -> bool:
     """Whether a number or formula goes on from what stands before it, or names something."""
     before = text[max(0, start - _MOST_BEFORE) : start]
-    is_word = text[start].isalpha() and not before.endswith("\\")
-    patterns = (_PART_BEFORE,) if is_word else (_PART_BEFORE, _DIGITS_BEFORE, NAMED)
-    return any(pattern.search(before) for pattern in patterns)
+    return any(pattern.search(before) for pattern in (_PART_BEFORE, _NAMED))
 
 
 def is_minus_before(text: str, start: int) -> bool:

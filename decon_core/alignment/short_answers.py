@@ -11,7 +11,15 @@ from functools import cached_property
 from typing import NamedTuple
 
 from decon_core.alignment.measures import measure_of, places_in, words_counted
-from decon_core.alignment.pieces import (Piece, begins_with, folded, is_part, pieces_of, wanted_of, without_article)
+from decon_core.alignment.pieces import (
+    Piece,
+    folded,
+    labels_of,
+    pieces_of,
+    wanted_of,
+    whole_at,
+    without_article,
+)
 from decon_core.alignment.stated_answers import (
     LONGEST,
     stated_answer,
@@ -22,7 +30,7 @@ from decon_core.text.markup import stripped, stripped_with_offsets
 
 _REST = 60  # characters behind a window in which an answer that begins within it may end
 # At the beginning of lines that are quoted, commented out, of a list, or of a diff.
-_LINE_MARK = re.compile(r"^[^\S\n]*(?:(?://|>+|#(?!#)|[|;%*])(?=\s)|\+)", re.MULTILINE)
+_LINE_MARK = re.compile(r"^[^\S\n]*(?:(?://|>+|[#|;%*])(?=\s)|\+)", re.MULTILINE)
 _FEW = 6  # words before an answer that is the first word behind the question
 # Words that often stand near a question by chance.
 _FREQUENT = frozenset(
@@ -31,7 +39,6 @@ _FREQUENT = frozenset(
         *("ja", "nein", "oui", "non", "vrai", "faux", "sí", "si", "да", "нет"),
     )
 )
-_LABEL = re.compile(r"(?<![^\s(*])(?<![A-Z]\. )\[?([A-Ja-j]|\d{1,2})(?:\.?[)\]]+|\.(?!\w))")
 _MOST_OF_CHOICE = 200  # characters between the label of a choice and an answer, or the next label
 _DIRECTLY = re.compile(r"\W*(?:[^\W\d_]+\W*:\W*)?")
 _BEFORE_NUMBER, _BEHIND_NUMBER = re.compile(r"[^\w\n]*"), re.compile(r"[\s$\\),;(]*(?<=[\s(])")
@@ -64,18 +71,16 @@ def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | No
     short = [answer for answer in answers if len(answer) <= LONGEST and wanted_of(answer)]
     if not short:
         return None
-    wanted = [[of.text for of in pieces_of(answer)] for answer in short]
-    stated = stated_answer(wanted, window.text, window.first)
+    pieces = [[of.text for of in pieces_of(answer)] for answer in short]
+    stated = stated_answer(pieces, window.text, window.first)
     if stated and not window.is_of_other(*stated):
         return stated
     plain = stripped_with_offsets(window.text[window.first : window.stop + _REST])
-    behind = _Behind(_LINE_MARK.sub(lambda mark: " " * len(mark[0]), folded(plain.text)))
-    has_other = states_other(wanted, behind.text)
-    for start, stop in behind.places(short, window.asked):
-        first, last = (window.first + at for at in plain.original(start, stop))
-        if first >= window.stop or window.is_of_other(first, last):
-            continue
-        if behind.counts(start, stop, has_other=has_other):
+    text = _LINE_MARK.sub(lambda mark: " " * len(mark[0]), folded(plain.text))
+    behind = _Behind(text, [*map(wanted_of, short)])
+    for place in behind.places(short, window.asked):
+        first, last = (window.first + at for at in plain.original(*place))
+        if first < window.stop and not window.is_of_other(first, last) and behind.counts(*place):
             return first, last
     return None
 
@@ -104,23 +109,19 @@ def _signs(text: str) -> list[str]:
 
 def is_wrong_choice(text: str, start: int, stop: int) -> bool:
     """Return whether what stands at a place is a choice, and the text states that of another."""
-    return _Behind(text).is_stated_choice(start, stop) is False
+    return _Behind(text).by_label(start, stop) is False
 
 
 class _Behind:
     """A text behind a question, and where answers in it are by chance."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, wanted: Sequence[Sequence[str]] = ()) -> None:
+        self.text, self._wanted = text, wanted
+        self._labels = labels_of(text)
 
     @cached_property
     def _pieces(self) -> list[Piece]:
         return pieces_of(self.text)
-
-    @cached_property
-    def _labels(self) -> list[Piece]:
-        """The labels of choices, such as "(A)", "b." and "3)"."""
-        return [Piece(label[1].upper(), label.start(1), label.end()) for label in _LABEL.finditer(self.text)]
 
     def places(self, answers: Sequence[str], asked: str) -> Iterator[tuple[int, int]]:
         """Yield where one of the answers is: as a whole, or its number with the same unit."""
@@ -136,36 +137,58 @@ class _Behind:
     def whole(self, answer: str) -> Iterator[tuple[int, int]]:
         wanted = without_article(wanted_of(answer))
         for at in range(len(self._pieces)):
-            if begins_with(self._pieces[at : at + len(wanted)], wanted):
-                place = self._pieces[at].start, self._pieces[at + len(wanted) - 1].stop
-                if not is_part(self.text, *place, wanted):
-                    yield place
+            if place := whole_at(self.text, self._pieces, at, wanted):
+                yield place
 
-    def counts(self, start: int, stop: int, *, has_other: bool) -> bool:
-        """Return whether an answer at a place is not there by chance."""
-        answer = self.text[start:stop]
-        is_letter = _LETTER.fullmatch(answer) is not None
-        if is_letter and self._is_label_of_list(start):
+    def _is_choice(self, start: int, stop: int) -> bool:
+        """Return whether a number is a choice, or first, and a label or a sentence follows."""
+        firsts = [0, *(label.stop for label in self._labels)]
+        if not any(_BEFORE_NUMBER.fullmatch(self.text, at, start) for at in firsts if at <= start):
             return False
-        is_stated = self.is_stated_choice(start, stop)
-        if is_stated is not None:
-            return is_stated
-        if has_other and not _DIRECTLY.fullmatch(self.text, 0, start):
+        if not (behind := _BEHIND_NUMBER.match(self.text, stop)):
             return False
-        if is_letter or answer.lower() in _FREQUENT:
-            return bool(is_letter and self._label_of(start)) or self._is_first(start, stop)
-        return True
+        at = behind.end()
+        return self.text[at : at + 1].isupper() or any(label.start == at for label in self._labels)
 
-    def is_stated_choice(self, start: int, stop: int) -> bool | None:
-        """Return whether the text states the label of the choice; None if it is none."""
-        label = self._label_of(start)
+    # Rules: whether an answer at a place counts; None if the rule does not apply -----------------
+
+    def counts(self, start: int, stop: int) -> bool:
+        """Return what the first rule says that applies to a place."""
+        rules = self.by_own_label, self.by_label, self.by_other_answer, self.by_frequent_word
+        verdicts = (rule(start, stop) for rule in rules)
+        return next((verdict for verdict in verdicts if verdict is not None), True)
+
+    def by_own_label(self, start: int, stop: int) -> bool | None:
+        """A letter that is the label of a choice counts only directly, and not at a list's begin."""
+        if not self.text[start].isalpha() or stop != start + 1:
+            return None
+        if not any(label.start == start for label in self._labels):
+            return None
+        is_alone = self.text[start] not in "Aa" and _DIRECTLY.fullmatch(self.text, 0, start)
+        return None if is_alone else False
+
+    def by_label(self, start: int, stop: int) -> bool | None:
+        """If the text states the label of a choice, only the choice with this label counts."""
+        label = self._label_before(start)
         if not label:
             return None
-        lists = self._next_list(stop)
-        stated = next(stated_labels(self.text[:lists], is_number=label.isdigit()), None)
+        region = self.text[: self._next_list(stop)]
+        stated = next(stated_labels(region, is_number=label.isdigit()), None)
         return None if stated is None else label == stated
 
-    def _label_of(self, start: int) -> str:
+    def by_other_answer(self, start: int, stop: int) -> bool | None:
+        """If the text states another value, an answer counts only directly behind the question."""
+        is_directly = _DIRECTLY.fullmatch(self.text, 0, start) is not None
+        return None if is_directly or not states_other(self._wanted, self.text) else False
+
+    def by_frequent_word(self, start: int, stop: int) -> bool | None:
+        """Letters, and words such as "yes", count as a choice or as the first words."""
+        is_letter = _LETTER.fullmatch(self.text, start, stop) is not None
+        if not is_letter and self.text[start:stop].lower() not in _FREQUENT:
+            return None
+        return bool(is_letter and self._label_before(start)) or self._is_first(start, stop)
+
+    def _label_before(self, start: int) -> str:
         """Return the label before an answer; a number must be directly before it."""
         for label in reversed(self._labels):
             if start - _MOST_OF_CHOICE <= label.start and label.stop <= start:
@@ -178,40 +201,20 @@ class _Behind:
         behind = [label for label in self._labels if label.start >= stop]
         for first in behind:
             if first.text == "A" and not self.text[: first.start].endswith(": "):
-                if any(of.text == "B" and 0 < of.start - first.stop < _MOST_OF_CHOICE for of in behind):
+                near = [of for of in behind if 0 < of.start - first.stop < _MOST_OF_CHOICE]
+                if any(of.text == "B" for of in near):
                     return first.start
         return len(self.text)
 
-    def _is_label_of_list(self, start: int) -> bool:
-        """Return whether a letter is the label of a choice, and not that of the answer."""
-        is_label = any(label.start == start for label in self._labels)
-        is_alone = self.text[start] not in "Aa" and _DIRECTLY.fullmatch(self.text, 0, start)
-        return is_label and not is_alone
-
-    def _is_choice(self, start: int, stop: int) -> bool:
-        """Return whether a number is a choice, or first, and a label or a sentence follows."""
-        firsts = [0, *(label.stop for label in self._labels)]
-        if not any(_BEFORE_NUMBER.fullmatch(self.text, at, start) for at in firsts if at <= start):
-            return False
-        behind = _BEHIND_NUMBER.match(self.text, stop)
-        at = behind.end() if behind else stop
-        return bool(behind) and (
-            self.text[at : at + 1].isupper() or any(label.start == at for label in self._labels)
-        )
-
     def _is_first(self, start: int, stop: int) -> bool:
-        """Return whether a word that is often there by chance is the answer by its place.
-
-        It is among the first words, alone on its line, or that of a numbered list of answers.
-        """
+        """Return whether an answer is among the first words, or alone on a line of answers."""
         text = self.text
         before = [of.text for of in self._pieces if of.stop <= start and of.text.isalnum()]
         if any(word.lower() in _FREQUENT for word in before):
             return False
+        if len(before) <= _FEW and _OPENS.search(text[:start]) and _CLOSES.match(text, stop):
+            return True
+        is_letter = _LETTER.fullmatch(text, start, stop) is not None
         line = text[:start].rpartition("\n")[2]
-        is_letter = _LETTER.fullmatch(text[start:stop]) is not None
-        is_alone = _ALONE_ON_LINE.match(text, stop) and (
-            _ALONE_BEFORE if is_letter else _LIST_NUMBER
-        ).fullmatch(line)
-        is_few = len(before) <= _FEW and _OPENS.search(text[:start]) and _CLOSES.match(text, stop)
-        return bool(is_alone or is_few)
+        is_alone = (_ALONE_BEFORE if is_letter else _LIST_NUMBER).fullmatch(line)
+        return bool(is_alone and _ALONE_ON_LINE.match(text, stop))

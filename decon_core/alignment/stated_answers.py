@@ -15,10 +15,9 @@ from decon_core.alignment.denials import end_of_statement, is_wrong_before
 from decon_core.alignment.pieces import (
     IGNORED,
     Piece,
-    begins_with,
     folded,
-    is_part,
     pieces_of,
+    whole_at,
 )
 from decon_core.kernels.arrays import Flags, Integers
 from decon_core.text.numbers import lowered
@@ -43,13 +42,11 @@ _WORDS = (
     "|odpowiedź|cevap|jawaban|đáp án|ответ|відповідь|الجواب|الإجابة"
 )
 _UNSPACED_WORDS = "答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर"
-_DIRECT = (
-    r"####|\\f?box(?:ed)?\b|(?P<equal>(?<![!<>=≠~])[=≈](?!=)"
-    r"(?!(?<=(?-i:[a-z_]{2})=)['\"]?\d))"  # not as in width=18
-    rf"|[选選][择擇]?(?=[{IGNORED}:]*[A-J](?![A-Za-z]))"
-)
 _STATEMENT = re.compile(
-    rf"(?P<direct>{_DIRECT})|\b(?:{_WORDS}|correct(?=:)|ans(?=[.:]))\b|{_UNSPACED_WORDS}",
+    rf"(?P<word>\b(?:{_WORDS}|correct(?=:)|ans(?=[.:]))\b|{_UNSPACED_WORDS})|(?P<mark>####)"
+    rf"|(?P<box>\\f?box(?:ed)?\b|[选選][择擇]?(?=[{IGNORED}:]*[A-J](?![A-Za-z])))"
+    # Not as in width=18.
+    r"|(?P<equal>(?<![!<>=≠~])[=≈](?!=)(?!(?<=(?-i:[a-z_]{2})=)['\"]?\d))",
     re.IGNORECASE,
 )
 # Each statement begins with one of these. Searching them first takes a tenth of the time.
@@ -86,24 +83,21 @@ def stated_answer(
     """
     start = max(0, first - _MOST_BEFORE)
     region, first = folded(text[start : first + _FARTHEST]), first - start
-    dropped: set[str] = set()
+    dropped: set[str | None] = set()
     for statement in _statements(region):
-        kind = _kind_of(statement)
-        if kind in dropped:
+        if statement.lastgroup in dropped:
             continue
-        for pieces in _stated_pieces(region, statement):
+        for pieces in _values(region, statement):
             if pieces[0].start < first:
                 continue
             for answer in wanted:
-                if begins_with(pieces, answer):
-                    place = pieces[0].start, pieces[len(answer) - 1].stop
-                    if not is_part(region, *place, answer, is_stated=True):
-                        return place[0] + start, place[1] + start
+                if place := whole_at(region, pieces, 0, answer, is_stated=True):
+                    return place[0] + start, place[1] + start
             if pieces[0].text in _CHOICES:
                 # Further letters may be the answers of other questions.
                 wanted = [of for of in wanted if of[0] not in _CHOICES or len(of) > 1]
-        if kind and _states_other(wanted, region, statement.end(), first):
-            dropped.add(kind)  # further ones may be those of other questions
+        if _states_other(wanted, region, statement, first):
+            dropped.add(statement.lastgroup)  # further ones may be those of other questions
     return None
 
 
@@ -124,12 +118,6 @@ def _statements(text: str) -> Iterator[re.Match[str]]:
                 yield statement
 
 
-def _kind_of(statement: re.Match[str]) -> str:
-    """Return what names an answer if a text does so once for each question, and not for steps."""
-    direct = statement["direct"]
-    return "word" if direct is None else direct if direct == "####" else ""
-
-
 def states_other(wanted: Sequence[Sequence[str]], text: str) -> bool:
     """Whether a text states another value of the same sort as the answers.
 
@@ -139,16 +127,15 @@ def states_other(wanted: Sequence[Sequence[str]], text: str) -> bool:
     if is_letter and any(stated_labels(text, is_number=False)):
         return True
     return any(
-        _kind_of(statement) and _states_other(wanted, text, statement.end(), 0)
-        for statement in _statements(text)
+        _states_other(wanted, text, statement, 0) for statement in _statements(text)
     )
 
 
 def stated_labels(text: str, *, is_number: bool) -> Iterator[str]:
     """Yield the letters, or numbers, of choices that a text states to be the answer."""
     for statement in _statements(text):
-        label = next(_stated_pieces(text, statement), None)
-        if statement["equal"] is None and label:
+        label = next(_values(text, statement), None)
+        if statement.lastgroup != "equal" and label:
             if label[0].text.isdigit() if is_number else _is_label(text, label[0]):
                 yield label[0].text.upper()
 
@@ -157,10 +144,14 @@ def _is_label(text: str, piece: Piece) -> bool:
     return piece.text in _CHOICES or bool(_SMALL_LABEL.match(text, piece.start))
 
 
-def _states_other(wanted: Sequence[Sequence[str]], text: str, at: int, first: int) -> bool:
-    """Whether a text states another value, of the same sort as the answers, behind a place."""
+def _states_other(
+    wanted: Sequence[Sequence[str]], text: str, statement: re.Match[str], first: int
+) -> bool:
+    """Whether a statement of a question's answer, and not of a step, has another such value."""
+    if statement.lastgroup not in ("word", "mark"):
+        return False
     numbers = [number for of in wanted if (number := of["-" in of[:1] :][0])[0].isdecimal()]
-    other = (_NUMBER if numbers else _SHORT_LINE).match(text, at)
+    other = (_NUMBER if numbers else _SHORT_LINE).match(text, statement.end())
     if not other or other.start("value") < first:
         return False
     value = other["value"].replace(",", "")
@@ -170,10 +161,10 @@ def _states_other(wanted: Sequence[Sequence[str]], text: str, at: int, first: in
     return all(float(value) != float(number) for number in numbers)
 
 
-def _stated_pieces(text: str, statement: re.Match[str]) -> Iterator[list[Piece]]:
+def _values(text: str, statement: re.Match[str]) -> Iterator[list[Piece]]:
     """Yield the pieces of text at each place where a statement may name the answer."""
     first = reach = statement.end()
-    is_direct = statement["direct"] is not None
+    is_direct = statement.lastgroup != "word"
     if not is_direct:
         reach = end_of_statement(text, first)
     pieces = pieces_of(text, first, first + _MOST_BEFORE + 2 * LONGEST)
@@ -193,7 +184,7 @@ def _stated_pieces(text: str, statement: re.Match[str]) -> Iterator[list[Piece]]
 
 def _is_stated_letter(text: str, statement: re.Match[str], at: int) -> bool:
     """Whether a letter is no label of a choice, no word, and no variable."""
-    if statement["equal"] is not None or _WORD_OF_LETTER.match(text, at):
+    if statement.lastgroup == "equal" or _WORD_OF_LETTER.match(text, at):
         return False
     if not _LABEL.match(text, at):
         return True
