@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from decon_core.alignment.pieces import is_minus_before, is_part_before, is_part_behind
+from decon_core.alignment.pieces import END, is_minus_before, is_part_before, is_part_behind
 from decon_core.text.content_words import is_content
 from decon_core.text.numbers import Number, lowered, numbers_in
 
@@ -48,7 +48,6 @@ _WORDS = re.compile(r"\s*[^\W\d_]+(?:\s[^\W\d_]+){0,2}")
 _PERCENT = re.compile(r"%|per\s?cent")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"\s(?!Celsius|Fahrenheit)[A-Z][a-z]{2,}")  # as in "50 Cent"
-_END = re.compile(r"\s*(?:$|[\n.,;:!)\]}*|<\"'，。；：！）」”’—]|\\[)\]n\"])")
 _LIST_NUMBER = re.compile(r"[.):]\s")
 _MOST_BEHIND = 40  # characters behind a number that may be its unit
 
@@ -125,7 +124,7 @@ def _has_unit(measure: Measure, text: str, number: Number, counted: Collection[s
     if _has_percent(text, number):
         return measure.unit in ("", "%")
     behind = _plain(text[number.stop : number.stop + _MOST_BEHIND])
-    if _END.match(text, number.stop) or _END.match(behind):
+    if END.match(text, number.stop) or END.match(behind):
         return measure.may_lack_unit and _is_number_alone(measure.unit, text, number)
     found, words = _UNIT.match(behind), _WORDS.match(behind)
     unit, names = found and _spelled(found), _singular(words[0]).split() if words else []

@@ -37,6 +37,8 @@ _PART_BEHIND = re.compile(
     rf"(?<=\d)\s\d{{3}}(?!\d)|(?<=\d)[万萬亿億千百만억천백십조]|(?!(?<=\d)[가-힣])[^\W{_UNSPACED}]"
     r"|[.,/:]\d|\s*[+/^×÷√]|\*{1,2}[\w(]|\s+\*\s|\s*-\s*\d|\s*\\(?:sqrt|d?frac|cdot|times|pi)\b"
 )
+# What ends a sentence or a part of it.
+END = re.compile(r"\s*(?:$|[\n.,;:!)\]}*|<\"'，。；：！）」”’—]|\\[)\]n\"])")
 # What stands before a number that only names something: "Question 48", "No. 48".
 _NAMED = re.compile(
     r"(?:\b(?:questions?|exercise|problem|example|item|step|lesson|pages?|chapter|section|part"

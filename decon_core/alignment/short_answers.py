@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 from decon_core.alignment.measures import measure_of, places_in, words_counted
 from decon_core.alignment.pieces import (
+    END,
     Piece,
     folded,
     labels_of,
@@ -40,11 +42,9 @@ _FREQUENT = frozenset(
     )
 )
 _MOST_OF_CHOICE = 200  # characters between the label of a choice and an answer, or the next label
-_DIRECTLY = re.compile(r"\W*(?:[^\W\d_]+\W*:\W*)?")
 _BEFORE_NUMBER, _BEHIND_NUMBER = re.compile(r"[^\w\n]*"), re.compile(r"[\s$\\),;(]*(?<=[\s(])")
 _OPENS = re.compile(r"(?:^|[\n:>|?.!。？：\"'(\\])[\s*_$\"'(\[{\\]*$")
-_CLOSES = re.compile(r"[\s*_$)\]}]*(?:$|[\n,.;:!|<\"'—。，！\\-])")
-_ALONE_BEFORE, _LIST_NUMBER = (re.compile(of) for of in (r"\W*", r"\W*\d{1,3}[.)]\W*"))
+_LIST_NUMBER = re.compile(r"\W*\d{1,3}[.)]\W*")
 _ALONE_ON_LINE = re.compile(r"[\s*_$)\]}.]*(?:$|\n)")
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -123,6 +123,10 @@ class _Behind:
     def _pieces(self) -> list[Piece]:
         return pieces_of(self.text)
 
+    @cached_property
+    def _states_other(self) -> bool:
+        return states_other(self._wanted, self.text)
+
     def places(self, answers: Sequence[str], asked: str) -> Iterator[tuple[int, int]]:
         """Yield where one of the answers is: as a whole, or its number with the same unit."""
         words = words_counted(asked)
@@ -159,13 +163,9 @@ class _Behind:
         return next((verdict for verdict in verdicts if verdict is not None), True)
 
     def by_own_label(self, start: int, stop: int) -> bool | None:
-        """A letter that is the label of a choice counts only directly, and not at a list's begin."""
-        if not self.text[start].isalpha() or stop != start + 1:
-            return None
-        if not any(label.start == start for label in self._labels):
-            return None
-        is_alone = self.text[start] not in "Aa" and _DIRECTLY.fullmatch(self.text, 0, start)
-        return None if is_alone else False
+        """A letter that is the label of a choice does not count."""
+        is_letter = self.text[start:stop].isalpha() and stop == start + 1
+        return False if is_letter and any(of.start == start for of in self._labels) else None
 
     def by_label(self, start: int, stop: int) -> bool | None:
         """If the text states the label of a choice, only the choice with this label counts."""
@@ -178,8 +178,8 @@ class _Behind:
 
     def by_other_answer(self, start: int, stop: int) -> bool | None:
         """If the text states another value, an answer counts only directly behind the question."""
-        is_directly = _DIRECTLY.fullmatch(self.text, 0, start) is not None
-        return None if is_directly or not states_other(self._wanted, self.text) else False
+        is_directly = len(self._words_before(start)) <= 1  # as behind "Answer:"
+        return None if is_directly or not self._states_other else False
 
     def by_frequent_word(self, start: int, stop: int) -> bool | None:
         """Letters, and words such as "yes", count as a choice or as the first words."""
@@ -187,6 +187,10 @@ class _Behind:
         if not is_letter and self.text[start:stop].lower() not in _FREQUENT:
             return None
         return bool(is_letter and self._label_before(start)) or self._is_first(start, stop)
+
+    def _words_before(self, start: int) -> list[str]:
+        words = (of.text.lower() for of in self._pieces if of.stop <= start)
+        return [word for word in words if word.isalnum()]
 
     def _label_before(self, start: int) -> str:
         """Return the label before an answer; a number must be directly before it."""
@@ -198,23 +202,15 @@ class _Behind:
 
     def _next_list(self, stop: int) -> int:
         """Return where the next list of choices begins."""
-        behind = [label for label in self._labels if label.start >= stop]
-        for first in behind:
-            if first.text == "A" and not self.text[: first.start].endswith(": "):
-                near = [of for of in behind if 0 < of.start - first.stop < _MOST_OF_CHOICE]
-                if any(of.text == "B" for of in near):
-                    return first.start
-        return len(self.text)
+        pairs = pairwise(label for label in self._labels if label.start >= stop)
+        return next((a.start for a, b in pairs if a.text + b.text == "AB"), len(self.text))
 
     def _is_first(self, start: int, stop: int) -> bool:
         """Return whether an answer is among the first words, or alone on a line of answers."""
-        text = self.text
-        before = [of.text for of in self._pieces if of.stop <= start and of.text.isalnum()]
-        if any(word.lower() in _FREQUENT for word in before):
+        text, before = self.text, self._words_before(start)
+        if not _FREQUENT.isdisjoint(before):
             return False
-        if len(before) <= _FEW and _OPENS.search(text[:start]) and _CLOSES.match(text, stop):
-            return True
-        is_letter = _LETTER.fullmatch(text, start, stop) is not None
-        line = text[:start].rpartition("\n")[2]
-        is_alone = (_ALONE_BEFORE if is_letter else _LIST_NUMBER).fullmatch(line)
-        return bool(is_alone and _ALONE_ON_LINE.match(text, stop))
+        if len(before) <= _FEW and _OPENS.search(text[:start]):
+            return END.match(text, stop) is not None
+        is_in_list = _LIST_NUMBER.fullmatch(text[:start].rpartition("\n")[2])
+        return bool(is_in_list and _ALONE_ON_LINE.match(text, stop))
