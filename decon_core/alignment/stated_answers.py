@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from decon_core.alignment.pieces import (
     IGNORED,
     Piece,
     folded,
+    labels_of,
     pieces_of,
     whole_at,
 )
@@ -33,9 +35,6 @@ _LONGEST_FORMULA = 200  # characters of an answer whose signs are compared, too
 _FORMULA = r"\d\s*[-+*/^=<>≤≥×]|[-+*/^=<>≤≥×]\s*\d|[)(a-z][=^<>+][a-z(]|\\"
 SHORT, FORMULA = 1, 2  # sorts of answers
 _MOST_OF_CHOICE = 200  # characters of a choice, behind which the next one is
-_MOST_BEFORE = 60  # characters between a word such as "answer" and the answer
-_MOST_OF_WORD = 15  # characters of a word such as "incorrect" and the space behind it
-
 # What names an answer, in nineteen languages.
 _WORDS = (
     "answer|correct option|correct choice|antwort|réponse|respuesta|risposta|resposta|antwoord"
@@ -65,39 +64,32 @@ _SHORT_LINE = re.compile(
 )
 _BEFORE_VALUE = re.compile(r"[:)]\s*\S")
 _DIRECTLY = re.compile(rf"[{IGNORED}]*")
+_OF_QUESTION = ("word", "mark")  # a text has one of these for each question
 _CHOICES = frozenset("ABCDEFGHIJ")
-_SMALL_LABEL = re.compile(r"[a-j][*_]*(?:[.):]|\s*(?:\n|$))")
-_LABEL = re.compile(r"\b[A-J][.):][^\S\n]*[^\s*]")
+_PAIRS = frozenset(map("".join, pairwise("ABCDEFGHIJ")))
 # Between a word such as "answer" and a letter that is the label of a choice.
 _BEFORE_LABEL = re.compile(r"\n|\b[A-J][.):]|\b(?:choice|option)s\b", re.IGNORECASE)
-_WORD_OF_LETTER = re.compile(r"[AI]\s+(?!(?:because|since|as|and|or|but|is|for|which)\b)[a-z]")
+_WORD_OF_LETTER = re.compile(r"[AIai]\s+(?!(?:because|since|as|and|or|but|is|for|which)\b)[a-z]")
 _LETTER_OF_CHOICE = re.compile(r"^(?:\([A-Z]\)|[A-Z][.):])\s*(?=\S)")
 
 
 def stated_answer(
     wanted: Sequence[Sequence[str]], text: str, first: int
 ) -> tuple[int, int] | None:
-    """Return the characters at which a text states one of the answers; None if it states none.
-
-    `first`: the first character of the text at which an answer may be.
-    """
-    start = max(0, first - _MOST_BEFORE)
-    region, first = folded(text[start : first + _FARTHEST]), first - start
-    dropped: set[str | None] = set()
+    """Return the characters at which a text states one of the answers from a place on, if any."""
+    region = folded(text[first : first + _FARTHEST])
+    is_past = False  # whether a further "answer" may be that of another question
     for statement in _statements(region):
-        if statement.lastgroup in dropped:
+        is_of_question = statement.lastgroup in _OF_QUESTION
+        if is_past and is_of_question:
             continue
         for pieces in _values(region, statement):
-            if pieces[0].start < first:
-                continue
             for answer in wanted:
                 if place := whole_at(region, pieces, 0, answer, is_stated=True):
-                    return place[0] + start, place[1] + start
-            if pieces[0].text in _CHOICES:
-                # Further letters may be the answers of other questions.
+                    return place[0] + first, place[1] + first
+            if pieces[0].text in _CHOICES:  # the same of further letters
                 wanted = [of for of in wanted if of[0] not in _CHOICES or len(of) > 1]
-        if _states_other(wanted, region, statement, first):
-            dropped.add(statement.lastgroup)  # further ones may be those of other questions
+        is_past = is_past or (is_of_question and _is_other(wanted, region, statement.end()))
     return None
 
 
@@ -119,16 +111,23 @@ def _statements(text: str) -> Iterator[re.Match[str]]:
 
 
 def states_other(wanted: Sequence[Sequence[str]], text: str) -> bool:
-    """Whether a text states another value of the same sort as the answers.
-
-    It does not state one of these.
-    """
-    is_letter = any(len(answer) == 1 and answer[0] in _CHOICES for answer in wanted)
-    if is_letter and any(stated_labels(text, is_number=False)):
-        return True
+    """Whether a text states another value of the same sort as the answers, and none of these."""
     return any(
-        _states_other(wanted, text, statement, 0) for statement in _statements(text)
+        _is_other(wanted, text, statement.end())
+        for statement in _statements(text)
+        if statement.lastgroup in _OF_QUESTION
     )
+
+
+def _is_other(wanted: Sequence[Sequence[str]], text: str, at: int) -> bool:
+    """Whether a value behind a statement is another one, of the same sort as the answers."""
+    numbers = [of[0] for of in wanted if of[0][0].isdecimal()]
+    other = (_NUMBER if numbers else _SHORT_LINE).match(text, at)
+    value = other["value"].replace(",", "") if other else ""
+    if numbers:
+        return bool(value) and all(float(value) != float(number) for number in numbers)
+    is_label = value.upper() in _CHOICES or (value.isdecimal() and len(value) < 3)
+    return bool(value and wanted) and not is_label
 
 
 def stated_labels(text: str, *, is_number: bool) -> Iterator[str]:
@@ -136,62 +135,40 @@ def stated_labels(text: str, *, is_number: bool) -> Iterator[str]:
     for statement in _statements(text):
         label = next(_values(text, statement), None)
         if statement.lastgroup != "equal" and label:
-            if label[0].text.isdigit() if is_number else _is_label(text, label[0]):
-                yield label[0].text.upper()
-
-
-def _is_label(text: str, piece: Piece) -> bool:
-    return piece.text in _CHOICES or bool(_SMALL_LABEL.match(text, piece.start))
-
-
-def _states_other(
-    wanted: Sequence[Sequence[str]], text: str, statement: re.Match[str], first: int
-) -> bool:
-    """Whether a statement of a question's answer, and not of a step, has another such value."""
-    if statement.lastgroup not in ("word", "mark"):
-        return False
-    numbers = [number for of in wanted if (number := of["-" in of[:1] :][0])[0].isdecimal()]
-    other = (_NUMBER if numbers else _SHORT_LINE).match(text, statement.end())
-    if not other or other.start("value") < first:
-        return False
-    value = other["value"].replace(",", "")
-    if not numbers:
-        is_label = value.upper() in _CHOICES or (value.isdecimal() and len(value) < 3)
-        return len(wanted) > 0 and not is_label
-    return all(float(value) != float(number) for number in numbers)
+            name, at, _ = label[0]
+            is_letter = name.upper() in _CHOICES and not _WORD_OF_LETTER.match(text, at)
+            if name.isdigit() if is_number else is_letter:
+                yield name.upper()
 
 
 def _values(text: str, statement: re.Match[str]) -> Iterator[list[Piece]]:
     """Yield the pieces of text at each place where a statement may name the answer."""
     first = reach = statement.end()
-    is_direct = statement.lastgroup != "word"
-    if not is_direct:
+    is_word = statement.lastgroup == "word"
+    if is_word:
         reach = end_of_statement(text, first)
-    pieces = pieces_of(text, first, first + _MOST_BEFORE + 2 * LONGEST)
+    pieces = pieces_of(text, first, reach + 2 * LONGEST)
     has_number = False
     for at, piece in enumerate(pieces):
         is_next = not has_number and _DIRECTLY.fullmatch(text, reach, piece.start)
-        is_farther = piece.start > reach and not is_next
-        has_number = has_number or piece.text.isdecimal()
-        if is_farther or piece.start > first + _MOST_BEFORE or (is_direct and at):
+        if piece.start > reach and not is_next:
             break
-        is_number = piece.text[0].isdigit() and text[first : piece.start].isspace()
-        if is_number and not is_direct and _BEFORE_VALUE.match(text, piece.stop):
+        has_number = has_number or piece.text.isdecimal()
+        is_name = is_word and piece.text[0].isdigit() and text[first : piece.start].isspace()
+        if is_name and _BEFORE_VALUE.match(text, piece.stop):
             continue  # "Answer 18: 43"
         if piece.text not in _CHOICES or _is_stated_letter(text, statement, piece.start):
             yield pieces[at:]
 
 
 def _is_stated_letter(text: str, statement: re.Match[str], at: int) -> bool:
-    """Whether a letter is no label of a choice, no word, and no variable."""
+    """Whether a letter is no variable, no word, and no label in a list of choices."""
     if statement.lastgroup == "equal" or _WORD_OF_LETTER.match(text, at):
         return False
-    if not _LABEL.match(text, at):
+    labels = labels_of(text[at : at + _MOST_OF_CHOICE])[:2]
+    if not labels or labels[0].start:
         return True
-    following = chr(ord(text[at]) + 1)
-    next_one = _STATEMENT.search(text, at, at + _MOST_OF_CHOICE)
-    choices = text[at : next_one.start() if next_one else at + _MOST_OF_CHOICE]
-    is_list = re.search(rf"\b{following}[.):]", choices) is not None
+    is_list = "".join(label.text for label in labels) in _PAIRS
     return not is_list and not _BEFORE_LABEL.search(text, statement.end(), at)
 
 
