@@ -42,7 +42,7 @@ _ONE = (
     rf"(?:(?:square|sq\.?|cubic)\s+)?(?:degrees?\s+(?=celsius|fahrenheit)|°\s?(?=[cf]\b))?"
     rf"(?:[^\W\d_²³]+|[{_CURRENCIES}¢°])(?:\^?[23²³])?"
 )
-_UNIT = re.compile(rf"\s*-?\s*({_ONE})(?:\s*(?:/|per\b|p\.)\s*({_ONE}))?")
+_UNIT = re.compile(rf"\s*-?\s*({_ONE})(?:\s*(?:/|per\b)\s*({_ONE}))?")
 _PART = re.compile(r"square|sq|cubic|[^\W\d_²³]+|[\d²³]|\S")
 _WORDS = re.compile(r"\s*[^\W\d_]+(?:\s[^\W\d_]+){0,2}")
 _PERCENT = re.compile(r"%|per\s?cent")
@@ -124,7 +124,7 @@ def _has_unit(measure: Measure, text: str, number: Number, counted: Collection[s
     if _has_percent(text, number):
         return measure.unit in ("", "%")
     behind = _plain(text[number.stop : number.stop + _MOST_BEHIND])
-    if END.match(text, number.stop) or END.match(behind):
+    if END.match(behind):
         return measure.may_lack_unit and _is_number_alone(measure.unit, text, number)
     found, words = _UNIT.match(behind), _WORDS.match(behind)
     unit, names = found and _spelled(found), _singular(words[0]).split() if words else []
@@ -136,22 +136,15 @@ def _has_unit(measure: Measure, text: str, number: Number, counted: Collection[s
 
 def _is_number_alone(unit: str, text: str, number: Number) -> bool:
     """Return whether a number without a unit may be a measure, and is no list number or time."""
-    word = text[number.start : number.stop]
+    word, line = text[slice(*number[1:])], text[: number.start].rpartition("\n")[2]
     if word == "one" or (unit and word[0].isalpha()) or is_part_behind(text, number.stop):
         return False
-    before = text[: number.start].rstrip()[-1:]
-    is_formula = text[: number.start].endswith("$") and text.startswith(("$", "\\"), number.stop)
-    is_other = before in _CURRENCIES and _UNIT_OF.get(before, unit) != unit
-    return not (unit and is_other and not is_formula) and not _is_of_list(text, number)
-
-
-def _is_of_list(text: str, number: Number) -> bool:
-    """Return whether a number is the label of what follows it: "18. What is", "2. Six 3. Seven"."""
-    if not _LIST_NUMBER.match(text, number.stop):
-        return False
-    line, value = text[: number.start].rpartition("\n")[2].strip(), text[slice(*number[1:])]
-    before = value.isdecimal() and re.search(rf"\b{int(value) - 1}[.)]\s", line)
-    return not line or bool(before)
+    if _LIST_NUMBER.match(text, number.stop) and word.isdecimal():
+        if not line.strip() or re.search(rf"\b{int(word) - 1}[.)]\s", line):
+            return False  # "18. What is", "2. Six 3. Seven"
+    sign = line.rstrip()[-1:]
+    is_formula = line.endswith("$") and text.startswith(("$", "\\"), number.stop)
+    return not unit or is_formula or sign not in _CURRENCIES or _UNIT_OF.get(sign, unit) == unit
 
 
 def _is_common(unit: str) -> bool:

@@ -43,7 +43,7 @@ _WORDS = (
 _UNSPACED_WORDS = "答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर"
 _STATEMENT = re.compile(
     rf"(?P<word>\b(?:{_WORDS}|correct(?=:)|ans(?=[.:]))\b|{_UNSPACED_WORDS})|(?P<mark>####)"
-    rf"|(?P<box>\\f?box(?:ed)?\b|[选選][择擇]?(?=[{IGNORED}:]*[A-J](?![A-Za-z])))"
+    rf"|(?P<box>\\f?box(?:ed)?|[选選][择擇]?(?=[{IGNORED}:]*[A-J]))"
     # Not as in width=18.
     r"|(?P<equal>(?<![!<>=≠~])[=≈](?!=)(?!(?<=(?-i:[a-z_]{2})=)['\"]?\d))",
     re.IGNORECASE,
@@ -73,9 +73,7 @@ _WORD_OF_LETTER = re.compile(r"[AIai]\s+(?!(?:because|since|as|and|or|but|is|for
 _LETTER_OF_CHOICE = re.compile(r"^(?:\([A-Z]\)|[A-Z][.):])\s*(?=\S)")
 
 
-def stated_answer(
-    wanted: Sequence[Sequence[str]], text: str, first: int
-) -> tuple[int, int] | None:
+def stated_answer(wanted: Sequence[Sequence[str]], text: str, first: int) -> tuple[int, int] | None:
     """Return the characters at which a text states one of the answers from a place on, if any."""
     region = folded(text[first : first + _FARTHEST])
     is_past = False  # whether a further "answer" may be that of another question
