@@ -97,11 +97,11 @@ def places_in(
     """
     low = lowered(text)
     for number in numbers_in(text):
-        if _value_in(low, number) == abs(measure.value):
-            is_negative = is_minus_before(low, number.start)
-            if is_negative == (measure.value < 0) and not is_part_before(low, number.start):
-                if _has_unit(measure, low, number, counted):
-                    yield number.start, number.stop
+        sign = -1 if is_minus_before(low, number.start) else 1
+        is_equal = sign * _value_in(low, number) == measure.value
+        is_whole = is_equal and not is_part_before(low, number.start)
+        if is_whole and _has_unit(measure, low, number, counted):
+            yield number.start, number.stop
 
 
 def words_counted(question: str) -> set[str]:
@@ -139,9 +139,9 @@ def _is_number_alone(unit: str, text: str, number: Number) -> bool:
     word, line = text[slice(*number[1:])], text[: number.start].rpartition("\n")[2]
     if word == "one" or (unit and word[0].isalpha()) or is_part_behind(text, number.stop):
         return False
-    if _LIST_NUMBER.match(text, number.stop) and word.isdecimal():
-        if not line.strip() or re.search(rf"\b{int(word) - 1}[.)]\s", line):
-            return False  # "18. What is", "2. Six 3. Seven"
+    is_label = word.isdecimal() and _LIST_NUMBER.match(text, number.stop) is not None
+    if is_label and (not line.strip() or re.search(rf"\b{int(word) - 1}[.)]\s", line)):
+        return False  # "18. What is", "2. Six 3. Seven"
     sign = line.rstrip()[-1:]
     is_formula = line.endswith("$") and text.startswith(("$", "\\"), number.stop)
     return not unit or is_formula or sign not in _CURRENCIES or _UNIT_OF.get(sign, unit) == unit

@@ -28,7 +28,8 @@ _PIECE = re.compile(
     rf"|(?!(?<=[^\W\d_]{{2}})-\s*[^\W\d_]{{2}})[^\w{IGNORED},;.!?。，、；]"
 )
 # Not initials: "J. B. Rhine".
-_LABEL = re.compile(r"(?<![^\s(*])(?<![A-Z]\. )([A-Ja-j]|\d{1,2})(?:\)|\.(?!\w))")
+LABEL = r"(?<![^\s(*])(?<![A-Z]\. )([A-Ja-j]|\d{1,2})(?:\)|\.(?!\w))"
+_LABEL = re.compile(LABEL)
 _WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
 # What stands before a part of a longer number or of a calculation, and before a negative number.
 _PART_BEFORE = re.compile(r"(?:\d[.,: ]?|\w\s?\*\s?|[+/^×÷·]\s*)[\\({$\[]*$")
@@ -131,9 +132,9 @@ def _is_part(
     has_maths = len(wanted) == 1 == len(wanted[0]) or not all(map(str.isalpha, wanted))
     if has_maths and (is_part_before(text, start) or is_minus_before(text, start)):
         return True
-    if len(wanted) == 1 or is_stated:
-        if _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1):
-            return True
+    may_be_within = is_stated or len(wanted) == 1
+    if may_be_within and _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1):
+        return True
     return is_part_behind(text, stop) or is_wrong_behind(text, stop)
 
 

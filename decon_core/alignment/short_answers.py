@@ -14,6 +14,7 @@ from typing import NamedTuple
 from decon_core.alignment.measures import measure_of, places_in, words_counted
 from decon_core.alignment.pieces import (
     END,
+    LABEL,
     Piece,
     folded,
     labels_of,
@@ -35,17 +36,18 @@ _REST = 60  # characters behind a window in which an answer that begins within i
 _LINE_MARK = re.compile(r"^[^\S\n]*(?:(?://|>+|[#|;%*])(?=\s)|\+)", re.MULTILINE)
 _FEW = 6  # words before an answer that is the first word behind the question
 # Words that often stand near a question by chance.
-_FREQUENT = frozenset(
-    (
-        *("yes", "no", "true", "false", "right", "wrong", "correct", "incorrect", "none"),
-        *("ja", "nein", "oui", "non", "vrai", "faux", "sí", "si", "да", "нет"),
-    )
+_FREQUENT_ONES = (
+    "yes no true false right wrong correct incorrect none ja nein oui non vrai faux sí si да нет"
 )
+_FREQUENT = frozenset(_FREQUENT_ONES.split())
 _MOST_OF_CHOICE = 200  # characters between the label of a choice and an answer, or the next label
-_BEFORE_NUMBER, _BEHIND_NUMBER = re.compile(r"[^\w\n]*"), re.compile(r"[\s$\\),;(]*(?<=[\s(])")
+# What stands before and behind a number that is a choice, or the first word: "(B) 240 (C) 250".
+_CHOICE_BEFORE = re.compile(rf"(?:^|{LABEL})[^\w\n]*$")
+_CHOICE_BEHIND = re.compile(rf"[\s$\\),;(]*(?<=[\s(])(?:{LABEL}|[A-Z])")
+_MOST_OF_LABEL = 12  # characters
 _OPENS = re.compile(r"(?:^|[\n:>|?.!。？：\"'(\\])[\s*_$\"'(\[{\\]*$")
 _LIST_NUMBER = re.compile(r"\W*\d{1,3}[.)]\W*")
-_ALONE_ON_LINE = re.compile(r"[\s*_$)\]}.]*(?:$|\n)")
+_SIGNS = re.compile(r"\W*")
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -112,6 +114,11 @@ def is_wrong_choice(text: str, start: int, stop: int) -> bool:
     return _Behind(text).by_label(start, stop) is False
 
 
+def _is_choice(text: str, start: int, stop: int) -> bool:
+    before = _CHOICE_BEFORE.search(text, max(0, start - _MOST_OF_LABEL), start)
+    return bool(before and _CHOICE_BEHIND.match(text, stop))
+
+
 class _Behind:
     """A text behind a question, and where answers in it are by chance."""
 
@@ -133,7 +140,7 @@ class _Behind:
         for answer in answers:
             measure = measure_of(answer)
             for place in self.whole(answer):
-                if not measure or measure.unit or self._is_choice(*place):
+                if not measure or measure.unit or _is_choice(self.text, *place):
                     yield place
             if measure:
                 yield from places_in(measure, self.text, words)
@@ -143,16 +150,6 @@ class _Behind:
         for at in range(len(self._pieces)):
             if place := whole_at(self.text, self._pieces, at, wanted):
                 yield place
-
-    def _is_choice(self, start: int, stop: int) -> bool:
-        """Return whether a number is a choice, or first, and a label or a sentence follows."""
-        firsts = [0, *(label.stop for label in self._labels)]
-        if not any(_BEFORE_NUMBER.fullmatch(self.text, at, start) for at in firsts if at <= start):
-            return False
-        if not (behind := _BEHIND_NUMBER.match(self.text, stop)):
-            return False
-        at = behind.end()
-        return self.text[at : at + 1].isupper() or any(label.start == at for label in self._labels)
 
     # Rules: whether an answer at a place counts; None if the rule does not apply -----------------
 
@@ -176,7 +173,7 @@ class _Behind:
         stated = next(stated_labels(region, is_number=label.isdigit()), None)
         return None if stated is None else label == stated
 
-    def by_other_answer(self, start: int, stop: int) -> bool | None:
+    def by_other_answer(self, start: int, _stop: int) -> bool | None:
         """If the text states another value, an answer counts only directly behind the question."""
         is_directly = len(self._words_before(start)) <= 1  # as behind "Answer:"
         return None if is_directly or not self._states_other else False
@@ -195,9 +192,10 @@ class _Behind:
     def _label_before(self, start: int) -> str:
         """Return the label before an answer; a number must be directly before it."""
         for label in reversed(self._labels):
-            if start - _MOST_OF_CHOICE <= label.start and label.stop <= start:
-                if label.text.isalpha() or not re.search(r"\w", self.text[label.stop : start]):
-                    return label.text
+            is_before = start - _MOST_OF_CHOICE <= label.start and label.stop <= start
+            is_letter = label.text.isalpha()
+            if is_before and (is_letter or _SIGNS.fullmatch(self.text, label.stop, start)):
+                return label.text
         return ""
 
     def _next_list(self, stop: int) -> int:
@@ -206,11 +204,10 @@ class _Behind:
         return next((a.start for a, b in pairs if a.text + b.text == "AB"), len(self.text))
 
     def _is_first(self, start: int, stop: int) -> bool:
-        """Return whether an answer is among the first words, or alone on a line of answers."""
+        """Return whether an answer is among the first words, or in a numbered list of answers."""
         text, before = self.text, self._words_before(start)
         if not _FREQUENT.isdisjoint(before):
             return False
-        if len(before) <= _FEW and _OPENS.search(text[:start]):
-            return END.match(text, stop) is not None
-        is_in_list = _LIST_NUMBER.fullmatch(text[:start].rpartition("\n")[2])
-        return bool(is_in_list and _ALONE_ON_LINE.match(text, stop))
+        is_few = len(before) <= _FEW and _OPENS.search(text[:start]) is not None
+        is_in_list = _LIST_NUMBER.fullmatch(text[:start].rpartition("\n")[2]) is not None
+        return (is_few or is_in_list) and END.match(text, stop) is not None

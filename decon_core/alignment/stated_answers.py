@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from decon_core.alignment.denials import end_of_statement, is_wrong_before
+from decon_core.alignment.denials import IS, end_of_statement, is_wrong_before
 from decon_core.alignment.pieces import (
     IGNORED,
     Piece,
@@ -52,9 +52,8 @@ _STATEMENT = re.compile(
 _BEGINNINGS = f"####|\\box|\\fbox|=|≈|选|選|{_WORDS}|correct:|ans|{_UNSPACED_WORDS}".split("|")
 # Another value that a text states, as a number or in a short line.
 _NUMBER = re.compile(
-    rf"[{IGNORED}]*(?:(?:(?:is|was|are|ist|est|es|è|é|jest|adalah|là)\b|equals|therefore|thus|[=是為为は은는])[{IGNORED}]*){{0,2}}"
-    rf"(?P<value>-?\d[\d,]*(?:\.\d+)?)(?:\s*[^\W\d_]+\b){{0,3}}"
-    rf"[{IGNORED}]*(?:[.,;。!?，！？]|(?<=\n)|$)",
+    rf"[{IGNORED}]*(?:(?:\b{IS}|equals|therefore|thus|[=是為为は은는])[{IGNORED}]*){{0,2}}"
+    rf"(?P<value>-?\d[\d,]*(?:\.\d+)?)(?:\s*[^\W\d_]+\b){{0,3}}[{IGNORED}]*(?:[.,;。!?，！？]|(?<=\n)|$)",
     re.IGNORECASE,
 )
 _SHORT_LINE = re.compile(
