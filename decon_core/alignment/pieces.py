@@ -101,47 +101,30 @@ def whole_at(
 ) -> tuple[int, int] | None:
     """Return the characters of an answer whose pieces are those from a place on, as a whole."""
     found = pieces[at : at + len(wanted)]
-    if not are_equal(found, wanted):
+    if not found or not _are_equal([piece.text for piece in found], wanted):
         return None
     start, stop = found[0].start, found[-1].stop
-    return None if _is_part(text, start, stop, wanted, is_stated=is_stated) else (start, stop)
-
-
-def are_equal(found: Sequence[Piece], wanted: Sequence[str]) -> bool:
-    """Whether pieces are those of an answer, in any case; a letter alone needs its case."""
-    if len(found) != len(wanted) or not wanted:
-        return False
-    if len(wanted) == 1 == len(wanted[0]):
-        return found[0].text == wanted[0]
-    return all(
-        _spelled(piece.text) == _spelled(word) for piece, word in zip(found, wanted, strict=True)
-    )
-
-
-def _spelled(piece: str) -> str:
-    return piece.casefold()
-
-
-def _is_part(
-    text: str, start: int, stop: int, wanted: Sequence[str], *, is_stated: bool = False
-) -> bool:
-    """Whether an answer at a place is only a part of something longer, or said to be wrong."""
-    before = text[start - 1 : start]
-    if text[start].isdigit() and before.isascii() and before.isalpha():
-        return True  # "x2"
     has_maths = len(wanted) == 1 == len(wanted[0]) or not all(map(str.isalpha, wanted))
     if has_maths and (is_part_before(text, start) or is_minus_before(text, start)):
-        return True
+        return None
     may_be_within = is_stated or len(wanted) == 1
     if may_be_within and _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1):
-        return True
-    return is_part_behind(text, stop) or is_wrong_behind(text, stop)
+        return None
+    return None if is_part_behind(text, stop) or is_wrong_behind(text, stop) else (start, stop)
+
+
+def _are_equal(found: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether pieces are those of an answer, in any case; a letter alone needs its case."""
+    if len(wanted) == 1 == len(wanted[0]):
+        return found[0] == wanted[0]
+    return [*map(str.casefold, found)] == [*map(str.casefold, wanted)]
 
 
 def is_part_before(text: str, start: int) -> bool:
     """Whether a number or formula goes on from what stands before it, or names something."""
     before = text[max(0, start - _MOST_BEFORE) : start]
-    return any(pattern.search(before) for pattern in (_PART_BEFORE, _NAMED))
+    is_of_name = text[start].isdigit() and before[-1:].isascii() and before[-1:].isalpha()  # "x2"
+    return is_of_name or any(pattern.search(before) for pattern in (_PART_BEFORE, _NAMED))
 
 
 def is_minus_before(text: str, start: int) -> bool:

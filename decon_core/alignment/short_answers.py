@@ -161,8 +161,8 @@ class _Behind:
 
     def by_own_label(self, start: int, stop: int) -> bool | None:
         """A letter that is the label of a choice does not count."""
-        is_letter = self.text[start:stop].isalpha() and stop == start + 1
-        return False if is_letter and any(of.start == start for of in self._labels) else None
+        is_label = any(label.start == start for label in self._labels)
+        return False if is_label and _LETTER.fullmatch(self.text, start, stop) else None
 
     def by_label(self, start: int, stop: int) -> bool | None:
         """If the text states the label of a choice, only the choice with this label counts."""
