@@ -25,12 +25,13 @@ POSTGRES_VARIABLE = "DECON_BENCH_POSTGRES"
 _BATCH = "DAGSTER_EVENT_BATCH_SIZE"
 
 _INTRODUCTION = """\
-Made by `python -m bench --grid`. Each step is one command in a separate process; its time includes
-start-up. *Processor* is the CPU time that all processes of a step used. *Work* is the time inside
-assets and checks: reading, scanning and writing. *Dagster* is the remaining time of a run, nearly
-all of which is spent storing events (planned, started, materialized). *Rest* is start-up,
-registration and planning. The texts are synthetic and as small as possible, so that Dagster's share
-is as large as possible."""
+This page shows how much time Dagster takes for many partitions. `python -m bench --grid` made the
+tables. The texts are synthetic and as small as possible, so that Dagster's share of the time is as
+large as possible. Each step is one command in a separate process; the time of a step includes the
+start of this process. *Processor* is the CPU time of all processes of a step. *Work* is the time
+inside assets and checks: reading, scanning and writing. *Dagster* is the remaining time of a run;
+nearly all of it is spent storing events (planned, started, materialized). *Rest* is start-up,
+registration and planning."""
 _PACK_SECONDS = 30.0
 _POLICY_CORPUS = (100, 10_000)  # benchmarks and shards, to project to
 _POLICY_PACKS = (1, 8, 64, 256)
@@ -187,7 +188,7 @@ def markdown(grid: Grid) -> str:
 def _world(grid: Grid) -> str:
     sizes = grid.sizes
     return (
-        f"{sizes.n_benchmarks} benchmarks x {sizes.n_packs:,} packs x {sizes.n_shards} shards: "
+        f"{sizes.n_benchmarks} benchmarks and {sizes.n_packs:,} packs of {sizes.n_shards} shards: "
         f"{sizes.n_partitions:,} partitions, {sizes.n_shards_in_all:,} shards, "
         f"{_corpus_mb(grid):.0f} MB. Dagster's events are stored in {_storage(grid)}."
     )
@@ -283,7 +284,8 @@ def _projection(grid: Grid) -> list[str]:
     alone = _ms_per_partition(later) / 1e3
     told = (
         f"If scanning a pack takes {_PACK_SECONDS:.0f} s, Dagster adds "
-        f"{benchmarks * seconds:.2f} s for its {benchmarks} partitions ({whole:.1%} of the time). "
+        f"{benchmarks * seconds:.2f} s for the {benchmarks} partitions of the pack "
+        f"({whole:.1%} of the time). "
         "A benchmark that is added later has one partition per pack, for which Dagster adds "
         f"{alone:.2f} s ({alone / (_PACK_SECONDS + alone):.1%}). Dagster takes less than a tenth "
         f"of the time if scanning a pack takes {9 * benchmarks * seconds:.1f} s or more."

@@ -163,14 +163,14 @@ def tables(cards: Iterable[PairCard]) -> str:
     for card in cards:
         counts = card.counts()
         line = (
-            f"{counts['n_duplicates']:,} duplicates and {counts['n_others']:,} other pairs of "
-            f"{counts['n_originals']:,} originals."
+            f"This file has {counts['n_duplicates']:,} duplicates and {counts['n_others']:,} other "
+            f"pairs, made from {counts['n_originals']:,} originals"
         )
         if card.problems:
             verb = "was" if len(card.problems) == 1 else "were"
             pairs = counted(len(card.problems), "pair")
-            line += f" {pairs} without a second text {verb} left out."
-        parts.append(f"\n### {card.name.removesuffix('.jsonl')}\n\n{line}\n\n{card.tables()}")
+            line += f"; {pairs} without a second text {verb} left out"
+        parts.append(f"\n### {card.name.removesuffix('.jsonl')}\n\n{line}.\n\n{card.tables()}")
     return "".join(parts)
 
 

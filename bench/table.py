@@ -13,9 +13,10 @@ from pathlib import Path
 from decon_core.execution.jobs import usable_cores
 
 _INTRODUCTION = """\
-Made by `python -m bench` (`make bench`). An MB is a million bytes of UTF-8 text. Each measurement
-is repeated in several rounds, and the tables show the median round. Each round is a separate
-process on one core, unless the name of the measurement gives more workers or cores."""
+This page shows how fast a scan is and how much memory it needs. `python -m bench` (`make bench`)
+made the tables. An MB is a million bytes of UTF-8 text. Each measurement is the median of several
+rounds. Each round is a separate process on one core, unless the name of the measurement states more
+workers or cores."""
 _PACKAGES = (
     "decon-assets",
     "dagster",

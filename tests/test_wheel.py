@@ -36,7 +36,7 @@ UV = [sys.executable, "-m", "uv"]
 N_LEAKS = 2
 N_DOCUMENTS = 20
 
-# The table in docs/deployment.md says what weighs. A new dependency is worth a look at it.
+# docs/deployment.md lists what weighs. A new dependency is worth a look at it.
 MOST_MB = 1_080
 
 

@@ -1,1 +1,1 @@
-"""Run the pipeline and Dagster's servers from the command line."""
+"""Runs the pipeline and Dagster's servers from the command line."""

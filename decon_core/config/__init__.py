@@ -1,4 +1,4 @@
-"""Read and validate decon.toml: sources, policy, mixtures, blends, report.
+"""Reads and validates decon.toml: sources, policy, mixtures, blends, report.
 
 A new key is a field with a docstring of the model of its table, here or in the `settings.py` of a
 feature. What follows from it:
