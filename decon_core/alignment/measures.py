@@ -97,10 +97,10 @@ def places_in(
     """
     low = lowered(text)
     for number in numbers_in(text):
-        sign = -1 if is_minus_before(low, number.start) else 1
-        is_equal = sign * _value_in(low, number) == measure.value
-        is_whole = is_equal and not is_part_before(low, number.start)
-        if is_whole and _has_unit(measure, low, number, counted):
+        if _value_in(low, number) != abs(measure.value) or is_part_before(low, number.start):
+            continue
+        has_sign = is_minus_before(low, number.start) == (measure.value < 0)
+        if has_sign and _has_unit(measure, low, number, counted):
             yield number.start, number.stop
 
 
