@@ -97,7 +97,7 @@ def without_article(wanted: Sequence[str]) -> Sequence[str]:
 
 
 def whole_at(
-    text: str, pieces: Sequence[Piece], at: int, wanted: Sequence[str], *, is_stated: bool = False
+    text: str, pieces: Sequence[Piece], at: int, wanted: Sequence[str]
 ) -> tuple[int, int] | None:
     """Return the characters of an answer whose pieces are those from a place on, as a whole."""
     found = pieces[at : at + len(wanted)]
@@ -107,9 +107,6 @@ def whole_at(
     has_maths = len(wanted) == 1 == len(wanted[0]) or not all(map(str.isalpha, wanted))
     if has_maths and (is_part_before(text, start) or is_minus_before(text, start)):
         return None
-    may_be_within = is_stated or len(wanted) == 1
-    if may_be_within and _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1):
-        return None
     return None if is_part_behind(text, stop) or is_wrong_behind(text, stop) else (start, stop)
 
 
@@ -118,6 +115,11 @@ def _are_equal(found: Sequence[str], wanted: Sequence[str]) -> bool:
     if len(wanted) == 1 == len(wanted[0]):
         return found[0] == wanted[0]
     return [*map(str.casefold, found)] == [*map(str.casefold, wanted)]
+
+
+def is_within_unspaced(text: str, stop: int) -> bool:
+    """Whether characters of a script without spaces are before and behind a place."""
+    return _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1) is not None
 
 
 def is_part_before(text: str, start: int) -> bool:

@@ -17,6 +17,7 @@ from decon_core.alignment.pieces import (
     IGNORED,
     Piece,
     folded,
+    is_within_unspaced,
     labels_of,
     pieces_of,
     whole_at,
@@ -82,7 +83,8 @@ def stated_answer(wanted: Sequence[Sequence[str]], text: str, first: int) -> tup
             continue
         for pieces in _values(region, statement):
             for answer in wanted:
-                if place := whole_at(region, pieces, 0, answer, is_stated=True):
+                place = whole_at(region, pieces, 0, answer)
+                if place and not is_within_unspaced(region, place[1]):
                     return place[0] + first, place[1] + first
             if pieces[0].text in _CHOICES:  # the same of further letters
                 wanted = [of for of in wanted if of[0] not in _CHOICES or len(of) > 1]
