@@ -29,6 +29,7 @@ def found(answer, text):
         ("20 °C", Measure(20, "celsius")),
         ("20 degrees Celsius", Measure(20, "celsius")),
         ("48", Measure(48, "")),
+        (r"\(48\)", Measure(48, "")),
         ("-48", Measure(-48, "")),
         ("1/4", Measure(0.25, "")),
         ("25 %", Measure(25, "%")),
@@ -124,6 +125,7 @@ def test_a_number_may_end_at_a_full_width_sign(end):
 
 def test_the_number_of_a_list_is_no_answer():
     assert found("48 km/h", "\n48. What is next?") is None
+    assert found("3 km", "1. Five 2. Six 3. Seven") is None
 
 
 _UNITS = st.sampled_from(["km/h", "kilometres per hour", "kg", "kilograms", "crowns", "", "km"])

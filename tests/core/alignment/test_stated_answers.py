@@ -48,6 +48,7 @@ def test_numbers_that_are_not_the_stated_answer(text):
     "text",
     [
         "Answer choices: A. oak B. elm C. ash",
+        "Select the best answer: A) oak B) elm C) ash",
         "Answer choices:\n(A) oak\n(B) elm\n(C) ash\nAnswer: C",
         "Answer: C\nWhat is the highest hill?\nAnswer: A",
         "The answer is a riddle.",
