@@ -29,7 +29,7 @@ def found(answer, text):
         ("20 °C", Measure(20, "celsius")),
         ("20 degrees Celsius", Measure(20, "celsius")),
         ("48", Measure(48, "")),
-        (r"\(48\)", Measure(48, "")),
+        ("(48)", Measure(48, "")),
         ("-48", Measure(-48, "")),
         ("1/4", Measure(0.25, "")),
         ("25 %", Measure(25, "%")),
