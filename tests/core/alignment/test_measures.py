@@ -52,6 +52,7 @@ def test_a_measure_is_one_number_and_its_unit(answer, expected):
         "48 kilometers per hour",
         "forty-eight kilometres per hour",
         r"\(48\ \mathrm{km/h}\)",
+        r"\(48\) as we saw",
         r"$48$ km/h",
         r"\boxed{48\text{ km/h}}",
         "**48**",

@@ -59,7 +59,7 @@ def found(answer, behind):
         ("The bats leave within a week", "\n> The bats leave\n> within a week.\n"),
         ("The bats leave within a week", "\n# The bats leave\n# within a week.\n"),
         ("Rigor", "\nRigor\n\nAnswer: Vigor\n"),
-        ("Nystad", "\n-Nystad\n-Peace of Nystad\n"),
+        ("Nystad", "\n-Nystad\n-Orlen\n"),
         ("JR", " Answer: JR是铁路"),
         ("It has two strings", " Answer: (A)It has two strings.\nWhat else?\nAnswer: (B)A kite."),
         ("well-known", " It is well known."),
