@@ -89,19 +89,19 @@ _PEERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ),
 )
 _MIXTURES = """\
-This page shows how much longer it takes to write a mixture than to copy the corpus.
-`python -m bench --mixtures` made the table on one core. An MB is a million bytes of UTF-8 text. A
-plain copy decompresses the same shards and compresses them again, with the same functions as a
-mixture. The copy and the mixtures run alternately in one process, in {rounds} rounds after a
-warm-up round. Seconds and ratios are medians; each ratio is computed within one round."""
+This page shows how much longer it takes to write a mixture than to copy the corpus. The table was
+made with `python -m bench --mixtures` on one core. An MB is a million bytes of UTF-8 text. A plain
+copy decompresses the same shards and compresses them again, with the same functions as a mixture.
+The copy and the mixtures run alternately in one process, in {rounds} rounds after a warm-up round.
+Seconds and ratios are medians; each ratio is computed within one round."""
 _LARGE = {"n_matches": 1_000_000, "n_items": 100_000, "n_shards": 10_000}
 _REPORT = """\
-This page shows how long it takes to make and read a report of a million matches.
-`python -m bench --report` made the table. The first row is the time to build the entire database
-from scan results, ledgers and records. The database has no texts, because the test has no corpus.
-Peak memory is that of the main process. The page has 50,000 matched texts with 150 words of
-synthetic context each. The page counts as open when Chromium shows the summary or the first matched
-text. For each view, the table gives the time to read all rows."""
+This page shows how long it takes to make and read a report of a million matches. The table was made
+with `python -m bench --report`. The first row is the time to build the entire database from scan
+results, ledgers and records. The database has no texts, because the test has no corpus. Peak memory
+is that of the main process. The page has 50,000 matched texts with 150 words of synthetic context
+each. The page counts as open when Chromium shows the summary or the first matched text. For each
+view, the table gives the time to read all rows."""
 _DETECTORS = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "speed of two independent processes, relative to one (the limit of this machine)"
 _JOINABLE = (".jsonl.zst", ".jsonl.gz", ".jsonl.bz2", ".jsonl.xz", ".jsonl")

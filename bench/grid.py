@@ -25,13 +25,13 @@ POSTGRES_VARIABLE = "DECON_BENCH_POSTGRES"
 _BATCH = "DAGSTER_EVENT_BATCH_SIZE"
 
 _INTRODUCTION = """\
-This page shows how much time Dagster takes for many partitions. `python -m bench --grid` made the
-tables. The texts are synthetic and as small as possible, so that Dagster's share of the time is as
-large as possible. Each step is one command in a separate process; the time of a step includes the
-start of this process. *Processor* is the CPU time of all processes of a step. *Work* is the time
-inside assets and checks: reading, scanning and writing. *Dagster* is the remaining time of a run;
-nearly all of it is spent storing events (planned, started, materialized). *Rest* is start-up,
-registration and planning."""
+This page shows how much time Dagster takes for many partitions. The tables were made with
+`python -m bench --grid`. The texts are synthetic and as small as possible, so that Dagster's share
+of the time is as large as possible. Each step is one command in a separate process; the time of a
+step includes the start of this process. *Processor* is the CPU time of all processes of a step.
+*Work* is the time inside assets and checks: reading, scanning and writing. *Dagster* is the
+remaining time of a run; nearly all of it is spent storing events (planned, started, materialized).
+*Rest* is start-up, registration and planning."""
 _PACK_SECONDS = 30.0
 _POLICY_CORPUS = (100, 10_000)  # benchmarks and shards, to project to
 _POLICY_PACKS = (1, 8, 64, 256)

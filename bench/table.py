@@ -13,10 +13,10 @@ from pathlib import Path
 from decon_core.execution.jobs import usable_cores
 
 _INTRODUCTION = """\
-This page shows how fast a scan is and how much memory it needs. `python -m bench` (`make bench`)
-made the tables. An MB is a million bytes of UTF-8 text. Each measurement is the median of several
-rounds. Each round is a separate process on one core, unless the name of the measurement states more
-workers or cores."""
+This page shows how fast a scan is and how much memory it needs. The tables were made with
+`python -m bench` (`make bench`). An MB is a million bytes of UTF-8 text. Each measurement is the
+median of several rounds. Each round is a separate process on one core, unless the name of the
+measurement states more workers or cores."""
 _PACKAGES = (
     "decon-assets",
     "dagster",

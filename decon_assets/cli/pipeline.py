@@ -48,12 +48,13 @@ if TYPE_CHECKING:
 
 _NAME = "decon-assets"
 _BENCHMARK_LEGEND = """\
-leaked: items with a leak; planted: leaks put into the corpus on purpose that should be found;
-found: planted leaks that were found; false alarms: leaks that were not planted.
+leaked: items with a leak; planted: leaks put into the corpus on purpose that
+should be found; found: planted leaks that were found; false alarms: leaks that
+were not planted.
 """
 _PHENOMENON_LEGEND = """\
-n: places in the corpus; flagged: reported as a leak; expected: should be reported; wrong: not as
-expected.
+n: places in the corpus; flagged: reported as a leak; expected: should be
+reported; wrong: not as expected.
 """
 
 
@@ -233,7 +234,7 @@ def demo(
     say(f"page: {store.report_page}  (open it in any browser; it needs no network)")
     _say_products(registered)
     say(f"UI with the runs: {program} dev --config {config}")
-    say(f"{time.monotonic() - started:.0f} s")
+    say(f"done in {time.monotonic() - started:.0f} s")
     is_wrong = any(
         benchmark["n_found"] != benchmark["n_planted"] or benchmark["n_false_alarms"]
         for benchmark in benchmarks

@@ -150,6 +150,8 @@ def _examples(rows: RowSurvey) -> list[str]:
     if rows.conversation:
         field, roles = rows.conversation
         lines += [f"# messages = {in_toml(field)}", f"# roles = {in_toml(roles)}"]
+    if rows.token_ids:
+        return [*lines, _TOKENS_OF_TEXT, f"# ignore = {in_toml(rows.token_ids)}"]
     ignored = [path for path in rows.hidden if path.partition("[")[0] not in rows.text_fields]
     return [*lines, f"# ignore = {in_toml(ignored[:_MOST_FIELDS] or ['metadata'])}"]
 
@@ -157,6 +159,11 @@ def _examples(rows: RowSurvey) -> list[str]:
 _LESS = """\
 # To read less, name fields in `text`, or a conversation in `messages`. Other text then blocks
 # mixtures, unless its path is in `ignore`."""
+
+
+_TOKENS_OF_TEXT = """\
+# Token ids are not read. If they are the tokens of the text that is read, uncomment this line, or
+# they block mixtures."""
 
 
 def _below(path: Path, folder: Path) -> str:

@@ -14,6 +14,7 @@ from decon_core.benchmarks.records import current_version
 from decon_core.config.policy import Policy
 from decon_core.corpus.registration import list_packs
 from decon_core.decisions.judging import missing
+from decon_core.report.why import as_text
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json
 from tests.conftest import World
@@ -244,6 +245,22 @@ def test_every_finding_has_the_name_of_its_text_and_the_command_for_who_disagree
         assert main([*command.split()[1:], "--by", "me", "--verdicts", str(said)]) == 0
         assert json.loads(said.read_text())["verdict"] == verdict
         said.unlink()
+
+
+def test_a_leak_of_an_item_that_has_no_answer_says_that_none_was_looked_for(ask):
+    (one,) = ask("s1-1")
+    entry = one["found"][0]
+    assert entry["has_answer"]
+    said = "no answer was looked for: the benchmark gives none for this question"
+    assert said not in as_text(one)
+    assert said in as_text({**one, "found": [{**entry, "has_answer": False}]})
+
+
+def test_what_planted_items_say_of_a_score_is_a_sentence(ask):
+    (one,) = ask("s1-1")
+    planted = {"n_copies": 9, "n_places": 10, "low": 0.6, "high": 1}
+    text = as_text({**one, "found": [{**one["found"][0], "planted": planted}]})
+    assert "90 % (60 to 100 %) of 10 places with such a score were copies" in text
 
 
 def test_a_text_that_stands_in_several_documents_names_all_of_them(ask_grown, capsys):
