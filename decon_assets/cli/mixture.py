@@ -104,7 +104,7 @@ def verify_mixtures(
     def describe(declared: Mixture, found: MixtureVerification) -> str:
         leaks = f"{counted(found.n_leaks, 'document')} with a leak"
         text = (
-            f"{leaks}, {found.n_no_answer:,} with only a question, "
+            f"{leaks} and {found.n_no_answer:,} with only a question "
             f"of {_leaks_of(builder, declared)}"
         )
         if declared.write == "mask":

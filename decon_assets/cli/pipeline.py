@@ -54,7 +54,7 @@ were not planted.
 """
 _PHENOMENON_LEGEND = """\
 n: places in the corpus; flagged: reported as a leak; expected: should be
-reported; wrong: not as expected.
+reported; wrong: reported although they should not be, or the reverse.
 """
 
 
@@ -96,15 +96,14 @@ def run(
     in the last lines of the output.
 
     Exit codes: 0 everything is built; 1 a stage failed or the report is incomplete; 2 invalid
-    input; 4 all shards are scanned, but some input was not read (see the last lines). Code 4 means
-    one of two things:
+    input; 4 all shards are scanned, but some input was not read (see the last lines):
 
-      - some rows could not be read, or some text is not read, so mixtures that
-        depend on them are refused (if no mixture is refused, --allow-unread
-        suppresses the code for text);
-      - everything else is built, but a source's pattern matches something that is
-        not a shard, such as a file of another format, a broken link, a fifo or a
-        folder (--allow-skipped suppresses the code).
+      - some rows or some text were not read, so mixtures that depend on them
+        were not built (if all mixtures were built, --allow-unread accepts
+        unread text);
+      - or a source's pattern matches something that is not a shard, such as a
+        file of another format, a broken link, a fifo or a folder
+        (--allow-skipped accepts this).
     """
     export_engine(engine)
     registered, is_held_back = _build(

@@ -119,7 +119,7 @@ def check(
     allow_skipped: bool = flag("--allow-skipped", "pass even if files or folders were skipped"),
     allow_unread: bool = flag(
         "--allow-unread",
-        "pass even if some text is in fields that no source reads, or rows have none",
+        "pass even if there is text in fields that no source reads, or rows without text",
     ),
     junit: Path | None = optional("write the cases as JUnit XML", "FILE"),
     json: Path | None = optional("write the cases as JSON", "FILE"),

@@ -37,7 +37,8 @@ def say_estimates(outcome: Outcome, sample: Sample | ShardSample, out: Path) -> 
     ]
     say_rows(rows)
     certain = (
-        "\nitems: only those that can be found; the lower end is the number found in the sample"
+        "\nitems: only those that can be found; the lower end of an interval is the number found "
+        "in the sample"
     )
     for line in _upper_ends(outcome):
         say(f"{certain}; {line}" if certain else line)
@@ -58,8 +59,8 @@ def _upper_ends(outcome: Outcome) -> Iterator[str]:
     if not outcome.not_drawn:
         together = max((rate.together or 1 for rate in outcome.rates), default=1)
         yield (
-            "the upper end assumes that no document contains more items of a benchmark than any "
-            f"sampled document does ({together:,} at most)"
+            "the upper end assumes that no document contains more items of a benchmark than the "
+            f"sampled documents do (at most {together:,})"
         )
         return
     n = len(outcome.n_documents_of_shards)

@@ -54,13 +54,13 @@ def status(
     in the shard folders that no source reads.
 
     Exit codes: 0 complete; 1 incomplete; 2 invalid input; 4 all shards are scanned, but some input
-    was not read. Code 4 means one of two things:
+    was not read:
 
-      - some rows could not be read, or some text is not read, so mixtures that
-        depend on them are refused (if no mixture is refused, --allow-unread
-        suppresses the code for text);
-      - everything else is complete, but a source's pattern matches something that
-        is not a shard (--allow-skipped suppresses the code).
+      - some rows or some text were not read, so mixtures that depend on them
+        are not built (if all mixtures are built, --allow-unread accepts unread
+        text);
+      - or a source's pattern matches something that is not a shard
+        (--allow-skipped accepts this).
 
     Examples:
       decon-assets status
@@ -89,9 +89,9 @@ def status(
     if store.current_snapshot.is_file():
         account = say_not_read(plan, plan.changes.skipped)
     if account.open("text", "no text") and not running:
-        remedy = "mixtures with unread text are refused; read or ignore the text, then run again"
+        remedy = "no mixture is built of a source with unread text: read or ignore it, run again"
     elif account.open("row") and not running:
-        remedy = "mixtures of packs with unreadable rows are refused; repair the rows or drop them"
+        remedy = "no mixture is built of packs with unreadable rows: repair or drop the rows"
     is_empty = bool(account.open("short"))
     if is_empty:
         remedy = "a source without text to search cannot be called clean"

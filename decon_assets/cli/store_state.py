@@ -23,7 +23,7 @@ from decon_core.wording import counted
 AllowUnread = flag(
     "--allow-unread",
     "do not exit with code 4 if there is text in fields that no source reads, or rows without "
-    "text; outputs that depend on them are still refused, with code 4",
+    "text; the code is still 4 if an output was not built because of them",
 )
 
 _MOST_LISTED = 5
@@ -39,10 +39,10 @@ def say_not_read(plan: Plan, skipped: Sequence[Skipped]) -> Account:
     """Print what was not read of the shards; return the account that the settings leave open."""
     account = plan.not_read(skipped)
     in_mixtures = {
-        "row": 'mixtures leave them out, as [policy] has unreadable = "drop"'
+        "row": 'mixtures leave them out, because [policy] has unreadable = "drop"'
         if plan.config.policy.unreadable == "drop"
-        else 'mixtures of their packs are refused unless [policy] has unreadable = "drop"',
-        "shard": "mixtures of their packs are refused",
+        else 'mixtures of their packs are not built unless [policy] has unreadable = "drop"',
+        "shard": "mixtures of their packs are not built",
         "short": "check `text`, `messages` or `layout` of the source",
     }
     for line in account.lines():

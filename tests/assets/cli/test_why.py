@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 
 import pytest
@@ -162,6 +163,13 @@ def test_a_removed_document_is_told_with_rule_item_places_and_inputs(ask, looked
     assert (reason["why"], reason["benchmark"], reason["score"]) == ("leak", "harbor", 1.0)
     assert one["mixtures"][0]["is_todays"] is True
     assert one["blends"][0]["n_texts"] == 0
+
+
+@pytest.mark.usefixtures("ask")
+def test_a_match_is_told_with_the_share_of_copies_among_planted_places(capsys):
+    assert main(["why", "s1-1"]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r" %\) of [\d,]+ places with such a score were copies", told)
 
 
 def test_the_runs_are_those_that_made_the_scan_result_and_the_mixture_not_later_ones(
@@ -451,7 +459,7 @@ def test_a_document_that_is_not_there_ends_with_1_and_a_wrong_name_with_2(ask, l
             1,
             "no document with this id in shard 's1.jsonl.gz'",
         ),
-        (["s1.jsonl.gz:99"], 1, "the field that `id` of the source in decon.toml names"),
+        (["s1.jsonl.gz:99"], 1, "the field that `id` names in [[corpus.source]]"),
         (["old.jsonl.gz:9"], 1, "No shard is registered as 'old.jsonl.gz'; if it was renamed"),
         (["s1-1", "--shard", "what"], 2, "the name of a registered shard"),
         (["s1-1", "--mixture", "what"], 2, "what"),
