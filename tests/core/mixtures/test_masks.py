@@ -22,6 +22,7 @@ from decon_core.corpus.documents import document_of
 from decon_core.errors import ConfigError
 from decon_core.mixtures import masks as masks_module
 from decon_core.mixtures.excise import CutRow, MaskedRow
+from decon_core.mixtures.layouts import Row
 from decon_core.mixtures.masks import MaskedText
 from decon_core.mixtures.verify import verify
 from decon_core.storage.checksums import hash_file
@@ -270,6 +271,30 @@ def test_tables_and_lines_give_the_same_rows_in_groups_of_any_size(
     assert pq.ParquetFile(folder / "s.parquet").num_row_groups > 1
     assert [{**row, "source": "web"} for row in table(folder)] == of_lines
     assert verify(place.builder(masked), masked).problems == []
+
+
+def test_numbers_and_times_of_a_table_do_not_shift_its_masks(
+    leaky, masked, make_words, tokenizer, monkeypatch
+):
+    place, leaks = leaky
+    source = Source(name="tables", path="tables/*.parquet", id="id")
+    (place.bench.folder / "tables").mkdir()
+    rows = {
+        "price": pa.array([1, 2], pa.decimal128(12, 4)),
+        "seen": pa.array([0, 1], pa.timestamp("us", "UTC")),
+        "text": [f"{make_words(9, 9)} {leaks[0]} {make_words(8, 9)}", make_words(7, 9)],
+    }
+    pq.write_table(pa.table({"id": ["a", "b"], **rows}), place.bench.folder / "tables/s.parquet")
+    place.put({}, source=source, name="tables")
+    place.scan()
+    first, second = table(place.build(masked).folder)
+    assert decoded(second, tokenizer, loss=True) == [rows["text"][1]]
+    assert leaks[0] in "".join(decoded(first, tokenizer, loss=False))
+    assert verify(place.builder(masked), masked).problems == []
+    shifted = property(lambda row: {**row.value, "text": f"Monday {row.value['text']}"})
+    monkeypatch.setattr(Row, "scanned", shifted)
+    found = [problem.found for problem in verify(place.builder(masked), masked).problems]
+    assert any("no text of quiz" in one for one in found)
 
 
 # Verification -------------------------------------------------------------------------------------
