@@ -451,3 +451,27 @@ def test_a_tokenizer_is_found_beside_decon_toml_and_roles_are_refused(tmp_path):
     (mixture,) = load_config(path).mixtures
     assert mixture.tokenizer == str(tmp_path / "absent.json")
     assert mixture.to_json()["tokenizer"] == "absent.json"
+
+
+def test_attributes_need_an_id_in_each_source_that_they_are_of(tmp_path):
+    (tmp_path / "decon.toml").write_text("""
+[evals]
+recipes = ["evals.yaml"]
+[[corpus.source]]
+name = "named"
+path = "a/*.jsonl"
+id = "id"
+[[corpus.source]]
+name = "nameless"
+path = "b/*.jsonl"
+[[mixture]]
+name = "tags"
+write = "attributes"
+""")
+    with pytest.raises(ConfigError) as raised:
+        load_config(tmp_path / "decon.toml")
+    (problem,) = raised.value.problems
+    assert problem.found == "\"attributes\" with source 'nameless', which has no `id`"
+    text = (tmp_path / "decon.toml").read_text()
+    (tmp_path / "decon.toml").write_text(f'{text}sources = ["named"]\n')
+    load_config(tmp_path / "decon.toml")
