@@ -42,7 +42,7 @@ class JsonBlock(LineBlock):
     def _document(self, row: int, edges: Integers, source: Source) -> Document | Unreadable | None:
         start, stop = edges[row - self.row], edges[row - self.row + 1]
         line, offset = self.lines[start:stop].tobytes(), self.offset + int(start)
-        if not line.strip():
+        if not _without_mark(line, row).strip():
             return None
         try:
             value = parsed_row(_without_mark(line, row))

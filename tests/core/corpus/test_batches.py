@@ -1,5 +1,6 @@
 """Blocks of a shard: the same rows, texts and errors as from `read_shard`, whatever the format."""
 
+import codecs
 import json
 import threading
 
@@ -300,6 +301,22 @@ def test_a_table_of_no_rows_is_a_shard_of_no_rows(tmp_path, name):
     path = tmp_path / name
     (pq.write_table if path.suffix == ".parquet" else lambda t, p: write_arrow(p, t))(table, path)
     assert require_same(path) == ([], None)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.tsv"])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n\n"])
+def test_a_file_with_only_a_byte_order_mark_is_empty(tmp_path, name, end):
+    path = tmp_path / name
+    path.write_bytes(codecs.BOM_UTF8 + end.encode())
+    assert require_same(path) == ([], None)
+
+
+@pytest.mark.parametrize("n", [3, 30_000])
+def test_a_line_with_only_a_byte_order_mark_is_blank(tmp_path, n):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(codecs.BOM_UTF8 + b"\n" + b'{"text": "a"}\n' * n)
+    rows, problems = require_same(path, block_bytes=1 << 20)
+    assert (len(rows), rows[0].row, problems) == (n, 1, None)
 
 
 @pytest.mark.parametrize("is_file", [True, False])
