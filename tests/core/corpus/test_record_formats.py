@@ -536,6 +536,35 @@ def test_columns_of_json_are_strings_and_are_written_back(tmp_path, name):
     assert left.to_pylist() == [{**table.to_pylist()[0], **new}, table.to_pylist()[2]]
 
 
+@pytest.mark.parametrize("group", [{}, {"use_compliant_nested_type": False}])
+@pytest.mark.parametrize(
+    "codecs",
+    ["snappy", "gzip", "none", "lz4", ("snappy", "none", "zstd"), ("none", "gzip", "none")],
+)
+def test_parquet_keeps_the_codec_of_each_column(tmp_path, group, codecs):
+    nested = [[{"content": text}] for text in "abc"]
+    table = pa.table({"id": ["0", "1", "2"], "text": ["a", "b", "c"], "turns": nested})
+    if isinstance(codecs, tuple):
+        parquet.write_table(table, tmp_path / "a.parquet", **group)
+        schema = parquet.ParquetFile(tmp_path / "a.parquet").schema
+        codecs = {schema.column(at).path: codec for at, codec in enumerate(codecs)}
+    parquet.write_table(
+        table, tmp_path / "a.parquet", compression=codecs, row_group_size=2, **group
+    )
+    source = source_of("a.parquet")
+    (shard,) = find_shards(source, folder=tmp_path, known={})
+    target = tmp_path / "out" / "a.parquet"
+    rewrite_shard(shard, source, target, lambda _: Changes(frozenset([0]), {1: {"text": "z"}}))
+    assert codecs_of(target) == codecs_of(tmp_path / "a.parquet")
+    assert parquet.read_table(target)["text"].to_pylist() == ["z", "c"]
+
+
+def codecs_of(path):
+    metadata = parquet.ParquetFile(path).metadata
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    return [[group.column(at).compression for at in range(3)] for group in groups]
+
+
 def test_parquet_shards_of_a_source_may_differ_in_their_columns(tmp_path):
     parquet.write_table(pa.table({"text": ["a"], "id": ["1"]}), tmp_path / "a.parquet")
     parquet.write_table(
