@@ -236,7 +236,8 @@ def batch_of(
         batch = replace(
             batch, only_path=lambda row: _path_of_key(tree, only_field[row - first_row])
         )
-    return batch.with_rows(map(reread, (np.flatnonzero(is_unusual) + first_row).tolist()))
+    unusual = map(reread, (np.flatnonzero(is_unusual) + first_row).tolist())
+    return batch.with_rows(filter(None, unusual))  # a line with only a byte order mark is no row
 
 
 def _counts_of_encoded(

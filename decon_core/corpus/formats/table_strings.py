@@ -125,7 +125,7 @@ def _columns(
     elif is_bytes(kind):
         yield _Column(field, _texts_in(values.cast(pa.large_binary())), rows, keys)
     elif _types.is_dictionary(kind):
-        yield from _columns(values.dictionary_decode(), field, rows, keys, lists)
+        yield from _columns(_decoded(values), field, rows, keys, lists)
     elif _types.is_list(kind) or _types.is_large_list(kind) or _types.is_fixed_size_list(kind):
         parents = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
         below = [*(key[parents] for key in keys), np.arange(parents.size)]
@@ -141,6 +141,14 @@ def _columns(
             yield from _columns(inner, _child(field, name), rows, below, lists)
     elif _types.is_nested(kind) or _types.is_run_end_encoded(kind):
         raise UnusualColumnError
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    """Return the values of a dictionary array."""
+    try:
+        return column.dictionary_decode()
+    except pa.ArrowNotImplementedError:  # of binary views, and of some nested types
+        raise UnusualColumnError from None
 
 
 def _sorted(columns: Sequence[_Column], n_rows: int) -> Strings:
