@@ -23,6 +23,7 @@ from decon_core.corpus.text_values import (
     is_text,
     without_lone_surrogates,
 )
+from decon_core.corpus.token_ids import lines_with_loose_ids, may_have_ids
 from decon_core.kernels import base64_lines, json_lines, row_texts, string_values
 from decon_core.kernels.arrays import Bools, Bytes, Integers, Table, Words64, alloc_array
 from decon_core.kernels.json_lines import MOST_STRINGS
@@ -165,6 +166,11 @@ def strings_of_lines(
         line_starts,
         marks,
     )
+    has_tokens = fields.columns[:, json_lines.HAS_TOKENS] != 0
+    if has_tokens.any():
+        status[lines_with_loose_ids(lines[:n_bytes], line_starts[:n_lines])] = json_lines.UNUSUAL
+        if roots is not None:
+            status[has_tokens[roots]] = json_lines.UNUSUAL
     return Strings(text, strings[:, :n], marks, has_room=True), status, line_starts
 
 
@@ -203,6 +209,8 @@ def batch_of(
     has_text = np.zeros(is_unusual.size, np.bool_)
     has_text[strings.rows[is_read]] = True
     is_unusual = is_unusual | (counts > MOST_STRINGS) | ~has_text | has_placeholder[layout_of_row]
+    if tree.is_counting:
+        is_unusual |= _may_have_ids(strings, is_read, fields, is_unusual.size)
     origins = origins_in(strings, ~is_unusual, tree, fields)  # before strings are moved
     is_usual = ~is_unusual[strings.rows]
     unread = strings.take(is_usual & (strings.actions == string_values.TO_COUNT))
@@ -239,6 +247,14 @@ def batch_of(
     return batch.with_rows(map(reread, (np.flatnonzero(is_unusual) + first_row).tolist()))
 
 
+def _may_have_ids(strings: Strings, is_read: Bools, fields: Fields, n_rows: int) -> Bools:
+    """Return which rows may have token ids in strings."""
+    starts, rows = strings.starts[is_read], strings.rows[is_read]
+    is_named = fields.columns[:, json_lines.HAS_TOKENS][strings.fields[is_read]] != 0
+    sizes = strings.stops[is_read] - starts
+    return may_have_ids(strings.text, starts, sizes, rows, is_named, n_rows)
+
+
 def _counts_of_encoded(
     strings: Strings, is_usual: Bools, read: Strings, tree: FieldTree
 ) -> Iterator[dict[str, list[int]]]:
@@ -249,7 +265,8 @@ def _counts_of_encoded(
     columns = looked_at.fields.tolist(), looked_at.starts.tolist(), looked_at.stops.tolist()
     for at, start, stop in zip(*columns, strict=True):
         head = strings.text[start : min(stop, start + FIRST_ENCODED)].tobytes().decode()
-        yield {f"{tree.fields[at].shown}.{content_step(head)}": [1, stop - start]}
+        step = content_step(head, is_named=tree.fields[at].has_tokens)
+        yield {f"{tree.fields[at].shown}.{step}": [1, stop - start]}
     numbers = strings.take(is_usual & (strings.actions == string_values.TO_COUNT_NUMBERS))
     for at, n in zip(numbers.fields.tolist(), numbers.keys.tolist(), strict=True):
         yield {f"{tree.fields[at].shown}.{TOKENS}": [1, n]}

@@ -16,6 +16,7 @@ from decon_core.corpus.text_values import (
     LEAST_ENCODED,
     LEAST_LETTERS,
     LEAST_WORDS,
+    TOKENS,
     has_few_separators,
     is_encoded,
     is_text,
@@ -37,17 +38,20 @@ _GZIP, _ZLIB, _ZIP = b"\x1f\x8b", b"\x78", b"PK\3"
 _ZIP_HEADER = 30  # bytes before the name of the first file
 
 
-def content_step(value: str) -> str:
+def content_step(value: str, *, is_named: bool = False) -> str:
     """Return the last step of the path to what a string encodes: text or something else.
 
-    The step is empty if the string is too short to be base64.
+    The step is empty if the string is too short to be base64. `is_named`: its field is one of
+    token ids.
     """
     if len(value) < LEAST_ENCODED:
         return ""
     head = value[value.find(",") + 1 :][:FIRST_ENCODED]  # a data URI has a comma, base64 none
     if is_text(_text_in(_bytes_of_hex(head))):
         return HEX
-    return ENCODED if is_text(_text_in(_bytes_of_base64(head))) else BLOB
+    if is_text(_text_in(_bytes_of_base64(head))):
+        return ENCODED
+    return TOKENS if is_named else BLOB
 
 
 def _bytes_of_hex(value: str) -> bytes:

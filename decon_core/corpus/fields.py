@@ -30,8 +30,8 @@ RANKS = {name: rank for rank, names in enumerate(_NAMES["before"]) for name in n
 
 # Names of lists of token ids, such as `prompt_token_ids`. Those of pictures or sound are no text.
 _TOKENS = re.compile(
-    r"\w*(?:input|token|prompt|completion|response|output|generated|chosen|rejected)_?ids"
-    r"|(?:(?:input|prompt|completion|response|output|text)_?)?tokens",
+    r"\w*(?:input|token|prompt|completion|response|output|generated|chosen|rejected)_?ids(?:\.npy)?"
+    r"|(?:(?:input|prompt|completion|response|output|text)_?)?tokens(?:\.npy)?",
     re.ASCII | re.IGNORECASE,
 )
 

@@ -122,6 +122,8 @@ def _columns(
         yield from _columns(values.storage, field, rows, keys, lists)
     elif (strings := as_strings(values)) is not None:
         yield _Column(field, strings, rows, keys)
+    elif field.has_tokens and (_types.is_struct(kind) or is_bytes(kind)):
+        raise UnusualColumnError  # ids in objects or in bytes
     elif is_bytes(kind):
         yield _Column(field, _texts_in(values.cast(pa.large_binary())), rows, keys)
     elif _types.is_dictionary(kind):
@@ -131,6 +133,8 @@ def _columns(
         below = [*(key[parents] for key in keys), np.arange(parents.size)]
         inner = _known(field.element)
         flat = pc.list_flatten(values)
+        if field.has_tokens and (_types.is_nested(flat.type) or _types.is_floating(flat.type)):
+            raise UnusualColumnError  # ids may be in all of the inner lists together
         if _types.is_integer(flat.type):
             lists.append(_Numbers(field, flat, parents, rows))
         yield from _columns(flat, inner, rows[parents], below, lists)

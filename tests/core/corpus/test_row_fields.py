@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import tarfile
 import zipfile
 import zlib
 from base64 import b64encode
@@ -10,15 +11,20 @@ from itertools import product
 from urllib.parse import quote, quote_plus
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from decon_core.config.sources import Source
 from decon_core.corpus import fields as fields_module
 from decon_core.corpus.fields import LABELS, field_tree
+from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.json_lines import JsonBlock
 from decon_core.corpus.formats.lines import blocks_of
 from decon_core.corpus.formats.shard_format import Part
+from decon_core.corpus.packs import find_shards
 from decon_core.corpus.row_texts import text_of_row
+from decon_core.corpus.shards import open_shard
 from decon_core.kernels.jit import compiled_at_once
 
 
@@ -169,6 +175,54 @@ def test_token_ids_beside_a_text_are_unread(name):
     assert _unread({name: ids, "b": SENTENCE}, ignore=("*",)) == {}
 
 
+_IDS = [*range(900, 940)]
+_IN_STRINGS = (str(_IDS), str(_IDS).replace(",", ""), " ".join(map(str, _IDS)), f"[{_IDS}]")
+
+
+@pytest.mark.parametrize("ids", _IN_STRINGS)
+def test_token_ids_in_a_string_are_unread(ids):
+    assert _unread({"input_ids": ids, "b": SENTENCE}) == {"input_ids.<tokens>": [1, 40]}
+    assert _unread({"id": "a-1", "x": ids, "n": 4}) == {"x.<tokens>": [1, 40]}
+    assert not _unread({"x": ids, "b": SENTENCE})
+    assert not _unread({"input_ids": " ".join(map(str, _IDS[:15])), "b": SENTENCE})
+    assert not _unread({"a": " ".join("0120" * 20)})  # a grid
+
+
+@pytest.mark.parametrize(
+    ("ids", "path"),
+    [
+        ([*map(str, _IDS)], "input_ids[].<tokens>"),
+        ([*map(float, _IDS)], "input_ids.<tokens>"),
+        ([{"id": one, "logprob": -0.5} for one in _IDS], "input_ids.<tokens>"),
+        ([_IDS[at : at + 8] for at in range(0, 40, 8)], "input_ids.<tokens>"),
+    ],
+)
+def test_token_ids_in_other_lists_are_unread(ids, path):
+    assert _unread({"input_ids": ids, "b": SENTENCE}) == {path: [1, 40]}
+
+
+def test_token_ids_as_bytes_are_unread(tmp_path):
+    ids = np.array(_IDS, np.int32).tobytes()
+    encoded = b64encode(ids).decode()
+    row = {"input_ids": encoded, "b": SENTENCE}
+    assert _unread(row) == {"input_ids.<tokens>": [1, len(encoded)]}
+    for name in ("input_ids", "a"):
+        pq.write_table(pa.table({name: [ids], "b": [SENTENCE]}), tmp_path / "a.parquet")
+        expected = {"input_ids.<tokens>": [1, len(ids)]} if name == "input_ids" else {}
+        assert _unread_of(tmp_path / "a.parquet") == expected
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for name, content in (("0.input_ids.npy", ids), ("0.b.txt", SENTENCE.encode())):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    assert _unread_of(tmp_path / "a.tar") == {"input_ids.npy.<tokens>": [1, len(ids)]}
+
+
+def test_words_with_an_index_are_no_token_ids():
+    words = [{"id": at, "start": at, "text": "a"} for at in range(40)]
+    assert not _unread({"tokens": words, "b": SENTENCE})
+
+
 def test_the_bytes_of_a_text_in_a_list_are_unread():
     for text in (ITEM, "Слова другого письма тоже разделены пробелами, как и эти слова."):
         codes = [*text.encode()]
@@ -189,6 +243,18 @@ def test_the_bytes_of_a_text_in_a_list_are_unread():
 def test_other_numbers_are_not_unread_text(numbers):
     row = {"embedding": numbers, "attention_mask": numbers, "user_ids": numbers, "b": SENTENCE}
     assert not _unread(row)
+
+
+def _unread_of(path):
+    """Return what is unread in a shard, as both readers find it."""
+    field_tree.cache_clear()
+    source = Source(name="rows", path=path.name)
+    (shard,) = find_shards(source, folder=path.parent, known={})
+    with open_shard(shard, source) as file:
+        (part,) = format_of(path).parts(file, source)
+        plain, batch = Part.batch(part, source), part.batch(source)
+    assert batch.unread == plain.unread
+    return {place: [*counts] for place, counts in plain.unread.items()}
 
 
 def _unread(row, **settings):
