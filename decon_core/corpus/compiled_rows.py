@@ -12,6 +12,7 @@ from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Reread, summed
 from decon_core.corpus.compiled_origins import origins_in
 from decon_core.corpus.encoded_text import FIRST_ENCODED, LEAST_RUN, content_step, hold_sentence
+from decon_core.corpus.escaped_text import lines_with_escapes
 from decon_core.corpus.fields import Field, FieldTree, field_tree
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import (
@@ -49,6 +50,12 @@ class Fields:
     @property
     def n(self) -> int:
         return self.places.size
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether texts in some field are only counted."""
+        counting = string_values.COUNT, string_values.COUNT_TOGETHER
+        return bool(np.isin(self.columns[:, json_lines.USE], counting).any())
 
 
 def fields_of(tree: FieldTree) -> Fields:
@@ -90,7 +97,7 @@ def _use_of(node: Field) -> int:
         return string_values.READ_IF_TEXT if node.is_label else string_values.READ
     if not node.is_counted:
         return string_values.IGNORE
-    return string_values.COUNT_TOGETHER if node.is_element else string_values.COUNT
+    return string_values.COUNT_TOGETHER if node.is_joined else string_values.COUNT
 
 
 def _is_entered(node: Field) -> bool:
@@ -166,6 +173,8 @@ def strings_of_lines(
         line_starts,
         marks,
     )
+    if fields.has_unread and roots is None:
+        status[lines_with_escapes(lines[:n_bytes], line_starts[:n_lines])] = json_lines.UNUSUAL
     has_tokens = fields.columns[:, json_lines.HAS_TOKENS] != 0
     if has_tokens.any():
         status[lines_with_loose_ids(lines[:n_bytes], line_starts[:n_lines])] = json_lines.UNUSUAL

@@ -12,6 +12,7 @@ from typing import Any
 
 from decon_core.config.layouts import Layout
 from decon_core.corpus.encoded_text import content_step, hold_sentence, runs_in
+from decon_core.corpus.escaped_text import is_escaped_text
 from decon_core.corpus.fields import RANKS, Field, FieldTree, Kind, rank_of
 from decon_core.corpus.origins import Origins, origins_of_row
 from decon_core.corpus.text_values import (
@@ -113,12 +114,12 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
 def _counts_of(unread: Sequence[tuple[Field, str]]) -> dict[str, list[int]]:
     """Count texts and their bytes by path; the short strings of a list are one text together."""
     counts: dict[str, list[int]] = {}
-    short: dict[str, tuple[Field, list[str]]] = {}
+    short: dict[tuple[str, int], tuple[Field, list[str]]] = {}  # keys may contain dots
     for at, text in unread:
-        if is_text(text):
+        if is_text(text) or is_escaped_text(text):
             _count(counts, at.shown, text)
-        elif at.is_element:
-            short.setdefault(at.path, (at, []))[1].append(text)
+        elif at.is_joined:
+            short.setdefault((at.path, at.number), (at, []))[1].append(text)
     for at, pieces in short.values():
         if is_text(" ".join(pieces)):
             _count(counts, at.shown, "".join(pieces))

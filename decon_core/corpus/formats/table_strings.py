@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from decon_core.corpus.compiled_rows import Fields, Strings, fields_of, settle
+from decon_core.corpus.escaped_text import strings_with_escapes
 from decon_core.corpus.fields import Field, FieldTree, rank_of
 from decon_core.corpus.formats.table_values import is_bytes
 from decon_core.corpus.row_texts import LONGEST_NAME
@@ -88,6 +89,8 @@ def strings_of_table(table: pa.RecordBatch, tree: FieldTree) -> tuple[Strings, B
     string_values.count_characters(strings.text, strings.starts, strings.stops, counts)
     is_unusual = np.zeros(table.num_rows, np.bool_)
     is_unusual[strings.rows[counts < 0]] = True
+    if fields.has_unread and strings.rows.size:
+        is_unusual[strings.rows[strings_with_escapes(strings.text, strings.starts)]] = True
     np.subtract(strings.stops - strings.starts, counts, out=strings.continuing)
     settle(strings, is_unusual, fields, may_decode=True)
     strings = strings.take(strings.actions != string_values.TO_SKIP)

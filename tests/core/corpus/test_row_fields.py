@@ -245,6 +245,24 @@ def test_other_numbers_are_not_unread_text(numbers):
     assert not _unread(row)
 
 
+def test_short_strings_in_a_list_of_objects_are_one_text():
+    turns = [{"role": "user", "content": "four words of it"}, {"role": "tool", "content": "x " * 4}]
+    row = {"text": SENTENCE, "messages": turns, "words": [{"w": word} for word in "abcdefgh"]}
+    assert _unread(row, text="text") == {"messages[].content": [1, 24], "words[].w": [1, 8]}
+    assert not _unread({"text": SENTENCE, "m": [{"type": "user", "a": {}}] * 9}, text="text")
+    assert not _unread(
+        {"text": SENTENCE, "m": [{"a": "seven words of one are no text"}]}, text="text"
+    )
+
+
+def test_text_in_escapes_is_unread():
+    chinese = "山水木火土金石田力口日月目手足犬牛羊鳥山水木火土金石田力口日月"
+    entities = "".join(f"&#{ord(letter)};" for letter in chinese)
+    for value in (json.dumps(chinese)[1:-1], entities, json.dumps(json.dumps(chinese))[1:-1]):
+        assert _unread({"a": value, "b": SENTENCE}, text="b") == {"a": [1, len(value)]}
+        assert not _unread({"a": value[:60], "b": SENTENCE}, text="b")
+
+
 def _unread_of(path):
     """Return what is unread in a shard, as both readers find it."""
     field_tree.cache_clear()
