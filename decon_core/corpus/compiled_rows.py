@@ -11,7 +11,7 @@ from decon_core.config.layouts import Layout
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Reread, summed
 from decon_core.corpus.compiled_origins import origins_in
-from decon_core.corpus.encoded_text import FIRST_ENCODED, LEAST_RUN, content_step, hold_sentence
+from decon_core.corpus.encoded_text import FIRST_ENCODED, LEAST_RUN, content_steps, hold_sentence
 from decon_core.corpus.escaped_text import lines_with_escapes
 from decon_core.corpus.fields import Field, FieldTree, field_tree
 from decon_core.corpus.row_texts import LONGEST_NAME
@@ -271,11 +271,15 @@ def _counts_of_encoded(
     if not tree.is_counting:
         return
     looked_at = strings.take(is_usual & (strings.actions == string_values.TO_LOOK_AT))
-    columns = looked_at.fields.tolist(), looked_at.starts.tolist(), looked_at.stops.tolist()
-    for at, start, stop in zip(*columns, strict=True):
+    columns = (looked_at.rows, looked_at.fields, looked_at.starts, looked_at.stops)
+    by_field: dict[tuple[int, int], list[tuple[str, int]]] = {}
+    for row, at, start, stop in zip(*(column.tolist() for column in columns), strict=True):
         head = strings.text[start : min(stop, start + FIRST_ENCODED)].tobytes().decode()
-        step = content_step(head, is_named=tree.fields[at].has_tokens)
-        yield {f"{tree.fields[at].shown}.{step}": [1, stop - start]}
+        by_field.setdefault((row, at), []).append((head, stop - start))
+    for (_, at), found in by_field.items():
+        steps = content_steps([head for head, _ in found], tree.fields[at])
+        for step, (_, n_bytes) in zip(steps, found, strict=True):
+            yield {f"{tree.fields[at].shown}.{step}": [1, n_bytes]}
     numbers = strings.take(is_usual & (strings.actions == string_values.TO_COUNT_NUMBERS))
     for at, n in zip(numbers.fields.tolist(), numbers.keys.tolist(), strict=True):
         yield {f"{tree.fields[at].shown}.{TOKENS}": [1, n]}

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from decon_core.config.layouts import Layout
-from decon_core.corpus.encoded_text import content_step, hold_sentence, runs_in
+from decon_core.corpus.encoded_text import content_steps, hold_sentence, runs_in
 from decon_core.corpus.escaped_text import is_escaped_text
 from decon_core.corpus.fields import RANKS, Field, FieldTree, Kind, rank_of
 from decon_core.corpus.origins import Origins, origins_of_row
@@ -132,9 +132,13 @@ def _count_encoded(
     runs: Mapping[Field, Sequence[str]],
 ) -> None:
     """Count base64 by path: strings of it, and lines in strings with other text."""
+    by_field: dict[Field, list[str]] = {}
     for at, text in encoded:
-        if step := content_step(text, is_named=at.has_tokens):
-            _count(counts, f"{at.shown}.{step}", text)
+        by_field.setdefault(at, []).append(text)
+    for at, texts in by_field.items():
+        for step, text in zip(content_steps(texts, at), texts, strict=True):
+            if step:
+                _count(counts, f"{at.shown}.{step}", text)
     for at, pieces in runs.items():
         if hold_sentence(pieces):
             _count(counts, f"{at.shown}.{ENCODED}", "".join(pieces))

@@ -1,8 +1,11 @@
 """The tree of fields of a source."""
 
+import bz2
 import gzip
+import hashlib
 import io
 import json
+import lzma
 import tarfile
 import zipfile
 import zlib
@@ -64,6 +67,8 @@ ITEM = (
     "if he stays at home on Sunday? He climbs them on 6 days, which makes 1284 steps."
 )
 SENTENCE = "Eight words of another text beside the item."
+CHINESE = "山水木火土金石田力口日月目手足犬牛羊鳥山水木火土金石田力口日月"
+PICTURE = hashlib.shake_128(b"a picture").digest(9000)
 SVG = (
     b'<svg xmlns="http://www.w3.org/2000/svg" width="24" height="24" fill="none" stroke="#000" '
     b'class="a b"><path d="M12 2L3 7v10l9 5 9-5V7z"/></svg>'
@@ -102,10 +107,21 @@ def test_a_usual_label_is_not_read(value):
     assert not text_of_row({"url": value, "id": value}, field_tree(ROWS)).visible
 
 
-def _zipped(content):
+def _zip_of(files):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.txt", content)
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def _archive(files):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
     return file.getvalue()
 
 
@@ -119,8 +135,11 @@ def _zipped(content):
         ITEM.encode().hex().encode(),
         gzip.compress(ITEM.encode()),
         zlib.compress(ITEM.encode()),
-        _zipped(ITEM),
+        _zip_of({"a.txt": ITEM.encode()}),
         b64encode(gzip.compress(ITEM.encode())),
+        json.dumps({"q": CHINESE}).encode(),
+        gzip.compress(_archive({"a.txt": ITEM.encode()})),
+        _zip_of({"a.png": PICTURE[:900], "a.txt": ITEM.encode()}),
     ],
 )
 def test_base64_of_text_is_unread_however_the_text_is_packed(content):
@@ -131,6 +150,42 @@ def test_base64_of_text_is_unread_however_the_text_is_packed(content):
     for text in (f"echo '{value}' | base64 -d", f"base64:{value}", f"$ cat a\r\n{lines}\n$ "):
         (found,) = _unread({"a": text})
         assert found == "a.<base64>"
+
+
+@pytest.mark.parametrize(
+    ("content", "ending"),
+    [
+        (_zip_of({"a.png": PICTURE, "a.txt": ITEM.encode()}), "<unknown>"),
+        (_archive({"a.png": PICTURE, "a.txt": ITEM.encode()}), "<unknown>"),
+        (gzip.compress(_archive({"a.png": PICTURE})), "<unknown>"),
+        (lzma.compress(PICTURE), "<unknown>"),
+        (b"\x28\xb5\x2f\xfd" + PICTURE, "<unknown>"),
+        (b"%PDF-1.7\n" + PICTURE, "<unknown>"),
+        (PICTURE, "<data>"),
+        (gzip.compress(PICTURE), "<data>"),
+        (_zip_of({"x/data.pkl": PICTURE, "x/data/0": PICTURE}), "<data>"),
+        (_zip_of({"arr_0.npy": PICTURE}), "<data>"),
+    ],
+)
+def test_an_archive_without_known_text_is_no_picture(content, ending):
+    value = b64encode(content).decode()
+    assert _unread({"a": value, "b": SENTENCE}) == {f"a.{ending}": [1, len(value)]}
+
+
+def test_base64_of_other_archives_of_text_is_unread():
+    content = ITEM.encode()
+    packed = _archive({"a.txt": content}), lzma.compress(content), bz2.compress(content)
+    for value in (b64encode(one).decode() for one in packed):
+        assert _unread({"a": value, "b": SENTENCE}) == {"a.<base64>": [1, len(value)]}
+
+
+def test_lines_of_base64_in_a_list_are_one_text():
+    value = b64encode(CHINESE.encode() * 4).decode()
+    lines = [value[at : at + 76] for at in range(0, len(value) // 76 * 76, 76)]
+    expected = {"a[].<base64>": [len(lines), 76 * len(lines)]}
+    assert _unread({"a": lines, "b": SENTENCE}) == expected
+    hashes = [b64encode(hashlib.sha512(bytes([at])).digest()).decode() for at in range(3)]
+    assert _unread({"a": hashes, "b": SENTENCE}) == {"a[].<data>": [3, sum(map(len, hashes))]}
 
 
 def test_short_pieces_of_base64_are_one_text():
@@ -210,11 +265,8 @@ def test_token_ids_as_bytes_are_unread(tmp_path):
         pq.write_table(pa.table({name: [ids], "b": [SENTENCE]}), tmp_path / "a.parquet")
         expected = {"input_ids.<tokens>": [1, len(ids)]} if name == "input_ids" else {}
         assert _unread_of(tmp_path / "a.parquet") == expected
-    with tarfile.open(tmp_path / "a.tar", "w") as archive:
-        for name, content in (("0.input_ids.npy", ids), ("0.b.txt", SENTENCE.encode())):
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
+    files = {"0.input_ids.npy": ids, "0.b.txt": SENTENCE.encode()}
+    (tmp_path / "a.tar").write_bytes(_archive(files))
     assert _unread_of(tmp_path / "a.tar") == {"input_ids.npy.<tokens>": [1, len(ids)]}
 
 
@@ -256,9 +308,8 @@ def test_short_strings_in_a_list_of_objects_are_one_text():
 
 
 def test_text_in_escapes_is_unread():
-    chinese = "山水木火土金石田力口日月目手足犬牛羊鳥山水木火土金石田力口日月"
-    entities = "".join(f"&#{ord(letter)};" for letter in chinese)
-    for value in (json.dumps(chinese)[1:-1], entities, json.dumps(json.dumps(chinese))[1:-1]):
+    entities = "".join(f"&#{ord(letter)};" for letter in CHINESE)
+    for value in (json.dumps(CHINESE)[1:-1], entities, json.dumps(json.dumps(CHINESE))[1:-1]):
         assert _unread({"a": value, "b": SENTENCE}, text="b") == {"a": [1, len(value)]}
         assert not _unread({"a": value[:60], "b": SENTENCE}, text="b")
 
