@@ -45,6 +45,7 @@ class Fields:
     names: Bytes
     marks: Words64  # marks of each field, as two words
     places: Integers  # places of the source's paths
+    keys_of_tokens: frozenset[bytes]  # of fields with token ids
     kinds: dict[str, Bytes] = field(default_factory=dict)  # keyed by layout
 
     @property
@@ -88,7 +89,8 @@ def _copy_of(fields: Sequence[Field]) -> Fields:
     json_lines.enter_fields(table, columns, arena, is_entered)
     marks = [[node.marks & _WORD, node.marks >> 64] for node in fields]
     places = np.array([node.place or 0 for node in fields], np.int64)
-    return Fields(table, columns, arena, np.array(marks, np.uint64), places)
+    with_tokens = frozenset(node.key.encode() for node in fields if node.key and node.has_tokens)
+    return Fields(table, columns, arena, np.array(marks, np.uint64), places, with_tokens)
 
 
 def _use_of(node: Field) -> int:
@@ -175,11 +177,11 @@ def strings_of_lines(
     )
     if fields.has_unread and roots is None:
         status[lines_with_escapes(lines[:n_bytes], line_starts[:n_lines])] = json_lines.UNUSUAL
-    has_tokens = fields.columns[:, json_lines.HAS_TOKENS] != 0
-    if has_tokens.any():
-        status[lines_with_loose_ids(lines[:n_bytes], line_starts[:n_lines])] = json_lines.UNUSUAL
+    if keys := fields.keys_of_tokens:
+        loose = lines_with_loose_ids(lines[:n_bytes], line_starts[:n_lines], keys)
+        status[loose] = json_lines.UNUSUAL
         if roots is not None:
-            status[has_tokens[roots]] = json_lines.UNUSUAL
+            status[fields.columns[roots, json_lines.HAS_TOKENS] != 0] = json_lines.UNUSUAL
     return Strings(text, strings[:, :n], marks, has_room=True), status, line_starts
 
 

@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 
+from decon_core.corpus.byte_places import places_of
 from decon_core.corpus.text_values import LEAST_LETTERS
 from decon_core.kernels.arrays import Bytes, Integers
 
@@ -18,9 +19,11 @@ _ENTITY = r"&#(?:[0-9]{2,7}|[xX][0-9a-fA-F]{2,6});"
 _ESCAPES = re.compile(rf"(?:{_ESCAPE}){{{_LEAST_RUN},}}|(?:{_ENTITY}){{{_LEAST_RUN},}}")
 # In JSON, a backslash in a string takes two, and some writers escape `&`.
 _IN_JSON = re.compile(
-    rf"(?:\\{_ESCAPE}){{{_LEAST_RUN}}}|(?:(?:&|\\+u0026){_ENTITY[1:]}){{{_LEAST_RUN}}}".encode()
+    rf"(?:\\{_ESCAPE}){{{_LEAST_RUN}}}|(?:(?:&|\\*u0026){_ENTITY[1:]}){{{_LEAST_RUN}}}".encode()
 )
+_BEGINNINGS_IN_JSON = (b"\\\\u", b"&#", b"u0026#")
 _IN_TEXT = re.compile(_ESCAPES.pattern.encode())
+_BEGINNINGS = (b"\\u", b"&#")
 
 
 def is_escaped_text(value: str) -> bool:
@@ -33,20 +36,14 @@ def is_escaped_text(value: str) -> bool:
 
 def lines_with_escapes(lines: Bytes, line_starts: Integers) -> Integers:
     """Return the numbers of the lines of JSON that may have such a text."""
-    return np.searchsorted(line_starts, _places(lines, _IN_JSON), side="right") - 1
+    places = places_of(_IN_JSON, _BEGINNINGS_IN_JSON, lines)
+    return np.searchsorted(line_starts, places, side="right") - 1
 
 
 def strings_with_escapes(text: Bytes, starts: Integers) -> Integers:
     """Return the numbers of the strings that may be such a text."""
-    places = _places(text, _IN_TEXT)
+    places = places_of(_IN_TEXT, _BEGINNINGS, text)
     if not places.size:
         return places
     order = np.argsort(starts, kind="stable")
     return order[np.searchsorted(starts[order], places, side="right") - 1]
-
-
-def _places(text: Bytes, escapes: re.Pattern[bytes]) -> Integers:
-    content = text.tobytes()
-    if b"\\u" not in content and b"&#" not in content:
-        return np.empty(0, np.int64)
-    return np.array([match.start() for match in escapes.finditer(content)], np.int64)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from decon_core.corpus.byte_places import places_of
 from decon_core.corpus.fields import Field
 from decon_core.corpus.text_values import LEAST_BYTES, LEAST_NUMBERS, n_tokens
 from decon_core.kernels.arrays import Bools, Bytes, Integers
@@ -20,10 +21,7 @@ _LEAST_SIZE = 2 * LEAST_NUMBERS - 1  # bytes of a string of token ids
 _N_SAMPLES = 9  # bytes of a string that are looked at first
 
 # What the compiled reader of lines leaves to the plain one: the lists of `loose_ids`.
-_LOOSE = re.compile(
-    rb'(?:ids|tokens)(?:(?:\.npy)?"\s*:\s*\[\s*(?:[\[{]|-?\d+[.eE])|\.npy"\s*:\s*\{)',
-    re.IGNORECASE,
-)
+_LOOSE = re.compile(rb'"[^"]+(?:"\s*:\s*\[\s*(?:[\[{]|-?\d+[.eE])|\.npy"\s*:\s*\{)', re.IGNORECASE)
 
 
 def loose_ids(value: object, at: Field) -> int:
@@ -115,7 +113,7 @@ def may_have_ids(
     return may_have
 
 
-def lines_with_loose_ids(lines: Bytes, line_starts: Integers) -> Integers:
-    """Return the numbers of lines that may have what `loose_ids` finds."""
-    places = [match.start() for match in _LOOSE.finditer(lines.data)]
-    return np.searchsorted(line_starts, np.array(places, np.int64), side="right") - 1
+def lines_with_loose_ids(lines: Bytes, line_starts: Integers, keys: Iterable[bytes]) -> Integers:
+    """Return the numbers of lines that may have what `loose_ids` finds, in fields of these keys."""
+    places = places_of(_LOOSE, (b'"%s"' % key for key in keys), lines)
+    return np.searchsorted(line_starts, places, side="right") - 1
