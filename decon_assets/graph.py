@@ -1,4 +1,4 @@
-"""The asset graph: all assets and checks, and the jobs and gates that their dependencies imply."""
+"""The asset graph: assets and checks, and the jobs and gates derived from their dependencies."""
 
 from __future__ import annotations
 

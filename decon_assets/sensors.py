@@ -1,4 +1,4 @@
-"""The sensor `keep_up`: requests runs when input files change. Off until switched on.
+"""The sensor `keep_up`, which requests runs when input files change. It is off by default.
 
 It reads names, sizes and modification times of files, never their content, and requests one stage
 at a time. What is missing is looked up in the store, not remembered, so a run that dies, a tick

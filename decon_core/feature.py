@@ -1,4 +1,4 @@
-"""The interface between the core and a feature, which is an optional folder.
+"""The interface between the core and a feature, which is a folder of optional code.
 
 `decon_core/features/NAME` has a value `FEATURE` of this class in a module that imports nothing
 else, and a decon.toml with its settings as comments if it has any. `decon_assets/features/NAME.py`

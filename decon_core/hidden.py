@@ -1,4 +1,4 @@
-"""Keeps modules out that a library imports if they are installed, but that are not needed here."""
+"""Hides installed modules that a library would import although they are not needed here."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Aligns the words of an item with a place in a document, and reports what was changed."""
+"""Aligns the words of an item with a part of a document, and reports what was changed."""

@@ -1,4 +1,4 @@
-"""Optional features, which the core does not need, one folder each. `feature.py` explains them."""
+"""Optional features, one folder each. The core does not need them; see `feature.py`."""
 
 # Help and pages list features in this order.
 FEATURES = (
