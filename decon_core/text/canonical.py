@@ -84,7 +84,14 @@ def _parted(word: str) -> str:
     """Part words at NUL, if there are several: as `find -print0` does, not as a word is broken."""
     words = [*filter(None, word.split("\0"))]
     n_longer = sum(len(piece) > 1 for piece in words)
-    return " ".join(words) if word.count("\0") > 1 and 2 * n_longer >= len(words) else word
+    return word.replace("\0", " ") if word.count("\0") > 1 and 2 * n_longer >= len(words) else word
+
+
+def with_parted_words(text: str, form: Form) -> str:
+    """Return a text with a space in place of each NUL that parts words."""
+    if "\0" not in text or not form.normalize_unicode:
+        return text
+    return _word_pattern(form.punctuation).sub(lambda word: _parted(word[0]), text)
 
 
 _LATIN_LETTER = re.compile("[a-z]")
