@@ -131,7 +131,7 @@ _MIXTURE_COLUMNS = (
 def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """Filtered variants of the corpus, as declared in decon.toml, with manifests of all rows.
 
-    One partition is what one mixture takes from one pack. A partition is refused while a shard of
+    One partition is what one mixture takes from one pack. A partition is not built while a shard of
     the pack was changed after it was registered, is not scanned against every benchmark that the
     mixture needs, or has rows that could not be read (unless the policy drops such rows). For a
     control, all packs of a source must be scanned, because its documents are drawn from the whole

@@ -400,9 +400,10 @@ def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Stor
     plan = Plan(config, store)
     packs, versions, policy = plan.packs, plan.current_versions, config.policy
     reader = MatchReader(store, tuple(versions), policy, plan.scan)
-    for gap in gaps_of(plan.scan_results, packs, versions):
-        if not gap.is_refused:  # a later scan of it would change the counts
-            require_scanned(reader, gap.pack, versions)
+    gaps = gaps_of(plan.scan_results, packs, versions)
+    # A later scan would change the counts.
+    waiting = dict.fromkeys(gap.pack for gap in gaps if not gap.is_refused)
+    require_scanned(reader, [*waiting], versions)
     index = index_fingerprint(store, policy)
     missing = uncounted(plan.scan_results, packs, versions)
     table = freeze_common(

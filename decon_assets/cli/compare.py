@@ -28,7 +28,7 @@ def compare(
     second: Path | None = argument("another report", "SECOND", default=None),
     *,
     policy: Path | None = optional(
-        "instead of SECOND: compare with the scan of FIRST (a decon.toml) under this policy", "FILE"
+        "instead of SECOND: evaluate the scan of FIRST (a decon.toml) under this policy", "FILE"
     ),
     limit: int = option("rows to print per table (default 20)", "N", default=20),
     json: Path | None = optional(

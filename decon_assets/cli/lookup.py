@@ -70,7 +70,7 @@ def lookup(
             if loaded.sketch:
                 return
             shards = [shard for pack in packs for shard in pack.shards]
-            progress.step(f"no [sketch]: scanning {counted(len(shards), 'shard')}")
+            progress.step(f"no [sketch] in decon.toml: scanning {counted(len(shards), 'shard')}")
             progress.step(to_scan(len(shards), sum(shard.n_bytes for shard in shards)))
 
         found = look_up(

@@ -23,29 +23,20 @@ _HELP = """\
 Find benchmark leaks in training data, remove them, and measure their effect.
 
 Examples:
-  decon-assets init --corpus shards/ --evals benchmarks/    a decon.toml to start from
+  decon-assets scan shards/ --evals evals.yaml --out found    scan a folder without Dagster
+  decon-assets init --corpus shards/ --evals benchmarks/      write a decon.toml to start from
   decon-assets run                          build everything that is missing or out of date
-  decon-assets run --config my/decon.toml
-  decon-assets report                       leak rates by benchmark and by source
-  decon-assets status                       which packs are scanned against which benchmarks
-  decon-assets why page-17                  why this document was kept, removed or cut
-  decon-assets lookup --items new.jsonl     where the corpus contains new benchmark items
-  decon-assets mixture verify               check mixtures against their manifests, scan them again
+  decon-assets report                       print leak rates by benchmark and by source
+  decon-assets why page-17                  explain why this document was kept, removed or cut
   decon-assets review                       judge matches one by one
-  decon-assets check --max-rate 0.01        fail when more than 1 % of a benchmark leaked
-  decon-assets compare old.duckdb decon.toml    leaks that are in only one of two reports
-  decon-assets card --out card              a section for a dataset card
-  decon-assets register && decon-assets dev  show new benchmarks in the UI as missing partitions
-  decon-assets normalize evals.yaml         try recipes on their files
-  decon-assets scan shards/ --evals evals.yaml --out found
-                                            scan a folder without Dagster
+  decon-assets check --max-rate 0.01        fail if more than 1 % of a benchmark leaked
 {examples}
 Dagster's history is stored in $DAGSTER_HOME, or in .dagster next to the configuration.
 
 Exit codes: 0 done; 1 a stage failed, a result is incomplete, or a run is still in progress; 2
 invalid input; 3 something leaked (`scan --fail-on-leak`); 4 some input was not read; 6 no chosen
-detector can find some or all items; 130 stopped by Ctrl-C. `decon-assets COMMAND --help` describes
-a command.
+detector can find some or all items; 130 stopped by Ctrl-C. For the options of a command, run
+`decon-assets COMMAND --help`.
 """
 
 # The commands of each group: name, function or Typer below `decon_assets.cli`, and summary.
@@ -72,7 +63,7 @@ _OF_THE_CORE = {
         "lookup": ("lookup:lookup", "find a text or new items in the corpus"),
         "review": ("review.command:review_group", "judge matches by hand, and measure precision"),
         "compare": ("compare:compare", "compare two reports, or one scan under two policies"),
-        "check": ("publish:check", "fail (exit 1) when the report exceeds a limit, for CI"),
+        "check": ("publish:check", "fail (exit code 1) if too much has leaked, for CI"),
         "card": ("publish:card", "write the report as a section for a dataset card"),
     },
     "Studies": {},
@@ -86,10 +77,13 @@ _OF_THE_CORE = {
         "scan": ("scan:scan", "scan any folder for benchmark items"),
         "normalize": ("recipes:normalize", "try the recipes in a file, and print some records"),
         "catalog": ("recipes:catalog", "list the recipes that come with the package"),
-        "warm": ("warm:warm", "compile the search kernels ahead of time, in images and on nodes"),
+        "warm": ("warm:warm", "compile the search kernels ahead of time, for images and nodes"),
     },
     "Demonstration": {
-        "demo": ("pipeline:demo", "run a project, and compare the results with its truth file"),
+        "demo": (
+            "pipeline:demo",
+            "run a project with planted leaks, and check that they are found",
+        ),
     },
 }
 # Commands of the core that read what a run builds, and take --config.

@@ -73,8 +73,8 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
     rows = [_mixture_row(builder, declared, built[declared.name]) for declared in chosen]
     say_rows(rows, spare=("leaks of", "packs", "review", "cut"))
     if any(row["review"] for row in rows):
-        say("review: documents with similar text that nobody has reviewed; a mixture keeps them")
-        say('        unless its [mixture.leaks] has review = "remove" (docs/judge.md)')
+        say("review: documents with similar text that nobody has reviewed; a mixture keeps")
+        say('        them unless its [mixture.leaks] has review = "remove" (docs/judge.md)')
     for declared in chosen:
         if declared.write == "mask":
             n = counts_in(built[declared.name])
@@ -104,7 +104,7 @@ def verify_mixtures(
     def describe(declared: Mixture, found: MixtureVerification) -> str:
         leaks = f"{counted(found.n_leaks, 'document')} with a leak"
         text = (
-            f"{leaks}, {found.n_no_answer:,} with only a question, "
+            f"{leaks} and {found.n_no_answer:,} with only a question "
             f"of {_leaks_of(builder, declared)}"
         )
         if declared.write == "mask":

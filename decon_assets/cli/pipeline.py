@@ -48,12 +48,13 @@ if TYPE_CHECKING:
 
 _NAME = "decon-assets"
 _BENCHMARK_LEGEND = """\
-leaked: items with a leak; planted: leaks put into the corpus on purpose that should be found;
-found: planted leaks that were found; false alarms: leaks that were not planted.
+leaked: items with a leak; planted: leaks put into the corpus on purpose that
+should be found; found: planted leaks that were found; false alarms: leaks that
+were not planted.
 """
 _PHENOMENON_LEGEND = """\
-n: places in the corpus; flagged: reported as a leak; expected: should be reported; wrong: not as
-expected.
+n: places in the corpus; flagged: reported as a leak; expected: should be
+reported; wrong: reported although they should not be, or the reverse.
 """
 
 
@@ -95,15 +96,14 @@ def run(
     in the last lines of the output.
 
     Exit codes: 0 everything is built; 1 a stage failed or the report is incomplete; 2 invalid
-    input; 4 all shards are scanned, but some input was not read (see the last lines). Code 4 means
-    one of two things:
+    input; 4 all shards are scanned, but some input was not read (see the last lines):
 
-      - some rows could not be read, or some text is not read, so mixtures that
-        depend on them are refused (if no mixture is refused, --allow-unread
-        suppresses the code for text);
-      - everything else is built, but a source's pattern matches something that is
-        not a shard, such as a file of another format, a broken link, a fifo or a
-        folder (--allow-skipped suppresses the code).
+      - some rows or some text were not read, so mixtures that depend on them
+        were not built (if all mixtures were built, --allow-unread accepts
+        unread text);
+      - or a source's pattern matches something that is not a shard, such as a
+        file of another format, a broken link, a fifo or a folder
+        (--allow-skipped accepts this).
     """
     export_engine(engine)
     registered, is_held_back = _build(
@@ -233,7 +233,7 @@ def demo(
     say(f"page: {store.report_page}  (open it in any browser; it needs no network)")
     _say_products(registered)
     say(f"UI with the runs: {program} dev --config {config}")
-    say(f"{time.monotonic() - started:.0f} s")
+    say(f"done in {time.monotonic() - started:.0f} s")
     is_wrong = any(
         benchmark["n_found"] != benchmark["n_planted"] or benchmark["n_false_alarms"]
         for benchmark in benchmarks

@@ -119,7 +119,7 @@ def check(
     allow_skipped: bool = flag("--allow-skipped", "pass even if files or folders were skipped"),
     allow_unread: bool = flag(
         "--allow-unread",
-        "pass even if some text is in fields that no source reads, or rows have none",
+        "pass even if there is text in fields that no source reads, or rows without text",
     ),
     junit: Path | None = optional("write the cases as JUnit XML", "FILE"),
     json: Path | None = optional("write the cases as JSON", "FILE"),
@@ -201,9 +201,11 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
     """Print a case for each limit; return the exit code."""
     say_rows([_row(case) for case in cases], spare=_SPARE)
     failed = [case for case in cases if not case.is_passed]
+    if failed:
+        say()
     for case in failed:
         for wrong in case.wrong:
-            say(f"\n{case.name}: {wrong}")
+            say(f"{case.name}: {wrong}")
     said = f"\n{len(cases) - len(failed)} of {len(cases)} passed"
     say(said, tone="bad" if failed else "good")
     for line in lines_of_settings(summary, limits):

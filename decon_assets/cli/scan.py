@@ -136,7 +136,7 @@ def scan(
     ),
     sketch: bool = flag(
         "--sketch",
-        "keep filters of all n-grams in OUT/.store; a later scan with other benchmarks then "
+        "record in OUT/.store which n-grams occur where; a later scan with other benchmarks then "
         "reads only text that may contain a match (docs/sketch.md)",
     ),
     fail_on_leak: bool = flag(
@@ -150,7 +150,7 @@ def scan(
     ),
     allow_skipped: AllowSkipped = False,
     max_row_bytes: str = option(
-        "refuse files that contain a longer row, to limit memory use (default 1 GB)",
+        "do not read files that contain a longer row, to limit memory use (default 1 GB)",
         "SIZE",
         default="1 GB",
     ),
@@ -159,66 +159,55 @@ def scan(
 
     The command writes these files to OUT:
       report.html         a page that shows which benchmarks leaked, and where,
-                          with the texts of every finding
+                          with the matching texts
       card.md             the result as a section for a dataset card
       matches.parquet     every match at or above the lowest recorded score, with
                           its score and whether it is a leak
       ledger.jsonl        the number of rows read in each shard, and unreadable
                           rows
-      not_read.jsonl      all that was not read, and why
+      not_read.jsonl      everything that was not read, and why
       visibility.parquet  which items each detector can find, and why it cannot
                           find the others
       common.parquet      n-grams that are too common in the corpus to be evidence
                           of a leak
       summary.json        the totals
 
-    A second scan reads only what is missing: new shards, or the rest after a stopped run. If you
-    change the benchmarks, the term weights change, so everything is scanned again; if both scans
-    use --sketch, only text that may contain a match is read again. Finished work is kept in
-    OUT/.store.
+    Finished work is kept in OUT/.store, so a second scan reads only new shards, or the rest after a
+    stopped run. A scan with other benchmarks reads everything again, because every score changes;
+    if both scans use --sketch, it reads only text that may contain a match.
 
     Examples:
       decon-assets scan shards/ --evals evals.yaml --out found
       decon-assets scan hf://datasets/you/traces --evals @frontier      writes traces-scan/
       decon-assets scan 'hf://datasets/you/web@main/en/*.parquet' --evals @math --sample 20shards
-      decon-assets scan shards/ --evals @math,gsm8k,mmlu --out found
-      decon-assets scan 'web/**/*.jsonl.zst' --evals bundled/ --out found --workers 8
-      decon-assets scan chats/ --evals bundled/ --messages messages --role user --out found
-      decon-assets scan pairs/ --evals bundled/ --text chosen --text rejected --out found
-      decon-assets scan ... --policy policy.toml      for example: sampling = "reference"
-      decon-assets scan ... --compat --fail-on-leak   in a test: exit code 3 if anything leaked
+      decon-assets scan chats/ --evals evals.yaml --messages messages --role user
+      decon-assets scan ... --fail-on-leak            in a test: exit code 3 if anything leaked
       decon-assets scan ... --sample 1%               estimates from one document in a hundred
       duckdb -c "FROM 'found/matches.parquet' WHERE is_contaminated"
 
-    Benchmarks of the catalog are downloaded once, to ~/.cache/decon-assets/benchmarks; without a
-    network, the benchmarks in this cache are used. Benchmarks that cannot be downloaded, such as
-    gated benchmarks without a token, are skipped and listed. `decon-assets catalog` lists sets and
-    benchmarks.
+    Benchmarks of the catalog (`decon-assets catalog` lists them) are downloaded once, to
+    ~/.cache/decon-assets/benchmarks. Benchmarks that cannot be downloaded, such as gated benchmarks
+    without a token, are skipped and listed.
 
-    Without --text, --messages and --layout, all text of a row is read, at any depth. Rows in some
-    published layouts (docs/layouts.md) contain text that the model does not see, such as reference
-    answers; matches in such text have the slot_kind "hidden". With one of the three options, only
-    the chosen text is read; other text of at least 8 words is counted as not read, under the path
-    of its field.
+    Without --text, --messages and --layout, all text of a row is read, at any depth; text that the
+    model does not see, such as reference answers, is recognized in published layouts and marked as
+    "hidden" (docs/layouts.md). With one of these options, only the chosen text is read; other text
+    of at least 8 words is counted as not read.
 
-    Links to folders are followed. Everything that is not a shard is listed in OUT/skipped.jsonl
-    with the reason: files of other formats, broken links, fifos, and folders that cannot be opened.
-    Some files are ignored on purpose and do not affect the exit code: files whose names begin with
-    _ or a dot, dataset metadata (README.md, LICENSE, dataset_info.json, state.json), caches
-    (cache-*.arrow), output folders of other scans, and files that a given glob does not match.
+    Everything that is not a shard is listed in OUT/skipped.jsonl, with the reason.
+    docs/configuration.md lists which files are skipped, and which skipped files affect the exit
+    code.
 
     With --sample 1%, everything is read (and downloaded) but only 1 % of the documents are
     searched. With --sample 20shards, 20 random shards are read and searched, and no other shard is
-    opened. OUT/sample.csv contains estimates for the whole corpus, with 95 % intervals. Other
-    commands treat OUT as an incomplete scan: they never call an item clean just because it was not
-    found. A later scan without --sample searches every document; whole shards that were searched
-    are not read again.
+    opened. OUT/sample.csv contains estimates for the whole corpus, with 95 % intervals. Because the
+    scan is incomplete, no item is called clean. A later scan without --sample searches every
+    document.
 
     Exit codes (the first that applies):
       2  invalid input; nothing was scanned
       1  a file, or every row in it, could not be read (all other files were
-         scanned; the message lists the fields that the file has); or no document
-         is long enough to be searched
+         scanned); or no document is long enough to be searched
       3  something leaked (only with --fail-on-leak)
       6  the chosen detectors cannot find any of the items, so it is unknown
          whether any of them leaked
@@ -228,9 +217,8 @@ def scan(
       0  every row (with --sample: of the sample) was scanned, with or without
          leaks
 
-    In the output, the line above the next steps shows how much was not scanned, in files, bytes,
-    rows and paths. OUT/not_read.jsonl lists all of it, and OUT/ledger.jsonl has the details by
-    file.
+    The line above the next steps in the output sums up what was not scanned; OUT/not_read.jsonl
+    lists all of it.
     """
     from decon_core.execution.choice import load_engine_tables, open_engine, require_engine
     from decon_core.library.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER

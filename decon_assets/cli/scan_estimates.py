@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def say_estimates(outcome: Outcome, sample: Sample | ShardSample, out: Path) -> None:
     """Print the estimates as a table, and below it what the ends of the intervals mean."""
-    from decon_core.library.estimates import SAMPLE_FILE
+    from decon_core.library.estimates import ALL, SAMPLE_FILE
 
     n = f"{outcome.n_documents + outcome.n_not_sampled:,} documents"
     if outcome.not_drawn:
@@ -25,9 +25,9 @@ def say_estimates(outcome: Outcome, sample: Sample | ShardSample, out: Path) -> 
     say(f"\nestimates for all {n}, from a {sample.words}:\n")
     rows = [
         {
-            "": "leaked items" if rate.of == "items" else f"{rate.of} with a leak",
-            "source": rate.source,
-            "benchmark": rate.benchmark,
+            "with a leak": rate.of,
+            "source": "all" if rate.source == ALL else rate.source,
+            "benchmark": "any" if rate.benchmark == ALL else rate.benchmark,
             "in the sample": rate.n_found,
             "estimate": _estimate(rate),
             "95 % interval": "" if rate.low is None else f"{rate.low:,} to {rate.high:,}",
@@ -37,8 +37,8 @@ def say_estimates(outcome: Outcome, sample: Sample | ShardSample, out: Path) -> 
     ]
     say_rows(rows)
     certain = (
-        "\nleaked items, among those that can be found (the lower end counts those found in the "
-        "sample)"
+        "\nitems: only those that can be found; the lower end of an interval is the number found "
+        "in the sample"
     )
     for line in _upper_ends(outcome):
         say(f"{certain}; {line}" if certain else line)
@@ -59,8 +59,8 @@ def _upper_ends(outcome: Outcome) -> Iterator[str]:
     if not outcome.not_drawn:
         together = max((rate.together or 1 for rate in outcome.rates), default=1)
         yield (
-            "the upper end assumes that no document contains more items of a benchmark than any "
-            f"sampled document does ({together:,})"
+            "the upper end assumes that no document contains more items of a benchmark than the "
+            f"sampled documents do (at most {together:,})"
         )
         return
     n = len(outcome.n_documents_of_shards)

@@ -31,6 +31,7 @@ from decon_core.index.term_weights import outdated_members
 from decon_core.planner import Plan, missing_clean_benchmarks, missing_shares, needs_report
 from decon_core.report.verify import moved_since_report
 from decon_core.scan.coverage import gaps_of, missing_scan_results, refused
+from decon_core.scan.join import unjoined_versions
 from decon_core.storage.checksums import REMEDY
 from decon_core.wording import counted
 
@@ -53,13 +54,13 @@ def status(
     in the shard folders that no source reads.
 
     Exit codes: 0 complete; 1 incomplete; 2 invalid input; 4 all shards are scanned, but some input
-    was not read. Code 4 means one of two things:
+    was not read:
 
-      - some rows could not be read, or some text is not read, so mixtures that
-        depend on them are refused (if no mixture is refused, --allow-unread
-        suppresses the code for text);
-      - everything else is complete, but a source's pattern matches something that
-        is not a shard (--allow-skipped suppresses the code).
+      - some rows or some text were not read, so mixtures that depend on them
+        are not built (if all mixtures are built, --allow-unread accepts unread
+        text);
+      - or a source's pattern matches something that is not a shard
+        (--allow-skipped accepts this).
 
     Examples:
       decon-assets status
@@ -88,9 +89,9 @@ def status(
     if store.current_snapshot.is_file():
         account = say_not_read(plan, plan.changes.skipped)
     if account.open("text", "no text") and not running:
-        remedy = "mixtures with unread text are refused; read or ignore the text, then run again"
+        remedy = "no mixture is built of a source with unread text: read or ignore it, run again"
     elif account.open("row") and not running:
-        remedy = "mixtures of packs with unreadable rows are refused; repair the rows or drop them"
+        remedy = "no mixture is built of packs with unreadable rows: repair or drop the rows"
     is_empty = bool(account.open("short"))
     if is_empty:
         remedy = "a source without text to search cannot be called clean"
@@ -159,12 +160,17 @@ def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
         reasons = dict.fromkeys(plan.benchmarks, "no term weights yet") | reasons
     versions = [current_version(store, name) for name in plan.benchmarks if name not in reasons]
     lacking: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    n_unjoined = Counter[str]()
     without_rows = set()
     if versions:
+        scan = plan.scan_results.scan
         for pack, shard, missing in missing_scan_results(plan.scan_results, plan.packs, versions):
+            unjoined = unjoined_versions(
+                store, scan, shard.fingerprint, needs_counts=False, removes_damaged=False
+            )
             for version in missing:
                 lacking[version.benchmark].add((pack.name, shard.name))
-        scan = plan.scan_results.scan
+                n_unjoined[version.benchmark] += version.fingerprint in unjoined
         reader = MatchReader(store, tuple(versions), plan.config.policy, scan)
         gaps = gaps_without_rows(reader, plan.packs)
         without_rows = {(gap.pack.name, gap.shard.name) for gap in gaps}
@@ -174,15 +180,22 @@ def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
             yield name, reason, plan.n_shards
         else:
             n_scanned = plan.n_shards - len(lacking[name] | without_rows)
-            yield name, f"{n_scanned} of {of_all} scanned", len(lacking[name])
+            n_more = n_unjoined[name]
+            more = f", {n_more:,} more to be joined with their pack" if n_more else ""
+            yield name, f"{n_scanned} of {of_all} scanned{more}", len(lacking[name])
 
 
 def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     """Print which mixtures and other products are up to date; return whether all are."""
-    n_packs = counted(len(plan.packs), "pack")
+    n_packs, mixtures = counted(len(plan.packs), "pack"), plan.config.mixtures
     gone, new = {*plan.changes.gone}, plan.changes.new
     try:
         missing = missing_shares(plan)
+        n_unlisted = {
+            mixture.name: len(plan.builder.built_packs(mixture, not_current))
+            for mixture in mixtures
+            if (not_current := [p for p in plan.packs if mixture.name in missing[p.name]])
+        }
     except DeconError as error:
         if isinstance(error, MissingError) or is_running:
             is_built = plan.store.report.is_file() or plan.store.mixtures("any").parent.is_dir()
@@ -190,17 +203,19 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
         else:
             say(f"  {error}")
         return False
-    mixtures = [plan.builder.effective(mixture) for mixture in plan.config.mixtures]
+    effective = [plan.builder.effective(mixture) for mixture in mixtures]
     changed = {
-        pack.name: {one.name for one in mixtures if one.has_source(pack.source.name)}
+        pack.name: {one.name for one in effective if one.has_source(pack.source.name)}
         for pack in plan.packs
         if any(shard.path in gone for shard in pack.shards)
     }
     names = (missing[pack.name] | changed.get(pack.name, set()) for pack in plan.packs)
     unmixed = Counter(chain.from_iterable(names))
-    for mixture in plan.config.mixtures:
+    for mixture in mixtures:
         n_built = len(plan.packs) - unmixed[mixture.name]
-        say(f"  mixture {mixture.name}: {n_built} of {n_packs} up to date")
+        n_more = n_unlisted.get(mixture.name, 0)
+        more = f", {n_more:,} more not yet on its card (README.md)" if n_more else ""
+        say(f"  mixture {mixture.name}: {n_built} of {n_packs} up to date{more}")
     partitions = feature_objects("partitions")
     is_made = {}
     for name, missing_of in feature_entries("products").items():

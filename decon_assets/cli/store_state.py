@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 
 from decon_assets.terminal.options import flag
@@ -10,7 +10,7 @@ from decon_assets.terminal.output import Say, say
 from decon_core.config.load import Config
 from decon_core.config.open_store import writable_store
 from decon_core.corpus.registration import changed_shards, forget_stamps, list_packs
-from decon_core.decisions.not_read import SETTINGS, Account
+from decon_core.decisions.not_read import SETTINGS, Account, What
 from decon_core.errors import Problem
 from decon_core.feature import feature_entries
 from decon_core.planner import Plan
@@ -23,7 +23,7 @@ from decon_core.wording import counted
 AllowUnread = flag(
     "--allow-unread",
     "do not exit with code 4 if there is text in fields that no source reads, or rows without "
-    "text; outputs that depend on them are still refused, with code 4",
+    "text; the code is still 4 if an output was not built because of them",
 )
 
 _MOST_LISTED = 5
@@ -39,10 +39,10 @@ def say_not_read(plan: Plan, skipped: Sequence[Skipped]) -> Account:
     """Print what was not read of the shards; return the account that the settings leave open."""
     account = plan.not_read(skipped)
     in_mixtures = {
-        "row": 'mixtures leave them out, as [policy] has unreadable = "drop"'
+        "row": 'mixtures leave them out, because [policy] has unreadable = "drop"'
         if plan.config.policy.unreadable == "drop"
-        else 'mixtures of their packs are refused unless [policy] has unreadable = "drop"',
-        "shard": "mixtures of their packs are refused",
+        else 'mixtures of their packs are not built unless [policy] has unreadable = "drop"',
+        "shard": "mixtures of their packs are not built",
         "short": "check `text`, `messages` or `layout` of the source",
     }
     for line in account.lines():
@@ -50,8 +50,10 @@ def say_not_read(plan: Plan, skipped: Sequence[Skipped]) -> Account:
             say(f"\n{line.text}")
             leave = "to leave it unread on purpose, add to its [[corpus.source]]"
             say(in_mixtures.get(line.what, f"{leave}:  {account.setting(line.source)}"))
-    if account.open("row"):
-        say('to list them: decon-assets report --query "FROM unreadable"')
+    tables: Mapping[What, str] = {"row": "unreadable", "shard": "not_scanned"}
+    for what, table in tables.items():
+        if account.open(what) and plan.store.report.is_file():
+            say(f'to list all {what}s: decon-assets report --query "FROM {table}"')
     return account.accepting(*accepting_settings(plan.config))
 
 

@@ -110,7 +110,7 @@ def _not_found(builder: Builder, document: str, shard: str | None) -> Problem:
     where = f"shard {shard!r}" if shard else counted(n_shards, "registered shard")
     name, _, row = document.rpartition(":")
     known = {name for _, shard in builder.shards for name in (shard.name, shard.path)}
-    remedy = "Ids are read from the field that `id` of the source in decon.toml names"
+    remedy = "The ids are those in the field that `id` names in [[corpus.source]] of decon.toml"
     if name and row.isdecimal() and name not in known:
         remedy = f"No shard is registered as {name!r}; if it was renamed, use the new name"
     found, expected = f"no document with this id in {where}", "the id of a document, or SHARD:ROW"

@@ -43,9 +43,8 @@ def gap(
         "NAME",
     ),
     beyond_one: list[str] = repeatable(
-        "treat this task as scored on a larger scale than 0 to 1, even if no score exceeds 1; for "
-        "low scores on a scale of 0 to 100, which the command refuses otherwise; * matches "
-        "anything",
+        "the scores of this task are on a scale of 0 to 100 even if none exceeds 1; needed if the "
+        "command stops because it cannot tell the scale; * matches anything",
         "TASK",
     ),
     out: Path | None = optional(

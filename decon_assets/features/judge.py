@@ -147,12 +147,11 @@ def judge(
     works.
 
     An annotation decides only if the score alone does not prove a leak, and a person's verdict
-    always overrides it. Annotations are shown in the report and in `decon-assets review`, and are
-    used to estimate the probability of a leak by score. docs/judge.md explains both uses.
+    always overrides it. Annotations are also used to estimate the probability of a leak by score
+    (docs/judge.md).
 
-    Every answer is saved in annotations.jsonl immediately, with a digest of the request, so no
-    answered request is sent again, even if the command is killed. A failed request is retried; if
-    it keeps failing, its pair counts as unjudged. Run the command again to judge these pairs.
+    Every answer is saved in annotations.jsonl immediately, so you can stop the command and run it
+    again. Pairs whose request keeps failing count as unjudged; run the command again to judge them.
 
     The text around a match is sent to the endpoint. With `snippets = "off"` under [report], the
     report contains no text, and only pairs from `candidates` can be judged.

@@ -36,18 +36,27 @@ class Section:
     n_more: int = 0
 
 
+_NOUNS = {"no answer": "no-answer finding", "review": "unreviewed finding"}
+
+
+def _others(n: int, kind: str) -> str:
+    """Return a count of findings that are a leak in neither report, such as "2 ... in both"."""
+    finding = next(name for name in _NOUNS if kind.startswith(name))
+    return f"{counted(n, _NOUNS[finding])}{kind.removeprefix(finding)}"
+
+
 def headline(comparison: differences.Comparison) -> str:
     """Return the counts of the comparison as one line."""
     n = Counter[str](comparison["n_findings"])
     if comparison["is_same"]:
-        also = [f"{n[kind]:,} {kind}" for kind in differences.IN_BOTH if n[kind]]
+        also = [_others(n[kind], kind) for kind in differences.IN_BOTH if n[kind]]
         return ", ".join([f"the same: {counted(n['same'], 'leak')} in both", *also])
     n_items = sum(status["n"] for status in comparison["statuses"])
     parts = [
         f"{counted(n['same'], 'leak')} unchanged",
         *(f"{counted(n[kind], 'leak')} {kind}" for kind in differences.KINDS),
         f"{n[_NOT_COMPARABLE]:,} {_NOT_COMPARABLE}",
-        *(f"{n[kind]:,} {kind}" for kind in differences.OTHER_KINDS if n[kind]),
+        *(_others(n[kind], kind) for kind in differences.OTHER_KINDS if n[kind]),
         f"{counted(n_items, 'item')} with a different status",
     ]
     return "; ".join(parts)

@@ -38,10 +38,9 @@ def config_schema() -> dict[str, Any]:
     tables = {name: _described(name, table) for name, table in schema["$defs"].items()}
     schema["$defs"] = tables
     tables["Policy"]["properties"]["preset"] = {
-        "description": "Named defaults, which the other keys override. reference: the published "
-        "method, without normalize_unicode, strip_markup and keep_no_answer; the detector decon "
-        "then finds the same matches as versions that lack these settings, except where rounding "
-        "decides whether a sum reaches a threshold. sampling is a separate setting.",
+        "description": 'A named set of defaults, which the other keys override. "reference" is '
+        "AI2's decon as published: normalize_unicode, strip_markup and keep_no_answer are off. "
+        "It does not change `sampling`.",
         "enum": [*PRESETS],
     }
     for key, threshold in tables["Thresholds"]["properties"].items():

@@ -60,7 +60,7 @@ class Evals:
     catalog: Names[Name] = ()
     """Benchmarks of the catalog: names, patterns, and sets such as "@math" (docs/recipes.md)."""
     sets: dict[str, Names[Name]] = dataclass_field(default_factory=dict)
-    """[evals.sets]: sets of your own for `catalog`; each is a list of names, patterns and sets."""
+    """[evals.sets]: your own sets for `catalog`, as lists of names, patterns and other sets."""
     benchmarks: Names[Name] | None = None
     """Use only these benchmarks; default: all."""
     required: Names[Name] = ()
@@ -75,7 +75,7 @@ class TermWeights:
     """[term_weights]: the weights of n-grams."""
 
     benchmarks: Names[Name] | None = None
-    """Benchmarks whose n-gram frequencies are frozen at the first run; default: all."""
+    """Benchmarks in which n-grams are counted, once, at the first run; default: all."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -100,7 +100,7 @@ class Report:
     context: Count = 300
     """Characters shown before and after a match."""
     most_texts: Count = 50_000
-    """Maximum number of matched texts that are stored with their context."""
+    """Maximum number of matched texts for which the text around the match is stored."""
     drift: Share = 0.05
     """The `leak_rate_is_steady` check warns if a benchmark's leak rate differs by more than this
     from its rate in the previous report."""

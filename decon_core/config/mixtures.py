@@ -37,7 +37,7 @@ FoundButNoLeak = Literal["remove", "keep"]
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Leaks:
-    """Which leaks found under the policy count for a mixture. An empty field selects all leaks.
+    """[mixture.leaks]: which leaks the mixture acts on; by default, all.
 
     A question without its answer is not a leak, but by default it is removed like one, because a
     model that is trained on it has seen the test question.
@@ -104,7 +104,7 @@ class Mixture:
     sources: Names[Annotated[Name, known("sources")]] = ()
     """Only these sources."""
     cut: Literal["documents", "turns", "spans"] = "documents"
-    """How much to remove for each leak."""
+    """What to remove for each leak: the document, the conversation turns, or the matching spans."""
     mask: str = ""
     """Text that replaces a removed span."""
     write: Literal["shards", "attributes", "dolma", "parquet", "mask"] = "shards"

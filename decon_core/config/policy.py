@@ -135,7 +135,7 @@ Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # documente
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Policy:
-    """How texts are compared (scan), and which matches count as leaks (decision)."""
+    """[policy]: how texts are compared, and which matches count as leaks."""
 
     detectors: Detectors = ("aligned",)
     """One or more detectors; docs/detectors.md compares them. `decon` is AI2's published method."""
@@ -170,19 +170,20 @@ class Policy:
     index_passages: Flag = True
     """Whether passages count toward the score."""
     hot_ngram_records: Positive = 2000
-    """N-grams that occur in more records than this do not start a cluster."""
+    """A match never starts at an n-gram that more records than this contain."""
 
     # how clusters are found
     sampling: Sampling = "exhaustive"
-    """Look up every n-gram, or only a sample, as the published decon does."""
+    """N-grams of a text to look up: all ("exhaustive"), or a sample ("reference"), as AI2's decon
+    does."""
     sample_every_m_tokens: Positive = 10
-    """Distance in tokens between looked-up n-grams with sampling = "reference"."""
+    """With sampling = "reference": look up one n-gram per this many tokens."""
     question_max_consecutive_misses: Positive = 11
-    """A cluster ends after this many consecutive n-grams that do not match."""
+    """The match of a question ends after this many consecutive n-grams do not match."""
 
     # what supports a question
     short_answer_token_threshold: Positive = 3
-    """Answers of up to this many tokens are searched for as a whole."""
+    """Answers of up to this many tokens count only if they are found whole."""
     short_answer_window_length: Count = 50
     """Number of tokens after a question within which a short answer must start."""
     min_long_answer_window: Positive = 100
@@ -190,19 +191,19 @@ class Policy:
     min_passage_distance: Positive = 100
     """Minimum number of tokens before a question in which a passage is searched for."""
     passage_max_consecutive_misses: Count = 2
-    """A passage ends after more than this many consecutive n-grams that do not match."""
+    """The match of a passage ends after more than this many consecutive n-grams do not match."""
 
     # length penalty
     perfect_match_decay_start: Count = 20
-    """Questions of up to this many tokens need an overlap of 1."""
+    """Questions of up to this many tokens must be found whole (an overlap of 1)."""
     perfect_match_decay_end: Positive = 50
-    """The required overlap falls linearly up to this many tokens, and is lowest from there on."""
+    """In longer questions, the required overlap falls linearly, to its minimum at this length."""
     lowest_recorded_score: Number = 0.6
-    """Matches below this score are not kept. It is below the threshold, so that the threshold can
-    change without a new scan."""
+    """Matches below this score are not stored. Set it below the threshold, so that you can lower
+    the threshold without a new scan."""
     keep_no_answer: Flag = True
-    """Also keep matches where the question alone, or the question with the passage, reaches the
-    lowest recorded score."""
+    """Also store matches whose question alone, or question and passage, reach the lowest recorded
+    score."""
 
     # ratcliff, longest_match, exact and ngram_any
     normalize: Normalize = "none"
@@ -236,7 +237,7 @@ class Policy:
     `aligned`, the answer must also be found."""
     review: Kinds = ("variant", "part", "reworded", "names", "near in meaning")
     """Kinds of matches that need review. A list replaces the default. Matches of kinds that are
-    neither here nor in `leak` are only recorded."""
+    neither here nor in `leak` are stored but have no effect."""
     contamination_score_threshold: PositiveShare = 0.8
     """`decon`: a leak has at least this score."""
     aligned_threshold: PositiveShare = 0.6
@@ -247,7 +248,7 @@ class Policy:
     longest_match_threshold: ShareBelowOne = 0.7
     """`longest_match`: a leak has more than this score."""
     exact_threshold: PositiveShare = 0.5
-    """`exact`: how informative a text must be, measured by the idf of its n-grams."""
+    """`exact`: how rare the n-grams of a text must be, by their mean idf: 1 is the maximum."""
     ngram_any_size: Positive = 13
     """`ngram_any`: a leak shares at least this many consecutive tokens."""
     reworded_threshold: PositiveShare = 0.27
@@ -256,17 +257,17 @@ class Policy:
     code_threshold: PositiveShare = 0.45
     """`code`: a leak has at least this score."""
     common_share: PositiveShare = 0.001
-    """N-grams in more than this share of a source's documents are boilerplate (common)."""
+    """N-grams in more than this share of a source's documents count as boilerplate."""
     common_least_documents: Positive = 20
-    """Common n-grams must also occur in at least this many documents, because a share means little
+    """Boilerplate n-grams also occur in at least this many documents, because a share means little
     in a small corpus."""
     leave_out_common: Flag = False
-    """`decon`: exclude common n-grams from the overlap and the weight."""
+    """`decon`: ignore boilerplate n-grams (see `common_share`) when scores are computed."""
     unreadable: Literal["block", "drop"] = "block"
-    """What to do with unreadable rows: refuse the mixtures of their pack, or drop the rows."""
+    """Unreadable rows: "block" builds no mixture of their pack; "drop" leaves the rows out."""
     invalid_utf8: Literal["replace", "drop", "block"] = "replace"
-    """What mixtures do with rows that contain invalid UTF-8: replace the bytes with U+FFFD, drop
-    the rows, or refuse. The rows are scanned and reported in any case."""
+    """Rows with invalid UTF-8 in mixtures: "replace" writes U+FFFD for the bytes, "drop" leaves the
+    rows out, "block" builds no mixture of their pack. The rows are scanned in any case."""
     benchmark: Annotated[Mapping[str, Thresholds], AS_WRITTEN] = field(
         default_factory=dict, hash=False
     )

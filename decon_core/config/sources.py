@@ -110,7 +110,7 @@ class SourceTable(PackLimits):
     """Read all rows in this published layout, such as "openai_chat" (docs/layouts.md). Default: the
     layout of each row is recognized."""
     ignore: Names[Name] = ()
-    """Paths of text that may stay unread. Other text that is not read blocks mixtures."""
+    """Paths of text that may stay unread. No mixture is built while other text is unread."""
     id: Annotated[Name | None, expects("the name of a field")] = None
     """Field with the row's id."""
     labels: Annotated[
@@ -137,14 +137,14 @@ class Corpus(PackLimits):
 
     max_row_bytes: Bytes = MAX_ROW_BYTES
     """Maximum size of an uncompressed row: a number of bytes, or "1 GB". A shard with a longer row
-    is refused, to limit memory use."""
+    is not read, to limit memory use."""
     source: Annotated[
         tuple[SourceTable, ...], AfterValidator(_at_least_one), expects(_AT_LEAST_ONE)
     ]
-    """The sources."""
+    """Groups of shards that are read in the same way."""
     unread: Literal["block", "report"] = "block"
-    """What to do with text that a source neither reads nor ignores: refuse the mixtures of the
-    source, or only report the text."""
+    """Text that a source neither reads nor ignores: "block" builds no mixture of the source,
+    "report" only lists the text."""
     left_out: Annotated[tuple[Name, ...], expects("a list of paths in quotes")] = ()
     """Files that `init` could not read, or patterns of such files. They count as not read until you
     delete them from this list."""
@@ -174,8 +174,8 @@ class Corpus(PackLimits):
 
 @model(frozen=True, kw_only=True, config=TABLE)
 class Sketch:
-    """[sketch]: filters of all n-grams of the corpus. With them, a scan of a benchmark that is
-    added later reads only the blocks of documents that may contain a match."""
+    """[sketch]: compact filters that record which n-grams occur in each block of documents. A scan
+    of a benchmark that you add later reads only the blocks that may contain a match."""
 
     bits: Annotated[Whole, Field(ge=2, le=16)] = 5
     """Bits per n-gram. With more bits, the sketch is larger and fewer blocks are read again."""

@@ -38,6 +38,20 @@ class ShardHead:
     n_unreadable: int = 0
     damage: str = ""  # why the file cannot be read, or not beyond some row
 
+    @property
+    def n_rows(self) -> int:
+        return len(self.rows) + self.n_unreadable
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether most rows cannot be read: the file is something else."""
+        return 2 * self.n_unreadable > self.n_rows
+
+    @property
+    def why_unreadable(self) -> str:
+        """Why its unreadable rows cannot be read."""
+        return format_of(self.path).why_unreadable
+
 
 def head_of(path: Path) -> ShardHead:
     """Read the first rows of a shard. Damage is noted, not raised."""

@@ -311,11 +311,13 @@ def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]
     return pa.Table.from_pylist(rows, schema=MATCHES)
 
 
-def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]) -> None:
+def require_scanned(
+    reader: MatchReader, packs: Sequence[Pack], versions: Sequence[Version]
+) -> None:
     """Raise `MissingError` unless every shard has a scan result for every benchmark."""
-    gaps = gaps_of(reader.scan_results, [pack], versions)
+    gaps = gaps_of(reader.scan_results, packs, versions)
     if gaps:  # or scan results that were written since they were listed
-        gaps = gaps_of(reader.list_scan_results_again(), [pack], versions)
+        gaps = gaps_of(reader.list_scan_results_again(), packs, versions)
     problems = []
     for gap in gaps:
         where = f"shard {gap.shard.name!r} of pack {gap.pack.name!r}"

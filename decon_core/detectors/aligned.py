@@ -108,12 +108,12 @@ class Aligned(Detector):
         ),
     )
     advice = (
-        "**To clean a corpus, use `aligned`.** It is the default. It finds items despite all the "
-        "changes of form that `decon` allows for, and edited copies as well: if one word in ten "
-        "was replaced, left out or added, it finds nearly all items. It reports copies with other "
-        "numbers or names, and parts of a question, separately, because these need review; nearly "
-        "all of the hard negatives that it flagged are such copies. If several items share a "
-        "template, it attributes a place only to the item whose own words occur there."
+        "**To clean a corpus, use `aligned`.** It is the default. It ignores the same changes of "
+        "form as `decon`, and it finds edited copies as well: if one word in ten was replaced, "
+        "left out or added, it finds nearly all items. It reports copies with other numbers or "
+        "names, and parts of a question, separately, because these need review; nearly all of the "
+        "hard negatives that it flagged are such copies. If several items share a template, it "
+        "reports only the item whose own words occur in the text."
     )
 
     def own_index(self, records: Iterable[pa.Table], policy: Policy) -> Mapping[str, Array]:

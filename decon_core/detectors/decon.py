@@ -92,8 +92,8 @@ class Decon(Detector):
         "documents. It finds items despite changes of case, punctuation and line breaks, hyphens "
         "at line ends, HTML, links, escape sequences, accents, and control, zero-width or "
         'look-alike characters (but not with `preset = "reference"`). It needs the answer near the '
-        "question. If the answer is missing or far from the question, the match has the class `no "
-        "answer`, and mixtures remove the document as well. Edits reduce its recall: with one word "
+        "question. If the answer is missing or far from the question, the match is classified as "
+        "`no answer`; mixtures remove such documents, too. Edits reduce its recall: with one word "
         "in twenty changed, it misses about half of the items, and with one in ten nearly all. "
         "Hyphens left over from line breaks hide a third of the items, and LaTeX with `\\href` "
         "hides an eighth."

@@ -39,10 +39,10 @@ class NgramAny(Detector):
         "**To compare with published numbers, use `ngram_any`.** A single shared run of tokens is "
         "enough, so it finds more of the items truncated to a quarter of their question than any "
         "other detector. With runs of 13 tokens, it misses every shorter question and, if one word "
-        "in five was edited, about half of the longer ones. Most copies of a question with other "
-        "names and numbers share a run with the question and are flagged. With runs of 8 tokens, "
-        "it finds more items than any other detector, but also flags a third of the hard "
-        "negatives, because many questions share short phrases."
+        "in five was edited, about half of the longer ones. It flags most copies of a question "
+        "with other names and numbers, because they share such a run. With runs of 8 tokens, it "
+        "finds more items than any other detector, but also flags a third of the hard negatives, "
+        "because many questions share short phrases."
     )
 
     def search(self, indexes: Indexes) -> Search:

@@ -48,13 +48,13 @@ class Ratcliff(Detector):
     versions = COMPARISON
     advice = (
         "**To find edited items with a published method, use `ratcliff`.** It finds items with a "
-        "few changed words or with different names or numbers. It finds more items with shuffled "
-        "sentences, and more formulas in a text in another language, than any other detector. It "
-        "compares unchanged text, so capitals and unusual characters hide an item "
-        '(`normalize = "decon"` fixes this, but some formulas are then missed). It also flags '
-        "other items about a similar situation, and nearly every copy of a question with different "
-        "names and numbers, which is a different item. Review the items that only `ratcliff` finds "
-        "before you remove them."
+        "few changed words or with different names or numbers. It finds nearly all items with "
+        "shuffled sentences. If the words between formulas were translated, it finds more items "
+        "than any other detector. It compares unchanged text, so capitals and unusual characters "
+        'hide an item (`normalize = "decon"` fixes this, but some formulas are then missed). It '
+        "also flags other items about a similar situation, and nearly every copy of a question "
+        "with different names and numbers, which is a different item. Review the items that only "
+        "`ratcliff` finds before you remove them."
     )
 
     def setting_problems(self, policy: Policy) -> Iterator[Problem]:

@@ -200,10 +200,12 @@ def _add_source(group: _Group, pattern: str, survey: CorpusSurvey) -> None:
 
 def _why_no_source(rows: RowSurvey, heads: Sequence[ShardHead]) -> str:
     """Return why nothing can be read of files with these first rows; empty if it can."""
-    n_not_json = sum(head.n_unreadable for head in heads)
-    if 2 * n_not_json > rows.n_rows:
-        seen = counted(rows.n_rows, "row")
-        return f"{n_not_json} of {seen} in it and in files like it are not JSON objects"
+    with_rows = [head for head in heads if head.n_rows]
+    if with_rows and all(head.is_unreadable for head in with_rows):
+        n_unreadable = sum(head.n_unreadable for head in with_rows)
+        seen = counted(sum(head.n_rows for head in with_rows), "row")
+        why = with_rows[0].why_unreadable
+        return f"{n_unreadable} of {seen} in files like it cannot be read: {why}"
     if not rows.rows:
         return "no readable rows" if rows.unreadable else "no rows"
     return "" if rows.has_text else f"rows without text, but with {listed_fields(rows.rows)}"
@@ -225,9 +227,10 @@ def _faults(head: ShardHead) -> Iterator[Problem]:
         yield no_permission(where)
     elif head.damage:
         yield Problem(where, head.damage, "a complete file", "replace it, or move it elsewhere")
-    elif head.n_unreadable and not head.rows:
-        found = f"{counted(head.n_unreadable, 'row')}, none of them a JSON object"
-        yield Problem(where, found, "rows", "replace it, or move it elsewhere")
+    elif head.is_unreadable:
+        seen = f"{head.n_unreadable} of its first {counted(head.n_rows, 'row')}"
+        found = f"{seen} cannot be read: {head.why_unreadable}"
+        yield Problem(where, found, remedy="replace it, or move it elsewhere")
 
 
 def _with_names(findings: Sequence[SourceFinding]) -> list[SourceFinding]:

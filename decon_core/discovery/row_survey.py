@@ -16,7 +16,7 @@ from decon_core.corpus.documents import Unreadable, document_of
 from decon_core.corpus.fields import field_tree
 from decon_core.corpus.row_texts import KEY, Keys, Slot, role_of, text_of_row
 from decon_core.corpus.shard_head import Row, ShardHead
-from decon_core.corpus.text_values import LEAST_WORDS, is_text, leaves, shown_key
+from decon_core.corpus.text_values import LEAST_WORDS, TOKENS, is_text, leaves, shown_key
 from decon_core.wording import counted, have
 
 _EVERYTHING = Source(name="", path="")
@@ -29,10 +29,10 @@ class RowSurvey:
     """What the first rows of some files hold, and what is doubtful about them."""
 
     def __init__(self, heads: Sequence[ShardHead]) -> None:
-        n_not_json = sum(head.n_unreadable for head in heads)
         self.rows: list[Row] = []
-        reason = "not a JSON object, or one with a duplicate key"
-        self.unreadable = [reason] * n_not_json  # the reason of each row
+        self.unreadable = [  # the reason of each row
+            head.why_unreadable for head in heads for _ in range(head.n_unreadable)
+        ]
         for row in (row for head in heads for row in head.rows):
             document = document_of(row, 0, _EVERYTHING)
             if isinstance(document, Unreadable):
@@ -78,6 +78,14 @@ class RowSurvey:
         return _bytes_by_path(slot for text in self.texts for slot in text.hidden)
 
     @cached_property
+    def token_ids(self) -> list[str]:
+        """The paths of token ids beside text. They are not read, which blocks mixtures."""
+        if not self.has_text:
+            return []
+        paths = dict.fromkeys(path for text in self.texts for path in text.unread)
+        return [path for path in paths if path.endswith(f".{TOKENS}")]
+
+    @cached_property
     def text_fields(self) -> list[str]:
         """The fields of visible text, those with most text first; not of short values."""
         prose = {path for text in self.texts for path in _paths(text.visible, prose=True)}
@@ -117,6 +125,11 @@ class RowSurvey:
             rows = f"{len(self.unreadable)} of {counted(self.n_rows, 'row')}"
             doubts.append(f"{rows} cannot be read: {reasons}")
         doubts += filter(None, [self._without_text(), self._mixed()])
+        if self.token_ids:
+            doubts.append(
+                f"token ids beside the text are not read ({listed_paths(self.token_ids)}), which "
+                "blocks mixtures; if they are the tokens of the text, uncomment `ignore`"
+            )
         if sum(self.hidden.values()) > sum(self.visible.values()):
             doubts.append(
                 f"there is more hidden text than visible text ({listed_paths(self.hidden)}); set "

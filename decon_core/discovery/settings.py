@@ -38,11 +38,11 @@ class Packs:
 def packs_for(n_shards: int, n_bytes: int, n_benchmarks: int) -> Packs:
     """Choose pack limits that keep the grid small, with room for more benchmarks."""
     if n_shards <= _FEW_SHARDS:
-        return Packs(1, False, "few shards, so each one is a pack (a row of the grid)")
+        return Packs(1, False, "few shards, so each one is a pack")
     most = _PARTITIONS_WANTED // max(n_benchmarks, _BENCHMARKS_EXPECTED)
     shards = max(_FEW_SHARDS, -(-n_shards // max(most, 1)))
     has_bytes = n_bytes / n_shards * shards > _PACK_BYTES
-    why = f"{counted(-(-n_shards // shards), 'pack')} or a few more, to keep the grid small"
+    why = f"{counted(-(-n_shards // shards), 'pack')} or a few more, to limit the partitions"
     return Packs(shards, has_bytes and n_bytes / _PACK_BYTES <= most, why)
 
 
@@ -83,8 +83,8 @@ def settings_text(
 
 _CATALOG = '# catalog = ["@math", "gsm8k"]      #'
 _UNREADABLE = """\
-# Some of the first rows cannot be read, so mixtures of their packs are refused. Uncomment this line
-# to leave such rows out.
+# Some of the first rows cannot be read, so mixtures of their packs are not built. Uncomment this
+# line to leave such rows out.
 # unreadable = "drop\""""
 
 
@@ -150,13 +150,20 @@ def _examples(rows: RowSurvey) -> list[str]:
     if rows.conversation:
         field, roles = rows.conversation
         lines += [f"# messages = {in_toml(field)}", f"# roles = {in_toml(roles)}"]
+    if rows.token_ids:
+        return [*lines, _TOKENS_OF_TEXT, f"# ignore = {in_toml(rows.token_ids)}"]
     ignored = [path for path in rows.hidden if path.partition("[")[0] not in rows.text_fields]
     return [*lines, f"# ignore = {in_toml(ignored[:_MOST_FIELDS] or ['metadata'])}"]
 
 
 _LESS = """\
-# To read less, name fields in `text`, or a conversation in `messages`. Other text then blocks
-# mixtures, unless its path is in `ignore`."""
+# To read less, name fields in `text`, or a conversation in `messages`. No mixture is then built
+# unless `ignore` lists the paths of all other text."""
+
+
+_TOKENS_OF_TEXT = """\
+# Token ids are not read. If they are the tokens of the text that is read, uncomment this line, or
+# they block mixtures."""
 
 
 def _below(path: Path, folder: Path) -> str:

@@ -103,7 +103,7 @@ def require_inputs(builder: Builder, mixture: Mixture, pack: Pack) -> None:
     if mixture.has_source(pack.source.name):
         require_nominated(builder.reader, mixture)
         require_calibrated(builder.reader_for(mixture), mixture, needed)
-        require_scanned(builder.reader, pack, needed)
+        require_scanned(builder.reader, [pack], needed)
         require_readable(builder.reader, pack)
         if mixture.needs_leaks:
             require_read(builder.reader, pack, builder.unread)
@@ -121,8 +121,7 @@ def draw_for(builder: Builder, mixture: Mixture, pack: Pack) -> Draw | None:
         return None
     packs, source = builder.packs_of_source(pack), (treatment, pack.source.name)
     if source not in builder.scanned:
-        for other in packs:
-            require_scanned(builder.reader, other, builder.reader.needed_by(treatment))
+        require_scanned(builder.reader, packs, builder.reader.needed_by(treatment))
         builder.scanned.add(source)
     fingerprint = builder.draw_fingerprint(mixture, pack)
     drawn = read_draw(builder.store, fingerprint, [shard.name for shard in pack.shards])

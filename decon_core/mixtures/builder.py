@@ -117,11 +117,18 @@ class Builder:
         if listed.labels != digest_of_labels(self.labels) or not listed.packs <= existing:
             return set()
         packs = self.packs if packs is None else packs
+        return self._with_share(mixture, (pack for pack in packs if pack.name in listed.packs))
+
+    def built_packs(self, mixture: Mixture, packs: Iterable[Pack]) -> set[str]:
+        """Return those of these packs that have a current share, also if the card lacks it."""
+        existing = names_in(self.store.mixture_manifests(mixture.name))
+        return self._with_share(mixture, (pack for pack in packs if pack.name in existing))
+
+    def _with_share(self, mixture: Mixture, packs: Iterable[Pack]) -> set[str]:
         return {
             pack.name
             for pack in packs
-            if pack.name in listed.packs
-            and current_manifest(
+            if current_manifest(
                 self.store.mixture_manifest(mixture.name, pack.name),
                 self.fingerprint(mixture, pack),
                 self.store.mixture(mixture.name, pack.name),

@@ -32,6 +32,7 @@ from decon_core.config.rounding import exceeds
 from decon_core.corpus.packs import FILES, hashes_below
 from decon_core.decisions.match_reader import require_scanned
 from decon_core.decisions.visibility import BlindItems, blind_items, visibility_table
+from decon_core.errors import IncompleteError, Problem, collecting
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.manifest import Built, current_manifest, fingerprint_of_json
 from decon_core.mixtures.preconditions import require_read, require_readable, require_searched
@@ -218,13 +219,10 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
     leaked = _LeakedOnce(builder, versions)
     for version in versions:
         if version.benchmark in leaked.lacking:
-            for pack in builder.packs:
-                require_scanned(reader, pack, [version])
+            require_scanned(reader, builder.packs, [version])
             leaked = _LeakedOnce(builder, versions)  # it was scanned meanwhile
         if n_unreadable is None:  # the same for all of them
-            for pack in builder.packs:
-                require_readable(reader, pack)
-                require_read(reader, pack, builder.unread)
+            _require_all_read(builder)
             ledgers = [reader.ledger(shard) for _, shard in builder.shards]
             require_searched(ledgers)
             n_unreadable = sum(len(ledger["unreadable"]) for ledger in ledgers)
@@ -232,6 +230,16 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
             _build(builder, version, n_unreadable, leaked)
         folder = builder.store.clean_benchmark(version.benchmark)
         yield Built(folder, read_json(folder / MANIFEST), was_there)
+
+
+def _require_all_read(builder: Builder) -> None:
+    """Raise `IncompleteError` for all packs of which rows or text were not read."""
+    problems: list[Problem] = []
+    for pack in builder.packs:
+        with collecting(problems, IncompleteError):
+            require_readable(builder.reader, pack)
+            require_read(builder.reader, pack, builder.unread)
+    IncompleteError.raise_for(problems)
 
 
 @dataclass(frozen=True)

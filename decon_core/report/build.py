@@ -103,8 +103,7 @@ def build_report(
     gaps = builder.gaps
     n_shards = sum(len(pack.shards) for pack in packs)
     if n_shards and sum(not gap.is_read for gap in gaps) == n_shards:
-        for pack in packs:  # an empty report would look clean
-            require_scanned(reader, pack, builder.versions)
+        require_scanned(reader, packs, builder.versions)  # an empty report would look clean
     mixtures, n_without_mixture = mixture_tables(builder, showing)
     tables = {**small_tables(reader, packs, gaps, builder.not_read), **mixtures}
     report, drafts = store.report, store.drafts

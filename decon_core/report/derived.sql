@@ -4,9 +4,11 @@
 -- The decisive match (`best`) of a document and an item: leaks come first, then no-answer matches,
 -- then those to review, then matches that reach a threshold, then the highest score. So a reviewer who clears
 -- the match that made the leak does not have to review another one.
-SELECT * EXCLUDE (best, answer_overlap, is_by_score, is_contaminated, is_no_answer,
-                 needs_review),
-       answer_overlap, answer_in_words(answer_overlap) AS answer_found,
+SELECT found.* EXCLUDE (best, answer_overlap, is_by_score, is_contaminated, is_no_answer,
+                        needs_review),
+       CASE WHEN has_answer IS DISTINCT FROM false THEN answer_overlap END AS answer_overlap,
+       CASE WHEN is_contaminated AND NOT has_answer THEN 'has no answer'
+            ELSE answer_in_words(answer_overlap) END AS answer_found,
        best.kind AS kind, best.score AS score, best.text_id AS text_id, best.verdict AS verdict,
        is_by_score, is_contaminated, is_no_answer AND NOT is_contaminated AS is_no_answer,
        needs_review AND NOT (is_contaminated OR is_no_answer) AS needs_review
@@ -30,7 +32,9 @@ FROM (
            bool_or(needs_review) AS needs_review
     FROM matches
     GROUP BY source, pack, shard_name, row, benchmark, split, instance_index
-)
+) found
+LEFT JOIN (SELECT benchmark, split, instance_index, has_answer FROM items)
+    USING (benchmark, split, instance_index)
 ORDER BY source, shard_name, row, benchmark, split, instance_index
 
 -- name: documents

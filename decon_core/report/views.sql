@@ -53,7 +53,7 @@ LEFT JOIN (
 COMMENT ON VIEW item_status IS
     'Every benchmark item with its class: leaked (by any detector), no answer (not leaked, but its question was found without the answer), review (neither, but similar text was found that nobody has reviewed), clean, cannot be checked (no detector can find it), or not fully scanned (no match, but shards are missing)';
 COMMENT ON COLUMN item_status.is_checkable IS
-    'whether a chosen detector can find it, whichever right answer a document contains';
+    'whether a chosen detector can find it, no matter which of its correct answers a document contains';
 COMMENT ON COLUMN item_status.n_documents IS 'number of documents in which it leaked';
 COMMENT ON COLUMN item_status.is_no_answer IS
     'whether it did not leak, but a document contains its question, verbatim or nearly so, without the answer';
@@ -94,7 +94,7 @@ FROM rates_of_report now JOIN earlier_rates before USING (benchmark)
 WHERE before.report = (SELECT max(report) FROM earlier_rates)
 ORDER BY now.benchmark;
 COMMENT ON VIEW rate_changes IS
-    'Per benchmark that is also in the previous report: its leak rate now and then, and what changed in between; only comparable rates show a change in the data';
+    'Per benchmark that is also in the previous report: its leak rate in both reports, and what else changed; rates show a change in the data only if they are comparable';
 
 CREATE VIEW flow AS
 SELECT s.benchmark, s.split, count(*) AS n_items,

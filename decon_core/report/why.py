@@ -309,6 +309,7 @@ def _entry(
     return {
         **{name: entry[name] for name in _ENTRY_COLUMNS},
         "missing": [*missing(entry, policy, record)],
+        "has_answer": bool(record["answer"]),
         "threshold": policy.thresholds.get(entry["detector"]),
         "characters": {part: [*span] for part, span in spans.items()},
         "slots": {  # the string of the row in which each part begins, and its place in it

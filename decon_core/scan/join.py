@@ -109,7 +109,9 @@ class Unjoined:
     answer: Answer | None  # answer of the sketch; None: the shard was scanned in full
 
 
-def unjoined_of(store: Store, scan: str, shard: str) -> Iterator[Unjoined]:
+def unjoined_of(
+    store: Store, scan: str, shard: str, *, removes_damaged: bool = True
+) -> Iterator[Unjoined]:
     """Yield what workers wrote of a shard. Damaged files are removed: the shard is scanned again.
 
     They are damaged if the machine failed while it wrote them.
@@ -123,14 +125,17 @@ def unjoined_of(store: Store, scan: str, shard: str) -> Iterator[Unjoined]:
             open_parquet(folder / _MATCHES_FILE)
             about = about_in(open_parquet(folder / _COUNTS_FILE).metadata)
         except (DamagedError, FileNotFoundError):
-            remove(folder)
+            if removes_damaged:
+                remove(folder)
             continue
         yield Unjoined(folder, shard, frozenset(about["versions"]), about["answer"])
 
 
-def unjoined_versions(store: Store, scan: str, shard: str, *, needs_counts: bool) -> set[str]:
+def unjoined_versions(
+    store: Store, scan: str, shard: str, *, needs_counts: bool, removes_damaged: bool = True
+) -> set[str]:
     """Return the versions of a shard's scan results that are not joined yet."""
-    parts = unjoined_of(store, scan, shard)
+    parts = unjoined_of(store, scan, shard, removes_damaged=removes_damaged)
     return {
         version for part in parts if not (part.answer and needs_counts) for version in part.versions
     }

@@ -243,6 +243,22 @@ def test_status_and_report_count_a_shard_without_a_readable_row_as_not_scanned(w
     assert "1 of 3 shards was not scanned" in capsys.readouterr().out
 
 
+def test_every_stage_names_all_shards_without_a_readable_row_and_where_they_are_listed(
+    world, capsys
+):
+    names = ("s1.jsonl.gz", "s2.jsonl.gz")
+    for name in names:
+        broken = gzip.compress(b'{"text": \n' * 3, mtime=0)
+        (world.folder / "corpus" / name).write_bytes(broken)
+    with pytest.raises(PipelineError) as error:
+        world.start()
+    of_stage = str(error.value).partition("clean_benchmark: ")[2]
+    assert all(f"{name}: found 3 rows, none readable" in of_stage for name in names)
+    assert main(["status", "--config", str(world.config_path)]) == 1
+    listed = 'to list all shards: decon-assets report --query "FROM not_scanned"'
+    assert listed in capsys.readouterr().out
+
+
 def test_a_limit_that_holds_for_what_was_read_is_unknown_and_does_not_pass(
     at_incomplete, capsys, tmp_path
 ):

@@ -567,6 +567,12 @@ def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path):
         figures.nth(number).scroll_into_view_if_needed()
         expect(figures.nth(number).locator("svg.main-svg").first).to_be_visible(timeout=60_000)
     assert not page.evaluate(too_wide)
+    expect(page.locator("#classes-note")).to_contain_text("Needs review")
+    notes = "[...document.querySelectorAll('#overview-view :is(p, li, dd, h2)')]"
+    over = "node => node.getBoundingClientRect().right > innerWidth"
+    assert page.evaluate(f"{notes}.filter({over}).map(node => node.textContent)") == []
+    axes = "[...document.querySelectorAll('.chart .xtitle')]"
+    assert page.evaluate(f"{axes}.filter({over}).map(node => node.textContent)") == []
     page.get_by_role("link", name="Matched texts").click()
     expect(field(page, "Benchmark")).to_be_hidden()
     page.get_by_role("button", name="Filters").click()

@@ -273,7 +273,7 @@ def import_verdicts(
             raise InputError(Problem(str(file), "no such file", expected))
         if session.file.is_file() and file.samefile(session.file):
             expected = "another file: verdicts are imported into this one"
-            remedy = "The page's verdicts are in the folder to which your browser saves"
+            remedy = "Your browser saved the page's verdicts in its download folder"
             raise InputError(Problem(str(file), "the verdicts file itself", expected, remedy))
         lines = read_lines(file)
         InputError.raise_for(future_dates(file, lines))

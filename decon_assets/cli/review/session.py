@@ -287,7 +287,7 @@ def say_status(status: Json) -> None:
         say(f"to withdraw a verdict: decon-assets review set {lost[0]['id']} none\n")
     if n := status["not_in_mixtures_yet"]:
         texts_of = f"{counted(n, 'text')} whose current verdict"
-        say(f"{texts_of} is not in the report yet: `decon-assets run` updates it")
+        say(f"{texts_of} is not in the report yet: `decon-assets run` updates the report")
     if sample := status["sample"]:
         say()
         _say_sample(sample)

@@ -107,7 +107,7 @@ def plan_blends(
 ) -> int:
     """Show what a blend would contain, and how many passes over each source it takes.
 
-    The command builds nothing. It refuses a blend without enough room for its test items.
+    The command builds nothing. It fails if a blend has too little room for its test items.
 
     Examples:
       decon-assets blend plan garlic

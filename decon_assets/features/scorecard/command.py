@@ -87,38 +87,29 @@ def scorecard_command(
     Use it to choose a detector or its settings for your own texts. The command does not change your
     files, and you need not scan them first.
 
-    The items are planted unchanged and with about forty transformations: changed case, line breaks
-    and markup; replaced, deleted and inserted words; truncated items and items without the answer;
-    reordered choices; changed numbers and names; and items split across two chat turns. Hard
-    negatives look like leaks but are not: the same template with other content, a passage without
-    its question, items that are not in the index, and text generated to resemble the benchmark. The
-    seed determines all random choices.
+    The items are planted unchanged and with about forty transformations, such as changed line
+    breaks, replaced words, other numbers, or a missing answer. Hard negatives look like leaks but
+    are not, for example the same template with other content, or a passage without its question.
+    docs/scorecard.md lists all of them. The seed determines all random choices.
 
     The command writes to the folder OUT: scorecard.md and scorecard.svg, a CSV file for each table,
     findings.parquet (every pair of document and item that a detector found) and planted/ (the
     shards, and what was planted in them). OUT is written completely or not at all, and replaces an
     earlier scorecard.
 
-    The policy settings `detectors` and `leave_out_common` are ignored (`leave_out_common` because
-    items are planted many times).
+    The policy settings `detectors` and `leave_out_common` are ignored.
 
-    With --pairs, nothing is planted. For each pair in the file, the command computes how similar
-    the texts are: Jaccard of word n-grams (2 and 3), ROUGE-L, difflib, containment of content
-    words, agreement of numbers, and cosines. For each metric, it prints how well the metric
-    separates duplicates from other pairs: AUC, and recall at 1 % false positives, with 95 %
-    intervals. It writes pairs.md, pairs.json and pairs.csv (the metrics of each pair) to OUT.
-    docs/pair-metrics.md explains the columns. Of the planting options, only --seed has an effect.
+    With --pairs, nothing is planted. Instead, the command computes similarity metrics for each
+    labelled pair of texts, and prints how well each metric separates duplicates from other pairs.
+    It writes pairs.md, pairs.json and pairs.csv to OUT; docs/pair-metrics.md explains the columns.
+    Of the planting options, only --seed has an effect.
 
     Examples:
       decon-assets scorecard --out card                  on the sample data
       decon-assets scorecard --evals evals.yaml --texts shards/ --out card
-      decon-assets scorecard --evals records/ --texts texts/ --per-transformation 60 \\
-          --background 2000 --out card --page docs/scorecard.md
       decon-assets scorecard --policy policy.toml --out card     the effect of other settings
-      decon-assets scorecard --detectors decon,ratcliff --out card
       duckdb -c "FROM 'card/recall.csv' WHERE transformation = 'words replaced'"
       decon-assets scorecard --pairs pairs.jsonl --out card
-      decon-assets scorecard --pairs pairs.jsonl --embedder http://localhost:8000/v1 --model e5
 
     Exit codes: 0 done; 2 invalid input; 4 some rows of the pairs file were left out.
     """

@@ -34,20 +34,15 @@ def study_command(
     whole benchmarks: results*.json from lm-evaluation-harness and lighteval, task-*-metrics.json
     from OLMES, or a table with `benchmark`, `score`, and optionally `metric`, `stderr` and `n`.
 
-    The table [study.translation] adds BLEU and chrF of whole test sets, for results that contain
-    outputs and references (docs/studies/translation.md).
+    The command prints the scores of all training runs, their differences from the baseline and, for
+    results by item, the differences by exposure: on items that were planted in the training run's
+    blend (seen) or held back, and on items that leaked into the corpus or are clean.
+    `decon-assets run` builds the same tables as the `study` asset. docs/studies/training-runs.md
+    explains the numbers.
 
-    The first output table shows the scores of all training runs. The second shows the differences
-    from the baseline. A training run and the baseline are compared on the items that both have, if
-    these are enough, otherwise as two separate groups of items. Without results by item, the
-    interval comes from standard errors, if available. The last table, for results by item, compares
-    items by exposure: planted in the training run's blend (seen) or held back, leaked into the
-    corpus or clean. `decon-assets run` builds the same tables as the `study` asset.
-    docs/studies/training-runs.md explains the numbers.
-
-    If results have a column `step`, or {step} in their path, more tables show the score at each
-    training step, and the change from the highest score to the last. If training runs have a
-    `dose`, another table shows the differences by dose (docs/studies/time-and-dose.md).
+    More tables need more input: training steps ({step} in the path of the results, or a column
+    `step`) and doses (docs/studies/time-and-dose.md), or translations with their references
+    ([study.translation], docs/studies/translation.md).
 
     Examples:
       decon-assets study --config data/decon.toml

@@ -23,6 +23,8 @@ class Delimited(RecordFormat):
     CSV has quotes as in RFC 4180. TSV has none: an unpaired quote would swallow whole lines.
     """
 
+    why_unreadable = "more or fewer cells than the first row, or a wrong quotation mark"
+
     def __init__(self, suffix: str, delimiter: str, *, has_quotes: bool) -> None:
         self.suffixes = (suffix,)  # type: ignore[misc] # one class for both formats
         self._delimiter, self._has_quotes = delimiter, has_quotes

@@ -116,6 +116,8 @@ class ShardFormat(ABC):
     suffixes: ClassVar[tuple[str, ...]]  # the usual one first
     # First bytes of a file, and what to call it. Files of a format without any are text.
     magics: ClassVar[tuple[tuple[bytes, str], ...]] = ()
+    # Why a row cannot be read, for messages about many such rows.
+    why_unreadable: ClassVar[str] = "not a JSON object, or one with a duplicate key"
 
     @property
     def is_text(self) -> bool:

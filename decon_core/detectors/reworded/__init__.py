@@ -63,7 +63,7 @@ class Reworded(Detector):
     compares_any_order = True
     advice = (
         "**To find reworded items, use `reworded`.** It finds questions that a person or a model "
-        "reworded if the numbers and some of the rarer words were kept, and reports copies with "
+        "reworded, if the numbers and some of the rarer words were kept. It reports copies with "
         "other numbers separately. It also flags other items about a similar situation, and "
         "passages without their question. Its matches need review: a score alone never makes them "
         "leaks."

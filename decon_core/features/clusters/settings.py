@@ -62,7 +62,7 @@ class Ray:
     cpus: _Amount = 1
     """CPUs per task. A task scans one shard at a time."""
     memory: Bytes | None = None
-    """Memory that a task reserves: a number, or "4 GB"."""
+    """Memory that a task reserves: a number of bytes, or "4 GB"."""
     resources: dict[str, _Amount] = Field(default_factory=dict)
     """Custom resources of a task, by name."""
     runtime_env: dict[str, Any] = Field(default_factory=dict)

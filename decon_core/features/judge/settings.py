@@ -15,7 +15,7 @@ from decon_core.features.endpoints.settings import Endpoint
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Judge(Endpoint):
-    """[judge]: annotations of pairs by a person, a file or an OpenAI-compatible endpoint."""
+    """[judge]: the language model that judges pairs of an item and a text, and which pairs."""
 
     table: ClassVar[str] = "judge"
 

@@ -31,7 +31,7 @@ STEP = "{step}"  # stands for a number in the path of results
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class TrainingRun:
-    """[[study.training_run]]: a model."""
+    """[[study.training_run]]: a trained model and its evaluation results."""
 
     name: Name
     """Name of the training run, as shown in tables."""
@@ -86,12 +86,12 @@ class Study(FeatureTable):
     groups: Mapping[str, Names[Name]] = field(default_factory=dict, hash=False)
     """Benchmarks to average together, by group name; * in a name matches anything."""
     contrasts: Mapping[str, Name] = field(default_factory=dict, hash=False)
-    """Pairs of groups or benchmarks: the difference from the baseline on the second is subtracted
-    from that on the first."""
+    """Pairs of groups or benchmarks. For each pair, the study subtracts the difference from the
+    baseline on the second from that on the first."""
     metrics: Names[Name] = ()
     """Use only these metrics; default: all."""
     beyond_one: Names[Name] = ()
-    """Tasks whose scores are 1 or less but not on a scale of 0 to 1; * matches anything."""
+    """Tasks on a scale of 0 to 100 even if none of their scores exceeds 1; * matches anything."""
     tasks: Names[Name] = ()
     """Benchmarks of tasks whose names do not begin with the benchmark's: "NAME=BENCHMARK:SPLIT"."""
     translation: Translation | None = None

@@ -76,7 +76,7 @@ def rates(benchmarks: Rows) -> Chart:
     top = max(tops, default=1.0)
     layout = lines([*map(wrapped, _split_names(rows))])
     layout["xaxis"] |= {
-        "title": {"text": "leaked items, in % of those that can be checked"},
+        "title": {"text": "leaked, in % of checkable items"},
         "range": [-top / 50, top * 1.04],
     }
     if chosen:
@@ -376,7 +376,7 @@ def removed(rows: Rows, mixtures: Rows) -> Chart:
         )
     layout = lines([*map(wrapped, names)]) | LAYOUTS["legend"]
     layout["height"] += _LEGEND_PIXELS
-    title = "documents left out or cut, in % (logarithmic)"
+    title = "documents left out or cut, in % (log)"
     lowest = min(x for dot in dots for x in dot["x"])
     layout["xaxis"] |= {"title": {"text": title}, "type": "log", "exponentformat": "none"}
     layout["xaxis"] |= {"range": [log10(lowest) - 0.2, 2.1], "dtick": 1}

@@ -116,7 +116,7 @@ def _verdict(facts: Facts) -> str:
         return "No document was scanned."
     if not totals["n_checkable"]:
         return "No leak was found."
-    return f"No leak: none of the {_items(facts)} is in the documents."
+    return f"No leak: none of the {_items(facts)} was found."
 
 
 def _leaked(facts: Facts) -> str:

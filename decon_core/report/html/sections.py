@@ -198,7 +198,7 @@ def _leak_rates(built: Section, facts: Facts) -> Section:
     if rows:
         words.append(
             "Each dot is the share of a benchmark split's items that leaked, and the line is its "
-            "95 % Wilson interval. Neither of them counts items that no chosen detector can find."
+            "95 % Wilson interval. Items that no chosen detector can find are not counted."
         )
     if facts.n_unknown:
         words.append(
@@ -215,8 +215,8 @@ def _leak_rates(built: Section, facts: Facts) -> Section:
     figures = [charts.rates(rows)] if rows else []
     if history := facts["rates_by_report"]:
         words.append(
-            "An open point, if there is one, marks an earlier report with different settings or "
-            "benchmark versions, or with fewer shards."
+            "Open points are earlier reports with different settings, other benchmark versions or "
+            "fewer shards."
         )
         figures.append(over_time(history, facts["ranked"]))
     return replace(built, words=words, choices=[Choice(ALL, figures)] if figures else [])

@@ -25,6 +25,7 @@ SELECT b.benchmark, b.version, b.revision, b.n_items, b.n_records, b.is_in_term_
        coalesce(i.n_with_answer, 0) AS n_with_answer,
        coalesce(i.n_with_part, 0) AS n_with_part_of_answer,
        coalesce(i.n_without_answer, 0) AS n_without_answer,
+       coalesce(i.n_leaked_without_having_one, 0) AS n_leaked_without_having_one,
        coalesce(i.n_no_answer, 0) AS n_no_answer,
        CASE WHEN n_checkable > 0 THEN n_no_answer / b.n_items END AS no_answer_rate,
        CASE WHEN n_checkable > 0 THEN wilson_high(n_no_answer, b.n_items) END AS no_answer_high,
@@ -41,6 +42,7 @@ LEFT JOIN (
            count(*) FILTER (what_leaked = 'with its answer') AS n_with_answer,
            count(*) FILTER (what_leaked = 'with part of its answer') AS n_with_part,
            count(*) FILTER (what_leaked = 'without its answer') AS n_without_answer,
+           count(*) FILTER (what_leaked = 'has no answer') AS n_leaked_without_having_one,
            count(*) FILTER (status = 'no answer') AS n_no_answer,
            count(*) FILTER (status = 'review') AS n_review,
            count(*) FILTER (status = 'not fully scanned') AS n_not_fully_scanned,
@@ -153,7 +155,12 @@ SELECT (SELECT CASE WHEN count(*) = count(n_documents) THEN sum(n_documents)::BI
 FROM documents
 
 -- name: mixtures
-FROM by_mixture
+SELECT by_mixture.*, coalesce(n, 0) AS n_removed_or_cut
+FROM by_mixture LEFT JOIN (
+    SELECT mixture, count(DISTINCT (source, shard_name, row)) AS n
+    FROM removed GROUP BY mixture
+) USING (mixture)
+ORDER BY mixture
 
 -- name: thresholds
 SELECT benchmark, thresholds FROM benchmarks WHERE thresholds IS NOT NULL ORDER BY benchmark

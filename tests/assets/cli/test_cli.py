@@ -21,8 +21,11 @@ from decon_assets.everything_job import EVERYTHING_MISSING
 from decon_assets.resources import Decon
 from decon_assets.runner.pipeline import PipelineError
 from decon_assets.terminal.output import say_table
+from decon_core.config.load import load_config
 from decon_core.decisions.not_read import Account, NotRead
 from decon_core.features.blends.schemas import blend_folder
+from decon_core.mixtures.build import _update_card
+from decon_core.planner import Plan
 
 
 def test_runs_of_the_command_line_are_in_the_overview_of_the_ui_below_one_job(reported):
@@ -171,6 +174,28 @@ def test_status_of_a_run_that_was_killed_before_term_weights_is_incomplete(at_ho
     assert out.endswith("incomplete: `decon-assets run` builds what is missing\n")
 
 
+def test_status_of_a_run_that_was_killed_counts_what_it_left_half_done(
+    at_home, monkeypatch, capsys
+):
+    def killed(*_, **__):
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("decon_core.scan.scanner.join_scan_results", killed)
+        with pytest.raises(PipelineError, match="killed"):
+            at_home.run(until="scan")
+    assert main(["status"]) == 1
+    shards = "harbor: 0 of 3 shards scanned, 1 more to be joined with their pack"
+    assert shards in capsys.readouterr().out
+    at_home.run(until="mixture")
+    plan = Plan(load_config(at_home.config_path), at_home.store)
+    _update_card(plan.builder, *plan.config.mixtures, without={"web-0001", "web-0002"})
+    assert main(["status"]) == 1
+    out = capsys.readouterr().out
+    assert "harbor: 3 of 3 shards scanned\n" in out
+    assert "decontaminated: 1 of 3 packs up to date, 2 more not yet on its card (README.md)" in out
+
+
 def test_status_names_what_a_new_benchmark_misses(reported, capsys):
     reported.add_benchmark("orchard")
     assert main(["register"]) == 0
@@ -261,7 +286,7 @@ def test_what_cannot_be_read_ends_with_1_and_a_benchmark_too_short_to_look_for_d
     at_home.policy = {}
     at_home.write_config()
     assert main(["run"]) == 4
-    assert "mixtures of their packs are refused unless" in capsys.readouterr().out
+    assert "mixtures of their packs are not built unless" in capsys.readouterr().out
     assert main(["status"]) == 4
 
 
@@ -540,14 +565,16 @@ def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     assert masked in said
     # A number of leaks is one of the benchmarks that the mixture looks for, so they are named.
     assert (
-        "0 documents with a leak, 0 with only a question, of harbor, ledger (all benchmarks)"
+        "0 documents with a leak and 0 with only a question of harbor, ledger (all benchmarks)"
         in said
     )
     assert (
-        "6 documents with a leak, 0 with only a question, of harbor, ledger (all benchmarks)"
+        "6 documents with a leak and 0 with only a question of harbor, ledger (all benchmarks)"
         in said
     )
-    assert "0 documents with a leak, 0 with only a question, of harbor (1 of 2 benchmarks)" in said
+    assert (
+        "0 documents with a leak and 0 with only a question of harbor (1 of 2 benchmarks)" in said
+    )
     folder = at_home.store.mixtures("clean")
     shard = next(folder.glob("*/s0.jsonl.gz"))
     content = bytearray(shard.read_bytes())

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 
 import pytest
@@ -14,6 +15,7 @@ from decon_core.benchmarks.records import current_version
 from decon_core.config.policy import Policy
 from decon_core.corpus.registration import list_packs
 from decon_core.decisions.judging import missing
+from decon_core.report.why import as_text
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json
 from tests.conftest import World
@@ -163,6 +165,13 @@ def test_a_removed_document_is_told_with_rule_item_places_and_inputs(ask, looked
     assert one["blends"][0]["n_texts"] == 0
 
 
+@pytest.mark.usefixtures("ask")
+def test_a_match_is_told_with_the_share_of_copies_among_planted_places(capsys):
+    assert main(["why", "s1-1"]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r" %\) of [\d,]+ places with such a score were copies", told)
+
+
 def test_the_runs_are_those_that_made_the_scan_result_and_the_mixture_not_later_ones(
     looked_at, ask_grown, grown
 ):
@@ -244,6 +253,22 @@ def test_every_finding_has_the_name_of_its_text_and_the_command_for_who_disagree
         assert main([*command.split()[1:], "--by", "me", "--verdicts", str(said)]) == 0
         assert json.loads(said.read_text())["verdict"] == verdict
         said.unlink()
+
+
+def test_a_leak_of_an_item_that_has_no_answer_says_that_none_was_looked_for(ask):
+    (one,) = ask("s1-1")
+    entry = one["found"][0]
+    assert entry["has_answer"]
+    said = "no answer was looked for: the benchmark gives none for this question"
+    assert said not in as_text(one)
+    assert said in as_text({**one, "found": [{**entry, "has_answer": False}]})
+
+
+def test_what_planted_items_say_of_a_score_is_a_sentence(ask):
+    (one,) = ask("s1-1")
+    planted = {"n_copies": 9, "n_places": 10, "low": 0.6, "high": 1}
+    text = as_text({**one, "found": [{**one["found"][0], "planted": planted}]})
+    assert "90 % (60 to 100 %) of 10 places with such a score were copies" in text
 
 
 def test_a_text_that_stands_in_several_documents_names_all_of_them(ask_grown, capsys):
@@ -434,7 +459,7 @@ def test_a_document_that_is_not_there_ends_with_1_and_a_wrong_name_with_2(ask, l
             1,
             "no document with this id in shard 's1.jsonl.gz'",
         ),
-        (["s1.jsonl.gz:99"], 1, "the field that `id` of the source in decon.toml names"),
+        (["s1.jsonl.gz:99"], 1, "the field that `id` names in [[corpus.source]]"),
         (["old.jsonl.gz:9"], 1, "No shard is registered as 'old.jsonl.gz'; if it was renamed"),
         (["s1-1", "--shard", "what"], 2, "the name of a registered shard"),
         (["s1-1", "--mixture", "what"], 2, "what"),

@@ -84,12 +84,16 @@ def test_equal_reports_are_the_same(compared):
     assert headline(found) == "the same: 2 leaks in both"
 
 
-@pytest.mark.parametrize(("kind", "fields"), [("no answer", NO_ANSWER), ("review", REVIEW)])
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [("no-answer", NO_ANSWER), ("unreviewed", REVIEW)],
+    ids=["no answer", "review"],
+)
 def test_matches_that_are_no_leak_are_counted_apart(compared, kind, fields):
     side = tables([match(1), match(2, 1, **fields)])
     same = compared(side, side)
     assert same["is_same"]
-    assert headline(same) == f"the same: 1 leak in both, 1 {kind} in both"
+    assert headline(same) == f"the same: 1 leak in both, 1 {kind} finding in both"
 
 
 def test_a_question_without_its_answer_is_compared_beside_leaks(compared):

@@ -114,6 +114,20 @@ def test_the_layout_of_all_rows_and_settings_that_read_less_are_examples(tmp_pat
         assert {k: [*v] if isinstance(v, tuple) else v for k, v in values.items()} == expected
 
 
+def test_token_ids_beside_the_text_are_proposed_as_ignored(tmp_path):
+    ids = {"input_ids": [*range(200, 230)], "attention_mask": [1] * 30}
+    write(tmp_path / "a.jsonl", [{"text": LONG, **ids}] * 2)
+    (one,) = sources(tmp_path).values()
+    assert [*one.rows.token_ids] == ["input_ids.<tokens>"]
+    assert "token ids beside the text are not read (`input_ids.<tokens>`)" in one.rows.doubts[0]
+    text, _ = written(tmp_path)
+    assert text.count("# ignore = ") == 1
+    (tmp_path / "decon.toml").write_text(uncommented(text, "ignore"))
+    (tmp_path / "evals.yaml").touch()
+    (source,) = load_config(tmp_path / "decon.toml").corpus.sources
+    assert source.ignore == ("input_ids.<tokens>",)
+
+
 def test_text_that_a_row_repeats_is_named_at_each_of_its_places(tmp_path):
     write(tmp_path / "a.jsonl", [{"prompt": LONG, "chosen": CHAT[1:], "messages": CHAT}])
     (one,) = sources(tmp_path).values()
@@ -237,7 +251,7 @@ def test_a_place_that_is_no_source_is_a_line_and_ends_none_of_the_others(tmp_pat
         "cut/a.jsonl.gz: found .*(too early|truncated|end-of-stream)",
         r"odd/a.jsonl: rows without text, but with the fields n \(number\)",
         r"odd/b.jsonl: rows without text, but with the fields n \(number\)",
-        "lines/a.jsonl: 2 of 3 rows in it and in files like it are not JSON objects",
+        "lines/a.jsonl: 2 of its first 3 rows cannot be read: not a JSON object",
         "none: no shard",
         "nowhere: no such file or folder",
     ):
@@ -261,6 +275,23 @@ def test_a_damaged_file_among_whole_ones_is_named_and_stays_in_the_source(tmp_pa
     found = survey(tmp_path)
     assert [problem.where for problem in found.problems] == [str(damaged)]
     assert [len(one.files) for one in found.sources] == [3]
+
+
+def test_files_whose_rows_cannot_be_read_do_not_hide_whole_ones(tmp_path):
+    whole = tmp_path / "a.csv"
+    whole.write_text("id,text\n" + f'1,"{LONG}, and more"\n' * 3)
+    for name in ("b", "c"):
+        (tmp_path / f"{name}.csv").write_text("id,text\n" + f"1,{LONG}, and more\n" * 40)
+    found = survey(tmp_path)
+    assert [(len(one.files), one.rows.layouts) for one in found.sources] == [(3, {"documents": 3})]
+    assert found.left_out == []
+    cells = "more or fewer cells than the first row, or a wrong quotation mark"
+    for name, problem in zip("bc", found.problems, strict=True):
+        assert problem.where == str(tmp_path / f"{name}.csv")
+        assert problem.found == f"40 of its first 40 rows cannot be read: {cells}"
+    whole.unlink()
+    with pytest.raises(CorpusError, match=cells):
+        survey(tmp_path)
 
 
 def test_files_without_rows_are_part_of_what_lies_around_them(tmp_path):

@@ -597,9 +597,9 @@ def test_a_control_looks_at_all_of_its_source_once_however_many_packs_that_has(
     looked: list[str] = []
     drawn: list[object] = []
 
-    def looking(sight, pack, versions):
-        looked.append(pack.name)
-        require_scanned(sight, pack, versions)
+    def looking(sight, packs, versions):
+        looked.extend(pack.name for pack in packs)
+        require_scanned(sight, packs, versions)
 
     def drawing(*given):
         drawn.append(given)
@@ -948,6 +948,7 @@ def test_a_card_counts_questions_without_their_answers_apart(questions):
     assert "| no answer | 1 |" in card
     assert "| no answer of gsm | 1 |" in card
     assert "leak: 2; no answer: 1" in card
+    assert "several detectors or benchmarks" in card
 
 
 def test_what_a_person_confirmed_and_the_least_score_hold_for_questions_too(questions):

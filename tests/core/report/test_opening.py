@@ -54,7 +54,7 @@ def opened(*, notice="", ranked=RANKED, mixtures=(), not_scanned=(), scanned=Non
 
 FROM_WEB = "3 of 18 checkable items leaked (16.7 %). They are mostly from web (2)."
 WAITING = "2 items need review."
-GREEN = "No leak: none of the 18 checkable items is in the documents."
+GREEN = "No leak: none of the 18 checkable items was found."
 LEAKED = {"n_leaked": 3, "n_leaked_checkable": 3}
 ONE = {"n_leaked": 1, "n_leaked_checkable": 1}
 

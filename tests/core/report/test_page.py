@@ -144,7 +144,7 @@ def test_an_item_that_cannot_be_checked_and_was_found_is_in_one_class(tmp_path):
 def test_what_could_not_be_read_or_seen_is_said_first(page):
     told = " ".join(data_of(page, "overview")["notes"])
     assert "could not be read: 1 not JSON." in told
-    assert "10 items were not found, and the chosen detectors cannot find them" in told
+    assert "10 items cannot be found by the chosen detectors" in told
     assert "27 documents are too short" in told
     assert "Snippets" not in told
 

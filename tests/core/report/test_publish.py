@@ -246,6 +246,15 @@ def test_a_leak_with_a_trace_of_its_answer_is_not_one_with_its_answer(report, ov
     assert tuple(quiz[name] for name in names) == expected
 
 
+def test_leaked_items_without_an_answer_are_counted_apart(report):
+    items = [{**item, "has_answer": False} for item in tables()["items"]]
+    path = report(items=items)
+    (quiz,) = summary_of(path)["benchmarks"]
+    names = ("n_leaked", "n_without_answer", "n_leaked_without_having_one")
+    assert [quiz[name] for name in names] == [2, 0, 2]
+    assert "These leaked items have no answer to look for: 2 of `quiz`." in card_of(path)
+
+
 def test_two_shards_of_one_name_are_two_documents_of_one_row(report):
     summary = summary_of(report())
     corpus = summary["corpus"]
@@ -315,6 +324,16 @@ def test_mixtures_say_what_they_lack_and_why(report):
     assert "Not counted, because they were built from inputs that differ" in card_from(summary)
     mixture["is_current"] = True
     assert "| `m` | 120 | 114 | 27 | 24 | leak (document) 2 |" in card_from(summary)
+
+
+def test_a_card_says_how_reasons_add_up_if_a_document_has_several(report):
+    gone = {"mixture": "m", "source": "web", "shard_name": "a.jsonl", "what": "document"}
+    mixture = {"mixture": "m", "source": "web", "shard_name": "a.jsonl", "is_current": True}
+    reasons = [(1, "leak"), (2, "leak"), (2, "no answer")]
+    removed = [{**gone, "row": row, "why": why} for row, why in reasons]
+    card = card_of(report(mixtures=[mixture], removed=removed))
+    told = "leak (document) 2; no answer (document) 1; together 2 documents"
+    assert f"{told}, as some have several reasons |" in card
 
 
 def test_a_summary_says_nothing_of_somebodys_disk_and_is_the_same_every_time(report):

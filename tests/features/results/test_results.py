@@ -728,7 +728,11 @@ def test_a_leak_is_with_its_answer_from_half_of_it_on_and_not_from_a_single_comm
         rows = connection.execute(
             "SELECT is_no_answer, what_leaked FROM item_status ORDER BY instance_index"
         ).fetchall()
+        of_documents = connection.execute(
+            "SELECT answer_found, answer_overlap IS NULL FROM findings ORDER BY instance_index"
+        ).fetchall()
     assert rows == [(False, expected) for *_, expected in cases]
+    assert of_documents == [(expected, not has_answer) for *_, has_answer, expected in cases]
 
 
 def test_no_answer_items_are_neither_among_the_leaked_nor_among_the_clean(tmp_path):

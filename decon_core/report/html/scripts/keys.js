@@ -44,7 +44,7 @@ const SHORTCUTS = [
       [["Home"], "first row", () => chooseLine(0)],
       [["End"], "last row", () => chooseLine(lines.length)],
       [["ArrowRight"], "expand the document", goRight],
-      [["ArrowLeft"], "collapse it", goLeft],
+      [["ArrowLeft"], "collapse the document", goLeft],
       [["Enter"], "expand or collapse the document; read the text", openLine],
       [["e"], "save the documents shown as CSV", () => element("d-csv").click()],
     ],

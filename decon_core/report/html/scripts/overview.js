@@ -5,6 +5,7 @@ function showOverview(overview, run) {
   element("incomplete").hidden = !overview.notice;
   showOpening(overview.opening);
   element("classes").append(classesTable(overview.classes));
+  element("classes").after(made("p", { id: "classes-note", text: CLASSES })); // outside of what scrolls
   element("asked").textContent = overview.words.join(" ");
   const title = overview.corpus ? `Contamination report: ${overview.corpus}` : document.title;
   document.title = overview.notice ? `Incomplete: ${title}` : title;
@@ -68,8 +69,7 @@ function classesTable({ heads, rows }) {
   const body = rows.map(([name, ...numbers]) =>
     made("tr", {}, made("th", { scope: "row", text: name }), ...numbers.map((text) => made("td", { text }))),
   );
-  const caption = made("caption", { text: CLASSES });
-  return made("table", {}, caption, made("thead", {}, head), made("tbody", {}, ...body));
+  return made("table", { "aria-describedby": "classes-note" }, made("thead", {}, head), made("tbody", {}, ...body));
 }
 
 // What has nothing to show: a line each.
