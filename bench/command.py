@@ -328,7 +328,7 @@ class _Work:
         else:
             views = {"overview": "#summary.is-leaked", "texts": "#rows > *"}
             page.report += [
-                Line(name=f"time to open the page at its {view}", seconds=seconds)
+                Line(name=f"time until the opened page shows the {view}", seconds=seconds)
                 for view, seconds in seconds_to_open(Path(found["page"]), views).items()
             ]
         page.report += [

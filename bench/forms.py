@@ -5,7 +5,9 @@ each in a separate document between natural texts. A tenth of the items is not i
 as hard negatives. The tables show how each detector classifies the planted item, and how many other
 items it reports. The untouched groups listed in `forms.toml`, which were not used for tuning, have
 separate tables. `--as-written` plants the forms in which corpora write items: in JSON, in
-quoted or numbered lines, with all choices.
+quoted or numbered lines, with all choices. `--not-leaked` plants texts with the words of an item in
+which the item has not leaked (`lookalikes.py`); the column *wrong* counts leaks and, unless only
+the answer is another one, questions without their answer.
 
 The first half of a question may be a stock phrase. Distinctive first halves are also counted
 separately: they contain three runs of three words that no other question of the benchmark has.
@@ -26,6 +28,7 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from itertools import cycle, islice
 from pathlib import Path
@@ -36,6 +39,7 @@ import polars as pl
 import pyarrow as pa
 
 import decon_core as dc
+from bench.lookalikes import MAY_LACK_ANSWER, NOT_LEAKED
 from bench.plants import (
     AMONG,
     FAR_WORDS,
@@ -65,7 +69,7 @@ _WORDS_FOR_THREE_EDITS = 20
 _FEWEST_OWN_RUNS = 3
 _NOT_FOUND = "nothing"
 _HALF, _OWN_HALF = "first half", "distinctive first half"
-_ROWS = (*FORMS, _OWN_HALF, *WRITTEN, *NEIGHBOURS)
+_ROWS = (*FORMS, _OWN_HALF, *WRITTEN, *NOT_LEAKED, *NEIGHBOURS)
 _OUTCOMES = ("leak", "no answer", "review", "no leak", _NOT_FOUND)
 
 
@@ -119,7 +123,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("worlds", nargs="*", default=[*WORLDS], help="default: all")
     parser.add_argument("--detectors", nargs="+", default=["decon", "aligned"], metavar="NAME")
     parser.add_argument("--tuned-only", action="store_true", help="leave out untouched groups")
-    parser.add_argument("--as-written", action="store_true", help="plant other forms: WRITTEN")
+    add_list = partial(parser.add_argument, action="store_const", dest="forms", default=FORMS)
+    add_list("--as-written", const=WRITTEN, help="plant other forms: WRITTEN")
+    add_list("--not-leaked", const=NOT_LEAKED, help="plant other forms: NOT_LEAKED")
     parser.add_argument("--rows", type=Path, help="also write a row for each plant (.parquet)")
     add_arguments(parser)
     given = parser.parse_args(arguments)
@@ -158,7 +164,7 @@ def _measured(world: str, pages: Sequence[str], given: argparse.Namespace) -> pl
     items = items_of(world)
     plants = [
         plant
-        for plant in plants_of(items, pages, given, WRITTEN if given.as_written else FORMS)
+        for plant in plants_of(items, pages, given, given.forms)
         if not (given.tuned_only and plant.item.group in UNTOUCHED)
     ]
     texts = [plant.text for plant in plants]
@@ -306,6 +312,8 @@ def _of_form(
             continue
         far = " ".join(next(around).split()[:FAR_WORDS])
         others = _others(item, by_passage[item.passage])
+        if name in NOT_LEAKED:
+            others = others or _others(item, items)
         text = form(
             Planted(item.passage, item.question, item.answer, item.choices, others, words, far, rng)
         )
@@ -313,7 +321,8 @@ def _of_form(
             before, after = next(around)[:_AROUND], next(around)[:_AROUND]
             whole = f"{before}\n\n{text}\n\n{after}"
             whole = " ".join(whole.split()) if name == WITHIN else whole
-            yield Plant(item, name, text, whole, dict(others).keys() if name == AMONG else ())
+            has_others = name == AMONG or name in NOT_LEAKED
+            yield Plant(item, name, text, whole, dict(others).keys() if has_others else ())
 
 
 def _others(item: Item, items: Sequence[Item]) -> list[tuple[str, str]]:
@@ -345,16 +354,24 @@ def _table(rows: pl.DataFrame, length: str) -> Iterator[str]:
     if not rows.height:
         return
     yield f"\n### Questions of {length}\n"
-    heads = ("form", "n", *_OUTCOMES, "other items per plant", "plants with other items")
+    has_wrong = rows["form"].is_in([*NOT_LEAKED]).any()
+    wrong = ("wrong",) if has_wrong else ()
+    heads = ("form", "n", *wrong, *_OUTCOMES, "other items per plant", "plants with other items")
     yield f"| {' | '.join(heads)} |"
-    yield "|---|" + "---:|" * (len(_OUTCOMES) + 3)
+    yield "|---|" + "---:|" * (len(heads) - 1)
     for form in _ROWS:
         if (of_form := rows.filter(pl.col("form") == form)).height:
             said = of_form["other_outcome" if form in NEIGHBOURS else "outcome"]
-            shares = " | ".join(f"{_mean(said == outcome):.3f}" for outcome in _OUTCOMES)
+            counted = [*([_wrong_of(form)] if has_wrong else []), *([one] for one in _OUTCOMES)]
+            shares = " | ".join(f"{_mean(said.is_in(outcomes)):.3f}" for outcomes in counted)
             n_others = of_form["n_others"]
             others = f"{_mean(n_others):.2f} | {_mean(n_others > 0):.3f}"
             yield f"| {form} | {of_form.height} | {shares} | {others} |"
+
+
+def _wrong_of(form: str) -> Sequence[str]:
+    """Return what may not be said of a form in which the item has not leaked."""
+    return _OUTCOMES[: 1 if form in MAY_LACK_ANSWER else 2]
 
 
 def _by_group(rows: pl.DataFrame) -> Iterator[str]:

@@ -27,8 +27,8 @@ _BATCH = "DAGSTER_EVENT_BATCH_SIZE"
 _INTRODUCTION = """\
 This page shows how much time Dagster takes for many partitions. The tables were made with
 `python -m bench --grid`. The texts are synthetic and as small as possible, so that Dagster's share
-of the time is as large as possible. Each step is one command in a separate process; the time of a
-step includes the start of this process. *Processor* is the CPU time of all processes of a step.
+of the time is as large as possible. Each step is one command in a separate process, and its time
+includes process start-up. *Processor* is the CPU time of all processes of a step.
 *Work* is the time inside assets and checks: reading, scanning and writing. *Dagster* is the
 remaining time of a run; nearly all of it is spent storing events (planned, started, materialized).
 *Rest* is start-up, registration and planning."""

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-_NAMES = (
+NAMES = (
     *("Amara", "Benedikt", "Chidi", "Dagny", "Eleni", "Farouk", "Greta", "Hamish", "Ines", "Jorge"),
     *("Kenji", "Lucia", "Malik", "Noor", "Oskar", "Priya", "Quinn", "Rosa", "Stefan", "Tomoko"),
     *("Ulrich", "Vera", "Wanjiru", "Xavier", "Yusuf", "Zora"),
 )
-_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\b")
 _MARKED = ("<b>{}</b>", "**{}**", "<i>{}</i>", "\\textbf{{{}}}", "&quot;{}&quot;", "_{}_")
 N_EDITS = 3
@@ -53,16 +53,16 @@ def without_letter(answer: str) -> str:
     return re.sub(r"^\([A-Z]\)", "", answer)
 
 
-def _words(text: str) -> list[re.Match[str]]:
+def words_in(text: str) -> list[re.Match[str]]:
     return [*re.finditer(r"\S+", text)]
 
 
 def _plain(text: str) -> list[re.Match[str]]:
     """Return the words that are letters only, with the sign behind them: no numbers, no code."""
-    return [word for word in _words(text) if re.fullmatch(r"[^\W\d_]{2,}[.,;:?!]?", word[0])]
+    return [word for word in words_in(text) if re.fullmatch(r"[^\W\d_]{2,}[.,;:?!]?", word[0])]
 
 
-def _spliced(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
+def spliced(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
     for start, stop, new in sorted(changes, reverse=True):
         text = text[:start] + new + text[stop:]
     return text
@@ -92,7 +92,7 @@ def _edited(item: Planted, kinds: Sequence[str]) -> str | None:
             changes.append((word.start(), min(word.end() + 1, len(item.question)), ""))
         else:
             changes.append((word.start(), word.start(), item.rng.choice(item.words).lower() + " "))
-    return item.write(_spliced(item.question, changes))
+    return item.write(spliced(item.question, changes))
 
 
 def _one_edit(kind: str) -> Form:
@@ -109,11 +109,11 @@ def _many_edits(item: Planted) -> str | None:
         return None
     chosen = item.rng.sample(words, round(0.4 * len(words)))
     changes = [(*word.span(), _other_word(item, word[0])) for word in chosen]
-    return item.write(_spliced(item.question, changes))
+    return item.write(spliced(item.question, changes))
 
 
 def _half(item: Planted) -> str | None:
-    words = _words(item.question)
+    words = words_in(item.question)
     if len(words) < 4:
         return None
     return item.question[: words[len(words) // 2 - 1].end()]
@@ -132,23 +132,27 @@ def _marked_up(item: Planted) -> str | None:
         return None
     chosen = item.rng.sample(words, max(1, len(words) // 5))
     changes = [(*word.span(), item.rng.choice(_MARKED).format(word[0])) for word in chosen]
-    text = _spliced(item.question, changes)
+    text = spliced(item.question, changes)
     breaks = [
         (at.start(), at.end(), "\n") for at in re.finditer(" ", text) if item.rng.random() < 0.1
     ]
-    return item.write(_spliced(text, breaks))
+    return item.write(spliced(text, breaks))
 
 
 def _other_numbers(item: Planted) -> str | None:
-    numbers = [*_NUMBER.finditer(item.question)]
-    if not numbers:
-        return None
-    new = {number[0]: _other_number(number[0], item.rng) for number in numbers}
+    question = with_other_numbers(item.question, item.rng)
+    return question and item.write(question, has_answer=False)
+
+
+def with_other_numbers(question: str, rng: Random) -> str | None:
+    """Return a question with each number replaced; None if it has no number."""
+    numbers = [*NUMBER.finditer(question)]
+    new = {number[0]: other_number(number[0], rng) for number in numbers}
     changes = [(*number.span(), new[number[0]]) for number in numbers]
-    return item.write(_spliced(item.question, changes), has_answer=False)
+    return spliced(question, changes) if changes else None
 
 
-def _other_number(number: str, rng: Random) -> str:
+def other_number(number: str, rng: Random) -> str:
     while True:
         digits = "".join(rng.choice("123456789") if one.isdigit() else one for one in number)
         if digits != number:
@@ -156,17 +160,20 @@ def _other_number(number: str, rng: Random) -> str:
 
 
 def _other_names(item: Planted) -> str | None:
-    names = [*_NAME.finditer(item.question)]
-    others = iter(item.rng.sample(_NAMES, len(_NAMES)))
-    if not names or len({name[0] for name in names}) > len(_NAMES):
+    question = with_other_names(item.question, item.rng)
+    return question and item.write(question, has_answer=False)
+
+
+def with_other_names(question: str, rng: Random) -> str | None:
+    """Return a question with each name replaced; None if it has no name, or more than are known."""
+    names = [*_NAME.finditer(question)]
+    others = iter(rng.sample(NAMES, len(NAMES)))
+    if not names or len({name[0] for name in names}) > len(NAMES):
         return None
     new = {name: next(others) for name in dict.fromkeys(name[0] for name in names)}
-    changes = [
-        (*name.span(), new[name[0]])
-        for name in re.finditer(r"\w+", item.question)
-        if name[0] in new
-    ]
-    return item.write(_spliced(item.question, changes), has_answer=False)
+    words = re.finditer(r"\w+", question)
+    changes = [(*name.span(), new[name[0]]) for name in words if name[0] in new]
+    return spliced(question, changes)
 
 
 FORMS: dict[str, Form] = {
@@ -352,7 +359,7 @@ def _in_colors(item: Planted) -> str | None:
         return None
     chosen = item.rng.sample(words, max(1, len(words) // 5))
     changes = [(*word.span(), f"\x1b[1;31m{word[0]}{_WITHOUT_COLOR}\x1b[32m") for word in chosen]
-    lines = _lines(item.write(_spliced(item.question, changes)))
+    lines = _lines(item.write(spliced(item.question, changes)))
     return "\n".join(f"\x1b[32m+{line}{_WITHOUT_COLOR}" for line in lines)
 
 

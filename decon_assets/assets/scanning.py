@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -193,8 +193,19 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
             self_tests_pass=inspect_self_tests(plan),
             ledger_is_complete=inspect_ledgers(plan),
         )
-        raise CorpusError(dict.fromkeys(problems))
+        raise CorpusError(dict.fromkeys([*problems, *_without_rows(context, plan)]))
     _describe(context, plan, total, costs)
+
+
+def _without_rows(context: dg.AssetExecutionContext, plan: Plan) -> Iterator[Problem]:
+    """Yield the problems of shards that were read and have no readable row, as `scan` does."""
+    from decon_core.decisions.match_reader import MatchReader
+    from decon_core.decisions.not_read import gaps_without_rows
+
+    chosen = {pack_and_other(scan_grid, key)[0] for key in context.partition_keys}
+    reader = MatchReader(plan.store, (), plan.config.policy, plan.scan)
+    packs = [pack for pack in plan.packs if pack.name in chosen]
+    yield from (gap.cause for gap in gaps_without_rows(reader, packs))
 
 
 def _complete_partitions(context: dg.AssetExecutionContext, plan: Plan) -> list[str]:

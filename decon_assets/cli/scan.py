@@ -302,8 +302,8 @@ def scan(
             warn(f"\n{told}; check --text, --messages or --layout")
         elif what in ("text", "no text"):
             say(f"\n{told}")
-    if sizes := account.sizes(ONLY_SOURCE):
-        options = " ".join(f"--ignore {shlex.quote(path)}" for path in sizes)
+    if paths := account.to_ignore(ONLY_SOURCE):
+        options = " ".join(f"--ignore {shlex.quote(path)}" for path in paths)
         to_read = "to read it, omit --text and --messages; " if source.paths else ""
         say(f"{to_read}to leave it unread, add:\n{options}\n")
     for rate in outcome.rates[:1]:
@@ -422,7 +422,7 @@ def _next_commands(outcome: Outcome, evals: Path, corpus: str, out: Path) -> Ite
 
 def _format_coverage(outcome: Outcome) -> str:
     """Return the last line: how much of the input was scanned, and what was not."""
-    from decon_core.library.results import SKIPPED_FILE
+    from decon_core.library.results import NOT_READ_FILE, SKIPPED_FILE
 
     left_out = [line.amount for line in outcome.not_read.lines()]
     if unavailable := outcome.unavailable:
@@ -444,4 +444,6 @@ def _format_coverage(outcome: Outcome) -> str:
         whole = f"{done}: {'complete' if outcome.n_documents else 'nothing can be called clean'}"
     n_ignored = sum(file.is_on_purpose for file in outcome.skipped)
     ignored = f"; {n_ignored:,} ignored on purpose, listed in {SKIPPED_FILE}" if n_ignored else ""
+    if amounts := outcome.not_read.ignored():
+        ignored += f"; ignored on purpose: {', '.join(amounts)}, listed in {NOT_READ_FILE}"
     return f"{whole}{ignored}"

@@ -16,6 +16,7 @@ from decon_assets.terminal.output import say, warn
 from decon_core.config.load import Config, load_config
 from decon_core.config.mixtures import mixture_named
 from decon_core.config.open_store import open_store
+from decon_core.corpus.registration import all_skipped_in
 from decon_core.errors import Problem
 from decon_core.feature import feature_objects
 from decon_core.planner import Plan
@@ -113,6 +114,9 @@ def _not_found(builder: Builder, document: str, shard: str | None) -> Problem:
     remedy = "The ids are those in the field that `id` names in [[corpus.source]] of decon.toml"
     if name and row.isdecimal() and name not in known:
         remedy = f"No shard is registered as {name!r}; if it was renamed, use the new name"
+        for skipped in all_skipped_in(builder.store):
+            if f"/{skipped.path}".endswith(f"/{name.lstrip('/')}"):
+                remedy = f"The file {name!r} was skipped: {skipped.why}"
     found, expected = f"no document with this id in {where}", "the id of a document, or SHARD:ROW"
     return Problem(f"document {document!r}", found, expected, remedy)
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from decon_core.alignment.pieces import END, is_minus_before, is_part_before, is_part_behind
 from decon_core.text.content_words import is_content
 from decon_core.text.numbers import Number, lowered, numbers_in
 
@@ -41,27 +42,13 @@ _ONE = (
     rf"(?:(?:square|sq\.?|cubic)\s+)?(?:degrees?\s+(?=celsius|fahrenheit)|°\s?(?=[cf]\b))?"
     rf"(?:[^\W\d_²³]+|[{_CURRENCIES}¢°])(?:\^?[23²³])?"
 )
-_UNIT = re.compile(rf"\s*-?\s*({_ONE})(?:\s*(?:/|per\b|p\.)\s*({_ONE}))?")
+_UNIT = re.compile(rf"\s*-?\s*({_ONE})(?:\s*(?:/|per\b)\s*({_ONE}))?")
 _PART = re.compile(r"square|sq|cubic|[^\W\d_²³]+|[\d²³]|\S")
 _WORDS = re.compile(r"\s*[^\W\d_]+(?:\s[^\W\d_]+){0,2}")
-# What stands before another value: "-48", "minus 48".
-_NEGATIVE = re.compile(r"(?:-|−\s?|\bminus\s+)$")
-# What stands before a part of another number, or of a calculation.
-_PART_BEFORE = re.compile(r"(?:\d.|[+^×÷/]\s*|\w\s*\*\s*|\w[-−])$")
 _PERCENT = re.compile(r"%|per\s?cent")
 _LETTERS = re.compile(r"[^\W\d_]+")
-# What stands before a number that only names something: "Question 48", "No. 48".
-_NAMED = re.compile(
-    r"(?:\b(?:questions?|exercise|problem|example|item|step|lesson|pages?|chapter|section|part"
-    r"|volume|line|figure|fig\.?|table|equation|nos?\.|nr\.?|number|pp?\.)|(?<!#)#|№)\s*\(?$",
-    re.IGNORECASE,
-)
 _NAME = re.compile(r"\s(?!Celsius|Fahrenheit)[A-Z][a-z]{2,}")  # as in "50 Cent"
-# What may follow a number without a unit, and what then shows that it goes on ("5:30", "48,5").
-_END = re.compile(r"\s*(?:$|[\n.,;:!)\]}*|<\"'，。；：！）」”’—]|\\[)\]n\"])")
 _LIST_NUMBER = re.compile(r"[.):]\s")
-_GOES_ON = re.compile(r"[:,] ?\d")
-_MOST_BEFORE = 20  # characters before a number that are read
 _MOST_BEHIND = 40  # characters behind a number that may be its unit
 
 
@@ -73,8 +60,7 @@ class Measure(NamedTuple):
     @property
     def may_lack_unit(self) -> bool:
         """Whether the number alone is the answer, too: "48" for "48 km/h"."""
-        names = (name.rstrip("23") for name in self.unit.split("/"))
-        return not self.unit or (not self.is_name and all(name in _COMMON for name in names))
+        return not self.unit or (not self.is_name and _is_common(self.unit))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -111,8 +97,10 @@ def places_in(
     """
     low = lowered(text)
     for number in numbers_in(text):
-        is_equal = _value_in(low, number) == abs(measure.value)
-        if is_equal and _is_measure(measure, low, number[1:], counted):
+        if _value_in(low, number) != abs(measure.value) or is_part_before(low, number.start):
+            continue
+        has_sign = is_minus_before(low, number.start) == (measure.value < 0)
+        if has_sign and _has_unit(measure, low, number, counted):
             yield number.start, number.stop
 
 
@@ -131,61 +119,36 @@ def _has_percent(text: str, number: Number) -> bool:
     return _PERCENT.search(text, number.start, number.stop) is not None
 
 
-def _is_measure(
-    measure: Measure, text: str, place: tuple[int, int], counted: Collection[str]
-) -> bool:
-    """Return whether an equal number is a measure with the same unit, or with none."""
-    start, stop = place
-    before = text[max(0, start - _MOST_BEFORE) : start]
-    is_negative = _NEGATIVE.search(before) is not None
-    if is_negative != (measure.value < 0) or _PART_BEFORE.search(before):
-        return False
-    behind = _plain(text[stop : stop + _MOST_BEHIND])
-    if _PERCENT.search(text, start, stop):
+def _has_unit(measure: Measure, text: str, number: Number, counted: Collection[str]) -> bool:
+    """Return whether an equal number has the same unit, or may lack it."""
+    if _has_percent(text, number):
         return measure.unit in ("", "%")
-    if _END.match(text, stop) or _END.match(behind):
-        return measure.may_lack_unit and _is_number_alone(measure.unit, text, place)
-    found, unit = _UNIT.match(behind), measure.unit
-    if found and (_spelled(found) == unit or (not unit and _is_common(found))):
-        return bool(unit) or not _NAMED.search(before)
-    words = _WORDS.match(behind)
-    names = _singular(words[0]) if words else ""
-    if not unit:
-        is_counted = any(name in counted for name in names.split()[:2])
-        return is_counted and not _NAMED.search(before)
-    return " " in unit and f"{names} ".startswith(f"{unit} ")
+    behind = _plain(text[number.stop : number.stop + _MOST_BEHIND])
+    if END.match(behind):
+        return measure.may_lack_unit and _is_number_alone(measure.unit, text, number)
+    found, words = _UNIT.match(behind), _WORDS.match(behind)
+    unit, names = found and _spelled(found), _singular(words[0]).split() if words else []
+    if measure.unit:
+        is_of_words = " " in measure.unit and f"{' '.join(names)} ".startswith(f"{measure.unit} ")
+        return measure.unit == unit or is_of_words
+    return bool(unit and _is_common(unit)) or any(name in counted for name in names[:2])
 
 
-def _is_number_alone(unit: str, text: str, place: tuple[int, int]) -> bool:
-    """Return whether a number without a unit may be a measure, and is no name, list or time."""
-    start, stop = place
-    if (unit and text[start].isalpha()) or text[start:stop] == "one" or _GOES_ON.match(text, stop):
+def _is_number_alone(unit: str, text: str, number: Number) -> bool:
+    """Return whether a number without a unit may be a measure, and is no list number or time."""
+    word, line = text[slice(*number[1:])], text[: number.start].rpartition("\n")[2]
+    if word == "one" or (unit and word[0].isalpha()) or is_part_behind(text, number.stop):
         return False
-    before = text[max(0, start - _MOST_BEFORE) : start]
-    sign = before.rstrip()[-1:]
-    is_formula = before.endswith("$") and text.startswith(("$", "\\"), stop)
-    if unit and sign and sign in _CURRENCIES and _UNIT_OF.get(sign) != unit and not is_formula:
-        return False
-    return not _is_of_list(text, place) and not _NAMED.search(before)
+    is_label = word.isdecimal() and _LIST_NUMBER.match(text, number.stop) is not None
+    if is_label and (not line.strip() or re.search(rf"\b{int(word) - 1}[.)]\s", line)):
+        return False  # "18. What is", "2. Six 3. Seven"
+    sign = line.rstrip()[-1:]
+    is_formula = line.endswith("$") and text.startswith(("$", "\\"), number.stop)
+    return not unit or is_formula or sign not in _CURRENCIES or _UNIT_OF.get(sign, unit) == unit
 
 
-def names_something(text: str, at: int) -> bool:
-    """Return whether a number at a place of a text only names something: "page 48"."""
-    return _NAMED.search(text, max(0, at - _MOST_BEFORE), at) is not None
-
-
-def _is_of_list(text: str, place: tuple[int, int]) -> bool:
-    """Return whether a number is the label of what follows it: "18. What is", "2. Six 3. Seven"."""
-    start, stop = place
-    if not _LIST_NUMBER.match(text, stop):
-        return False
-    line, number = text[:start].rpartition("\n")[2].strip(), text[start:stop]
-    before = number.isdecimal() and re.search(rf"\b{int(number) - 1}[.)]\s", line)
-    return not line or bool(before)
-
-
-def _is_common(unit: re.Match[str]) -> bool:
-    return all(name.rstrip("23") in _COMMON for name in _spelled(unit).split("/"))
+def _is_common(unit: str) -> bool:
+    return all(name.rstrip("23") in _COMMON for name in unit.split("/"))
 
 
 def _plain(text: str) -> str:

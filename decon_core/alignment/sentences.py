@@ -1,7 +1,8 @@
 """The sentences of a question: an edited copy has each of them, and asks what the question asks.
 
-If a heavy sentence is missing, or the sentence that asks is another one, the text may tell the same
-story and ask for something else. If none of its words and no question mark asks, it states a fact.
+If a heavy sentence or half of the question is missing, or the sentence that asks is another one,
+the text may tell the same story and ask for something else. If a word that asks is missing, and no
+question mark asks, it states a fact.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from decon_core.alignment.comparison import Comparison
 from decon_core.alignment.units import Units, units_of
-from decon_core.kernels.arrays import Array
+from decon_core.kernels.arrays import Array, Bools, Integers
 from decon_core.text.characters import Form
 
 _QUESTION_MARKS = "?？؟"
@@ -22,8 +23,8 @@ _UNSPACED_MARKS = "。！？"  # end a sentence whatever follows
 _MARKS = ".!?؟।"
 _BEHIND = " \n\t\"'”’)]*"  # signs of which one follows the mark that ends a sentence
 _HEAVY = 0.15  # share of the question's weight: a lighter sentence may be missing
-_LEAST_FOUND = 0.4  # share of a sentence's weight
-_LEAST_FOUND_OF_ASKING = 0.5  # the same of the last sentence with a question mark
+_LEAST_FOUND = 0.4  # share of the weight of a sentence, or of half of the question
+_LEAST_FOUND_OF_ASKING = 0.5  # the same of the last sentence with a question mark, or the last
 _FEWEST_LOST = 3  # words: an edit of two leaves a short sentence what it was
 # A question mark soon behind the last words found, in the same sentence.
 _ASKED = re.compile(rf"[^.!。！\u0964]{{0,24}}[{_QUESTION_MARKS}]")
@@ -86,29 +87,45 @@ class Sentences:
     def are_in(self, text: str, question: int, comparison: Comparison) -> bool:
         """Return whether a place has all heavy sentences of a question, and asks what it asks."""
         begin, end = self._edges[question : question + 2].tolist()
-        first = int(self._units[question])
+        first, n_units = int(self._units[question]), comparison.n_units
         edges = self._sentences[begin : end + 1] - first
-        starts, stops = edges[:-1], edges[1:]
-        found = comparison.found_at[:, 0]
-        sentence = np.searchsorted(stops, found, side="right")
-        n_lost = stops - starts - np.bincount(sentence, minlength=stops.size)
-        there = np.bincount(sentence, comparison.weights, minlength=stops.size)
-        weights = self._weights[first : first + comparison.n_units].astype(np.int64)
-        weight = np.add.reduceat(weights, starts)
-        is_lost = n_lost >= _FEWEST_LOST * self._per_word[question]
-        is_heavy = weight >= _HEAVY * comparison.weight
-        if (is_lost & is_heavy & (there < _LEAST_FOUND * weight)).any():
-            return False
         asking = np.flatnonzero(self._is_question[begin:end])
+        last = int(asking[-1]) if asking.size else edges.size - 2
+        is_found = np.zeros(n_units, np.bool_)
+        is_found[comparison.found_at[:, 0]] = True
+        weights = self._weights[first : first + n_units].astype(np.int64)
+        fewest = _FEWEST_LOST * int(self._per_word[question])
+        if not _are_there(edges, last, is_found, weights, fewest):
+            return False
         if not asking.size:
             return True
-        last = asking[-1]
-        are_few = 2 * n_lost[last] > stops[last] - starts[last]
-        if is_lost[last] and (are_few or there[last] < _LEAST_FOUND_OF_ASKING * weight[last]):
-            return False
-        keys = self._keys[first + starts[last] : first + stops[last]].tolist()
-        word = next((at for at, key in enumerate(keys) if key in self._asking), None)
-        if word is None or starts[last] + word in found:
+        start, stop = edges[last : last + 2].tolist()
+        keys = self._keys[first : first + stop].tolist()
+        words = [at for at, key in enumerate(keys) if key in self._asking]
+        # An abbreviation may have ended a sentence: then all interrogatives before count.
+        if is_found[[at for at in words if at >= start] or words].all():
             return True
-        stop = comparison.found_at[sentence <= last, 2].max(initial=comparison.start)
-        return _ASKED.match(text, int(stop)) is not None
+        stops = comparison.found_at[comparison.found_at[:, 0] < stop, 2]
+        return _ASKED.match(text, int(stops.max(initial=comparison.start))) is not None
+
+
+def _are_there(
+    edges: Integers, asking: int, is_found: Bools, weights: Integers, fewest: int
+) -> bool:
+    """Return whether enough was found of each heavy sentence, of the one that asks, and of halves.
+
+    `fewest`: units that a stretch has lost if it is not there.
+    """
+    up_to = np.zeros((3, weights.size + 1), np.int64)
+    np.cumsum([~is_found, weights, weights * is_found], axis=1, out=up_to[:, 1:])
+    half = (weights.size + 1) // 2
+    n_lost, weight, there = up_to[:, half:] - up_to[:, :-half]
+    if ((n_lost >= fewest) & (there < _LEAST_FOUND * weight)).any():
+        return False
+    n_lost, weight, there = np.diff(up_to[:, edges])
+    is_lost, is_heavy = n_lost >= fewest, weight >= _HEAVY * weights.sum()
+    if (is_lost & is_heavy & (there < _LEAST_FOUND * weight)).any():
+        return False
+    is_little = there < _LEAST_FOUND_OF_ASKING * weight
+    are_few = 2 * n_lost > np.diff(edges)
+    return not (is_lost & (is_little | are_few))[asking]

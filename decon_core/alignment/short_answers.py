@@ -1,26 +1,30 @@
 """A short answer near its question: whole, with its signs, and not where it stands by chance.
 
-N-grams of tokens have no signs, and "2400" begins with the token of "240". A short answer is
-therefore read in the text itself. docs/aligned.md has the rules.
+docs/aligned.md has the rules.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 from decon_core.alignment.measures import measure_of, places_in, words_counted
+from decon_core.alignment.pieces import (
+    END,
+    LABEL,
+    Piece,
+    folded,
+    labels_of,
+    pieces_of,
+    wanted_of,
+    whole_at,
+    without_article,
+)
 from decon_core.alignment.stated_answers import (
     LONGEST,
-    Piece,
-    are_equal,
-    folded,
-    has_maths,
-    is_cut,
-    is_part_before,
-    is_part_or_wrong,
-    pieces_of,
     stated_answer,
     stated_labels,
     states_other,
@@ -29,32 +33,21 @@ from decon_core.text.markup import stripped, stripped_with_offsets
 
 _REST = 60  # characters behind a window in which an answer that begins within it may end
 # At the beginning of lines that are quoted, commented out, of a list, or of a diff.
-_LINE_MARK = re.compile(r"^[^\S\n]*(?:(?://|>+|#(?!#)|[|;%*])(?=\s)|\+)", re.MULTILINE)
+_LINE_MARK = re.compile(r"^[^\S\n]*(?:(?://|>+|[#|;%*])(?=\s)|\+)", re.MULTILINE)
 _FEW = 6  # words before an answer that is the first word behind the question
 # Words that often stand near a question by chance.
-_FREQUENT = frozenset(
-    (
-        *("yes", "no", "true", "false", "right", "wrong", "correct", "incorrect", "none"),
-        *("ja", "nein", "oui", "non", "vrai", "faux", "sí", "si", "да", "нет"),
-    )
+_FREQUENT_ONES = (
+    "yes no true false right wrong correct incorrect none ja nein oui non vrai faux sí si да нет"
 )
-_LABEL = re.compile(
-    r"(?:^|[\s(\[*])([A-Ja-j])(?:[)\]]+|\.\s)|(?:^|[\s(])(\d{1,2})[.)]+[\s*$\"'\\(]*$"
-)
-_LABELLED = re.compile(r"(?:^|[\s(\[*])(?:[A-Ja-j]|\d{1,2})[.)\]]+[\s$\\(]*$")
-_NEXT_LABEL = re.compile(r"[\s$\\),;]*[\s(](?:(?:[B-Kb-k]|\d{1,2})[.)]|[A-Z])")
-_IS_LABEL = re.compile(r"[A-Ja-j][.)]\s*\w")
+_FREQUENT = frozenset(_FREQUENT_ONES.split())
+_MOST_OF_CHOICE = 200  # characters between the label of a choice and an answer, or the next label
+# What stands before and behind a number that is a choice, or the first word: "(B) 240 (C) 250".
+_CHOICE_BEFORE = re.compile(rf"(?:^|{LABEL})[^\w\n]*$")
+_CHOICE_BEHIND = re.compile(rf"[\s$\\),;(]*(?<=[\s(])(?:{LABEL}|[A-Z])")
 _MOST_OF_LABEL = 12  # characters
-_NEXT_LIST = re.compile(r"(?<!: )\b[Aa][.)]\s(?=.{0,200}\b[Bb][.)])", re.DOTALL)
-_MOST_OF_CHOICE = 200  # characters between the label of a choice and an answer
-_DIRECTLY = re.compile(r"\W*(?:[^\W\d_]+\W*:\W*)?")
-_FIRST_NUMBER = re.compile(
-    r"[^\w\n]*(?:\(?[A-Ja-j][.)]\s*)?(?<![\w-])(?P<value>[-$€£]?\d[\d.,/]*%?)\s+[A-Z]"
-)
 _OPENS = re.compile(r"(?:^|[\n:>|?.!。？：\"'(\\])[\s*_$\"'(\[{\\]*$")
-_CLOSES = re.compile(r"[\s*_$)\]}]*(?:$|[\n,.;:!|<\"'—。，！\\-])")
-_ALONE_BEFORE, _LIST_NUMBER = (re.compile(of) for of in (r"\W*", r"\W*\d{1,3}[.)]\W*"))
-_ALONE_ON_LINE = re.compile(r"[\s*_$)\]}.]*(?:$|\n)")
+_LIST_NUMBER = re.compile(r"\W*\d{1,3}[.)]\W*")
+_SIGNS = re.compile(r"\W*")
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -77,29 +70,27 @@ class Window(NamedTuple):
 
 def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | None:
     """Return the characters of a short answer that the text behind a question states or has."""
-    short = [answer for answer in answers if len(answer) <= LONGEST]
+    short = [answer for answer in answers if len(answer) <= LONGEST and wanted_of(answer)]
     if not short:
         return None
-    stated = stated_answer(short, window.text, window.first)
+    pieces = [[of.text for of in pieces_of(answer)] for answer in short]
+    stated = stated_answer(pieces, window.text, window.first)
     if stated and not window.is_of_other(*stated):
         return stated
     plain = stripped_with_offsets(window.text[window.first : window.stop + _REST])
-    behind = _LINE_MARK.sub(lambda mark: " " * len(mark[0]), folded(plain.text))
-    wanted = [of for answer in short if (of := [*map(_text, pieces_of(_plain(answer)))])]
-    has_other = states_other(wanted, behind)
-    for start, stop in _places(short, behind, window.asked):
-        first, last = (window.first + at for at in plain.original(start, stop))
-        if first >= window.stop or window.is_of_other(first, last):
-            continue
-        if _counts(behind, start, stop, has_other=has_other):
+    text = _LINE_MARK.sub(lambda mark: " " * len(mark[0]), folded(plain.text))
+    behind = _Behind(text, [*map(wanted_of, short)])
+    for place in behind.places(short, window.asked):
+        first, last = (window.first + at for at in plain.original(*place))
+        if first < window.stop and not window.is_of_other(first, last) and behind.counts(*place):
             return first, last
     return None
 
 
 def is_whole(answers: Sequence[str], text: str) -> bool:
     """Return whether a text has one of the answers as a whole."""
-    behind = folded(stripped(text))
-    return any(any(_whole_places(answer, behind, pieces_of(behind))) for answer in answers)
+    behind = _Behind(folded(stripped(text)))
+    return any(any(behind.whole(answer)) for answer in answers)
 
 
 def has_formula(answers: Sequence[str], text: str) -> bool:
@@ -115,114 +106,108 @@ def has_formula(answers: Sequence[str], text: str) -> bool:
 
 
 def _signs(text: str) -> list[str]:
-    return [piece.text for piece in pieces_of(_plain(text)) if not piece.text.isalpha()]
+    return [piece for piece in wanted_of(text) if not piece.isalpha()]
 
 
 def is_wrong_choice(text: str, start: int, stop: int) -> bool:
     """Return whether what stands at a place is a choice, and the text states that of another."""
-    label, stated = _labels(text, start, stop)
-    return bool(label and stated) and label != stated
-
-
-def _counts(text: str, start: int, stop: int, *, has_other: bool) -> bool:
-    """Return whether a whole answer stands at a place that does not say otherwise."""
-    answer = text[start:stop]
-    is_letter = _LETTER.fullmatch(answer) is not None
-    if is_letter and _IS_LABEL.match(text, start) and not _is_alone(text, start):
-        return False
-    label, stated = _labels(text, start, stop)
-    if label and stated:
-        return label == stated
-    if has_other and not _DIRECTLY.fullmatch(text, 0, start):
-        return False
-    if is_letter or answer.lower() in _FREQUENT:
-        return bool(is_letter and label) or _is_first(text, start, stop)
-    return True
-
-
-def _is_alone(text: str, start: int) -> bool:
-    """Return whether a label right behind a question names a choice, and does not begin a list."""
-    return text[start] not in "Aa" and _DIRECTLY.fullmatch(text, 0, start) is not None
-
-
-def _labels(text: str, start: int, stop: int) -> tuple[str, str]:
-    """Return the label of a choice at a place, and the one that the text states behind it."""
-    before = text[max(0, start - _MOST_OF_CHOICE) : start]
-    label = next(reversed([(of[1] or of[2]).upper() for of in _LABEL.finditer(before)]), None)
-    if not label:
-        return "", ""
-    list_of_other = _NEXT_LIST.search(text, stop)
-    region = text[: list_of_other.start()] if list_of_other else text
-    return label, next(stated_labels(region, 0, is_number=label.isdigit()), "")
-
-
-def _is_first(text: str, start: int, stop: int) -> bool:
-    """Return whether a word that is often there by chance is the answer by its place.
-
-    It is among the first words, alone on its line, or that of a numbered list of answers.
-    """
-    before = [piece.text for piece in pieces_of(text[:start]) if piece.text.isalnum()]
-    is_other = any(word.lower() in _FREQUENT for word in before)
-    line = text[:start].rpartition("\n")[2]
-    if before and not is_other and _ALONE_ON_LINE.match(text, stop):
-        is_letter = _LETTER.fullmatch(text[start:stop]) is not None
-        if (_ALONE_BEFORE if is_letter else _LIST_NUMBER).fullmatch(line):
-            return True
-    is_few = len(before) <= _FEW and not is_other
-    return bool(is_few and _OPENS.search(text[:start]) and _CLOSES.match(text, stop))
-
-
-# Places -------------------------------------------------------------------------------------------
-
-
-def _places(answers: Sequence[str], text: str, asked: str) -> Iterator[tuple[int, int]]:
-    """Yield where a text has one of the answers: as it is, or its number with the same unit."""
-    words, pieces = words_counted(asked), pieces_of(text)
-    for answer in answers:
-        measure = measure_of(answer)
-        is_number = measure is not None and not measure.unit
-        for start, stop in _whole_places(answer, text, pieces):
-            if not is_number or _is_choice(text, start, stop):
-                yield start, stop
-        first = _FIRST_NUMBER.match(text)
-        if is_number and first and measure_of(first["value"]) == measure:
-            yield first.span("value")
-        if measure:
-            yield from places_in(measure, text, words)
+    return _Behind(text).by_label(start, stop) is False
 
 
 def _is_choice(text: str, start: int, stop: int) -> bool:
-    """Return whether a number stands between the label of a choice and the next label."""
-    before = text[max(0, start - _MOST_OF_LABEL) : start]
-    return bool(_LABELLED.search(before) and _NEXT_LABEL.match(text, stop))
+    before = _CHOICE_BEFORE.search(text, max(0, start - _MOST_OF_LABEL), start)
+    return bool(before and _CHOICE_BEHIND.match(text, stop))
 
 
-def _whole_places(answer: str, text: str, pieces: Sequence[Piece]) -> Iterator[tuple[int, int]]:
-    wanted = [*map(_text, pieces_of(_plain(answer)))]
-    if len(wanted) > 1 and wanted[0].lower() in ("a", "an", "the") and len(wanted[1]) > 1:
-        wanted = wanted[1:]
-    for at in range(len(pieces) - len(wanted) + 1) if wanted else ():
-        found = pieces[at : at + len(wanted)]
-        if are_equal(found, wanted) and not _is_part(text, found):
-            yield found[0].start, found[-1].stop
+class _Behind:
+    """A text behind a question, and where answers in it are by chance."""
 
+    def __init__(self, text: str, wanted: Sequence[Sequence[str]] = ()) -> None:
+        self.text, self._wanted = text, wanted
+        self._labels = labels_of(text)
 
-def _is_part(text: str, found: Sequence[Piece]) -> bool:
-    """Return whether an answer is only a part of a longer number, word or formula."""
-    start, stop = found[0].start, found[-1].stop
-    before = text[start - 1 : start]
-    if before in ("'", "’") and text[start - 2 : start - 1].isalnum():
-        return True
-    if found[0].text[0].isdigit() and before.isascii() and before.isalpha():
-        return True
-    if has_maths([*map(_text, found)]) and is_part_before(text, start):
-        return True
-    return is_cut(text, stop) if len(found) == 1 else is_part_or_wrong(text, stop)
+    @cached_property
+    def _pieces(self) -> list[Piece]:
+        return pieces_of(self.text)
 
+    @cached_property
+    def _states_other(self) -> bool:
+        return states_other(self._wanted, self.text)
 
-def _plain(answer: str) -> str:
-    return folded(stripped(answer))
+    def places(self, answers: Sequence[str], asked: str) -> Iterator[tuple[int, int]]:
+        """Yield where one of the answers is: as a whole, or its number with the same unit."""
+        words = words_counted(asked)
+        for answer in answers:
+            measure = measure_of(answer)
+            for place in self.whole(answer):
+                if not measure or measure.unit or _is_choice(self.text, *place):
+                    yield place
+            if measure:
+                yield from places_in(measure, self.text, words)
 
+    def whole(self, answer: str) -> Iterator[tuple[int, int]]:
+        wanted = without_article(wanted_of(answer))
+        for at in range(len(self._pieces)):
+            if place := whole_at(self.text, self._pieces, at, wanted):
+                yield place
 
-def _text(piece: Piece) -> str:
-    return piece.text
+    # Rules: whether an answer at a place counts; None if the rule does not apply -----------------
+
+    def counts(self, start: int, stop: int) -> bool:
+        """Return what the first rule says that applies to a place."""
+        rules = self.by_own_label, self.by_label, self.by_other_answer, self.by_frequent_word
+        verdicts = (rule(start, stop) for rule in rules)
+        return next((verdict for verdict in verdicts if verdict is not None), True)
+
+    def by_own_label(self, start: int, stop: int) -> bool | None:
+        """A letter that is the label of a choice does not count."""
+        is_label = any(label.start == start for label in self._labels)
+        return False if is_label and _LETTER.fullmatch(self.text, start, stop) else None
+
+    def by_label(self, start: int, stop: int) -> bool | None:
+        """If the text states the label of a choice, only the choice with this label counts."""
+        label = self._label_before(start)
+        if not label:
+            return None
+        region = self.text[: self._next_list(stop)]
+        stated = next(stated_labels(region, is_number=label.isdigit()), None)
+        return None if stated is None else label == stated
+
+    def by_other_answer(self, start: int, _stop: int) -> bool | None:
+        """If the text states another value, an answer counts only directly behind the question."""
+        is_directly = len(self._words_before(start)) <= 1  # as behind "Answer:"
+        return None if is_directly or not self._states_other else False
+
+    def by_frequent_word(self, start: int, stop: int) -> bool | None:
+        """Letters, and words such as "yes", count as a choice or as the first words."""
+        is_letter = _LETTER.fullmatch(self.text, start, stop) is not None
+        if not is_letter and self.text[start:stop].lower() not in _FREQUENT:
+            return None
+        return bool(is_letter and self._label_before(start)) or self._is_first(start, stop)
+
+    def _words_before(self, start: int) -> list[str]:
+        words = (of.text.lower() for of in self._pieces if of.stop <= start)
+        return [word for word in words if word.isalnum()]
+
+    def _label_before(self, start: int) -> str:
+        """Return the label before an answer; a number must be directly before it."""
+        for label in reversed(self._labels):
+            is_before = start - _MOST_OF_CHOICE <= label.start and label.stop <= start
+            is_letter = label.text.isalpha()
+            if is_before and (is_letter or _SIGNS.fullmatch(self.text, label.stop, start)):
+                return label.text
+        return ""
+
+    def _next_list(self, stop: int) -> int:
+        """Return where the next list of choices begins."""
+        pairs = pairwise(label for label in self._labels if label.start >= stop)
+        return next((a.start for a, b in pairs if a.text + b.text == "AB"), len(self.text))
+
+    def _is_first(self, start: int, stop: int) -> bool:
+        """Return whether an answer is among the first words, or in a numbered list of answers."""
+        text, before = self.text, self._words_before(start)
+        if not _FREQUENT.isdisjoint(before):
+            return False
+        is_few = len(before) <= _FEW and _OPENS.search(text[:start]) is not None
+        is_in_list = _LIST_NUMBER.fullmatch(text[:start].rpartition("\n")[2]) is not None
+        return (is_few or is_in_list) and END.match(text, stop) is not None

@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
-from unicodedata import normalize
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from decon_core.alignment.measures import names_something
+from decon_core.alignment.denials import IS, end_of_statement, is_wrong_before
+from decon_core.alignment.pieces import (
+    IGNORED,
+    Piece,
+    folded,
+    is_within_unspaced,
+    labels_of,
+    pieces_of,
+    whole_at,
+)
 from decon_core.kernels.arrays import Flags, Integers
-from decon_core.text.canonical import UNSPACED
 from decon_core.text.numbers import lowered
 
 if TYPE_CHECKING:
@@ -27,140 +35,65 @@ LONGEST = 40  # characters of an answer that are compared; longer ones have n-gr
 _LONGEST_FORMULA = 200  # characters of an answer whose signs are compared, too
 _FORMULA = r"\d\s*[-+*/^=<>≤≥×]|[-+*/^=<>≤≥×]\s*\d|[)(a-z][=^<>+][a-z(]|\\"
 SHORT, FORMULA = 1, 2  # sorts of answers
-_MOST_OF_WORD = 15  # characters of a word such as "incorrect" and the space behind it
 _MOST_OF_CHOICE = 200  # characters of a choice, behind which the next one is
-_MOST_BEFORE = 60  # characters between a word such as "answer" and the answer
-_UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
-_SIGNS = r"\s$*_`:'\"(){}\[\]\\“”‘’「」『』【】《》"
-# Full-width signs, digits and letters, and signs like a minus, to those of ASCII.
-_FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | dict.fromkeys(map(ord, "−‐‑–"), "-")
-_MAY_FOLD = re.compile("[！-～−‐‑–]")
-_PIECE = re.compile(
-    rf"(?<!\d)0,\d+(?!,?\d)|(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?|(?<![\w)])\.\d+|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+"
-    # Hyphens within words are no signs.
-    rf"|(?!(?<=[^\W\d_]{{2}})-\s*[^\W\d_]{{2}})[^\w{_SIGNS},;.!?。，、；]"
-)
-_DIRECT = (
-    r"####|\\f?box(?:ed)?\b|(?P<equal>(?<![!<>=≠~])[=≈](?!=)"
-    r"(?!(?<=(?-i:[a-z_]{2})=)['\"]?\d))"  # not as in width=18
-    rf"|[选選][择擇]?(?=[{_SIGNS}:]*[A-J](?![A-Za-z]))"
-)
+# What names an answer, in nineteen languages.
 _WORDS = (
     "answer|correct option|correct choice|antwort|réponse|respuesta|risposta|resposta|antwoord"
     "|odpowiedź|cevap|jawaban|đáp án|ответ|відповідь|الجواب|الإجابة"
 )
 _UNSPACED_WORDS = "答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर"
 _STATEMENT = re.compile(
-    rf"(?P<direct>{_DIRECT})|\b(?:{_WORDS}|correct(?=:)|ans(?=[.:]))\b|{_UNSPACED_WORDS}",
+    rf"(?P<word>\b(?:{_WORDS}|correct(?=:)|ans(?=[.:]))\b|{_UNSPACED_WORDS})|(?P<mark>####)"
+    rf"|(?P<box>\\f?box(?:ed)?|[选選][择擇]?(?=[{IGNORED}:]*[A-J]))"
+    # Not as in width=18.
+    r"|(?P<equal>(?<![!<>=≠~])[=≈](?!=)(?!(?<=(?-i:[a-z_]{2})=)['\"]?\d))",
     re.IGNORECASE,
 )
 # Each statement begins with one of these. Searching them first takes a tenth of the time.
 _BEGINNINGS = f"####|\\box|\\fbox|=|≈|选|選|{_WORDS}|correct:|ans|{_UNSPACED_WORDS}".split("|")
-_NOT = (
-    r"\b(?:not|cannot|never|wrong|incorrect|nicht|kein|falsch|pas|faux|fausse|no|incorrect[oa]|non"
-    r"|sbagliat[oa]|não|niet|fout|nie|değil|yanlış|bukan|salah|không|sai|не|неверн\w+|неправ\w+"
-    r"|ليس|ليست|خطأ)\b|n['’]t\b|不|非|错|錯|間違|誤り|틀린|오답|ไม่|ผิด|नहीं|गलत"
-)
-_BETWEEN = re.compile(rf"(?:(?!{_NOT})[^.。\n]){{0,30}}", re.IGNORECASE)
-_WRONG_BEFORE = re.compile(
-    r"(?:\b(?:wrong|incorrect|false|falsche|mauvaise)\s*|错误|錯誤|間違った\s*|틀린\s*)$",
-    re.IGNORECASE,
-)
-# What says behind a value that it is not the answer: "18 is wrong".
-_IS = (
-    r"(?:\b(?:is|was|are|be|isn|wasn|cannot|can|ist|war|n['’]est|est|no|es|è|é|não|jest|adalah|là)"
-    r"\b[^\S\n]*)"
-)
-_WRONG_BEHIND = re.compile(
-    rf"(?:(?!\n)[{_SIGNS}])*(?:{_IS}+(?:['’]t\b|\b(?:not|never|nicht|pas|niet|nie|bukan|không)\b)"
-    rf"|\b(?:no es|non è|não é)\b"
-    rf"|{_IS}*\b(?:wrong|incorrect|false|falsch|faux|fausse|incorrect[oa]|fals[oa]|errad[oa]|fout"
-    r"|sbagliat[oa]|onjuist|błęd\w+|değil|yanlış|salah|sai|не|неверн\w+|неправ\w+|ليس|ليست|خطأ"
-    r")\b|नहीं|गलत"
-    r"|[^\W\d]{0,4}(?:不对|不對|错|錯|有误|有誤|ではな|ではあり|じゃな|間違|誤り|ไม่ใช่|ผิด)"
-    r"|[가-힣]{0,3}[^\S\n]*(?:아니|아닙|아닌|틀리|틀렸|틀린|오답))",
-    re.IGNORECASE,
-)
 # Another value that a text states, as a number or in a short line.
 _NUMBER = re.compile(
-    rf"[{_SIGNS}]*(?:(?:is|was|are|equals|therefore|thus|ist|est|es|è|é|jest|adalah|là|[=是为為は은는])"
-    rf"[{_SIGNS}]*){{0,2}}(?P<value>-?\d[\d,]*(?:\.\d+)?)(?:\s*[^\W\d_]+\b){{0,3}}"
-    rf"[{_SIGNS}]*(?:[.,;。!?，！？]|(?<=\n)|$)",
+    rf"[{IGNORED}]*(?:(?:\b{IS}|equals|therefore|thus|[=是為为は은는])[{IGNORED}]*){{0,2}}"
+    rf"(?P<value>-?\d[\d,]*(?:\.\d+)?)(?:\s*[^\W\d_]+\b){{0,3}}[{IGNORED}]*(?:[.,;。!?，！？]|(?<=\n)|$)",
     re.IGNORECASE,
 )
 _SHORT_LINE = re.compile(
-    rf"(?:(?<=:)|[^\w\n]{{0,3}}?:)[{_SIGNS}]*(?!(?:let|we|i|first|step)\b)(?P<value>[^\W_]+)[^\n]{{0,40}}(?:\n|$)",
+    rf"(?:(?<=:)|[^\w\n]{{0,3}}?:)[{IGNORED}]*(?!(?:let|we|i|first|step)\b)(?P<value>[^\W_]+)"
+    r"[^\n]{0,40}(?:\n|$)",
     re.IGNORECASE,
 )
 _BEFORE_VALUE = re.compile(r"[:)]\s*\S")
-_DIRECTLY = re.compile(rf"[{_SIGNS}]*")
-# What follows an answer that is only a part of another number or word, or of a calculation.
-_AFTER = re.compile(
-    rf"(?<=\d)\s\d{{3}}(?!\d)|(?<=\d)[万萬亿億千百만억천백십조]|(?!(?<=\d)[가-힣])[^\W{_UNSPACED}]|[.,/:]\d|\s*[+/^×÷√]|\*{{1,2}}[\w(]|\s+\*\s|\s*-\s*\d"
-    r"|\s*\\(?:sqrt|d?frac|cdot|times|pi)\b"
-)
-_PART_BEFORE = re.compile(r"(?:\w\*|\d|(?:^|\W)[.]|[-+/^×÷·])[\\({$\[]*$")
-_DIGITS_BEFORE = re.compile(r"\d[.,: ][\\({$\[]*$")
-_MOST_OF_NAME = 20  # characters before a number
-_WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
+_DIRECTLY = re.compile(rf"[{IGNORED}]*")
+_OF_QUESTION = ("word", "mark")  # a text has one of these for each question
 _CHOICES = frozenset("ABCDEFGHIJ")
-_SMALL_LABEL = re.compile(r"[a-j][*_]*(?:[.):]|\s*(?:\n|$))")
-_LABEL = re.compile(r"\b[A-J][.):][^\S\n]*[^\s*]")
+_PAIRS = frozenset(map("".join, pairwise("ABCDEFGHIJ")))
 # Between a word such as "answer" and a letter that is the label of a choice.
 _BEFORE_LABEL = re.compile(r"\n|\b[A-J][.):]|\b(?:choice|option)s\b", re.IGNORECASE)
-_WORD_OF_LETTER = re.compile(r"[AI]\s+(?!(?:because|since|as|and|or|but|is|for|which)\b)[a-z]")
+_WORD_OF_LETTER = re.compile(r"[AIai]\s+(?!(?:because|since|as|and|or|but|is|for|which)\b)[a-z]")
 _LETTER_OF_CHOICE = re.compile(r"^(?:\([A-Z]\)|[A-Z][.):])\s*(?=\S)")
 
 
-class Piece(NamedTuple):
-    """A word, number or sign of a text, and its characters."""
-
-    text: str
-    start: int
-    stop: int
-
-
-def stated_answer(answers: Sequence[str], text: str, first: int) -> tuple[int, int] | None:
-    """Return the characters at which a text states one of the answers; None if it states none.
-
-    `first`: the first character of the text at which an answer may be.
-    """
-    wanted = [of for answer in answers if (of := [piece.text for piece in pieces_of(answer)])]
-    if not wanted:
-        return None
-    start = max(0, first - _MOST_BEFORE)
-    region = text[start : first + _FARTHEST]
-    region, first = folded(region), first - start
-    dropped: set[str] = set()
+def stated_answer(wanted: Sequence[Sequence[str]], text: str, first: int) -> tuple[int, int] | None:
+    """Return the characters at which a text states one of the answers from a place on, if any."""
+    region = folded(text[first : first + _FARTHEST])
+    is_past = False  # whether a further "answer" may be that of another question
     for statement in _statements(region):
-        kind = _kind_of(statement)
-        if kind in dropped or _is_called_wrong(region, statement.start()):
+        is_of_question = statement.lastgroup in _OF_QUESTION
+        if is_past and is_of_question:
             continue
-        for pieces in _stated_pieces(region, statement):
-            if pieces[0].start < first:
-                continue
+        for pieces in _values(region, statement):
             for answer in wanted:
-                stop = pieces[min(len(pieces), len(answer)) - 1].stop
-                if not are_equal(pieces[: len(answer)], answer) or is_cut(region, stop):
-                    continue
-                if not (has_maths(answer) and is_part_before(region, pieces[0].start)):
-                    return pieces[0].start + start, stop + start
-            if pieces[0].text in _CHOICES:
-                # Further letters may be the answers of other questions.
+                place = whole_at(region, pieces, 0, answer)
+                if place and not is_within_unspaced(region, place[1]):
+                    return place[0] + first, place[1] + first
+            if pieces[0].text in _CHOICES:  # the same of further letters
                 wanted = [of for of in wanted if of[0] not in _CHOICES or len(of) > 1]
-        if kind and _states_other(wanted, region, statement.end(), first):
-            dropped.add(kind)  # further ones may be those of other questions
+        is_past = is_past or (is_of_question and _is_other(wanted, region, statement.end()))
     return None
 
 
-def folded(text: str) -> str:
-    if text.isascii() or not _MAY_FOLD.search(text):
-        return text
-    return text.translate(_FOLDED)  # which is slow
-
-
 def _statements(text: str) -> Iterator[re.Match[str]]:
-    """Yield what `_STATEMENT` finds, in order."""
+    """Yield what `_STATEMENT` finds, in order, but no "wrong answer"."""
     low = lowered(text)
     places: set[int] = set()
     for beginning in _BEGINNINGS:
@@ -171,149 +104,71 @@ def _statements(text: str) -> Iterator[re.Match[str]]:
     stop = 0
     for at in sorted(places):
         if at >= stop and (statement := _STATEMENT.match(text, at)):
-            yield statement
             stop = statement.end()
-
-
-def _kind_of(statement: re.Match[str]) -> str:
-    """Return what names an answer if a text does so once for each question, and not for steps."""
-    direct = statement["direct"]
-    return "word" if direct is None else direct if direct == "####" else ""
-
-
-def _is_called_wrong(text: str, at: int) -> bool:
-    return _WRONG_BEFORE.search(text, max(0, at - _MOST_OF_WORD), at) is not None
+            if not is_wrong_before(text, at):
+                yield statement
 
 
 def states_other(wanted: Sequence[Sequence[str]], text: str) -> bool:
-    """Whether a text states another value of the same sort as the answers.
-
-    It does not state one of these.
-    """
-    is_letter = any(len(answer) == 1 and answer[0] in _CHOICES for answer in wanted)
-    if is_letter and any(stated_labels(text, 0, is_number=False)):
-        return True
+    """Whether a text states another value of the same sort as the answers, and none of these."""
     return any(
-        _kind_of(statement) and _states_other(wanted, text, statement.end(), 0)
+        _is_other(wanted, text, statement.end())
         for statement in _statements(text)
-        if not _is_called_wrong(text, statement.start())
+        if statement.lastgroup in _OF_QUESTION
     )
 
 
-def stated_labels(text: str, first: int, *, is_number: bool) -> Iterator[str]:
-    """Yield the letters, or numbers, of choices that a text states to be the answer."""
-    for statement in _STATEMENT.finditer(text, first):
-        if statement["equal"] is None and not _is_called_wrong(text, statement.start()):
-            label = next(_stated_pieces(text, statement), None)
-            if label and (label[0].text.isdigit() if is_number else _is_label(text, label[0])):
-                yield label[0].text.upper()
-
-
-def _is_label(text: str, piece: Piece) -> bool:
-    return piece.text in _CHOICES or bool(_SMALL_LABEL.match(text, piece.start))
-
-
-def _states_other(wanted: Sequence[Sequence[str]], text: str, at: int, first: int) -> bool:
-    """Whether a text states another value, of the same sort as the answers, behind a place."""
-    first_of = (answer["-" in answer[:1] :] for answer in wanted)
-    numbers = [of[0] for of in first_of if of and of[0][0].isdecimal()]
+def _is_other(wanted: Sequence[Sequence[str]], text: str, at: int) -> bool:
+    """Whether a value behind a statement is another one, of the same sort as the answers."""
+    numbers = [of[0] for of in wanted if of[0][0].isdecimal()]
     other = (_NUMBER if numbers else _SHORT_LINE).match(text, at)
-    if not other or other.start("value") < first:
-        return False
-    value = other["value"].replace(",", "")
-    if not numbers:
-        is_label = value.upper() in _CHOICES or (value.isdecimal() and len(value) < 3)
-        return len(wanted) > 0 and not is_label
-    return all(float(value) != float(number) for number in numbers)
+    value = other["value"].replace(",", "") if other else ""
+    if numbers:
+        return bool(value) and all(float(value) != float(number) for number in numbers)
+    is_label = value.upper() in _CHOICES or (value.isdecimal() and len(value) < 3)
+    return bool(value and wanted) and not is_label
 
 
-def _stated_pieces(text: str, statement: re.Match[str]) -> Iterator[list[Piece]]:
+def stated_labels(text: str, *, is_number: bool) -> Iterator[str]:
+    """Yield the letters, or numbers, of choices that a text states to be the answer."""
+    for statement in _statements(text):
+        label = next(_values(text, statement), None)
+        if statement.lastgroup != "equal" and label:
+            name, at, _ = label[0]
+            is_letter = name.upper() in _CHOICES and not _WORD_OF_LETTER.match(text, at)
+            if name.isdigit() if is_number else is_letter:
+                yield name.upper()
+
+
+def _values(text: str, statement: re.Match[str]) -> Iterator[list[Piece]]:
     """Yield the pieces of text at each place where a statement may name the answer."""
     first = reach = statement.end()
-    is_direct = statement["direct"] is not None
-    if not is_direct and (between := _BETWEEN.match(text, first)):
-        reach = between.end()
-    pieces = pieces_of(text, first, first + _MOST_BEFORE + 2 * LONGEST)
+    is_word = statement.lastgroup == "word"
+    if is_word:
+        reach = end_of_statement(text, first)
+    pieces = pieces_of(text, first, reach + 2 * LONGEST)
     has_number = False
     for at, piece in enumerate(pieces):
         is_next = not has_number and _DIRECTLY.fullmatch(text, reach, piece.start)
-        is_farther = piece.start > reach and not is_next
-        has_number = has_number or piece.text.isdecimal()
-        if is_farther or piece.start > first + _MOST_BEFORE or (is_direct and at):
+        if piece.start > reach and not is_next:
             break
-        is_number = piece.text[0].isdigit() and text[first : piece.start].isspace()
-        if is_number and not is_direct and _BEFORE_VALUE.match(text, piece.stop):
+        has_number = has_number or piece.text.isdecimal()
+        is_name = is_word and piece.text[0].isdigit() and text[first : piece.start].isspace()
+        if is_name and _BEFORE_VALUE.match(text, piece.stop):
             continue  # "Answer 18: 43"
         if piece.text not in _CHOICES or _is_stated_letter(text, statement, piece.start):
             yield pieces[at:]
 
 
 def _is_stated_letter(text: str, statement: re.Match[str], at: int) -> bool:
-    """Whether a letter is no label of a choice, no word, and no variable."""
-    if statement["equal"] is not None or _WORD_OF_LETTER.match(text, at):
+    """Whether a letter is no variable, no word, and no label in a list of choices."""
+    if statement.lastgroup == "equal" or _WORD_OF_LETTER.match(text, at):
         return False
-    if not _LABEL.match(text, at):
+    labels = labels_of(text[at : at + _MOST_OF_CHOICE])[:2]
+    if not labels or labels[0].start:
         return True
-    following = chr(ord(text[at]) + 1)
-    next_one = _STATEMENT.search(text, at, at + _MOST_OF_CHOICE)
-    choices = text[at : next_one.start() if next_one else at + _MOST_OF_CHOICE]
-    is_list = re.search(rf"\b{following}[.):]", choices) is not None
+    is_list = "".join(label.text for label in labels) in _PAIRS
     return not is_list and not _BEFORE_LABEL.search(text, statement.end(), at)
-
-
-def pieces_of(text: str, start: int = 0, stop: int = _FARTHEST) -> list[Piece]:
-    return [
-        Piece(_value_of(piece[0]), *piece.span()) for piece in _PIECE.finditer(text, start, stop)
-    ]
-
-
-def _value_of(piece: str) -> str:
-    """Return a number as it is written without commas and needless zeros, or a word unchanged."""
-    if not piece[-1].isdecimal():
-        return piece
-    number = piece.replace(",", "." if piece.startswith("0,") else "")
-    whole, point, rest = number.partition(".")
-    rest = rest.rstrip("0")
-    return f"{whole or '0'}.{rest}" if point and rest else whole
-
-
-def are_equal(found: Sequence[Piece], answer: Sequence[str]) -> bool:
-    """Whether two texts are equal except for case; a letter alone, such as "A", needs its case."""
-    if len(found) < len(answer):
-        return False
-    if len(answer) == 1 and len(answer[0]) == 1:
-        return found[0].text == answer[0]
-    return all(
-        _spelled(piece.text) == _spelled(word) for piece, word in zip(found, answer, strict=True)
-    )
-
-
-def _spelled(piece: str) -> str:
-    return piece.lower() if piece.isascii() else normalize("NFKC", piece).casefold()
-
-
-def is_cut(text: str, stop: int) -> bool:
-    """Whether the text that ends at `stop` is a part of something longer, or said to be wrong."""
-    is_within = _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1) is not None
-    return is_within or is_part_or_wrong(text, stop)
-
-
-def has_maths(answer: Sequence[str]) -> bool:
-    """Whether an answer has a number or a sign, or is a variable."""
-    return len(answer) == 1 == len(answer[0]) or not all(word.isalpha() for word in answer)
-
-
-def is_part_before(text: str, start: int) -> bool:
-    """Whether a number or formula that begins at `start` is a part, or the name of something."""
-    before = text[max(0, start - _MOST_OF_NAME) : start]
-    if _PART_BEFORE.search(before):
-        return True
-    is_word = text[start].isalpha() and not before.endswith("\\")
-    return not is_word and bool(_DIGITS_BEFORE.search(before) or names_something(text, start))
-
-
-def is_part_or_wrong(text: str, stop: int) -> bool:
-    return bool(_AFTER.match(text, stop) or _WRONG_BEHIND.match(text, stop))
 
 
 # Index --------------------------------------------------------------------------------------------

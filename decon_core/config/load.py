@@ -245,7 +245,7 @@ class ConfigReader(SettingsReader):
             leak=policy.leak if policy else Policy.leak,
         )
         self.problems += problems
-        self._check_masked_sources()
+        self._check_sources_of_mixtures()
         self.names = {
             "sources": sources,
             "products": [mixture.name for mixture in self.mixtures],
@@ -333,12 +333,21 @@ class ConfigReader(SettingsReader):
                 tables[number] = {**table, "tokenizer": str(path)}
         return tables
 
-    def _check_masked_sources(self) -> None:
-        """Report sources of which only some turns are scanned, if their documents are masked."""
+    def _check_sources_of_mixtures(self) -> None:
+        """Report sources whose documents cannot be written as a mixture needs it."""
         for mixture in self.mixtures:
+            where = f"mixture {mixture.name!r}: write"
             for source in self.sources:
-                if mixture.write == "mask" and source.roles and mixture.has_source(source.name):
-                    where = f"mixture {mixture.name!r}: write"
+                if not mixture.has_source(source.name):
+                    continue
+                if mixture.write == "attributes" and not source.id:
+                    found = f'"attributes" with source {source.name!r}, which has no `id`'
+                    expected = (
+                        "the field with the document id, by which Dolma's mixer finds attributes"
+                    )
+                    remedy = "name it as `id` of the source, or select other sources with `sources`"
+                    self.wrong(where, found, expected, remedy)
+                if mixture.write == "mask" and source.roles:
                     found = f'"mask" with source {source.name!r}, which scans only some roles'
                     expected = "sources whose turns are all scanned"
                     remedy = "select other sources with `sources`, or remove `roles` from this one"

@@ -11,7 +11,8 @@ from decon_core.config.layouts import Layout
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Reread, summed
 from decon_core.corpus.compiled_origins import origins_in
-from decon_core.corpus.encoded_text import FIRST_ENCODED, LEAST_RUN, content_step, hold_sentence
+from decon_core.corpus.encoded_text import FIRST_ENCODED, LEAST_RUN, content_steps, hold_sentence
+from decon_core.corpus.escaped_text import lines_with_escapes
 from decon_core.corpus.fields import Field, FieldTree, field_tree
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import (
@@ -23,6 +24,7 @@ from decon_core.corpus.text_values import (
     is_text,
     without_lone_surrogates,
 )
+from decon_core.corpus.token_ids import lines_with_loose_ids, may_have_ids
 from decon_core.kernels import base64_lines, json_lines, row_texts, string_values
 from decon_core.kernels.arrays import Bools, Bytes, Integers, Table, Words64, alloc_array
 from decon_core.kernels.json_lines import MOST_STRINGS
@@ -43,11 +45,18 @@ class Fields:
     names: Bytes
     marks: Words64  # marks of each field, as two words
     places: Integers  # places of the source's paths
+    keys_of_tokens: frozenset[bytes]  # of fields with token ids
     kinds: dict[str, Bytes] = field(default_factory=dict)  # keyed by layout
 
     @property
     def n(self) -> int:
         return self.places.size
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether texts in some field are only counted."""
+        counting = string_values.COUNT, string_values.COUNT_TOGETHER
+        return bool(np.isin(self.columns[:, json_lines.USE], counting).any())
 
 
 def fields_of(tree: FieldTree) -> Fields:
@@ -80,7 +89,8 @@ def _copy_of(fields: Sequence[Field]) -> Fields:
     json_lines.enter_fields(table, columns, arena, is_entered)
     marks = [[node.marks & _WORD, node.marks >> 64] for node in fields]
     places = np.array([node.place or 0 for node in fields], np.int64)
-    return Fields(table, columns, arena, np.array(marks, np.uint64), places)
+    with_tokens = frozenset(node.key.encode() for node in fields if node.key and node.has_tokens)
+    return Fields(table, columns, arena, np.array(marks, np.uint64), places, with_tokens)
 
 
 def _use_of(node: Field) -> int:
@@ -89,7 +99,7 @@ def _use_of(node: Field) -> int:
         return string_values.READ_IF_TEXT if node.is_label else string_values.READ
     if not node.is_counted:
         return string_values.IGNORE
-    return string_values.COUNT_TOGETHER if node.is_element else string_values.COUNT
+    return string_values.COUNT_TOGETHER if node.is_joined else string_values.COUNT
 
 
 def _is_entered(node: Field) -> bool:
@@ -165,6 +175,13 @@ def strings_of_lines(
         line_starts,
         marks,
     )
+    if fields.has_unread and roots is None:
+        status[lines_with_escapes(lines[:n_bytes], line_starts[:n_lines])] = json_lines.UNUSUAL
+    if keys := fields.keys_of_tokens:
+        loose = lines_with_loose_ids(lines[:n_bytes], line_starts[:n_lines], keys)
+        status[loose] = json_lines.UNUSUAL
+        if roots is not None:
+            status[fields.columns[roots, json_lines.HAS_TOKENS] != 0] = json_lines.UNUSUAL
     return Strings(text, strings[:, :n], marks, has_room=True), status, line_starts
 
 
@@ -203,6 +220,8 @@ def batch_of(
     has_text = np.zeros(is_unusual.size, np.bool_)
     has_text[strings.rows[is_read]] = True
     is_unusual = is_unusual | (counts > MOST_STRINGS) | ~has_text | has_placeholder[layout_of_row]
+    if tree.is_counting:
+        is_unusual |= _may_have_ids(strings, is_read, fields, is_unusual.size)
     origins = origins_in(strings, ~is_unusual, tree, fields)  # before strings are moved
     is_usual = ~is_unusual[strings.rows]
     unread = strings.take(is_usual & (strings.actions == string_values.TO_COUNT))
@@ -236,7 +255,16 @@ def batch_of(
         batch = replace(
             batch, only_path=lambda row: _path_of_key(tree, only_field[row - first_row])
         )
-    return batch.with_rows(map(reread, (np.flatnonzero(is_unusual) + first_row).tolist()))
+    unusual = map(reread, (np.flatnonzero(is_unusual) + first_row).tolist())
+    return batch.with_rows(filter(None, unusual))  # a line with only a byte order mark is no row
+
+
+def _may_have_ids(strings: Strings, is_read: Bools, fields: Fields, n_rows: int) -> Bools:
+    """Return which rows may have token ids in strings."""
+    starts, rows = strings.starts[is_read], strings.rows[is_read]
+    is_named = fields.columns[:, json_lines.HAS_TOKENS][strings.fields[is_read]] != 0
+    sizes = strings.stops[is_read] - starts
+    return may_have_ids(strings.text, starts, sizes, rows, is_named, n_rows)
 
 
 def _counts_of_encoded(
@@ -246,10 +274,15 @@ def _counts_of_encoded(
     if not tree.is_counting:
         return
     looked_at = strings.take(is_usual & (strings.actions == string_values.TO_LOOK_AT))
-    columns = looked_at.fields.tolist(), looked_at.starts.tolist(), looked_at.stops.tolist()
-    for at, start, stop in zip(*columns, strict=True):
+    columns = (looked_at.rows, looked_at.fields, looked_at.starts, looked_at.stops)
+    by_field: dict[tuple[int, int], list[tuple[str, int]]] = {}
+    for row, at, start, stop in zip(*(column.tolist() for column in columns), strict=True):
         head = strings.text[start : min(stop, start + FIRST_ENCODED)].tobytes().decode()
-        yield {f"{tree.fields[at].shown}.{content_step(head)}": [1, stop - start]}
+        by_field.setdefault((row, at), []).append((head, stop - start))
+    for (_, at), found in by_field.items():
+        steps = content_steps([head for head, _ in found], tree.fields[at])
+        for step, (_, n_bytes) in zip(steps, found, strict=True):
+            yield {f"{tree.fields[at].shown}.{step}": [1, n_bytes]}
     numbers = strings.take(is_usual & (strings.actions == string_values.TO_COUNT_NUMBERS))
     for at, n in zip(numbers.fields.tolist(), numbers.keys.tolist(), strict=True):
         yield {f"{tree.fields[at].shown}.{TOKENS}": [1, n]}

@@ -30,8 +30,8 @@ RANKS = {name: rank for rank, names in enumerate(_NAMES["before"]) for name in n
 
 # Names of lists of token ids, such as `prompt_token_ids`. Those of pictures or sound are no text.
 _TOKENS = re.compile(
-    r"\w*(?:input|token|prompt|completion|response|output|generated|chosen|rejected)_?ids"
-    r"|(?:(?:input|prompt|completion|response|output|text)_?)?tokens",
+    r"\w*(?:input|token|prompt|completion|response|output|generated|chosen|rejected)_?ids(?:\.npy)?"
+    r"|(?:(?:input|prompt|completion|response|output|text)_?)?tokens(?:\.npy)?",
     re.ASCII | re.IGNORECASE,
 )
 
@@ -72,6 +72,9 @@ class Field:
         self.is_label = key in LABELS and path not in tree.paths
         self.is_counted = tree.is_counting  # concerns text that is not read
         self.rank = RANKS.get(key or "", _MIDDLE)
+        self.is_in_list: bool = parent is not None and (key is None or parent.is_in_list)
+        # Whether short strings here that are not read are one text together.
+        self.is_joined = self.is_in_list and not self.is_label
         # Whether whole numbers in a list here are token ids.
         self.has_tokens: bool = (
             bool(_TOKENS.fullmatch(key)) if key is not None else bool(parent and parent.has_tokens)
@@ -106,10 +109,6 @@ class Field:
             return f"{self.parent.shown}[]"
         separator = "." if self.parent.path and not self.key.startswith("[") else ""
         return f"{self.parent.shown}{separator}{without_lone_surrogates(shown_key(self.key))}"
-
-    @property
-    def is_element(self) -> bool:
-        return self.path.endswith("[]")
 
     def of_role(self, role: object) -> Field:
         """Return the field of turns that are left out because of their role."""

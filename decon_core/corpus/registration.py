@@ -220,13 +220,18 @@ def _skipped(
     return sorted(by_path.values())
 
 
+def all_skipped_in(store: Store) -> list[Skipped]:
+    """Return what was skipped at the last registration, with absolute paths."""
+    listed = read_json(store.skipped)["skipped"] if store.skipped.is_file() else []
+    return [Skipped(**file) for file in listed]
+
+
 def skipped_in(store: Store, folder: Path) -> tuple[Skipped, ...]:
     """Return the files that were skipped at the last registration, but not on purpose.
 
     Their paths are relative to the folder, or are only names: reports may be published.
     """
-    listed = read_json(store.skipped)["skipped"] if store.skipped.is_file() else []
-    files = [Skipped(**file) for file in listed if not file["is_on_purpose"]]
+    files = [file for file in all_skipped_in(store) if not file.is_on_purpose]
     start = f"{folder.absolute()}{os.sep}"
     return tuple(
         replace(

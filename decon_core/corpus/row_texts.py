@@ -11,11 +11,13 @@ from operator import itemgetter
 from typing import Any
 
 from decon_core.config.layouts import Layout
-from decon_core.corpus.encoded_text import content_step, hold_sentence, runs_in
+from decon_core.corpus.encoded_text import content_steps, hold_sentence, runs_in
+from decon_core.corpus.escaped_text import is_escaped_text
 from decon_core.corpus.fields import RANKS, Field, FieldTree, Kind, rank_of
 from decon_core.corpus.origins import Origins, origins_of_row
 from decon_core.corpus.text_values import (
     ENCODED,
+    LEAST_NUMBERS,
     TOKENS,
     decoded,
     is_encoded,
@@ -25,6 +27,7 @@ from decon_core.corpus.text_values import (
     text_of_bytes,
     without_lone_surrogates,
 )
+from decon_core.corpus.token_ids import ids_in_strings, loose_ids
 
 Keys = tuple[str | int, ...]  # path from a row down to a value; JSON in strings takes no step
 
@@ -80,6 +83,7 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
     read: dict[Kind, list[tuple[int, Slot]]] = {Kind.VISIBLE: [], Kind.HIDDEN: []}
     unread: list[tuple[Field, str]] = []
     encoded: list[tuple[Field, str]] = []
+    texts: list[tuple[Field, str]] = []
     runs: dict[Field, list[str]] = {}
     for at, keys, text in strings:
         kind = at.kind(layout)
@@ -90,6 +94,7 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
             unread.append((at, text))
         elif not at.is_label or is_text_of_label(text):
             read[kind].append((at.place or 0, Slot(keys, text)))
+            texts.append((at, text))
             if found := runs_in(text):
                 runs.setdefault(at, []).extend(found)
     if len(tree.paths) > 1:
@@ -101,7 +106,7 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
     counts = _counts_of(unread)
     if visible or hidden:  # of a row without text, the ledger names what it holds instead
         _count_encoded(counts, encoded, runs)
-        for at, n in numbers:
+        for at, n in (*numbers, *ids_in_strings(texts)):
             _add(counts, f"{at.shown}.{TOKENS}", n)
     return RowText(layout, visible, hidden, counts, origins)
 
@@ -109,12 +114,12 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
 def _counts_of(unread: Sequence[tuple[Field, str]]) -> dict[str, list[int]]:
     """Count texts and their bytes by path; the short strings of a list are one text together."""
     counts: dict[str, list[int]] = {}
-    short: dict[str, tuple[Field, list[str]]] = {}
+    short: dict[tuple[str, int], tuple[Field, list[str]]] = {}  # keys may contain dots
     for at, text in unread:
-        if is_text(text):
+        if is_text(text) or is_escaped_text(text):
             _count(counts, at.shown, text)
-        elif at.is_element:
-            short.setdefault(at.path, (at, []))[1].append(text)
+        elif at.is_joined:
+            short.setdefault((at.path, at.number), (at, []))[1].append(text)
     for at, pieces in short.values():
         if is_text(" ".join(pieces)):
             _count(counts, at.shown, "".join(pieces))
@@ -127,9 +132,13 @@ def _count_encoded(
     runs: Mapping[Field, Sequence[str]],
 ) -> None:
     """Count base64 by path: strings of it, and lines in strings with other text."""
+    by_field: dict[Field, list[str]] = {}
     for at, text in encoded:
-        if step := content_step(text):
-            _count(counts, f"{at.shown}.{step}", text)
+        by_field.setdefault(at, []).append(text)
+    for at, texts in by_field.items():
+        for step, text in zip(content_steps(texts, at), texts, strict=True):
+            if step:
+                _count(counts, f"{at.shown}.{step}", text)
     for at, pieces in runs.items():
         if hold_sentence(pieces):
             _count(counts, f"{at.shown}.{ENCODED}", "".join(pieces))
@@ -155,6 +164,8 @@ def _strings_of(
     while waiting:  # rows may be nested more deeply than calls
         value, at, keys = waiting.pop()
         if isinstance(value, bytes):
+            if at.has_tokens and len(value) >= 2 * LEAST_NUMBERS and not text_of_bytes(value):
+                numbers.append((at, len(value)))
             value = text_of_bytes(value)
         if isinstance(value, str):
             if (inner := decoded(value) if at.is_decoded else None) is not None:
@@ -162,7 +173,10 @@ def _strings_of(
             elif value:
                 strings.append((at, keys, without_lone_surrogates(value)))
         else:
-            if isinstance(value, list | tuple) and (n := n_tokens(value, is_named=at.has_tokens)):
+            n = 0
+            if isinstance(value, list | tuple):
+                n = n_tokens(value, is_named=at.has_tokens)
+            if n := n or loose_ids(value, at):
                 numbers.append((at, n))
             waiting += [*_members(value, at, keys, tree)][::-1]
     return strings, numbers

@@ -46,9 +46,18 @@ ENCODED = "<base64>"  # the last step to text that a string holds as base64
 HEX = "<hex>"  # the last step to text that a string holds as hex digits
 TOKENS = "<tokens>"  # the last step to a list of token ids, or of the bytes of a text
 BLOB = "<data>"  # the last step to base64 that is no text, such as a picture
+UNKNOWN = "<unknown>"  # the last step to base64 of an archive in which no text was found
 # Why what has such a step was not read.
-REASONS = {ENCODED: "base64", HEX: "hex", TOKENS: "token ids", BLOB: "base64"}
-_MARK = re.compile("<(data|base64|hex|tokens)>")  # a key of a row must not pass for such a step
+REASONS = {
+    ENCODED: "base64",
+    HEX: "hex",
+    TOKENS: "token ids",
+    BLOB: "base64",
+    UNKNOWN: "base64 of unknown content",
+}
+_MARK = re.compile(
+    "<(data|base64|hex|tokens|unknown)>"
+)  # a key of a row must not pass for such a step
 LEAST_NUMBERS = 16  # token ids of a text
 LEAST_CODES = 64  # numbers that are the bytes of a text
 _PRINTABLE = re.compile(rb"[\x09-\x0d\x20-\x7e\x80-\xff]")

@@ -24,9 +24,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from decon_core.config.layouts import covers_any
+from decon_core.config.layouts import EVERYTHING, covers_any
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.text_values import REASONS, holds_no_text
+from decon_core.decisions.many_keys import grouped_paths, path_to_ignore
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.scan.coverage import Gap
@@ -63,6 +64,10 @@ class UnreadRule:
     def is_ignored(self, source: str, path: str) -> bool:
         return covers_any(dict(self.ignore).get(source, ()), path)
 
+    def ignores_everything(self, source: str) -> bool:
+        """Return whether the text that a source does not read is not even counted."""
+        return EVERYTHING in dict(self.ignore).get(source, ())
+
 
 NOTHING_IGNORED = UnreadRule()
 
@@ -96,6 +101,9 @@ def _of_shard(source: str, ledger: Mapping[str, Any], rule: UnreadRule) -> Itera
         reasons = []
     for reason, n in reasons:
         yield NotRead("row", source, place, None, reason, n, n_rows, 0)
+    if rule.ignores_everything(source):
+        why = "not counted"
+        yield NotRead("text", source, place, EVERYTHING, why, 0, n_rows, 0, "ignore")
     for text in ledger["unread"]:
         path, n_bytes = text["path"], text["n_bytes"]
         setting = "ignore" if rule.is_ignored(source, path) else None
@@ -158,7 +166,28 @@ def account_of(
         for file in skipped
         if not file.is_on_purpose
     ]
-    return Account(tuple(rows), {source: n["n_bytes"] for source, n in counts.items()})
+    return Account(
+        tuple(_with_grouped_paths(rows)), {source: n["n_bytes"] for source, n in counts.items()}
+    )
+
+
+def _with_grouped_paths(rows: Sequence[NotRead]) -> Iterator[NotRead]:
+    """Yield rows with the fields of an object of many keys as one; all others as they are."""
+    paths: dict[str | None, set[str]] = {}
+    for row in rows:
+        if row.path is not None:
+            paths.setdefault(row.source, set()).add(row.path)
+    grouped = {source: grouped_paths(of_source) for source, of_source in paths.items()}
+    sums: dict[tuple[NotRead, int | None], list[int]] = {}
+    for number, row in enumerate(rows):
+        path = grouped.get(row.source, {}).get(row.path or "", row.path)
+        is_text = row.what == "text"  # rows without text are the same for all that they hold
+        alike = row._replace(path=path, n=0 if is_text else row.n, n_bytes=0)
+        total = sums.setdefault((alike, None if path != row.path else number), [0, 0])
+        total[0] = total[0] + row.n if is_text else row.n
+        total[1] += row.n_bytes
+    for (row, _), (n, n_bytes) in sums.items():
+        yield row._replace(n=n, n_bytes=n_bytes)
 
 
 def ledgers_of(reader: MatchReader, packs: Iterable[Pack]) -> Iterator[tuple[str, Ledger]]:
@@ -233,7 +262,16 @@ class Account:
 
     def setting(self, source: str | None) -> str:
         """Return the line of a [[corpus.source]] that leaves this text unread on purpose."""
-        return f"ignore = {json.dumps([*self.sizes(source)], ensure_ascii=False)}"
+        return f"ignore = {json.dumps(self.to_ignore(source), ensure_ascii=False)}"
+
+    def to_ignore(self, source: str | None) -> list[str]:
+        """Return the paths by which this text may stay unread."""
+        return [*dict.fromkeys(map(path_to_ignore, self.sizes(source)))]
+
+    def ignored(self) -> list[str]:
+        """Return how much text is left unread because of the setting `ignore`."""
+        rows = (row for row in self.rows if row.accepted_by == "ignore")
+        return [line.amount for line in replace(self, rows=tuple(rows)).accepted_text().lines()]
 
     def lines(self, whole: str = "", shown: Callable[[str], str] = code) -> Iterator[Line]:
         """Yield what is open, by source and kind.
@@ -260,6 +298,8 @@ def _said(
     names, sizes = first_of([*map(shown, places)]), _sizes(rows)
     fields = ", ".join(f"{shown(path)} ({size(n_bytes)})" for path, n_bytes in sizes.items())
     if what == "text":
+        if {*sizes} == {EVERYTHING} and not n:
+            return "text that was not counted", f"text of {of} that is not read was not counted"
         n_bytes = sum(sizes.values())
         amount = f"{percent(n_bytes / (n_bytes + n_read))} of the text"
         return amount, f"{amount} of {of} was not read: {fields}"

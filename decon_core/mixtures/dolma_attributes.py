@@ -28,7 +28,7 @@ from decon_core.storage.compression import create
 Spans = dict[str, list[list[float]]]
 
 SUFFIX = ".jsonl.gz"  # what Dolma's own taggers write
-_TEXTS = ("question", "answer", "passage")
+TEXTS = ("question", "answer", "passage")
 
 
 def write_attributes(
@@ -66,7 +66,7 @@ def _spans(
             spans[_key(reason)] = [[0, length, 1.0]]
     for entry in leaks:
         why = _key(reason_of(entry))
-        for text in _TEXTS:
+        for text in TEXTS:
             start, stop = entry[f"{text}_char_start"], entry[f"{text}_char_stop"]
             if start is not None:
                 spans.setdefault(why, []).append([start, stop, entry["score"]])

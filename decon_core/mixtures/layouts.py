@@ -60,11 +60,16 @@ class Row:
     value: Value  # parsed; table values without a JSON equivalent are strings
     # The original line without byte order mark and line break; None for tables and changed rows.
     line: bytes | None
+    read: Value | None = None  # the row as it was scanned; None: the same as `value`
+
+    @property
+    def scanned(self) -> Value:
+        return self.value if self.read is None else self.read
 
     @cached_property
     def document(self) -> Document:
         """The document of the row, as it was scanned."""
-        document = document_of(self.value, self.number, self.source)
+        document = document_of(self.scanned, self.number, self.source)
         if not isinstance(document, Document):
             where = f"{self.source.name}, {self.shard}: row {self.number}"
             raise CorpusError(Problem(where, str(document), "a document"))
@@ -89,15 +94,16 @@ def rows_of(
     wanted = None if rows is None else np.array(rows, np.int64)
     with open_shard(shard, source) as file:
         for part in format_of(file.path).parts(file, None):
-            for number, value, line in part.json_rows(part.within(wanted), changed):
+            for number, value, line, read in part.json_rows(part.within(wanted), changed):
                 if not isinstance(value, dict):
                     if wanted is not None:
                         where = f"{shard.path}: row {number}"
                         expected = "the document that was scanned"
                         raise CorpusError(Problem(where, "no JSON object", expected, REGISTER))
                     continue
-                row = Row(source, shard.name, number, value, line)
-                if wanted is not None or isinstance(document_of(value, number, source), Document):
+                row = Row(source, shard.name, number, value, line, read)
+                document = None if wanted is not None else document_of(row.scanned, number, source)
+                if wanted is not None or isinstance(document, Document):
                     yield row
             if wanted is not None and not (wanted.size and wanted[-1] >= part.rows.stop):
                 break  # the rest is only read for the checksum, not decompressed
@@ -105,7 +111,9 @@ def rows_of(
 
 def _fields(row: Row) -> dict[str, str]:
     """Return the `id`, `text` and `source` of a row."""
-    text = row.value["text"] if row.source.text == "text" else row.document.visible
+    text = row.scanned.get("text")
+    if row.source.text != "text" or not isinstance(text, str):
+        text = row.document.visible
     return {"id": id_in(row), "text": text, "source": source_in(row)}
 
 
@@ -117,11 +125,11 @@ def source_in(row: Row) -> str:
 
 def id_in(row: Row) -> str:
     """Return the id field of the source, else the `id` field, else shard and row number."""
-    source, field = row.source, row.value.get("id")
+    source, field = row.source, row.scanned.get("id")
     if source.id in (None, "id") and (field is None or isinstance(field, str)):
         name = field
     else:
-        name = id_of(row.value, source if source.id else replace(source, id="id"))
+        name = id_of(row.scanned, source if source.id else replace(source, id="id"))
     return f"{row.shard}:{row.number}" if name is None else name
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ from decon_core.mixtures.manifest import (
     read_manifest,
 )
 from decon_core.mixtures.masks import MaskedText, Spans, Tokens, runs_of, tokens_of
+from decon_core.mixtures.positions import check_attributes, misplaced, misplaced_problem
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
@@ -101,7 +102,7 @@ class Verification:
         expected = (n_documents, n_tokens, 0)
         if found != expected:
             text = "{} documents, {} tokens, {} unreadable rows"
-            problem = Problem(shard.path, text.format(*found), text.format(*expected))
+            problem = Problem(shard.path, text.format(*found), text.format(*expected), REBUILD)
             self.problems.append(problem)
         return found == expected
 
@@ -152,7 +153,10 @@ def verify(
     engine: Engine = LOCAL,
     on_progress: Progress | None = None,
 ) -> MixtureVerification:
-    """Verify every pack of a mixture: it exists, is intact and current, and holds no leak."""
+    """Verify every pack of a mixture: it exists, is intact and current, and holds no leak.
+
+    Of attributes: they are where the leaks are.
+    """
     result = MixtureVerification()
     result.problems += faults_without_pack(builder.store, {pack.name for pack in builder.packs})
     result.problems += faults_beside_packs(builder.store.mixtures(mixture.name))
@@ -162,7 +166,11 @@ def verify(
         with collecting(problems):
             problems += _check_pack(builder, mixture, pack)
         result.problems += problems
-        if not problems and mixture.write != "attributes":  # these have no text to scan
+        if not problems and mixture.write == "attributes":  # these have no text to scan
+            with collecting(result.problems):
+                faults = check_attributes(builder, mixture, pack)
+                result.problems += islice(faults, _MOST_LISTED)
+        elif not problems:
             is_text = mixture.write != "mask"
             valid.append((pack, _output_pack(builder, mixture, pack) if is_text else pack))
     card = builder.store.mixtures(mixture.name) / CARD
@@ -388,7 +396,7 @@ class _Checker:
             if leak := next(filter(self._is_leak, of_row), None):
                 item = f"{leak['benchmark']} {leak['split']} {leak['instance_index']}"
                 where = f"{file.name}: row {row} of the shard"
-                problem = Problem(where, f"a leak of {item} outside the mask", "no leak")
+                problem = Problem(where, f"a leak of {item} outside the mask", "no leak", REBUILD)
                 result.problems.append(problem)
         del result.problems[_MOST_LISTED:]
         beside = [*found.values(), *(entries[row] for row in entries if row not in left)]
@@ -401,7 +409,7 @@ class _Checker:
             counted = account.get(name, account.get(f"{name}_out"))
             if getattr(result, name) != counted:
                 n_held = f"{getattr(result, name):,}"
-                result.problems.append(Problem(f"{file}: {name}", n_held, f"{counted:,}"))
+                result.problems.append(Problem(f"{file}: {name}", n_held, f"{counted:,}", REBUILD))
         return result
 
     def _compare_rows(
@@ -414,6 +422,7 @@ class _Checker:
     ) -> dict[int, Document]:
         """Compare a file with the rows of its shard; return what masks leave of documents."""
         left: dict[int, Document] = {}
+        leaky: list[Document] = []
         batches = pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE)
         lines = chain.from_iterable(batch.to_pylist() for batch in batches)
         for row, line in zip_longest(rows_of(shard, self._source, rows), lines):
@@ -424,9 +433,14 @@ class _Checker:
             faults = [*self._faults(document, spans, line, entries.get(row.number, ()))]
             if id_in(row) != line["id"]:
                 faults.append(("another id", id_in(row)))
-            problems += [Problem(f"{file.name}: {id_in(row)}", *fault) for fault in faults]
+            where = f"{file.name}: {id_in(row)}"
+            problems += [Problem(where, *fault, REBUILD) for fault in faults]
+            if row.number in entries:
+                leaky.append(row.document)
             if spans:
                 left[row.number] = MaskedText.of(row.document, spans).remainder
+        for document, entry in misplaced(self._rescan, leaky, entries):
+            problems.append(misplaced_problem(f"{file.name}: row {document.row}", entry))
         return left
 
     def _faults(

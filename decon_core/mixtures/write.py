@@ -96,7 +96,7 @@ class Writer:
         with opened as (add, counts):
             for row in rows_of(shard, source, rows, changed=changes.values):
                 if row.number in ids:
-                    ids[row.number] = id_of(row.value, source)
+                    ids[row.number] = id_of(row.scanned, source)
                 if row.number not in changes.gone:
                     add(row)
         return ids, counts

@@ -672,6 +672,14 @@ def test_a_cut_off_shard_fails_its_own_partitions_and_no_others(world):
     assert len(shards) == 2
 
 
+def test_a_shard_without_a_readable_row_is_a_problem_as_a_damaged_one(world):
+    path = world.folder / "corpus" / "s1.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:-200])
+    (path.parent / "s3.jsonl.gz").write_bytes(gzip.compress(b"not JSON\n"))
+    with pytest.raises(PipelineError, match=r"2 problems:(.|\n)*s3\.jsonl\.gz.*no readable row"):
+        world.start(until="scan")
+
+
 def test_a_shard_that_changed_after_it_was_registered_is_refused(world):
     world.write_config()
     registered = register(world.config_path, world.instance)

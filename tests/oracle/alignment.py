@@ -514,21 +514,32 @@ def sentences(text: str) -> list[tuple[int, bool]]:
 
 
 def has_sentences(
-    found: Sequence[bool], weights: Sequence[int], sentence_of: Sequence[int], asking: int | None
+    found: Sequence[bool], weights: Sequence[int], sentence_of: Sequence[int], asking: int
 ) -> bool:
-    """Return whether enough of each heavy sentence was found, and of the last that asks.
+    """Return whether enough of each heavy sentence, of each half, and of what asks was found.
 
     `sentence_of`: the sentence of each unit.
     """
+    half = (len(found) + 1) // 2
+    for start in range(len(found) - half + 1):
+        if _is_missing(found, weights, range(start, start + half), 0.4):
+            return False
     for sentence in {*sentence_of}:
         units = [at for at, of in enumerate(sentence_of) if of == sentence]
-        weight = sum(weights[at] for at in units)
-        there = sum(weights[at] for at in units if found[at])
-        if sum(not found[at] for at in units) < 3:
-            continue
-        if weight >= 0.15 * sum(weights) and there < 0.4 * weight:
+        is_heavy = sum(weights[at] for at in units) >= 0.15 * sum(weights)
+        if is_heavy and _is_missing(found, weights, units, 0.4):
             return False
-        n_found = sum(found[at] for at in units)
-        if sentence == asking and (there < 0.5 * weight or 2 * n_found < len(units)):
+        if sentence == asking and (
+            _is_missing(found, weights, units, 0.5)
+            or _is_missing(found, [1] * len(weights), units, 0.5)
+        ):
             return False
     return True
+
+
+def _is_missing(
+    found: Sequence[bool], weights: Sequence[int], units: Sequence[int], least: float
+) -> bool:
+    n_lost = sum(not found[at] for at in units)
+    there = sum(weights[at] for at in units if found[at])
+    return n_lost >= 3 and there < least * sum(weights[at] for at in units)

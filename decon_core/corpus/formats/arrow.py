@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from struct import iter_unpack, unpack_from
 from typing import Any
 
 import orjson
@@ -24,6 +25,10 @@ from decon_core.storage.paths import RemotePath, stamp_of
 
 _FILE = b"ARROW1"
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+_TAIL = 4 + len(_FILE)  # the length of the footer of a file, and its last bytes
+_MOST_PADDING = 64  # bytes between the batches and the footer
+_BLOCKS = (8, 10)  # entries in the table of the footer: dictionaries, batches
+_ANOTHER = "where other data follows: write each table to a file of its own"
 
 
 class Arrow(TableFormat):
@@ -93,21 +98,58 @@ def _open(
             file.seek(max(0, file.seek(0, io.SEEK_END) - len(_END)))
             if file.read() != _END:
                 raise EOFError("truncated: the stream has no end mark")
-    reader = _arrow_reader(path, None, is_file=is_file)
+    file, reader = _arrow_reader(path, None, is_file=is_file)
     if wanted is not None:
         columns = [at for at, name in enumerate(reader.schema.names) if name in wanted]
-        reader = _arrow_reader(path, columns, is_file=is_file)
-    batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else iter(reader)
-    return is_file, reader.schema, batches
+        file, reader = _arrow_reader(path, columns, is_file=is_file)
+    return (
+        is_file,
+        reader.schema,
+        (_batches_of_file if is_file else _batches_of_stream)(file, reader),
+    )
 
 
-def _arrow_reader(path: Path, columns: Sequence[int] | None, *, is_file: bool) -> Any:
+def _arrow_reader(path: Path, columns: Sequence[int] | None, *, is_file: bool) -> tuple[Any, Any]:
     options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=False)
     read = pa.ipc.open_file if is_file else pa.ipc.open_stream
     # `OSFile` if possible: a Python file passes bytes through Python objects, in twice the memory.
     is_remote = isinstance(path, RemotePath)
     file = pa.PythonFile(path.open("rb")) if is_remote else pa.OSFile(str(path))
-    return read(file, options=options)
+    return file, read(file, options=options)
+
+
+def _batches_of_stream(file: Any, reader: Any) -> Iterator[pa.RecordBatch]:
+    yield from reader
+    if (stop := file.tell()) < file.size():
+        raise EOFError(f"its stream ends at byte {stop}, {_ANOTHER}")
+
+
+def _batches_of_file(file: Any, reader: Any) -> Iterator[pa.RecordBatch]:
+    file.seek(file.size() - _TAIL)
+    n_bytes = int.from_bytes(file.read(4), "little")
+    file.seek(file.size() - _TAIL - n_bytes)
+    before, stop = file.tell(), _stop_of_batches(file.read(n_bytes))
+    if stop and before - stop > _MOST_PADDING:  # readers find the last footer, and the first rows
+        raise EOFError(f"its batches end at byte {stop}, {_ANOTHER}")
+    yield from map(reader.get_batch, range(reader.num_record_batches))
+
+
+def _stop_of_batches(footer: bytes) -> int:
+    """Return where the last batch ends by the footer of an Arrow file (a flatbuffer); 0: none."""
+    (root,) = unpack_from("<I", footer)
+    (to_fields,) = unpack_from("<i", footer, root)
+    fields = root - to_fields
+    stops = [0]
+    (n_bytes,) = unpack_from("<H", footer, fields)
+    for at in _BLOCKS:
+        (offset,) = unpack_from("<H", footer, fields + at) if at < n_bytes else (0,)
+        if offset:
+            (start,) = unpack_from("<I", footer, root + offset)
+            start += root + offset
+            (n,) = unpack_from("<I", footer, start)
+            blocks = iter_unpack("<qiiq", footer[start + 4 : start + 4 + 24 * n])
+            stops += [place + n_meta + n_body for place, n_meta, _, n_body in blocks]
+    return max(stops)
 
 
 def _require_in_bounds(column: pa.Array) -> None:

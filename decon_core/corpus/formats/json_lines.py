@@ -43,7 +43,7 @@ class JsonBlock(LineBlock):
     def _document(self, row: int, edges: Integers, source: Source) -> Document | Unreadable | None:
         start, stop = edges[row - self.row], edges[row - self.row + 1]
         line, offset = self.lines[start:stop].tobytes(), self.offset + int(start)
-        if not line.strip():
+        if not _without_mark(line, row).strip():
             return None
         if fault := fault_of_bytes(line):
             return Unreadable(row, offset, *fault, line)
@@ -83,10 +83,11 @@ class JsonBlock(LineBlock):
     def json_rows(self, rows: Iterable[int], changed: Mapping[int, Value]) -> Iterator[JsonRow]:
         for row, _, line in self.lines_at(rows):
             if row in changed:
-                yield row, changed[row], None
+                yield JsonRow(row, changed[row], None)
             else:
                 content = _without_mark(line.rstrip(b"\r\n"), row)
-                yield row, _row_or_none(content), with_replacements(content).encode()
+                kept = with_replacements(content).encode()
+                yield JsonRow(row, _row_or_none(content), kept)
 
 
 class JsonLines(LineFormat):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -55,9 +56,27 @@ class Parquet(TableFormat):
 
     def rewrite_tables(self, path: Path, target: Path, rewriter: TableRewriter) -> None:
         file = pq.ParquetFile(readable(path))
-        with pq.ParquetWriter(target, file.schema_arrow, compression="zstd") as writer:
+        with pq.ParquetWriter(target, file.schema_arrow, compression=_codecs(file)) as writer:
             for number in range(file.num_row_groups):
                 writer.write_table(rewriter.changed(file.read_row_group(number)))
+
+
+def _codecs(file: pq.ParquetFile) -> str | dict[str, str]:
+    """Return how the columns of a file are compressed, in its first group of rows."""
+    if not file.num_row_groups:
+        return "zstd"
+    group = file.metadata.row_group(0)
+    names = [group.column(at).compression for at in range(group.num_columns)]
+    codecs = ["NONE" if name == "UNCOMPRESSED" else name for name in names]
+    if not all(name == "NONE" or pa.Codec.is_available(name.lower()) for name in codecs):
+        return "zstd"
+    if len({*codecs}) == 1:
+        return codecs[0]
+    # Nested columns may get other names.
+    empty = io.BytesIO()
+    pq.write_table(file.schema_arrow.empty_table(), empty)
+    schema = pq.ParquetFile(empty).schema
+    return {schema.column(at).path: codec for at, codec in enumerate(codecs)}
 
 
 SHARD_FORMATS = (Parquet(),)

@@ -83,10 +83,16 @@ def require_text(head: bytes, path: Path) -> None:
 
 def require_utf8(head: bytes, path: Path) -> None:
     """Raise `CorpusError` if the first bytes of a text are of UTF-16."""
-    every_second_is_zero = len(head) > 1 and not all(map(any, (head[::2], head[1::2])))
-    if head.startswith(_UTF16) or every_second_is_zero:
-        expected, remedy = "UTF-8", "convert it with `iconv -f UTF-16 -t UTF-8`"
-        raise CorpusError(Problem(str(path), "text in UTF-16", expected, remedy))
+    encoding = ""
+    if head.startswith(_UTF16):
+        encoding = "UTF-16"  # iconv reads the byte order
+    elif len(head) > 1 and not any(head[::2]):
+        encoding = "UTF-16BE"
+    elif len(head) > 1 and not any(head[1::2]):
+        encoding = "UTF-16LE"
+    if encoding:
+        remedy = f"convert it with `iconv -f {encoding} -t UTF-8`"
+        raise CorpusError(Problem(str(path), f"text in {encoding}", "UTF-8", remedy))
 
 
 def _misnamed(path: Path, kind: str, suffix: str) -> Problem:

@@ -7,7 +7,7 @@ written back as the same bytes.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -24,7 +24,15 @@ from decon_core.corpus.documents import (
     not_a_document,
 )
 from decon_core.corpus.formats.recognize import require_text, require_utf8
-from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, ShardFormat, Value
+from decon_core.corpus.formats.shard_format import (
+    PART_BYTES,
+    Decide,
+    Ids,
+    JsonRow,
+    Part,
+    ShardFormat,
+    Value,
+)
 from decon_core.corpus.other_encodings import fault_of_bytes
 from decon_core.corpus.shard_file import ShardFile, changed, damaged
 from decon_core.errors import CorpusError
@@ -95,11 +103,9 @@ class RecordPart(Part):
                 raise CorpusError(not_a_document(self.path, row, why))
             yield row, record.value
 
-    def json_rows(
-        self, rows: Any, changed: Mapping[int, Value]
-    ) -> Iterator[tuple[int, object, bytes | None]]:
+    def json_rows(self, rows: Iterable[int], changed: Mapping[int, Value]) -> Iterator[JsonRow]:
         for row in rows:
-            yield row, changed.get(row, self.records[row - self.row].value), None
+            yield JsonRow(row, changed.get(row, self.records[row - self.row].value), None)
 
 
 class RecordFormat(ShardFormat):

@@ -60,7 +60,7 @@ class SessionBlock(LineBlock):
     def json_rows(self, rows: Iterable[int], changed: Mapping[int, Value]) -> Iterator[JsonRow]:
         del changed  # it is never cut
         for row, value in self.values([*rows]):
-            yield row, value, None
+            yield JsonRow(row, value, None)
 
     @staticmethod
     def _value(content: bytes) -> WholeRow:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,11 +24,20 @@ from decon_core.corpus.shard_file import ShardFile
 from decon_core.kernels.arrays import Integers
 
 Value = dict[str, Any]
-JsonRow = tuple[int, object, bytes | None]
 Ids = dict[int, str | None]  # ids of documents by row
 
 PART_BYTES = 4 << 20
 NONE_CHANGED: Mapping[int, Value] = {}
+
+
+class JsonRow(NamedTuple):
+    """A row as a JSON value."""
+
+    row: int
+    value: object  # what JSON has no form for is a string; None: not JSON
+    line: bytes | None  # the line, if it holds that value
+    # The row as a scan reads it, if a value is of a type that JSON has no form for.
+    read: Value | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +86,12 @@ class Part(ABC):
         """
 
     def json_rows(self, rows: Iterable[int], changed: Mapping[int, Value]) -> Iterator[JsonRow]:
-        """Yield these rows as JSON values (None: not JSON), and the line if it holds that value.
+        """Yield these rows as JSON values, without loss.
 
-        Without loss: what JSON has no form for becomes a string. `changed` holds new values of
-        rows, as `values` returns them.
+        `changed` holds new values of rows, as `values` returns them.
         """
         for row, value in self.values([*rows]):
-            yield row, value | changed.get(row, {}), None
+            yield JsonRow(row, value | changed.get(row, {}), None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from decon_core.corpus.compiled_rows import Fields, Strings, fields_of, settle
+from decon_core.corpus.escaped_text import strings_with_escapes
 from decon_core.corpus.fields import Field, FieldTree, rank_of
 from decon_core.corpus.formats.table_values import is_bytes
 from decon_core.corpus.row_texts import LONGEST_NAME
@@ -88,6 +89,8 @@ def strings_of_table(table: pa.RecordBatch, tree: FieldTree) -> tuple[Strings, B
     string_values.count_characters(strings.text, strings.starts, strings.stops, counts)
     is_unusual = np.zeros(table.num_rows, np.bool_)
     is_unusual[strings.rows[counts < 0]] = True
+    if fields.has_unread and strings.rows.size:
+        is_unusual[strings.rows[strings_with_escapes(strings.text, strings.starts)]] = True
     np.subtract(strings.stops - strings.starts, counts, out=strings.continuing)
     settle(strings, is_unusual, fields, may_decode=True)
     strings = strings.take(strings.actions != string_values.TO_SKIP)
@@ -122,15 +125,19 @@ def _columns(
         yield from _columns(values.storage, field, rows, keys, lists)
     elif (strings := as_strings(values)) is not None:
         yield _Column(field, strings, rows, keys)
+    elif field.has_tokens and (_types.is_struct(kind) or is_bytes(kind)):
+        raise UnusualColumnError  # ids in objects or in bytes
     elif is_bytes(kind):
         yield _Column(field, _texts_in(values.cast(pa.large_binary())), rows, keys)
     elif _types.is_dictionary(kind):
-        yield from _columns(values.dictionary_decode(), field, rows, keys, lists)
+        yield from _columns(_decoded(values), field, rows, keys, lists)
     elif _types.is_list(kind) or _types.is_large_list(kind) or _types.is_fixed_size_list(kind):
         parents = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
         below = [*(key[parents] for key in keys), np.arange(parents.size)]
         inner = _known(field.element)
         flat = pc.list_flatten(values)
+        if field.has_tokens and (_types.is_nested(flat.type) or _types.is_floating(flat.type)):
+            raise UnusualColumnError  # ids may be in all of the inner lists together
         if _types.is_integer(flat.type):
             lists.append(_Numbers(field, flat, parents, rows))
         yield from _columns(flat, inner, rows[parents], below, lists)
@@ -141,6 +148,14 @@ def _columns(
             yield from _columns(inner, _child(field, name), rows, below, lists)
     elif _types.is_nested(kind) or _types.is_run_end_encoded(kind):
         raise UnusualColumnError
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    """Return the values of a dictionary array."""
+    try:
+        return column.dictionary_decode()
+    except pa.ArrowNotImplementedError:  # of binary views, and of some nested types
+        raise UnusualColumnError from None
 
 
 def _sorted(columns: Sequence[_Column], n_rows: int) -> Strings:

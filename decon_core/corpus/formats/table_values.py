@@ -112,10 +112,15 @@ def _of_parts(scalar: Any, convert: Callable[[Any], Any]) -> Any:
     return [convert(item) for item in scalar.values]
 
 
-def json_values(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return the rows of a batch as JSON objects."""
+def json_values(batch: pa.RecordBatch) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return the rows of a batch as JSON objects, and as `values_of_table` gives them."""
+    names = batch.schema.names
     columns = [_json_column(column) for column in batch.columns]
-    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+    values = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    if all(_is_json(column.type) for column in batch.columns):
+        return [(value, value) for value in values]
+    read = (value for value, _ in values_of_table(batch))
+    return [*zip(values, read, strict=True)]
 
 
 def _json_column(column: pa.Array) -> list[Any]:

@@ -105,7 +105,8 @@ class TablePart(Part):
                 (new,) = with_values(old, changed[row]).combine_chunks().to_batches()
                 (values[row - self.row],) = json_values(new)
         for row in numbers:
-            yield row, values[row - self.row], None
+            value, read = values[row - self.row]
+            yield JsonRow(row, value, None, read)
 
 
 class TableFormat(ShardFormat):

@@ -63,7 +63,7 @@ class WebDataset(RecordFormat):
             raise DamagedStreamError(str(error)) from None
         if row.members:
             yield row.record(kept)
-        yield Record(gap=_end(kept, max_row_bytes), is_end=True)
+        yield Record(gap=_end(kept, archive.offset, max_row_bytes), is_end=True)
 
     def encoded(self, value: Value, record: Record) -> bytes:
         """Write the members of a row whose texts changed anew, and all others as they are."""
@@ -75,14 +75,19 @@ class WebDataset(RecordFormat):
         return b"".join([*pieces, record.raw[at:]])
 
 
-def _end(kept: _KeptBytes, max_bytes: int) -> bytes:
-    """Return the blocks of zeros that end an archive; `tarfile` would take anything for its end."""
+def _end(kept: _KeptBytes, after_members: int, max_bytes: int) -> bytes:
+    """Return what follows the last row: folders and links, and the zeros that end an archive.
+
+    `tarfile` would take anything for its end.
+    """
+    before = after_members - kept.start
     while kept.read(_STEP):
         if kept.n_bytes > max_bytes:
             raise DamagedStreamError(f"{counted(kept.n_bytes, 'byte')} after the last member")
     stop = kept.stop
     end = kept.taken(stop)
-    if len(end) < _BLOCK or end.strip(b"\0"):
+    zeros = end[before:]
+    if len(zeros) < _BLOCK or zeros.strip(b"\0"):
         raise DamagedStreamError(f"neither a header nor the end of the archive before byte {stop}")
     return end
 
@@ -167,7 +172,7 @@ class _KeptBytes(io.RawIOBase):
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._bytes = bytearray()
-        self._start = 0
+        self.start = 0  # first byte that is kept
 
     @property
     def n_bytes(self) -> int:
@@ -176,7 +181,7 @@ class _KeptBytes(io.RawIOBase):
 
     @property
     def stop(self) -> int:
-        return self._start + len(self._bytes)
+        return self.start + len(self._bytes)
 
     def read(self, size: int = -1) -> bytes:
         content = self._stream.read(size)
@@ -185,10 +190,10 @@ class _KeptBytes(io.RawIOBase):
 
     def taken(self, stop: int) -> bytes:
         """Return the bytes from the last taken one to an offset."""
-        n = stop - self._start
+        n = stop - self.start
         content = bytes(self._bytes[:n])
         del self._bytes[:n]
-        self._start = stop
+        self.start = stop
         return content
 
 

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from decon_core.features.blends.write import WrittenPart
 
 # Increase this when the same inputs give different files, so that blends are rebuilt.
-_FORMAT = 4
+_FORMAT = 5
 # A process with fewer tokens takes longer to start than it saves.
 _TOKENS_PER_WORKER = 50_000_000
 

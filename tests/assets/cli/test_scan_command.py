@@ -25,6 +25,7 @@ from decon_assets.cli.main import main
 from decon_assets.terminal.progress import ShardProgress
 from decon_core.library.as_report import read_folder
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
+from decon_core.wording import percent
 from tests.core.report.pages import data_of
 
 _SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
@@ -974,6 +975,38 @@ def test_pictures_beside_text_are_listed_and_hold_nothing_back(place):
     assert (place.out / "clean").is_dir()
 
 
+def test_keys_that_are_data_are_listed_as_one_field(place, capsys):
+    notes = {f"user_{n:02}": {"a": invented(f"note {n}", 20)} for n in range(30)}
+    notes["user_07"] = {"a": b64encode(bytes(range(256))).decode()}
+    path = place.folder / "keys.jsonl"
+    path.write_bytes(json_lines({"text": invented("text", 40), "m": notes, "n": notes["user_01"]}))
+    assert place.scan("--text", "text", corpus=path) == 4
+    said = capsys.readouterr().out
+    assert "`m.*`" in said
+    assert "--ignore m --ignore n.a\n" in said
+    assert "user_" not in said
+    rows = [*map(json.loads, (place.out / "not_read.jsonl").read_text().splitlines())]
+    assert {row["path"]: row["n"] for row in rows} == {"m.*": 29, "n.a": 1, "m.*.<data>": 1}
+    n_bytes = sum(len(note["a"]) for key, note in notes.items() if key != "user_07")
+    assert place.summary()["unread"][0] == {"path": "m.*", "n_bytes": n_bytes}
+
+
+def test_text_that_is_ignored_is_said_to_be_left_out(place, capsys):
+    row = {"text": invented("text", 40), "a": invented("a", 40), "b": invented("b", 80)}
+    path = place.folder / "ignored.jsonl"
+    path.write_bytes(json_lines(row))
+    options = "--text", "text", "--ignore"
+    assert place.scan(*options, "a", "--ignore", "b", corpus=path) == 0
+    share = percent(sum(map(len, (row["a"], row["b"]))) / sum(map(len, row.values())))
+    expected = f"complete; ignored on purpose: {share} of the text, listed in not_read.jsonl"
+    assert expected in capsys.readouterr().out
+    assert place.scan(*options, "*", corpus=path) == 0
+    expected = "ignored on purpose: text that was not counted, listed in not_read.jsonl"
+    assert expected in capsys.readouterr().out
+    (found,) = map(json.loads, (place.out / "not_read.jsonl").read_text().splitlines())
+    assert (found["path"], found["accepted_by"]) == ("*", "ignore")
+
+
 def test_a_corpus_without_a_document_is_not_clean(place, capsys):
     path = place.folder / "empty.jsonl"
     path.write_text("")
@@ -1008,7 +1041,8 @@ def test_a_field_that_may_hold_a_question_and_is_not_read_is_named(place, capsys
     capsys.readouterr()
     for options in ((), ("--text", "text", "--text", "hint", "--ignore", "copy")):
         assert place.scan(*options, corpus=path) == 0
-        assert coverage_in(capsys.readouterr().out).endswith(": complete")
+        coverage = coverage_in(capsys.readouterr().out)
+        assert (": complete; ignored on purpose: 1" if options else ": complete") in coverage
 
 
 def test_an_answer_or_a_conversation_that_is_not_read_is_named(place, capsys):

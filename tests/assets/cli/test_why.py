@@ -17,7 +17,7 @@ from decon_core.corpus.registration import list_packs
 from decon_core.decisions.judging import missing
 from decon_core.report.why import as_text
 from decon_core.storage.drafts import remove
-from decon_core.storage.files import read_json
+from decon_core.storage.files import read_json, update_json
 from tests.conftest import World
 
 MIXTURES = """
@@ -449,6 +449,18 @@ def test_a_shard_that_is_gone_leaves_what_is_known_of_its_documents(told, at_hom
     said = capsys.readouterr().out
     assert "unknown whether it contains an item: the row could not be read" in said
     assert "no match" not in said
+
+
+def test_of_a_skipped_file_it_is_said_that_it_was_skipped_and_why(ask, looked_at, capsys):
+    path, before = looked_at.folder / "corpus/notes.txt", looked_at.store.skipped.read_bytes()
+    skipped = {"path": str(path), "why": "no format of shards", "is_on_purpose": False}
+    update_json(looked_at.store.skipped, {"skipped": [skipped]})
+    for name in ("notes.txt", "corpus/notes.txt", path):
+        assert main(["why", f"{name}:0"]) == 1
+        assert f"The file '{name}' was skipped: no format of shards" in capsys.readouterr().err
+    assert main(["why", "es.txt:0"]) == 1
+    assert "No shard is registered as 'es.txt'" in capsys.readouterr().err
+    looked_at.store.skipped.write_bytes(before)
 
 
 def test_a_document_that_is_not_there_ends_with_1_and_a_wrong_name_with_2(ask, looked_at, capsys):

@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.alignment.measures import Measure, measure_of, places_in
+from decon_core.alignment.pieces import folded
 from tests.oracle import alignment as oracle
 
 
 def found(answer, text):
-    place = next(places_in(measure_of(answer), text), None)
+    place = next(places_in(measure_of(answer), folded(text)), None)
     return place and text[slice(*place)]
 
 
@@ -28,6 +29,7 @@ def found(answer, text):
         ("20 °C", Measure(20, "celsius")),
         ("20 degrees Celsius", Measure(20, "celsius")),
         ("48", Measure(48, "")),
+        ("(48)", Measure(48, "")),
         ("-48", Measure(-48, "")),
         ("1/4", Measure(0.25, "")),
         ("25 %", Measure(25, "%")),
@@ -50,6 +52,7 @@ def test_a_measure_is_one_number_and_its_unit(answer, expected):
         "48 kilometers per hour",
         "forty-eight kilometres per hour",
         r"\(48\ \mathrm{km/h}\)",
+        r"\(48\) as we saw",
         r"$48$ km/h",
         r"\boxed{48\text{ km/h}}",
         "**48**",
@@ -123,6 +126,7 @@ def test_a_number_may_end_at_a_full_width_sign(end):
 
 def test_the_number_of_a_list_is_no_answer():
     assert found("48 km/h", "\n48. What is next?") is None
+    assert found("3 km", "1. Five 2. Six 3. Seven") is None
 
 
 _UNITS = st.sampled_from(["km/h", "kilometres per hour", "kg", "kilograms", "crowns", "", "km"])

@@ -55,6 +55,34 @@ def is_copy(question, text, answer=""):
             id="a relative clause",
         ),
         pytest.param(
+            "If the ten sailors who rowed to the wreck share 90 coins, how many does each get?",
+            "9",
+            "If the ten sailors who rowed to the wreck share 90 coins, each does get 18.",
+            id="a relative pronoun before the word that asks",
+        ),
+        pytest.param(
+            "What was the reaction of the village to Mrs. Robinson's sudden decision?",
+            "Anger",
+            "The reaction of the village to Mrs. Robinson's sudden decision was not known.",
+            id="an abbreviation",
+        ),
+        pytest.param(
+            "The walls of a room are papered with strips 50 cm wide for 260 rupees, and the doors "
+            "take up 15 square metres. The height of the tall room is",
+            "4",
+            "The walls of a room are papered with strips 50 cm wide for 260 rupees, and the doors "
+            "take up 15 square metres. Name the largest of these numbers. 4",
+            id="another end of a sentence without a question mark",
+        ),
+        pytest.param(
+            "Which one of the four sentences most precisely explains the trick that Harriet used "
+            "to fool Ambassador Lindqvist?",
+            "",
+            "Which of the four people was told about the trick that Harriet used to fool "
+            "Ambassador Lindqvist?",
+            id="the second half of another question",
+        ),
+        pytest.param(
             CAKES,
             "300",
             "Suzanne sold 80 cookies for $1 each and 60 cupcakes. She gave her two sisters $10 "

@@ -56,9 +56,17 @@ def found(answer, behind):
         ("1000", " (A) 850 (B) 900 (C) 1000 Ans. C"),
         ("no", "\n3. Name a bird.\n\nAnswers\n1. Danube\n2. no\n3. Ostrich"),
         ("The bats leave within a week", "\n// The bats leave\n// within a week.\n"),
+        ("The bats leave within a week", "\n> The bats leave\n> within a week.\n"),
+        ("The bats leave within a week", "\n# The bats leave\n# within a week.\n"),
+        ("Rigor", "\nRigor\n\nAnswer: Vigor\n"),
+        ("Nystad", "\n-Nystad\n-Orlen\n"),
+        ("JR", " Answer: JR是铁路"),
         ("It has two strings", " Answer: (A)It has two strings.\nWhat else?\nAnswer: (B)A kite."),
         ("well-known", " It is well known."),
         ("西游记", "《西游记》是小说"),
+        ("西游记", " 西游记是小说"),
+        ("A", " The answer is A because it is the heaviest of them."),
+        ("Lake Baikal", f" Answer: It is {'very ' * 9} deep.\nThe answer is Lake Baikal."),
     ],
 )
 def test_a_whole_answer_counts(answer, behind):
@@ -83,6 +91,9 @@ def test_a_whole_answer_counts(answer, behind):
         ("(a-b)(a+c)", " Answer: (a+b)(a-c)"),
         ("Treaty of Nystad", " Answer: Peace of Nystad"),
         ("25 percent", " Answer: 25 kg"),
+        *(("18", f" Answer: {other}") for other in ("3*18", "18*x", "18 * 3", "x18", "#18")),
+        (".5", " Answer: 5"),
+        ("25 kg", " Answer: 25%"),
     ],
 )
 def test_a_part_of_it_or_another_sign_is_another_answer(answer, behind):
@@ -102,7 +113,11 @@ def test_a_part_of_it_or_another_sign_is_another_answer(answer, behind):
         ("18", " Is it 18? No, the answer is 17."),
         ("18", " A. 16 B. 17 C. 18 D. 19. Answer: B"),
         ("3", " 1. Five 2. Six 3. Seven. Correct: 1"),
+        ("18", " The answer 18 isn't right."),
+        ("1", " I asked everybody, but no one."),
         ("no", " Yes / No / Don't know"),
+        ("no", " A. Yes B. No\nWhat else?"),
+        ("no", "\nNo record of it was found."),
         ("no", " Yes. No other state allows it."),
         ("no", " There is no record of it."),
         ("no", " Yes, no doubt."),
@@ -111,6 +126,7 @@ def test_a_part_of_it_or_another_sign_is_another_answer(answer, behind):
         ("False", " Answer: True. Explanation: false claims are common."),
         ("Akhenaten", " A. Ramesses B. Akhenaten C. Thutmose\nAnswer: A"),
         ("Akhenaten", " A. Ramesses B. Akhenaten C. Thutmose\nAnswer: A. Ramesses"),
+        ("Akhenaten", " a) Ramesses b) Akhenaten c) Thutmose\nAnswer: a"),
         ("L", " A. F or M B. L or N C. G or L Answer: D"),
         ("C", " vitamin C is healthy"),
         ("C", "\nA. oak B. elm C. ash\nAnswer: B"),
@@ -125,6 +141,11 @@ def test_only_what_begins_within_the_window_counts():
     text = f"{ASKED} It was late. Nystad."
     assert short_answer(["Nystad"], Window(text, len(ASKED), len(text), ASKED))
     assert not short_answer(["Nystad"], Window(text, len(ASKED), len(ASKED) + 9, ASKED))
+    beyond = f"{ASKED} 51 replies"  # what is behind the window shows that it is no answer
+    assert not short_answer(["51"], Window(beyond, len(ASKED), len(ASKED) + 3, ASKED))
+    stated = f"{ASKED} Answer: late spring"
+    others = [(len(ASKED) + 9, len(stated))]  # a wrong choice
+    assert not short_answer(["late"], Window(stated, len(ASKED), len(stated), ASKED, others))
     others = [(len(ASKED) + 4, text.index("."))]
     assert short_answer(["late"], Window(text, len(ASKED), len(text), ASKED))
     assert not short_answer(["late"], Window(text, len(ASKED), len(text), ASKED, others))
@@ -135,6 +156,9 @@ def test_the_label_of_the_next_list_is_no_answer_to_this_one():
     assert found("elm", behind) == "elm"
     assert not is_wrong_choice(behind, behind.index("elm"), behind.index("elm") + 3)
     assert is_wrong_choice("A. oak B. elm. Answer: A", 10, 13)
+    assert not is_wrong_choice("(1) 125 (2) 150. So 25 + 100 = 125", 12, 15)  # "=" names none
+    assert is_wrong_choice("**A.** oak **B.** elm. Answer: A", 18, 21)
+    assert not is_wrong_choice("Answer: J. B. Rhine", 14, 19)  # "B." is an initial
 
 
 def test_a_longer_formula_has_its_signs_in_order():

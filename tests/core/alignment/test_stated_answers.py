@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decon_core.alignment.pieces import wanted_of
 from decon_core.alignment.stated_answers import _STATEMENT, _statements, stated_answer
 from tests.oracle import alignment as oracle
 
 
 def stated(answer, text):
-    place = stated_answer([answer], text, 0)
+    place = stated_answer([wanted_of(answer)], text, 0)
     return place and text[slice(*place)]
 
 
@@ -47,6 +48,7 @@ def test_numbers_that_are_not_the_stated_answer(text):
     "text",
     [
         "Answer choices: A. oak B. elm C. ash",
+        "Select the best answer: A) oak B) elm C) ash",
         "Answer choices:\n(A) oak\n(B) elm\n(C) ash\nAnswer: C",
         "Answer: C\nWhat is the highest hill?\nAnswer: A",
         "The answer is a riddle.",

@@ -20,7 +20,7 @@ _PUBLISHED = sorted(
     }
 )
 _NAMES = ("a", "b", "content", "text", "value", "parts", "é", "a.b", "d[]", "type", "k" * 40)
-_NAMES_OF_TOKENS = ("input_ids", "prompt_token_ids", "tokens", "attention_mask")
+_NAMES_OF_TOKENS = ("input_ids", "prompt_token_ids", "tokens", "tokens.npy", "attention_mask")
 KEYS = st.one_of(
     st.sampled_from(_NAMES_OF_TOKENS),
     st.sampled_from(_NAMES),
@@ -56,6 +56,8 @@ ENCODED = (  # texts, joined as in a URL, with base64 in them, or otherwise enco
     *(f"echo {_ENCODED_TEXT} | base64 -d", f"a\n{_ENCODED_TEXT}\r\n{_ENCODED_TEXT}\nb"),
     *(f"echo {_ENCODED}", _ENCODED_TEXT[:60], SENTENCES[0].encode().hex() * 2),
     base64.b64encode((SENTENCES[0] * 3).encode("utf-16-le")).decode(),
+    *(str([*range(900, 917)]), " ".join(map(str, range(250, 266))), "900 901\n902", "900"),
+    *("".join(f"&#{ord(one)};" for one in SENTENCES[3]), json.dumps(SENTENCES[3])[1:-1]),
 )
 SCALARS = st.one_of(
     st.sampled_from(ENCODED),
@@ -80,6 +82,8 @@ NUMBERS = st.one_of(
     st.lists(st.integers(0, 50_000), min_size=14, max_size=18),
     st.sampled_from([[*(f"{SENTENCES[at]} " * 2).encode()] for at in (0, 2, 4)]),
     st.sampled_from([[1] * 70, [*range(256)], [32, 65, 66] * 30, [32, 65, -1, 0.5] * 16]),
+    st.sampled_from([[7.0] * 16, [[5] * 9] * 2, [[5] * 16, [6] * 9, [6] * 9], ["700"] * 16]),
+    st.sampled_from([[{"id": 5}] * 16, [{"id": 5, "text": "x"}] * 16]),
 )
 
 

@@ -1,5 +1,6 @@
 """Blocks of a shard: the same rows, texts and errors as from `read_shard`, whatever the format."""
 
+import codecs
 import json
 import threading
 
@@ -300,6 +301,45 @@ def test_a_table_of_no_rows_is_a_shard_of_no_rows(tmp_path, name):
     path = tmp_path / name
     (pq.write_table if path.suffix == ".parquet" else lambda t, p: write_arrow(p, t))(table, path)
     assert require_same(path) == ([], None)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.tsv"])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n\n"])
+def test_a_file_with_only_a_byte_order_mark_is_empty(tmp_path, name, end):
+    path = tmp_path / name
+    path.write_bytes(codecs.BOM_UTF8 + end.encode())
+    assert require_same(path) == ([], None)
+
+
+@pytest.mark.parametrize("n", [3, 30_000])
+def test_a_line_with_only_a_byte_order_mark_is_blank(tmp_path, n):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(codecs.BOM_UTF8 + b"\n" + b'{"text": "a"}\n' * n)
+    rows, problems = require_same(path, block_bytes=1 << 20)
+    assert (len(rows), rows[0].row, problems) == (n, 1, None)
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int8(), pa.string())])
+def test_two_arrow_tables_in_a_file_are_refused_and_not_halved(tmp_path, is_file, kind):
+    path = tmp_path / "a.arrow"
+    write_arrow(path, pa.table({"text": pa.array(["x", "y"] * 30).cast(kind)}), is_file=is_file)
+    assert len(require_same(path, block_bytes=500)[0]) == 60
+    path.write_bytes(path.read_bytes() * 2)
+    (problem,) = require_same(path, block_bytes=500)[1]
+    assert "where other data follows: write each table to a file of its own" in problem.found
+
+
+@pytest.mark.parametrize("options", [{}, {"compression": "zstd"}, {"metadata_version": 3}])
+def test_arrow_files_without_rows_or_with_other_options_are_read(tmp_path, options):
+    if "metadata_version" in options:
+        options = {"metadata_version": pa.ipc.MetadataVersion.V4}
+    options = pa.ipc.IpcWriteOptions(**options)
+    for name, texts in (("a", ["x"] * 3), ("b", [])):
+        table = pa.table({"text": pa.array(texts, pa.string())})
+        with pa.ipc.new_file(str(tmp_path / f"{name}.arrow"), table.schema, options=options) as to:
+            to.write_table(table)
+        assert len(require_same(tmp_path / f"{name}.arrow", block_bytes=500)[0]) == len(texts)
 
 
 def test_offsets_that_point_outside_an_arrow_file_are_damage(tmp_path):

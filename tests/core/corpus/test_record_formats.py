@@ -396,7 +396,8 @@ def test_bytes_that_are_not_utf8_are_replaced_and_noted(tmp_path):
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json"])
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_utf16_is_refused(tmp_path, name, encoding):
-    with pytest.raises(CorpusError, match=r"UTF-16.*iconv"):
+    name_of_encoding = encoding.upper().replace("-LE", "LE").replace("-BE", "BE")
+    with pytest.raises(CorpusError, match=rf"UTF-16.*iconv -f {name_of_encoding} -t UTF-8"):
         rows_in(tmp_path, name, '{"text": "a"}\n{"text": "b"}\n'.encode(encoding))
 
 
@@ -426,6 +427,32 @@ def test_media_are_passed_over_and_other_bytes_are_named(tmp_path):
     assert third.reason == "member json cannot be read"
     ((_, value),) = values_of(shard, source, [0])
     assert value == {"__key__": "1", "txt": "a", "png": {"n_bytes": 4}}
+
+
+@pytest.mark.parametrize("kind", [tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE])
+@pytest.mark.parametrize("name", ["last", "last" * 40])
+@pytest.mark.parametrize("size", [0, 9_000])  # of a link: that of the file, which is not here
+def test_an_archive_may_end_in_a_folder_or_a_link(tmp_path, kind, name, size):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for at in range(3):
+            member = tarfile.TarInfo(f"{at}.txt")
+            member.size = 1
+            archive.addfile(member, io.BytesIO(b"x"))
+        last = tarfile.TarInfo(name)
+        last.type, last.linkname, last.size = kind, "0.txt", 0 if kind == tarfile.DIRTYPE else size
+        archive.addfile(last)
+    content = out.getvalue()
+    assert [row.text for row in rows_in(tmp_path, "a.tar", content, text="txt")] == ["x"] * 3
+    shard, source = shard_of(tmp_path, "a.tar", content, text="txt")
+    target = tmp_path / "out" / "a.tar"
+    target.parent.mkdir()
+    rewrite_shard(shard, source, target, lambda _: Changes(frozenset([1]), {}))
+    with tarfile.open(target) as archive:
+        assert archive.getnames() == ["0.txt", "2.txt", name]
+    with pytest.raises(CorpusError, match="neither a header nor the end of the archive"):
+        stop = -(-len(content.rstrip(b"\0")) // 512) * 512
+        rows_in(tmp_path, "b.tar", content[:stop] + b"x" * 512, text="txt")
 
 
 @pytest.mark.parametrize("stop", [-10_240, 700, 1_800, 2_000])
@@ -507,6 +534,35 @@ def test_columns_of_json_are_strings_and_are_written_back(tmp_path, name):
     left = parquet.read_table(path) if name.endswith("t") else pa.ipc.open_stream(path).read_all()
     assert left.schema.equals(table.schema)
     assert left.to_pylist() == [{**table.to_pylist()[0], **new}, table.to_pylist()[2]]
+
+
+@pytest.mark.parametrize("group", [{}, {"use_compliant_nested_type": False}])
+@pytest.mark.parametrize(
+    "codecs",
+    ["snappy", "gzip", "none", "lz4", ("snappy", "none", "zstd"), ("none", "gzip", "none")],
+)
+def test_parquet_keeps_the_codec_of_each_column(tmp_path, group, codecs):
+    nested = [[{"content": text}] for text in "abc"]
+    table = pa.table({"id": ["0", "1", "2"], "text": ["a", "b", "c"], "turns": nested})
+    if isinstance(codecs, tuple):
+        parquet.write_table(table, tmp_path / "a.parquet", **group)
+        schema = parquet.ParquetFile(tmp_path / "a.parquet").schema
+        codecs = {schema.column(at).path: codec for at, codec in enumerate(codecs)}
+    parquet.write_table(
+        table, tmp_path / "a.parquet", compression=codecs, row_group_size=2, **group
+    )
+    source = source_of("a.parquet")
+    (shard,) = find_shards(source, folder=tmp_path, known={})
+    target = tmp_path / "out" / "a.parquet"
+    rewrite_shard(shard, source, target, lambda _: Changes(frozenset([0]), {1: {"text": "z"}}))
+    assert codecs_of(target) == codecs_of(tmp_path / "a.parquet")
+    assert parquet.read_table(target)["text"].to_pylist() == ["z", "c"]
+
+
+def codecs_of(path):
+    metadata = parquet.ParquetFile(path).metadata
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    return [[group.column(at).compression for at in range(3)] for group in groups]
 
 
 def test_parquet_shards_of_a_source_may_differ_in_their_columns(tmp_path):

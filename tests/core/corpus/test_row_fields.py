@@ -1,8 +1,12 @@
 """The tree of fields of a source."""
 
+import bz2
 import gzip
+import hashlib
 import io
 import json
+import lzma
+import tarfile
 import zipfile
 import zlib
 from base64 import b64encode
@@ -10,15 +14,20 @@ from itertools import product
 from urllib.parse import quote, quote_plus
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from decon_core.config.sources import Source
 from decon_core.corpus import fields as fields_module
 from decon_core.corpus.fields import LABELS, field_tree
+from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.json_lines import JsonBlock
 from decon_core.corpus.formats.lines import blocks_of
 from decon_core.corpus.formats.shard_format import Part
+from decon_core.corpus.packs import find_shards
 from decon_core.corpus.row_texts import text_of_row
+from decon_core.corpus.shards import open_shard
 from decon_core.kernels.jit import compiled_at_once
 
 
@@ -58,6 +67,8 @@ ITEM = (
     "if he stays at home on Sunday? He climbs them on 6 days, which makes 1284 steps."
 )
 SENTENCE = "Eight words of another text beside the item."
+CHINESE = "山水木火土金石田力口日月目手足犬牛羊鳥山水木火土金石田力口日月"
+PICTURE = hashlib.shake_128(b"a picture").digest(9000)
 SVG = (
     b'<svg xmlns="http://www.w3.org/2000/svg" width="24" height="24" fill="none" stroke="#000" '
     b'class="a b"><path d="M12 2L3 7v10l9 5 9-5V7z"/></svg>'
@@ -96,10 +107,21 @@ def test_a_usual_label_is_not_read(value):
     assert not text_of_row({"url": value, "id": value}, field_tree(ROWS)).visible
 
 
-def _zipped(content):
+def _zip_of(files):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.txt", content)
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def _archive(files):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
     return file.getvalue()
 
 
@@ -113,8 +135,11 @@ def _zipped(content):
         ITEM.encode().hex().encode(),
         gzip.compress(ITEM.encode()),
         zlib.compress(ITEM.encode()),
-        _zipped(ITEM),
+        _zip_of({"a.txt": ITEM.encode()}),
         b64encode(gzip.compress(ITEM.encode())),
+        json.dumps({"q": CHINESE}).encode(),
+        gzip.compress(_archive({"a.txt": ITEM.encode()})),
+        _zip_of({"a.png": PICTURE[:900], "a.txt": ITEM.encode()}),
     ],
 )
 def test_base64_of_text_is_unread_however_the_text_is_packed(content):
@@ -125,6 +150,42 @@ def test_base64_of_text_is_unread_however_the_text_is_packed(content):
     for text in (f"echo '{value}' | base64 -d", f"base64:{value}", f"$ cat a\r\n{lines}\n$ "):
         (found,) = _unread({"a": text})
         assert found == "a.<base64>"
+
+
+@pytest.mark.parametrize(
+    ("content", "ending"),
+    [
+        (_zip_of({"a.png": PICTURE, "a.txt": ITEM.encode()}), "<unknown>"),
+        (_archive({"a.png": PICTURE, "a.txt": ITEM.encode()}), "<unknown>"),
+        (gzip.compress(_archive({"a.png": PICTURE})), "<unknown>"),
+        (lzma.compress(PICTURE), "<unknown>"),
+        (b"\x28\xb5\x2f\xfd" + PICTURE, "<unknown>"),
+        (b"%PDF-1.7\n" + PICTURE, "<unknown>"),
+        (PICTURE, "<data>"),
+        (gzip.compress(PICTURE), "<data>"),
+        (_zip_of({"x/data.pkl": PICTURE, "x/data/0": PICTURE}), "<data>"),
+        (_zip_of({"arr_0.npy": PICTURE}), "<data>"),
+    ],
+)
+def test_an_archive_without_known_text_is_no_picture(content, ending):
+    value = b64encode(content).decode()
+    assert _unread({"a": value, "b": SENTENCE}) == {f"a.{ending}": [1, len(value)]}
+
+
+def test_base64_of_other_archives_of_text_is_unread():
+    content = ITEM.encode()
+    packed = _archive({"a.txt": content}), lzma.compress(content), bz2.compress(content)
+    for value in (b64encode(one).decode() for one in packed):
+        assert _unread({"a": value, "b": SENTENCE}) == {"a.<base64>": [1, len(value)]}
+
+
+def test_lines_of_base64_in_a_list_are_one_text():
+    value = b64encode(CHINESE.encode() * 4).decode()
+    lines = [value[at : at + 76] for at in range(0, len(value) // 76 * 76, 76)]
+    expected = {"a[].<base64>": [len(lines), 76 * len(lines)]}
+    assert _unread({"a": lines, "b": SENTENCE}) == expected
+    hashes = [b64encode(hashlib.sha512(bytes([at])).digest()).decode() for at in range(3)]
+    assert _unread({"a": hashes, "b": SENTENCE}) == {"a[].<data>": [3, sum(map(len, hashes))]}
 
 
 def test_short_pieces_of_base64_are_one_text():
@@ -169,6 +230,51 @@ def test_token_ids_beside_a_text_are_unread(name):
     assert _unread({name: ids, "b": SENTENCE}, ignore=("*",)) == {}
 
 
+_IDS = [*range(900, 940)]
+_IN_STRINGS = (str(_IDS), str(_IDS).replace(",", ""), " ".join(map(str, _IDS)), f"[{_IDS}]")
+
+
+@pytest.mark.parametrize("ids", _IN_STRINGS)
+def test_token_ids_in_a_string_are_unread(ids):
+    assert _unread({"input_ids": ids, "b": SENTENCE}) == {"input_ids.<tokens>": [1, 40]}
+    assert _unread({"id": "a-1", "x": ids, "n": 4}) == {"x.<tokens>": [1, 40]}
+    assert not _unread({"x": ids, "b": SENTENCE})
+    assert not _unread({"input_ids": " ".join(map(str, _IDS[:15])), "b": SENTENCE})
+    assert not _unread({"a": " ".join("0120" * 20)})  # a grid
+
+
+@pytest.mark.parametrize(
+    ("ids", "path"),
+    [
+        ([*map(str, _IDS)], "input_ids[].<tokens>"),
+        ([*map(float, _IDS)], "input_ids.<tokens>"),
+        ([{"id": one, "logprob": -0.5} for one in _IDS], "input_ids.<tokens>"),
+        ([_IDS[at : at + 8] for at in range(0, 40, 8)], "input_ids.<tokens>"),
+    ],
+)
+def test_token_ids_in_other_lists_are_unread(ids, path):
+    assert _unread({"input_ids": ids, "b": SENTENCE}) == {path: [1, 40]}
+
+
+def test_token_ids_as_bytes_are_unread(tmp_path):
+    ids = np.array(_IDS, np.int32).tobytes()
+    encoded = b64encode(ids).decode()
+    row = {"input_ids": encoded, "b": SENTENCE}
+    assert _unread(row) == {"input_ids.<tokens>": [1, len(encoded)]}
+    for name in ("input_ids", "a"):
+        pq.write_table(pa.table({name: [ids], "b": [SENTENCE]}), tmp_path / "a.parquet")
+        expected = {"input_ids.<tokens>": [1, len(ids)]} if name == "input_ids" else {}
+        assert _unread_of(tmp_path / "a.parquet") == expected
+    files = {"0.input_ids.npy": ids, "0.b.txt": SENTENCE.encode()}
+    (tmp_path / "a.tar").write_bytes(_archive(files))
+    assert _unread_of(tmp_path / "a.tar") == {"input_ids.npy.<tokens>": [1, len(ids)]}
+
+
+def test_words_with_an_index_are_no_token_ids():
+    words = [{"id": at, "start": at, "text": "a"} for at in range(40)]
+    assert not _unread({"tokens": words, "b": SENTENCE})
+
+
 def test_the_bytes_of_a_text_in_a_list_are_unread():
     for text in (ITEM, "Слова другого письма тоже разделены пробелами, как и эти слова."):
         codes = [*text.encode()]
@@ -189,6 +295,35 @@ def test_the_bytes_of_a_text_in_a_list_are_unread():
 def test_other_numbers_are_not_unread_text(numbers):
     row = {"embedding": numbers, "attention_mask": numbers, "user_ids": numbers, "b": SENTENCE}
     assert not _unread(row)
+
+
+def test_short_strings_in_a_list_of_objects_are_one_text():
+    turns = [{"role": "user", "content": "four words of it"}, {"role": "tool", "content": "x " * 4}]
+    row = {"text": SENTENCE, "messages": turns, "words": [{"w": word} for word in "abcdefgh"]}
+    assert _unread(row, text="text") == {"messages[].content": [1, 24], "words[].w": [1, 8]}
+    assert not _unread({"text": SENTENCE, "m": [{"type": "user", "a": {}}] * 9}, text="text")
+    assert not _unread(
+        {"text": SENTENCE, "m": [{"a": "seven words of one are no text"}]}, text="text"
+    )
+
+
+def test_text_in_escapes_is_unread():
+    entities = "".join(f"&#{ord(letter)};" for letter in CHINESE)
+    for value in (json.dumps(CHINESE)[1:-1], entities, json.dumps(json.dumps(CHINESE))[1:-1]):
+        assert _unread({"a": value, "b": SENTENCE}, text="b") == {"a": [1, len(value)]}
+        assert not _unread({"a": value[:60], "b": SENTENCE}, text="b")
+
+
+def _unread_of(path):
+    """Return what is unread in a shard, as both readers find it."""
+    field_tree.cache_clear()
+    source = Source(name="rows", path=path.name)
+    (shard,) = find_shards(source, folder=path.parent, known={})
+    with open_shard(shard, source) as file:
+        (part,) = format_of(path).parts(file, source)
+        plain, batch = Part.batch(part, source), part.batch(source)
+    assert batch.unread == plain.unread
+    return {place: [*counts] for place, counts in plain.unread.items()}
 
 
 def _unread(row, **settings):

@@ -33,7 +33,7 @@ from decon_core.mixtures import builder as builder_module
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.card import CARD, listing_of
-from decon_core.mixtures.layouts import PARQUET, open_layout, rows_of
+from decon_core.mixtures.layouts import PARQUET, Row, open_layout, rows_of
 from decon_core.mixtures.verify import inspect_changed_mixtures, verify
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.checksums import hash_file
@@ -490,6 +490,65 @@ def test_attributes_applied_to_all_documents_give_the_clean_ones(place, kind):
     clean = place.lines(f"{stem}.zst", replace(DOLMA, licenses=licenses))
     assert [*dolma_mixed(all_of_it, told, ["tags__leak", "tags__license"])] == clean
     assert 10 < len(clean) < 50
+
+
+def priced_table(place, n=4):
+    """Rows with numbers and times in front of a text, and a leak in one of the texts."""
+    texts = [place.quiet(at) + (f" {place.leaks[0]}" if at == 2 else "") for at in range(n)]
+    return pa.table(
+        {
+            "id": [f"d{at}" for at in range(n)],
+            "quality": pa.array([Decimal("0.8731")] * n, pa.decimal128(12, 4)),
+            "seen": pa.array([0] * n, pa.timestamp("us", "UTC")),
+            "text": texts,
+            "crawled": pa.array([0] * n, pa.date32()),
+        }
+    )
+
+
+def test_what_is_no_text_in_a_table_is_no_text_of_its_documents(place):
+    table = priced_table(place)
+    place.put({"s.parquet": table}, Source(name="tab", path="tab/*.parquet", id="id"))
+    texts = table["text"].to_pylist()
+    everything = replace(DOLMA, name="all", take="everything")
+    lines = [*map(json.loads, place.lines("s.parquet.jsonl.zst", everything))]
+    assert [line["text"] for line in lines] == texts
+    assert [line["quality"] for line in lines] == ["0.8731"] * 4
+    assert place.table()["text"].to_pylist() == [*texts[:2], texts[3]]
+    told = gzip.decompress((place.build(TAGS) / "s.parquet.jsonl.gz").read_bytes()).splitlines()
+    spans = [json.loads(line)["attributes"].get("tags__leak", []) for line in told]
+    (start, _, _), *_, (_, stop, _) = spans[2]
+    assert texts[2][start:stop] == place.leaks[0]
+    for mixture in (everything, PARQUETS, TAGS):
+        place.build(mixture)
+        assert verify(place.builder(mixture), mixture).problems == []
+
+
+def test_verify_finds_attributes_that_are_not_where_the_leaks_are(place):
+    place.put({"s.parquet": priced_table(place)}, replace(WEB, name="tab", path="tab/*.parquet"))
+    folder = place.build(TAGS)
+    path = folder / "s.parquet.jsonl.gz"
+    lines = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    (span, *_) = lines[2]["attributes"]["tags__leak"]
+    lines[2]["attributes"]["tags__leak"] = [[span[0] + 1, span[1], span[2]]]
+    path.write_bytes(gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
+    manifest = read_json(manifest_of(folder))
+    manifest["shards"][0] |= {"output": hash_file(path), "n_bytes": path.stat().st_size}
+    write_json(manifest_of(folder), manifest)
+    (problem, *_) = verify(place.builder(TAGS), TAGS).problems
+    assert "s.parquet.jsonl.gz: row 2 of the shard" in str(problem)
+    assert "no attribute for characters" in str(problem)
+    assert "`decon-assets run` builds it again" in str(problem)
+
+
+def test_verify_finds_a_leak_that_is_elsewhere_in_the_document(place, monkeypatch):
+    """Not so if the document that is written has the text as it was scanned."""
+    place.put({"s.parquet": priced_table(place)}, replace(WEB, name="tab", path="tab/*.parquet"))
+    place.build(TAGS)
+    shifted = property(lambda row: {**row.value, "text": f"2024-01-01 {row.value['text']}"})
+    monkeypatch.setattr(Row, "scanned", shifted)
+    (problem, *_) = verify(place.builder(TAGS), TAGS).problems
+    assert "no text of quiz" in str(problem)
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from decon_core.corpus.documents import document_of
 from decon_core.errors import ConfigError
 from decon_core.mixtures import masks as masks_module
 from decon_core.mixtures.excise import CutRow, MaskedRow
+from decon_core.mixtures.layouts import Row
 from decon_core.mixtures.masks import MaskedText
 from decon_core.mixtures.verify import verify
 from decon_core.storage.checksums import hash_file
@@ -272,6 +273,30 @@ def test_tables_and_lines_give_the_same_rows_in_groups_of_any_size(
     assert verify(place.builder(masked), masked).problems == []
 
 
+def test_numbers_and_times_of_a_table_do_not_shift_its_masks(
+    leaky, masked, make_words, tokenizer, monkeypatch
+):
+    place, leaks = leaky
+    source = Source(name="tables", path="tables/*.parquet", id="id")
+    (place.bench.folder / "tables").mkdir()
+    rows = {
+        "price": pa.array([1, 2], pa.decimal128(12, 4)),
+        "seen": pa.array([0, 1], pa.timestamp("us", "UTC")),
+        "text": [f"{make_words(9, 9)} {leaks[0]} {make_words(8, 9)}", make_words(7, 9)],
+    }
+    pq.write_table(pa.table({"id": ["a", "b"], **rows}), place.bench.folder / "tables/s.parquet")
+    place.put({}, source=source, name="tables")
+    place.scan()
+    first, second = table(place.build(masked).folder)
+    assert decoded(second, tokenizer, loss=True) == [rows["text"][1]]
+    assert leaks[0] in "".join(decoded(first, tokenizer, loss=False))
+    assert verify(place.builder(masked), masked).problems == []
+    shifted = property(lambda row: {**row.value, "text": f"Monday {row.value['text']}"})
+    monkeypatch.setattr(Row, "scanned", shifted)
+    found = [problem.found for problem in verify(place.builder(masked), masked).problems]
+    assert any("no text of quiz" in one for one in found)
+
+
 # Verification -------------------------------------------------------------------------------------
 
 
@@ -426,3 +451,27 @@ def test_a_tokenizer_is_found_beside_decon_toml_and_roles_are_refused(tmp_path):
     (mixture,) = load_config(path).mixtures
     assert mixture.tokenizer == str(tmp_path / "absent.json")
     assert mixture.to_json()["tokenizer"] == "absent.json"
+
+
+def test_attributes_need_an_id_in_each_source_that_they_are_of(tmp_path):
+    (tmp_path / "decon.toml").write_text("""
+[evals]
+recipes = ["evals.yaml"]
+[[corpus.source]]
+name = "named"
+path = "a/*.jsonl"
+id = "id"
+[[corpus.source]]
+name = "nameless"
+path = "b/*.jsonl"
+[[mixture]]
+name = "tags"
+write = "attributes"
+""")
+    with pytest.raises(ConfigError) as raised:
+        load_config(tmp_path / "decon.toml")
+    (problem,) = raised.value.problems
+    assert problem.found == "\"attributes\" with source 'nameless', which has no `id`"
+    text = (tmp_path / "decon.toml").read_text()
+    (tmp_path / "decon.toml").write_text(f'{text}sources = ["named"]\n')
+    load_config(tmp_path / "decon.toml")
