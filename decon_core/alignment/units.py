@@ -21,6 +21,7 @@ from decon_core.text.canonical import (
     WHITE_SPACE,
     normalized_words,
     signs_between_words,
+    with_parted_words,
 )
 from decon_core.text.characters import Form
 from decon_core.text.markup import Stripped, stripped_texts
@@ -111,7 +112,7 @@ def _without_line_marks(text: str) -> str:
 
 def _read(texts: Sequence[str], form: Form) -> tuple[Units, Spelled]:
     """Return the units of texts without mark-up, and those that are not spelled as in the text."""
-    texts = [*map(_without_line_marks, texts)]
+    texts = [with_parted_words(_without_line_marks(text), form) for text in texts]
     pieces: list[Units] = []
     spelled: Spelled = {}
     n_units = first = 0

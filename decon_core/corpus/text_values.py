@@ -220,19 +220,21 @@ def text_of_bytes(value: bytes) -> str:
     return value.rstrip(b"\0").decode("utf-8", "replace")
 
 
-def decoded(value: str) -> dict[str, Any] | list[Any] | None:
-    """Return the object or list that a string holds as JSON, if there is a string in it.
+def decoded(value: str) -> dict[str, Any] | list[Any] | str | None:
+    """Return the object or list that a string holds as JSON, or the string that has escapes there.
 
-    None if an object in it has a key twice: then the string is read as it is.
+    None if there is no string in it, or if an object in it has a key twice: then the string is read
+    as it is.
     """
     text = value.strip(" \t\r\n")
-    if not (text.startswith(("{", "[")) and text.endswith(("}", "]"))):
+    is_string = len(text) > 1 and text[0] == text[-1] == '"' and "\\" in text
+    if not is_string and not (text.startswith(("{", "[")) and text.endswith(("}", "]"))):
         return None
     try:
-        parsed = _parsed(text)
+        parsed: dict[str, Any] | list[Any] | str = _parsed(text)
     except (ValueError, RecursionError):
         return None
-    return parsed if isinstance(parsed, dict | list) and _has_string(parsed) else None
+    return parsed if _has_string(parsed) else None
 
 
 def _has_string(value: object) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from decon_core.kernels.arrays import Bytes, Integers, n_same
 from decon_core.kernels.hashing import next_slot
 from decon_core.kernels.jit import inlined, kernel
-from decon_core.kernels.utf8 import hex_value, is_digit, is_letter, is_space
+from decon_core.kernels.utf8 import four_digits, hex_value, is_digit, is_letter, is_space
 
 
 class Names(NamedTuple):
@@ -32,6 +32,7 @@ NOTHING = 0
 
 AMPERSAND, LESS, SLASH, EXCLAMATION, HASH, HYPHEN = map(ord, "&</!#-")
 _MORE, _EQUALS, _SEMICOLON, _QUOTE, _APOSTROPHE, _BACKTICK = map(ord, ">=;\"'`")
+_BACKSLASH, _U = map(ord, "\\u")
 LONGEST_NAME = 32
 
 
@@ -139,11 +140,27 @@ def _is_name(byte: int) -> bool:
 
 @kernel
 def holds_text(text: Bytes, start: int, stop: int) -> bool:
+    """Return whether a value has many spaces or bytes beyond ASCII, which may be spelled."""
     n_spaces = n_wide = 0
     for at in range(start, stop):
         n_spaces += is_space(text[at])
         n_wide += text[at] >= 0x80
+        if text[at] in (AMPERSAND, _BACKSLASH):
+            point = _spelled(text, at, stop)
+            n_wide += 0 if point < 0x80 else 2 if point < 0x800 else 3
     return n_spaces > MOST_SPACES or n_wide > MOST_WIDE_BYTES
+
+
+@kernel
+def _spelled(text: Bytes, at: int, stop: int) -> int:
+    """Return the number in `&#24352;`, `&#x5F20;` or `\\u5f20`; 0 if there is none."""
+    if text[at] == _BACKSLASH:
+        is_unit = at + 6 <= stop and text[at + 1] == _U
+        return max(four_digits(text, at + 2), 0) if is_unit else 0
+    if at + 1 >= stop or text[at + 1] != HASH:
+        return 0
+    place, point = _digits(text, at + 2, stop)
+    return point if place < stop and text[place] == _SEMICOLON else 0
 
 
 @kernel
@@ -204,6 +221,19 @@ def _one_reference(
 
 @kernel
 def _number(text: Bytes, place: int, stop: int, windows_1252: Integers) -> tuple[int, int]:
+    place, point = _digits(text, place, stop)
+    if place >= stop or text[place] != _SEMICOLON:
+        return -1, NOTHING
+    if 0x80 <= point < 0xA0:
+        point = windows_1252[point - 0x80]
+    if point == 0 or point > 0x10FFFF or 0xD800 <= point < 0xE000:
+        return -1, NOTHING
+    return place + 1, point
+
+
+@kernel
+def _digits(text: Bytes, place: int, stop: int) -> tuple[int, int]:
+    """Return the end of the digits of an entity, and their number; 0 if there are none."""
     base, most = 10, 7
     if place < stop and text[place] | 0x20 == 0x78:
         base, most = 16, 6
@@ -213,10 +243,4 @@ def _number(text: Bytes, place: int, stop: int, windows_1252: Integers) -> tuple
     while place < stop and place - first < most and 0 <= hex_value(text[place]) < base:
         point = point * base + hex_value(text[place])
         place += 1
-    if place == first or place >= stop or text[place] != _SEMICOLON:
-        return -1, NOTHING
-    if 0x80 <= point < 0xA0:
-        point = windows_1252[point - 0x80]
-    if point == 0 or point > 0x10FFFF or 0xD800 <= point < 0xE000:
-        return -1, NOTHING
-    return place + 1, point
+    return place, point

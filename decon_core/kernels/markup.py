@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decon_core.kernels.arrays import Bools, Bytes, Integers
-from decon_core.kernels.backslashes import backslash
+from decon_core.kernels.backslashes import backslash, beginning
 from decon_core.kernels.html_tags import (
     AMPERSAND,
     EXCLAMATION,
@@ -29,7 +29,14 @@ from decon_core.kernels.html_tags import (
 from decon_core.kernels.instructions import LANES, bytes_between, lowest_bit
 from decon_core.kernels.jit import entry, inlined, kernel
 from decon_core.kernels.terminal_codes import ESCAPE, terminal_code
-from decon_core.kernels.utf8 import character_at, hex_value, is_letter, is_space, write_character
+from decon_core.kernels.utf8 import (
+    character_at,
+    hex_value,
+    is_character,
+    is_letter,
+    is_space,
+    write_character,
+)
 
 EDIT_NUMBERS = 3  # per edit: start and stop in the text, number of bytes left
 
@@ -161,6 +168,8 @@ def strip(
                 following, value = terminal_code(text, place, stop)
                 if following < 0 and byte == _BACKSLASH:
                     following, value = backslash(text, place, stop, commands, like_escapes)
+                if following >= 0 and byte == _BACKSLASH:
+                    begin = beginning(text, at, place, stop)
             else:
                 begin, following = _hyphen(text, place, start, stop, is_lower)
             if following < 0 or begin < at:
@@ -232,10 +241,7 @@ def _decoded(text: Bytes, at: int, stop: int) -> tuple[int, int]:
         if byte & 0xC0 != 0x80 or byte < 0:
             return -1, NOTHING
         point = point << 6 | byte & 0x3F
-    is_short = (size == 3 and point < 0x800) or (size == 4 and point < 0x10000)
-    if is_short or 0xD800 <= point < 0xE000 or point > 0x10FFFF:
-        return -1, NOTHING
-    return at + 3 * size, point
+    return (at + 3 * size, point) if is_character(point, size) else (-1, NOTHING)
 
 
 # Links --------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ LINE_OF_BASE64 = 60
 _STRIDE = 32
 _STRIDE_U = np.uint64(_STRIDE)
 _ONE = np.uint64(1)
-_OBJECT, _OBJECT_END, _LIST, _LIST_END = 0x7B, 0x7D, 0x5B, 0x5D
+_OBJECT, _OBJECT_END, _LIST, _LIST_END, _QUOTE, _BACKSLASH = map(ord, '{}[]"\\')
 
 Place = np.uint64
 Byte = np.uint8
@@ -277,15 +277,23 @@ def _is_space(byte: Byte) -> bool:
 
 @kernel
 def may_be_json(text: Bytes, start: Place, stop: Place) -> bool:
-    """Return whether a text begins and ends like an object or a list."""
+    """Return whether a text begins and ends like an object, a list, or a string with escapes."""
     while (start < stop) and _is_space(text[start]):
         start += _ONE
-    if (start == stop) or ((text[start] != _OBJECT) & (text[start] != _LIST)):
+    if start == stop:
+        return False
+    first = text[start]
+    if (first != _OBJECT) & (first != _LIST) & (first != _QUOTE):
         return False
     while _is_space(text[stop - _ONE]):
         stop -= _ONE
     last = text[stop - _ONE]
-    return bool((last == _OBJECT_END) | (last == _LIST_END))
+    if first != _QUOTE:
+        return bool((last == _OBJECT_END) | (last == _LIST_END))
+    has_escape = False
+    for at in range(start + _ONE, stop if last == _QUOTE else start):
+        has_escape |= text[at] == _BACKSLASH
+    return has_escape
 
 
 @kernel

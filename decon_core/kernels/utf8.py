@@ -31,6 +31,13 @@ def is_space(byte: int) -> bool:
 
 
 @kernel
+def is_character(point: int, size: int) -> bool:
+    """Return whether so many bytes may encode a code point: no fewer can, and it is one."""
+    is_long = (size == 3 and point < 0x800) or (size == 4 and point < 0x10000)
+    return not (is_long or 0xD800 <= point < 0xE000 or point > 0x10FFFF)
+
+
+@kernel
 def hex_value(byte: int) -> int:
     """Return the value of a hexadecimal digit; -1 if it is none."""
     if is_digit(byte):

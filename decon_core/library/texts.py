@@ -1,8 +1,8 @@
 """Split texts and rows in memory into blocks, as the blocks of a shard.
 
 What is in Arrow's form is read as a table shard is, everything else as lines of JSON, but that
-strings become an Arrow array. A null is an unreadable row, and invalid UTF-8 is replaced and
-reported.
+strings become an Arrow array, and rows with bytes are read as rows of a table with bytes. A null is
+an unreadable row, and invalid UTF-8 is replaced and reported.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from numbers import Number
 from pathlib import Path
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 import numpy as np
 import orjson
@@ -25,12 +27,14 @@ from decon_core.benchmarks.fields import describe
 from decon_core.config.layouts import EVERYTHING
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Block
+from decon_core.corpus.documents import Document, Unreadable, document_of
 from decon_core.corpus.formats.json_lines import JsonBlock
 from decon_core.corpus.formats.shard_format import PART_BYTES
 from decon_core.corpus.formats.table_strings import as_strings
 from decon_core.corpus.formats.tables import TablePart, columns_of
 from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.errors import InputError, Problem
+from decon_core.kernels.arrays import Integers
 from decon_core.kernels.json_tokens import PADDING
 
 # A text; a row, as a line of JSON Lines holds it; or a conversation, a list of its messages.
@@ -45,12 +49,40 @@ TEXT, MESSAGES = "text", "messages"  # the fields that texts and conversations w
 _NO_FILE = Path("texts")
 _NO_ROW = b"null"
 # Values without text, as those in a table that are no strings, lists or structs.
-_WITHOUT_TEXT = (bytes, bytearray, memoryview, Number, dt.date, dt.time, dt.timedelta)
+_WITHOUT_TEXT = (Number, dt.date, dt.time, dt.timedelta)
+_BYTES = (bytes, bytearray, memoryview)
+_NUMBER_OF_BYTES = f"bytes {uuid4()}"  # a key that no row has
 _MAX_ROWS = 1 << 16  # rows of a block: texts may be empty
 _DATASET_ROWS = 1 << 10  # rows of a data set that are read at once: their texts may be long
 _EXPECTED = "an iterable of texts or rows, an Arrow array, a polars series, a table or a data set"
 
-_Piece = tuple["pa.RecordBatch | Sequence[bytes]", Source]
+_Piece = tuple["pa.RecordBatch | Sequence[bytes | _WithBytes]", Source]
+
+
+@dataclass(frozen=True, eq=False)
+class _WithBytes:
+    """A row that JSON has no form for, because of bytes in it."""
+
+    value: Mapping[str, Any]
+    n_bytes: int
+
+    def __len__(self) -> int:
+        return self.n_bytes
+
+
+_Row: TypeAlias = str | bytes | _WithBytes | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows(JsonBlock):
+    """Rows as lines of JSON, or null in place of those with bytes."""
+
+    with_bytes: Mapping[int, _WithBytes]
+
+    def _document(self, row: int, edges: Integers, source: Source) -> Document | Unreadable | None:
+        if row in self.with_bytes:
+            return document_of(self.with_bytes[row].value, row, source)
+        return super()._document(row, edges, source)
 
 
 def is_conversation(value: object) -> bool:
@@ -90,9 +122,10 @@ def _blocks(pieces: Iterable[_Piece]) -> Iterator[Block]:
         if isinstance(rows, pa.RecordBatch):
             part = TablePart(_NO_FILE, row, rows.num_rows, rows)
         else:
-            content = b"\n".join([*rows, b""])
+            with_bytes = {at: of for at, of in enumerate(rows, row) if isinstance(of, _WithBytes)}
+            content = b"".join((of if isinstance(of, bytes) else _NO_ROW) + b"\n" for of in rows)
             lines = np.frombuffer(bytearray(content + b"\n" + bytes(PADDING)), np.uint8)
-            part = JsonBlock(_NO_FILE, row, len(rows), lines, len(content), 0)
+            part = _Rows(_NO_FILE, row, len(rows), lines, len(content), 0, with_bytes)
         yield Block(partial(part.batch, source), position=row, place=part.place)
         row += part.n_rows
 
@@ -122,10 +155,10 @@ def _pieces(texts: Any, source: Source, block_bytes: int) -> Iterator[_Piece]:
 
 
 def _of_objects(texts: Iterable[object], source: Source, block_bytes: int) -> Iterator[_Piece]:
-    rows: list[str | bytes | None] = []
+    rows: list[_Row] = []
     n_bytes = 0
     for number, text in enumerate(texts):
-        row: str | bytes | None
+        row: _Row
         if text is None or (isinstance(text, str) and not source.paths):
             row = text
         else:
@@ -139,8 +172,8 @@ def _of_objects(texts: Iterable[object], source: Source, block_bytes: int) -> It
         yield _piece_of(rows, source)
 
 
-def _line_of(text: object, number: int, source: Source) -> bytes:
-    """Return a row or a conversation as a line of JSON."""
+def _line_of(text: object, number: int, source: Source) -> bytes | _WithBytes:
+    """Return a row or a conversation as a line of JSON, or as it is if it has bytes."""
     where = f"text {number}"
     if isinstance(text, Mapping):
         return _json_line(text, where)
@@ -153,25 +186,42 @@ def _line_of(text: object, number: int, source: Source) -> bytes:
     raise InputError(Problem(where, describe(text), expected))
 
 
-def _json_line(row: Mapping[Any, Any], where: str = "") -> bytes:
+def _json_line(row: Mapping[Any, Any], where: str = "") -> bytes | _WithBytes:
     """Return a row as JSON in one line; raise `InputError` if it holds what JSON has no form for.
 
-    Numbers, times and bytes may be lost: they are no text.
+    Numbers and times may be lost: they are no text.
     """
+    found: list[bytes] = []
+    line = _dumped(row, partial(_json_form, found=found), where)
+    if not found:
+        return line
+    value = json.loads(line, object_hook=partial(_with_bytes, found=found))
+    return _WithBytes(value, len(line) + sum(map(len, found)))
+
+
+def _dumped(row: Mapping[Any, Any], form: Callable[[Any], Any], where: str) -> bytes:
     try:
-        return orjson.dumps(row, default=_json_form)
+        return orjson.dumps(row, default=form, option=orjson.OPT_PASSTHROUGH_DATETIME)
     except (TypeError, RecursionError):  # also: lone surrogates, long integers, keys of other types
         pass
     try:
-        return json.dumps(row, default=_json_form).encode()
+        return json.dumps(row, default=form).encode()
     except (TypeError, ValueError, RecursionError) as error:
         remedy = "Convert the value to dictionaries, lists and strings, or leave it out."
         raise InputError(Problem(where, str(error), "JSON values", remedy)) from None
 
 
-def _json_form(value: Any) -> Any:
+def _with_bytes(value: dict[str, Any], *, found: Sequence[bytes]) -> object:
+    """Return the bytes that an object stands for, or the object."""
+    return found[value[_NUMBER_OF_BYTES]] if _NUMBER_OF_BYTES in value else value
+
+
+def _json_form(value: Any, *, found: list[bytes]) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, _BYTES):
+        found.append(bytes(value))
+        return {_NUMBER_OF_BYTES: len(found) - 1}
     if isinstance(value, _WITHOUT_TEXT):
         return None
     if hasattr(value, "tolist"):  # arrays of numpy and the like
@@ -181,8 +231,8 @@ def _json_form(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__}")
 
 
-def _piece_of(texts: list[str | bytes | None], source: Source) -> _Piece:
-    strings = [text for text in texts if not isinstance(text, bytes)]
+def _piece_of(texts: list[_Row], source: Source) -> _Piece:
+    strings = [text for text in texts if text is None or isinstance(text, str)]
     if len(strings) == len(texts) and not source.paths:
         try:
             array = pa.array(strings, pa.large_string())

@@ -63,10 +63,15 @@ def replaced(value: Any, keys: Keys, text: str | None) -> Any:
         except UnicodeDecodeError:
             raise NotExactError from None
         return replaced(old, keys, text).encode() + value[len(content) :]  # keeps its padding
-    if not keys:
+    inner = decoded(value) if isinstance(value, str) else None
+    if not keys and not isinstance(inner, str):
         return text
     if isinstance(value, str):
+<<<<<<< HEAD
         inner = opened(value)
+=======
+        inner = _opened_once(value) if inner is None else inner
+>>>>>>> main
         new_inner = replaced(inner, keys, text)
         encode = next((encode for encode in _FORMS if encode(inner) == value), None)
         if encode is None:
@@ -102,8 +107,12 @@ def opened(value: Any) -> Any:
     """Return a value, or the one that a string holds as JSON, whether or not text is left in it."""
     if isinstance(value, bytes):
         value = text_of_bytes(value)
-    if not isinstance(value, str):
-        return value
+    while isinstance(value, str):
+        value = _opened_once(value)
+    return value
+
+
+def _opened_once(value: str) -> Any:
     try:
         return decoded(value) or json.loads(value)
     except (ValueError, RecursionError):

@@ -41,13 +41,15 @@ def clean(text: str, *, punctuation: str) -> str:
 def normalized_words(word: str, *, punctuation: str) -> list[str]:
     """Return the words that a lower-case word becomes when look-alike spellings are folded.
 
-    Applies NFKC, drops control and default-ignorable characters, folds signs that look like ASCII
-    ones, splits again at new white space and punctuation, and in words with a letter from a to z
-    folds Latin look-alikes and drops accents. The result may be empty. It depends only on the word,
-    so callers can cache it per word.
+    Applies NFKC, drops control and default-ignorable characters (several NULs may part words),
+    folds signs that look like ASCII ones, splits again at new white space and punctuation, and in
+    words with a letter from a to z folds Latin look-alikes and drops accents. The result may be
+    empty. It depends only on the word, so callers can cache it per word.
     """
     if word.isascii() and word.isprintable():
         return [word]
+    if "\0" in word:
+        word = _parted(word)
     plain = _without(_FOLDED, _without(_CONTROLS, word))
     composed = normalize("NFKC", plain)
     shown = composed.lower()
@@ -76,6 +78,20 @@ _FOLDED = _folding({**SIGNS, **IGNORABLE})
 def _without(folding: _Folding, word: str) -> str:
     characters, table = folding
     return word if characters.isdisjoint(word) else word.translate(table)
+
+
+def _parted(word: str) -> str:
+    """Part words at NUL, if there are several: as `find -print0` does, not as a word is broken."""
+    words = [*filter(None, word.split("\0"))]
+    n_longer = sum(len(piece) > 1 for piece in words)
+    return word.replace("\0", " ") if word.count("\0") > 1 and 2 * n_longer >= len(words) else word
+
+
+def with_parted_words(text: str, form: Form) -> str:
+    """Return a text with a space in place of each NUL that parts words."""
+    if "\0" not in text or not form.normalize_unicode:
+        return text
+    return _word_pattern(form.punctuation).sub(lambda word: _parted(word[0]), text)
 
 
 _LATIN_LETTER = re.compile("[a-z]")

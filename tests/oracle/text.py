@@ -35,6 +35,10 @@ def clean(text: str, punctuation: str) -> str:
 
 def normalized(word: str, punctuation: str) -> list[str]:
     """Return the words that a lower-case word becomes when look-alikes are folded."""
+    if re.search("\0.*\0", word, re.DOTALL):
+        lengths = [len(piece) for piece in word.split("\0") if piece]
+        if 2 * lengths.count(1) <= len(lengths):
+            word = word.replace("\0", " ")
     printable = "".join(CONTROLS.get(ord(char), char) or "" for char in word)
     signs = "".join(SIGNS.get(ord(char), char) for char in printable)
     visible = "".join(char for char in signs if ord(char) not in IGNORABLE)
@@ -83,6 +87,10 @@ _LINK = re.compile(
 _NAME = re.compile(r"[A-Za-z]+")
 _ARGUMENT = re.compile(r"\{[A-Za-z]*\}")
 _UNIT = re.compile(r"\\u([0-9A-Fa-f]{4})")
+_LOW_UNIT = re.compile(r"\\+u([0-9A-Fa-f]{4})")
+_BYTES = re.compile(r"\\x[0-9A-Fa-f]{2}(?:\\+x[0-9A-Fa-f]{2}){1,3}")
+_DOUBLED = re.compile(r"\\+(?=\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}))")
+_SPELLED = re.compile(r"&#(?:[xX]([0-9A-Fa-f]{1,6})|([0-9]{1,7}));|\\u([0-9A-Fa-f]{4})")
 _ESC = r"(?:\x1b|\\u001[bB])"
 _CONTROL = re.compile(rf"{_ESC}\[[0-?]*+([A-Za-z])")
 _SPELLED_COLOR = re.compile(r"(?:\\x1[bB]|\\033|\\e|\^\[)\[[0-9:;]*+[mK]")
@@ -115,8 +123,10 @@ def _change_at(text: str, at: int) -> _Change | None:
     if text[at] in "\x1b^":
         return _terminal_code(text, at)
     if text[at] == "\\":
-        code = _terminal_code(text, at)
-        return code or _command(text, at) or _unit(text, at) or _break(text, at)
+        doubled = _DOUBLED.match(text, at)  # by JSON in a string
+        at = doubled.end() if doubled else at
+        code = _terminal_code(text, at) or _command(text, at)
+        return code or _unit(text, at) or _character_of_bytes(text, at) or _break(text, at)
     return _hyphen(text, at)
 
 
@@ -135,6 +145,9 @@ def _comment(text: str, at: int) -> _Change | None:
 
 def _holds_text(text: str) -> bool:
     n_wide = sum(len(char.encode()) for char in text if not char.isascii())
+    for hexadecimal, decimal, unit in _SPELLED.findall(text):
+        point = int(decimal) if decimal else int(hexadecimal or unit, 16)
+        n_wide += 0 if point < 0x80 else 2 if point < 0x800 else 3
     return len(re.findall(_W, text)) > MOST_SPACES or n_wide > MOST_WIDE_BYTES
 
 
@@ -226,7 +239,7 @@ def _unit(text: str, at: int) -> _Change | None:
         return None
     point = int(unit[1], 16)
     if 0xD800 <= point < 0xDC00:
-        unit = _UNIT.match(text, unit.end())
+        unit = _LOW_UNIT.match(text, unit.end())
         low = int(unit[1], 16) if unit else 0
         if not unit or not 0xDC00 <= low < 0xE000:
             return None
@@ -234,6 +247,22 @@ def _unit(text: str, at: int) -> _Change | None:
     if 0xDC00 <= point < 0xE000:
         return None
     return chr(point) if point else "", unit.end()
+
+
+def _character_of_bytes(text: str, at: int) -> _Change | None:
+    r"""Decode a character beyond ASCII that is spelled `\xHH` for each of its bytes."""
+    while spelled := _BYTES.match(text, at):
+        content = bytes.fromhex("".join(re.findall("x(..)", spelled[0])))
+        for size in (2, 3, 4):
+            try:
+                char = content[:size].decode()
+            except UnicodeDecodeError:
+                continue
+            if len(char) == 1:
+                end = [*re.finditer("x..", spelled[0])][size - 1].end()
+                return char, at + end
+        return None
+    return None
 
 
 def _break(text: str, at: int) -> _Change | None:

@@ -22,6 +22,7 @@ from decon_core.corpus.fields import field_tree
 from decon_core.corpus.formats.lines import LineBlock, LineFormat, blocks_of, with_replacements
 from decon_core.corpus.formats.sessions import is_session, session_of
 from decon_core.corpus.formats.shard_format import PART_BYTES, JsonRow, Value
+from decon_core.corpus.other_encodings import fault_of_bytes
 from decon_core.corpus.shard_file import ShardFile
 from decon_core.corpus.text_values import fault_of, parsed_row
 from decon_core.errors import CorpusError
@@ -44,6 +45,8 @@ class JsonBlock(LineBlock):
         line, offset = self.lines[start:stop].tobytes(), self.offset + int(start)
         if not _without_mark(line, row).strip():
             return None
+        if fault := fault_of_bytes(line):
+            return Unreadable(row, offset, *fault, line)
         try:
             value = parsed_row(_without_mark(line, row))
         except ValueError as error:

@@ -33,6 +33,7 @@ from decon_core.corpus.formats.shard_format import (
     ShardFormat,
     Value,
 )
+from decon_core.corpus.other_encodings import fault_of_bytes
 from decon_core.corpus.shard_file import ShardFile, changed, damaged
 from decon_core.errors import CorpusError
 from decon_core.storage.compression import (
@@ -86,8 +87,9 @@ class RecordPart(Part):
     def document(self, row: int, source: Source) -> Document | Unreadable | None:
         record = self.records[row - self.row]
         offset, raw = record.offset, record.raw
-        if record.fault:
-            return Unreadable(row, offset, *record.fault, raw)
+        fault = (fault_of_bytes(raw) if self.is_text else None) or record.fault
+        if fault:
+            return Unreadable(row, offset, *fault, raw)
         if record.value is None:
             return None
         invalid = record.invalid(row) if self.is_text else None

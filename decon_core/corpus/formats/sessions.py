@@ -18,6 +18,7 @@ from decon_core.corpus.batches import Batch
 from decon_core.corpus.documents import Document, Unreadable, document_of
 from decon_core.corpus.formats.lines import LineBlock
 from decon_core.corpus.formats.shard_format import JsonRow, Part, Value
+from decon_core.corpus.other_encodings import fault_of_bytes
 from decon_core.corpus.row_texts import WholeRow
 from decon_core.corpus.text_values import KeyTwiceError, fault_of, parsed_row
 from decon_core.kernels.arrays import Integers, alloc_array
@@ -41,6 +42,8 @@ class SessionBlock(LineBlock):
 
     def document(self, row: int, source: Source) -> Document | Unreadable | None:
         content = self.lines[: self.n_bytes].tobytes()
+        if fault := fault_of_bytes(content):
+            return Unreadable(row, self.offset, *fault, content)
         try:
             value = self._value(content)
         except ValueError as error:

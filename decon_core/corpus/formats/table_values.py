@@ -62,6 +62,21 @@ def value_of(scalar: Any) -> Any:
     return scalar.as_buffer().to_pybytes().decode("utf-8", errors="replace")
 
 
+def bytes_of_strings(scalar: Any) -> bytes:
+    """Return the bytes of all strings in a scalar that are not valid UTF-8."""
+    if is_utf8(scalar):
+        return b""
+    if isinstance(scalar.type, pa.BaseExtensionType):
+        return bytes_of_strings(scalar.value)
+    if not _has_parts(scalar.type):
+        content: bytes = scalar.as_buffer().to_pybytes()
+        return content
+    parts = _of_parts(scalar, bytes_of_strings)
+    if isinstance(parts, dict):
+        parts = [*parts.values()]
+    return parts if isinstance(parts, bytes) else b" ".join(parts)
+
+
 def array_of(values: list[Any], kind: pa.DataType) -> pa.Array:
     """Return Python values as an array, also of extension types at any depth."""
     stored = _stored(kind)

@@ -36,11 +36,13 @@ from decon_core.corpus.formats.shard_format import (
 from decon_core.corpus.formats.table_strings import UnusualColumnError, strings_of_table
 from decon_core.corpus.formats.table_values import (
     array_of,
+    bytes_of_strings,
     is_utf8,
     json_values,
     value_of,
     values_of_table,
 )
+from decon_core.corpus.other_encodings import fault_of_bytes
 from decon_core.corpus.shard_file import ShardFile, changed, too_long
 from decon_core.errors import CorpusError, Problem
 from decon_core.kernels.arrays import Bools
@@ -63,7 +65,15 @@ class TablePart(Part):
     def documents(self, source: Source) -> Iterator[Document | Unreadable]:
         for row, (value, columns) in enumerate(values_of_table(self.table), start=self.row):
             invalid = InvalidUtf8(row, None, f"in {', '.join(columns)}") if columns else None
-            yield document_of(value, row, source, invalid=invalid)
+            fault = self._fault_of_bytes(row, columns) if columns else None
+            if fault:
+                yield Unreadable(row, None, *fault)
+            else:
+                yield document_of(value, row, source, invalid=invalid)
+
+    def _fault_of_bytes(self, row: int, columns: Iterable[str]) -> tuple[str, str] | None:
+        scalars = (self.table.column(name)[row - self.row] for name in columns)
+        return fault_of_bytes(b" ".join(map(bytes_of_strings, scalars)))
 
     def _slice(self, row: int) -> pa.RecordBatch:
         return self.table.slice(row - self.row, 1)

@@ -63,6 +63,11 @@ def test_full_width_signs_part_words():
     assert " ".join(spelled(text)) == canonical(text, FORM) == "let f x y 3 find f 1 2"
 
 
+def test_several_nuls_part_words_and_one_does_not():
+    text = "the\0box\0and\0a\0bag. con\0tami"
+    assert " ".join(spelled(text)) == canonical(text, FORM) == "the box and a bag contami"
+
+
 TEXTS = st.tuples(
     st.sampled_from([" ", "", "\n"]), st.lists(st.sampled_from(PIECES), max_size=14)
 ).map(lambda drawn: drawn[0].join(drawn[1]))

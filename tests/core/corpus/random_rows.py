@@ -76,7 +76,7 @@ ODD_SCALARS = st.sampled_from(
     ]
 )
 
-
+QUOTED = ("a\nb", "", '"', SENTENCES[0], f"{SENTENCES[0]}\n{SENTENCES[3]}", "\ud800\\", '"x')
 # Numbers in lists: token ids, bytes of a text, others.
 NUMBERS = st.one_of(
     st.lists(st.integers(0, 50_000), min_size=14, max_size=18),
@@ -101,7 +101,8 @@ def _values_of(keys, scalars):
         turns = st.lists(st.fixed_dictionaries({"role": roles, "content": inner}), max_size=3)
         once = st.one_of(objects, lists).flatmap(_as_json)
         twice = once.flatmap(lambda text: _as_json([text, {"text": text}]))
-        return st.one_of(objects, lists, turns, once, twice)
+        quoted = st.one_of(once, st.sampled_from(QUOTED)).flatmap(_as_json)
+        return st.one_of(objects, lists, turns, once, twice, quoted)
 
     return st.recursive(scalars, containers, max_leaves=6)
 

@@ -10,6 +10,8 @@ import pytest
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
+from decon_core.corpus.documents import Unreadable
+from decon_core.corpus.other_encodings import LEAST_INVALID, fault_of_bytes
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.errors import IncompleteError
@@ -99,6 +101,77 @@ def test_rows_of_tables_that_are_not_utf8_are_reported_with_their_columns(
     ]
     batches = [block.read() for block in read_blocks(shard, source)]
     assert [one for batch in batches for one in batch.invalid] == plainly
+
+
+# Other encodings ----------------------------------------------------------------------------------
+
+CHINESE = (
+    "张伟在一家公司工作了八年，之后决定离开，去另一个城市开始新的生活和工作。他一共工作了多少年？"
+)
+TEXTS = {
+    "GB18030": CHINESE,
+    "BIG5": "張偉在一家公司工作了八年，之後決定離開，去另一個城市開始新的生活和工作。",
+    "SHIFT_JIS": "田中さんは八年間会社で働いた後、新しい生活を始めるために移ることにしました。",
+    "EUC-JP": "田中さんは八年間会社で働いた後、新しい生活を始めるために移ることにしました。",
+    "EUC-KR": "김철수는 회사에서 팔 년 동안 일한 후 새로운 삶을 시작하기로 결정했습니다.",
+    "WINDOWS-1251": "Иван проработал в компании восемь лет, после чего решил начать новую жизнь.",
+    "KOI8-R": "Иван проработал в компании восемь лет, после чего решил начать новую жизнь.",
+    "WINDOWS-1252": "Après l’école où il était employé, François a déménagé; l’été fut très sec.",
+}
+
+
+@pytest.mark.parametrize("name", [*TEXTS])
+def test_a_row_in_another_encoding_is_unreadable_and_says_which(name):
+    content = f'{{"text": "{TEXTS[name] * 2}"}}'.encode(name)
+    reason, detail = fault_of_bytes(content)
+    assert reason == f"not UTF-8, but probably {name}"
+    assert detail.endswith(f"`iconv -f {name} -t UTF-8`")
+    assert not fault_of_bytes(content.decode(name).encode())
+
+
+def test_a_few_broken_bytes_are_no_other_encoding():
+    assert not fault_of_bytes(b"\xe9 " * (LEAST_INVALID - 1))
+    assert fault_of_bytes(b"\xe9 " * LEAST_INVALID)
+    assert not fault_of_bytes(b"\xe9 " * LEAST_INVALID + ("é" * 60).encode())
+    assert not fault_of_bytes(b"\xed\xa0\xbd\xed\xb8\x80" * LEAST_INVALID)  # surrogates
+    assert fault_of_bytes(bytes(range(0x80, 0x100)))[0] == "not UTF-8"
+
+
+@pytest.mark.parametrize("name", ["s.jsonl", "s.json", "s.csv", "s.parquet", "lists.parquet"])
+def test_a_row_in_another_encoding_is_unreadable_in_every_format(tmp_path, name):
+    odd, path = CHINESE.encode("gb18030"), tmp_path / name
+    if path.suffix == ".parquet":
+        texts = strings([b"fine", odd, b"caf\xe9"])
+        nested = pa.StructArray.from_arrays([texts], names=["x"])
+        lists = pa.ListArray.from_arrays([0, 1, 2, 3], nested)
+        pq.write_table(pa.table({"text": texts if name == "s.parquet" else lists}), path)
+    elif path.suffix == ".csv":
+        path.write_bytes(b"text\nfine\n%s\ncaf\xe9\n" % odd)
+    else:
+        rows = [b'{"text": "%s"}' % text for text in (b"fine", odd, b"caf\xe9")]
+        is_lines = path.suffix == ".jsonl"
+        path.write_bytes(b"\n".join(rows) if is_lines else b"[%s]" % b",".join(rows))
+    source = Source(name="web", path=path.name)
+    (shard,) = find_shards(source, folder=tmp_path, known={})
+    plainly = [*read_shard(shard, source)]
+    assert [isinstance(row, Unreadable) for row in plainly] == [False, True, False]
+    assert plainly[1].reason == "not UTF-8, but probably GB18030"
+    assert plainly[2].invalid
+    batches = [block.read() for block in read_blocks(shard, source)]
+    assert [one for batch in batches for one in batch.unreadable] == [plainly[1]]
+    assert [one.row for batch in batches for one in batch.invalid] == [2]
+
+
+def test_a_row_in_another_encoding_is_never_written(place, make_words):
+    odd = b'{"id": "x", "text": "%s"}\n' % CHINESE.encode("gb18030")
+    place.put({"s.jsonl": [make_words("x", 40), odd]})
+    place.scan()
+    with pytest.raises(IncompleteError, match="probably GB18030"):
+        place.build(CLEAN)
+    place.bench.policy = replace(place.bench.policy, unreadable="drop")
+    place.scan()
+    assert [row["id"] for row in place.rows(CLEAN)] == ["s.jsonl-0"]
+    assert place.manifest(CLEAN)["totals"]["n_invalid_utf8_replaced"] == 0
 
 
 # Mixtures -----------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Rows and conversations in every form that a program may have them in."""
 
+import datetime as dt
 from base64 import b64encode
 from itertools import chain
 
@@ -247,6 +248,47 @@ def test_a_row_that_lacks_the_column_is_not_clean(index):
 
 
 # Values -------------------------------------------------------------------------------------------
+
+GZIP = b"\x1f\x8b\x08" + bytes(range(256))
+WITH_BYTES = [
+    {"id": 1, "raw": f"{MATH['question']} {MATH['answer']}".encode()},
+    {"id": 2, "raw": CLEAN.encode() + b"\0" * 40, "text": CLEAN},
+    {"id": 3, "text": CLEAN, "raw": GZIP},
+    {"id": 4, "raw": GZIP},
+    {"id": 5, "messages": [{"role": "user", "content": None, "raw": VERBATIM.encode()}]},
+    {"id": 6, "text": VERBATIM, "raw": None},
+    {"id": 7, "raw": CLEAN.encode("utf-16"), "text": ""},
+]
+
+
+@pytest.mark.parametrize("column", [None, "text"])
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_bytes_in_rows_are_read_like_columns_of_bytes(index, kind, column):
+    def of_kind(value):
+        if isinstance(value, dict):
+            return {key: of_kind(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [of_kind(inner) for inner in value]
+        return kind(value) if isinstance(value, bytes) else value
+
+    names = dict.fromkeys(chain.from_iterable(WITH_BYTES))
+    whole = [names | row for row in WITH_BYTES]
+    rows = [*map(of_kind, whole)]
+    found = [*index.check_all(rows, column=column)]
+    expected = [*index.check_all(pa.Table.from_pylist(whole), column=column)]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert (ours.text, ours.unread) == (theirs.text, theirs.unread)
+        assert ours[:] == theirs[:]
+        assert bool(ours.unreadable) == bool(theirs.unreadable)
+    if column is None:
+        assert [bool(one) for one in found] == [True, False, False, False, True, True, False]
+        assert not index.check(rows[0]).is_kept
+        with pytest.raises(IncompleteError, match=r"not all text was read: .*`raw` \(259 bytes\)"):
+            index.keep(WITH_BYTES[3] | {"raw": kind(GZIP)})
+
+
+def test_times_in_rows_are_no_text(index):
+    assert index.check({"when": dt.date(2024, 1, 2), "text": VERBATIM}).text == VERBATIM
 
 
 def test_values_without_text_are_passed_over_and_unknown_ones_refused(index):

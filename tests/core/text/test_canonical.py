@@ -90,6 +90,9 @@ def test_words_of_other_scripts_stay(given_text):
         ("one\x97two", ["one", "two"]),
         ("\x8akoda", ["skoda"]),
         ("\x00", []),
+        ("one\x00two", ["onetwo"]),
+        ("one\x00two\x00a\x00", ["one", "two", "a"]),
+        ("\x00s\x00i\x00x\x00", ["six"]),
     ],
 )
 def test_what_becomes_a_separator_cuts_the_word(given_text, words):

@@ -42,6 +42,24 @@ PIECES = (
     *("\x1b", "\\u001b", "\\u001B", "\\x1b", "\\x1B", "\\033", "\\e", "^", "^[", "[", "[m", "[K"),
     *("\x1b[", "\x1b[0;1m", "[?25l", "[2J", "[3", ";", "?", "H", "\x1b]8;;", "]8;;a:/b", "]", "m"),
     *("\x07", "\\u0007", "\\", "\\\\", "(B", ")0", "(", "B)", "\\0", "\\x1", "0", "8"),
+    *(
+        "\\\\u5f20",
+        "\\\\ud83d\\\\ude00",
+        "\\xe5\\xbc\\xa0",
+        "\\\\xe5\\\\\\xbc",
+        "\\xa0",
+        "\\xc3",
+        "\\xe0\\x80",
+    ),
+    *(
+        "&#24352;" * 25,
+        "&#x5f20;" * 22,
+        "\\u5f20" * 21,
+        "&#34;" * 30,
+        "\\u00e9" * 33,
+        "&#",
+        "&#9999999",
+    ),
 )
 TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6)), max_size=25).map("".join)
 
@@ -73,6 +91,15 @@ TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6)), max_si
         (r"\u001b]8;;file:///a\u001b\\link\u001b]8;;\u0007", "link"),
         (r"con\x1b[31mtam\033[0mi\e[1mna\x1B[Kt^[[01;31m^[[Kion^[[m^[[K", "contamination"),
         (r"don\u2019t caf\u00E9 \ud83d\ude00 \u0000", "don’t café 😀 "),
+        (r"don\\u2019t caf\\\\u00E9 \\ud83d\\ude00 \\u001b[1m", "don’t café 😀 "),
+        (r"b'\xe5\xbc\xa0\xc3\xa9' \\xf0\\x9f\\x98\\x80 \\textbf{b}", "b'张é' 😀 \\b}"),
+        (f'<p title="{"&#34;" * 90}">a</p>', " a "),
+        (f'<img alt="{"&#24352;" * 22}">', f'<img alt="{"张" * 22}">'),
+        (
+            f'<p data-a="{"&#x5F20;" * 21}">a<p data-a="{"&#x5F20;" * 22}">',
+            f' a<p data-a="{"张" * 22}">',
+        ),
+        ('<a title="' + r"\u5f20" * 22 + '">b</a>', f'<a title="{"张" * 22}">b'),
     ],
 )
 def test_markup_is_taken_out_of_words(given_text, left):
@@ -104,6 +131,7 @@ def test_markup_is_taken_out_of_words(given_text, left):
         "\x1b]0;one two three four five six seven eight nine\x07 \x1b]8;;a\x1b",
         r"^[[A ^[[a-z]m ^[m \e[A \x1b[2J \033m \x1c[m \e m",
         r"\ud83d \ude00\ud83d \u12g4 \U0001 \r \x",
+        r"\xe5 \xe5\xbc \xe5\xbcx \x41\x80 \xe0\x80\x80 \xed\xa0\x80 \\ud83d \\xi",
     ],
 )
 def test_what_only_looks_like_markup_or_holds_text_stays(text):
