@@ -67,11 +67,7 @@ def replaced(value: Any, keys: Keys, text: str | None) -> Any:
     if not keys and not isinstance(inner, str):
         return text
     if isinstance(value, str):
-<<<<<<< HEAD
-        inner = opened(value)
-=======
         inner = _opened_once(value) if inner is None else inner
->>>>>>> main
         new_inner = replaced(inner, keys, text)
         encode = next((encode for encode in _FORMS if encode(inner) == value), None)
         if encode is None:
