@@ -9,6 +9,8 @@ _LEAST_SHARE = 8  # one in so many bytes beyond ASCII
 _FIRST_BYTES = 1 << 16  # that decide which encoding it is
 _ASCII = bytes(range(0x80))
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")  # of writers that encode UTF-16
+# Quotation marks, dashes and the like of Windows-1252, in a text that is ASCII otherwise.
+_SIGN = re.compile(rb"(?<![\x80-\xff])[\x80-\xbf](?![\x80-\xff])")
 
 _KANA = "[\u3041-\u3093\u30a1-\u30fc\u3001\u3002]"
 _HAN = "[的一是不了在人有我他她这這中大来來上个個国國，。、：]"
@@ -39,9 +41,9 @@ def fault_of_bytes(content: bytes) -> tuple[str, str] | None:
         pass
     else:
         return None
-    content = _SURROGATE.sub(b"", content)
-    n_wide = len(content.translate(None, _ASCII))
-    n_invalid = len(content) - len(content.decode("utf-8", "ignore").encode())
+    letters = _SIGN.sub(b"", _SURROGATE.sub(b"", content))
+    n_wide = len(letters.translate(None, _ASCII))
+    n_invalid = len(letters) - len(letters.decode("utf-8", "ignore").encode())
     if n_invalid < LEAST_INVALID or _LEAST_SHARE * n_invalid < n_wide:
         return None
     name = encoding_of(content)

@@ -129,6 +129,12 @@ def test_a_row_in_another_encoding_is_unreadable_and_says_which(name):
     assert not fault_of_bytes(content.decode(name).encode())
 
 
+def test_signs_of_windows_1252_in_english_are_replaced():
+    text = " ".join(["It\u2019s a \u201cquoted\u201d text \u2014 in English\u2026"] * 20)
+    assert fault_of_bytes(text.encode("windows-1252")) is None
+    assert fault_of_bytes(text.encode("windows-1252") + LATIN * LEAST_INVALID)
+
+
 def test_a_few_broken_bytes_are_no_other_encoding():
     assert not fault_of_bytes(b"\xe9 " * (LEAST_INVALID - 1))
     assert fault_of_bytes(b"\xe9 " * LEAST_INVALID)
