@@ -17,7 +17,7 @@ from decon_assets.partitions import Ranges, resolved_once
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from decon_core.execution.cost import Cost
+    from decon_core.execution.jobs import Cost
     from decon_core.report.html.charts import Chart
     from decon_core.schemas import Column as DeclaredColumn
 

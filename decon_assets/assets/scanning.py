@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from decon_core.config.load import Config
     from decon_core.corpus.packs import Pack
     from decon_core.decisions.match_reader import MatchReader
-    from decon_core.execution.cost import Cost
+    from decon_core.execution.jobs import Cost
     from decon_core.planner import Plan
     from decon_core.scan.scanner import ScanSummary
     from decon_core.storage.store import Store
@@ -83,8 +83,7 @@ def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> N
     from decon_core.corpus.registration import packs_of
     from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch
     from decon_core.execution.choice import open_engine
-    from decon_core.execution.cost import Cost
-    from decon_core.execution.jobs import wanted_workers
+    from decon_core.execution.jobs import Cost, wanted_workers
     from decon_core.planner import Plan
     from decon_core.scan.scanner import scan_packs
 
@@ -173,7 +172,7 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
     The other partitions are still scanned.
     """
     from decon_core.corpus.registration import packs_of
-    from decon_core.execution.cost import Cost
+    from decon_core.execution.jobs import Cost
     from decon_core.planner import Plan
     from decon_core.scan.scanner import ScanSummary
 
@@ -294,7 +293,7 @@ def _describe(
 ) -> None:
     from decon_core.benchmarks.records import current_version
     from decon_core.decisions.match_reader import MatchReader
-    from decon_core.execution.cost import Cost
+    from decon_core.execution.jobs import Cost
     from decon_core.scan.answers import why_unbounded
     from decon_core.scan.coverage import scanned_counts
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from decon_core.execution.cost import Cost
+from decon_core.execution.jobs import Cost
 from decon_core.wording import counted
 
 _OF = "decon/cost_of"  # the asset

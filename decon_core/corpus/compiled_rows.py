@@ -10,11 +10,11 @@ import numpy as np
 from decon_core.config.layouts import Layout
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Reread, summed
-from decon_core.corpus.compiled_origins import origins_in
 from decon_core.corpus.encoded_text import FIRST_ENCODED, LEAST_RUN, content_steps, hold_sentence
-from decon_core.corpus.escaped_text import lines_with_escapes
 from decon_core.corpus.fields import Field, FieldTree, field_tree
+from decon_core.corpus.origins import origins_in
 from decon_core.corpus.row_texts import LEAST_REPEATED, LONGEST_NAME, read_again
+from decon_core.corpus.text_as_numbers import lines_with_escapes, lines_with_loose_ids, may_have_ids
 from decon_core.corpus.text_values import (
     ENCODED,
     LEAST_LETTERS,
@@ -24,7 +24,6 @@ from decon_core.corpus.text_values import (
     is_text,
     without_lone_surrogates,
 )
-from decon_core.corpus.token_ids import lines_with_loose_ids, may_have_ids
 from decon_core.kernels import base64_lines, json_lines, row_texts, string_values
 from decon_core.kernels.arrays import Bools, Bytes, Integers, Table, Words64, alloc_array
 from decon_core.kernels.json_lines import MOST_STRINGS
@@ -222,7 +221,8 @@ def batch_of(
     is_unusual = is_unusual | (counts > MOST_STRINGS) | ~has_text | has_placeholder[layout_of_row]
     if tree.is_counting:
         is_unusual |= _may_have_ids(strings, is_read, fields, is_unusual.size)
-    origins = origins_in(strings, ~is_unusual, tree, fields)  # before strings are moved
+    names = fields.columns[: fields.n, json_lines.NAMES]
+    origins = origins_in(strings, ~is_unusual, tree, names)  # before strings are moved
     is_usual = ~is_unusual[strings.rows]
     unread = strings.take(is_usual & (strings.actions == string_values.TO_COUNT))
     read = strings.take(is_usual & is_read)

@@ -1,16 +1,19 @@
-"""What a string encodes as base64 or as hex digits: text, or something else."""
+"""What a string encodes as base64 or as hex digits, also packed: text, or something else."""
 
 from __future__ import annotations
 
+import lzma
 import re
+import zlib
 from base64 import b64decode
-from collections.abc import Sequence
+from bz2 import BZ2Decompressor
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice, pairwise
 from urllib.parse import unquote
 
-from decon_core.corpus.escaped_text import is_escaped_text
 from decon_core.corpus.fields import Field
-from decon_core.corpus.packed_text import FIRST_BYTES, GZIP, ZIP, ZLIB, contents_of, may_hold_text
+from decon_core.corpus.text_as_numbers import is_escaped_text
 from decon_core.corpus.text_values import (
     BLOB,
     ENCODED,
@@ -27,7 +30,8 @@ from decon_core.corpus.text_values import (
     text_of_bytes,
 )
 
-FIRST_ENCODED = FIRST_BYTES // 3 * 4
+_FIRST_BYTES = 4096  # bytes that decide what is encoded
+FIRST_ENCODED = _FIRST_BYTES // 3 * 4
 _MOST_NESTED = 2  # times that what was decoded is unpacked or decoded again
 # Lines of base64 in a text. They have few separators, and more words than pictures in SVG.
 LEAST_RUN = 60  # letters of base64 in one line
@@ -52,7 +56,7 @@ def content_step(value: str, *, is_named: bool = False) -> str:
     content = _bytes_of_base64(head)
     if _is_text(_text_in(content)):
         return ENCODED
-    return TOKENS if is_named else UNKNOWN if may_hold_text(content) else BLOB
+    return TOKENS if is_named else UNKNOWN if _may_hold_text(content) else BLOB
 
 
 def content_steps(values: Sequence[str], at: Field) -> list[str]:
@@ -84,7 +88,7 @@ def _bytes_of_base64(value: str) -> bytes:
 
 def _text_in(content: bytes, depth: int = _MOST_NESTED) -> str:
     """Return the text that bytes hold, also as UTF-16, packed or encoded again; empty if none."""
-    if depth and (contents := contents_of(content)):
+    if depth and (contents := _contents_of(content)):
         return "\n".join(_text_in(inner, depth - 1) for inner in contents)
     for letters, zeros in ((content[::2], content[1::2]), (content[1::2], content[::2])):
         if 10 * zeros.count(0) > 9 * len(zeros):
@@ -105,7 +109,7 @@ def runs_in(text: str) -> list[str]:
 def _may_be_text(run: str) -> bool:
     """Return whether the first bytes that base64 encodes may be UTF-8, or packed text."""
     first = _bytes_of_base64(run[:_FIRST_LETTERS])
-    if first.startswith((GZIP, ZLIB, ZIP)):
+    if first.startswith((_GZIP, _ZLIB, _ZIP)):
         return True
     return not any(
         (byte >= 0xC0) if behind < 0x80 or behind >= 0xC0 else (byte < 0x80)
@@ -125,3 +129,89 @@ def _has_sentence(text: str) -> bool:
     n_words = sum(1 for _ in islice(_WORD.finditer(text), LEAST_WORDS))
     is_sentence = n_words >= LEAST_WORDS or n_unspaced(text) >= LEAST_LETTERS
     return is_sentence or is_escaped_text(text)
+
+
+# Packed bytes and archives -----------------------------------------------------------------------
+
+_GZIP, _ZLIB, _ZIP = b"\x1f\x8b", b"\x78", b"PK\3"
+_MEMBER = b"PK\3\4"  # begins a file in a zip file
+_ZIP_HEADER = 30  # bytes before the name of a file
+_BLOCK = 512  # bytes of a header in a tar file, to whose multiple contents are padded
+# zip, xz, bzip2, zstd, 7z, RAR, old Office files, PDF.
+_ARCHIVE = re.compile(
+    rb"PK\x03\x04|\xfd7zXZ\x00|BZh[1-9]1AY&SY|\x28\xb5\x2f\xfd|7z\xbc\xaf\x27\x1c|Rar!\x1a\x07"
+    rb"|\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|%PDF-"
+)
+# Names of files in a zip file of arrays or of the weights of a model.
+_WEIGHTS = re.compile(rb".+\.npy|(?:.*/)?(?:data\.pkl|data/\d+|byteorder|version)")
+
+
+def _contents_of(content: bytes) -> list[bytes]:
+    """Return the first bytes of what packed bytes or an archive hold; empty if it is none."""
+    if content.startswith(_MEMBER):
+        return [inner for _, inner in _files_of_zip(content)]
+    if _is_tar(content):
+        return [*_files_of_tar(content)]
+    return [unpacked] if (unpacked := _unpacked(content)) else []
+
+
+def _may_hold_text(content: bytes) -> bool:
+    """Return whether bytes in which no text was found are an archive that may hold some."""
+    if content.startswith(_MEMBER):
+        return not all(_WEIGHTS.fullmatch(name) for name, _ in _files_of_zip(content))
+    inner = _unpacked(content)
+    return bool(_ARCHIVE.match(content)) or _is_tar(content) or _is_tar(inner)
+
+
+def _unpacked(content: bytes) -> bytes:
+    if content.startswith(_GZIP):
+        return _inflated(content, zlib.MAX_WBITS + 16)
+    if content.startswith(_ZLIB) and int.from_bytes(content[:2], "big") % 31 == 0:
+        return _inflated(content, zlib.MAX_WBITS)
+    unpack: Callable[[bytes, int], bytes]
+    if content.startswith(b"\xfd7zXZ"):
+        unpack = lzma.LZMADecompressor().decompress
+    elif content.startswith(b"BZh"):
+        unpack = BZ2Decompressor().decompress
+    else:
+        return b""
+    with suppress(OSError, lzma.LZMAError):
+        return unpack(content, _FIRST_BYTES)
+    return b""
+
+
+def _inflated(content: bytes, form: int) -> bytes:
+    try:
+        return zlib.decompressobj(form).decompress(content, _FIRST_BYTES)
+    except zlib.error:
+        return b""
+
+
+def _files_of_zip(content: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the names of the files in a zip file, and the first bytes of each."""
+    at = 0
+    while at >= 0:
+        behind = content.find(_MEMBER, at + 4)
+        file = content[at : behind if behind >= 0 else len(content)]
+        n_name, n_extra = (int.from_bytes(file[n : n + 2], "little") for n in (26, 28))
+        packed = file[_ZIP_HEADER + n_name + n_extra :]
+        is_stored = file[8:9] == b"\0"
+        name = file[_ZIP_HEADER : _ZIP_HEADER + n_name]
+        yield name, packed if is_stored else _inflated(packed, -zlib.MAX_WBITS)
+        at = behind
+
+
+def _is_tar(content: bytes) -> bool:
+    return content[257:262] == b"ustar"
+
+
+def _files_of_tar(content: bytes) -> Iterator[bytes]:
+    at = 0
+    while _is_tar(content[at:]):
+        with suppress(ValueError):
+            n_bytes = int(content[at + 124 : at + 136].strip(b"\0 ") or b"0", 8)
+            at += _BLOCK
+            yield content[at : at + n_bytes]
+            at += -(-n_bytes // _BLOCK) * _BLOCK
+            continue
+        return

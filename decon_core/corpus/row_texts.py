@@ -12,9 +12,9 @@ from typing import Any
 
 from decon_core.config.layouts import Layout
 from decon_core.corpus.encoded_text import content_steps, hold_sentence, runs_in
-from decon_core.corpus.escaped_text import is_escaped_text
 from decon_core.corpus.fields import RANKS, Field, FieldTree, Kind, rank_of
 from decon_core.corpus.origins import Origins, origins_of_row
+from decon_core.corpus.text_as_numbers import ids_in_strings, is_escaped_text, loose_ids
 from decon_core.corpus.text_values import (
     ENCODED,
     LEAST_NUMBERS,
@@ -27,7 +27,6 @@ from decon_core.corpus.text_values import (
     text_of_bytes,
     without_lone_surrogates,
 )
-from decon_core.corpus.token_ids import ids_in_strings, loose_ids
 
 Keys = tuple[str | int, ...]  # path from a row down to a value; JSON in strings takes no step
 

@@ -27,7 +27,6 @@ from typing import Any, Literal, NamedTuple
 from decon_core.config.layouts import EVERYTHING, covers_any
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.text_values import REASONS, holds_no_text
-from decon_core.decisions.many_keys import grouped_paths, path_to_ignore
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.scan.coverage import Gap
@@ -167,17 +166,17 @@ def account_of(
         if not file.is_on_purpose
     ]
     return Account(
-        tuple(_with_grouped_paths(rows)), {source: n["n_bytes"] for source, n in counts.items()}
+        tuple(_with__grouped_paths(rows)), {source: n["n_bytes"] for source, n in counts.items()}
     )
 
 
-def _with_grouped_paths(rows: Sequence[NotRead]) -> Iterator[NotRead]:
+def _with__grouped_paths(rows: Sequence[NotRead]) -> Iterator[NotRead]:
     """Yield rows with the fields of an object of many keys as one; all others as they are."""
     paths: dict[str | None, set[str]] = {}
     for row in rows:
         if row.path is not None:
             paths.setdefault(row.source, set()).add(row.path)
-    grouped = {source: grouped_paths(of_source) for source, of_source in paths.items()}
+    grouped = {source: _grouped_paths(of_source) for source, of_source in paths.items()}
     sums: dict[tuple[NotRead, int | None], list[int]] = {}
     for number, row in enumerate(rows):
         path = grouped.get(row.source, {}).get(row.path or "", row.path)
@@ -266,7 +265,7 @@ class Account:
 
     def to_ignore(self, source: str | None) -> list[str]:
         """Return the paths by which this text may stay unread."""
-        return [*dict.fromkeys(map(path_to_ignore, self.sizes(source)))]
+        return [*dict.fromkeys(map(_path_to_ignore, self.sizes(source)))]
 
     def ignored(self) -> list[str]:
         """Return how much text is left unread because of the setting `ignore`."""
@@ -339,3 +338,46 @@ def _sizes(rows: Iterable[NotRead]) -> dict[str, int]:
     for row in rows:
         sizes[row.path or ""] += row.n_bytes
     return dict(sorted(sizes.items(), key=lambda path: (-path[1], path[0])))
+
+
+# One path for the fields of an object with many keys, which are data such as names of users -------
+
+_MOST_KEYS = 20  # of an object that are named
+_MOST_COLUMNS = 200  # of a row that are named
+
+
+def _grouped_paths(paths: Iterable[str]) -> Mapping[str, str]:
+    """Return the path under which each of these is listed: `m.*` in place of many below `m`."""
+    split = {path: _split(path) for path in paths}
+    keys: dict[tuple[str, ...], set[str]] = {}
+    for steps, _ in split.values():
+        for at, key in enumerate(steps):
+            keys.setdefault(steps[:at], set()).add(key)
+    many = {
+        above
+        for above, below in keys.items()
+        if len(below) > (_MOST_KEYS if above else _MOST_COLUMNS)
+    }
+    return {path: _grouped(*parts, many) for path, parts in split.items()} if many else {}
+
+
+def _split(path: str) -> tuple[tuple[str, ...], list[str]]:
+    """Return the keys of a path, and its ending if it is of encoded text."""
+    keys = path.split(".")
+    n_endings = keys[-1] in REASONS
+    return tuple(keys[: len(keys) - n_endings]), keys[len(keys) - n_endings :]
+
+
+def _grouped(steps: tuple[str, ...], ending: list[str], many: set[tuple[str, ...]]) -> str:
+    for at in range(len(steps)):
+        if steps[:at] in many:
+            steps = (*steps[:at], EVERYTHING)
+            break
+    return ".".join([*steps, *ending])
+
+
+def _path_to_ignore(path: str) -> str:
+    """Return the shortest setting that leaves unread what is listed under a path: `m` for `m.*`."""
+    steps, _ = _split(path)
+    is_of_many = len(steps) > 1 and steps[-1] == EVERYTHING
+    return ".".join(steps[:-1]) if is_of_many else path

@@ -21,9 +21,8 @@ from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
 from decon_core.corpus.sketch.shard_sketch import remove_filters
 from decon_core.errors import DamagedError, EngineError, MissingError, Problem
-from decon_core.execution.cost import Cost
 from decon_core.execution.engine import Engine
-from decon_core.execution.jobs import run_jobs
+from decon_core.execution.jobs import Cost, run_jobs
 from decon_core.execution.progress import Advance
 from decon_core.index.joined_index import search_name
 from decon_core.scan.blocks import ShardJob, compile_kernels

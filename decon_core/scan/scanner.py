@@ -27,10 +27,10 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import Pack
 from decon_core.errors import CorpusError, Problem
-from decon_core.execution.cost import Cost
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import (
     BYTES_PER_SHARD,
+    Cost,
     run_jobs,
     runs_here,
     usable_cores,

@@ -21,7 +21,7 @@ from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.origins import Origins, shortest, total
 from decon_core.corpus.packs import Shard
 from decon_core.errors import CorpusError
-from decon_core.execution.cost import Cost, cost_since
+from decon_core.execution.jobs import Cost, cost_since
 from decon_core.execution.progress import advance
 from decon_core.index.joined_index import Search
 from decon_core.kernels.arrays import Integers, Numbers

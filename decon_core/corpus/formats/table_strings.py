@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from decon_core.corpus.compiled_rows import Fields, Strings, fields_of, settle
-from decon_core.corpus.escaped_text import strings_with_escapes
 from decon_core.corpus.fields import Field, FieldTree, rank_of
 from decon_core.corpus.formats.table_values import is_bytes
 from decon_core.corpus.row_texts import LONGEST_NAME
+from decon_core.corpus.text_as_numbers import strings_with_escapes
 from decon_core.corpus.text_values import LEAST_CODES, LEAST_NUMBERS, is_text, text_of_bytes
 from decon_core.kernels import json_lines, string_values
 from decon_core.kernels.arrays import Bools, Bytes, Integers

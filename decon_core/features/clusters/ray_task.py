@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from decon_core.execution.cost import log_file
 from decon_core.execution.engine import outcome_of, prepare_machine
+from decon_core.execution.jobs import log_file
 from decon_core.execution.processes import Event, Kind
 from decon_core.execution.progress import advancing
 

@@ -1,4 +1,8 @@
-"""Token ids that are not a plain list of whole numbers: in strings, in objects, in nested lists."""
+r"""Text that is written as numbers: token ids, or escapes such as `&#24352;` and `\u5f20`.
+
+It has no words that could be searched. The compiled readers leave rows that may have some to the
+plain reader: a pattern that matches in bytes is found by what it begins with, which is faster.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,49 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from decon_core.corpus.byte_places import places_of
 from decon_core.corpus.fields import Field
-from decon_core.corpus.text_values import LEAST_BYTES, LEAST_NUMBERS, n_tokens
+from decon_core.corpus.text_values import LEAST_BYTES, LEAST_LETTERS, LEAST_NUMBERS, n_tokens
 from decon_core.kernels.arrays import Bools, Bytes, Integers
+
+# Escapes -----------------------------------------------------------------------------------------
+
+_LEAST_RUN = 3  # escapes one behind the other
+_ESCAPE = r"\\+u[0-9a-fA-F]{4}"
+_ENTITY = r"&#(?:[0-9]{2,7}|[xX][0-9a-fA-F]{2,6});"
+_ESCAPES = re.compile(rf"(?:{_ESCAPE}){{{_LEAST_RUN},}}|(?:{_ENTITY}){{{_LEAST_RUN},}}")
+# In JSON, a backslash in a string takes two, and some writers escape `&`.
+_IN_JSON = re.compile(
+    rf"(?:\\{_ESCAPE}){{{_LEAST_RUN}}}|(?:(?:&|\\*u0026){_ENTITY[1:]}){{{_LEAST_RUN}}}".encode()
+)
+_BEGINNINGS_IN_JSON = (b"\\\\u", b"&#", b"u0026#")
+_IN_TEXT = re.compile(_ESCAPES.pattern.encode())
+_BEGINNINGS = (b"\\u", b"&#")
+
+
+def is_escaped_text(value: str) -> bool:
+    """Return whether a string has as many escapes as a text has letters."""
+    if "\\u" not in value and "&#" not in value:
+        return False
+    runs: list[str] = _ESCAPES.findall(value)
+    return sum(run.count("u") + run.count(";") for run in runs) >= LEAST_LETTERS
+
+
+def lines_with_escapes(lines: Bytes, line_starts: Integers) -> Integers:
+    """Return the numbers of the lines of JSON that may have such a text."""
+    places = places_of(_IN_JSON, _BEGINNINGS_IN_JSON, lines)
+    return np.searchsorted(line_starts, places, side="right") - 1
+
+
+def strings_with_escapes(text: Bytes, starts: Integers) -> Integers:
+    """Return the numbers of the strings that may be such a text."""
+    places = places_of(_IN_TEXT, _BEGINNINGS, text)
+    if not places.size:
+        return places
+    order = np.argsort(starts, kind="stable")
+    return order[np.searchsorted(starts[order], places, side="right") - 1]
+
+
+# Token ids ---------------------------------------------------------------------------------------
 
 _SIGNS = b"0123456789 \t\r\n.,;[]()-"  # of which a string of numbers consists
 _OF_NUMBERS = np.isin(np.arange(256), [*_SIGNS])
@@ -117,3 +160,36 @@ def lines_with_loose_ids(lines: Bytes, line_starts: Integers, keys: Iterable[byt
     """Return the numbers of lines that may have what `loose_ids` finds, in fields of these keys."""
     places = places_of(_LOOSE, (b'"%s"' % key for key in keys), lines)
     return np.searchsorted(line_starts, places, side="right") - 1
+
+
+# Patterns in bytes -------------------------------------------------------------------------------
+
+
+def places_of(pattern: re.Pattern[bytes], beginnings: Iterable[bytes], text: Bytes) -> Integers:
+    """Return places where a pattern matches, which begins in one of these ways."""
+    places = [at for beginning in beginnings for at in _matches(pattern, beginning, text)]
+    return np.array(places, np.int64)
+
+
+def _matches(pattern: re.Pattern[bytes], beginning: bytes, text: Bytes) -> Iterator[int]:
+    behind = 0
+    for at in _beginnings(beginning, text).tolist():
+        if at >= behind and (match := pattern.match(text.data, at)):
+            yield at
+            behind = match.end()
+
+
+def _beginnings(beginning: bytes, text: Bytes) -> Integers:
+    """Return where some bytes stand: the last two of them are searched as one number."""
+    pair = int.from_bytes(beginning[-2:], "little")
+    n_before = len(beginning) - 2
+    found = [
+        2 * np.flatnonzero(text[first : first + (text.size - first) // 2 * 2].view("<u2") == pair)
+        + first
+        for first in (0, 1)
+    ]
+    places = np.sort(np.concatenate(found)) - n_before
+    places = places[places >= 0]
+    for at, byte in enumerate(beginning[:-2]):
+        places = places[text[places + at] == byte]
+    return places
