@@ -25,7 +25,6 @@ from decon_core.kernels.arrays import Integers
 from decon_core.mixtures.choice import FOUND, choose_rows, drop_unlicensed, leaks_of
 from decon_core.mixtures.edit_rows import RowReader
 from decon_core.mixtures.manifest import fingerprint_of
-from decon_core.mixtures.match_sizes import matching
 from decon_core.schemas import DRAWN
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet, write_parquet
@@ -98,6 +97,8 @@ def draw(
 ) -> Draw:
     """Draw from all packs of a source, and store the result."""
     import polars as pl
+
+    from decon_core.mixtures.match_sizes import matching
 
     shards = [(pack, shard) for pack in packs for shard in pack.shards]
     n_documents = sum(reader.ledger(shard)["n_documents"] for _, shard in shards)

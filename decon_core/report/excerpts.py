@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decon_core.config import detector_registry as registry
 from decon_core.text.canonical import words_with_places
 from decon_core.text.characters import Form
-from decon_core.text.shared_words import Agreement, agreement_of
+
+if TYPE_CHECKING:
+    from decon_core.text.shared_words import Agreement
 
 PARTS = ("question", "answer", "passage")
 
@@ -46,7 +48,7 @@ class Excerpt:
 
 
 # Finds what two texts share.
-Agree = Callable[[str, str, Form], Agreement]
+Agree = Callable[[str, str, Form], "Agreement"]
 
 _Words = Sequence[tuple[str, int, int]]  # words with the characters where each begins and ends
 Spans = Mapping[str, tuple[int, int]]  # characters of the document, by part
@@ -55,7 +57,11 @@ Spans = Mapping[str, tuple[int, int]]  # characters of the document, by part
 def agree_of(name: str) -> Agree | None:
     """Return how a detector shows what two texts share, if words of any order agree."""
     found = registry.find(name)
-    return agreement_of if found and found.compares_any_order else None
+    if not (found and found.compares_any_order):
+        return None
+    from decon_core.text.shared_words import agreement_of
+
+    return agreement_of
 
 
 def spans_of(match: Mapping[str, Any]) -> Spans:

@@ -20,9 +20,9 @@ from decon_core.corpus.documents import (
 )
 from decon_core.corpus.fields import field_tree
 from decon_core.corpus.formats.lines import LineBlock, LineFormat, blocks_of, with_replacements
+from decon_core.corpus.formats.recognize import fault_of_bytes
 from decon_core.corpus.formats.sessions import is_session, session_of
 from decon_core.corpus.formats.shard_format import PART_BYTES, JsonRow, Value
-from decon_core.corpus.other_encodings import fault_of_bytes
 from decon_core.corpus.shard_file import ShardFile
 from decon_core.corpus.text_values import fault_of, parsed_row
 from decon_core.errors import CorpusError

@@ -23,7 +23,7 @@ from decon_core.corpus.documents import (
     document_of,
     not_a_document,
 )
-from decon_core.corpus.formats.recognize import require_text, require_utf8
+from decon_core.corpus.formats.recognize import fault_of_bytes, require_text, require_utf8
 from decon_core.corpus.formats.shard_format import (
     PART_BYTES,
     Decide,
@@ -33,7 +33,6 @@ from decon_core.corpus.formats.shard_format import (
     ShardFormat,
     Value,
 )
-from decon_core.corpus.other_encodings import fault_of_bytes
 from decon_core.corpus.shard_file import ShardFile, changed, damaged
 from decon_core.errors import CorpusError
 from decon_core.storage.compression import (

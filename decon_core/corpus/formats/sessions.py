@@ -17,8 +17,8 @@ from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch
 from decon_core.corpus.documents import Document, Unreadable, document_of
 from decon_core.corpus.formats.lines import LineBlock
+from decon_core.corpus.formats.recognize import fault_of_bytes
 from decon_core.corpus.formats.shard_format import JsonRow, Part, Value
-from decon_core.corpus.other_encodings import fault_of_bytes
 from decon_core.corpus.row_texts import WholeRow
 from decon_core.corpus.text_values import KeyTwiceError, fault_of, parsed_row
 from decon_core.kernels.arrays import Integers, alloc_array

@@ -23,6 +23,7 @@ from decon_core.corpus.batches import Batch, Place
 from decon_core.corpus.compiled_rows import batch_of
 from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable, document_of, id_of
 from decon_core.corpus.fields import field_tree
+from decon_core.corpus.formats.recognize import fault_of_bytes
 from decon_core.corpus.formats.shard_format import (
     PART_BYTES,
     Changes,
@@ -42,7 +43,6 @@ from decon_core.corpus.formats.table_values import (
     value_of,
     values_of_table,
 )
-from decon_core.corpus.other_encodings import fault_of_bytes
 from decon_core.corpus.shard_file import ShardFile, changed, too_long
 from decon_core.errors import CorpusError, Problem
 from decon_core.kernels.arrays import Bools

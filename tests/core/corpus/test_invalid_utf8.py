@@ -11,7 +11,7 @@ from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import Unreadable
-from decon_core.corpus.other_encodings import LEAST_INVALID, fault_of_bytes
+from decon_core.corpus.formats.recognize import LEAST_INVALID, fault_of_bytes
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.errors import IncompleteError
