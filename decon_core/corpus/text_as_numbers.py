@@ -26,7 +26,8 @@ _IN_JSON = re.compile(
     rf"(?:\\{_ESCAPE}){{{_LEAST_RUN}}}|(?:(?:&|\\*u0026){_ENTITY[1:]}){{{_LEAST_RUN}}}".encode()
 )
 _BEGINNINGS_IN_JSON = (b"\\\\u", b"&#", b"u0026#")
-_IN_TEXT = re.compile(_ESCAPES.pattern.encode())
+# Not more of them: a match must not go on in the strings behind, which it would hide.
+_IN_TEXT = re.compile(rf"(?:{_ESCAPE}){{{_LEAST_RUN}}}|(?:{_ENTITY}){{{_LEAST_RUN}}}".encode())
 _BEGINNINGS = (b"\\u", b"&#")
 
 

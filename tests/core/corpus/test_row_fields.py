@@ -314,10 +314,19 @@ def test_text_in_escapes_is_unread():
         assert not _unread({"a": value[:60], "b": SENTENCE}, text="b")
 
 
-def _unread_of(path):
+def test_text_in_escapes_is_unread_in_each_row_of_a_table(tmp_path):
+    """The strings of a column have nothing between them."""
+    entities = "".join(f"&#{ord(letter)};" for letter in CHINESE)
+    for value in (json.dumps(CHINESE)[1:-1], entities):
+        table = pa.table({"a": [value] * 4, "b": [SENTENCE] * 4})
+        pq.write_table(table, tmp_path / "a.parquet")
+        assert _unread_of(tmp_path / "a.parquet", text="b") == {"a": [4, 4 * len(value)]}
+
+
+def _unread_of(path, **settings):
     """Return what is unread in a shard, as both readers find it."""
     field_tree.cache_clear()
-    source = Source(name="rows", path=path.name)
+    source = Source(name="rows", path=path.name, **settings)
     (shard,) = find_shards(source, folder=path.parent, known={})
     with open_shard(shard, source) as file:
         (part,) = format_of(path).parts(file, source)
