@@ -208,10 +208,10 @@ def _is_tar(content: bytes) -> bool:
 def _files_of_tar(content: bytes) -> Iterator[bytes]:
     at = 0
     while _is_tar(content[at:]):
-        with suppress(ValueError):
-            n_bytes = int(content[at + 124 : at + 136].strip(b"\0 ") or b"0", 8)
-            at += _BLOCK
-            yield content[at : at + n_bytes]
-            at += -(-n_bytes // _BLOCK) * _BLOCK
-            continue
-        return
+        digits = content[at + 124 : at + 136].strip(b"\0 ")
+        if digits.strip(b"01234567"):
+            return  # a broken header, or a file of more than 8 GB
+        n_bytes = int(digits or b"0", 8)
+        at += _BLOCK
+        yield content[at : at + n_bytes]
+        at += -(-n_bytes // _BLOCK) * _BLOCK

@@ -179,6 +179,13 @@ def test_base64_of_other_archives_of_text_is_unread():
         assert _unread({"a": value, "b": SENTENCE}) == {"a.<base64>": [1, len(value)]}
 
 
+def test_a_broken_size_in_an_archive_ends_what_is_looked_at():
+    archive = bytearray(_archive({"a.txt": ITEM.encode()}))
+    archive[124:136] = b"-00000001000"  # the next header would be this one
+    value = b64encode(archive).decode()
+    assert _unread({"a": value, "b": SENTENCE}) == {"a.<unknown>": [1, len(value)]}
+
+
 def test_lines_of_base64_in_a_list_are_one_text():
     value = b64encode(CHINESE.encode() * 4).decode()
     lines = [value[at : at + 76] for at in range(0, len(value) // 76 * 76, 76)]
