@@ -116,7 +116,7 @@ def _misnamed(path: Path, kind: str, suffix: str) -> Problem:
 
 LEAST_INVALID = 16  # bytes of a row that are not UTF-8
 _LEAST_SHARE = 8  # one in so many bytes beyond ASCII
-_FIRST_BYTES = 1 << 16  # that decide which encoding it is
+_FIRST_BYTES = 1 << 16  # that decide which encoding it is, from the first one beyond ASCII
 _ASCII = bytes(range(0x80))
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")  # of writers that encode UTF-16
 # Quotation marks, dashes and the like of Windows-1252, in a text that is ASCII otherwise.
@@ -163,9 +163,10 @@ def fault_of_bytes(content: bytes) -> tuple[str, str] | None:
 
 
 def encoding_of(content: bytes) -> str | None:
-    """Return the encoding that bytes are probably in; None if none is likely."""
+    """Return the encoding that bytes beyond ASCII are probably in; None if none is likely."""
+    first = len(content) - len(content.lstrip(_ASCII))
     for name, pattern, least_share in _ENCODINGS:
-        text = content[:_FIRST_BYTES].decode(name, "replace")
+        text = content[first : first + _FIRST_BYTES].decode(name, "replace")
         n_typical = sum(map(len, re.findall(pattern, text)))
         if n_typical >= least_share * sum(not char.isascii() for char in text):
             return name

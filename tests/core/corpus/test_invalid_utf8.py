@@ -126,6 +126,7 @@ def test_a_row_in_another_encoding_is_unreadable_and_says_which(name):
     reason, detail = fault_of_bytes(content)
     assert reason == f"not UTF-8, but probably {name}"
     assert detail.endswith(f"`iconv -f {name} -t UTF-8`")
+    assert fault_of_bytes(b"a" * 70_000 + content)[0] == reason
     assert not fault_of_bytes(content.decode(name).encode())
 
 
