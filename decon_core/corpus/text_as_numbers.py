@@ -20,7 +20,9 @@ from decon_core.kernels.arrays import Bools, Bytes, Integers
 _LEAST_RUN = 3  # escapes one behind the other
 _ESCAPE = r"\\+u[0-9a-fA-F]{4}"
 _ENTITY = r"&#(?:[0-9]{2,7}|[xX][0-9a-fA-F]{2,6});"
-_ESCAPES = re.compile(rf"(?:{_ESCAPE}){{{_LEAST_RUN},}}|(?:{_ENTITY}){{{_LEAST_RUN},}}")
+_ESCAPES = re.compile(  # not from each of many backslashes on, which is slow
+    rf"(?<!\\)(?:{_ESCAPE}){{{_LEAST_RUN},}}|(?:{_ENTITY}){{{_LEAST_RUN},}}"
+)
 # In JSON, a backslash in a string takes two, and some writers escape `&`.
 _IN_JSON = re.compile(
     rf"(?:\\{_ESCAPE}){{{_LEAST_RUN}}}|(?:(?:&|\\*u0026){_ENTITY[1:]}){{{_LEAST_RUN}}}".encode()

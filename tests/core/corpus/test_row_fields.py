@@ -7,6 +7,7 @@ import io
 import json
 import lzma
 import tarfile
+import time
 import zipfile
 import zlib
 from base64 import b64encode
@@ -28,6 +29,7 @@ from decon_core.corpus.formats.shard_format import Part
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.row_texts import text_of_row
 from decon_core.corpus.shards import open_shard
+from decon_core.corpus.text_as_numbers import is_escaped_text
 from decon_core.kernels.jit import compiled_at_once
 
 
@@ -319,6 +321,12 @@ def test_text_in_escapes_is_unread():
     for value in (json.dumps(CHINESE)[1:-1], entities, json.dumps(json.dumps(CHINESE))[1:-1]):
         assert _unread({"a": value, "b": SENTENCE}, text="b") == {"a": [1, len(value)]}
         assert not _unread({"a": value[:60], "b": SENTENCE}, text="b")
+
+
+def test_many_backslashes_are_looked_at_once():
+    started = time.process_time()
+    assert not is_escaped_text("\\" * 60_000 + "u")
+    assert time.process_time() - started < 1
 
 
 def test_text_in_escapes_is_unread_in_each_row_of_a_table(tmp_path):
