@@ -61,7 +61,8 @@ def strings_with_escapes(text: Bytes, starts: Integers) -> Integers:
 _SIGNS = b"0123456789 \t\r\n.,;[]()-"  # of which a string of numbers consists
 _OF_NUMBERS = np.isin(np.arange(256), [*_SIGNS])
 _ONLY_NUMBERS = re.compile(rf"[{re.escape(_SIGNS.decode())}]+")
-_NUMBER = re.compile(r"(?<![\d.-])(\d{1,9})(?:\.0*)?(?![\d.])", re.ASCII)
+_NUMBER = re.compile(r"(?<![\d.-])(\d{1,9})(?:\.0*)?(?![\d.-])", re.ASCII)
+_ANY_NUMBER = re.compile(r"\d[\d.-]*", re.ASCII)  # also a fraction or a date
 _LEAST_LARGE = 256  # most token ids of a text are larger, few numbers of grids and scores are
 _LEAST_SIZE = 2 * LEAST_NUMBERS - 1  # bytes of a string of token ids
 _N_SAMPLES = 9  # bytes of a string that are looked at first
@@ -120,21 +121,25 @@ def ids_in_strings(texts: Sequence[tuple[Field, str]]) -> Iterator[tuple[Field, 
     `texts`: the strings of the row that are read. If all that are longer than a word or two are
     numbers, the name of the field does not matter.
     """
-    ids: dict[Field, list[str]] = {}
+    strings: dict[Field, list[str]] = {}
     is_only = True
     for at, text in texts:
         if _ONLY_NUMBERS.fullmatch(text):
-            ids.setdefault(at, []).extend(_NUMBER.findall(text))
+            strings.setdefault(at, []).append(text)
         elif len(text.encode()) >= LEAST_BYTES:
             is_only = False
-    for at, numbers in ids.items():
-        if len(numbers) >= LEAST_NUMBERS and (at.has_tokens or (is_only and _are_large(numbers))):
-            yield at, len(numbers)
+    for at, of_field in strings.items():
+        text = " ".join(of_field)
+        ids = _NUMBER.findall(text)
+        if len(ids) >= LEAST_NUMBERS and (at.has_tokens or (is_only and _are_likely(ids, text))):
+            yield at, len(ids)
 
 
-def _are_large(numbers: Iterable[str]) -> bool:
-    are_large = [int(number) >= _LEAST_LARGE for number in numbers]
-    return 2 * sum(are_large) >= len(are_large)
+def _are_likely(ids: Sequence[str], text: str) -> bool:
+    """Return whether half of the ids are large, and few other numbers are in their text."""
+    n_large = sum(int(number) >= _LEAST_LARGE for number in ids)
+    n_others = len(_ANY_NUMBER.findall(text)) - len(ids)
+    return 2 * n_large >= len(ids) and 10 * n_others <= len(ids)
 
 
 def may_have_ids(

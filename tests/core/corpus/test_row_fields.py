@@ -249,7 +249,19 @@ def test_token_ids_in_a_string_are_unread(ids):
     assert _unread({"id": "a-1", "x": ids, "n": 4}) == {"x.<tokens>": [1, 40]}
     assert not _unread({"x": ids, "b": SENTENCE})
     assert not _unread({"input_ids": " ".join(map(str, _IDS[:15])), "b": SENTENCE})
-    assert not _unread({"a": " ".join("0120" * 20)})  # a grid
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        " ".join("0120" * 20),  # a grid
+        "2024-01-31\n" * 20,
+        "(555) 123-4567\n" * 20,
+        "1990 0.5 1500.25\n" * 20,
+    ],
+)
+def test_other_numbers_in_a_string_are_no_token_ids(numbers):
+    assert not _unread({"a": numbers})
 
 
 @pytest.mark.parametrize(
