@@ -166,11 +166,11 @@ def account_of(
         if not file.is_on_purpose
     ]
     return Account(
-        tuple(_with__grouped_paths(rows)), {source: n["n_bytes"] for source, n in counts.items()}
+        tuple(_with_grouped_paths(rows)), {source: n["n_bytes"] for source, n in counts.items()}
     )
 
 
-def _with__grouped_paths(rows: Sequence[NotRead]) -> Iterator[NotRead]:
+def _with_grouped_paths(rows: Sequence[NotRead]) -> Iterator[NotRead]:
     """Yield rows with the fields of an object of many keys as one; all others as they are."""
     paths: dict[str | None, set[str]] = {}
     for row in rows:

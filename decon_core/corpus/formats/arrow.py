@@ -102,11 +102,8 @@ def _open(
     if wanted is not None:
         columns = [at for at, name in enumerate(reader.schema.names) if name in wanted]
         file, reader = _arrow_reader(path, columns, is_file=is_file)
-    return (
-        is_file,
-        reader.schema,
-        (_batches_of_file if is_file else _batches_of_stream)(file, reader),
-    )
+    batches = _batches_of_file(file, reader) if is_file else _batches_of_stream(file, reader)
+    return is_file, reader.schema, batches
 
 
 def _arrow_reader(path: Path, columns: Sequence[int] | None, *, is_file: bool) -> tuple[Any, Any]:
