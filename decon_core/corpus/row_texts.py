@@ -212,18 +212,20 @@ def role_of(turn: object) -> object:
 
 def _once(slots: Iterator[Slot]) -> list[Slot]:
     """Return the slots with each longer text once, where it stands first, or again."""
-    by_text: dict[str, Slot] = {}
+    copies: dict[str, list[Keys]] = {}  # of each longer text, after its first place
     kept: list[Slot] = []
     all_slots = [*slots]
     texts = [slot.text.encode() for slot in all_slots]
     again = read_again(texts)
     for at, slot in enumerate(all_slots):
         if len(texts[at]) >= LEAST_REPEATED and at not in again:
-            first = by_text.setdefault(slot.text, slot)
-            if first is not slot:
-                first.copies = (*first.copies, slot.keys)
+            if slot.text in copies:
+                copies[slot.text].append(slot.keys)
                 continue
+            copies[slot.text] = []
         kept.append(slot)
+    for slot in kept:
+        slot.copies = tuple(copies.pop(slot.text, ()))
     return kept
 
 

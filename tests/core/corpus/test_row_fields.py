@@ -350,6 +350,14 @@ def test_text_in_escapes_is_unread_in_each_row_of_a_table(tmp_path):
         assert _unread_of(tmp_path / "a.parquet", text="b") == {"a": [4, 4 * len(value)]}
 
 
+def test_a_text_that_a_row_repeats_very_often_is_read_in_linear_time():
+    started = time.process_time()
+    (slot,) = text_of_row({"a": [SENTENCE] * 40_000}, field_tree(ROWS)).visible
+    assert time.process_time() - started < 2
+    assert slot.keys == ("a", 0)
+    assert slot.copies == tuple(("a", at) for at in range(1, 40_000))
+
+
 def _unread_of(path, **settings):
     """Return what is unread in a shard, as both readers find it."""
     field_tree.cache_clear()
