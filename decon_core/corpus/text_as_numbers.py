@@ -68,7 +68,9 @@ _LEAST_SIZE = 2 * LEAST_NUMBERS - 1  # bytes of a string of token ids
 _N_SAMPLES = 9  # bytes of a string that are looked at first
 
 # What the compiled reader of lines leaves to the plain one: the lists of `loose_ids`.
-_LOOSE = re.compile(rb'"[^"]+(?:"\s*:\s*\[\s*(?:[\[{]|-?\d+[.eE])|\.npy"\s*:\s*\{)', re.IGNORECASE)
+_LOOSE = re.compile(
+    rb'"[^"]+(?:"\s*:\s*\[\s*(?:null\s*,\s*)*(?:[\[{]|-?\d+[.eE])|\.npy"\s*:\s*\{)', re.IGNORECASE
+)
 
 
 def loose_ids(value: object, at: Field) -> int:
@@ -81,7 +83,10 @@ def loose_ids(value: object, at: Field) -> int:
     if isinstance(value, dict):  # a member of a tar archive that is passed over
         n_bytes = value.get("n_bytes") if len(value) == 1 else None
         return n_bytes if isinstance(n_bytes, int) and at.key.lower().endswith(".npy") else 0
-    if not (isinstance(value, list | tuple) and value and _is_loose(value[0])):
+    if not isinstance(value, list | tuple):
+        return 0
+    first = next((inner for inner in value if inner is not None), None)
+    if not isinstance(first, list | tuple | dict | float):
         return 0
     n, waiting = 0, [value]
     while waiting:
@@ -94,10 +99,6 @@ def loose_ids(value: object, at: Field) -> int:
             else:
                 n += _is_id(inner)
     return n if n >= LEAST_NUMBERS else 0
-
-
-def _is_loose(value: object) -> bool:
-    return isinstance(value, list | tuple | dict | float)
 
 
 def _is_id(value: object) -> bool:

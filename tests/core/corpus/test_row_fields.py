@@ -271,6 +271,7 @@ def test_other_numbers_in_a_string_are_no_token_ids(numbers):
         ([*map(float, _IDS)], "input_ids.<tokens>"),
         ([{"id": one, "logprob": -0.5} for one in _IDS], "input_ids.<tokens>"),
         ([_IDS[at : at + 8] for at in range(0, 40, 8)], "input_ids.<tokens>"),
+        ([None, None, *map(float, _IDS)], "input_ids.<tokens>"),
     ],
 )
 def test_token_ids_in_other_lists_are_unread(ids, path):
