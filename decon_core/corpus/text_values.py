@@ -62,6 +62,7 @@ LEAST_NUMBERS = 16  # token ids of a text
 LEAST_CODES = 64  # numbers that are the bytes of a text
 _PRINTABLE = re.compile(rb"[\x09-\x0d\x20-\x7e\x80-\xff]")
 _CODE_OF_LETTER = re.compile(rb"[A-Za-z\x80-\xff]")
+_ESCAPE_OF_JSON = re.compile(r'\\["\\nu]')  # that JSON which was encoded twice has
 _CONTROL = re.compile("[\\x00-\\x08\\x0e-\\x1f\ufffd]")
 
 
@@ -224,10 +225,11 @@ def decoded(value: str) -> dict[str, Any] | list[Any] | str | None:
     """Return the object or list that a string holds as JSON, or the string that has escapes there.
 
     None if there is no string in it, or if an object in it has a key twice: then the string is read
-    as it is.
+    as it is. So is a text in quotation marks with commands of LaTeX such as `\\frac` and `\\text`,
+    whose first letters would be escapes.
     """
     text = value.strip(" \t\r\n")
-    is_string = len(text) > 1 and text[0] == text[-1] == '"' and "\\" in text
+    is_string = len(text) > 1 and text[0] == text[-1] == '"' and _ESCAPE_OF_JSON.search(text)
     if not is_string and not (text.startswith(("{", "[")) and text.endswith(("}", "]"))):
         return None
     try:

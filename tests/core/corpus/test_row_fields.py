@@ -359,6 +359,28 @@ def test_a_text_that_a_row_repeats_very_often_is_read_in_linear_time():
     assert slot.copies == tuple(("a", at) for at in range(1, 40_000))
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (r'"\frac{1}{2} \text{ of } \beta"', r'"\frac{1}{2} \text{ of } \beta"'),
+        (r'"\\frac{1}{2}"', r"\frac{1}{2}"),
+        (r'"half \"of\" it"', 'half "of" it'),
+        (r'"C:\temp\bin"', r'"C:\temp\bin"'),
+        (r'"one\n\ttwo"', "one\n\ttwo"),
+    ],
+)
+def test_a_quoted_text_with_commands_of_latex_is_no_json(tmp_path, value, text):
+    (slot,) = text_of_row({"a": value}, field_tree(ROWS)).visible
+    assert slot.text == text
+    pq.write_table(pa.table({"a": [value]}), tmp_path / "a.parquet")
+    (tmp_path / "a.jsonl").write_text(json.dumps({"a": value}) + "\n")
+    for name in ("a.parquet", "a.jsonl"):
+        (shard,) = find_shards(Source(name="rows", path=name), folder=tmp_path, known={})
+        with open_shard(shard, ROWS) as file:
+            (part,) = format_of(tmp_path / name).parts(file, ROWS)
+            assert part.batch(ROWS).text_at(0) == text
+
+
 def _unread_of(path, **settings):
     """Return what is unread in a shard, as both readers find it."""
     field_tree.cache_clear()
