@@ -63,6 +63,7 @@ def found(answer, behind):
         ("JR", " Answer: JR是铁路"),
         ("It has two strings", " Answer: (A)It has two strings.\nWhat else?\nAnswer: (B)A kite."),
         ("well-known", " It is well known."),
+        *(("18", f"\nAnswer: 18\n{line}") for line in ("- 3 points", "125. Next?", "+ 7", "* 2")),
         ("西游记", "《西游记》是小说"),
         ("西游记", " 西游记是小说"),
         ("A", " The answer is A because it is the heaviest of them."),
