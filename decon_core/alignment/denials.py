@@ -14,7 +14,7 @@ _UNSPACED = (
     "不[对對]|错|錯|误|誤|間違|ではな|ではあり|じゃな|아니|아닙|아닌|틀린|틀리|틀렸|오답"
     "|ไม่|ผิด|नहीं|गलत"
 )
-_WRONG_BEFORE = re.compile(rf"(?:\b(?:{_WRONG})|(?:{_UNSPACED})\w?)\s*$", re.IGNORECASE)
+_WRONG_BEFORE = re.compile(rf"(?:\b(?:{_WRONG})|(?:{_UNSPACED})\w?)[^\S\n]*\Z", re.IGNORECASE)
 _MOST_BEFORE = 15  # characters of a word such as "incorrect" and the space behind it
 _WRONG_BEHIND = re.compile(
     rf"[^\w\n.,;!?。，；！？]*(?:\b(?:[a-z]+n['’]t|(?:{IS})+(?:{_NOT})|(?:{_NOT})\s+{IS}|(?:{IS})*(?:{_WRONG}))\b"
