@@ -28,7 +28,7 @@ _PIECE = re.compile(
     rf"|(?!(?<=[^\W\d_]{{2}})-\s*[^\W\d_]{{2}})[^\w{IGNORED},;.!?。，、；]"
 )
 # Not initials: "J. B. Rhine".
-LABEL = r"(?<![^\s(*])(?<![A-Z]\. )([A-Ja-j]|\d{1,2})(?:\)|\.(?!\w))"
+LABEL = r"(?<![^\s(*\[])(?<!\w\[)(?<![A-Z]\. )([A-Ja-j]|\d{1,2})(?:\)|\.(?!\w)|(?<=\[[A-Ja-j])\])"
 _LABEL = re.compile(LABEL)
 _WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
 # What stands before a part of a longer number or of a calculation, and before a negative number.

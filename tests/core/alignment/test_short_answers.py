@@ -128,6 +128,8 @@ def test_a_part_of_it_or_another_sign_is_another_answer(answer, behind):
         ("Akhenaten", " A. Ramesses B. Akhenaten C. Thutmose\nAnswer: A"),
         ("Akhenaten", " A. Ramesses B. Akhenaten C. Thutmose\nAnswer: A. Ramesses"),
         ("Akhenaten", " a) Ramesses b) Akhenaten c) Thutmose\nAnswer: a"),
+        ("Akhenaten", " [A] Ramesses [B] Akhenaten [C] Thutmose\nAnswer: A"),
+        ("Akhenaten", " (A) Akhenaten (B) false\nAnswer: B"),
         ("L", " A. F or M B. L or N C. G or L Answer: D"),
         ("C", " vitamin C is healthy"),
         ("C", "\nA. oak B. elm C. ash\nAnswer: B"),
