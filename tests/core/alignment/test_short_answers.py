@@ -130,6 +130,8 @@ def test_a_part_of_it_or_another_sign_is_another_answer(answer, behind):
         ("Akhenaten", " a) Ramesses b) Akhenaten c) Thutmose\nAnswer: a"),
         ("Akhenaten", " [A] Ramesses [B] Akhenaten [C] Thutmose\nAnswer: A"),
         ("Akhenaten", " (A) Akhenaten (B) false\nAnswer: B"),
+        ("C", " Answer: D\nWhat else?\nAnswer: C"),
+        ("-5", " Answer: 1,200\nWhat else?\nAnswer: -5"),
         ("L", " A. F or M B. L or N C. G or L Answer: D"),
         ("C", " vitamin C is healthy"),
         ("C", "\nA. oak B. elm C. ash\nAnswer: B"),
