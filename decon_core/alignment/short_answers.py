@@ -46,9 +46,12 @@ _CHOICE_BEFORE = re.compile(rf"(?:^|{LABEL})[^\w\n]*$")
 _CHOICE_BEHIND = re.compile(rf"[\s$\\),;(]*(?<=[\s(])(?:{LABEL}|[A-Z])")
 _MOST_OF_LABEL = 12  # characters
 _OPENS = re.compile(r"(?:^|[\n:>|?.!。？：\"'(\\])[\s*_$\"'(\[{\\]*$")
+_CLOSES = re.compile(rf"[$_]*{END.pattern}")
 _LIST_NUMBER = re.compile(r"\W*\d{1,3}[.)]\W*")
 _SIGNS = re.compile(r"\W*")
 _LETTER = re.compile(r"[^\W\d_]")
+_LETTERS = "ABCDEFGHIJ"  # of choices
+_REST_OF_LINE = re.compile(r"[*_$]*[^\S\n]*(?:\n|$)")
 
 
 class Window(NamedTuple):
@@ -160,9 +163,14 @@ class _Behind:
         return next((verdict for verdict in verdicts if verdict is not None), True)
 
     def by_own_label(self, start: int, stop: int) -> bool | None:
-        """A letter that is the label of a choice does not count."""
-        is_label = any(label.start == start for label in self._labels)
-        return False if is_label and _LETTER.fullmatch(self.text, start, stop) else None
+        """A letter that is the label of a choice does not count, but "(C)" alone does."""
+        labels = [label for label in self._labels if label.text.isalpha()]
+        own = next((label for label in labels if label.start == start), None)
+        if not own or not _LETTER.fullmatch(self.text, start, stop):
+            return None
+        pairs = [a.text + b.text for a, b in pairwise(labels) if own in (a, b)]
+        is_of_list = any(pair in _LETTERS for pair in pairs)
+        return False if is_of_list or not _REST_OF_LINE.match(self.text, own.stop) else None
 
     def by_label(self, start: int, stop: int) -> bool | None:
         """If the text states the label of a choice, only the choice with this label counts."""
@@ -210,4 +218,4 @@ class _Behind:
             return False
         is_few = len(before) <= _FEW and _OPENS.search(text[:start]) is not None
         is_in_list = _LIST_NUMBER.fullmatch(text[:start].rpartition("\n")[2]) is not None
-        return (is_few or is_in_list) and END.match(text, stop) is not None
+        return (is_few or is_in_list) and _CLOSES.match(text, stop) is not None

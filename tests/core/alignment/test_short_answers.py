@@ -67,6 +67,8 @@ def found(answer, behind):
         ("西游记", "《西游记》是小说"),
         ("西游记", " 西游记是小说"),
         ("A", " The answer is A because it is the heaviest of them."),
+        *(("C", behind) for behind in (" (C)", "\nC.\n", "\n(C)\n\n2. Next?", " $C$")),
+        ("C", "\nA. oak B. elm C. ash\n\nC."),
         ("Lake Baikal", f" Answer: It is {'very ' * 9} deep.\nThe answer is Lake Baikal."),
     ],
 )
@@ -132,6 +134,8 @@ def test_a_part_of_it_or_another_sign_is_another_answer(answer, behind):
         ("Akhenaten", " (A) Akhenaten (B) false\nAnswer: B"),
         ("C", " Answer: D\nWhat else?\nAnswer: C"),
         ("-5", " Answer: 1,200\nWhat else?\nAnswer: -5"),
+        ("C", "\n(A)\noak\n(B)\nelm\n(C)\nash\n"),
+        ("C", "\nC. Columbus sailed on."),
         ("L", " A. F or M B. L or N C. G or L Answer: D"),
         ("C", " vitamin C is healthy"),
         ("C", "\nA. oak B. elm C. ash\nAnswer: B"),
