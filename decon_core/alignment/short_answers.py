@@ -45,7 +45,10 @@ _MOST_OF_CHOICE = 200  # characters between the label of a choice and an answer,
 _CHOICE_BEFORE = re.compile(rf"(?:^|{LABEL})[^\w\n]*$")
 _CHOICE_BEHIND = re.compile(rf"[\s$\\),;(]*(?<=[\s(])(?:{LABEL}|[A-Z])")
 _MOST_OF_LABEL = 12  # characters
-_OPENS = re.compile(r"(?:^|[\n:>|?.!。？：\"'(\\])[\s*_$\"'(\[{\\]*$")
+_OPENING = " \t\r\n*_$\"'([{\\"  # signs before an answer
+# Of the text before an answer, from its end to its beginning, because that takes linear time.
+_SIGNS_BEFORE = r"[\s*_$\"'(\[{\\]*"
+_OPENS = re.compile(rf"{_SIGNS_BEFORE}+(?:$|[:>|?.!。？：])|{_SIGNS_BEFORE}[\n\"'(\\]")
 _CLOSES = re.compile(rf"[$_]*{END.pattern}")
 _LIST_NUMBER = re.compile(r"\W*\d{1,3}[.)]\W*")
 _SIGNS = re.compile(r"\W*")
@@ -216,6 +219,10 @@ class _Behind:
         text, before = self.text, self._words_before(start)
         if not _FREQUENT.isdisjoint(before):
             return False
-        is_few = len(before) <= _FEW and _OPENS.search(text[:start]) is not None
+        is_few = len(before) <= _FEW and self._opens(start)
         is_in_list = _LIST_NUMBER.fullmatch(text[:start].rpartition("\n")[2]) is not None
         return (is_few or is_in_list) and _CLOSES.match(text, stop) is not None
+
+    def _opens(self, start: int) -> bool:
+        """Whether a line, sentence, quotation or bracket begins at a place."""
+        return _OPENS.match(self.text[:start][::-1]) is not None

@@ -1,5 +1,7 @@
 """A short answer behind its question: whole, with its signs, and by what surrounds it."""
 
+from time import process_time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -189,3 +191,12 @@ _TOKENS = st.sampled_from(["Nystad", "treaty", "the", "240", "2400", "1,240", "2
 def test_whole_answers_are_those_of_the_oracle(answer, text):
     expected = oracle.is_whole_answer(answer, text)
     assert is_whole([" ".join(answer)], " ".join(text)) == expected
+
+
+@pytest.mark.parametrize("behind", [" answer is{}x", "{}x yes", " 18{}x", " C{}(C)"])
+@pytest.mark.parametrize("sign", [" ", "\n", "(", '"', "\\"])
+@pytest.mark.parametrize("answer", ["18", "yes", "C"])
+def test_a_long_run_of_signs_takes_little_time(answer, behind, sign):
+    start = process_time()
+    found(answer, behind.format(sign * 50_000))
+    assert process_time() - start < 3
