@@ -27,8 +27,11 @@ _PIECE = re.compile(
     # Hyphens within words are no signs.
     rf"|(?!(?<=[^\W\d_]{{2}})-\s*[^\W\d_]{{2}})[^\w{IGNORED},;.!?。，、；]"
 )
-# Not initials: "J. B. Rhine".
-LABEL = r"(?<![^\s(*\[])(?<!\w\[)(?<![A-Z]\. )([A-Ja-j]|\d{1,2})(?:\)|\.(?!\w)|(?<=\[[A-Ja-j])\])"
+# The label of a choice. Not initials or abbreviations: "J. B. Rhine", "B.C."
+LABEL = (
+    r"(?<![^\s(*\[])(?<!\w\[)(?<![A-Z]\. )([A-Ja-j]|\d{1,2})"
+    r"(?:\)|\.(?!\w)|(?<=[A-J])\.(?!\w\.)|(?<=\[[A-Ja-j])\])"
+)
 _LABEL = re.compile(LABEL)
 _WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
 # What stands before a part of a longer number or of a calculation, and before a negative number.
