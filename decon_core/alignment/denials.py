@@ -17,7 +17,7 @@ _UNSPACED = (
 _WRONG_BEFORE = re.compile(rf"(?:\b(?:{_WRONG})|(?:{_UNSPACED})\w?)[^\S\n]*\Z", re.IGNORECASE)
 _MOST_BEFORE = 15  # characters of a word such as "incorrect" and the space behind it
 _WRONG_BEHIND = re.compile(
-    rf"[^\w\n.,;!?。，；！？]*(?:\b(?:[a-z]+n['’]t|(?:{IS}[^\S\n]*)+(?:{_NOT})|(?:{_NOT})\s+{IS}|(?:{IS}[^\S\n]*)*(?:{_WRONG}))\b"
+    rf"[^\w\n.,;!?。，；！？]*(?:\b(?:(?!don)[a-z]+n['’]t|(?:{IS}[^\S\n]*)+(?:{_NOT})|(?:{_NOT})\s+{IS}|(?:{IS}[^\S\n]*)*(?:{_WRONG}))\b"
     rf"|[^\W\d]{{0,4}}[^\S\n]?(?:{_UNSPACED}))",
     re.IGNORECASE,
 )

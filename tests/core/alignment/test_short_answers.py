@@ -68,6 +68,7 @@ def found(answer, behind):
         *(("18", f"\nAnswer: 18\n{line}") for line in ("- 3 points", "125. Next?", "+ 7", "* 2")),
         ("苹果", "\nA．梨子 B．苹果 C．桃子\n答案：B"),
         ("y", "\nA．$x$ B．y\n答案：B"),
+        ("18", " Answer: 18 (don't forget the crates in the yard)"),
         ("西游记", "《西游记》是小说"),
         ("西游记", " 西游记是小说"),
         ("A", " The answer is A because it is the heaviest of them."),
