@@ -9,15 +9,15 @@ _WRONG = (
     r"wrong|incorrect[oa]?|false|falsche?|faux|fausse|mauvaise|fals[oa]|errad[oa]|fout|sbagliat[oa]"
     r"|onjuist|błęd\w+|değil|yanlış|salah|sai|не|неверн\w+|неправ\w+|ليس|ليست|خطأ"
 )
-IS = r"(?:is|was|are|be|ist|war|n['’]est|est|es|è|é|jest|adalah|là)\b[^\S\n]*"
+IS = r"(?:is|was|are|be|ist|war|n['’]est|est|es|è|é|jest|adalah|là)\b"
 _UNSPACED = (
     "不[对對]|错|錯|误|誤|間違|ではな|ではあり|じゃな|아니|아닙|아닌|틀린|틀리|틀렸|오답"
     "|ไม่|ผิด|नहीं|गलत"
 )
-_WRONG_BEFORE = re.compile(rf"(?:\b(?:{_WRONG})|(?:{_UNSPACED})\w?)\s*$", re.IGNORECASE)
+_WRONG_BEFORE = re.compile(rf"(?:\b(?:{_WRONG})|(?:{_UNSPACED})\w?)[^\S\n]*\Z", re.IGNORECASE)
 _MOST_BEFORE = 15  # characters of a word such as "incorrect" and the space behind it
 _WRONG_BEHIND = re.compile(
-    rf"[^\w\n.,;!?。，；！？]*(?:\b(?:[a-z]+n['’]t|(?:{IS})+(?:{_NOT})|(?:{_NOT})\s+{IS}|(?:{IS})*(?:{_WRONG}))\b"
+    rf"[^\w\n.,;!?。，；！？]*(?:\b(?:(?!don)[a-z]+n['’]t|(?:{IS}[^\S\n]*)+(?:{_NOT})|(?:{_NOT})\s+{IS}|(?:{IS}[^\S\n]*)*(?:{_WRONG}))\b"
     rf"|[^\W\d]{{0,4}}[^\S\n]?(?:{_UNSPACED}))",
     re.IGNORECASE,
 )

@@ -27,16 +27,20 @@ _PIECE = re.compile(
     # Hyphens within words are no signs.
     rf"|(?!(?<=[^\W\d_]{{2}})-\s*[^\W\d_]{{2}})[^\w{IGNORED},;.!?。，、；]"
 )
-# Not initials: "J. B. Rhine".
-LABEL = r"(?<![^\s(*])(?<![A-Z]\. )([A-Ja-j]|\d{1,2})(?:\)|\.(?!\w))"
+# The label of a choice. Not initials or abbreviations: "J. B. Rhine", "B.C."
+LABEL = (
+    r"(?<![^\s(*\[])(?<!\w\[)(?<![A-Z]\. )([A-Ja-j]|\d{1,2})"
+    r"(?:\)|\.(?!\w)|(?<=[A-J])\.(?!\w\.)|(?<=\[[A-Ja-j])\])"
+)
 _LABEL = re.compile(LABEL)
 _WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
 # What stands before a part of a longer number or of a calculation, and before a negative number.
 _PART_BEFORE = re.compile(r"(?:\d[.,: ]?|\w\s?\*\s?|[+/^×÷·]\s*)[\\({$\[]*$")
 _MINUS_BEFORE = re.compile(r"(?:-|\bminus\s+)[\\({$\[]*$")
 _PART_BEHIND = re.compile(
-    rf"(?<=\d)\s\d{{3}}(?!\d)|(?<=\d)[万萬亿億千百만억천백십조]|(?!(?<=\d)[가-힣])[^\W{_UNSPACED}]"
-    r"|[.,/:]\d|\s*[+/^×÷√]|\*{1,2}[\w(]|\s+\*\s|\s*-\s*\d|\s*\\(?:sqrt|d?frac|cdot|times|pi)\b"
+    rf"(?<=\d)[^\S\n]\d{{3}}(?!\d)|(?<=\d)[万萬亿億千百만억천백십조]"
+    rf"|(?!(?<=\d)[가-힣])[^\W{_UNSPACED}]|[.,/:]\d|\*{{1,2}}[\w(]"
+    r"|[^\S\n]*(?:[+/^×÷√]|(?<=[^\S\n])\*\s|-\s*\d|\\(?:sqrt|d?frac|cdot|times|pi)\b)"
 )
 # What ends a sentence or a part of it.
 END = re.compile(r"\s*(?:$|[\n.,;:!)\]}*|<\"'，。；：！）」”’—]|\\[)\]n\"])")

@@ -45,10 +45,16 @@ _MOST_OF_CHOICE = 200  # characters between the label of a choice and an answer,
 _CHOICE_BEFORE = re.compile(rf"(?:^|{LABEL})[^\w\n]*$")
 _CHOICE_BEHIND = re.compile(rf"[\s$\\),;(]*(?<=[\s(])(?:{LABEL}|[A-Z])")
 _MOST_OF_LABEL = 12  # characters
-_OPENS = re.compile(r"(?:^|[\n:>|?.!。？：\"'(\\])[\s*_$\"'(\[{\\]*$")
+_OPENING = " \t\r\n*_$\"'([{\\"  # signs before an answer
+# Of the text before an answer, from its end to its beginning, because that takes linear time.
+_SIGNS_BEFORE = r"[\s*_$\"'(\[{\\]*"
+_OPENS = re.compile(rf"{_SIGNS_BEFORE}+(?:$|[:>|?.!。？：])|{_SIGNS_BEFORE}[\n\"'(\\]")
+_CLOSES = re.compile(rf"[$_]*{END.pattern}")
 _LIST_NUMBER = re.compile(r"\W*\d{1,3}[.)]\W*")
 _SIGNS = re.compile(r"\W*")
 _LETTER = re.compile(r"[^\W\d_]")
+_LETTERS = "ABCDEFGHIJ"  # of choices
+_REST_OF_LINE = re.compile(r"[*_$]*[^\S\n]*(?:\n|$)")
 
 
 class Window(NamedTuple):
@@ -160,9 +166,14 @@ class _Behind:
         return next((verdict for verdict in verdicts if verdict is not None), True)
 
     def by_own_label(self, start: int, stop: int) -> bool | None:
-        """A letter that is the label of a choice does not count."""
-        is_label = any(label.start == start for label in self._labels)
-        return False if is_label and _LETTER.fullmatch(self.text, start, stop) else None
+        """A letter that is the label of a choice does not count, but "(C)" alone does."""
+        labels = [label for label in self._labels if label.text.isalpha()]
+        own = next((label for label in labels if label.start == start), None)
+        if not own or not _LETTER.fullmatch(self.text, start, stop):
+            return None
+        pairs = [a.text + b.text for a, b in pairwise(labels) if own in (a, b)]
+        is_of_list = any(pair in _LETTERS for pair in pairs)
+        return False if is_of_list or not _REST_OF_LINE.match(self.text, own.stop) else None
 
     def by_label(self, start: int, stop: int) -> bool | None:
         """If the text states the label of a choice, only the choice with this label counts."""
@@ -208,6 +219,10 @@ class _Behind:
         text, before = self.text, self._words_before(start)
         if not _FREQUENT.isdisjoint(before):
             return False
-        is_few = len(before) <= _FEW and _OPENS.search(text[:start]) is not None
+        is_few = len(before) <= _FEW and self._opens(start)
         is_in_list = _LIST_NUMBER.fullmatch(text[:start].rpartition("\n")[2]) is not None
-        return (is_few or is_in_list) and END.match(text, stop) is not None
+        return (is_few or is_in_list) and _CLOSES.match(text, stop) is not None
+
+    def _opens(self, start: int) -> bool:
+        """Whether a line, sentence, quotation or bracket begins at a place."""
+        return _OPENS.match(self.text[:start][::-1]) is not None

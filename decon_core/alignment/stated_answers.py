@@ -111,6 +111,9 @@ def _statements(text: str) -> Iterator[re.Match[str]]:
 
 def states_other(wanted: Sequence[Sequence[str]], text: str) -> bool:
     """Whether a text states another value of the same sort as the answers, and none of these."""
+    is_letter = any(len(of) == 1 and of[0] in _CHOICES for of in wanted)
+    if is_letter and any(stated_labels(text, is_number=False)):
+        return True
     return any(
         _is_other(wanted, text, statement.end())
         for statement in _statements(text)
@@ -120,11 +123,12 @@ def states_other(wanted: Sequence[Sequence[str]], text: str) -> bool:
 
 def _is_other(wanted: Sequence[Sequence[str]], text: str, at: int) -> bool:
     """Whether a value behind a statement is another one, of the same sort as the answers."""
-    numbers = [of[0] for of in wanted if of[0][0].isdecimal()]
+    values = ["".join(of[: 1 + of[0].count("-")]) for of in wanted]  # "-" and "5" are "-5"
+    numbers = [float(number) for number in values if number[-1].isdecimal()]
     other = (_NUMBER if numbers else _SHORT_LINE).match(text, at)
     value = other["value"].replace(",", "") if other else ""
     if numbers:
-        return bool(value) and all(float(value) != float(number) for number in numbers)
+        return bool(value) and float(value) not in numbers
     is_label = value.upper() in _CHOICES or (value.isdecimal() and len(value) < 3)
     return bool(value and wanted) and not is_label
 

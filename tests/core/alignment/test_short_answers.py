@@ -1,5 +1,7 @@
 """A short answer behind its question: whole, with its signs, and by what surrounds it."""
 
+from time import process_time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,9 +65,15 @@ def found(answer, behind):
         ("JR", " Answer: JR是铁路"),
         ("It has two strings", " Answer: (A)It has two strings.\nWhat else?\nAnswer: (B)A kite."),
         ("well-known", " It is well known."),
+        *(("18", f"\nAnswer: 18\n{line}") for line in ("- 3 points", "125. Next?", "+ 7", "* 2")),
+        ("苹果", "\nA．梨子 B．苹果 C．桃子\n答案：B"),
+        ("y", "\nA．$x$ B．y\n答案：B"),
+        ("18", " Answer: 18 (don't forget the crates in the yard)"),
         ("西游记", "《西游记》是小说"),
         ("西游记", " 西游记是小说"),
         ("A", " The answer is A because it is the heaviest of them."),
+        *(("C", behind) for behind in (" (C)", "\nC.\n", "\n(C)\n\n2. Next?", " $C$")),
+        ("C", "\nA. oak B. elm C. ash\n\nC."),
         ("Lake Baikal", f" Answer: It is {'very ' * 9} deep.\nThe answer is Lake Baikal."),
     ],
 )
@@ -127,6 +135,13 @@ def test_a_part_of_it_or_another_sign_is_another_answer(answer, behind):
         ("Akhenaten", " A. Ramesses B. Akhenaten C. Thutmose\nAnswer: A"),
         ("Akhenaten", " A. Ramesses B. Akhenaten C. Thutmose\nAnswer: A. Ramesses"),
         ("Akhenaten", " a) Ramesses b) Akhenaten c) Thutmose\nAnswer: a"),
+        ("Akhenaten", " [A] Ramesses [B] Akhenaten [C] Thutmose\nAnswer: A"),
+        ("Akhenaten", " (A) Akhenaten (B) false\nAnswer: B"),
+        ("C", " Answer: D\nWhat else?\nAnswer: C"),
+        ("-5", " Answer: 1,200\nWhat else?\nAnswer: -5"),
+        ("C", "\n(A)\noak\n(B)\nelm\n(C)\nash\n"),
+        ("C", "\nC. Columbus sailed on."),
+        ("苹果", "\nA．梨子 B．苹果 C．桃子\n答案：A"),
         ("L", " A. F or M B. L or N C. G or L Answer: D"),
         ("C", " vitamin C is healthy"),
         ("C", "\nA. oak B. elm C. ash\nAnswer: B"),
@@ -180,3 +195,12 @@ _TOKENS = st.sampled_from(["Nystad", "treaty", "the", "240", "2400", "1,240", "2
 def test_whole_answers_are_those_of_the_oracle(answer, text):
     expected = oracle.is_whole_answer(answer, text)
     assert is_whole([" ".join(answer)], " ".join(text)) == expected
+
+
+@pytest.mark.parametrize("behind", [" answer is{}x", "{}x yes", " 18{}x", " C{}(C)"])
+@pytest.mark.parametrize("sign", [" ", "\n", "(", '"', "\\"])
+@pytest.mark.parametrize("answer", ["18", "yes", "C"])
+def test_a_long_run_of_signs_takes_little_time(answer, behind, sign):
+    start = process_time()
+    found(answer, behind.format(sign * 50_000))
+    assert process_time() - start < 3
