@@ -120,7 +120,7 @@ def ids_in_strings(texts: Sequence[tuple[Field, str]]) -> Iterator[tuple[Field, 
     """Yield the fields of a row whose strings are token ids, and how many.
 
     `texts`: the strings of the row that are read. If all that are longer than a word or two are
-    numbers, the name of the field does not matter.
+    lists of numbers, the name of the field does not matter.
     """
     strings: dict[Field, list[str]] = {}
     is_only = True
@@ -132,7 +132,8 @@ def ids_in_strings(texts: Sequence[tuple[Field, str]]) -> Iterator[tuple[Field, 
     for at, of_field in strings.items():
         text = " ".join(of_field)
         ids = _NUMBER.findall(text)
-        if len(ids) >= LEAST_NUMBERS and (at.has_tokens or (is_only and _are_likely(ids, text))):
+        are_lists = is_only and all(string.lstrip().startswith("[") for string in of_field)
+        if len(ids) >= LEAST_NUMBERS and (at.has_tokens or (are_lists and _are_likely(ids, text))):
             yield at, len(ids)
 
 

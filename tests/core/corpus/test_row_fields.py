@@ -246,7 +246,8 @@ _IN_STRINGS = (str(_IDS), str(_IDS).replace(",", ""), " ".join(map(str, _IDS)), 
 @pytest.mark.parametrize("ids", _IN_STRINGS)
 def test_token_ids_in_a_string_are_unread(ids):
     assert _unread({"input_ids": ids, "b": SENTENCE}) == {"input_ids.<tokens>": [1, 40]}
-    assert _unread({"id": "a-1", "x": ids, "n": 4}) == {"x.<tokens>": [1, 40]}
+    of_any_name = {"x.<tokens>": [1, 40]} if ids.startswith("[") else {}  # others are a text
+    assert _unread({"id": "a-1", "x": ids, "n": 4}) == of_any_name
     assert not _unread({"x": ids, "b": SENTENCE})
     assert not _unread({"input_ids": " ".join(map(str, _IDS[:15])), "b": SENTENCE})
 
