@@ -71,7 +71,7 @@ def with_dependent(
         first = {at for at, place in enumerate(places) if place in turns}
         of_list = _with_dependent(kinds, first)
         left = {kind for at, kind in enumerate(kinds) if at not in of_list}
-        if _ASSISTANT in kinds and not {_ASSISTANT, _USER}.intersection(kinds) <= left:
+        if not {_ASSISTANT, _USER}.intersection(kinds) <= left:
             return NO_ANSWER_LEFT
         removed |= {places[at] for at in of_list}
     return removed

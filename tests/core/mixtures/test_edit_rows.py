@@ -189,6 +189,8 @@ MORE = [*RIDDLE, NEXT, LAST]
     [
         {"messages": [RULES, QUESTION, ANSWER]},
         {"messages": RIDDLE, "e": "other"},
+        {"messages": [RULES, QUESTION], "ground_truth": "x"},
+        {"contents": [QUESTION], "systemInstruction": {"parts": [{"text": "Be nice."}]}},
         {"messages": [RULES, *RIDDLE]},
         {"messages": [LAST, *RIDDLE]},
         {"messages": [*RIDDLE, NEXT]},
