@@ -33,8 +33,10 @@ _RESULTS = {"tool_result", "functionResponse", "function_response"}  # turns of 
 # Fields that hold a part of a conversation; the other parts are in fields beside them.
 _SIDES = {
     "chosen", "rejected", "chosen_messages", "rejected_messages", "rejected_response",
-    "preferred_output", "non_preferred_output", "completion",
+    "preferred_output", "non_preferred_output", "completion", "ground_truth",
+    "conversation_a", "conversation_b", "response_a", "response_b",
 }  # fmt: skip
+_PROMPTS = {"prompt", "responses_create_params"}
 _ENDS = {"input", "output"}
 
 
@@ -106,11 +108,15 @@ def _is_side(value: Any, turn: Keys) -> bool:
     for key in turn:
         value = opened(value)
         if isinstance(value, dict):
-            fields = {name for name, held in value.items() if isinstance(held, str | list | dict)}
-            if key == "prompt" or fields & _SIDES or (key in _ENDS and fields >= _ENDS):
+            fields = {name for name, held in value.items() if _is_filled(held)}
+            if key in _PROMPTS or fields & _SIDES or (key in _ENDS and fields >= _ENDS):
                 return True
         value = value[key]
     return False
+
+
+def _is_filled(held: Any) -> bool:
+    return isinstance(held, str | list | dict) and bool(held)
 
 
 def _turn_at(value: Any, keys: Keys) -> Keys | None:

@@ -189,7 +189,7 @@ MORE = [*RIDDLE, NEXT, LAST]
     [
         {"messages": [RULES, QUESTION, ANSWER]},
         {"messages": RIDDLE, "e": "other"},
-        {"messages": [RULES, QUESTION], "ground_truth": "x"},
+        {"messages": [RULES, QUESTION], "answer": "x"},
         {"contents": [QUESTION], "systemInstruction": {"parts": [{"text": "Be nice."}]}},
         {"messages": [RULES, *RIDDLE]},
         {"messages": [LAST, *RIDDLE]},
@@ -218,11 +218,23 @@ def test_a_conversation_that_keeps_no_question_with_its_answer_costs_the_row(row
         {"prompt": [NEXT], "completion": [_turn("assistant", LEAK)]},
         {"prompt": [*END, QUESTION], "reward_model": {"ground_truth": "x"}},
         {"input": [*END, QUESTION], "output": [{"type": "message", "content": "x"}]},
+        {"responses_create_params": {"input": [*END, QUESTION]}, "expected_answer": "x"},
+        {"messages": [*END, QUESTION], "ground_truth": "x"},
+        {"conversation_a": MORE, "conversation_b": [*END, *END], "winner": "model_a"},
+        {"response_a": json.dumps([LEAK, "x"]), "response_b": json.dumps(["y", "x"])},
     ],
 )
 @pytest.mark.parametrize("by", ["spans", "turns"])
 def test_a_pair_or_a_prompt_is_not_cut_alone(row, by):
     assert cut(row, LEAK, by=by) == NOT_ALONE
+
+
+@pytest.mark.parametrize("nothing", [None, "", [], {}])
+def test_an_empty_side_makes_no_pair(nothing):
+    assert cut({"messages": MORE, "rejected": nothing}, LEAK) == {
+        "messages": END,
+        "rejected": nothing,
+    }
 
 
 def test_metadata_is_no_text_that_is_left():
