@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from decon_core.corpus.documents import Part
-from decon_core.corpus.row_texts import Keys, role_of
+from decon_core.corpus.row_texts import Keys
 from decon_core.mixtures.edit_rows import opened, value_at
 
 NO_ANSWER_LEFT = "no question with its answer would be left of the conversation"
@@ -21,10 +21,14 @@ NOT_ALONE = "a prompt, a completion or a side of a preference pair is not cut al
 _USER, _ASSISTANT, _TOOL, _SYSTEM, _NO_TURN = "UATS-"
 _ROLES = {
     _ASSISTANT: "assistant gpt bot model ai chatgpt agent function_call tool_call reasoning",
-    _TOOL: "tool function observation function_response tool_response ipython environment",
+    _TOOL: (
+        "tool function observation function_response tool_response tool_result toolresult ipython "
+        "environment"
+    ),
     _SYSTEM: "system developer",
 }
 _KINDS = {role: kind for kind, roles in _ROLES.items() for role in roles.split()}
+_SOURCES = {name: _KINDS.get(name, _USER) for name in ("user", "agent", "system", "environment")}
 _STEP = re.compile("A*T+")  # calls of tools and their results
 _EXCHANGE = re.compile("(U+)([^U-]*)")
 
@@ -129,16 +133,29 @@ def _turn_at(value: Any, keys: Keys) -> Keys | None:
 def _kind_of(turn: Any) -> str | None:
     """Return the kind of a turn; None: it is none. A role of no other kind is the user's."""
     turn = opened(turn)
-    role = role_of(turn)
+    if not isinstance(turn, dict):
+        return None
+    roles = (turn.get(name) for name in ("role", "from"))
+    role = next((role for role in roles if role is not None), None)
     if not isinstance(role, str):
-        return _kind_of_item(turn)
+        return _kind_of_event(turn) or _kind_of_item(turn)
     kind = _KINDS.get(role.lower(), _USER)
     return _TOOL if kind == _USER and _holds_results(turn) else kind
 
 
-def _kind_of_item(item: Any) -> str | None:
+def _kind_of_event(event: dict[str, Any]) -> str | None:
+    """Return the kind of a step of ATIF, or of an event of OpenHands."""
+    source = event.get("source")
+    is_event = any(event.get(name) is not None for name in ("message", "action", "observation"))
+    if not (is_event and isinstance(source, str) and source in _SOURCES):
+        return None
+    # ATIF has the results of a step as an object in the step.
+    return _TOOL if isinstance(event.get("observation"), str) else _SOURCES[source]
+
+
+def _kind_of_item(item: dict[str, Any]) -> str | None:
     """Return the kind of an item of OpenAI's Responses that has no role."""
-    kind = item.get("type") if isinstance(item, dict) else None
+    kind = item.get("type")
     if not isinstance(kind, str):
         return None
     if kind.endswith("_call_output"):

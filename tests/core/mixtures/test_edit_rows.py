@@ -121,6 +121,19 @@ ASKED = _turn("assistant", None) | {"tool_calls": [{"id": "c1", "function": {"na
 LEAKED_RESULT = _turn("tool", LEAK)
 
 
+def _step(source, message, **more):
+    return {"source": source, "message": message, **more}
+
+
+STEPS = [_step("user", "And now?"), _step("agent", "Nothing.")]
+ACTION = {"source": "agent", "action": "run", "args": {"command": "x"}, "observation": None}
+OBSERVED = {"source": "agent", "action": None, "observation": "run", "content": LEAK}
+
+
+def _from(name, text):
+    return {"role": None, "from": name, "value": text}
+
+
 def _blocks(role="assistant", **texts):
     return _turn(role, [{"type": kind, "id": "t1", "content": texts[kind]} for kind in texts])
 
@@ -146,6 +159,10 @@ def _blocks(role="assistant", **texts):
         ([NEXT, ASKED, LEAKED_RESULT, LAST], [NEXT, LAST]),
         ([NEXT, ASKED, RESULT, LEAKED_RESULT, RESULT, LAST], [NEXT, LAST]),
         ([NEXT, ASKED, RESULT, ASKED, LEAKED_RESULT, LAST], [NEXT, ASKED, RESULT, LAST]),
+        ([_step("user", LEAK), _step("agent", "x", observation={"a": "x"}), *STEPS], STEPS),
+        ([*STEPS, *STEPS[:1], _step("agent", LEAK), *STEPS], [*STEPS, *STEPS]),
+        ([_from("human", LEAK), _from("gpt", "x"), *END], END),
+        ([NEXT, ASKED, _turn("toolResult", LEAK), LAST], [NEXT, LAST]),
         ([NEXT, _blocks(tool_use=LEAK), _blocks("user", tool_result="x"), LAST], END),
         ([NEXT, _blocks(tool_use="x"), _blocks("user", tool_result=LEAK), LAST], END),
         ([NEXT, {"type": "x_call", "a": LEAK}, {"type": "x_call_output", "a": "x"}, LAST], END),
@@ -168,6 +185,13 @@ def test_a_turn_of_which_nothing_is_left_takes_its_answer_along(turns, left, hol
     assert cut(holder(turns), LEAK) == holder(left)
     if left[0] != _turn("user", ["x", ""]):  # a turn of which something is left
         assert cut(holder(turns), LEAK, by="turns") == holder(left)
+
+
+@pytest.mark.parametrize("leaked", [ACTION | {"args": {"command": LEAK}}, OBSERVED])
+def test_an_event_of_an_agent_takes_its_call_or_results_along(leaked):
+    pair = [leaked, OBSERVED | {"content": "y"}] if leaked["action"] else [ACTION, leaked]
+    row = {"history": [STEPS[0], ACTION, OBSERVED | {"content": "z"}, *pair, STEPS[1]]}
+    assert cut(row, LEAK, by="turns") == {"history": [*row["history"][:3], STEPS[1]]}
 
 
 def test_a_copy_of_a_turn_is_removed_too_and_one_in_a_field_costs_the_row():
@@ -243,7 +267,7 @@ def test_metadata_is_no_text_that_is_left():
 
 
 def test_a_role_that_is_no_string_is_none():
-    odd = [{"role": [LEAK], "n": 1}, {"role": {"a": "x"}}, NEXT]
+    odd = [{"role": [LEAK], "n": 1}, {"role": {"a": "x"}}, {"source": ["x"], "action": "x"}, NEXT]
     for by in ("spans", "turns"):
         assert cut({"messages": odd}, LEAK, by=by) == {"messages": odd[1:]}
 
