@@ -32,6 +32,7 @@ _SOURCES = {name: _KINDS.get(name, _USER) for name in ("user", "agent", "system"
 _STEP = re.compile("A*T+")  # calls of tools and their results
 _EXCHANGE = re.compile("(U+)([^U-]*)")
 
+_CONTENT = {"content", "value", "text", "parts", "message"}
 _RESULTS = {"tool_result", "functionResponse", "function_response"}  # turns of the role "user"
 
 # Fields that hold a part of a conversation; the other parts are in fields beside them.
@@ -45,10 +46,22 @@ _ENDS = {"input", "output"}
 
 
 def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]) -> set[Keys]:
-    """Return the turns of which nothing is left."""
-    left = [keys for part in parts if part not in emptied for keys in part.places]
+    """Return the turns of which nothing is left, and questions and results without content."""
+    places = (keys for part in parts if part not in emptied for keys in part.places)
+    left = {keys[:size] for keys in places for size in range(len(keys) + 1)}
     turns = filter(None, turns_of(value, emptied))
-    return {turn for turn in turns if not any(keys[: len(turn)] == turn for keys in left)}
+    return {turn for turn in turns if left.isdisjoint(_places_of_text(value, turn))}
+
+
+def _places_of_text(value: Any, turn: Keys) -> list[Keys]:
+    """Return where a turn has the text that makes it one.
+
+    That is anywhere, but only the content of the user's turns and of results: beside it are names,
+    places and states.
+    """
+    held = opened(value_at(value, turn))
+    names = _CONTENT & held.keys() if _kind_of(held) in {_USER, _TOOL} else ()
+    return [(*turn, name) for name in names] or [turn]
 
 
 def turns_of(value: Any, parts: Iterable[Part]) -> set[Keys | None]:

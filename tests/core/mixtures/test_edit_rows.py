@@ -261,6 +261,14 @@ def test_an_empty_side_makes_no_pair(nothing):
     }
 
 
+def test_names_and_states_beside_the_content_keep_no_question():
+    about = {"country": "Germany", "state": "DONE", "turn_identifier": "a1"}
+    turns = [QUESTION | about, ANSWER | about, *END]
+    assert cut({"conversation": turns}, LEAK) == {"conversation": END}
+    asked = [NEXT | {"about": LEAK}, LAST]
+    assert cut({"messages": asked}, LEAK) == {"messages": [NEXT | {"about": ""}, LAST]}
+
+
 def test_metadata_is_no_text_that_is_left():
     row = {"text": [LEAK], "id": "x y z", "metadata": {"about": "a few words of a riddle"}}
     assert cut(row, LEAK, by="turns") == NOTHING_LEFT
