@@ -15,6 +15,7 @@ from decon_core.corpus.row_texts import Keys
 from decon_core.mixtures.edit_rows import opened, value_at
 
 NO_ANSWER_LEFT = "no question with its answer would be left of the conversation"
+PARALLEL = "a list beside it holds one value for each of its elements"
 NOT_ALONE = "a prompt, a completion or a side of a preference pair is not cut alone"
 
 # Kinds of turns, as letters, so that expressions find what belongs together.
@@ -43,6 +44,7 @@ _SIDES = {
 }  # fmt: skip
 _PROMPTS = {"prompt", "responses_create_params"}
 _ENDS = {"input", "output"}
+_LEAST_PARALLEL = 2  # elements of lists
 
 
 def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]) -> set[Keys]:
@@ -87,6 +89,10 @@ def with_dependent(
         siblings = opened(value_at(value, holder))
         places = [(*holder, at) for at in range(len(siblings)) if (*holder, at) not in gone]
         kinds = "".join(_kind_of(siblings[int(place[-1])]) or _NO_TURN for place in places)
+        # Names beside turns may be as many by chance.
+        labels = (int, float) if kinds.strip(_NO_TURN) else (int, float, str)
+        if _has_parallel(value, holder, len(siblings), labels):
+            return PARALLEL
         first = {at for at, place in enumerate(places) if place in turns}
         of_list = _with_dependent(kinds, first)
         left = {kind for at, kind in enumerate(kinds) if at not in of_list}
@@ -130,6 +136,20 @@ def _is_side(value: Any, turn: Keys) -> bool:
                 return True
         value = value[key]
     return False
+
+
+def _has_parallel(value: Any, holder: Keys, size: int, labels: tuple[type, ...]) -> bool:
+    """Return whether a list beside a list of this size has one label or score per element."""
+    beside = opened(value_at(value, holder[:-1]))
+    if not holder or not isinstance(beside, dict) or size < _LEAST_PARALLEL:
+        return False
+    others = (held for name, held in beside.items() if name != holder[-1])
+    return any(
+        isinstance(held, list)
+        and len(held) == size
+        and all(isinstance(label, labels) for label in held)
+        for held in others
+    )
 
 
 def _is_filled(held: Any) -> bool:

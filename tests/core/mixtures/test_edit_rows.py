@@ -11,7 +11,7 @@ from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.row_texts import KEY
 from decon_core.corpus.text_values import decoded
-from decon_core.mixtures.conversations import NO_ANSWER_LEFT, NOT_ALONE
+from decon_core.mixtures.conversations import NO_ANSWER_LEFT, NOT_ALONE, PARALLEL
 from decon_core.mixtures.edit_rows import is_empty
 from decon_core.mixtures.excise import (
     NO_TURN,
@@ -267,6 +267,21 @@ def test_names_and_states_beside_the_content_keep_no_question():
     assert cut({"conversation": turns}, LEAK) == {"conversation": END}
     asked = [NEXT | {"about": LEAK}, LAST]
     assert cut({"messages": asked}, LEAK) == {"messages": [NEXT | {"about": ""}, LAST]}
+
+
+@pytest.mark.parametrize("holder", [lambda row: row, lambda row: {"data": json.dumps(row)}])
+def test_a_list_with_labels_beside_it_keeps_all_elements_or_the_row_goes(holder):
+    for beside in ([True, False], [0.5, 1], ["stop", "length"]):
+        row = {"problem": "A problem.", "generations": [LEAK, "other"], "correct": beside}
+        for by in ("spans", "turns"):
+            assert cut(holder(row), LEAK, by=by) == PARALLEL
+    pairs = {"models": ["a", "b"], "completions": [{"response": LEAK}, {"response": "other"}]}
+    assert cut(holder(pairs | {"instruction": "x"}), LEAK, by="turns") == PARALLEL
+    turns = [QUESTION, ANSWER, *END]
+    assert cut(holder({"messages": turns, "weights": [0, 1, 0, 1]}), LEAK) == PARALLEL
+    for beside in ([1], ["a", "b", "c", "d"], "abcd"):
+        left = {"messages": END, "about": beside}
+        assert cut(holder(left | {"messages": turns}), LEAK) == holder(left)
 
 
 def test_metadata_is_no_text_that_is_left():
