@@ -45,14 +45,24 @@ _SIDES = {
 _PROMPTS = {"prompt", "responses_create_params"}
 _ENDS = {"input", "output"}
 _LEAST_PARALLEL = 2  # elements of lists
+_PAIR = 2
 
 
 def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]) -> set[Keys]:
-    """Return the turns of which nothing is left, and questions and results without content."""
+    """Return the turns of which nothing is left, and those without all that makes them one."""
     places = (keys for part in parts if part not in emptied for keys in part.places)
     left = {keys[:size] for keys in places for size in range(len(keys) + 1)}
-    turns = filter(None, turns_of(value, emptied))
-    return {turn for turn in turns if left.isdisjoint(_places_of_text(value, turn))}
+    turns = {*filter(None, turns_of(value, emptied))}
+    holders = {keys[:-1] for part in emptied for keys in part.places}
+    halved = {turn for turn in turns & holders if _needs_all_strings(value_at(value, turn))}
+    return halved | {turn for turn in turns if left.isdisjoint(_places_of_text(value, turn))}
+
+
+def _needs_all_strings(element: Any) -> bool:
+    """Return whether an element of a list is a question with its answer, or another record."""
+    element = opened(element)
+    is_pair = isinstance(element, list) and len(element) == _PAIR
+    return is_pair or (isinstance(element, dict) and _kind_of(element) is None)
 
 
 def _places_of_text(value: Any, turn: Keys) -> list[Keys]:

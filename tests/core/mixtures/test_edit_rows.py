@@ -261,6 +261,19 @@ def test_an_empty_side_makes_no_pair(nothing):
     }
 
 
+@pytest.mark.parametrize("by", ["spans", "turns"])
+def test_a_pair_without_a_role_keeps_no_answer_alone(by):
+    history = [[LEAK, "an answer"], ["x", "y"]]
+    assert cut({"history": history, "query": "q", "response": "r"}, LEAK, by=by) == {
+        "history": history[1:],
+        "query": "q",
+        "response": "r",
+    }
+    turns = [{"human": LEAK, "assistant": "an answer"}, {"human": "x", "assistant": "y"}]
+    assert cut({"conversation": turns}, LEAK, by=by) == {"conversation": turns[1:]}
+    assert cut({"a": [["x", LEAK, "y"]]}, LEAK) == {"a": [["x", "", "y"]]}
+
+
 def test_names_and_states_beside_the_content_keep_no_question():
     about = {"country": "Germany", "state": "DONE", "turn_identifier": "a1"}
     turns = [QUESTION | about, ANSWER | about, *END]
