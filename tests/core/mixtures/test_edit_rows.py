@@ -11,6 +11,7 @@ from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.row_texts import KEY
 from decon_core.corpus.text_values import decoded
+from decon_core.mixtures import edit_rows
 from decon_core.mixtures.conversations import NO_ANSWER_LEFT, NOT_ALONE, PARALLEL
 from decon_core.mixtures.edit_rows import is_empty
 from decon_core.mixtures.excise import (
@@ -312,6 +313,23 @@ def test_turns_are_removed_whole_in_strings_with_json_too():
     turns = [QUESTION, ANSWER, NEXT, LAST]
     assert cut({"m": json.dumps(turns)}, LEAK, by="turns") == {"m": json.dumps(END)}
     assert cut({"m": f"{json.dumps(turns)} "}, LEAK, by="turns") == NOT_EXACT
+
+
+def test_a_conversation_in_a_string_is_not_opened_again_for_each_turn(monkeypatch):
+    n_opened = []
+
+    def counted(value):
+        n_opened[-1] += value.startswith("[{")
+        return decoded(value)
+
+    monkeypatch.setattr(edit_rows, "decoded", counted)
+    for n in (2, 20):
+        leaks = [f"{LEAK} {at} of {n}" for at in range(n)]
+        turns = [turn for leak in leaks for turn in (_turn("user", leak), ANSWER)]
+        n_opened.append(0)
+        left = cut({"m": json.dumps([*turns, *END])}, *leaks, by="turns")
+        assert left == {"m": json.dumps(END)}
+    assert n_opened[0] == n_opened[1]
 
 
 @pytest.mark.parametrize("is_ascii", [True, False])
