@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # only mixtures of loss masks have a tokenizer
     from decon_core.text.trainer_tokens import TrainerTokenizer
 
 # Increase this when the same inputs give different files, so that mixtures are rebuilt.
-_FORMAT = 6
+_FORMAT = 7
 
 
 @dataclass(frozen=True)

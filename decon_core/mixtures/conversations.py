@@ -11,38 +11,69 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from decon_core.corpus.documents import Part
-from decon_core.corpus.row_texts import Keys, role_of
+from decon_core.corpus.row_texts import Keys
 from decon_core.mixtures.edit_rows import opened, value_at
 
 NO_ANSWER_LEFT = "no question with its answer would be left of the conversation"
+PARALLEL = "a list beside it holds one value for each of its elements"
 NOT_ALONE = "a prompt, a completion or a side of a preference pair is not cut alone"
 
 # Kinds of turns, as letters, so that expressions find what belongs together.
 _USER, _ASSISTANT, _TOOL, _SYSTEM, _NO_TURN = "UATS-"
 _ROLES = {
     _ASSISTANT: "assistant gpt bot model ai chatgpt agent function_call tool_call reasoning",
-    _TOOL: "tool function observation function_response tool_response ipython environment",
+    _TOOL: (
+        "tool function observation function_response tool_response tool_result toolresult ipython "
+        "environment"
+    ),
     _SYSTEM: "system developer",
 }
 _KINDS = {role: kind for kind, roles in _ROLES.items() for role in roles.split()}
+_SOURCES = {name: _KINDS.get(name, _USER) for name in ("user", "agent", "system", "environment")}
 _STEP = re.compile("A*T+")  # calls of tools and their results
 _EXCHANGE = re.compile("(U+)([^U-]*)")
 
+_CONTENT = {"content", "value", "text", "parts", "message"}
 _RESULTS = {"tool_result", "functionResponse", "function_response"}  # turns of the role "user"
 
 # Fields that hold a part of a conversation; the other parts are in fields beside them.
 _SIDES = {
     "chosen", "rejected", "chosen_messages", "rejected_messages", "rejected_response",
-    "preferred_output", "non_preferred_output", "completion",
+    "preferred_output", "non_preferred_output", "completion", "ground_truth",
+    "conversation_a", "conversation_b", "response_a", "response_b",
 }  # fmt: skip
+_PROMPTS = {"prompt", "responses_create_params"}
 _ENDS = {"input", "output"}
+_LEAST_PARALLEL = 2  # elements of lists
+_PAIR = 2
 
 
 def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]) -> set[Keys]:
-    """Return the turns of which nothing is left."""
-    left = [keys for part in parts if part not in emptied for keys in part.places]
-    turns = filter(None, turns_of(value, emptied))
-    return {turn for turn in turns if not any(keys[: len(turn)] == turn for keys in left)}
+    """Return the turns of which nothing is left, and those without all that makes them one."""
+    places = (keys for part in parts if part not in emptied for keys in part.places)
+    left = {keys[:size] for keys in places for size in range(len(keys) + 1)}
+    turns = {*filter(None, turns_of(value, emptied))}
+    holders = {keys[:-1] for part in emptied for keys in part.places}
+    halved = {turn for turn in turns & holders if _needs_all_strings(value_at(value, turn))}
+    return halved | {turn for turn in turns if left.isdisjoint(_places_of_text(value, turn))}
+
+
+def _needs_all_strings(element: Any) -> bool:
+    """Return whether an element of a list is a question with its answer, or another record."""
+    element = opened(element)
+    is_pair = isinstance(element, list) and len(element) == _PAIR
+    return is_pair or (isinstance(element, dict) and _kind_of(element) is None)
+
+
+def _places_of_text(value: Any, turn: Keys) -> list[Keys]:
+    """Return where a turn has the text that makes it one.
+
+    That is anywhere, but only the content of the user's turns and of results: beside it are names,
+    places and states.
+    """
+    held = opened(value_at(value, turn))
+    names = _CONTENT & held.keys() if _kind_of(held) in {_USER, _TOOL} else ()
+    return [(*turn, name) for name in names] or [turn]
 
 
 def turns_of(value: Any, parts: Iterable[Part]) -> set[Keys | None]:
@@ -68,10 +99,14 @@ def with_dependent(
         siblings = opened(value_at(value, holder))
         places = [(*holder, at) for at in range(len(siblings)) if (*holder, at) not in gone]
         kinds = "".join(_kind_of(siblings[int(place[-1])]) or _NO_TURN for place in places)
+        # Names beside turns may be as many by chance.
+        labels = (int, float) if kinds.strip(_NO_TURN) else (int, float, str)
+        if _has_parallel(value, holder, len(siblings), labels):
+            return PARALLEL
         first = {at for at, place in enumerate(places) if place in turns}
         of_list = _with_dependent(kinds, first)
         left = {kind for at, kind in enumerate(kinds) if at not in of_list}
-        if _ASSISTANT in kinds and not {_ASSISTANT, _USER}.intersection(kinds) <= left:
+        if not {_ASSISTANT, _USER}.intersection(kinds) <= left:
             return NO_ANSWER_LEFT
         removed |= {places[at] for at in of_list}
     return removed
@@ -106,11 +141,29 @@ def _is_side(value: Any, turn: Keys) -> bool:
     for key in turn:
         value = opened(value)
         if isinstance(value, dict):
-            fields = {name for name, held in value.items() if isinstance(held, str | list | dict)}
-            if key == "prompt" or fields & _SIDES or (key in _ENDS and fields >= _ENDS):
+            fields = {name for name, held in value.items() if _is_filled(held)}
+            if key in _PROMPTS or fields & _SIDES or (key in _ENDS and fields >= _ENDS):
                 return True
         value = value[key]
     return False
+
+
+def _has_parallel(value: Any, holder: Keys, size: int, labels: tuple[type, ...]) -> bool:
+    """Return whether a list beside a list of this size has one label or score per element."""
+    beside = opened(value_at(value, holder[:-1]))
+    if not holder or not isinstance(beside, dict) or size < _LEAST_PARALLEL:
+        return False
+    others = (held for name, held in beside.items() if name != holder[-1])
+    return any(
+        isinstance(held, list)
+        and len(held) == size
+        and all(isinstance(label, labels) for label in held)
+        for held in others
+    )
+
+
+def _is_filled(held: Any) -> bool:
+    return isinstance(held, str | list | dict) and bool(held)
 
 
 def _turn_at(value: Any, keys: Keys) -> Keys | None:
@@ -123,16 +176,29 @@ def _turn_at(value: Any, keys: Keys) -> Keys | None:
 def _kind_of(turn: Any) -> str | None:
     """Return the kind of a turn; None: it is none. A role of no other kind is the user's."""
     turn = opened(turn)
-    role = role_of(turn)
+    if not isinstance(turn, dict):
+        return None
+    roles = (turn.get(name) for name in ("role", "from"))
+    role = next((role for role in roles if role is not None), None)
     if not isinstance(role, str):
-        return _kind_of_item(turn)
+        return _kind_of_event(turn) or _kind_of_item(turn)
     kind = _KINDS.get(role.lower(), _USER)
     return _TOOL if kind == _USER and _holds_results(turn) else kind
 
 
-def _kind_of_item(item: Any) -> str | None:
+def _kind_of_event(event: dict[str, Any]) -> str | None:
+    """Return the kind of a step of ATIF, or of an event of OpenHands."""
+    source = event.get("source")
+    is_event = any(event.get(name) is not None for name in ("message", "action", "observation"))
+    if not (is_event and isinstance(source, str) and source in _SOURCES):
+        return None
+    # ATIF has the results of a step as an object in the step.
+    return _TOOL if isinstance(event.get("observation"), str) else _SOURCES[source]
+
+
+def _kind_of_item(item: dict[str, Any]) -> str | None:
     """Return the kind of an item of OpenAI's Responses that has no role."""
-    kind = item.get("type") if isinstance(item, dict) else None
+    kind = item.get("type")
     if not isinstance(kind, str):
         return None
     if kind.endswith("_call_output"):

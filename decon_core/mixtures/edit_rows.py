@@ -6,8 +6,9 @@ Strings of a row are changed at their places, or turns are removed; all else sta
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -51,8 +52,8 @@ def is_empty(text: str, mask: str) -> bool:
     return not any(map(str.isalnum, text.replace(mask, "") if mask else text))
 
 
-def replaced(value: Any, keys: Keys, text: str | None) -> Any:
-    """Return a value with another string at a place; None: without that element of a list.
+def replaced(value: Any, keys: Keys, new: str | Collection[int]) -> Any:
+    """Return a value with another string at a place, or without these elements of the list there.
 
     Raise `NotExactError` if that changes more.
     """
@@ -62,33 +63,38 @@ def replaced(value: Any, keys: Keys, text: str | None) -> Any:
             old = content.decode()
         except UnicodeDecodeError:
             raise NotExactError from None
-        return replaced(old, keys, text).encode() + value[len(content) :]  # keeps its padding
+        return replaced(old, keys, new).encode() + value[len(content) :]  # keeps its padding
     inner = decoded(value) if isinstance(value, str) else None
-    if not keys and not isinstance(inner, str):
-        return text
+    if not keys and isinstance(new, str) and not isinstance(inner, str):
+        return new
     if isinstance(value, str):
         inner = _opened_once(value) if inner is None else inner
-        new_inner = replaced(inner, keys, text)
+        new_inner = replaced(inner, keys, new)
         encode = next((encode for encode in _FORMS if encode(inner) == value), None)
         if encode is None:
             raise NotExactError
         return encode(new_inner)
+    if not keys:
+        return [element for at, element in enumerate(value) if at not in new]
     first, rest = keys[0], keys[1:]
-    if text is not None and rest[:1] == (KEY,):
+    if isinstance(new, str) and rest[:1] == (KEY,):
         raise NotExactError
     if isinstance(value, dict):
-        return {**value, first: replaced(value[first], rest, text)}
-    if text is None and not rest:
-        return [inner for at, inner in enumerate(value) if at != first]
-    new = [replaced(inner, rest, text) if at == first else inner for at, inner in enumerate(value)]
-    return type(value)(new)  # members of a map are tuples
+        return {**value, first: replaced(value[first], rest, new)}
+    elements = [
+        replaced(element, rest, new) if at == first else element for at, element in enumerate(value)
+    ]
+    return type(value)(elements)  # members of a map are tuples
 
 
 def without_elements(value: Any, elements: Iterable[Keys]) -> Any:
     """Return a value without these elements of lists."""
-    # Begin with the last element: removing it moves those behind it.
-    for keys in sorted(elements, key=lambda keys: (len(keys), keys[-1]), reverse=True):
-        value = replaced(value, keys, None)
+    by_list: dict[Keys, set[int]] = {}
+    for keys in elements:
+        by_list.setdefault(keys[:-1], set()).add(int(keys[-1]))
+    # Begin with the innermost lists: removing an element moves those behind it.
+    for holder in sorted(by_list, key=len, reverse=True):
+        value = replaced(value, holder, by_list[holder])
     return value
 
 
@@ -108,6 +114,7 @@ def opened(value: Any) -> Any:
     return value
 
 
+@lru_cache(maxsize=4)  # a conversation in a string is opened for each of its turns
 def _opened_once(value: str) -> Any:
     try:
         return decoded(value) or json.loads(value)

@@ -6,8 +6,7 @@ The documents are read again, as layouts for trainers have them, and scanned aga
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +57,16 @@ def check_attributes(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator
     folder = builder.store.mixture(mixture.name, pack.name)
     removed = read_parquet(builder.store.removed(mixture.name, pack.name), columns=["shard", "row"])
     accounts = read_json(builder.store.mixture_manifest(mixture.name, pack.name))["shards"]
+    rescan: Rescan | None = None  # made once, and only if there is a leak
     for shard, account in zip(pack.shards, accounts, strict=False):
         gone = removed.filter(pc.field("shard") == shard.name)["row"].to_pylist()
         rows = sorted({*Sizes.of(reader.documents(shard)).rows.tolist(), *gone})
         entries = leaks_of(reader, shard, mixture, source=pack.source.name)
-        told = _attributes(folder / account["file"], rows)
-        yield from _incomplete(account["file"], told, entries)
         if not entries:
             continue
-        rescan = Rescan(reader, reader.needed_by(mixture), source=pack.source.name)
+        told = _attributes(folder / account["file"], rows, entries)
+        yield from _incomplete(account["file"], told, entries)
+        rescan = rescan or Rescan(reader, reader.needed_by(mixture), source=pack.source.name)
         yield from _misplaced_in(account["file"], shard, pack, entries, rescan)
 
 
@@ -78,13 +78,16 @@ def _misplaced_in(
         yield misplaced_problem(f"{file}: row {document.row} of the shard", entry)
 
 
-def _attributes(file: Path, rows: Sequence[int]) -> dict[int, Mapping[str, Any]]:
-    """Return the attributes of each row."""
+def _attributes(
+    file: Path, rows: Sequence[int], wanted: Collection[int]
+) -> dict[int, Mapping[str, Any]]:
+    """Return the attributes of the wanted rows; `rows`: those of the lines of the file."""
     with gzip.open(file) as lines:
-        pairs = [*zip_longest(rows, lines)]
-    return {
-        row: orjson.loads(line)["attributes"] for row, line in pairs if row is not None and line
-    }
+        return {
+            row: orjson.loads(line)["attributes"]
+            for row, line in zip(rows, lines, strict=False)
+            if row in wanted
+        }
 
 
 def _incomplete(

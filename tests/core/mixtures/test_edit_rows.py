@@ -11,7 +11,8 @@ from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.row_texts import KEY
 from decon_core.corpus.text_values import decoded
-from decon_core.mixtures.conversations import NO_ANSWER_LEFT, NOT_ALONE
+from decon_core.mixtures import edit_rows
+from decon_core.mixtures.conversations import NO_ANSWER_LEFT, NOT_ALONE, PARALLEL
 from decon_core.mixtures.edit_rows import is_empty
 from decon_core.mixtures.excise import (
     NO_TURN,
@@ -121,6 +122,19 @@ ASKED = _turn("assistant", None) | {"tool_calls": [{"id": "c1", "function": {"na
 LEAKED_RESULT = _turn("tool", LEAK)
 
 
+def _step(source, message, **more):
+    return {"source": source, "message": message, **more}
+
+
+STEPS = [_step("user", "And now?"), _step("agent", "Nothing.")]
+ACTION = {"source": "agent", "action": "run", "args": {"command": "x"}, "observation": None}
+OBSERVED = {"source": "agent", "action": None, "observation": "run", "content": LEAK}
+
+
+def _from(name, text):
+    return {"role": None, "from": name, "value": text}
+
+
 def _blocks(role="assistant", **texts):
     return _turn(role, [{"type": kind, "id": "t1", "content": texts[kind]} for kind in texts])
 
@@ -146,6 +160,10 @@ def _blocks(role="assistant", **texts):
         ([NEXT, ASKED, LEAKED_RESULT, LAST], [NEXT, LAST]),
         ([NEXT, ASKED, RESULT, LEAKED_RESULT, RESULT, LAST], [NEXT, LAST]),
         ([NEXT, ASKED, RESULT, ASKED, LEAKED_RESULT, LAST], [NEXT, ASKED, RESULT, LAST]),
+        ([_step("user", LEAK), _step("agent", "x", observation={"a": "x"}), *STEPS], STEPS),
+        ([*STEPS, *STEPS[:1], _step("agent", LEAK), *STEPS], [*STEPS, *STEPS]),
+        ([_from("human", LEAK), _from("gpt", "x"), *END], END),
+        ([NEXT, ASKED, _turn("toolResult", LEAK), LAST], [NEXT, LAST]),
         ([NEXT, _blocks(tool_use=LEAK), _blocks("user", tool_result="x"), LAST], END),
         ([NEXT, _blocks(tool_use="x"), _blocks("user", tool_result=LEAK), LAST], END),
         ([NEXT, {"type": "x_call", "a": LEAK}, {"type": "x_call_output", "a": "x"}, LAST], END),
@@ -170,6 +188,13 @@ def test_a_turn_of_which_nothing_is_left_takes_its_answer_along(turns, left, hol
         assert cut(holder(turns), LEAK, by="turns") == holder(left)
 
 
+@pytest.mark.parametrize("leaked", [ACTION | {"args": {"command": LEAK}}, OBSERVED])
+def test_an_event_of_an_agent_takes_its_call_or_results_along(leaked):
+    pair = [leaked, OBSERVED | {"content": "y"}] if leaked["action"] else [ACTION, leaked]
+    row = {"history": [STEPS[0], ACTION, OBSERVED | {"content": "z"}, *pair, STEPS[1]]}
+    assert cut(row, LEAK, by="turns") == {"history": [*row["history"][:3], STEPS[1]]}
+
+
 def test_a_copy_of_a_turn_is_removed_too_and_one_in_a_field_costs_the_row():
     turns = [QUESTION, ANSWER, NEXT, LAST]
     steps = {"steps": [{"input": turns}, {"input": [*turns, NEXT]}, {"input": [NEXT]}]}
@@ -189,6 +214,8 @@ MORE = [*RIDDLE, NEXT, LAST]
     [
         {"messages": [RULES, QUESTION, ANSWER]},
         {"messages": RIDDLE, "e": "other"},
+        {"messages": [RULES, QUESTION], "answer": "x"},
+        {"contents": [QUESTION], "systemInstruction": {"parts": [{"text": "Be nice."}]}},
         {"messages": [RULES, *RIDDLE]},
         {"messages": [LAST, *RIDDLE]},
         {"messages": [*RIDDLE, NEXT]},
@@ -216,11 +243,59 @@ def test_a_conversation_that_keeps_no_question_with_its_answer_costs_the_row(row
         {"prompt": [NEXT], "completion": [_turn("assistant", LEAK)]},
         {"prompt": [*END, QUESTION], "reward_model": {"ground_truth": "x"}},
         {"input": [*END, QUESTION], "output": [{"type": "message", "content": "x"}]},
+        {"responses_create_params": {"input": [*END, QUESTION]}, "expected_answer": "x"},
+        {"messages": [*END, QUESTION], "ground_truth": "x"},
+        {"conversation_a": MORE, "conversation_b": [*END, *END], "winner": "model_a"},
+        {"response_a": json.dumps([LEAK, "x"]), "response_b": json.dumps(["y", "x"])},
     ],
 )
 @pytest.mark.parametrize("by", ["spans", "turns"])
 def test_a_pair_or_a_prompt_is_not_cut_alone(row, by):
     assert cut(row, LEAK, by=by) == NOT_ALONE
+
+
+@pytest.mark.parametrize("nothing", [None, "", [], {}])
+def test_an_empty_side_makes_no_pair(nothing):
+    assert cut({"messages": MORE, "rejected": nothing}, LEAK) == {
+        "messages": END,
+        "rejected": nothing,
+    }
+
+
+@pytest.mark.parametrize("by", ["spans", "turns"])
+def test_a_pair_without_a_role_keeps_no_answer_alone(by):
+    history = [[LEAK, "an answer"], ["x", "y"]]
+    assert cut({"history": history, "query": "q", "response": "r"}, LEAK, by=by) == {
+        "history": history[1:],
+        "query": "q",
+        "response": "r",
+    }
+    turns = [{"human": LEAK, "assistant": "an answer"}, {"human": "x", "assistant": "y"}]
+    assert cut({"conversation": turns}, LEAK, by=by) == {"conversation": turns[1:]}
+    assert cut({"a": [["x", LEAK, "y"]]}, LEAK) == {"a": [["x", "", "y"]]}
+
+
+def test_names_and_states_beside_the_content_keep_no_question():
+    about = {"country": "Germany", "state": "DONE", "turn_identifier": "a1"}
+    turns = [QUESTION | about, ANSWER | about, *END]
+    assert cut({"conversation": turns}, LEAK) == {"conversation": END}
+    asked = [NEXT | {"about": LEAK}, LAST]
+    assert cut({"messages": asked}, LEAK) == {"messages": [NEXT | {"about": ""}, LAST]}
+
+
+@pytest.mark.parametrize("holder", [lambda row: row, lambda row: {"data": json.dumps(row)}])
+def test_a_list_with_labels_beside_it_keeps_all_elements_or_the_row_goes(holder):
+    for beside in ([True, False], [0.5, 1], ["stop", "length"]):
+        row = {"problem": "A problem.", "generations": [LEAK, "other"], "correct": beside}
+        for by in ("spans", "turns"):
+            assert cut(holder(row), LEAK, by=by) == PARALLEL
+    pairs = {"models": ["a", "b"], "completions": [{"response": LEAK}, {"response": "other"}]}
+    assert cut(holder(pairs | {"instruction": "x"}), LEAK, by="turns") == PARALLEL
+    turns = [QUESTION, ANSWER, *END]
+    assert cut(holder({"messages": turns, "weights": [0, 1, 0, 1]}), LEAK) == PARALLEL
+    for beside in ([1], ["a", "b", "c", "d"], "abcd"):
+        left = {"messages": END, "about": beside}
+        assert cut(holder(left | {"messages": turns}), LEAK) == holder(left)
 
 
 def test_metadata_is_no_text_that_is_left():
@@ -229,7 +304,7 @@ def test_metadata_is_no_text_that_is_left():
 
 
 def test_a_role_that_is_no_string_is_none():
-    odd = [{"role": [LEAK], "n": 1}, {"role": {"a": "x"}}, NEXT]
+    odd = [{"role": [LEAK], "n": 1}, {"role": {"a": "x"}}, {"source": ["x"], "action": "x"}, NEXT]
     for by in ("spans", "turns"):
         assert cut({"messages": odd}, LEAK, by=by) == {"messages": odd[1:]}
 
@@ -238,6 +313,23 @@ def test_turns_are_removed_whole_in_strings_with_json_too():
     turns = [QUESTION, ANSWER, NEXT, LAST]
     assert cut({"m": json.dumps(turns)}, LEAK, by="turns") == {"m": json.dumps(END)}
     assert cut({"m": f"{json.dumps(turns)} "}, LEAK, by="turns") == NOT_EXACT
+
+
+def test_a_conversation_in_a_string_is_not_opened_again_for_each_turn(monkeypatch):
+    n_opened = []
+
+    def counted(value):
+        n_opened[-1] += value.startswith("[{")
+        return decoded(value)
+
+    monkeypatch.setattr(edit_rows, "decoded", counted)
+    for n in (2, 20):
+        leaks = [f"{LEAK} {at} of {n}" for at in range(n)]
+        turns = [turn for leak in leaks for turn in (_turn("user", leak), ANSWER)]
+        n_opened.append(0)
+        left = cut({"m": json.dumps([*turns, *END])}, *leaks, by="turns")
+        assert left == {"m": json.dumps(END)}
+    assert n_opened[0] == n_opened[1]
 
 
 @pytest.mark.parametrize("is_ascii", [True, False])

@@ -30,9 +30,11 @@ from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError
 from decon_core.execution import jobs as workers_module
 from decon_core.mixtures import builder as builder_module
+from decon_core.mixtures import positions
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.card import CARD, listing_of
+from decon_core.mixtures.excise import Rescan
 from decon_core.mixtures.layouts import PARQUET, Row, open_layout, rows_of
 from decon_core.mixtures.verify import inspect_changed_mixtures, verify
 from decon_core.scan.scanner import scan_packs
@@ -539,6 +541,21 @@ def test_verify_finds_attributes_that_are_not_where_the_leaks_are(place):
     assert "s.parquet.jsonl.gz: row 2 of the shard" in str(problem)
     assert "no attribute for characters" in str(problem)
     assert "`decon-assets run` builds it again" in str(problem)
+
+
+def test_verify_makes_the_detectors_for_attributes_once(place, monkeypatch):
+    leaky = [{"id": f"a{n}", "text": f"{place.quiet(n)} {place.leaks[0]}"} for n in range(2)]
+    place.put({"a/s.jsonl": leaky[:1], "b/s.jsonl": leaky[1:]})
+    place.build(TAGS)
+    made = []
+
+    def rescan(*given, **more):
+        made.append(Rescan(*given, **more))
+        return made[-1]
+
+    monkeypatch.setattr(positions, "Rescan", rescan)
+    assert verify(place.builder(TAGS), TAGS).problems == []
+    assert len(made) == 1
 
 
 def test_verify_finds_a_leak_that_is_elsewhere_in_the_document(place, monkeypatch):
