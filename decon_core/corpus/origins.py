@@ -80,7 +80,7 @@ def _by_length(origin: Origin) -> tuple[str, bool, int, str, str]:
     return origin.field, origin.value is None, len(f"{value}{split}".encode()), value, split
 
 
-# Of a block of rows -----------------------------------------------------------------------------
+# Origins of a block of rows ----------------------------------------------------------------------
 
 
 def origins_in(strings: Strings, is_usual: Bools, tree: FieldTree, kinds: Integers) -> Origins:

@@ -15,7 +15,7 @@ from decon_core.corpus.row_texts import Keys
 from decon_core.mixtures.edit_rows import opened, value_at
 
 NO_ANSWER_LEFT = "no question with its answer would be left of the conversation"
-PARALLEL = "a list beside it holds one value for each of its elements"
+PARALLEL = "another list has a label or score for each element, and would no longer match"
 NOT_ALONE = "a prompt, a completion or a side of a preference pair is not cut alone"
 
 # Kinds of turns, as letters, so that expressions find what belongs together.
@@ -49,7 +49,7 @@ _PAIR = 2
 
 
 def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]) -> set[Keys]:
-    """Return the turns of which nothing is left, and those without all that makes them one."""
+    """Return the turns of which nothing is left, and pairs and records of which a part is gone."""
     places = (keys for part in parts if part not in emptied for keys in part.places)
     left = {keys[:size] for keys in places for size in range(len(keys) + 1)}
     turns = {*filter(None, turns_of(value, emptied))}
@@ -66,7 +66,7 @@ def _needs_all_strings(element: Any) -> bool:
 
 
 def _places_of_text(value: Any, turn: Keys) -> list[Keys]:
-    """Return where a turn has the text that makes it one.
+    """Return where a turn has the text without which it is empty.
 
     That is anywhere, but only the content of the user's turns and of results: beside it are names,
     places and states.

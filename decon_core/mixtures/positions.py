@@ -64,8 +64,8 @@ def check_attributes(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator
         entries = leaks_of(reader, shard, mixture, source=pack.source.name)
         if not entries:
             continue
-        told = _attributes(folder / account["file"], rows, entries)
-        yield from _incomplete(account["file"], told, entries)
+        by_row = _attributes(folder / account["file"], rows, entries)
+        yield from _incomplete(account["file"], by_row, entries)
         rescan = rescan or Rescan(reader, reader.needed_by(mixture), source=pack.source.name)
         yield from _misplaced_in(account["file"], shard, pack, entries, rescan)
 
@@ -81,7 +81,10 @@ def _misplaced_in(
 def _attributes(
     file: Path, rows: Sequence[int], wanted: Collection[int]
 ) -> dict[int, Mapping[str, Any]]:
-    """Return the attributes of the wanted rows; `rows`: those of the lines of the file."""
+    """Return the attributes of the wanted rows; `rows`: those of the lines of the file.
+
+    If lines are missing, the leaks in their rows are reported as not listed.
+    """
     with gzip.open(file) as lines:
         return {
             row: orjson.loads(line)["attributes"]
@@ -91,11 +94,11 @@ def _attributes(
 
 
 def _incomplete(
-    file: str, told: Mapping[int, Mapping[str, Any]], entries: Mapping[int, Sequence[Entry]]
+    file: str, by_row: Mapping[int, Mapping[str, Any]], entries: Mapping[int, Sequence[Entry]]
 ) -> Iterator[Problem]:
     """Yield the leaks whose positions are not in the attributes of their row."""
     for row, of_row in entries.items():
-        spans = [span for listed in told.get(row, {}).values() for span in listed]
+        spans = [span for listed in by_row.get(row, {}).values() for span in listed]
         covered = {(start, stop) for start, stop, _ in spans}
         for entry in of_row:
             edges = [(entry[f"{text}_char_start"], entry[f"{text}_char_stop"]) for text in TEXTS]

@@ -112,7 +112,7 @@ def _misnamed(path: Path, kind: str, suffix: str) -> Problem:
     return Problem(str(path), found, expected, f"{remedy}, and {REGISTER}")
 
 
-# Rows that are not UTF-8: told from a few broken bytes, and in which encoding they may be ---------
+# Rows in another encoding than UTF-8 --------------------------------------------------------------
 
 LEAST_INVALID = 16  # bytes of a row that are not UTF-8
 _LEAST_SHARE = 8  # one in so many bytes beyond ASCII

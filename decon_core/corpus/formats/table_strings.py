@@ -154,7 +154,8 @@ def _decoded(column: pa.Array) -> pa.Array:
     """Return the values of a dictionary array."""
     try:
         return column.dictionary_decode()
-    except pa.ArrowNotImplementedError:  # of binary views, and of some nested types
+    except pa.ArrowNotImplementedError:
+        # Arrow cannot decode binary views and some nested types: they are read value by value.
         raise UnusualColumnError from None
 
 

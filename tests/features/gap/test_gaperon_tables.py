@@ -1,6 +1,6 @@
 """What the printed tables of GAPERON imply, and where text and table differ.
 
-docs/studies/categories.md lists what is checked here.
+docs/studies/categories.md has the main results.
 """
 
 from itertools import product

@@ -1,6 +1,6 @@
 """Tables 2 to 5 and 8 to 10 of the study of soft contamination: differences, and what is claimed.
 
-docs/studies/exposure.md lists what is checked here and, for table 11, in `test_exposure.py`.
+docs/studies/exposure.md has the main results; table 11 is checked in `test_exposure.py`.
 """
 
 from pathlib import Path

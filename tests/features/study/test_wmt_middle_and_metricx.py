@@ -1,6 +1,6 @@
 """Tables 6 to 17 of contamination with WMT: the printed scores; what 7, 9 and 11 to 14 imply.
 
-docs/studies/translation.md lists what is checked here.
+docs/studies/translation.md has the main results.
 """
 
 from pathlib import Path
