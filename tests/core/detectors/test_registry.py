@@ -105,7 +105,7 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(pl
     assert f"| `first_sentence` | {FirstSentence.summary} | 0.4 |" in card
     write_page(place / "report.duckdb", place / "report.html")
     page = packed_in(place / "report.html").values()
-    assert any("Detectors and thresholds: " in one and "first_sentence 0.4" in one for one in page)
+    assert any("Detectors: " in one and "first_sentence (threshold 0.4)" in one for one in page)
 
 
 @pytest.mark.usefixtures("first_sentence")
