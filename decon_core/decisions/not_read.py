@@ -119,7 +119,7 @@ def _of_shard(source: str, ledger: Mapping[str, Any], rule: UnreadRule) -> Itera
 
 
 def has_open_text(shard: Shard, ledger: Ledger, rule: UnreadRule) -> bool:
-    """Return whether text of a scanned shard was not read, and no setting of its source accepts it."""
+    """Return whether text of a scanned shard was not read, and `ignore` does not name it."""
     if not ledger["unread"]:
         return False
     rows = _of_shard(shard.source, with_file(ledger, shard), rule)
