@@ -671,9 +671,8 @@ def test_report_check_warns_once_files_settings_or_products_moved_on_and_says_wh
     world.write_config()
     told = said(run_check(report_is_todays, world))
     assert re.search(r"the thresholds \| \S.* in the report, .* now", told)
-    mixture = "mixture decontaminated web-0000, web-0001"
     state = "up to date when the report was built, out of date or missing now"
-    assert f"{mixture} | {state}" in told
+    assert re.search(rf"mixture decontaminated web-\S.* \| {state}", told)
     world.policy = {}
     world.write_config()
     remove(world.store.mixture("decontaminated", "web-0001"))
