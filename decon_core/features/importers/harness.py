@@ -299,11 +299,6 @@ class _Docs:
                 return self._rows_of(inner)
             case ast.Call(func=ast.Attribute(value=inner, attr="map"), args=[function, *_]):
                 return self._mapped(function, self._rows_of(inner))
-            case ast.ListComp(
-                elt=result, generators=[ast.comprehension(target=ast.Name(id=name), iter=inner)]
-            ):
-                reader = Reader(self._module, {name: self._rows_of(inner)})
-                return self._fields(reader.value(result))
             case ast.Call(func=ast.Name(id=name), args=[inner, *_]) if (
                 called := self._module.function(name)
             ) and not isinstance(called, ast.Lambda):
