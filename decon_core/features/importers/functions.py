@@ -75,12 +75,8 @@ class Module:
         if name in self.functions:
             return self.functions[name]
         match self.assigned.get(name):
-            case ast.Lambda() as function:
-                return function
             case ast.Call(args=[ast.Name(id=inner), *_]) as call if _called_name(call) == "partial":
                 return self.function(inner) if inner != name else None
-            case ast.Name(id=other) if other != name:
-                return self.function(other)
         return None
 
     def within(self, function: Function) -> Module:
