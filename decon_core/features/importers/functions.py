@@ -105,7 +105,7 @@ def columns_read(function: ast.AST) -> tuple[str, ...]:
     for node in ast.walk(function):
         match node:
             case (
-                ast.Subscript(value=ast.Name(), slice=ast.Constant(value=str(name)))
+                ast.Subscript(ast.Name(), ast.Constant(value=str(name)), ast.Load())
                 | ast.Call(
                     func=ast.Attribute(value=ast.Name(), attr="get"),
                     args=[ast.Constant(value=str(name)), *_],

@@ -206,10 +206,10 @@ def test_a_function_that_does_more_is_proposed_with_the_columns_that_it_reads(
 ) -> None:
     functions = """
 def asked(doc):
-    text = doc["question"]
+    doc["prompt"] = doc["question"]
     for option in doc.get("options"):
-        text += option
-    return text
+        doc["prompt"] += option
+    return doc["prompt"]
 """
     task = QUIZ.replace('"{{question}}"', "!function utils.asked")
     benchmark = of_task(tmp_path, task, functions)
