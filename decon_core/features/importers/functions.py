@@ -181,15 +181,11 @@ class Reader:
                 return Constant(value)
             case ast.Name(id=name):
                 return self._named(name)
-            case ast.Attribute(attr=name) if name in LETTER_CONSTANTS:
-                return LETTER_CONSTANTS[name]
             case ast.Subscript(value=inner, slice=ast.Slice()):
                 whole = self.value(inner)
                 return whole if isinstance(whole, Constant | Items) else Part(whole)
             case ast.Subscript(value=inner, slice=key):
                 return element(self.value(inner), self.value(key))
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as number)):
-                return Constant(-number)
             case ast.JoinedStr(values=parts):
                 return joined(map(self.value, parts))
             case ast.FormattedValue(value=inner):
@@ -217,17 +213,10 @@ class Reader:
         return Reader(self._module, names).value(node.elt)
 
     def _object(self, keys: Sequence[ast.expr | None], values: Sequence[ast.expr]) -> Value:
-        fields: dict[str, Value] = {}
-        rest: Value | None = None
-        for key, value in zip(keys, values, strict=True):
-            match key:
-                case None:  # {**row, …}
-                    rest = self.value(value)
-                case ast.Constant(value=name):
-                    fields[str(name)] = self.value(value)
-                case _:
-                    return computed("an object with computed keys", *map(self.value, values))
-        return Fields(fields, rest)
+        names = [key.value for key in keys if isinstance(key, ast.Constant)]
+        if len(names) < len(keys):
+            return computed("an object with computed keys", *map(self.value, values))
+        return Fields(dict(zip(map(str, names), map(self.value, values), strict=True)))
 
     def _named(self, name: str) -> Value:
         if name in self.names:
