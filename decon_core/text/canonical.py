@@ -16,7 +16,15 @@ from functools import lru_cache
 from math import ceil
 from unicodedata import normalize
 
-from decon_core.text.characters import ACCENTS, CONTROLS, IGNORABLE, LOOK_ALIKES, SIGNS, Form
+from decon_core.text.characters import (
+    ACCENTS,
+    CONTROLS,
+    IGNORABLE,
+    LOOK_ALIKES,
+    PLAIN_LETTERS,
+    SIGNS,
+    Form,
+)
 from decon_core.text.markup import may_have_markup, stripped, stripped_with_offsets
 
 # The Unicode property White_Space. Python's white space (str.split, \s) also contains the four
@@ -42,9 +50,10 @@ def normalized_words(word: str, *, punctuation: str) -> list[str]:
     """Return the words that a lower-case word becomes when look-alike spellings are folded.
 
     Applies NFKC, drops control and default-ignorable characters (several NULs may part words),
-    folds signs that look like ASCII ones, splits again at new white space and punctuation, and in
-    words with a letter from a to z folds Latin look-alikes and drops accents. The result may be
-    empty. It depends only on the word, so callers can cache it per word.
+    folds signs that look like ASCII ones, splits again at new white space and punctuation, drops
+    accents and vowel signs, folds variants of letters, and in words with a letter from a to z folds
+    Latin look-alikes and drops their accents. The result may be empty. It depends only on the word,
+    so callers can cache it per word.
     """
     if word.isascii() and word.isprintable():
         return [word]
@@ -55,7 +64,8 @@ def normalized_words(word: str, *, punctuation: str) -> list[str]:
     shown = composed.lower()
     if composed != plain or shown != plain:
         shown = _without(_SIGNS, normalize("NFKC", _without(_IGNORABLE, shown)))
-    return [_with_latin(piece) for piece in _word_pattern(punctuation).findall(shown)]
+    pieces = _word_pattern(punctuation).findall(shown)
+    return [plain for piece in pieces if (plain := _with_latin(_with_plain_letters(piece)))]
 
 
 # Texts that are compared with each other have the same words.
@@ -73,6 +83,7 @@ _CONTROLS = _folding(CONTROLS)
 _SIGNS = _folding(SIGNS)
 _IGNORABLE = _folding(IGNORABLE)
 _FOLDED = _folding({**SIGNS, **IGNORABLE})
+_LETTERS = _folding(PLAIN_LETTERS)
 
 
 def _without(folding: _Folding, word: str) -> str:
@@ -105,6 +116,11 @@ def _with_latin(word: str) -> str:
     if not _LATIN_LETTER.search(parts):
         return word
     return normalize("NFKC", _ACCENTED.sub(r"\1", parts.translate(LOOK_ALIKES)))
+
+
+def _with_plain_letters(word: str) -> str:
+    plain = _without(_LETTERS, word)
+    return word if plain == word else normalize("NFKC", plain)
 
 
 _NOT_PLAIN = re.compile(r"[^\t-\r -~]")
