@@ -10,10 +10,10 @@ from decon_core.benchmarks.records import current_version
 from decon_core.config.load import Report, config_from, load_config, policy_from, read_policy
 from decon_core.config.policy import Policy, decision_fields, unknown_benchmarks
 from decon_core.decisions.candidates import NO_EVIDENCE
-from decon_core.errors import ConfigError, InputError, MissingError, Problem, StaleError
+from decon_core.errors import ConfigError, MissingError, Problem, StaleError
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.index.term_weights import require_counted_under, require_frozen_from
-from decon_core.library.as_report import is_scan, read_folder
+from decon_core.library.page import report_in
 from decon_core.mixtures.builder import Builder
 from decon_core.planner import Plan
 from decon_core.report.database import write_database
@@ -24,17 +24,11 @@ from decon_core.storage.store import Store
 _NO_TEXTS = Report(snippets="off")
 
 
-def database_of(named: Path, work: Path) -> Path:
-    """Return the database of a report, a decon.toml or a folder scan (then written to `work`)."""
+def database_of(named: Path) -> Path:
+    """Return the database of a report, a decon.toml or a folder scan."""
     if named.suffix == ".toml":
         return Store(load_config(named).store).report
-    if not named.is_dir():
-        return named
-    if not is_scan(named):
-        expected = "a report's database, a decon.toml, or a folder of `decon-assets scan`"
-        raise InputError(Problem(str(named), "no scan in this folder", expected))
-    read_folder(named, work)
-    return work
+    return report_in(named) if named.is_dir() else named
 
 
 def policy_in(path: Path, *, like: Policy) -> Policy:

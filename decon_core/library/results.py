@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.benchmarks.named import named_rows, rows_of_benchmarks
-from decon_core.benchmarks.records import NotCovered, Version, load_records
+from decon_core.benchmarks.records import NotCovered
 from decon_core.config.sources import ONLY_SOURCE, Source
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.lines import LineFormat
@@ -50,8 +50,6 @@ from decon_core.schemas import ENTRIES
 from decon_core.storage.files import atomic_path
 from decon_core.storage.listing import Skipped
 from decon_core.storage.paths import parse_path
-from decon_core.storage.store import Store
-from decon_core.storage.tables import write_parquet
 
 if TYPE_CHECKING:
     from decon_core.mixtures.clean_evals import LeakedItems
@@ -139,24 +137,6 @@ class ScannedPack:
 
     def entries(self, shard: Shard) -> pa.Table:
         return self.reader.entries(shard, self.reader.versions, source=self.pack.source.name)
-
-
-def write_visibility(
-    out: Path, visibility: pa.Table, store: Store, versions: Iterable[Version]
-) -> None:
-    """Write which items each detector can find, with the fingerprints of the items' records."""
-    import polars as pl
-
-    key = ["benchmark", "split", "instance_index"]
-    items = pl.concat(
-        pl.DataFrame(load_records(store, version, columns=[*key, "fingerprint"]))
-        .group_by(key)
-        .agg(pl.col("fingerprint").alias("fingerprints"))
-        for version in versions
-    )
-    rows = pl.DataFrame(visibility).join(items, on=key, how="left", maintain_order="left")
-    schema = visibility.schema.append(pa.field("fingerprints", pa.list_(pa.string())))
-    write_parquet(out / VISIBILITY_FILE, rows.to_arrow().cast(schema))
 
 
 def write_matches(
