@@ -174,10 +174,7 @@ def write_matches(
             line = {"file": not_drawn.path, "is_read": False, "is_drawn": False}
             lines.write(orjson.dumps({**line, "file_bytes": not_drawn.n_bytes}) + b"\n")
     files = out / MATCHES_FILE, out / VISIBILITY_FILE
-    outcome.benchmarks, outcome.n_no_answer, outcome.n_review = count_matches(
-        *files, reader.versions, reader.policy
-    )
-    outcome.n_leaks = sum(count.n_leaks for count in outcome.benchmarks)
+    outcome.benchmarks = count_matches(*files, reader.versions, reader.policy)
     ledgers = [(source.name, ledger) for ledger in by_name.values()]
     gaps = gaps_of(reader.scan_results, [scanned.pack], reader.versions)
     rule = UnreadRule(((source.name, source.ignore),))
@@ -195,8 +192,11 @@ def write_matches(
 COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short", "n_without_text")
 _COUNTS_FOUND = (
     "n_matches",
+    "n_leaks",
     "n_contaminated_documents",
+    "n_no_answer",
     "n_no_answer_documents",
+    "n_review",
     "n_review_documents",
 )
 _NOT_SAMPLED = "n_documents_not_sampled"  # key in the ledger of a sample
@@ -277,9 +277,6 @@ _IN_SUMMARY = (
     "n_shards",
     "n_unreadable",
     "n_invalid_utf8",
-    "n_leaks",
-    "n_no_answer",
-    "n_review",
 )
 
 
