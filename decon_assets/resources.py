@@ -38,7 +38,7 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
             remedy = (
                 f"Start Dagster in the folder of decon.toml, or set {CONFIG_VARIABLE} to its path"
             )
-            raise ConfigError(Problem(str(path.resolve()), "no such file", "a decon.toml", remedy))
+            raise ConfigError(Problem(str(path.resolve()), "no such file", remedy=remedy))
         return path
 
     def open_store(self) -> tuple[Config, Store]:

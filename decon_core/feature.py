@@ -1,9 +1,9 @@
 """The interface between the core and a feature, which is a folder of optional code.
 
 `decon_core/features/NAME` has a value `FEATURE` of this class in a module that imports nothing
-else, and a decon.toml with its settings as comments if it has any. `decon_assets/features/NAME.py`
-has its assets, checks and commands. Only `FEATURES` of `decon_core/features` knows its name, and
-features that require it: a feature is deleted with its folder, its file and its line there.
+else. `decon_assets/features/NAME.py` has its assets, checks and commands. Only `FEATURES` of
+`decon_core/features` knows its name, and features that require it: a feature is deleted with its
+folder, its file and its line there.
 
 What is a string here is `module:name`, imported when it is first used.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import dagster as dg
@@ -14,125 +14,40 @@ from decon_assets.definitions import definitions
 from decon_core.config import detector_registry as registry
 from decon_core.config.json_schema import config_schema
 from decon_core.config.policy import Policy
-
-Node = Mapping[str, Any]  # of a JSON schema
+from decon_core.config.setting_list import default_in_toml, meaning_of, setting_tables
 
 _PAGE = re.compile(r"docs/([\w/-]+\.md)")
 
 
 def settings() -> str:
-    """Return the page of all settings of decon.toml, from the schema that editors complete from."""
-    schema = config_schema()
+    """Return the page of all settings of decon.toml."""
     parts = [
         "# Settings",
         "All tables and keys of `decon.toml`. [Configuration](../configuration.md) explains them.",
-        "`decon-assets init` writes a `decon.toml` with every setting as a comment.",
+        "`decon-assets settings` prints them in a terminal.",
         "Relative paths are resolved against the folder of `decon.toml`.",
     ]
-    for name in schema["properties"]:
-        parts += _sections(schema["properties"][name], name, schema["$defs"])
+    for table in setting_tables():
+        parts += [f"## `{table.heading}`", _linked(table.meaning)]
+        rows = [
+            (
+                f"`{setting.key}`",
+                _code(setting.type) if '"' in setting.type else setting.type,
+                "required" if setting.is_required else _code(setting.default),
+                _linked(setting.meaning),
+            )
+            for setting in table.settings
+        ]
+        if rows:
+            parts.append(_table(("key", "type", "default", "meaning"), rows))
     return _page(parts)
 
 
-def _sections(node: Node, path: str, tables: Mapping[str, Node]) -> Iterator[str]:
-    """Yield the heading, description and keys of a table, then those of the tables within it."""
-    is_list, table = _table_of(node, tables)
-    if table is None:
-        yield f"## `[{path}.<name>]`"
-        yield _described(node, path)
-        return
-    yield f"## `[[{path}]]`" if is_list else f"## `[{path}]`"
-    yield _described({**table, **node}, path)
-    required = table.get("required", ())
-    keys: list[tuple[str, ...]] = []
-    inner: list[tuple[Node, str]] = []
-    for key, value in table["properties"].items():
-        if value.get("deprecated"):
-            continue
-        full = value if "$ref" not in value else {**_resolved(value, tables), **value}
-        described = _described(full, f"{path}.{key}")
-        named = value.get("additionalProperties")
-        if isinstance(named, dict) and _table_of(named, tables)[1]:
-            inner.append(({**value, **named}, f"{path}.{key}.NAME"))
-        elif _table_of(value, tables)[1]:
-            inner.append((value, f"{path}.{key}"))
-        else:
-            default = "required" if key in required else _toml(full.get("default"))
-            keys.append((f"`{key}`", _type(value, tables), default, described))
-    if keys:
-        yield _table(("key", "type", "default", "meaning"), keys)
-    for value, inner_path in inner:
-        yield from _sections(value, inner_path, tables)
-
-
-def _table_of(node: Node, tables: Mapping[str, Node]) -> tuple[bool, Node | None]:
-    """Return whether a node is a list of tables, and the table; None if it is none."""
-    node = _resolved(node, tables)
-    if node.get("type") == "array" and "items" in node:
-        items = _resolved(node["items"], tables)
-        return True, items if "properties" in items else None
-    choices = [_resolved(one, tables) for one in node.get("anyOf", ())]
-    node = next((one for one in choices if "properties" in one), node)
-    return False, node if "properties" in node else None
-
-
-def _resolved(node: Node, tables: Mapping[str, Node]) -> Node:
-    return tables[node["$ref"].rpartition("/")[2]] if "$ref" in node else node
-
-
-def _type(node: Node, tables: Mapping[str, Node]) -> str:
-    """Return the type of a key in words, with its limits or values."""
-    node = _resolved(node, tables)
-    if "enum" in node or "const" in node:
-        values = node.get("enum", [node.get("const")])
-        return ", ".join(f"`{_quoted(value)}`" for value in values)
-    if "anyOf" in node:
-        choices = [_type(one, tables) for one in node["anyOf"] if one.get("type") != "null"]
-        return " or ".join(dict.fromkeys(choices))
-    if node.get("type") == "array":
-        return f"list of {_type(node['items'], tables)}" if "items" in node else "list"
-    names = {"boolean": "true or false", "object": "table"}
-    limits = [
-        f"{sign} {node[limit]}"
-        for limit, sign in (
-            ("exclusiveMinimum", ">"),
-            ("minimum", "≥"),
-            ("exclusiveMaximum", "<"),
-            ("maximum", "≤"),
-        )
-        if abs(node.get(limit, _NO_LIMIT)) < _NO_LIMIT
-    ]
-    kind = str(node.get("type", "any"))
-    return " ".join([names.get(kind, kind), *([", ".join(limits)] if limits else ())])
-
-
-_NO_LIMIT = 10**15  # limit of all whole numbers, not worth a word
-
-
-def _toml(value: object) -> str:
-    if value is None or value in ([], "", {}):
+def _code(toml: str) -> str:
+    """Return TOML as code; text without values as it is."""
+    if not toml:
         return "–"
-    return f"`` {_quoted(value)} ``" if "`" in str(value) else f"`{_quoted(value)}`"
-
-
-def _quoted(value: object) -> str:
-    """Return a value as TOML writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return f"[{', '.join(map(_quoted, value))}]"
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{key} = {_quoted(one)}' for key, one in value.items())} }}"
-    return str(value) if isinstance(value, int | float) else f'"{value}"'
-
-
-def _described(node: Node, path: str) -> str:
-    if not (text := node.get("description")):
-        raise LookupError(
-            f"{path} has no description: write a docstring below the field of its model"
-        )
-    text = " ".join(text.split()).removeprefix(f"[{path}]: ").removeprefix(f"[[{path}]]: ")
-    return _linked(text[:1].upper() + text[1:])
+    return f"`` {toml} ``" if "`" in toml else f"`{toml}`"
 
 
 def commands() -> str:
@@ -167,7 +82,11 @@ def detectors() -> str:
         names = [threshold.setting, threshold.floor, *one.scan_settings]
         names += [name for name, _ in one.own_settings]
         rows = [
-            (f"`{name}`", _toml(policy[name].get("default")), _described(policy[name], name))
+            (
+                f"`{name}`",
+                _code(default_in_toml(policy[name].get("default"))),
+                _linked(meaning_of(policy[name], name)),
+            )
             for name in dict.fromkeys(filter(None, names))
             if name in policy
         ]

@@ -42,8 +42,8 @@ def init(
     """Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them.
 
     Use it to start a project. The new decon.toml describes each source with the layouts of its
-    rows, sets the number of shards per pack (shards that are scanned together), and lists every
-    other setting as a comment. By default, all text of a row is read.
+    rows, and sets the number of shards per pack (shards that are scanned together). By default,
+    all text of a row is read. `decon-assets settings` lists all other settings.
 
     For benchmark files without a recipe, the command writes a recipe to an evals.yaml in the same
     folder, with a reason for every choice; check the choices marked "check this". If the command

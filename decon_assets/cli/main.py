@@ -44,6 +44,7 @@ detector can find some or all items; 130 stopped by Ctrl-C. For the options of a
 _OF_THE_CORE = {
     "Pipeline": {
         "init": ("init:init", "inspect a corpus and benchmarks, and write a decon.toml for them"),
+        "settings": ("settings:settings", "list the settings of decon.toml, with their defaults"),
         "run": ("pipeline:run", "register benchmarks and packs, and build everything missing"),
         "status": ("status:status", "show what is scanned and built; exit 1 if incomplete"),
         "register": ("pipeline:register", "only register benchmarks and packs"),

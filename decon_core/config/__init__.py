@@ -4,8 +4,7 @@ A new key is a field with a docstring of the model of its table, here or in the 
 feature. What follows from it:
 
 - `python -m decon_core.config.json_schema` writes the JSON schema again.
-- The key is a comment with its default in `discovery/decon.toml`, or in the feature's decon.toml,
-  and is described in the table's page of `docs/`.
+- `decon-assets settings` and the site list it; the table's page of `docs/` describes it.
 - A field of `Policy` is part of the fingerprint of scan results, so that everything is scanned
   again unless it is a threshold or among `_DECISION_FIELDS`. One that a detector names among its
   `scan_settings` counts only where that is chosen; `_INDEX_FIELDS` has what changes the index.

@@ -185,7 +185,7 @@ def read_toml(path: Path, expected: str, remedy: str = "") -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        problem = Problem(str(path), "no such file", expected, remedy)
+        problem = Problem(str(path), "no such file", "" if remedy else expected, remedy)
     except OSError as error:
         problem = Problem(str(path), error.strerror or str(error), f"{expected} that can be read")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Write the text of a decon.toml from the discovered sources, other settings as comments."""
+"""Write the text of a decon.toml from the discovered sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from decon_core.config.json_schema import SCHEMA_PATH
 from decon_core.corpus.shard_head import in_toml, printable
 from decon_core.discovery.corpus import SourceFinding
 from decon_core.discovery.row_survey import RowSurvey, listed_paths
-from decon_core.feature import feature_files
 from decon_core.storage.listing import Skipped
 from decon_core.wording import counted, size
 
@@ -62,33 +61,31 @@ def settings_text(
     n_bytes = sum(finding.n_bytes for finding in findings)
     packs = packs_for(n_shards, n_bytes, len(recipes))
     has_unreadable = any(finding.rows.unreadable for finding in findings)
-    parts = [files(__package__).joinpath("decon.toml"), *feature_files("decon.toml")]
-    template = "\n".join(part.read_text(encoding="utf-8") for part in parts)
+    template = files(__package__).joinpath("decon.toml").read_text(encoding="utf-8")
     below = [_below(path, folder) for path in recipes]
     places = {
-        "@schema@": SCHEMA_PATH.as_uri(),  # editors complete settings from it
-        "@recipes@": f"recipes = {in_toml(below)}" if below else '# recipes = ["evals.yaml"]',
-        _CATALOG: f"catalog = {in_toml(catalog)}  #" if catalog else _CATALOG,
-        "@packs@": f"# {counted(n_shards, 'shard')}, {size(n_bytes)}; {packs.why}.\n"
-        f"pack_shards = {packs.shards}",
-        "@pack_bytes@": f'{"" if packs.has_bytes else "# "}pack_bytes = "20 GB"',
-        _NONE_LEFT_OUT: _left_out(left_out, folder) if left_out else _NONE_LEFT_OUT,
-        "@sources@": "\n".join(_source(finding, folder) for finding in findings),
-        "@unreadable@": _UNREADABLE if has_unreadable else '# unreadable = "block"',
+        "schema": SCHEMA_PATH.as_uri(),  # editors complete settings from it
+        "recipes": f"recipes = {in_toml(below)}" if below else '# recipes = ["evals.yaml"]',
+        "catalog": f"catalog = {in_toml(catalog)}" if catalog else _CATALOG,
+        "packs": f"# {counted(n_shards, 'shard')}, {size(n_bytes)}; {packs.why}.\n"
+        f"pack_shards = {packs.shards}{_PACK_BYTES_SET if packs.has_bytes else ''}",
+        "left_out": _left_out(left_out, folder),
+        "sources": "\n".join(_source(finding, folder) for finding in findings),
+        "unreadable": _UNREADABLE if has_unreadable else "",
     }
     for mark, text in places.items():
-        template = template.replace(mark, text)
+        template = template.replace(f"@{mark}@\n", f"{text}\n" if text else "")
     return template
 
 
-_CATALOG = '# catalog = ["@math", "gsm8k"]      #'
+_CATALOG = '# catalog = ["@math", "gsm8k"]      # benchmarks and sets of `decon-assets catalog`'
+_PACK_BYTES_SET = '\npack_bytes = "20 GB"'
 _UNREADABLE = """\
 # Some of the first rows cannot be read, so mixtures of their packs are not built. Uncomment this
 # line to leave such rows out.
 # unreadable = "drop\""""
 
 
-_NONE_LEFT_OUT = "# left_out = []                     # files that could not be read"
 _LEFT_OUT = """\
 # Files that could not be read. They count as not read (exit code 4, and `check` fails) until you
 # delete them from this list."""
@@ -96,6 +93,8 @@ _LEFT_OUT = """\
 
 def _left_out(files: Sequence[Skipped], folder: Path) -> str:
     """Format the list of files that cannot be read, as patterns if they are many."""
+    if not files:
+        return ""
     reasons: dict[str, str] = {}
     for file in files:
         path = Path(file.path)
@@ -146,7 +145,7 @@ def _examples(rows: RowSurvey) -> list[str]:
     lines = []
     if rows.layout:
         lines.append(f"# layout = {in_toml(rows.layout)}  # for all rows, instead of row by row")
-    lines += [_LESS, f"# text = {in_toml(rows.text_fields[:_MOST_FIELDS] or ['text'])}"]
+    lines.append(f"# text = {in_toml(rows.text_fields[:_MOST_FIELDS] or ['text'])}")
     if rows.conversation:
         field, roles = rows.conversation
         lines += [f"# messages = {in_toml(field)}", f"# roles = {in_toml(roles)}"]
@@ -154,11 +153,6 @@ def _examples(rows: RowSurvey) -> list[str]:
         return [*lines, _TOKENS_OF_TEXT, f"# ignore = {in_toml(rows.token_ids)}"]
     ignored = [path for path in rows.hidden if path.partition("[")[0] not in rows.text_fields]
     return [*lines, f"# ignore = {in_toml(ignored[:_MOST_FIELDS] or ['metadata'])}"]
-
-
-_LESS = """\
-# To read less, name fields in `text`, or a conversation in `messages`. No mixture is then built
-# unless `ignore` lists the paths of all other text."""
 
 
 _TOKENS_OF_TEXT = """\

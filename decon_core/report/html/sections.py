@@ -125,7 +125,7 @@ def classes(facts: Facts) -> dict[str, Sequence[object]]:
     if n_documents and n_found[0]:
         shown_documents[1] += f" ({share(n_found[0], n_documents)})"
     return {
-        "heads": ["number of", *heads],
+        "heads": ["count", *heads],
         "rows": [["items", *shown_items], ["documents", *shown_documents]],
     }
 

@@ -102,7 +102,7 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(pl
     card = card_from(summary_of(report_in(place / "found")))
     assert f"| `first_sentence` | {FirstSentence.summary} | 0.4 |" in card
     page = packed_in(place / "found" / "report.html").values()
-    assert any("Detectors and thresholds: " in one and "first_sentence 0.4" in one for one in page)
+    assert any("Detectors: " in one and "first_sentence (threshold 0.4)" in one for one in page)
 
 
 @pytest.mark.usefixtures("first_sentence")

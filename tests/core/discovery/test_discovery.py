@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import tomllib
-from importlib.resources import files
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -24,7 +23,6 @@ from decon_core.discovery.benchmarks import Survey, survey_benchmarks
 from decon_core.discovery.corpus import survey_corpus
 from decon_core.discovery.settings import packs_for, settings_text
 from decon_core.errors import CorpusError, InputError
-from decon_core.feature import feature_files
 
 
 def write(path: Path, rows) -> Path:
@@ -479,42 +477,13 @@ def test_a_long_text_that_is_not_read_is_a_doubt(tmp_path):
 # The file -----------------------------------------------------------------------------------------
 
 
-def test_every_setting_stands_in_the_file_with_its_default():
-    parts = [files("decon_core.discovery").joinpath("decon.toml"), *feature_files("decon.toml")]
-    text = "\n".join(part.read_text() for part in parts)
-    named = set(re.findall(r"^(?:# )?([a-z0-9_]+) = ", text, re.MULTILINE))
-    said = set(re.findall(r"[a-z_]+", text))
-    keys = {
-        table: {key for key, node in schema["properties"].items() if "deprecated" not in node}
-        for table, schema in config_schema()["$defs"].items()
-        if "properties" in schema
-    }
-    policy = keys["Policy"] - {"preset"}
-    of_tables = ("Mixture", "Leaks", "Licenses", "Blend", "Phase", "Contamination")
-    for table in keys.keys() - {*of_tables, "SourceTable", "Thresholds"}:
-        assert keys[table] - {
-            "recipes",
-            "path",
-            "source",
-            "preset",
-            "slurm",
-            "ray",
-            "training_run",
-            "translation",
-        } <= named | {
-            "pack_shards",
-            "pack_bytes",
-            "unreadable",
-        }
-    for table in of_tables:
-        assert keys[table] <= said
-    section = text.split("[policy]")[1].split("[[")[0]
-    commented = re.findall(r"^# ([a-z0-9_]+) = ([^#\n]+)", section, re.MULTILINE)
-    for name, value in commented:
-        if name in policy and name != "punctuation_chars":
-            default = getattr(Policy(), name)
-            told = tomllib.loads(f"x = {value}")["x"]
-            assert (tuple(told) if isinstance(told, list) else told) == default, name
+def test_the_examples_of_the_policy_are_its_defaults(tmp_path):
+    write(tmp_path / "a" / "x.jsonl", [{"text": LONG}])
+    text, _ = written(tmp_path, tmp_path)
+    policy = tomllib.loads(re.sub("(?m)^# (?=[a-z_]+ = )", "", text.split("[policy]")[1]))
+    for name in ("detectors", "aligned_threshold"):
+        default = getattr(Policy(), name)
+        assert policy[name] == ([*default] if isinstance(default, tuple) else default)
 
 
 def test_names_of_fields_cannot_break_the_file(tmp_path):

@@ -52,7 +52,7 @@ def opened(*, notice="", ranked=RANKED, mixtures=(), not_scanned=(), scanned=Non
     return opening(Facts(results, None, {}, None, notice), scanned)
 
 
-FROM_WEB = "3 of 18 checkable items leaked (16.7 %). They are mostly from web (2)."
+FROM_WEB = "3 of 18 checkable items leaked (16.7 %). 2 of them are from web."
 WAITING = "2 items need review."
 GREEN = "No leak: none of the 18 checkable items was found."
 LEAKED = {"n_leaked": 3, "n_leaked_checkable": 3}
@@ -65,7 +65,7 @@ ONE = {"n_leaked": 1, "n_leaked_checkable": 1}
         (
             LEAKED | {"n_items": 18},
             "leaked",
-            "3 of 18 items leaked (16.7 %). Highest rate: quiz, 3 of 9, mostly from web (2).",
+            "3 of 18 items leaked (16.7 %). Highest rate: quiz, 3 of 9, 2 of them from web.",
         ),
         (
             {**LEAKED, "ranked": RANKED[:1]},
@@ -80,7 +80,7 @@ ONE = {"n_leaked": 1, "n_leaked_checkable": 1}
         (
             {"n_leaked": 4, "n_leaked_checkable": 3, "ranked": RANKED[:1]},
             "leaked",
-            FROM_WEB.replace("They", "1 other item also leaked. They"),
+            FROM_WEB.replace("2 of", "1 other item also leaked. 2 of"),
         ),
         ({"n_leaked": 1, "ranked": RANKED[1:]}, "leaked", "1 item leaked."),
         (
@@ -91,17 +91,17 @@ ONE = {"n_leaked": 1, "n_leaked_checkable": 1}
         (
             {**LEAKED, "ranked": [{**RANKED[0], "n_in_place": 3}]},
             "leaked",
-            FROM_WEB.replace("mostly from web (2)", "from web"),
+            FROM_WEB.replace("2 of them are", "They are"),
         ),
         (
             {**LEAKED, "ranked": [{**RANKED[0], "n_in_place": 1}]},
             "leaked",
-            FROM_WEB.replace("mostly from web (2)", "spread over 2 sources"),
+            FROM_WEB.replace("2 of them are from web", "They are spread over 2 sources"),
         ),
         (  # imported from a program that lists only what leaked
             {**LEAKED, "n_checkable": None, "ranked": [RANKED[0] | {"rate": None}]},
             "leaked",
-            "3 items leaked. They are mostly from web (2).",
+            "3 items leaked. 2 of them are from web.",
         ),
         (
             {"n_review": 2, "n_no_answer": 1},
@@ -173,7 +173,7 @@ def test_clean_data_says_how_many_documents_lost_spans():
 
 
 def test_next_are_what_is_missing_the_review_the_clean_data_and_the_check():
-    check = "Fail a build if the leak rate exceeds 1 %"
+    check = "In CI, fail if more than 1 % of a benchmark leaked"
     assert steps() == [check]
     assert steps(**LEAKED) == ["Remove the leaks: add a [[mixture]] to decon.toml", check]
     assert steps(notice="1 shard is missing", n_review_texts=1, mixtures=[MIXTURE], **LEAKED) == [
@@ -183,7 +183,7 @@ def test_next_are_what_is_missing_the_review_the_clean_data_and_the_check():
     ]
     (step, _) = opened(mixtures=[MIXTURE])["next"]
     assert step["command"] == "decon-assets mixture verify clean"
-    verify = "Verify the clean data in mixtures/clean (1,190 of 1,200 documents), then train on it"
+    verify = "Verify the files in mixtures/clean (1,190 of 1,200 documents), then train on them"
     assert step["text"] == verify
 
 

@@ -422,7 +422,7 @@ def test_thresholds_of_single_benchmarks_are_on_the_page(tmp_path):
     )
     facts = gather(report)
     scope = sections.sentences("scope", facts)
-    assert "Detectors and thresholds: decon 0.8 (gsm8k: 0.62)." in scope
+    assert "Detector: decon (threshold 0.8; gsm8k: 0.62)." in scope
     (every, gsm8k, quiz) = sections.section("scores", facts).choices
     lines = [one.charts[0].layout["shapes"][0]["x0"] for one in (every, gsm8k, quiz)]
     assert lines == [0.8, 0.62, 0.8]

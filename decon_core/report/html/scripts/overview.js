@@ -30,7 +30,7 @@ function showOpening({ tone, verdict, ranked, since, left_out, next }) {
   element("summary").className = `is-${tone}`;
   const highest = Math.max(...ranked.map(({ high }) => high ?? 0));
   const most = [0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8].find((end) => end >= highest) ?? 1;
-  const heads = ["Benchmark", `Leak rate and its 95 % interval, 0 to ${Math.round(100 * most)} %`, "Leaked", ...(since ? [`Since ${since}`] : []), "Leaks from", "No answer or review"];
+  const heads = ["Benchmark", `Leak rate with 95 % interval (full bar: ${Math.round(100 * most)} %)`, "Leaked", ...(since ? [`Since ${since}`] : []), "Leaks from", "No answer, to review"];
   const rows = ranked.map((row) =>
     made("tr", {},
       made("th", { scope: "row" }, made("a", { href: textsHash(row.filter), text: row.benchmark })),
