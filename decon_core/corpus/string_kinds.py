@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from binascii import a2b_base64
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from itertools import islice, pairwise
+from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -249,6 +250,8 @@ def _text_in(content: bytes, depth: int = MOST_NESTED) -> str:
 _LINE = rf"[A-Za-z0-9+/_-]{{{LINE_OF_BASE64},}}"
 _RUN = re.compile(rf"{_LINE}(?:\r?\n{_LINE})*", re.ASCII)
 _FIRST_LETTERS = 16  # letters of a run that are looked at first
+_STANDARD = bytes.maketrans(b"-_", b"+/")
+_BROKEN_UTF8 = re.compile(rb"[\xc0-\xff][^\x80-\xbf]|[\x00-\x7f][\x80-\xbf]", re.DOTALL)
 _WORD = re.compile(r"(?<!\S)[^\W\d_]+[,.;:!?]?(?!\S)")
 
 
@@ -266,6 +269,8 @@ def n_bytes_of_text(runs: Sequence[str]) -> int:
     """
     runs = [run for run in runs if _may_encode_text(run)]
     likely = [run for run in runs if _has_few_separators(run)]
+    if not likely:
+        return 0
     contents = [_bytes_of_base64(run[:FIRST_ENCODED]) for run in likely]
     texts = (_text_in(content) for content in (b"".join(contents), *contents))
     return sum(map(len, runs)) if any(map(_has_sentence, texts)) else 0
@@ -273,11 +278,8 @@ def n_bytes_of_text(runs: Sequence[str]) -> int:
 
 def _may_encode_text(run: str) -> bool:
     """Return whether the first bytes that base64 encodes may be UTF-8, or packed text."""
-    first = _bytes_of_base64(run[:_FIRST_LETTERS])
-    return first.startswith(PACKED) or not any(
-        (byte >= 0xC0) if behind < 0x80 or behind >= 0xC0 else (byte < 0x80)
-        for byte, behind in pairwise(first)
-    )
+    first = a2b_base64(run[:_FIRST_LETTERS].encode().translate(_STANDARD))  # fast
+    return first.startswith(PACKED) or not _BROKEN_UTF8.search(first)
 
 
 def _has_sentence(text: str) -> bool:
