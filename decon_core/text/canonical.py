@@ -49,7 +49,7 @@ def clean(text: str, *, punctuation: str) -> str:
 def normalized_words(word: str, *, punctuation: str) -> list[str]:
     """Return the words that a lower-case word becomes when look-alike spellings are folded.
 
-    Applies NFKC, drops control and default-ignorable characters (several NULs may part words),
+    Applies NFKC, drops control and default-ignorable characters (NULs may part words),
     folds signs that look like ASCII ones, splits again at new white space and punctuation, drops
     accents and vowel signs, folds variants of letters, and in words with a letter from a to z folds
     Latin look-alikes and drops their accents. The result may be empty. It depends only on the word,
@@ -92,10 +92,10 @@ def _without(folding: _Folding, word: str) -> str:
 
 
 def _parted(word: str) -> str:
-    """Part words at NUL, if there are several: as `find -print0` does, not as a word is broken."""
+    """Part words at NUL, as white space does; not letters, which a wide encoding parts."""
     words = [*filter(None, word.split("\0"))]
     n_longer = sum(len(piece) > 1 for piece in words)
-    return word.replace("\0", " ") if word.count("\0") > 1 and 2 * n_longer >= len(words) else word
+    return word.replace("\0", " ") if 2 * n_longer >= len(words) else word
 
 
 def with_parted_words(text: str, form: Form) -> str:

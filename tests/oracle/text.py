@@ -36,7 +36,7 @@ def clean(text: str, punctuation: str) -> str:
 
 def normalized(word: str, punctuation: str) -> list[str]:
     """Return the words that a lower-case word becomes when look-alikes are folded."""
-    if re.search("\0.*\0", word, re.DOTALL):
+    if "\0" in word:
         lengths = [len(piece) for piece in word.split("\0") if piece]
         if 2 * lengths.count(1) <= len(lengths):
             word = word.replace("\0", " ")
