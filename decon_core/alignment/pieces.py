@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 from decon_core.alignment.denials import is_wrong_behind
 from decon_core.text.canonical import UNSPACED
+from decon_core.text.characters import MARKS
 from decon_core.text.markup import stripped
 
 _UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
+_COPULA = "입니다|이다|이에요|예요|입니까"
 IGNORED = r"\s$*_`:'\"(){}\[\]\\“”‘’「」『』【】《》"  # signs that are no pieces
 # Full-width signs, digits and letters, and signs like a minus, to those of ASCII.
 _FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | dict.fromkeys(map(ord, "−‐‑–"), "-")
@@ -23,23 +25,18 @@ _MAY_FOLD = re.compile("[！-～−‐‑–]")
 _PIECE = re.compile(
     # Numbers: "0,25", "1,200.50", ".5".
     r"(?<!\d)0,\d+(?!,?\d)|(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|(?<![\w)])\.\d+"
-    rf"|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+"
+    # In Korean, what follows a word without a space: "B입니다".
+    rf"|[{_UNSPACED}]|[가-힣]+?(?=(?:{_COPULA})(?!\w))|[가-힣]+|[^\W\d_{_UNSPACED}가-힣]+"
     # Hyphens within words are no signs.
     rf"|(?!(?<=[^\W\d_]{{2}})-\s*[^\W\d_]{{2}})[^\w{IGNORED},;.!?。，、；]"
 )
-# The label of a choice. Not initials or abbreviations: "J. B. Rhine", "B.C."
-LABEL = (
-    r"(?<![^\s(*\[])(?<!\w\[)(?<![A-Z]\. )([A-Ja-j]|\d{1,2})"
-    r"(?:\)|\.(?!\w)|(?<=[A-J])\.(?!\w\.)|(?<=\[[A-Ja-j])\])"
-)
-_LABEL = re.compile(LABEL)
 _WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
 # What stands before a part of a longer number or of a calculation, and before a negative number.
 _PART_BEFORE = re.compile(r"(?:\d[.,: ]?|\w\s?\*\s?|[+/^×÷·]\s*)[\\({$\[]*$")
 _MINUS_BEFORE = re.compile(r"(?:-|\bminus\s+)[\\({$\[]*$")
 _PART_BEHIND = re.compile(
     rf"(?<=\d)[^\S\n]\d{{3}}(?!\d)|(?<=\d)[万萬亿億千百만억천백십조]"
-    rf"|(?!(?<=\d)[가-힣])[^\W{_UNSPACED}]|[.,/:]\d|\*{{1,2}}[\w(]"
+    rf"|(?!(?<=[\dA-Za-z])[가-힣]|(?:{_COPULA})(?!\w))[^\W{_UNSPACED}]|[{MARKS}]|[.,/:]\d|\*{{1,2}}[\w(]"
     r"|[^\S\n]*(?:[+/^×÷√]|(?<=[^\S\n])\*\s|-\s*\d|\\(?:sqrt|d?frac|cdot|times|pi)\b)"
 )
 # What ends a sentence or a part of it.
@@ -59,11 +56,6 @@ class Piece(NamedTuple):
     text: str
     start: int
     stop: int
-
-
-def labels_of(text: str) -> list[Piece]:
-    """Return the labels of choices, in upper case: "(A)", "b.", "3)"."""
-    return [Piece(label[1].upper(), label.start(1), label.end()) for label in _LABEL.finditer(text)]
 
 
 def folded(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html.entities import html5
+from unicodedata import category
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,9 @@ ACCENTS = {
     for first, last in ((0x300, 0x36F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF))
     for point in range(first, last + 1)
 }
+
+# Vowel signs and other marks within words, which are no word characters of regular expressions.
+MARKS = "".join(char for char in map(chr, range(0x300, 0x1200)) if category(char) in ("Mn", "Mc"))
 
 # HTML ---------------------------------------------------------------------------------------------
 
