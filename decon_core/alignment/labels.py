@@ -23,10 +23,9 @@ _OTHERS = (
 _POSITIONS = {
     letter: label
     for labels, alphabets in (
-        (LETTERS, f"{LETTERS} {LETTERS.lower()} {_CIRCLED} {_UPPER} {_UPPER.lower()} {_OTHERS}"),
-        (map(str, range(1, 11)), f"{_CIRCLED_NUMBERS} {_NUMBERS}"),
+        ([*LETTERS], f"{LETTERS} {LETTERS.lower()} {_CIRCLED} {_UPPER} {_UPPER.lower()} {_OTHERS}"),
+        ([*map(str, range(1, 11))], f"{_CIRCLED_NUMBERS} {_NUMBERS}"),
     )
-    for labels in [[*labels]]
     for alphabet in alphabets.split()
     for letter, label in zip(alphabet, labels, strict=True)
 }

@@ -147,18 +147,11 @@ def stated_labels(text: str, *, is_number: bool, known: Collection[str] = ()) ->
         if statement.lastgroup == "equal":
             continue
         for number, (piece, *_) in enumerate(_values(text, statement)):
-            label = label_named(piece.text)
-            is_first = not number and piece.text.isascii()
-            if (
-                not label
-                or label.isdigit() != is_number
-                or _is_of_list(text, statement, piece.start)
-            ):
+            label, at = label_named(piece.text), piece.start
+            if not label or label.isdigit() != is_number or _is_of_list(text, statement, at):
                 continue
-            if is_first and not _WORD_OF_LETTER.match(text, piece.start):
-                yield label
-                break
-            if label in known and stands_alone(text, piece.start, piece.stop):
+            is_first = not number and piece.text.isascii() and not _WORD_OF_LETTER.match(text, at)
+            if is_first or (label in known and stands_alone(text, at, piece.stop)):
                 yield label
                 break
 
@@ -171,10 +164,8 @@ def stated_choice(
         values = _values(text, statement) if statement.lastgroup in _OF_QUESTION else ()
         for (_, at, _), *_ in values:
             pieces = pieces_of(text, at, at + _MOST_OF_LINES)
-            places = [(whole_at(text, pieces, 0, wanted), label) for label, wanted in choices]
-            ends = [
-                (*there, label) for there, label in places if there and END.match(text, there[1])
-            ]
+            places = [(label, whole_at(text, pieces, 0, wanted)) for label, wanted in choices]
+            ends = [(*of, label) for label, of in places if of and END.match(text, of[1])]
             if ends:
                 return max(ends, key=lambda end: end[1])
     return None
