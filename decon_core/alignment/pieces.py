@@ -16,8 +16,9 @@ from decon_core.text.canonical import UNSPACED
 from decon_core.text.characters import MARKS
 from decon_core.text.markup import stripped
 
-_UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
-_COPULA = "입니다|이다|이에요|예요|입니까"
+ALL_UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
+_COPULA = "입니다|이다|이에요|예요|입니까"  # "is", behind a word
+_IS = re.compile(rf"\s?(?:{_COPULA}|です|でし|だ|であ|है)")
 IGNORED = r"\s$*_`:'\"(){}\[\]\\“”‘’「」『』【】《》"  # signs that are no pieces
 # Full-width signs, digits and letters, and signs like a minus, to those of ASCII.
 _FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | dict.fromkeys(map(ord, "−‐‑–"), "-")
@@ -26,17 +27,17 @@ _PIECE = re.compile(
     # Numbers: "0,25", "1,200.50", ".5".
     r"(?<!\d)0,\d+(?!,?\d)|(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|(?<![\w)])\.\d+"
     # In Korean, what follows a word without a space: "B입니다".
-    rf"|[{_UNSPACED}]|[가-힣]+?(?=(?:{_COPULA})(?!\w))|[가-힣]+|[^\W\d_{_UNSPACED}가-힣]+"
+    rf"|[{ALL_UNSPACED}]|[가-힣]+?(?=(?:{_COPULA})(?!\w))|[가-힣]+|[^\W\d_{ALL_UNSPACED}가-힣]+"
     # Hyphens within words are no signs.
     rf"|(?!(?<=[^\W\d_]{{2}})-\s*[^\W\d_]{{2}})[^\w{IGNORED},;.!?。，、；]"
 )
-_WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
+_WITHIN_UNSPACED = re.compile(rf"[{ALL_UNSPACED}]{{2}}")
 # What stands before a part of a longer number or of a calculation, and before a negative number.
 _PART_BEFORE = re.compile(r"(?:\d[.,: ]?|\w\s?\*\s?|[+/^×÷·]\s*)[\\({$\[]*$")
 _MINUS_BEFORE = re.compile(r"(?:-|\bminus\s+)[\\({$\[]*$")
 _PART_BEHIND = re.compile(
     rf"(?<=\d)[^\S\n]\d{{3}}(?!\d)|(?<=\d)[万萬亿億千百만억천백십조]"
-    rf"|(?!(?<=[\dA-Za-z])[가-힣]|(?:{_COPULA})(?!\w))[^\W{_UNSPACED}]|[{MARKS}]|[.,/:]\d|\*{{1,2}}[\w(]"
+    rf"|(?!(?<=[\dA-Za-z])[가-힣]|(?:{_COPULA})(?!\w))[^\W{ALL_UNSPACED}]|[{MARKS}]|[.,/:]\d|\*{{1,2}}[\w(]"
     r"|[^\S\n]*(?:[+/^×÷√]|(?<=[^\S\n])\*\s|-\s*\d|\\(?:sqrt|d?frac|cdot|times|pi)\b)"
 )
 # What ends a sentence or a part of it.
@@ -116,6 +117,11 @@ def _are_equal(found: Sequence[str], wanted: Sequence[str]) -> bool:
 def is_within_unspaced(text: str, stop: int) -> bool:
     """Whether characters of a script without spaces are before and behind a place."""
     return _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1) is not None
+
+
+def ends_value(text: str, stop: int) -> bool:
+    """Whether a value ends a sentence or a part of it, or has only "is" behind it."""
+    return (END.match(text, stop) or _IS.match(text, stop)) is not None
 
 
 def is_part_before(text: str, start: int) -> bool:

@@ -14,15 +14,16 @@ import numpy as np
 from decon_core.alignment.denials import IS, end_of_statement, is_wrong_before
 from decon_core.alignment.labels import LETTERS, begins_list, label_named, labels_of, stands_alone
 from decon_core.alignment.pieces import (
-    END,
     IGNORED,
     Piece,
+    ends_value,
     folded,
     is_within_unspaced,
     pieces_of,
     whole_at,
 )
 from decon_core.kernels.arrays import Flags, Integers
+from decon_core.text.characters import MARKS
 from decon_core.text.numbers import lowered
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ _BEGINNINGS = (
 # Another value that a text states, as a number or in a short line.
 _NUMBER = re.compile(
     rf"[{IGNORED}]*(?:(?:\b{IS}|equals|therefore|thus|[=是為为は은는])[{IGNORED}]*){{0,2}}"
-    rf"(?P<value>-?\d[\d,]*(?:\.\d+)?)(?:\s*[^\W\d_]+\b){{0,3}}[{IGNORED}]*(?:[.,;。!?，！？]|(?<=\n)|$)",
+    rf"(?P<value>-?\d[\d,]*(?:\.\d+)?)(?:\s*(?:[^\W\d_][{MARKS}]*)+(?!\w)){{0,3}}[{IGNORED}]*(?:[.,;。!?，！？]|(?<=\n)|$)",
     re.IGNORECASE,
 )
 _SHORT_LINE = re.compile(
@@ -165,7 +166,7 @@ def stated_choice(
         for (_, at, _), *_ in values:
             pieces = pieces_of(text, at, at + _MOST_OF_LINES)
             places = [(label, whole_at(text, pieces, 0, wanted)) for label, wanted in choices]
-            ends = [(*of, label) for label, of in places if of and END.match(text, of[1])]
+            ends = [(*of, label) for label, of in places if of and ends_value(text, of[1])]
             if ends:
                 return max(ends, key=lambda end: end[1])
     return None

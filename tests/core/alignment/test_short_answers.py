@@ -210,6 +210,27 @@ def test_labels_of_all_alphabets(labels, stated):
         assert (found("Akhenaten", behind) is not None) == (label == labels[1])
 
 
+@pytest.mark.parametrize(
+    ("asked", "behind"),
+    [
+        ("कितने रुपये का लाभ हुआ?", "390 रुपये"),
+        ("उसने कितने किलोमीटर की दूरी तय की?", "390 किलोमीटर"),
+        ("รวมระยะทางทั้งหมดกี่ กิโลเมตร", "390 กิโลเมตร"),
+        ("1冊120円のノートを買いました。", "390円です。"),
+        ("수민이는 책을 35쪽씩 읽었습니다.", "390쪽"),
+        ("사과는 모두 몇 개입니까?", "모두 390개입니다."),
+        ("梨树有48棵，一共有多少棵树？", "一共390棵。"),
+        ("一共有多少棵树？", "390棵"),
+    ],
+)
+def test_a_number_with_a_unit_of_the_question(asked, behind):
+    for text, is_answer in ((behind, True), (behind.replace("390", "1390"), False)):
+        whole = f"{asked}\n{text}"
+        window = Window(whole, len(asked), len(whole), asked)
+        assert (short_answer(["390"], window) is not None) == is_answer
+    assert not short_answer(["390"], Window(f"{asked}\n390日", len(asked), len(asked) + 5, asked))
+
+
 def test_a_letter_of_an_alphabet_is_no_label_within_a_word():
     choices = "\nก. Ramesses\nข. Akhenaten"
     assert found("Akhenaten", f"{choices}\nคำตอบคือกาแฟ")
