@@ -43,7 +43,7 @@ _LABEL = re.compile(LABEL)
 _PAIRS = frozenset((a, b) for of in (LETTERS, "123456789") for a, b in pairwise(of))
 # A letter that is a word or the beginning of one: "a matter", "I think", "В это время".
 _WORD_BEHIND = re.compile(
-    r"\s+(?!(?:because|since|as|and|or|but|is|for|which|est|es|ist|weil|perché|porque)\b)"
+    r"\s+(?!(?:because|since|as|and|or|but|is|for|which|est|es|ist|weil|perché|porque)\b|s[ıi]kk)"
     r"(?:(?<=[A-Za-z]\s)[a-z]|(?<=[А-Яа-я]\s)[а-я])"
 )
 # What may stand beside a label in scripts without spaces: "答えはイです".

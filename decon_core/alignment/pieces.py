@@ -15,6 +15,7 @@ from decon_core.alignment.denials import is_wrong_behind
 from decon_core.text.canonical import UNSPACED
 from decon_core.text.characters import MARKS
 from decon_core.text.markup import stripped
+from decon_core.text.plain_letters import with_plain_letters
 
 ALL_UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
 _COPULA = "입니다|이다|이에요|예요|입니까"  # "is", behind a word
@@ -66,6 +67,11 @@ def folded(text: str) -> str:
     return text.translate(_FOLDED)  # which is slow
 
 
+def plain(text: str) -> str:
+    """Return a text with the letters and signs that are compared."""
+    return folded(with_plain_letters(text).text)
+
+
 def pieces_of(text: str, start: int = 0, stop: int = 1 << 30) -> list[Piece]:
     return [
         Piece(_value_of(piece[0]), *piece.span()) for piece in _PIECE.finditer(text, start, stop)
@@ -85,7 +91,7 @@ def _value_of(piece: str) -> str:
 @lru_cache(maxsize=1 << 10)
 def wanted_of(answer: str) -> tuple[str, ...]:
     """Return the pieces of an answer."""
-    return tuple(piece.text for piece in pieces_of(folded(stripped(answer))))
+    return tuple(piece.text for piece in pieces_of(plain(stripped(answer))))
 
 
 def without_article(wanted: Sequence[str]) -> Sequence[str]:

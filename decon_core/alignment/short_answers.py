@@ -18,6 +18,7 @@ from decon_core.alignment.pieces import (
     Piece,
     folded,
     pieces_of,
+    plain,
     wanted_of,
     whole_at,
     without_article,
@@ -30,6 +31,7 @@ from decon_core.alignment.stated_answers import (
     states_other,
 )
 from decon_core.text.markup import stripped, stripped_with_offsets
+from decon_core.text.plain_letters import with_plain_letters
 
 _REST = 60  # characters behind a window in which an answer that begins within it may end
 # At the beginning of lines that are quoted, commented out, of a list, or of a diff.
@@ -76,18 +78,19 @@ class Window(NamedTuple):
 
 def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | None:
     """Return the characters of a short answer that the text behind a question states or has."""
-    short = [answer for answer in answers if len(answer) <= LONGEST and wanted_of(answer)]
+    short = [plain(answer) for answer in answers if len(answer) <= LONGEST and wanted_of(answer)]
     if not short:
         return None
     pieces = [[of.text for of in pieces_of(answer)] for answer in short]
     stated = stated_answer(pieces, window.text, window.first)
     if stated and not window.is_of_other(*stated):
         return stated
-    plain = stripped_with_offsets(window.text[window.first : window.stop + _REST])
-    text = _LINE_MARK.sub(lambda mark: " " * len(mark[0]), folded(plain.text))
+    left = stripped_with_offsets(window.text[window.first : window.stop + _REST])
+    letters = with_plain_letters(left.text)
+    text = _LINE_MARK.sub(lambda mark: " " * len(mark[0]), folded(letters.text))
     behind = _Behind(text, [*map(wanted_of, short)])
-    for place in behind.places(short, window.asked):
-        first, last = (window.first + at for at in plain.original(*place))
+    for place in behind.places(short, plain(window.asked)):
+        first, last = (window.first + at for at in left.original(*letters.original(*place)))
         if first < window.stop and not window.is_of_other(first, last) and behind.counts(*place):
             return first, last
     return None
@@ -95,7 +98,7 @@ def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | No
 
 def is_whole(answers: Sequence[str], text: str) -> bool:
     """Return whether a text has one of the answers as a whole."""
-    behind = _Behind(folded(stripped(text)))
+    behind = _Behind(plain(stripped(text)))
     return any(any(behind.whole(answer)) for answer in answers)
 
 

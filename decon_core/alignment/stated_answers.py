@@ -20,11 +20,13 @@ from decon_core.alignment.pieces import (
     folded,
     is_within_unspaced,
     pieces_of,
+    plain,
     whole_at,
 )
 from decon_core.kernels.arrays import Flags, Integers
 from decon_core.text.characters import MARKS
 from decon_core.text.numbers import lowered
+from decon_core.text.plain_letters import with_plain_letters
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +46,7 @@ _WORDS = (
     "|right option|right choice|правильный вариант|верный вариант|doğru seçenek"
 )
 _CHOOSE = "choose|select|pick|chọn|solution|lösung|wähle|richtig ist"
+_WORDS, _CHOOSE = (f"{words}|{plain(words)}" for words in (_WORDS, _CHOOSE))
 _UNSPACED_WORDS = "答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर|सही विकल्प"
 _STATEMENT = re.compile(
     rf"(?P<word>\b(?:{_WORDS}|correct(?=:)|ans(?=[.:]))\b|{_UNSPACED_WORDS})|(?P<mark>####)"
@@ -81,7 +84,8 @@ _LETTER_OF_CHOICE = re.compile(r"^(?:\([A-Z]\)|[A-Z][.):])\s*(?=\S)")
 
 def stated_answer(wanted: Sequence[Sequence[str]], text: str, first: int) -> tuple[int, int] | None:
     """Return the characters at which a text states one of the answers from a place on, if any."""
-    region = folded(text[first : first + _FARTHEST])
+    letters = with_plain_letters(text[first : first + _FARTHEST])
+    region = folded(letters.text)
     is_past = False  # whether a further "answer" may be that of another question
     for statement in _statements(region):
         is_of_question = statement.lastgroup in _OF_QUESTION
@@ -91,7 +95,8 @@ def stated_answer(wanted: Sequence[Sequence[str]], text: str, first: int) -> tup
             for answer in wanted:
                 place = whole_at(region, pieces, 0, answer)
                 if place and not is_within_unspaced(region, place[1]):
-                    return place[0] + first, place[1] + first
+                    start, stop = letters.original(*place)
+                    return start + first, stop + first
             if pieces[0].text in _CHOICES:  # the same of further letters
                 wanted = [of for of in wanted if of[0] not in _CHOICES or len(of) > 1]
         is_past = is_past or (is_of_question and _is_other(wanted, region, statement.end()))

@@ -231,6 +231,32 @@ def test_a_number_with_a_unit_of_the_question(asked, behind):
     assert not short_answer(["390"], Window(f"{asked}\n390日", len(asked), len(asked) + 5, asked))
 
 
+@pytest.mark.parametrize(
+    ("answer", "behind"),
+    [
+        ("São Tomé", "Sa\u0303o Tome\u0301"),
+        ("São Tomé", "Sao Tome"),
+        ("Nystad Treaty", "Nys\u200btad Trea\u00adty"),
+        ("Nystad Treaty", "\u200eNystad\u200e Tre\x00aty"),
+        ("Nystad Treaty", "𝗡𝘆𝘀𝘁𝗮𝗱 𝗧𝗿𝗲𝗮𝘁𝘆"),
+        ("Nystad Treaty", "Nystаd Тreaty"),
+        ("1200 ducats", "1\u200b200 ducats"),
+        ("한양", "\u1112\u1161\u11ab\u110b\u1163\u11bc"),
+        ("ガラス", "カ\u3099ラス"),
+        ("دمشق", "ﺩﻣﺸﻖ"),
+    ],
+)
+@pytest.mark.parametrize("stated", ["\n{}.\n", " Answer: {}.", "\nIt was {} there."])
+def test_the_same_letters_count_however_they_are_written(answer, behind, stated):
+    assert found(answer, stated.format(behind)) == behind.strip("\u200e")
+
+
+@pytest.mark.parametrize("behind", ["2n", "x2", "2\u2044", "1½"])
+def test_superscripts_and_parts_are_no_plain_letters(behind):
+    assert found("2ⁿ", f" Answer: {behind}") is None
+    assert found("x²", f" Answer: {behind}") is None
+
+
 def test_a_letter_of_an_alphabet_is_no_label_within_a_word():
     choices = "\nก. Ramesses\nข. Akhenaten"
     assert found("Akhenaten", f"{choices}\nคำตอบคือกาแฟ")
