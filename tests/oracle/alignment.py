@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from decon_core.text.canonical import characters_per_word, words_with_places
-from decon_core.text.characters import Form
+from decon_core.text.characters import IGNORABLE, Form
 from decon_core.text.content_words import is_content, weight_of
 from decon_core.text.markup import stripped_with_offsets
 from decon_core.text.numbers import numbers_in
@@ -42,13 +42,14 @@ class Run(NamedTuple):
 def units(text: str, form: Form) -> list[Unit]:
     """Return the words of a text without its mark-up, those of one number together."""
     plain = stripped_with_offsets(text)
+    text = _with_digits_together(plain.text) if form.normalize_unicode else plain.text
     found: list[Unit] = []
     of_numbers = set()
-    for word, start, stop in words_with_places(plain.text, replace(form, strip_markup=False)):
-        within = [one for one in numbers_in(plain.text) if one.start <= start < one.stop]
+    for word, start, stop in words_with_places(text, replace(form, strip_markup=False)):
+        within = [one for one in numbers_in(text) if one.start <= start < one.stop]
         if not within:
-            is_capital = plain.text[start].isupper() and len(word) > 1
-            is_name = is_capital and not begins_sentence(plain.text, start)
+            is_capital = text[start].isupper() and len(word) > 1
+            is_name = is_capital and not begins_sentence(text, start)
             found.append(Unit(word, *plain.original(start, stop), False, is_name))
         elif within[0].start not in of_numbers:
             number = within[0]
@@ -56,6 +57,18 @@ def units(text: str, form: Form) -> list[Unit]:
             place = plain.original(number.start, max(stop, number.stop))
             found.append(Unit(f"{number.value:.9g}", *place, True, False))
     return found
+
+
+def _with_digits_together(text: str) -> str:
+    """Move each digit before the invisible characters that are between it and another digit."""
+    digits = [*text]
+    for at, digit in enumerate(digits):
+        first = at
+        while digit.isdecimal() and first and ord(digits[first - 1]) in IGNORABLE:
+            first -= 1
+        if 0 < first < at and digits[first - 1].isdecimal():
+            digits[first : at + 1] = [digit, *digits[first:at]]
+    return "".join(digits)
 
 
 def units_per_word(keys: Sequence[str]) -> int:
