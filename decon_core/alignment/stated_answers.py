@@ -92,6 +92,8 @@ def stated_answer(wanted: Sequence[Sequence[str]], text: str, first: int) -> tup
         if is_past and is_of_question:
             continue
         for pieces in _values(region, statement):
+            if _begins_line(region, statement, pieces[0].start):
+                continue  # "Select the best answer:\nC. ash"
             for answer in wanted:
                 place = whole_at(region, pieces, 0, answer)
                 if place and not is_within_unspaced(region, place[1]):
@@ -156,7 +158,8 @@ def stated_labels(text: str, *, is_number: bool, known: Collection[str] = ()) ->
             label, at = label_named(piece.text), piece.start
             if not label or label.isdigit() != is_number or _is_of_list(text, statement, at):
                 continue
-            is_first = not number and piece.text.isascii() and not _WORD_OF_LETTER.match(text, at)
+            is_word = _WORD_OF_LETTER.match(text, at) or _begins_line(text, statement, at)
+            is_first = not number and piece.text.isascii() and not is_word
             if is_first or (label in known and stands_alone(text, at, piece.stop)):
                 yield label
                 break
@@ -209,8 +212,16 @@ def _is_of_list(text: str, statement: re.Match[str], at: int) -> bool:
     has_lines = "\n" in text[statement.end() : at]
     if begins_list(text, at, _MOST_OF_LINES if has_lines else _MOST_OF_CHOICE):
         return True
-    is_label = any(label.start == 0 for label in labels_of(text[at : at + _MOST_OF_LABEL]))
-    return is_label and _BEFORE_LABEL.search(text, statement.end(), at) is not None
+    return _is_label(text, at) and _BEFORE_LABEL.search(text, statement.end(), at) is not None
+
+
+def _begins_line(text: str, statement: re.Match[str], at: int) -> bool:
+    """Whether the letter at a place begins a line as the label of one of a list of choices."""
+    return text[at].isalpha() and "\n" in text[statement.end() : at] and _is_label(text, at)
+
+
+def _is_label(text: str, at: int) -> bool:
+    return any(label.start == 0 for label in labels_of(text[at : at + _MOST_OF_LABEL]))
 
 
 # Index --------------------------------------------------------------------------------------------
