@@ -40,6 +40,7 @@ LABEL = (
     rf"|(?<=[{_BARE}])、|(?<=[{_SIGNS}]))"
 )
 _LABEL = re.compile(LABEL)
+_MOST_OF_LABEL = 4  # characters, with what tells initials from labels
 _PAIRS = frozenset((a, b) for of in (LETTERS, "123456789") for a, b in pairwise(of))
 # A letter that is a word or the beginning of one: "a matter", "I think", "В это время".
 _WORD_BEHIND = re.compile(
@@ -74,10 +75,14 @@ def labels_of(text: str) -> list[Label]:
     ]
 
 
+def is_label_at(text: str, at: int) -> bool:
+    return _LABEL.match(text[at : at + _MOST_OF_LABEL]) is not None
+
+
 def begins_list(text: str, at: int, most: int) -> bool:
     """Whether a label stands at a place, and the next one of its alphabet is the next label."""
-    labels = labels_of(text[at : at + most])[:2]
-    return len(labels) == 2 and not labels[0].start and is_pair(*labels)
+    labels = labels_of(text[at : at + most])[:2] if is_label_at(text, at) else ()
+    return len(labels) == 2 and is_pair(*labels)
 
 
 def is_pair(one: Label, other: Label) -> bool:

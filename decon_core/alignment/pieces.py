@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from decon_core.alignment.denials import is_wrong_behind
@@ -72,10 +73,11 @@ def plain(text: str) -> str:
     return folded(with_plain_letters(text).text)
 
 
-def pieces_of(text: str, start: int = 0, stop: int = 1 << 30) -> list[Piece]:
-    return [
-        Piece(_value_of(piece[0]), *piece.span()) for piece in _PIECE.finditer(text, start, stop)
-    ]
+def pieces_of(
+    text: str, start: int = 0, stop: int = 1 << 30, most: int | None = None
+) -> list[Piece]:
+    found = islice(_PIECE.finditer(text, start, stop), most)
+    return [Piece(_value_of(piece[0]), *piece.span()) for piece in found]
 
 
 def _value_of(piece: str) -> str:

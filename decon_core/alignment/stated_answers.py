@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from decon_core.alignment.denials import IS, end_of_statement, is_wrong_before
-from decon_core.alignment.labels import LETTERS, begins_list, label_named, labels_of, stands_alone
+from decon_core.alignment.labels import LETTERS, begins_list, is_label_at, label_named, stands_alone
 from decon_core.alignment.pieces import (
     IGNORED,
     Piece,
@@ -72,13 +72,14 @@ _SHORT_LINE = re.compile(
     re.IGNORECASE,
 )
 _BEFORE_VALUE = re.compile(r"[:)]\s*\S")
-_MOST_OF_LABEL = 4  # characters
 _DIRECTLY = re.compile(rf"[{IGNORED}]*")
 _OF_QUESTION = ("word", "mark")  # a text has one of these for each question
 _CHOICES = frozenset(LETTERS)
 # Between a word such as "answer" and a letter that is the label of a choice.
 _BEFORE_LABEL = re.compile(r"\b[A-J][.):]|\b(?:choice|option)s\b", re.IGNORECASE)
-_WORD_OF_LETTER = re.compile(r"[AIai]\s+(?!(?:because|since|as|and|or|but|is|for|which)\b)[a-z]")
+_WORD_OF_LETTER = re.compile(
+    r"[AIai]\s+(?!(?:because|since|as|and|or|but|is|for|which)\b|s[ıi]kk)[a-z]"
+)
 _LETTER_OF_CHOICE = re.compile(r"^(?:\([A-Z]\)|[A-Z][.):])\s*(?=\S)")
 
 
@@ -169,10 +170,11 @@ def stated_choice(
     text: str, choices: Sequence[tuple[str, Sequence[str]]]
 ) -> tuple[int, int, str] | None:
     """Return the characters at which a text states a choice in full, and the choice's label."""
+    longest = max((len(wanted) for _, wanted in choices), default=0)
     for statement in _statements(text):
         values = _values(text, statement) if statement.lastgroup in _OF_QUESTION else ()
         for (_, at, _), *_ in values:
-            pieces = pieces_of(text, at, at + _MOST_OF_LINES)
+            pieces = pieces_of(text, at, most=longest)
             places = [(label, whole_at(text, pieces, 0, wanted)) for label, wanted in choices]
             ends = [(*of, label) for label, of in places if of and ends_value(text, of[1])]
             if ends:
@@ -212,16 +214,12 @@ def _is_of_list(text: str, statement: re.Match[str], at: int) -> bool:
     has_lines = "\n" in text[statement.end() : at]
     if begins_list(text, at, _MOST_OF_LINES if has_lines else _MOST_OF_CHOICE):
         return True
-    return _is_label(text, at) and _BEFORE_LABEL.search(text, statement.end(), at) is not None
+    return is_label_at(text, at) and _BEFORE_LABEL.search(text, statement.end(), at) is not None
 
 
 def _begins_line(text: str, statement: re.Match[str], at: int) -> bool:
     """Whether the letter at a place begins a line as the label of one of a list of choices."""
-    return text[at].isalpha() and "\n" in text[statement.end() : at] and _is_label(text, at)
-
-
-def _is_label(text: str, at: int) -> bool:
-    return any(label.start == 0 for label in labels_of(text[at : at + _MOST_OF_LABEL]))
+    return text[at].isalpha() and "\n" in text[statement.end() : at] and is_label_at(text, at)
 
 
 # Index --------------------------------------------------------------------------------------------

@@ -23,13 +23,13 @@ from decon_core.text.canonical import (
     signs_between_words,
     with_parted_words,
 )
-from decon_core.text.characters import IGNORABLE, Form
+from decon_core.text.characters import HIDDEN, Form
 from decon_core.text.markup import Stripped, stripped_texts
 from decon_core.text.numbers import numbers_of_texts
 from decon_core.text.segments import OPENS_SENTENCE, begins_sentence
 
 _LINE_MARK = re.compile(r"\n[^\S\n]*(?:[>#*;|%]+|//+|--)(?=[^\S\n])")
-_HIDDEN = re.compile("[" + "".join(map(chr, IGNORABLE)) + "]")
+_HIDDEN = re.compile(f"[{HIDDEN}]")
 _HIDDEN_IN_NUMBER = re.compile(rf"\d+(?:{_HIDDEN.pattern}+\d+)+")
 _MOST_CHARACTERS = 1 << 20  # characters of texts that are read together
 

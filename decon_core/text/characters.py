@@ -31,6 +31,7 @@ _IGNORABLE_RANGES = (
     (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8),
     (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
+HIDDEN = "".join(f"{chr(first)}-{chr(last)}" for first, last in _IGNORABLE_RANGES)  # in patterns
 IGNORABLE = {point: None for first, last in _IGNORABLE_RANGES for point in range(first, last + 1)}
 
 # Signs that look like an ASCII sign, by that sign. They are folded everywhere, even if NFKC would

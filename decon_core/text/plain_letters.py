@@ -13,10 +13,10 @@ from typing import NamedTuple
 from unicodedata import category, normalize
 
 from decon_core.text.canonical import is_plain, parted
-from decon_core.text.characters import ACCENTS, CONTROLS, IGNORABLE, LOOK_ALIKES, MARKS
+from decon_core.text.characters import ACCENTS, CONTROLS, HIDDEN, IGNORABLE, LOOK_ALIKES, MARKS
 
 _INVISIBLE = {point: None for point, of in (CONTROLS | IGNORABLE).items() if of is None}
-_HIDDEN = "".join(map(chr, _INVISIBLE))
+_HIDDEN = HIDDEN + "".join(chr(point) for point in CONTROLS if point in _INVISIBLE)
 _JOINED = "".join(map(chr, (*ACCENTS, 0x3099, 0x309A, 0xFF9E, 0xFF9F))) + MARKS + _HIDDEN
 _WORD = re.compile(rf"[\w{_JOINED}]+")
 # What becomes letters together: a letter with its marks, a syllable of Korean.

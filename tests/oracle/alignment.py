@@ -266,7 +266,8 @@ def is_whole_answer(answer: Sequence[str], text: Sequence[str]) -> bool:
     wanted, values = ([_value(word) for word in words] for words in (answer, text))
     for at in range(len(text) - len(answer) + 1):
         stop = at + len(answer)
-        is_after_digits = answer[0][0].isdigit() and at > 0 and text[at - 1][-1].isdigit()
+        has_number = any(word[0].isdigit() for word in answer)  # "sin 2" may be of "3 sin 2"
+        is_after_digits = has_number and at > 0 and text[at - 1][-1].isdigit()
         after = text[stop] if stop < len(text) else ""
         is_three = after[:3].isdigit() and len(after) > 2 and not after[3:4].isdigit()
         is_group = answer[-1][-1].isdigit() and is_three
