@@ -46,8 +46,11 @@ _WORDS = (
     "|right option|right choice|правильный вариант|верный вариант|doğru seçenek"
 )
 _CHOOSE = "choose|select|pick|chọn|solution|lösung|wähle|richtig ist"
-_WORDS, _CHOOSE = (f"{words}|{plain(words)}" for words in (_WORDS, _CHOOSE))
 _UNSPACED_WORDS = "答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर|सही विकल्प"
+# Also as they are in texts with plain letters.
+_WORDS, _UNSPACED_WORDS, _CHOOSE = (
+    f"{words}|{plain(words)}" for words in (_WORDS, _UNSPACED_WORDS, _CHOOSE)
+)
 _STATEMENT = re.compile(
     rf"(?P<word>\b(?:{_WORDS}|correct(?=:)|ans(?=[.:]))\b|{_UNSPACED_WORDS})|(?P<mark>####)"
     rf"|(?P<box>\\f?box(?:ed)?|[选選][择擇]?(?=[{IGNORED}:]*[A-J])"

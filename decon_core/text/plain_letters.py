@@ -28,7 +28,7 @@ _LOOK_ALIKES = LOOK_ALIKES | {
     for point, latin in LOOK_ALIKES.items()
     if len(upper := chr(point).upper()) == 1
 }
-_KEPT = re.compile("[\u0e33\u0eb3\u3131-\u318e]")  # which NFKC takes apart, or makes others
+_KEPT = re.compile("[\u3131-\u318e]")  # Korean letters alone, which NFKC makes others
 
 
 class PlainText(NamedTuple):
