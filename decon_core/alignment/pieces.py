@@ -20,7 +20,6 @@ from decon_core.text.plain_letters import with_plain_letters
 
 ALL_UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
 _COPULA = "입니다|이다|이에요|예요|입니까"  # "is", behind a word
-_IS = re.compile(rf"\s?(?:{_COPULA}|です|でし|だ|であ|है)")
 IGNORED = r"\s$*_`:'\"(){}\[\]\\“”‘’「」『』【】《》"  # signs that are no pieces
 # Full-width signs, digits and letters, and signs like a minus, to those of ASCII.
 _FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | dict.fromkeys(map(ord, "−‐‑–"), "-")
@@ -44,6 +43,9 @@ _PART_BEHIND = re.compile(
 )
 # What ends a sentence or a part of it.
 END = re.compile(r"\s*(?:$|[\n.,;:!)\]}*|<\"'，。；：！）」”’—]|\\[)\]n\"])")
+_ENDS_VALUE = re.compile(
+    rf"[》】」』”’\"'*_$)\]]*(?:{END.pattern}|\s?(?:{_COPULA}|です|でし|だ|であ|है))"
+)
 # What stands before a number that only names something: "Question 48", "No. 48".
 _NAMED = re.compile(
     r"(?:\b(?:questions?|exercise|problem|example|item|step|lesson|pages?|chapter|section|part"
@@ -129,7 +131,7 @@ def is_within_unspaced(text: str, stop: int) -> bool:
 
 def ends_value(text: str, stop: int) -> bool:
     """Whether a value ends a sentence or a part of it, or has only "is" behind it."""
-    return (END.match(text, stop) or _IS.match(text, stop)) is not None
+    return _ENDS_VALUE.match(text, stop) is not None
 
 
 def is_part_before(text: str, start: int) -> bool:

@@ -74,6 +74,9 @@ _SHORT_LINE = re.compile(
     r"[^\n]{0,40}(?:\n|$)",
     re.IGNORECASE,
 )
+_CHOSEN = re.compile(
+    rf"(?:\b(?:{_CHOOSE})\b|[故应應][选選]|ตอบ|ข้อที่ถูกคือ)[{IGNORED}:]*", re.IGNORECASE
+)
 _BEFORE_VALUE = re.compile(r"[:)]\s*\S")
 _DIRECTLY = re.compile(rf"[{IGNORED}]*")
 _OF_QUESTION = ("word", "mark")  # a text has one of these for each question
@@ -174,15 +177,22 @@ def stated_choice(
 ) -> tuple[int, int, str] | None:
     """Return the characters at which a text states a choice in full, and the choice's label."""
     longest = max((len(wanted) for _, wanted in choices), default=0)
-    for statement in _statements(text):
-        values = _values(text, statement) if statement.lastgroup in _OF_QUESTION else ()
-        for (_, at, _), *_ in values:
-            pieces = pieces_of(text, at, most=longest)
-            places = [(label, whole_at(text, pieces, 0, wanted)) for label, wanted in choices]
-            ends = [(*of, label) for label, of in places if of and ends_value(text, of[1])]
-            if ends:
-                return max(ends, key=lambda end: end[1])
+    for at in _beginnings_of_values(text):
+        pieces = pieces_of(text, at, most=longest)
+        places = [(label, whole_at(text, pieces, 0, wanted)) for label, wanted in choices]
+        ends = [(*of, label) for label, of in places if of and ends_value(text, of[1])]
+        if ends:
+            return max(ends, key=lambda end: end[1])
     return None
+
+
+def _beginnings_of_values(text: str) -> Iterator[int]:
+    """Yield where the value of a statement may begin, and what stands behind "choose"."""
+    for statement in _statements(text):
+        if statement.lastgroup in _OF_QUESTION:
+            yield from (pieces[0].start for pieces in _values(text, statement))
+    for chosen in _CHOSEN.finditer(text):
+        yield chosen.end()
 
 
 def _values(text: str, statement: re.Match[str]) -> Iterator[list[Piece]]:

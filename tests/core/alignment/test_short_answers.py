@@ -174,7 +174,13 @@ def test_of_choices_the_one_whose_label_a_sentence_states_counts(stated):
     assert found("Akhenaten", _CHOICES + stated.format("C")) is None
 
 
-@pytest.mark.parametrize("stated", ["Answer: {}", "The correct answer is {}.", "答案是{}"])
+@pytest.mark.parametrize(
+    "stated",
+    [
+        *("Answer: {}", "The correct answer is {}.", "答案是{}", "故选《{}》。"),
+        *("ตอบ {}", "Chọn {}.", "Richtig ist {}."),
+    ],
+)
 def test_of_choices_the_one_that_a_sentence_states_in_full_counts(stated):
     assert found("Akhenaten", _CHOICES + stated.format("Akhenaten"))
     assert found("Akhenaten", _CHOICES + stated.format("Thutmose")) is None
