@@ -87,7 +87,7 @@ class Aligned(Detector):
     summary = "words of the question, in order, and the changes made to them"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold", of=(EDITED,))
-    versions = (("aligned", 13),)
+    versions = (("aligned", 14),)
     own_columns = COLUMNS
     uses_ngram_index = True
     needed_parts = ("answer",)

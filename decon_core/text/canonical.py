@@ -58,7 +58,7 @@ def normalized_words(word: str, *, punctuation: str) -> list[str]:
     if word.isascii() and word.isprintable():
         return [word]
     if "\0" in word:
-        word = _parted(word)
+        word = parted(word)
     plain = _without(_FOLDED, _without(_CONTROLS, word))
     composed = normalize("NFKC", plain)
     shown = composed.lower()
@@ -91,7 +91,7 @@ def _without(folding: _Folding, word: str) -> str:
     return word if characters.isdisjoint(word) else word.translate(table)
 
 
-def _parted(word: str) -> str:
+def parted(word: str) -> str:
     """Part words at NUL, as white space does; not letters, which a wide encoding parts."""
     words = [*filter(None, word.split("\0"))]
     n_longer = sum(len(piece) > 1 for piece in words)
@@ -102,7 +102,7 @@ def with_parted_words(text: str, form: Form) -> str:
     """Return a text with a space in place of each NUL that parts words."""
     if "\0" not in text or not form.normalize_unicode:
         return text
-    return _word_pattern(form.punctuation).sub(lambda word: _parted(word[0]), text)
+    return _word_pattern(form.punctuation).sub(lambda word: parted(word[0]), text)
 
 
 _LATIN_LETTER = re.compile("[a-z]")

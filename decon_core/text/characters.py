@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html.entities import html5
-from unicodedata import normalize
+from unicodedata import category, normalize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,7 @@ _IGNORABLE_RANGES = (
     (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8),
     (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
+HIDDEN = "".join(f"{chr(first)}-{chr(last)}" for first, last in _IGNORABLE_RANGES)  # in patterns
 IGNORABLE = {point: None for first, last in _IGNORABLE_RANGES for point in range(first, last + 1)}
 
 # Signs and letters that look like an ASCII one, by that one. They are folded everywhere, even if
@@ -115,6 +116,9 @@ PLAIN_LETTERS = {
     **_GREEK,
     **{ord(one): letter for letter, variants in _VARIANTS.items() for one in variants},
 }
+
+# Vowel signs and other marks within words, which are no word characters of regular expressions.
+MARKS = "".join(char for char in map(chr, range(0x300, 0x1200)) if category(char) in ("Mn", "Mc"))
 
 # HTML ---------------------------------------------------------------------------------------------
 

@@ -55,7 +55,15 @@ PIECES = [
     "（",
     "，",
     "f（x）＝1，y",
+    "\u200b",
+    "\u00ad",
+    "4\u200b8",
 ]
+
+
+def test_invisible_characters_do_not_part_a_number():
+    text = "sold 1\u200b2\u00ad\u200b5 pears and 4\u200b8km"
+    assert spelled(text) == spelled("sold 125 pears and 48km")
 
 
 def test_full_width_signs_part_words():
