@@ -11,7 +11,7 @@ from decon_core.benchmarks.recipe import Recipe
 from decon_core.errors import InputError, Problem
 from decon_core.features.gap.gaps import Average, Gap, Name, Scores, average_of, gap_of
 from decon_core.features.results.find import find_results
-from decon_core.features.results.items import NOT_JOINED, Item, indexed_items
+from decon_core.features.results.items import GROUPS, NOT_JOINED, Item, indexed_items
 from decon_core.features.results.join import Joined, join
 from decon_core.features.results.per_item import Results, Sample, texts_in
 from decon_core.features.results.scales import Part, mix_of_scales
@@ -251,8 +251,11 @@ def _add_categories(
         account.gaps.append(gap_of(name, of_category, subset=category, by=by))
     if rest and not grouping.is_optional:
         account.gaps.append(gap_of(name, Scores(rest), subset=NO_CATEGORY, by=by))
-    together = Scores(row for category in scores for row in by_category[category])
-    account.averages.append(average_of(name, by, scores, together, n_without=len(rest)))
+    joined = {key: own for key, own in scores.items() if own.of(GROUPS["all"]).size}
+    if joined:
+        together = Scores(row for category in joined for row in by_category[category])
+        n_rest = Scores(rest).of(GROUPS["all"]).size
+        account.averages.append(average_of(name, by, joined, together, n_without=n_rest))
 
 
 def _add_rates(account: ScoreGaps, items: ReportItems, gathered: _Gathered) -> None:

@@ -192,7 +192,8 @@ def test_what_is_no_number_is_told_and_no_score(report, tmp_path):
         row["metrics"] = ["acc", "bleu"]
         row["bleu"] = ["a", "b"]
     account = score_gap([harness_file(tmp_path, rows)], report, tasks=["quiz=quiz:test"])
-    assert only(account, subset=None).all.n == 11
+    gap = only(account, subset=None)
+    assert (gap.all.n, gap.not_joined.n) == (9, 2)  # without all rows, 3 and 9 are the same
     told = [str(problem) for problem in account.problems]
     assert any("row 5: no score" in line for line in told)
     assert any("metric 'bleu': no number in 12 rows" in line for line in told)
@@ -467,7 +468,7 @@ def test_lighteval_details_of_before(report, tmp_path, is_printed):
     account = score_gap([details_file(tmp_path, rows)], report)
     gap = only(account, subset=None)
     # Not joined: 3 and 9, which ask the same, and 5, whose question is too short to be looked for.
-    assert (gap.all.n, gap.not_joined.n, gap.not_checkable.n) == (12, 3, 0)
+    assert (gap.all.n, gap.not_joined.n, gap.not_checkable.n) == (9, 3, 0)
     assert (gap.clean.n, gap.clean.score) == (4, 1 / 4)
     assert (gap.leaked.n, gap.leaked.score) == (5, 4 / 5)
     assert "the question of 2 items (test 3, test 9)" in "\n".join(map(str, account.problems))
@@ -541,6 +542,16 @@ def test_a_table_of_another_number_of_items_is_in_doubt(report, tmp_path):
         assert [expected in note for note in notes] == [True] * is_in_doubt
 
 
+def test_rows_of_no_item_are_in_no_score(report, tmp_path):
+    """Five more rows than items, all right: they must not move the score without leaks."""
+    path = tmp_path / "scores.csv"
+    rows = [f"quiz,test,{n},{right}" for n, right in enumerate([*RIGHT, 1, 1, 1, 1, 1])]
+    path.write_text("\n".join(["benchmark,split,index,score", *rows]))
+    gap = only(score_gap([path], report), subset=None)
+    assert (gap.all.n, gap.all.score, gap.not_joined.n) == (12, 0.5, 5)
+    assert gap.moved == pytest.approx(gap.decontaminated - gap.all.score)
+
+
 def test_each_checkpoint_counts_as_a_model(report, tmp_path):
     lines = ["model,step,benchmark,split,index,score"]
     lines += [
@@ -577,7 +588,7 @@ def test_rows_that_say_nothing_are_told(report, tmp_path):
     )
     account = score_gap([path], report)
     gap = only(account, subset=None)
-    assert (gap.all.n, gap.not_joined.n) == (3, 2)
+    assert (gap.all.n, gap.not_joined.n) == (1, 2)
     told = "\n".join(map(str, account.problems))
     for said in (
         "row 2: found the score 'good'",
