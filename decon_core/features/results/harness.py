@@ -81,5 +81,6 @@ def _sample(
         filter=per_item.NO_FILTER if name == _UNNAMED else name,
         index=per_item.index_of(row.get("doc_id")),
         doc=per_item.doc_of(row),
+        prompt=row.get("arguments"),
         texts=texts,
     )

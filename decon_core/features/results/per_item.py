@@ -50,6 +50,7 @@ class Sample:
     index: int | None = None
     fingerprint: str | None = None  # fingerprint of a record of the item
     doc: Row = field(default_factory=dict)  # the item in the harness's form
+    prompt: object = None  # what was asked, examples included: it can only contradict an index
     columns: Row = field(default_factory=dict)  # columns of a table that have no meaning here
     texts: Texts = NO_TEXTS
 

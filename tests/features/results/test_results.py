@@ -309,8 +309,26 @@ def test_an_index_that_contradicts_texts_is_not_used(report, tmp_path):
     # 3 and 9 ask the same and fared alike, but are of two parts: nobody can say which is which.
     assert (gap.leaked.n, gap.not_joined.n) == (4, 3)
     told = "\n".join(map(str, account.problems))
-    assert "index 1 (test 1) has the text of test 0; 11 such rows" in told
+    assert "index 1 (test 1) has the text of test 0; 12 such rows" in told
     assert "an index that contradicts the texts of other rows" in told
+
+
+def test_prompts_of_other_items_contradict_an_index(report, tmp_path):
+    """A shuffled run whose rows have no text but the prompt."""
+    rows = [{**row, "doc_id": n} for n, row in enumerate(harness_row(n, RIGHT[n]) for n in ORDER)]
+    path = harness_file(tmp_path, without_texts(rows))
+    account = score_gap([path], report, tasks=["quiz=quiz:test"])
+    assert account.joins[0].n_not_joined == N
+    told = [str(problem) for problem in account.problems]
+    assert "index 0 (test 0) has the text of test 7; " in told[0]
+    assert "an index that contradicts the texts of other rows" in told[1]
+    # An example of the same split before the question contradicts nothing.
+    rows = [harness_row(n, RIGHT[n]) for n in range(N)]
+    for row in rows:
+        row["arguments"]["gen_args_0"]["arg_0"] += f" 6. {QUESTIONS[8]} {row['doc']['question']}"
+    path = harness_file(tmp_path, without_texts(rows))
+    account = score_gap([path], report, tasks=["quiz=quiz:test"])
+    check_by_hand(only(account, subset=None))
 
 
 def test_an_index_whose_item_has_other_words_is_not_used(report, tmp_path):
