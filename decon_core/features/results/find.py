@@ -57,6 +57,8 @@ def find_results(
             errors += read.problems[n_problems_before:]
             errors.append(Problem(str(path), "no per-item results", f"files of {_KNOWN}"))
     InputError.raise_for(errors)
+    used = {str(file) for result in read.results for file in result.beside}
+    read.others = [file for file in read.others if file not in used]
     _keep_latest(read)
     for result in read.results:
         if not is_wanted(result.task):
@@ -82,13 +84,16 @@ def _read(file: Path, read: ResultFiles, *, is_named: bool) -> Problem | None:
         return None
     if is_named:
         return chosen
-    read.others.append(str(file))
-    if "no rows" in chosen.found:
-        read.problems.append(chosen)
+    is_other = chosen.found.startswith((_REQUESTS, _FIELDS))
+    (read.others if is_other else read.problems).append(str(file) if is_other else chosen)
     return None
 
 
+_REQUESTS, _FIELDS = "OLMES requests", "rows with the fields"
+
+
 def _format_of(file: Path) -> ModuleType | Problem:
+    """Return the format of a file; a problem if none of its rows can be read, or if it has none."""
     if inspect_logs.is_log(file):
         return inspect_logs
     first: Problem | None = None

@@ -76,6 +76,7 @@ class Results:
     problems: list[Problem] = field(default_factory=list)
     # Problems of rows that have texts and no score: none where texts are wanted.
     without_scores: list[Problem] = field(default_factory=list)
+    beside: list[Path] = field(default_factory=list)  # files that were read with the results
 
     def key_of(self, sample: Sample) -> ItemKey:
         """Return what identifies an item in all results that asked the same items."""

@@ -425,7 +425,7 @@ def test_olmes_predictions_with_what_was_asked(report, tmp_path):
         "text and index": 2,
         "index": 1,
     }
-    assert len(account.others) == 2  # requests and metrics
+    assert account.others == []  # requests and metrics were read
 
 
 def test_olmes_predictions_alone_go_by_index(report, tmp_path):
@@ -661,8 +661,20 @@ def test_in_a_folder_other_files_are_listed(report, tmp_path):
     harness_file(tmp_path, [harness_row(n, RIGHT[n]) for n in range(N)])
     account = score_gap([tmp_path, tmp_path], report)
     check_by_hand(only(account, subset=None))
-    assert [Path(one).name for one in account.others] == ["empty.jsonl", "notes.txt"]
+    assert [Path(one).name for one in account.others] == ["notes.txt"]
     assert "no rows at all" in str(account.problems[0])
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_table_of_another_encoding_is_not_read_and_told(report, tmp_path, encoding):
+    (tmp_path / "good.csv").write_text("benchmark,split,index,score\nquiz,test,0,1\n")
+    bad = tmp_path / "bad.csv"
+    bad.write_text("benchmark,split,model,index,score\nquiz,test,Ä,0,1\n", encoding=encoding)
+    account = score_gap([tmp_path], report)
+    (problem,) = account.problems
+    assert problem.where.startswith(str(bad))
+    assert "codec" in problem.found
+    assert account.others == []
 
 
 def test_missing_paths_and_damaged_reports_are_refused(report, tmp_path):
