@@ -5,6 +5,7 @@ Inspect logs are no rows, and recognized by their ending or first fields.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,9 @@ from types import ModuleType
 from decon_core.benchmarks.readers import is_readable, known_endings
 from decon_core.errors import DeconError, InputError, Problem
 from decon_core.features.results import harness, inspect_logs, lighteval, olmes, plain
-from decon_core.features.results.per_item import Results, rows_of
+from decon_core.features.results.per_item import ItemKey, Results, rows_of
 from decon_core.storage.files import files_below
+from decon_core.wording import counted
 
 # Each has a NAME, tells by `fits` whether a row is of its form, and reads a file.
 FORMATS = (harness, olmes, lighteval, plain)
@@ -28,7 +30,7 @@ class ResultFiles:
     results: list[Results] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     others: list[str] = field(default_factory=list)  # files without results, in folders
-    earlier: list[str] = field(default_factory=list)  # files of runs that were repeated later
+    earlier: list[str] = field(default_factory=list)  # files of runs before the latest
 
 
 def find_results(
@@ -128,3 +130,12 @@ def _keep_latest(read: ResultFiles) -> None:
     earlier = [result for result in read.results if result.run != latest[key(result)]]
     read.earlier = sorted({str(result.path) for result in earlier})
     read.results = [result for result in read.results if result.run == latest[key(result)]]
+    asked: dict[object, set[ItemKey]] = defaultdict(set)
+    for result in read.results:
+        asked[key(result)] |= {*map(result.key_of, result.samples)}
+    for result in earlier:
+        n = len({*map(result.key_of, result.samples)} - asked[key(result)])
+        if n:
+            found = f"results of {counted(n, 'item')} that the latest run lacks"
+            remedy = "Only the latest run counts. Pass one run to use it instead."
+            read.problems.append(Problem(str(result.path), found, "a complete latest run", remedy))

@@ -117,11 +117,13 @@ class _Search:
     def doubt(self, results: Results, n_by_index: int) -> str:
         """Return a note if rows of another number of items were joined by index alone."""
         n_items = len(self._in_part(self._items.all))
-        if len({sample.index for sample in results.samples}) == n_items:
+        n_indexes = len({sample.index for sample in results.samples} - {None})
+        if n_indexes == n_items:
             return ""
         return (
             f"{results.path}: {counted(n_by_index, 'row')} joined by index alone, although the "
-            f"report has {counted(n_items, 'item')} of {self._items.all[0].benchmark}. If the "
+            f"file has {n_indexes:,} different indexes, and the report "
+            f"{counted(n_items, 'item')} of {self._items.all[0].benchmark}. If the "
             "results are of another version of the benchmark, they are attributed to the wrong "
             "items; add a `question` column."
         )

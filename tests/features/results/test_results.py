@@ -216,7 +216,14 @@ def test_of_two_runs_the_later_counts(report, tmp_path):
     harness_file(tmp_path, [harness_row(n, RIGHT[n]) for n in range(N)], run=late)
     account = score_gap([tmp_path], report, tasks=["quiz=quiz:test"])
     check_by_hand(only(account, subset=None))
-    assert account.earlier == [str(early)]
+    assert (account.earlier, account.problems) == ([str(early)], [])
+    later = "2025-05-01T10-00-00.5"
+    harness_file(tmp_path, [harness_row(n, RIGHT[n]) for n in range(3)], run=later)
+    account = score_gap([tmp_path], report, tasks=["quiz=quiz:test"])
+    assert only(account, subset=None).all.n == 3
+    told = [str(problem) for problem in account.problems]
+    assert len(told) == 2
+    assert f"{early}: found results of 9 items that the latest run lacks" in told[0]
 
 
 def test_parts_of_a_benchmark_are_tasks_of_their_own(report, tmp_path):
@@ -252,6 +259,16 @@ def test_parts_on_two_scales_are_not_one_line(report, tmp_path):
     write_parts(law=1, maths=10)  # 1 of 10 for each item of one part
     account = score_gap([tmp_path], report, tasks=tasks, beyond_one=["quiz_law"])
     assert only(account, subset=None).all.score == pytest.approx((4 + 2 * 10) / 12)
+
+
+def test_missing_items_are_noted(report, tmp_path):
+    path = harness_file(tmp_path, [harness_row(n, RIGHT[n]) for n in range(N // 2)])
+    account = score_gap([path], report)
+    # 3 is not joined: without its index, it is also the question of 9.
+    assert account.notes == ["org__gull, quiz, test: results for 5 of 12 items of the report."]
+    harness_file(tmp_path, [harness_row(n, RIGHT[n]) for n in range(N // 2)], task="quiz_law")
+    path.unlink()
+    assert score_gap([tmp_path], report).notes == []  # all items of this part
 
 
 def test_texts_find_the_split_when_nobody_says_it(report, tmp_path):
@@ -556,7 +573,7 @@ def test_a_table_of_another_number_of_items_is_in_doubt(report, tmp_path):
         lines = [f"quiz,test,{n},1" for n in range(n_items)]
         path.write_text("\n".join(["benchmark,split,index,score", *lines]))
         notes = [note for note in score_gap([path], report).notes if "joined by index" in note]
-        expected = f"{n_items} rows joined by index alone, although the report has {N} items"
+        expected = f"although the file has {n_items} different indexes, and the report {N} items"
         assert [expected in note for note in notes] == [True] * is_in_doubt
 
 
