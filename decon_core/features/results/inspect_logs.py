@@ -61,7 +61,10 @@ def read(path: Path) -> list[per_item.Results]:
         run=per_item.text_at(about, "created") or "",
         split=per_item.text_at(per_item.mapping_in(about, "task_args"), "split"),
     )
-    n_samples, n_asked = _add_samples(results, contents), per_item.index_of(done.get("total_samples"))
+    n_samples, n_asked = (
+        _add_samples(results, contents),
+        per_item.index_of(done.get("total_samples")),
+    )
     if n_samples and n_asked and n_samples < n_asked:
         found = f"{counted(n_samples, 'sample')} in a log that counts {n_asked:,}"
         results.problems.append(Problem(str(path), found, "all samples", "The others are missing."))

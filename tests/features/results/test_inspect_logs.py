@@ -134,7 +134,9 @@ def test_samples_with_an_error_do_not_count(tmp_path):
 
 @pytest.mark.parametrize(("write", "name"), [(zip_log, "a.eval"), (json_log, "a.json")])
 def test_samples_that_a_log_lacks_are_told(tmp_path, write, name):
-    (results,) = find_results([write(tmp_path / name, [sample(1, {"m": "C"})], n_samples=5)]).results
+    (results,) = find_results(
+        [write(tmp_path / name, [sample(1, {"m": "C"})], n_samples=5)]
+    ).results
     (problem,) = results.problems
     assert problem.found == "1 sample in a log that counts 5"
     assert len(results.samples) == 1
