@@ -98,7 +98,7 @@ def score_gap(
     benchmarks = indexed_items(items, groupings)
     mappings = parse_task_mappings(tasks, benchmarks)
     files = find_results(paths)
-    made_with = {"state": items.state, "threshold": items.threshold, "detectors": [*detectors]}
+    made_with = {"state": items.state, "detectors": [*detectors]}
     account = ScoreGaps(made_with, files.problems, files.others, files.earlier)
     account.notes = about_detectors(items, detectors)
     gathered = _Gathered(groupings, account.problems)

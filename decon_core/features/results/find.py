@@ -86,8 +86,10 @@ def _read(file: Path, read: ResultFiles, *, is_named: bool) -> Problem | None:
         return None
     if is_named:
         return chosen
-    is_other = chosen.found.startswith((_REQUESTS, _FIELDS))
-    (read.others if is_other else read.problems).append(str(file) if is_other else chosen)
+    if chosen.found.startswith((_REQUESTS, _FIELDS)):
+        read.others.append(str(file))
+    else:
+        read.problems.append(chosen)
     return None
 
 
