@@ -364,6 +364,8 @@ class _AlignedSearch(ClusterSearch):
                     if comparison.weight_found < comparison.weight:
                         score = min(score, comparison.weight_found / comparison.weight)
                         name = EDITED if name == VERBATIM else name
+                elif again := self._answers.behind_last_copy(item, entry, place, matches, document):
+                    comparison, answer, overlap = again
             if kind[0] == name == EDITED and score >= _COPY:
                 is_answered = (overlap or 0.0) >= LEAST_ANSWER_OVERLAP
                 is_copy = self._sentences.are_in(document.text, nomination.question, comparison)
