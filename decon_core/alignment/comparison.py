@@ -12,7 +12,7 @@ from decon_core.kernels import word_alignment
 from decon_core.kernels.arrays import Integers, Table
 from decon_core.kernels.word_alignment import DOCUMENT, ITEM, SIZE, Words
 
-_PIECE = 5  # words of a run that hardly stands there by chance
+_PIECE = 4  # words of a run that hardly stands there by chance
 
 
 class Comparison(NamedTuple):

@@ -162,7 +162,7 @@ def counted(
     names = {at for at, unit in enumerate(item) if unit.is_name}
     own = {at for at in range(len(item)) if own_of.units[at]}
     inner = {run.item + at for run in runs for at in range(1, run.size - 1)}
-    least_piece = 5 * units_per_word([unit.key for unit in item])
+    least_piece = 4 * units_per_word([unit.key for unit in item])
     counts = Counter(
         n_units=len(item),
         n_found=len(found),
