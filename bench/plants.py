@@ -404,8 +404,8 @@ def _renamed(item: Planted) -> str | None:
         return None
     if not names:
         return None
-    words = item.rng.sample(item.words, len(names))
-    new = {name: f"{word.lower()}_1" for name, word in zip(names, words, strict=True)}
+    words = item.rng.sample(sorted({word.lower() for word in item.words}), len(names))
+    new = {name: f"{word}_1" for name, word in zip(names, words, strict=True)}
     lines = program.splitlines(keepends=True)
     for token in reversed([*generate_tokens(iter(lines).__next__)]):
         (line, start), (last, stop) = token.start, token.end
