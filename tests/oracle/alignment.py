@@ -175,12 +175,14 @@ def counted(
     names = {at for at, unit in enumerate(item) if unit.is_name}
     own = {at for at in range(len(item)) if own_of.units[at]}
     inner = {run.item + at for run in runs for at in range(1, run.size - 1)}
+    least_piece = 4 * units_per_word([unit.key for unit in item])
     counts = Counter(
         n_units=len(item),
         n_found=len(found),
         weight=sum(weights),
         weight_found=sum(weights[at] for at in found),
         longest=max(run.size for run in runs),
+        n_in_pieces=sum(run.size for run in runs if run.size >= least_piece),
         extent=max(found) - min(found) + 1,
         own_weight=sum(weights[at] for at in own),
         own_found=sum(weights[at] for at in own & found),
@@ -453,7 +455,7 @@ def kind(
         share >= 0.4
         and found >= fewest
         and counts["extent"] >= 0.6 * n
-        and 3 * counts["n_inserted"] < found
+        and (3 * counts["n_inserted"] < found or counts["n_in_pieces"] >= 0.9 * n)
     )
     template = ("template", share) if share >= 0.4 else None
     if is_whole and own > 0 and not is_sibling:
@@ -481,7 +483,7 @@ def kind(
     if (
         is_telling
         and (is_long_run or counts["longest"] >= max(fewest, 0.4 * n))
-        and found < 0.7 * n
+        and (found < 0.7 * n or not is_most)
         and not has_passage
     ):
         return "part", share
