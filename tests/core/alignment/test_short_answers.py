@@ -243,7 +243,7 @@ def test_a_number_with_a_unit_of_the_question(asked, behind):
         ("São Tomé", "Sa\u0303o Tome\u0301"),
         ("São Tomé", "Sao Tome"),
         ("Nystad Treaty", "Nys\u200btad Trea\u00adty"),
-        ("Nystad Treaty", "\u200eNystad\u200e Tre\x00aty"),
+        ("Nystad Treaty", "\u200eNystad\u200e\x00Tre\x01aty"),
         ("Nystad Treaty", "𝗡𝘆𝘀𝘁𝗮𝗱 𝗧𝗿𝗲𝗮𝘁𝘆"),
         ("Nystad Treaty", "Nystаd Тreaty"),
         ("1200 ducats", "1\u200b200 ducats"),
