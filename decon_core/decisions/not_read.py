@@ -117,6 +117,14 @@ def _of_shard(source: str, ledger: Mapping[str, Any], rule: UnreadRule) -> Itera
             yield NotRead("no text", source, place, path, reason, n, n_rows, n_bytes, setting)
 
 
+def has_open_text(shard: Shard, ledger: Ledger, rule: UnreadRule) -> bool:
+    """Return whether text of a scanned shard was not read, and `ignore` does not name it."""
+    if not ledger["unread"]:
+        return False
+    rows = _of_shard(shard.source, with_file(ledger, shard), rule)
+    return any(row.what in ("text", "no text") and not row.accepted_by for row in rows)
+
+
 def gaps_without_rows(reader: MatchReader, packs: Iterable[Pack]) -> Iterator[Gap]:
     """Yield the shards that were scanned and have rows, none of them readable."""
     names = tuple(version.benchmark for version in reader.versions)

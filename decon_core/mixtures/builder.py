@@ -23,6 +23,7 @@ from decon_core.decisions.not_read import (
     UnreadRule,
     account_of,
     gaps_without_rows,
+    has_open_text,
     ledgers_of,
 )
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
@@ -63,11 +64,15 @@ class Builder:
     skipped: tuple[Skipped, ...] = ()  # files that are no shards, and not skipped on purpose
     not_sampled: tuple[Gap, ...] = ()  # shards that are not in a sample, or only in part
     calibrated: Calibrated | None = None  # made before, from all packs
-    # Caches: decided texts by shard and benchmark version, draws, and scanned sources.
+    # Caches: decided texts by shard and benchmark version, draws, sources and shards with open
+    # text, and scanned sources.
     _found: dict[tuple[str, str], set[str]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
     _draws: dict[tuple[Mixture, str], str] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    _has_open_text: dict[tuple[str, str], bool] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
     scanned: set[tuple[Mixture, str]] = field(
@@ -180,7 +185,7 @@ class Builder:
         Only what decides about texts found in these shards counts, and nominations that wait for
         review; others must not cause a rebuild.
         """
-        policy, scan = self.policy, self.reader.scan
+        policy, scan, shards = self.policy, self.reader.scan, [*shards]
         common = policy.leave_out_common and bool(versions)
         return [
             sorted((version.benchmark, version.fingerprint) for version in versions),
@@ -198,7 +203,19 @@ class Builder:
                 for nomination in self.nominations
                 if nomination.review_from
             ),
+            # Of all that can be ignored, only what is there counts.
+            *(["open text"] if versions and self._is_held_back(shards) else []),
         ]
+
+    def _is_held_back(self, shards: Iterable[Shard]) -> bool:
+        """Return whether any of these shards has text that was not read and must be."""
+        return self.unread.is_blocking and any(map(self._is_open, shards))
+
+    def _is_open(self, shard: Shard) -> bool:
+        key, reader = (shard.source, shard.fingerprint), self.reader
+        if key not in self._has_open_text and reader.scan_results.is_read(shard.fingerprint):
+            self._has_open_text[key] = has_open_text(shard, reader.ledger(shard), self.unread)
+        return self._has_open_text.get(key, False)
 
     def _leak_settings(self, mixture: Mixture, shards: Iterable[Shard]) -> list[object]:
         """Return all settings that decide what a mixture counts as leaks in these shards."""

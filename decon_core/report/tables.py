@@ -135,6 +135,5 @@ class ReportAddition:
 
 def state_changed(product: str, in_report: bool, now: bool) -> Problem:
     """Return the problem of a product that was current when the report was built, or is now."""
-    return Problem(
-        product, f"{_STATES[now]}, but {_STATES[in_report]} in the report", remedy=REBUILD
-    )
+    found = f"{_STATES[in_report]} when the report was built, {_STATES[now]} now"
+    return Problem(product, found, remedy=REBUILD)

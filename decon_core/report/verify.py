@@ -23,7 +23,7 @@ from decon_core.report.open import opened, queries_in, rows_of
 from decon_core.report.tables import REBUILD, ReportAddition, state_changed
 from decon_core.storage.files import read_json
 from decon_core.storage.tables import read_parquet
-from decon_core.wording import counted, percent
+from decon_core.wording import counted, first_of, percent
 
 _DAMAGED = "Delete the report and run `decon-assets run`"
 _BUILD = "Run `decon-assets run` to build it"
@@ -60,13 +60,14 @@ def moved_since_report(
     with opened(builder.store.report) as connection:
         changes = [
             *_changed_settings(builder, showing, connection),
+            *_changed_acceptance(builder, connection),
             *_compare_items(builder, connection),
             *_compare_shards(builder, connection),
             *_changed_mixtures(builder, connection),
             *(change for addition in additions for change in addition.changes(connection)),
         ]
     path = str(builder.store.report)
-    other = Problem(path, "built for other products or tables than now", remedy=REBUILD)
+    other = Problem(path, "built for other products, tables or settings than now", remedy=REBUILD)
     yield from changes or [other]
 
 
@@ -81,13 +82,31 @@ def _changed_settings(
                 yield Problem(what, failure, remedy=REBUILD)
 
 
+def _changed_acceptance(
+    builder: Builder, connection: duckdb.DuckDBPyConnection
+) -> Iterator[Problem]:
+    """Yield the fields whose text was accepted as unread by another setting than today, or none."""
+    now = {(row.source, row.place, row.path): row.accepted_by for row in builder.not_read.rows}
+    changes: dict[tuple[str, str, str], None] = {}
+    for row in _rows(connection, "unread"):
+        key, before = (row["source"], row["shard_name"], row["path"]), row["accepted_by"]
+        if key in now and before != now[key]:
+            ways = (f"accepted by `{by}`" if by else "not accepted" for by in (before, now[key]))
+            changes[row["source"], row["path"], " in the report, ".join(ways)] = None
+    for source, path, ways in changes:
+        where = f"source {source!r}: text in `{path}`, which is not read"
+        yield Problem(where, f"{ways} now", remedy=REBUILD)
+
+
 def _changed_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     current = {mixture.name: builder.current_packs(mixture) for mixture in builder.mixtures}
+    changed: dict[tuple[str, bool], list[str]] = {}
     for row in _rows(connection, "is_current"):
-        is_current_now = row["pack"] in current.get(row["mixture"], ())
-        if row["is_current"] != is_current_now:
-            name = f"mixture {row['mixture']} {row['pack']}"
-            yield state_changed(name, row["is_current"], is_current_now)
+        if row["is_current"] != (row["pack"] in current.get(row["mixture"], ())):
+            changed.setdefault((row["mixture"], row["is_current"]), []).append(row["pack"])
+    for (mixture, was_current), packs in changed.items():
+        name = f"mixture {mixture} {first_of(packs)}"
+        yield state_changed(name, was_current, not was_current)
 
 
 def _compare_items(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:

@@ -11,6 +11,10 @@ SELECT pack, shard_name, shard FROM shards
 -- name: not_scanned
 SELECT pack, shard_name, benchmarks FROM not_scanned
 
+-- name: unread
+SELECT source, place AS shard_name, path, accepted_by FROM not_read
+WHERE what IN ('text', 'no text') ORDER BY ALL
+
 -- name: shares
 SELECT mixture, pack, list_sort(list([shard_name, n_documents_in::TEXT, n_documents_out::TEXT]))
        AS shards
@@ -42,3 +46,4 @@ FROM documents
 
 -- name: is_current
 SELECT mixture, pack, bool_and(is_current) AS is_current FROM mixtures GROUP BY mixture, pack
+ORDER BY ALL

@@ -681,14 +681,15 @@ def test_report_check_warns_once_files_settings_or_products_moved_on_and_says_wh
     world.write_config()
     told = said(run_check(report_is_todays, world))
     assert re.search(r"the thresholds \| \S.* in the report, .* now", told)
-    mixture = "mixture decontaminated web-0000"
-    assert f"{mixture} | out of date or missing, but up to date in the report" in told
+    mixture = "mixture decontaminated web-0000, web-0001"
+    state = "up to date when the report was built, out of date or missing now"
+    assert f"{mixture} | {state}" in told
     world.policy = {}
     world.write_config()
     remove(world.store.mixture("decontaminated", "web-0001"))
     (row,) = said(run_check(report_is_todays, world)).splitlines()[2:]
     mixture = "mixture decontaminated web-0001"
-    assert f"{mixture} | out of date or missing, but up to date in the report" in row
+    assert f"{mixture} | {state}" in row
     world.run()
     assert run_check(report_is_todays, world).passed
 

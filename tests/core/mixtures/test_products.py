@@ -12,6 +12,7 @@ import pytest
 
 from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
+from decon_core.config.load import Report
 from decon_core.config.mixtures import DEFAULT
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
@@ -20,8 +21,11 @@ from decon_core.decisions.not_read import UnreadRule, gaps_without_rows
 from decon_core.errors import IncompleteError, MissingError
 from decon_core.index.term_weights import current_snapshot, freeze
 from decon_core.mixtures.builder import Builder
+from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark
+from decon_core.report.build import build_report
 from decon_core.report.html.gather import gather
 from decon_core.report.truth import compare
+from decon_core.report.verify import moved_since_report
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
 from tests.core.conftest import DECON
@@ -142,6 +146,37 @@ def test_a_shard_without_text_blocks_the_mixture_unless_its_fields_are_ignored(l
     assert build_mixture(builder, DEFAULT, pack).counts["n_documents_out"] == 4
     _, not_searched = builder.card(DEFAULT).split("## Text that was not searched")
     assert "(`ids.jsonl`), only `input_ids` (" in not_searched
+
+
+def test_products_are_outdated_once_ignore_no_longer_names_a_field_that_is_there(leaky, make_words):
+    bench, versions, _ = leaky
+    bench.policy = DECON
+    rows = [{"text": "a text", "notes": make_words("notes", 40), "id": "a"}]
+    pack = bench.pack({"a.jsonl": rows, "b.jsonl": [{"text": "a text", "id": "b"}]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+
+    def states(*ignored):
+        rule = UnreadRule(((pack.source.name, ignored),))
+        builder = Builder(
+            bench.store, (pack,), tuple(versions), bench.policy, (DEFAULT,), unread=rule
+        )
+        clean = [has_clean_benchmark(builder, version) for version in versions]
+        return builder, [builder.is_current(DEFAULT, pack), *clean]
+
+    builder, _ = states("notes")
+    build_mixture(builder, DEFAULT, pack)
+    assert all(built.folder.is_dir() for built in build_clean_benchmarks(builder, versions))
+    build_report(builder)
+    assert [*moved_since_report(states("notes")[0], Report())] == []
+    assert states("notes")[1] == states("notes", "other")[1] == [True, True]  # nothing is rebuilt
+    withdrawn, now = states()
+    assert now == [False, False]
+    found = [str(change) for change in moved_since_report(withdrawn, Report())]
+    assert "text in `notes`" in found[0]
+    assert "accepted by `ignore` in the report, not accepted now" in found[0]
+    assert "up to date when the report was built, out of date or missing now" in found[1]
+    assert states("nots")[1] == [False, False]
+    assert states("notes")[1] == [True, True]  # what is there decides, not what was set between
 
 
 def test_a_mixture_that_is_there_is_kept_and_one_of_other_inputs_is_not(leaky):
