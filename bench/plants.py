@@ -6,12 +6,16 @@ only fits those edits fails here.
 
 from __future__ import annotations
 
+import ast
+import builtins
 import json
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from token import NAME, STRING
+from tokenize import generate_tokens
 
 NAMES = (
     *("Amara", "Benedikt", "Chidi", "Dagny", "Eleni", "Farouk", "Greta", "Hamish", "Ines", "Jorge"),
@@ -224,8 +228,8 @@ _SPELLINGS = (
 _FULL_WIDTH = str.maketrans(",;:?!()", "，；：？！（）")
 _BLANK = re.compile(r"_{3,}|\(\s*\)|（\s*）")
 _WITHOUT_COLOR = "\x1b[0m"
-_CODE_NAME = re.compile(r"\b(?:def|for)\s+([a-z_]\w*)|[(,]\s*([a-z_]\w*)\s*(?=[:,)=])")
-_CODE_WORDS = frozenset(("self", "return", "in", "if", "not", "and", "or", "lambda", "str", "int"))
+_MENTION = re.compile(r"(?P<quote>[`\'\"]?)\b(?P<name>[a-z]\w*)\b", re.IGNORECASE)
+_NO_ENGLISH = re.compile(r"\w*[_\d]\w*|[b-hj-z]")
 
 
 def _of_question(change: Callable[[Planted], str]) -> Form:
@@ -391,15 +395,51 @@ def _british(item: Planted) -> str:
     return text
 
 
-def _renamed(item: Planted) -> str:
-    """Rename what a program defines, and indent by two."""
-    if "def " not in item.question:
-        return item.question
-    names = {one or other for one, other in _CODE_NAME.findall(item.question)} - _CODE_WORDS
-    words = item.rng.choices(item.words, k=len(names))
-    new = {name: f"{word.lower()}_1" for name, word in zip(sorted(names), words, strict=True)}
-    text = re.sub(r"\b[a-z_]\w*\b", lambda word: new.get(word[0], word[0]), item.question)
-    return text.replace("    ", "  ")
+def _renamed(item: Planted) -> str | None:
+    """Rename what a program defines, in prompt, examples and solution, and indent it further."""
+    program = f"{item.question}\n{item.answer}"
+    try:
+        names = sorted(_names_of_code(program))
+    except SyntaxError:  # text
+        return None
+    if not names:
+        return None
+    words = item.rng.sample(sorted({word.lower() for word in item.words}), len(names))
+    new = {name: f"{word}_1" for name, word in zip(names, words, strict=True)}
+    lines = program.splitlines(keepends=True)
+    for token in reversed([*generate_tokens(iter(lines).__next__)]):
+        (line, start), (last, stop) = token.start, token.end
+        if token.type == NAME and token.string in new:
+            lines[line - 1] = spliced(lines[line - 1], [(start, stop, new[token.string])])
+        elif token.type == STRING and token.string.endswith(('"""', "'''")):
+            for at in range(line - 1, last):
+                lines[at] = _with_new_mentions(lines[at], new)
+    return re.sub("(?m)^ +", lambda indent: 2 * indent[0], "".join(lines))
+
+
+def _names_of_code(program: str) -> set[str]:
+    """Return the functions, parameters and variables of a program that can be renamed."""
+    defined, fixed = set[str](), {*dir(builtins)}
+    for node in ast.walk(ast.parse(program)):
+        match node:
+            case ast.FunctionDef(name=name) | ast.arg(arg=name):
+                defined.add(name)
+            case ast.Name(id=name, ctx=ast.Store()):
+                defined.add(name)
+            case ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
+                fixed.add(name)
+    return defined - fixed
+
+
+def _with_new_mentions(line: str, new: Mapping[str, str]) -> str:
+    """Rename in a line of a docstring: all of an example, else names that are no English words."""
+    is_example = ">>>" in line or "==" in line or "->" in line
+
+    def renamed(word: re.Match[str]) -> str:
+        is_name = is_example or word["quote"] or _NO_ENGLISH.fullmatch(word["name"])
+        return word["quote"] + new.get(word["name"], word["name"]) if is_name else word[0]
+
+    return _MENTION.sub(renamed, line)
 
 
 AMONG = "among other questions"
@@ -430,5 +470,5 @@ WRITTEN: dict[str, Form] = {
     "numbered lines": lambda item: "\n".join(
         f"{number:>4}  {line}" for number, line in enumerate(_lines(item.write()), 17)
     ),
-    "renamed code": _of_question(_renamed),
+    "renamed code": _renamed,
 }

@@ -278,7 +278,7 @@ def report(job: Job) -> Result:
         "views": views,
         "n_texts": n_texts,
         "n_findings": n_findings,
-        "n_leaked": summary.n_leaked,
+        "n_leaked": summary.counts["leaked_items"],
     }
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from decon_assets.assets.check_results import partitioned_check
 from decon_assets.assets.inputs import observable
 from decon_assets.assets.stage import KEY_PREFIX_TAG
-from decon_assets.everything_job import everything_job, run_pipeline
+from decon_assets.everything_job import everything_job, run_pipeline, stage_run_sensor
 from decon_assets.graph import GRAPH, Graph, feature_jobs
 from decon_assets.partitions import under
 from decon_assets.sensors import build_sensor
@@ -48,8 +48,8 @@ class DeconScaffolder(Scaffolder[ScaffoldParams]):
 class DeconComponent(dg.Component, dg.Model, dg.Resolvable):
     """Find and report benchmark leaks in training data, and remove them from a copy of the data.
 
-    Adds all assets of the pipeline, their checks, the sensor `keep_up` and the job
-    `everything_missing`.
+    Adds all assets of the pipeline, their checks, the sensors `keep_up` and `fail_stage_runs`, and
+    the job `everything_missing`.
     """
 
     config: Annotated[
@@ -64,7 +64,7 @@ class DeconComponent(dg.Component, dg.Model, dg.Resolvable):
         Sequence[str] | str,
         dg.Resolver.default(
             description="Prefix of all asset keys: a list, or a string with slashes. It is also "
-            "part of the names of partitions, jobs, the sensor and the resource, so "
+            "part of the names of partitions, jobs, sensors and the resource, so "
             "several components need different prefixes.",
             examples=[["decon", "web"], "decon/web"],
         ),
@@ -106,14 +106,13 @@ class DeconComponent(dg.Component, dg.Model, dg.Resolvable):
         else:
             message = f"{context.path}: DeconComponent needs `config` or `resource`."
             raise dg.DagsterInvalidDefinitionError(message)
+        everything_missing = everything_job(partial(run_pipeline, graph=graph), graph)
         # No executor: it would be that of all jobs of the project.
         own = dg.Definitions(
             assets=graph.assets,
             asset_checks=graph.checks,
-            jobs=[
-                everything_job(partial(run_pipeline, graph=graph), graph),
-                *(_job(graph, job) for job in feature_jobs()),
-            ],
+            jobs=[everything_missing, *(_job(graph, job) for job in feature_jobs())],
+            sensors=[stage_run_sensor(everything_missing, graph)],
             resources=resources,
         )
         return dg.Definitions.merge(own, build_sensor(graph))

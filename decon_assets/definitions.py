@@ -5,7 +5,7 @@
 
 from dagster import Definitions
 
-from decon_assets.everything_job import EVERYTHING_MISSING
+from decon_assets.everything_job import EVERYTHING_MISSING, stage_run_sensor
 from decon_assets.graph import GRAPH, Graph, build_graph, feature_jobs
 from decon_assets.sensors import build_sensor
 
@@ -15,7 +15,10 @@ def build_definitions(*, config_path: str = "", graph: Graph = GRAPH) -> Definit
     return Definitions.merge(
         build_graph(config_path=config_path, graph=graph),
         build_sensor(graph),
-        Definitions(jobs=[EVERYTHING_MISSING, *feature_jobs()]),
+        Definitions(
+            jobs=[EVERYTHING_MISSING, *feature_jobs()],
+            sensors=[stage_run_sensor(EVERYTHING_MISSING)],
+        ),
     )
 
 

@@ -15,6 +15,7 @@ from decon_assets.graph import GRAPH, Graph
 from decon_assets.instance.home import (
     IN_PROCESS_TAGS,
     LOCATION,
+    fail_unfinished_runs,
     locked_instance,
     show_in_timeline,
     tags_of_command,
@@ -28,6 +29,9 @@ DESCRIPTION = (
     "`report_page`, like `decon-assets run`: it registers benchmarks and packs, then starts a run "
     "for each asset that is not up to date, upstream assets first."
 )
+
+SENSOR = "fail_stage_runs"
+STARTED_BY_TAG = "decon/started_by"  # of stage runs: the id of the run in whose process they are
 
 Result = TypeVar("Result")
 
@@ -78,12 +82,33 @@ def run_pipeline(context: dg.OpExecutionContext, decon: Decon, graph: Graph = GR
             context.log.info,
             graph=graph,
             location=location,
-            tags=tags_of_command(NAME, config.policy),
+            tags={**tags_of_command(NAME, config.policy), STARTED_BY_TAG: context.run_id},
         )
         try:
             pipeline.run()
         except PipelineError as error:
             raise dg.Failure(description=str(error), allow_retries=False) from error
+
+
+def stage_run_sensor(job: dg.JobDefinition, graph: Graph = GRAPH) -> dg.SensorDefinition:
+    """Build a sensor that fails the stage runs in the process of a job's run that failed.
+
+    If that process was killed, Dagster would wait for them, and its queue with it.
+    """
+
+    @dg.run_failure_sensor(
+        name=graph.identifier(SENSOR),
+        monitored_jobs=[job],
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=(
+            f"Marks stage runs as failed if the process of their run of `{NAME}` was killed: until "
+            "then, the queue waits for them."
+        ),
+    )
+    def fail_stage_runs(context: dg.RunFailureSensorContext) -> None:
+        fail_unfinished_runs(context.instance, {STARTED_BY_TAG: context.dagster_run.run_id})
+
+    return fail_stage_runs
 
 
 def run_as_job(

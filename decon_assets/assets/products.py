@@ -284,40 +284,32 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
 
     plan = Plan(config, store)
     engine = open_engine(config.tables, store)
-    summary = build_report(plan.builder, config.report, additions=plan.additions, engine=engine)
-    is_part = summary.gaps or summary.n_unreadable
+    built = build_report(plan.builder, config.report, additions=plan.additions, engine=engine)
+    n = built.counts
     context.log.info(
-        f"{'at least ' if is_part else ''}"
-        f"{summary.n_leaked:,} of {counted(summary.n_items, 'item')} leaked, "
-        f"{summary.n_no_answer:,} found without the answer, "
-        f"{summary.n_review:,} that need review; "
-        f"{counted(summary.n_contaminated_documents, 'document')} with a leak, "
-        f"{summary.n_no_answer_documents:,} with a question but not its answer"
+        f"{'at least ' if built.gaps or n['unreadable_rows'] else ''}"
+        f"{n['leaked_items']:,} of {counted(n['items'], 'item')} leaked, "
+        f"{n['no_answer_items']:,} found without the answer, "
+        f"{n['review_items']:,} that need review; "
+        f"{counted(n['contaminated_documents'], 'document')} with a leak, "
+        f"{n['no_answer_documents']:,} with a question but not its answer"
     )
-    if summary.gaps:
-        reasons = [gap.reason for gap in summary.gaps]
+    if built.gaps:
+        reasons = [gap.reason for gap in built.gaps]
         context.log.warning(incomplete_notice(reasons, plan.n_shards))
     n_runs, cost = cost_of_scans(context.instance, context.asset_key.path[:-1])
     not_scanned = [
         {"shard": gap.shard.path, "reason": gap.reason, "remedy": gap.cause.remedy}
-        for gap in summary.gaps
+        for gap in built.gaps
     ]
     return {
-        "dagster/row_count": summary.n_items,
-        "is_complete": not summary.gaps,
+        "dagster/row_count": n["items"],
+        "is_complete": not built.gaps,
         "scan_runs": n_runs,
         **cost_metadata("scan", cost),
         "not_scanned": preview(not_scanned, width=_REASON_WIDTH),
         "database": dg.MetadataValue.path(store.report),
-        "items": summary.n_items,
-        "leaked_items": summary.n_leaked,
-        "contaminated_documents": summary.n_contaminated_documents,
-        "no_answer_items": summary.n_no_answer,
-        "no_answer_documents": summary.n_no_answer_documents,
-        "review_items": summary.n_review,
-        "leaks": summary.n_matches,
-        "unreadable_rows": summary.n_unreadable,
-        "shards_without_mixture": summary.n_shards_without_mixture,
+        **n,
         **_report_metadata(store),
     }
 

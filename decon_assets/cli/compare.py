@@ -99,8 +99,7 @@ def _compare(first: Path, second: Path | None, policy: Path | None, *, most: int
         if policy:
             notes = judge_twice(first, policy, databases)
         elif second:
-            sides = zip((first, second), databases, strict=True)
-            databases = [database_of(side, database) for side, database in sides]
+            databases = [database_of(side) for side in (first, second)]
         comparison = differences.compare(*databases, most=most)
         for side, database in zip(named, databases, strict=True):
             if notice := coverage_of(database).notice:

@@ -50,7 +50,8 @@ def mixture(*, workers: Workers = None, config: ConfigPath) -> None:
       decon-assets mixture verify                     all mixtures
       decon-assets mixture verify decontaminated
 
-    Exit codes: 0 all mixtures match their manifests; 1 a mixture does not; 2 invalid input.
+    Exit codes: 0 all mixtures match their manifests; 1 a mixture does not, or shards changed since
+    they were registered; 2 invalid input.
     """
 
 
@@ -61,7 +62,8 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
     Examples:
       decon-assets mixture list
     """
-    builder, chosen = _open_mixtures(config, names)
+    plan, chosen = _open_mixtures(config, names)
+    builder = plan.builder
     # The totals of the packs for which a mixture is up to date.
     built = {
         declared.name: [
@@ -82,6 +84,7 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
     for shard, problem in refused(builder.store, builder.packs):
         say(f"pack not built: {shard.name} could not be scanned: {problem}")
     say_undeclared(builder.store.mixtures("any").parent, builder.mixtures)
+    _say_changes(plan)
     return 0
 
 
@@ -99,7 +102,8 @@ def verify_mixtures(
       decon-assets mixture verify
       decon-assets mixture verify decontaminated --workers 8
     """
-    builder, chosen = _open_mixtures(config, names)
+    plan, chosen = _open_mixtures(config, names)
+    builder = plan.builder
 
     def describe(declared: Mixture, found: MixtureVerification) -> str:
         leaks = f"{counted(found.n_leaks, 'document')} with a leak"
@@ -113,14 +117,25 @@ def verify_mixtures(
 
     engine = open_engine(load_config(config).tables, builder.store)
     verify = partial(verify_mixture, builder)
-    return exit_code_for(verify_each(chosen, verify, describe, workers, engine), config)
+    code = exit_code_for(verify_each(chosen, verify, describe, workers, engine), config)
+    return int(_say_changes(plan)) or code
 
 
-def _open_mixtures(config: Path, names: list[str] | None) -> tuple[Builder, list[Mixture]]:
+def _open_mixtures(config: Path, names: list[str] | None) -> tuple[Plan, list[Mixture]]:
     loaded = load_config(config)
-    builder = Plan(loaded, open_store(loaded)).builder
-    chosen = [mixture_named(builder.mixtures, name) for name in names or ()]
-    return builder, chosen or [*builder.mixtures]
+    plan = Plan(loaded, open_store(loaded))
+    mixtures = plan.builder.mixtures
+    chosen = [mixture_named(mixtures, name) for name in names or ()]
+    return plan, chosen or [*mixtures]
+
+
+def _say_changes(plan: Plan) -> bool:
+    """Print which shards are not those of the mixtures; return whether there are any."""
+    for path, change in plan.changes.by_shard:
+        say(f"{path}: {change}")
+    if plan.changes.by_shard:
+        say("the mixtures are those of the registered shards; `decon-assets run` updates them")
+    return bool(plan.changes.by_shard)
 
 
 _TOTALS = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 from decon_assets.cli.store_state import accepting_settings
@@ -191,10 +190,7 @@ def check(
 
 
 def _summary(report: Path | None, config: Path) -> Summary:
-    if not report:
-        return summary_of(open_store(load_config(config)).report)
-    with TemporaryDirectory(prefix="decon-publish-") as folder:
-        return summary_of(database_of(report, Path(folder) / "r.duckdb"))
+    return summary_of(database_of(report) if report else open_store(load_config(config)).report)
 
 
 def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:

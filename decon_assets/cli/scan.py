@@ -306,6 +306,8 @@ def scan(
         options = " ".join(f"--ignore {shlex.quote(path)}" for path in paths)
         to_read = "to read it, omit --text and --messages; " if source.paths else ""
         say(f"{to_read}to leave it unread, add:\n{options}\n")
+        for advice in account.advice(ONLY_SOURCE):
+            say(f"to read {advice}")
     for rate in outcome.rates[:1]:
         if rate.high and not outcome.n_leaks:
             may = counted(rate.high, rate.of.removesuffix("s"))

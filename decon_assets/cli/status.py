@@ -92,6 +92,10 @@ def status(
         remedy = "no mixture is built of a source with unread text: read or ignore it, run again"
     elif account.open("row") and not running:
         remedy = "no mixture is built of packs with unreadable rows: repair or drop the rows"
+    elif not running and any(
+        shard.path not in plan.changes.gone for shard, _ in refused(store, plan.packs)
+    ):
+        remedy = "replace the shards that could not be scanned, then run again"
     is_empty = bool(account.open("short"))
     if is_empty:
         remedy = "a source without text to search cannot be called clean"

@@ -50,6 +50,8 @@ def say_not_read(plan: Plan, skipped: Sequence[Skipped]) -> Account:
             say(f"\n{line.text}")
             leave = "to leave it unread on purpose, add to its [[corpus.source]]"
             say(in_mixtures.get(line.what, f"{leave}:  {account.setting(line.source)}"))
+            for advice in account.advice(line.source) if line.what == "text" else ():
+                say(f"to read {advice}")
     tables: Mapping[What, str] = {"row": "unreadable", "shard": "not_scanned"}
     for what, table in tables.items():
         if account.open(what) and plan.store.report.is_file():

@@ -12,9 +12,12 @@ from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import format_problems
 from decon_core.report.open import coverage_of
+from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from decon_core.features.gap.account import ScoreGaps
+
+_MOST_FILES = 20  # named on the terminal
 
 
 def gap(
@@ -82,8 +85,8 @@ def gap(
 
     A gap is only a correlation: leaked items may be easier or better known than clean items.
 
-    Exit codes: 0 done; 1 no row could be joined with the report, or the report is incomplete; 2
-    invalid input.
+    Exit codes: 0 done; 1 some results could not be read or joined with an item, no result is of the
+    report's benchmarks, or the report is incomplete; 2 invalid input.
     """
     from decon_core.benchmarks.catalog import catalog
     from decon_core.benchmarks.parse import load_recipes
@@ -112,9 +115,11 @@ def gap(
     if account.problems:
         warn(f"\nnot read, or not joined: {format_problems(account.problems)}")
     if account.earlier:
-        warn(f"\nignored, because a later run repeats them: {', '.join(account.earlier)}")
+        warn(f"\nearlier runs, not counted: {', '.join(account.earlier)}")
     if account.others:
-        warn(f"\nignored: {len(account.others)} other files in these folders")
+        rest = "" if len(account.others) <= _MOST_FILES else ", …"
+        n_files = counted(len(account.others), "other file")
+        warn(f"\n{n_files} without results: {', '.join(account.others[:_MOST_FILES])}{rest}")
     if out:
         write(account, out)
         say(f"\n{out / 'gap.md'}")
@@ -122,7 +127,8 @@ def gap(
     notice = coverage_of(report).notice
     if notice:
         warn(f"\n{notice}")
-    return 0 if not notice and any(count.ways for count in account.joins) else 1
+    is_joined = any(count.ways for count in account.joins)
+    return 0 if is_joined and not notice and not account.problems else 1
 
 
 def _say_tables(account: ScoreGaps, *, has_categories: bool) -> None:

@@ -35,7 +35,7 @@ from decon_core.decisions.annotations import (
     Annotations,
     append_annotations,
     labels_of,
-    merge_annotations,
+    new_annotations,
     read_annotations,
 )
 from decon_core.decisions.verdicts import Verdicts, read_verdicts
@@ -335,9 +335,13 @@ def import_annotations(
     if not file.is_file():
         raise MissingError(Problem(str(file), "no such file", "annotations, one object per line"))
     lines = read_annotated(file)
-    new, n_known = merge_annotations(lines, read_annotations(saved))
+    new = new_annotations(lines, read_annotations(saved))
     append_annotations(saved, new)
-    say(f"{counted(len(lines), 'line')}: {len(new):,} new, {n_known:,} already known")
+    n_known = len(lines) - len(new)
+    say(f"{counted(len(lines), 'line')}: {len(new):,} new, {n_known:,} repeated or already known")
+    said = {(line.pair, line.is_sd) for line in lines if line.is_sd is not None}
+    if n_both := len(said) - len({pair for pair, _ in said}):
+        say(f"{counted(n_both, 'pair')} judged both ways in this file: the last line counts")
     if new:
         say(f"Saved in {saved}; update the report with `decon-assets run`")
     return 0

@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -137,7 +137,12 @@ def _fail_dead_runs(instance: DagsterInstance) -> None:
 
     Otherwise such a run would look active forever, and the UI's queue would wait for it.
     """
-    for run in instance.get_runs(RunsFilter(statuses=_UNFINISHED, tags={IN_PROCESS_TAG: "true"})):
+    fail_unfinished_runs(instance, {IN_PROCESS_TAG: "true"})
+
+
+def fail_unfinished_runs(instance: DagsterInstance, tags: Mapping[str, str]) -> None:
+    """Mark unfinished runs with these tags as failed, whose process has died."""
+    for run in instance.get_runs(RunsFilter(statuses=_UNFINISHED, tags={**tags})):
         instance.report_run_failed(run, "the process of this run died")
         free_slots_of(instance, run.run_id)
 

@@ -17,4 +17,4 @@ def say_rates(rates: Sequence[Rate]) -> None:
     shown = [rate for rate in rates if is_short or rate.kind != CATEGORY]
     say_filled(HEADS, [*rate_lines(shown)])
     if len(shown) < len(rates):
-        say(f"\n{n_categories} category rows are not shown; the output files contain them")
+        say(f"\n{n_categories} category rows are not shown; --rates or --out writes them to a file")

@@ -44,8 +44,8 @@ def _best_place(answer: Array, tokens: Numbers, size: int) -> tuple[int, int]:
     own, even if many numbers of the answer also occur elsewhere. Of a long answer in many pieces,
     only ranges from the first pieces are compared.
     """
-    wanted = Counter(_grams(answer, size))
-    hits = [(at, gram) for at, gram in enumerate(_grams(tokens, size)) if gram in wanted]
+    wanted = Counter(grams(answer, size))
+    hits = [(at, gram) for at, gram in enumerate(grams(tokens, size)) if gram in wanted]
     best, place = 0, (0, len(tokens))
     n_steps = 0
     for number, (start, _) in enumerate(hits):
@@ -67,6 +67,7 @@ def _best_place(answer: Array, tokens: Numbers, size: int) -> tuple[int, int]:
     return place
 
 
-def _grams(tokens: Array | Numbers, size: int) -> list[tuple[int, ...]]:
+def grams(tokens: Array | Numbers, size: int) -> list[tuple[int, ...]]:
+    """Return the runs of so many tokens."""
     values = tokens.tolist()
     return [tuple(values[at : at + size]) for at in range(len(values) - size + 1)]

@@ -12,6 +12,8 @@ from decon_core.kernels import word_alignment
 from decon_core.kernels.arrays import Integers, Table
 from decon_core.kernels.word_alignment import DOCUMENT, ITEM, SIZE, Words
 
+_PIECE = 4  # words of a run that hardly stands there by chance
+
 
 class Comparison(NamedTuple):
     """The units of a question that a document has, in order, and those that it replaces.
@@ -35,6 +37,7 @@ class Comparison(NamedTuple):
     n_names_changed: int  # consistently, each name to one other
     words_found: int  # weight of those found that are neither numbers nor Latin letters alone
     own_runs_found: int  # weight of the units in the middle of runs of three that no other item has
+    n_in_pieces: int  # units in runs of several words
     extent: int  # units of the question from the first to the last that was found
     start: int  # characters of the document
     stop: int
@@ -46,6 +49,16 @@ class Comparison(NamedTuple):
     def is_whole(self) -> bool:
         """Whether every unit of the question was found, and nothing between them."""
         return self.n_found == self.n_units and not self.n_inserted
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether much stands between what was found: a unit for every three at least."""
+        return 3 * self.n_inserted >= self.n_found
+
+    @property
+    def is_in_pieces(self) -> bool:
+        """Whether nearly the whole question was found in runs of several words."""
+        return 10 * self.n_in_pieces >= 9 * self.n_units
 
     def has_words_in(self, start: int, stop: int) -> bool:
         """Whether any unit was found within a range of characters of the document."""
@@ -86,6 +99,9 @@ class Questions:
         weights = self._columns.weights[units].astype(np.int64)
         is_inner = (in_block > 0) & (in_block < np.repeat(sizes, sizes) - 1)
         is_inner_of_own = is_inner & self._is_in_own_run[units]
+        of_items = np.repeat(questions, np.diff(edges))
+        are_pieces = sizes >= _PIECE * self._sizes[-1][of_items]
+        in_pieces = np.append(0, np.cumsum(sizes * are_pieces))[edges]
         of_words, of_own_runs = (
             np.append(0, np.cumsum(weights * of))[unit_edges]
             for of in (self._is_word[units], is_inner_of_own)
@@ -99,6 +115,7 @@ class Questions:
             *counts[is_found].T,
             np.diff(of_words)[is_found],
             np.diff(of_own_runs)[is_found],
+            np.diff(in_pieces)[is_found],
             in_item[end - 1] - in_item[begin] + 1,
             document.starts[places[begin]],
             document.stops[places[end - 1]],

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-_NOT = "not|never|cannot|nicht|kein|pas|niet|nie|bukan|không|no|non|não"
+# The words with accents also without: texts are compared without them.
+_NOT = "not|never|cannot|nicht|kein|pas|niet|nie|bukan|không|khong|no|non|não|nao"
 _WRONG = (
     r"wrong|incorrect[oa]?|false|falsche?|faux|fausse|mauvaise|fals[oa]|errad[oa]|fout|sbagliat[oa]"
-    r"|onjuist|błęd\w+|değil|yanlış|salah|sai|не|неверн\w+|неправ\w+|ليس|ليست|خطأ"
+    r"|onjuist|bł[ęe]d\w+|de[ğg]il|yanl[ıi][şs]|salah|sai|не|неверн\w+|неправ\w+|ليس|ليست|خطأ"
 )
-IS = r"(?:is|was|are|be|ist|war|n['’]est|est|es|è|é|jest|adalah|là)\b"
+IS = r"(?:is|was|are|be|ist|war|n['’]est|est|es|è|é|e|jest|adalah|l[àa])\b"
 _UNSPACED = (
     "不[对對]|错|錯|误|誤|間違|ではな|ではあり|じゃな|아니|아닙|아닌|틀린|틀리|틀렸|오답"
     "|ไม่|ผิด|नहीं|गलत"

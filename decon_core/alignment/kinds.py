@@ -56,12 +56,12 @@ def kind_of(
     ):
         return None  # such as years in a row, or a formula
     is_of_family = comparison.n_family >= _LARGE_FAMILY
-    # Most of the question, with few words in between.
+    # Most of the question, with few words in between, or nearly all of it in pieces.
     is_most = (
         share >= _LEAST_SHARE
         and comparison.n_found >= (FEWEST_WORDS - 1) * comparison.units_per_word
         and comparison.extent >= 0.6 * comparison.n_units
-        and 3 * comparison.n_inserted < comparison.n_found
+        and (comparison.is_in_pieces or not comparison.is_interrupted)
     )
     if not is_sibling:
         if is_most and _is_variant(comparison) and (own >= _LEAST_SHARE or not is_of_family):
@@ -118,7 +118,7 @@ def _is_variant(comparison: Comparison) -> bool:
 
 
 def _is_part(comparison: Comparison, passage: float | None, *, is_most: bool) -> bool:
-    """Whether one run of a question was found that tells it from others, and not much else.
+    """Whether one run of a question was found that tells it from others, but not most of it.
 
     A passage has words of the questions about it: near it they are no part.
     """
@@ -130,6 +130,6 @@ def _is_part(comparison: Comparison, passage: float | None, *, is_most: bool) ->
     return (
         _is_telling(comparison)
         and comparison.longest >= least
-        and comparison.n_found < 0.7 * n_units
+        and (comparison.n_found < 0.7 * n_units or not is_most)
         and not has_passage(passage)
     )

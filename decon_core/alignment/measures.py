@@ -11,7 +11,14 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from decon_core.alignment.pieces import END, is_minus_before, is_part_before, is_part_behind
+from decon_core.alignment.pieces import (
+    ALL_UNSPACED,
+    END,
+    is_minus_before,
+    is_part_before,
+    is_part_behind,
+)
+from decon_core.text.characters import MARKS
 from decon_core.text.content_words import is_content
 from decon_core.text.numbers import Number, lowered, numbers_in
 
@@ -38,15 +45,18 @@ _POWERS = {"square": "2", "sq": "2", "cubic": "3", "²": "2", "³": "3"}
 _CURRENCIES = "$€£"
 # LaTeX around a number and its unit.
 _LATEX = re.compile(r"\\(?:mathrm|text|textrm|operatorname|rm)\b\s*\{?|\\[ ,;:!]|[~{}$]")
+_WORD = rf"(?:[^\W\d_²³][{MARKS}]*)+"
 _ONE = (
     rf"(?:(?:square|sq\.?|cubic)\s+)?(?:degrees?\s+(?=celsius|fahrenheit)|°\s?(?=[cf]\b))?"
-    rf"(?:[^\W\d_²³]+|[{_CURRENCIES}¢°])(?:\^?[23²³])?"
+    rf"(?:{_WORD}|[{_CURRENCIES}¢°])(?:\^?[23²³])?"
 )
 _UNIT = re.compile(rf"\s*-?\s*({_ONE})(?:\s*(?:/|per\b)\s*({_ONE}))?")
-_PART = re.compile(r"square|sq|cubic|[^\W\d_²³]+|[\d²³]|\S")
-_WORDS = re.compile(r"\s*[^\W\d_]+(?:\s[^\W\d_]+){0,2}")
+_PART = re.compile(rf"square|sq|cubic|{_WORD}|[\d²³]|\S")
+_WORDS = re.compile(rf"\s*{_WORD}(?:\s{_WORD}){{0,2}}")
 _PERCENT = re.compile(r"%|per\s?cent")
-_LETTERS = re.compile(r"[^\W\d_]+")
+_LETTERS = re.compile(_WORD)
+# Units in scripts without spaces, and in Korean, are behind a number, or the word for "how many".
+_GLUED = re.compile(rf"(?:\d|[何几幾]|多少|몇)\s*([가-힣{ALL_UNSPACED}]{{1,3}})")
 _NAME = re.compile(r"\s(?!Celsius|Fahrenheit)[A-Z][a-z]{2,}")  # as in "50 Cent"
 _LIST_NUMBER = re.compile(r"[.):]\s")
 _MOST_BEHIND = 40  # characters behind a number that may be its unit
@@ -107,7 +117,8 @@ def places_in(
 def words_counted(question: str) -> set[str]:
     """Return the words of a question that may follow its answer, a number: "18 crates"."""
     words = _LETTERS.findall(question.lower())
-    return {_name(word) for word in words if len(word) > 1 and is_content(word)}
+    glued = {run[1][:n] for run in _GLUED.finditer(question) for n in range(1, 4)}
+    return {_name(word) for word in words if len(word) > 1 and is_content(word)} | glued
 
 
 def _value_in(text: str, number: Number) -> float:
@@ -131,7 +142,8 @@ def _has_unit(measure: Measure, text: str, number: Number, counted: Collection[s
     if measure.unit:
         is_of_words = " " in measure.unit and f"{' '.join(names)} ".startswith(f"{measure.unit} ")
         return measure.unit == unit or is_of_words
-    return bool(unit and _is_common(unit)) or any(name in counted for name in names[:2])
+    starts = [name[:n] for name in names[:1] if not name.isascii() for n in range(1, 4)]
+    return bool(unit and _is_common(unit)) or any(of in counted for of in [*names[:2], *starts])
 
 
 def _is_number_alone(unit: str, text: str, number: Number) -> bool:

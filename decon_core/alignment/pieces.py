@@ -9,13 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from decon_core.alignment.denials import is_wrong_behind
 from decon_core.text.canonical import UNSPACED
+from decon_core.text.characters import MARKS
 from decon_core.text.markup import stripped
+from decon_core.text.plain_letters import with_plain_letters
 
-_UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
+ALL_UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
+_COPULA = "입니다|이다|이에요|예요|입니까"  # "is", behind a word
 IGNORED = r"\s$*_`:'\"(){}\[\]\\“”‘’「」『』【】《》"  # signs that are no pieces
 # Full-width signs, digits and letters, and signs like a minus, to those of ASCII.
 _FOLDED = {0xFF01 + at: 0x21 + at for at in range(94)} | dict.fromkeys(map(ord, "−‐‑–"), "-")
@@ -23,27 +27,25 @@ _MAY_FOLD = re.compile("[！-～−‐‑–]")
 _PIECE = re.compile(
     # Numbers: "0,25", "1,200.50", ".5".
     r"(?<!\d)0,\d+(?!,?\d)|(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|(?<![\w)])\.\d+"
-    rf"|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+"
+    # In Korean, what follows a word without a space: "B입니다".
+    rf"|[{ALL_UNSPACED}]|[가-힣]+?(?=(?:{_COPULA})(?!\w))|[가-힣]+|[^\W\d_{ALL_UNSPACED}가-힣]+"
     # Hyphens within words are no signs.
     rf"|(?!(?<=[^\W\d_]{{2}})-\s*[^\W\d_]{{2}})[^\w{IGNORED},;.!?。，、；]"
 )
-# The label of a choice. Not initials or abbreviations: "J. B. Rhine", "B.C."
-LABEL = (
-    r"(?<![^\s(*\[])(?<!\w\[)(?<![A-Z]\. )([A-Ja-j]|\d{1,2})"
-    r"(?:\)|\.(?!\w)|(?<=[A-J])\.(?!\w\.)|(?<=\[[A-Ja-j])\])"
-)
-_LABEL = re.compile(LABEL)
-_WITHIN_UNSPACED = re.compile(rf"[{_UNSPACED}]{{2}}")
+_WITHIN_UNSPACED = re.compile(rf"[{ALL_UNSPACED}]{{2}}")
 # What stands before a part of a longer number or of a calculation, and before a negative number.
 _PART_BEFORE = re.compile(r"(?:\d[.,: ]?|\w\s?\*\s?|[+/^×÷·]\s*)[\\({$\[]*$")
 _MINUS_BEFORE = re.compile(r"(?:-|\bminus\s+)[\\({$\[]*$")
 _PART_BEHIND = re.compile(
     rf"(?<=\d)[^\S\n]\d{{3}}(?!\d)|(?<=\d)[万萬亿億千百만억천백십조]"
-    rf"|(?!(?<=\d)[가-힣])[^\W{_UNSPACED}]|[.,/:]\d|\*{{1,2}}[\w(]"
+    rf"|(?!(?<=[\dA-Za-z])[가-힣]|(?:{_COPULA})(?!\w))[^\W{ALL_UNSPACED}]|[{MARKS}]|[.,/:]\d|\*{{1,2}}[\w(]"
     r"|[^\S\n]*(?:[+/^×÷√]|(?<=[^\S\n])\*\s|-\s*\d|\\(?:sqrt|d?frac|cdot|times|pi)\b)"
 )
 # What ends a sentence or a part of it.
 END = re.compile(r"\s*(?:$|[\n.,;:!)\]}*|<\"'，。；：！）」”’—]|\\[)\]n\"])")
+_ENDS_VALUE = re.compile(
+    rf"[》】」』”’\"'*_$)\]]*(?:{END.pattern}|\s?(?:{_COPULA}|です|でし|だ|であ|है))"
+)
 # What stands before a number that only names something: "Question 48", "No. 48".
 _NAMED = re.compile(
     r"(?:\b(?:questions?|exercise|problem|example|item|step|lesson|pages?|chapter|section|part"
@@ -61,11 +63,6 @@ class Piece(NamedTuple):
     stop: int
 
 
-def labels_of(text: str) -> list[Piece]:
-    """Return the labels of choices, in upper case: "(A)", "b.", "3)"."""
-    return [Piece(label[1].upper(), label.start(1), label.end()) for label in _LABEL.finditer(text)]
-
-
 def folded(text: str) -> str:
     """Return a text with the signs of ASCII in place of full-width ones."""
     if text.isascii() or not _MAY_FOLD.search(text):
@@ -73,10 +70,16 @@ def folded(text: str) -> str:
     return text.translate(_FOLDED)  # which is slow
 
 
-def pieces_of(text: str, start: int = 0, stop: int = 1 << 30) -> list[Piece]:
-    return [
-        Piece(_value_of(piece[0]), *piece.span()) for piece in _PIECE.finditer(text, start, stop)
-    ]
+def plain(text: str) -> str:
+    """Return a text with the letters and signs that are compared."""
+    return folded(with_plain_letters(text).text)
+
+
+def pieces_of(
+    text: str, start: int = 0, stop: int = 1 << 30, most: int | None = None
+) -> list[Piece]:
+    found = islice(_PIECE.finditer(text, start, stop), most)
+    return [Piece(_value_of(piece[0]), *piece.span()) for piece in found]
 
 
 def _value_of(piece: str) -> str:
@@ -92,7 +95,7 @@ def _value_of(piece: str) -> str:
 @lru_cache(maxsize=1 << 10)
 def wanted_of(answer: str) -> tuple[str, ...]:
     """Return the pieces of an answer."""
-    return tuple(piece.text for piece in pieces_of(folded(stripped(answer))))
+    return tuple(piece.text for piece in pieces_of(plain(stripped(answer))))
 
 
 def without_article(wanted: Sequence[str]) -> Sequence[str]:
@@ -124,6 +127,11 @@ def _are_equal(found: Sequence[str], wanted: Sequence[str]) -> bool:
 def is_within_unspaced(text: str, stop: int) -> bool:
     """Whether characters of a script without spaces are before and behind a place."""
     return _WITHIN_UNSPACED.fullmatch(text, stop - 1, stop + 1) is not None
+
+
+def ends_value(text: str, stop: int) -> bool:
+    """Whether a value ends a sentence or a part of it, or has only "is" behind it."""
+    return _ENDS_VALUE.match(text, stop) is not None
 
 
 def is_part_before(text: str, start: int) -> bool:

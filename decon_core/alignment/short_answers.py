@@ -11,14 +11,14 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+from decon_core.alignment.labels import LABEL, LETTERS, is_pair, labels_of
 from decon_core.alignment.measures import measure_of, places_in, words_counted
 from decon_core.alignment.pieces import (
     END,
-    LABEL,
     Piece,
     folded,
-    labels_of,
     pieces_of,
+    plain,
     wanted_of,
     whole_at,
     without_article,
@@ -26,10 +26,12 @@ from decon_core.alignment.pieces import (
 from decon_core.alignment.stated_answers import (
     LONGEST,
     stated_answer,
+    stated_choice,
     stated_labels,
     states_other,
 )
 from decon_core.text.markup import stripped, stripped_with_offsets
+from decon_core.text.plain_letters import with_plain_letters
 
 _REST = 60  # characters behind a window in which an answer that begins within it may end
 # At the beginning of lines that are quoted, commented out, of a list, or of a diff.
@@ -51,9 +53,9 @@ _SIGNS_BEFORE = r"[\s*_$\"'(\[{\\]*"
 _OPENS = re.compile(rf"{_SIGNS_BEFORE}+(?:$|[:>|?.!。？：])|{_SIGNS_BEFORE}[\n\"'(\\]")
 _CLOSES = re.compile(rf"[$_]*{END.pattern}")
 _LIST_NUMBER = re.compile(r"\W*\d{1,3}[.)]\W*")
+_LINE = re.compile(rf"\s*([^\n]{{1,{_MOST_OF_CHOICE}}})")
 _SIGNS = re.compile(r"\W*")
 _LETTER = re.compile(r"[^\W\d_]")
-_LETTERS = "ABCDEFGHIJ"  # of choices
 _REST_OF_LINE = re.compile(r"[*_$]*[^\S\n]*(?:\n|$)")
 
 
@@ -76,18 +78,19 @@ class Window(NamedTuple):
 
 def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | None:
     """Return the characters of a short answer that the text behind a question states or has."""
-    short = [answer for answer in answers if len(answer) <= LONGEST and wanted_of(answer)]
+    short = [plain(answer) for answer in answers if len(answer) <= LONGEST and wanted_of(answer)]
     if not short:
         return None
     pieces = [[of.text for of in pieces_of(answer)] for answer in short]
     stated = stated_answer(pieces, window.text, window.first)
     if stated and not window.is_of_other(*stated):
         return stated
-    plain = stripped_with_offsets(window.text[window.first : window.stop + _REST])
-    text = _LINE_MARK.sub(lambda mark: " " * len(mark[0]), folded(plain.text))
+    left = stripped_with_offsets(window.text[window.first : window.stop + _REST])
+    letters = with_plain_letters(left.text)
+    text = _LINE_MARK.sub(lambda mark: " " * len(mark[0]), folded(letters.text))
     behind = _Behind(text, [*map(wanted_of, short)])
-    for place in behind.places(short, window.asked):
-        first, last = (window.first + at for at in plain.original(*place))
+    for place in behind.places(short, plain(window.asked)):
+        first, last = (window.first + at for at in left.original(*letters.original(*place)))
         if first < window.stop and not window.is_of_other(first, last) and behind.counts(*place):
             return first, last
     return None
@@ -95,7 +98,7 @@ def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | No
 
 def is_whole(answers: Sequence[str], text: str) -> bool:
     """Return whether a text has one of the answers as a whole."""
-    behind = _Behind(folded(stripped(text)))
+    behind = _Behind(plain(stripped(text)))
     return any(any(behind.whole(answer)) for answer in answers)
 
 
@@ -117,7 +120,7 @@ def _signs(text: str) -> list[str]:
 
 def is_wrong_choice(text: str, start: int, stop: int) -> bool:
     """Return whether what stands at a place is a choice, and the text states that of another."""
-    return _Behind(text).by_label(start, stop) is False
+    return _Behind(folded(text)).by_label(start, stop) is False
 
 
 def _is_choice(text: str, start: int, stop: int) -> bool:
@@ -171,8 +174,7 @@ class _Behind:
         own = next((label for label in labels if label.start == start), None)
         if not own or not _LETTER.fullmatch(self.text, start, stop):
             return None
-        pairs = [a.text + b.text for a, b in pairwise(labels) if own in (a, b)]
-        is_of_list = any(pair in _LETTERS for pair in pairs)
+        is_of_list = any(is_pair(a, b) for a, b in pairwise(labels) if own in (a, b))
         return False if is_of_list or not _REST_OF_LINE.match(self.text, own.stop) else None
 
     def by_label(self, start: int, stop: int) -> bool | None:
@@ -181,8 +183,16 @@ class _Behind:
         if not label:
             return None
         region = self.text[: self._next_list(stop)]
-        stated = next(stated_labels(region, is_number=label.isdigit()), None)
-        return None if stated is None else label == stated
+        known = {of.text for of in self._labels if of.start < len(region)}
+        stated = next(stated_labels(region, is_number=label.isdigit(), known=known), None)
+        return self._by_stated_choice(region, start, stop) if stated is None else label == stated
+
+    def _by_stated_choice(self, region: str, start: int, stop: int) -> bool | None:
+        """If the text states a choice in full, only this choice counts."""
+        stated = stated_choice(region, self._choices(region))
+        if stated is None or (stated[0] < stop and start < stated[1]):
+            return None
+        return stated[2] == self._label_before(start)
 
     def by_other_answer(self, start: int, _stop: int) -> bool | None:
         """If the text states another value, an answer counts only directly behind the question."""
@@ -209,10 +219,20 @@ class _Behind:
                 return label.text
         return ""
 
+    def _choices(self, region: str) -> list[tuple[str, Sequence[str]]]:
+        """Return the label of each choice of a list, and its pieces."""
+        ends = [label.start for label in self._labels[1:]] + [len(region)]
+        lines = [
+            (label.text, _LINE.match(region, label.stop, end))
+            for label, end in zip(self._labels, ends, strict=True)
+            if end <= len(region)
+        ]
+        return [(label, wanted_of(line[1])) for label, line in lines if line and wanted_of(line[1])]
+
     def _next_list(self, stop: int) -> int:
         """Return where the next list of choices begins."""
         pairs = pairwise(label for label in self._labels if label.start >= stop)
-        return next((a.start for a, b in pairs if a.text + b.text == "AB"), len(self.text))
+        return next((a.start for a, b in pairs if a.text + b.text == LETTERS[:2]), len(self.text))
 
     def _is_first(self, start: int, stop: int) -> bool:
         """Return whether an answer is among the first words, or in a numbered list of answers."""

@@ -6,24 +6,27 @@ There, a number may stand by chance. It counts if the text says that it is the a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from decon_core.alignment.denials import IS, end_of_statement, is_wrong_before
+from decon_core.alignment.labels import LETTERS, begins_list, is_label_at, label_named, stands_alone
 from decon_core.alignment.pieces import (
     IGNORED,
     Piece,
+    ends_value,
     folded,
     is_within_unspaced,
-    labels_of,
     pieces_of,
+    plain,
     whole_at,
 )
 from decon_core.kernels.arrays import Flags, Integers
+from decon_core.text.characters import MARKS
 from decon_core.text.numbers import lowered
+from decon_core.text.plain_letters import with_plain_letters
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,26 +38,35 @@ LONGEST = 40  # characters of an answer that are compared; longer ones have n-gr
 _LONGEST_FORMULA = 200  # characters of an answer whose signs are compared, too
 _FORMULA = r"\d\s*[-+*/^=<>≤≥×]|[-+*/^=<>≤≥×]\s*\d|[)(a-z][=^<>+][a-z(]|\\"
 SHORT, FORMULA = 1, 2  # sorts of answers
-_MOST_OF_CHOICE = 200  # characters of a choice, behind which the next one is
+_MOST_OF_CHOICE, _MOST_OF_LINES = 200, 2_000  # characters of a choice, before the next one
 # What names an answer, in nineteen languages.
 _WORDS = (
     "answer|correct option|correct choice|antwort|réponse|respuesta|risposta|resposta|antwoord"
     "|odpowiedź|cevap|jawaban|đáp án|ответ|відповідь|الجواب|الإجابة"
+    "|right option|right choice|правильный вариант|верный вариант|doğru seçenek"
 )
-_UNSPACED_WORDS = "答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर"
+_CHOOSE = "choose|select|pick|chọn|solution|lösung|wähle|richtig ist"
+_UNSPACED_WORDS = "答案|答え|答:|解答|正解|정답|답|คำตอบ|उत्तर|सही विकल्प"
+# Also as they are in texts with plain letters.
+_WORDS, _UNSPACED_WORDS, _CHOOSE = (
+    f"{words}|{plain(words)}" for words in (_WORDS, _UNSPACED_WORDS, _CHOOSE)
+)
 _STATEMENT = re.compile(
     rf"(?P<word>\b(?:{_WORDS}|correct(?=:)|ans(?=[.:]))\b|{_UNSPACED_WORDS})|(?P<mark>####)"
-    rf"|(?P<box>\\f?box(?:ed)?|[选選][择擇]?(?=[{IGNORED}:]*[A-J]))"
+    rf"|(?P<box>\\f?box(?:ed)?|[选選][择擇]?(?=[{IGNORED}:]*[A-J])"
+    rf"|(?:\b(?:{_CHOOSE})\b|ตอบ|ข้อที่ถูกคือ)(?=[{IGNORED}:]*(?-i:[A-J])\b(?!\.?\s[a-z])))"
     # Not as in width=18.
     r"|(?P<equal>(?<![!<>=≠~])[=≈](?!=)(?!(?<=(?-i:[a-z_]{2})=)['\"]?\d))",
     re.IGNORECASE,
 )
 # Each statement begins with one of these. Searching them first takes a tenth of the time.
-_BEGINNINGS = f"####|\\box|\\fbox|=|≈|选|選|{_WORDS}|correct:|ans|{_UNSPACED_WORDS}".split("|")
+_BEGINNINGS = (
+    f"####|\\box|\\fbox|=|≈|选|選|{_WORDS}|correct:|ans|{_UNSPACED_WORDS}|{_CHOOSE}|ตอบ|ข้อที่ถูกคือ"
+).split("|")
 # Another value that a text states, as a number or in a short line.
 _NUMBER = re.compile(
     rf"[{IGNORED}]*(?:(?:\b{IS}|equals|therefore|thus|[=是為为は은는])[{IGNORED}]*){{0,2}}"
-    rf"(?P<value>-?\d[\d,]*(?:\.\d+)?)(?:\s*[^\W\d_]+\b){{0,3}}[{IGNORED}]*(?:[.,;。!?，！？]|(?<=\n)|$)",
+    rf"(?P<value>-?\d[\d,]*(?:\.\d+)?)(?:\s*(?:[^\W\d_][{MARKS}]*)+(?!\w)){{0,3}}[{IGNORED}]*(?:[.,;。!?，！？]|(?<=\n)|$)",
     re.IGNORECASE,
 )
 _SHORT_LINE = re.compile(
@@ -62,30 +74,38 @@ _SHORT_LINE = re.compile(
     r"[^\n]{0,40}(?:\n|$)",
     re.IGNORECASE,
 )
+_CHOSEN = re.compile(
+    rf"(?:\b(?:{_CHOOSE})\b|[故应應][选選]|ตอบ|ข้อที่ถูกคือ)[{IGNORED}:]*", re.IGNORECASE
+)
 _BEFORE_VALUE = re.compile(r"[:)]\s*\S")
 _DIRECTLY = re.compile(rf"[{IGNORED}]*")
 _OF_QUESTION = ("word", "mark")  # a text has one of these for each question
-_CHOICES = frozenset("ABCDEFGHIJ")
-_PAIRS = frozenset(map("".join, pairwise("ABCDEFGHIJ")))
+_CHOICES = frozenset(LETTERS)
 # Between a word such as "answer" and a letter that is the label of a choice.
-_BEFORE_LABEL = re.compile(r"\n|\b[A-J][.):]|\b(?:choice|option)s\b", re.IGNORECASE)
-_WORD_OF_LETTER = re.compile(r"[AIai]\s+(?!(?:because|since|as|and|or|but|is|for|which)\b)[a-z]")
+_BEFORE_LABEL = re.compile(r"\b[A-J][.):]|\b(?:choice|option)s\b", re.IGNORECASE)
+_WORD_OF_LETTER = re.compile(
+    r"[AIai]\s+(?!(?:because|since|as|and|or|but|is|for|which)\b|s[ıi]kk)[a-z]"
+)
 _LETTER_OF_CHOICE = re.compile(r"^(?:\([A-Z]\)|[A-Z][.):])\s*(?=\S)")
 
 
 def stated_answer(wanted: Sequence[Sequence[str]], text: str, first: int) -> tuple[int, int] | None:
     """Return the characters at which a text states one of the answers from a place on, if any."""
-    region = folded(text[first : first + _FARTHEST])
+    letters = with_plain_letters(text[first : first + _FARTHEST])
+    region = folded(letters.text)
     is_past = False  # whether a further "answer" may be that of another question
     for statement in _statements(region):
         is_of_question = statement.lastgroup in _OF_QUESTION
         if is_past and is_of_question:
             continue
         for pieces in _values(region, statement):
+            if _begins_line(region, statement, pieces[0].start):
+                continue  # "Select the best answer:\nC. ash"
             for answer in wanted:
                 place = whole_at(region, pieces, 0, answer)
                 if place and not is_within_unspaced(region, place[1]):
-                    return place[0] + first, place[1] + first
+                    start, stop = letters.original(*place)
+                    return start + first, stop + first
             if pieces[0].text in _CHOICES:  # the same of further letters
                 wanted = [of for of in wanted if of[0] not in _CHOICES or len(of) > 1]
         is_past = is_past or (is_of_question and _is_other(wanted, region, statement.end()))
@@ -133,15 +153,46 @@ def _is_other(wanted: Sequence[Sequence[str]], text: str, at: int) -> bool:
     return bool(value and wanted) and not is_label
 
 
-def stated_labels(text: str, *, is_number: bool) -> Iterator[str]:
-    """Yield the letters, or numbers, of choices that a text states to be the answer."""
+def stated_labels(text: str, *, is_number: bool, known: Collection[str] = ()) -> Iterator[str]:
+    """Yield the letters, or numbers, of choices that a text states to be the answer.
+
+    `known`: the labels in the text; behind further words of a statement, only these count.
+    """
     for statement in _statements(text):
-        label = next(_values(text, statement), None)
-        if statement.lastgroup != "equal" and label:
-            name, at, _ = label[0]
-            is_letter = name.upper() in _CHOICES and not _WORD_OF_LETTER.match(text, at)
-            if name.isdigit() if is_number else is_letter:
-                yield name.upper()
+        if statement.lastgroup == "equal":
+            continue
+        for number, (piece, *_) in enumerate(_values(text, statement)):
+            label, at = label_named(piece.text), piece.start
+            if not label or label.isdigit() != is_number or _is_of_list(text, statement, at):
+                continue
+            is_word = _WORD_OF_LETTER.match(text, at) or _begins_line(text, statement, at)
+            is_first = not number and piece.text.isascii() and not is_word
+            if is_first or (label in known and stands_alone(text, at, piece.stop)):
+                yield label
+                break
+
+
+def stated_choice(
+    text: str, choices: Sequence[tuple[str, Sequence[str]]]
+) -> tuple[int, int, str] | None:
+    """Return the characters at which a text states a choice in full, and the choice's label."""
+    longest = max((len(wanted) for _, wanted in choices), default=0)
+    for at in _beginnings_of_values(text):
+        pieces = pieces_of(text, at, most=longest)
+        places = [(label, whole_at(text, pieces, 0, wanted)) for label, wanted in choices]
+        ends = [(*of, label) for label, of in places if of and ends_value(text, of[1])]
+        if ends:
+            return max(ends, key=lambda end: end[1])
+    return None
+
+
+def _beginnings_of_values(text: str) -> Iterator[int]:
+    """Yield where the value of a statement may begin, and what stands behind "choose"."""
+    for statement in _statements(text):
+        if statement.lastgroup in _OF_QUESTION:
+            yield from (pieces[0].start for pieces in _values(text, statement))
+    for chosen in _CHOSEN.finditer(text):
+        yield chosen.end()
 
 
 def _values(text: str, statement: re.Match[str]) -> Iterator[list[Piece]]:
@@ -168,11 +219,20 @@ def _is_stated_letter(text: str, statement: re.Match[str], at: int) -> bool:
     """Whether a letter is no variable, no word, and no label in a list of choices."""
     if statement.lastgroup == "equal" or _WORD_OF_LETTER.match(text, at):
         return False
-    labels = labels_of(text[at : at + _MOST_OF_CHOICE])[:2]
-    if not labels or labels[0].start:
+    return not _is_of_list(text, statement, at)
+
+
+def _is_of_list(text: str, statement: re.Match[str], at: int) -> bool:
+    """Whether the label at a place is one of a list of choices, which may be in lines."""
+    has_lines = "\n" in text[statement.end() : at]
+    if begins_list(text, at, _MOST_OF_LINES if has_lines else _MOST_OF_CHOICE):
         return True
-    is_list = "".join(label.text for label in labels) in _PAIRS
-    return not is_list and not _BEFORE_LABEL.search(text, statement.end(), at)
+    return is_label_at(text, at) and _BEFORE_LABEL.search(text, statement.end(), at) is not None
+
+
+def _begins_line(text: str, statement: re.Match[str], at: int) -> bool:
+    """Whether the letter at a place begins a line as the label of one of a list of choices."""
+    return text[at].isalpha() and "\n" in text[statement.end() : at] and is_label_at(text, at)
 
 
 # Index --------------------------------------------------------------------------------------------

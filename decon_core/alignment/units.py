@@ -23,12 +23,14 @@ from decon_core.text.canonical import (
     signs_between_words,
     with_parted_words,
 )
-from decon_core.text.characters import Form
+from decon_core.text.characters import HIDDEN, Form
 from decon_core.text.markup import Stripped, stripped_texts
 from decon_core.text.numbers import numbers_of_texts
 from decon_core.text.segments import OPENS_SENTENCE, begins_sentence
 
 _LINE_MARK = re.compile(r"\n[^\S\n]*(?:[>#*;|%]+|//+|--)(?=[^\S\n])")
+_HIDDEN = re.compile(f"[{HIDDEN}]")
+_HIDDEN_IN_NUMBER = re.compile(rf"\d+(?:{_HIDDEN.pattern}+\d+)+")
 _MOST_CHARACTERS = 1 << 20  # characters of texts that are read together
 
 Spelled = dict[int, str | float]  # some units: words, and values of numbers
@@ -110,9 +112,19 @@ def _without_line_marks(text: str) -> str:
     return _LINE_MARK.sub(lambda mark: "\n" + " " * (len(mark[0]) - 1), text)
 
 
+def _with_whole_numbers(text: str) -> str:
+    """Return a text in which the invisible characters of each number are behind its digits."""
+    if text.isascii() or not _HIDDEN.search(text):
+        return text
+    return _HIDDEN_IN_NUMBER.sub(
+        lambda number: _HIDDEN.sub("", number[0]) + "".join(_HIDDEN.findall(number[0])), text
+    )
+
+
 def _read(texts: Sequence[str], form: Form) -> tuple[Units, Spelled]:
     """Return the units of texts without mark-up, and those that are not spelled as in the text."""
     texts = [with_parted_words(_without_line_marks(text), form) for text in texts]
+    texts = [_with_whole_numbers(text) for text in texts] if form.normalize_unicode else texts
     pieces: list[Units] = []
     spelled: Spelled = {}
     n_units = first = 0

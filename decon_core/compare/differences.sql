@@ -10,48 +10,56 @@ FROM (SELECT source, shard_name, shard FROM query_table(report || '.shards')
       UNION ALL SELECT DISTINCT source, shard_name, NULL FROM query_table(report || '.findings'))
 GROUP BY source, shard_name;
 
--- A folder scan has no sources: then shards are paired by name, if the name is unique on both sides.
+-- Shards have the same name and source on both sides; or else the same content, or else the same
+-- name (a folder scan has no sources), if only one shard of each side has it.
 CREATE TABLE shard_pairs AS
-WITH every AS (
-    SELECT *, count(*) OVER (PARTITION BY source, shard_name) = 2 AS is_in_both
+WITH named AS (
+    SELECT *, count(*) OVER (PARTITION BY source, shard_name) = 2 AS is_named
     FROM (SELECT *, true AS is_of_first FROM shards_in('one')
           UNION ALL SELECT *, false FROM shards_in('two'))
+), by_content AS (
+    SELECT *, NOT is_named AND shard IS NOT NULL
+              AND count(*) FILTER (NOT is_named AND is_of_first) OVER contents = 1
+              AND count(*) FILTER (NOT is_named AND NOT is_of_first) OVER contents = 1 AS is_moved
+    FROM named WINDOW contents AS (PARTITION BY shard)
 ), keyed AS (
-    SELECT *, CASE WHEN NOT is_in_both
-                    AND count(*) FILTER (NOT is_in_both AND is_of_first) OVER names = 1
-                    AND count(*) FILTER (NOT is_in_both AND NOT is_of_first) OVER names = 1
-                   THEN [] ELSE [source] END AS key
-    FROM every WINDOW names AS (PARTITION BY shard_name)
+    SELECT *, CASE WHEN is_moved THEN ['content', shard]
+                   WHEN NOT is_named
+                    AND count(*) FILTER (NOT is_named AND NOT is_moved AND is_of_first) OVER names = 1
+                    AND count(*) FILTER (NOT is_named AND NOT is_moved AND NOT is_of_first) OVER names = 1
+                   THEN ['name', shard_name] ELSE ['place', source, shard_name] END AS key
+    FROM by_content WINDOW names AS (PARTITION BY shard_name)
 )
-SELECT row_number() OVER (ORDER BY shard_name, a.source, b.source) AS number,
-       a.source AS source_of_first, b.source AS source_of_second, shard_name,
-       a.shard AS shard_of_first, b.shard AS shard_of_second,
+SELECT row_number() OVER (ORDER BY coalesce(a.shard_name, b.shard_name), a.source, b.source) AS number,
+       a.source AS source_of_first, b.source AS source_of_second,
+       a.shard_name AS name_of_first, b.shard_name AS name_of_second,
+       coalesce(name_of_first, name_of_second) AS shard_name,
        CASE WHEN a.key IS NULL THEN 'only in second'
             WHEN b.key IS NULL THEN 'only in first'
             WHEN a.shard <> b.shard THEN 'changed'
             ELSE 'in both' END AS standing
 FROM (FROM keyed WHERE is_of_first) a
-FULL JOIN (FROM keyed WHERE NOT is_of_first) b USING (key, shard_name);
+FULL JOIN (FROM keyed WHERE NOT is_of_first) b USING (key);
 
 -- Rows that one side could not read; the other may have matches in them.
 CREATE TABLE unread AS
 SELECT DISTINCT s.number, u.row, true AS is_of_first
 FROM one.unreadable u
-JOIN shard_pairs s ON (s.source_of_first, s.shard_name) = (u.source, u.shard_name)
+JOIN shard_pairs s ON (s.source_of_first, s.name_of_first) = (u.source, u.shard_name)
 UNION ALL
 SELECT DISTINCT s.number, u.row, false
 FROM two.unreadable u
-JOIN shard_pairs s ON (s.source_of_second, s.shard_name) = (u.source, u.shard_name);
+JOIN shard_pairs s ON (s.source_of_second, s.name_of_second) = (u.source, u.shard_name);
 
 -- Benchmarks for which one side scanned nothing of a shard, or only a sample of its documents.
 CREATE TABLE in_part AS
 SELECT s.number, unnest(n.benchmarks) AS benchmark, true AS is_of_first
 FROM one.not_scanned n
-JOIN shard_pairs s ON (s.source_of_first, s.shard_name) = (n.source, n.shard_name)
+JOIN shard_pairs s ON (s.source_of_first, s.name_of_first) = (n.source, n.shard_name)
 UNION ALL
 SELECT s.number, unnest(n.benchmarks), false
 FROM two.not_scanned n
-JOIN shard_pairs s ON (s.source_of_second, s.shard_name) = (n.source, n.shard_name);
+JOIN shard_pairs s ON (s.source_of_second, s.name_of_second) = (n.source, n.shard_name);
 
 -- Items --------------------------------------------------------------------------------------------
 
@@ -121,11 +129,11 @@ WITH joined AS (
            class_of(a.is_contaminated, a.is_no_answer, a.needs_review) AS class_of_first,
            class_of(b.is_contaminated, b.is_no_answer, b.needs_review) AS class_of_second
     FROM (SELECT s.number, i.item, d.* FROM one.findings d
-          JOIN shard_pairs s ON (s.source_of_first, s.shard_name) = (d.source, d.shard_name)
+          JOIN shard_pairs s ON (s.source_of_first, s.name_of_first) = (d.source, d.shard_name)
           JOIN item_pairs i ON (i.benchmark, i.split, i.index_of_first)
                              = (d.benchmark, d.split, d.instance_index)) a
     FULL JOIN (SELECT s.number, i.item, d.* FROM two.findings d
-          JOIN shard_pairs s ON (s.source_of_second, s.shard_name) = (d.source, d.shard_name)
+          JOIN shard_pairs s ON (s.source_of_second, s.name_of_second) = (d.source, d.shard_name)
           JOIN item_pairs i ON (i.benchmark, i.split, i.index_of_second)
                              = (d.benchmark, d.split, d.instance_index)) b
     USING (number, row, item)

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
-from decon_core.benchmarks.records import current_version
 from decon_core.config.load import Report, config_from, load_config, policy_from, read_policy
 from decon_core.config.policy import Policy, decision_fields, unknown_benchmarks
 from decon_core.decisions.candidates import NO_EVIDENCE
-from decon_core.errors import ConfigError, InputError, MissingError, Problem, StaleError
-from decon_core.index.parts import has_part, index_fingerprint
+from decon_core.errors import ConfigError, MissingError, Problem, StaleError
 from decon_core.index.term_weights import require_counted_under, require_frozen_from
-from decon_core.library.as_report import is_scan, read_folder
+from decon_core.library.page import report_in
 from decon_core.mixtures.builder import Builder
 from decon_core.planner import Plan
 from decon_core.report.database import write_database
@@ -24,17 +22,11 @@ from decon_core.storage.store import Store
 _NO_TEXTS = Report(snippets="off")
 
 
-def database_of(named: Path, work: Path) -> Path:
-    """Return the database of a report, a decon.toml or a folder scan (then written to `work`)."""
+def database_of(named: Path) -> Path:
+    """Return the database of a report, a decon.toml or a folder scan."""
     if named.suffix == ".toml":
         return Store(load_config(named).store).report
-    if not named.is_dir():
-        return named
-    if not is_scan(named):
-        expected = "a report's database, a decon.toml, or a folder of `decon-assets scan`"
-        raise InputError(Problem(str(named), "no scan in this folder", expected))
-    read_folder(named, work)
-    return work
+    return report_in(named) if named.is_dir() else named
 
 
 def policy_in(path: Path, *, like: Policy) -> Policy:
@@ -79,25 +71,18 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
 
 def _scanned(plan: Plan) -> tuple[Builder, list[str]]:
     """Return the scanned part of a configuration, and notes on benchmarks that were not scanned."""
-    config, store = plan.config, plan.store
-    versions, notes = [], []
-    stale = plan.stale_benchmarks
+    config, store, results = plan.config, plan.store, plan.scan_results
     require_counted_under(store, config.policy)
     require_frozen_from(store, config.term_weights.benchmarks)
-    index = index_fingerprint(store, config.policy)
-    for name in plan.benchmarks:
-        if not store.current_records(name).is_file():
-            why = "not normalized yet"
-        elif name in stale:
-            why = "its recipe or files changed since it was scanned"
-        else:
-            version = current_version(store, name)
-            n_missing = len(missing_scan_results(plan.scan_results, plan.packs, [version]))
-            if has_part(store, version, index) and n_missing < plan.n_shards:
-                versions.append(version)
-                continue
-            why = "not scanned yet"
-        notes.append(f"left out: benchmark {name}: {why}; run `decon-assets run`")
+    versions = [
+        version
+        for version in plan.indexed_versions
+        if version.benchmark not in plan.stale_benchmarks
+        and len(missing_scan_results(results, plan.packs, [version])) < plan.n_shards
+    ]
+    why = "not scanned as it is now; `decon-assets run` does, `decon-assets status` says why"
+    names = {version.benchmark for version in versions}
+    notes = [f"left out: benchmark {name}: {why}" for name in plan.benchmarks if name not in names]
     if not versions:
         found, remedy = "no scanned benchmark", "Run `decon-assets run`"
         raise MissingError(Problem(str(config.path), found, "at least one", remedy))

@@ -102,6 +102,8 @@ class Declaration:
     fewest_words: ClassVar[int] = 0
     finds_every_place: ClassVar[bool] = False  # else one match per document and text
     finds_other_numbers: ClassVar[bool] = False  # the question with different numbers or names
+    finds_other_names: ClassVar[bool] = False  # programs with all names changed
+    finds_answers: ClassVar[bool] = False  # an answer without its question
     compares_any_order: ClassVar[bool] = False  # words and numbers agree, in any order
     compares_fields: ClassVar[bool] = False  # question and answer each have a score
 

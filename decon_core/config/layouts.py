@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 EVERYTHING = "*"  # a path that names every field
+_TURNS = "turns"  # a table that is no layout
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,22 @@ UNKNOWN = Layout("unknown", marks=())  # every text of the row is visible
 
 
 @cache
+def _tables() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(files(__package__).joinpath("layouts.toml").read_text(encoding="utf-8"))
+
+
+def turn_names(what: str) -> frozenset[str]:
+    """Return the roles of a kind of turns, or names of fields: a list of the table `turns`."""
+    return frozenset(_tables()[_TURNS][what])
+
+
+@cache
 def known_layouts() -> dict[str, Layout]:
     """Return all layouts by name, in the order in which they are tried."""
-    text = files(__package__).joinpath("layouts.toml").read_text(encoding="utf-8")
-    tables: dict[str, dict[str, Any]] = tomllib.loads(text)
     layouts = {}
-    for name, table in tables.items():
+    for name, table in _tables().items():
+        if name == _TURNS:
+            continue
         lists = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
         layouts[name] = Layout(**{"name": name, **table, **lists})
     return layouts

@@ -53,10 +53,10 @@ PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 
 # Increased when the same text and policy give other matches than before. It is part of the
 # fingerprints, so that old scan results are not used.
-VERDICT_VERSION = 7
+VERDICT_VERSION = 8
 
 # Increased when the content of scan results changes: shards are scanned again, and no index built.
-SCAN_RESULT_VERSION = 18
+SCAN_RESULT_VERSION = 19
 
 # Fields that determine what is indexed, and with which weight.
 _INDEX_FIELDS = (

@@ -9,8 +9,8 @@ from decon_core.config.sources import Source
 from decon_core.config.validation import did_you_mean
 from decon_core.corpus.documents import field_value
 from decon_core.corpus.packs import Pack
+from decon_core.corpus.row_json import leaves
 from decon_core.corpus.shard_head import Row, head_of
-from decon_core.corpus.text_values import leaves
 from decon_core.errors import Problem
 from decon_core.storage.paths import parse_path
 from decon_core.wording import counted

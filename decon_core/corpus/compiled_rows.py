@@ -10,21 +10,19 @@ import numpy as np
 from decon_core.config.layouts import Layout
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Reread, summed
-from decon_core.corpus.encoded_text import FIRST_ENCODED, LEAST_RUN, content_steps, hold_sentence
 from decon_core.corpus.fields import Field, FieldTree, field_tree
 from decon_core.corpus.origins import origins_in
-from decon_core.corpus.row_texts import LEAST_REPEATED, LONGEST_NAME, read_again
-from decon_core.corpus.text_as_numbers import lines_with_escapes, lines_with_loose_ids, may_have_ids
-from decon_core.corpus.text_values import (
-    ENCODED,
-    LEAST_LETTERS,
-    LEAST_WORDS,
-    TOKENS,
-    decoded,
+from decon_core.corpus.row_json import decoded, without_lone_surrogates
+from decon_core.corpus.row_texts import LONGEST_NAME, read_again
+from decon_core.corpus.string_kinds import (
+    FIRST_ENCODED,
+    StringKind,
+    counts_of_encoded,
     is_text,
-    without_lone_surrogates,
+    kind_of_encoded,
+    n_bytes_of_text,
 )
-from decon_core.kernels import base64_lines, json_lines, row_texts, string_values
+from decon_core.kernels import base64_lines, json_lines, row_texts, string_kinds
 from decon_core.kernels.arrays import Bools, Bytes, Integers, Table, Words64, alloc_array
 from decon_core.kernels.json_lines import MOST_STRINGS
 from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
@@ -44,18 +42,11 @@ class Fields:
     names: Bytes
     marks: Words64  # marks of each field, as two words
     places: Integers  # places of the source's paths
-    keys_of_tokens: frozenset[bytes]  # of fields with token ids
     kinds: dict[str, Bytes] = field(default_factory=dict)  # keyed by layout
 
     @property
     def n(self) -> int:
         return self.places.size
-
-    @property
-    def has_unread(self) -> bool:
-        """Whether texts in some field are only counted."""
-        counting = string_values.COUNT, string_values.COUNT_TOGETHER
-        return bool(np.isin(self.columns[:, json_lines.USE], counting).any())
 
 
 def fields_of(tree: FieldTree) -> Fields:
@@ -79,26 +70,18 @@ def _copy_of(fields: Sequence[Field]) -> Fields:
     ]
     columns[:, json_lines.RANK] = [node.rank for node in fields]
     columns[:, json_lines.IS_DECODED] = [node.is_decoded for node in fields]
-    columns[:, json_lines.USE] = [*map(_use_of, fields)]
+    columns[:, json_lines.USE] = [node.use for node in fields]
     columns[:, json_lines.NAMES] = [node.names for node in fields]
-    columns[:, json_lines.HAS_TOKENS] = [node.has_tokens for node in fields]
+    columns[:, json_lines.HAS_TOKENS] = [
+        node.has_tokens * (1 + node.is_of_arrays) for node in fields
+    ]
     table = np.empty(1 << (4 * len(fields)).bit_length(), np.int64)
     arena = np.frombuffer(bytearray(b"".join(names) + b" "), np.uint8)
     is_entered = np.array([*map(_is_entered, fields)], np.uint8)
     json_lines.enter_fields(table, columns, arena, is_entered)
     marks = [[node.marks & _WORD, node.marks >> 64] for node in fields]
     places = np.array([node.place or 0 for node in fields], np.int64)
-    with_tokens = frozenset(node.key.encode() for node in fields if node.key and node.has_tokens)
-    return Fields(table, columns, arena, np.array(marks, np.uint64), places, with_tokens)
-
-
-def _use_of(node: Field) -> int:
-    """Return what is done with the strings of a field, in rows of any layout."""
-    if node.place is not None:
-        return string_values.READ_IF_TEXT if node.is_label else string_values.READ
-    if not node.is_counted:
-        return string_values.IGNORE
-    return string_values.COUNT_TOGETHER if node.is_joined else string_values.COUNT
+    return Fields(table, columns, arena, np.array(marks, np.uint64), places)
 
 
 def _is_entered(node: Field) -> bool:
@@ -174,18 +157,11 @@ def strings_of_lines(
         line_starts,
         marks,
     )
-    if fields.has_unread and roots is None:
-        status[lines_with_escapes(lines[:n_bytes], line_starts[:n_lines])] = json_lines.UNUSUAL
-    if keys := fields.keys_of_tokens:
-        loose = lines_with_loose_ids(lines[:n_bytes], line_starts[:n_lines], keys)
-        status[loose] = json_lines.UNUSUAL
-        if roots is not None:
-            status[fields.columns[roots, json_lines.HAS_TOKENS] != 0] = json_lines.UNUSUAL
     return Strings(text, strings[:, :n], marks, has_room=True), status, line_starts
 
 
-def settle(strings: Strings, is_unusual: Bools, fields: Fields, *, may_decode: bool) -> None:
-    """Set what is done with strings that the line reader did not see; marks rows as unusual."""
+def settle(strings: Strings, fields: Fields, *, may_decode: bool) -> None:
+    """Set what is done with strings that the line reader did not see."""
     row_texts.settle(
         strings.text,
         strings.columns,
@@ -193,7 +169,6 @@ def settle(strings: Strings, is_unusual: Bools, fields: Fields, *, may_decode: b
         fields.marks,
         may_decode,
         strings.marks,
-        is_unusual.view(np.uint8),
     )
 
 
@@ -212,10 +187,11 @@ def batch_of(
     """
     tree = field_tree(source)
     strings = _with_decoded(strings, is_unusual, fields)
+    is_unusual[strings.rows[strings.actions == string_kinds.TO_REREAD]] = True
     counts = np.bincount(strings.rows, minlength=is_unusual.size)
     layouts, layout_of_row = _layouts(strings.marks, is_unusual, tree)
     has_placeholder = np.array([layout.placeholder is not None for layout in layouts])
-    is_read = strings.actions == string_values.TO_READ
+    is_read = strings.actions == string_kinds.TO_READ
     has_text = np.zeros(is_unusual.size, np.bool_)
     has_text[strings.rows[is_read]] = True
     is_unusual = is_unusual | (counts > MOST_STRINGS) | ~has_text | has_placeholder[layout_of_row]
@@ -224,7 +200,7 @@ def batch_of(
     names = fields.columns[: fields.n, json_lines.NAMES]
     origins = origins_in(strings, ~is_unusual, tree, names)  # before strings are moved
     is_usual = ~is_unusual[strings.rows]
-    unread = strings.take(is_usual & (strings.actions == string_values.TO_COUNT))
+    unread = strings.take(is_usual & (strings.actions == string_kinds.TO_COUNT))
     read = strings.take(is_usual & is_read)
     if len(tree.paths) > 1:
         read = read.take(np.lexsort((fields.places[read.fields], read.rows)))
@@ -237,7 +213,7 @@ def batch_of(
         read, kinds[layout_of_row[read.rows], read.fields]
     )
     rows += first_row
-    short = strings.take(is_usual & (strings.actions == string_values.TO_COUNT_WORDS))
+    short = strings.take(is_usual & (strings.actions == string_kinds.TO_COUNT_WORDS))
     sizes = unread.fields, unread.stops - unread.starts
     counts_by_path = summed(  # fields may have the same path: keys may contain dots
         {tree.fields[at].shown: [int(n_values[at]), int(n_bytes[at])]}
@@ -260,11 +236,17 @@ def batch_of(
 
 
 def _may_have_ids(strings: Strings, is_read: Bools, fields: Fields, n_rows: int) -> Bools:
-    """Return which rows may have token ids in strings."""
-    starts, rows = strings.starts[is_read], strings.rows[is_read]
-    is_named = fields.columns[:, json_lines.HAS_TOKENS][strings.fields[is_read]] != 0
-    sizes = strings.stops[is_read] - starts
-    return may_have_ids(strings.text, starts, sizes, rows, is_named, n_rows)
+    """Return for which rows `ids_in_strings` may find token ids."""
+    read = strings.take(is_read)
+    sizes, are_numbers = read.stops - read.starts, np.empty(read.rows.size, np.bool_)
+    string_kinds.find_numbers(read.text, read.starts, read.stops, are_numbers)
+    is_named = fields.columns[:, json_lines.HAS_TOKENS][read.fields] != 0
+    may_have = (
+        np.bincount(read.rows, are_numbers * sizes, n_rows) >= 2 * string_kinds.LEAST_NUMBERS - 1
+    )
+    may_have[read.rows[~are_numbers & (sizes >= string_kinds.LEAST_BYTES)]] = False
+    may_have[read.rows[are_numbers & is_named]] = True
+    return may_have
 
 
 def _counts_of_encoded(
@@ -273,27 +255,27 @@ def _counts_of_encoded(
     """Yield the path and the bytes of what is base64 or a list of numbers."""
     if not tree.is_counting:
         return
-    looked_at = strings.take(is_usual & (strings.actions == string_values.TO_LOOK_AT))
+    looked_at = strings.take(is_usual & (strings.actions == string_kinds.TO_LOOK_AT))
     columns = (looked_at.rows, looked_at.fields, looked_at.starts, looked_at.stops)
-    by_field: dict[tuple[int, int], list[tuple[str, int]]] = {}
+    by_field: dict[tuple[int, int], list[tuple[StringKind, str, int]]] = {}
     for row, at, start, stop in zip(*(column.tolist() for column in columns), strict=True):
         head = strings.text[start : min(stop, start + FIRST_ENCODED)].tobytes().decode()
-        by_field.setdefault((row, at), []).append((head, stop - start))
+        kind = kind_of_encoded(head, is_named=tree.fields[at].has_tokens)
+        by_field.setdefault((row, at), []).append((kind, head, stop - start))
     for (_, at), found in by_field.items():
-        steps = content_steps([head for head, _ in found], tree.fields[at])
-        for step, (_, n_bytes) in zip(steps, found, strict=True):
-            yield {f"{tree.fields[at].shown}.{step}": [1, n_bytes]}
-    numbers = strings.take(is_usual & (strings.actions == string_values.TO_COUNT_NUMBERS))
+        for path, n_bytes in counts_of_encoded(tree.fields[at], found):
+            yield {path: [1, n_bytes]}
+    numbers = strings.take(is_usual & (strings.actions == string_kinds.TO_COUNT_NUMBERS))
     for at, n in zip(numbers.fields.tolist(), numbers.keys.tolist(), strict=True):
-        yield {f"{tree.fields[at].shown}.{TOKENS}": [1, n]}
-    for at, runs in _runs_in(read).items():
-        if hold_sentence(runs):
-            yield {f"{tree.fields[at[1]].shown}.{ENCODED}": [1, sum(map(len, runs))]}
+        yield {f"{tree.fields[at].shown}.{StringKind.TOKENS.step}": [1, n]}
+    for (_, at), runs in _runs_in(read).items():
+        if n_bytes := n_bytes_of_text(runs):
+            yield {f"{tree.fields[at].shown}.{StringKind.BASE64.step}": [1, n_bytes]}
 
 
 def _runs_in(read: Strings) -> dict[tuple[int, int], list[str]]:
-    """Return what may be text as base64 in strings with other text, by row and field."""
-    most = int((read.stops - read.starts).sum()) // LEAST_RUN + 1
+    """Return the lines of base64 in strings with other text, by row and field."""
+    most = int((read.stops - read.starts).sum()) // string_kinds.LINE_OF_BASE64 + 1
     which, starts, stops = np.empty((3, most), np.int64)
     n = base64_lines.find_runs(read.text, read.starts, read.stops, which, starts, stops)
     runs: dict[tuple[int, int], list[str]] = {}
@@ -313,7 +295,7 @@ def _texts_of(short: Strings) -> tuple[Integers, Integers]:
         np.bincount(which.ravel(), values, lists.shape[1]).astype(np.int64)
         for values in (short.keys % 256, short.keys // 256, short.stops - short.starts)
     ]
-    is_text = (sums[0] >= LEAST_WORDS) | (sums[1] >= LEAST_LETTERS)
+    is_text = (sums[0] >= string_kinds.LEAST_WORDS) | (sums[1] >= string_kinds.LEAST_LETTERS)
     return lists[1][is_text], sums[2][is_text]
 
 
@@ -326,12 +308,12 @@ def _path_of_key(tree: FieldTree, number: int) -> str | None:
 def _with_decoded(strings: Strings, is_unusual: Bools, fields: Fields) -> Strings:
     """Return the strings with those in place of JSON that it holds; marks rows as unusual."""
     for _ in range(_MOST_NESTED):
-        is_holder = strings.actions == string_values.TO_DECODE
+        is_holder = strings.actions == string_kinds.TO_DECODE
         (holders,) = np.nonzero(is_holder & ~is_unusual[strings.rows])
         if not holders.size:
             return strings
         strings = _decoded_once(strings, holders, is_unusual, fields)
-    is_unusual[strings.rows[strings.actions == string_values.TO_DECODE]] = True
+    is_unusual[strings.rows[strings.actions == string_kinds.TO_DECODE]] = True
     return strings
 
 
@@ -352,13 +334,13 @@ def _decoded_once(
     is_whole = status == json_lines.WITHOUT_STRINGS  # such JSON stays as it is
     inner = inner.take(~is_whole[inner.rows])  # its numbers are in the text
     whole = outer.take(np.flatnonzero(is_whole))
-    settle(whole, is_unusual, fields, may_decode=False)
-    strings.actions[holders] = string_values.TO_SKIP
+    settle(whole, fields, may_decode=False)
+    strings.actions[holders] = string_kinds.TO_SKIP
     strings.actions[holders[is_whole]] = whole.actions
     row_texts.put_in_place(
         inner.text, inner.starts, inner.stops, inner.rows, strings.text, outer.starts
     )
-    (kept,) = np.nonzero(strings.actions != string_values.TO_SKIP)
+    (kept,) = np.nonzero(strings.actions != string_kinds.TO_SKIP)
     at = holders[inner.rows]
     inner.rows[:] = strings.rows[at]
     order = np.argsort(np.concatenate([kept, at]), kind="stable")
@@ -397,7 +379,7 @@ def _joined(read: Strings, kinds: Bytes) -> tuple[Bytes, Integers, Integers, Int
 
 def _keys_to_compare(read: Strings, kinds: Bytes) -> Integers:
     """Return the keys by which repeats are found: other ones for repeats that are read again."""
-    is_long = read.stops - read.starts >= LEAST_REPEATED
+    is_long = read.stops - read.starts >= string_kinds.LEAST_REPEATED
     if is_long.all() or not (np.diff(read.rows) == 0).any():
         return read.keys
     order = np.lexsort((kinds, read.rows))

@@ -10,19 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.config.sources import Source
-from decon_core.corpus.encoded_text import content_step
 from decon_core.corpus.fields import FieldTree, field_tree
 from decon_core.corpus.origins import Origins
+from decon_core.corpus.row_json import leaves, without_lone_surrogates
 from decon_core.corpus.row_texts import SEPARATOR, Keys, Slot, text_of_row
-from decon_core.corpus.text_values import (
-    ENCODED,
-    HEX,
-    LEAST_WORDS,
-    is_encoded,
-    leaves,
-    without_lone_surrogates,
-)
+from decon_core.corpus.string_kinds import StringKind, is_encoded, kind_of_encoded
 from decon_core.errors import Problem
+from decon_core.kernels.string_kinds import LEAST_WORDS
 
 
 @dataclass(frozen=True)
@@ -182,8 +176,8 @@ def _held_instead(value: Mapping[str, Any]) -> dict[str, Sequence[int]]:
     sizes = Counter[str]()
     for path, inner in values:
         if isinstance(inner, str) and is_encoded(inner):
-            step = HEX if content_step(inner) == HEX else ENCODED
-            sizes[f"{path}.{step}"] += len(inner)
+            is_hex = kind_of_encoded(inner) is StringKind.HEX
+            sizes[f"{path}.{(StringKind.HEX if is_hex else StringKind.BASE64).step}"] += len(inner)
         is_long = isinstance(inner, list | dict | bytes) and len(inner) >= LEAST_WORDS
         if is_long or (inner and isinstance(inner, _HELD) and not is_empty):
             sizes[path] += len(inner if isinstance(inner, bytes) else str(inner))

@@ -17,7 +17,8 @@ from threading import RLock
 
 from decon_core.config.layouts import EVERYTHING, UNKNOWN, Layout, covers, known_layouts, leads_to
 from decon_core.config.sources import Source
-from decon_core.corpus.text_values import shown_key, without_lone_surrogates
+from decon_core.corpus.row_json import shown_key, without_lone_surrogates
+from decon_core.kernels.string_kinds import COUNT, COUNT_TOGETHER, IGNORE, READ, READ_IF_TEXT
 
 _NAMES = tomllib.loads(files(__package__).joinpath("field_names.toml").read_text("utf-8"))
 LABELS = frozenset(_NAMES["labels"])
@@ -70,7 +71,6 @@ class Field:
         # Numbers follow the order in which rows had them; below 0: made anew for each row.
         self.number = len(tree.fields) if len(tree.fields) < MOST_FIELDS else -1
         self.is_label = key in LABELS and path not in tree.paths
-        self.is_counted = tree.is_counting  # concerns text that is not read
         self.rank = RANKS.get(key or "", _MIDDLE)
         self.is_in_list: bool = parent is not None and (key is None or parent.is_in_list)
         # Whether short strings here that are not read are one text together.
@@ -79,6 +79,8 @@ class Field:
         self.has_tokens: bool = (
             bool(_TOKENS.fullmatch(key)) if key is not None else bool(parent and parent.has_tokens)
         )
+        # Whether this may be a member of an archive with an array, which is passed over.
+        self.is_of_arrays = (key or "").lower().endswith(".npy")
         self.children: dict[str, Field] = {}
         self._kinds: dict[str, Kind] = {}
         self._tree = tree
@@ -140,6 +142,15 @@ class Field:
         if not paths:
             return 0
         return next((at for at, path in enumerate(paths) if covers(path, self.path)), None)
+
+    @cached_property
+    def use(self) -> int:
+        """What is done with the strings of this field, in rows of any layout."""
+        if self.place is not None:
+            return READ_IF_TEXT if self.is_label else READ
+        if not self._tree.is_counting:
+            return IGNORE
+        return COUNT_TOGETHER if self.is_joined else COUNT
 
     @cached_property
     def is_decoded(self) -> bool:

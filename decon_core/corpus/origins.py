@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from decon_core.corpus.fields import Field, FieldTree, Names
-from decon_core.corpus.text_values import LEAST_WORDS, is_text
+from decon_core.corpus.string_kinds import is_text
 from decon_core.kernels.arrays import Bools, Integers, distinct
-from decon_core.kernels.string_values import LONGEST_NAME, TO_NOTE
+from decon_core.kernels.string_kinds import LEAST_WORDS, LONGEST_NAME, TO_NOTE
 
 if TYPE_CHECKING:
     from decon_core.corpus.compiled_rows import Strings

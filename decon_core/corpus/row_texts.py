@@ -11,27 +11,26 @@ from operator import itemgetter
 from typing import Any
 
 from decon_core.config.layouts import Layout
-from decon_core.corpus.encoded_text import content_steps, hold_sentence, runs_in
 from decon_core.corpus.fields import RANKS, Field, FieldTree, Kind, rank_of
 from decon_core.corpus.origins import Origins, origins_of_row
-from decon_core.corpus.text_as_numbers import ids_in_strings, is_escaped_text, loose_ids
-from decon_core.corpus.text_values import (
-    ENCODED,
-    LEAST_NUMBERS,
-    TOKENS,
-    decoded,
-    is_encoded,
+from decon_core.corpus.row_json import decoded, without_lone_surrogates
+from decon_core.corpus.string_kinds import (
+    FIRST_ENCODED,
+    StringKind,
+    counts_of_encoded,
+    ids_in_strings,
     is_text,
-    is_text_of_label,
-    n_tokens,
+    kind_of,
+    n_bytes_of_text,
+    n_ids,
+    runs_in,
     text_of_bytes,
-    without_lone_surrogates,
 )
+from decon_core.kernels.string_kinds import LEAST_NUMBERS, LEAST_REPEATED
 
 Keys = tuple[str | int, ...]  # path from a row down to a value; JSON in strings takes no step
 
 SEPARATOR = "\n\n"  # between the parts of a document
-LEAST_REPEATED = 32  # bytes of a text that is read once (see `read_again`)
 _LEAST_APART = 200  # bytes between two copies of a text that are both read
 LONGEST_NAME = 32  # characters of a key that is not looked at
 KEY = "<key>"  # the last step to a key of an object that is itself a text
@@ -81,67 +80,46 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
         marks |= at.marks
     layout = tree.layout_of(marks)
     read: dict[Kind, list[tuple[int, Slot]]] = {Kind.VISIBLE: [], Kind.HIDDEN: []}
-    unread: list[tuple[Field, str]] = []
-    encoded: list[tuple[Field, str]] = []
     texts: list[tuple[Field, str]] = []
     runs: dict[Field, list[str]] = {}
+    encoded: dict[Field, list[tuple[StringKind, str, int]]] = {}
+    # Short strings of lists, which are one text together. Keys may contain dots.
+    pieces: dict[tuple[str, int], tuple[str, list[str]]] = {}
+    unread: dict[str, list[int]] = {}
     for at, keys, text in strings:
-        kind = at.kind(layout)
-        if is_encoded(text):
-            if kind is Kind.UNREAD or not at.is_label or text.startswith("data:"):
-                encoded.append((at, text))
-        elif kind is Kind.UNREAD:
-            unread.append((at, text))
-        elif not at.is_label or is_text_of_label(text):
-            read[kind].append((at.place or 0, Slot(keys, text)))
+        kind = kind_of(text, at.use, is_named=at.has_tokens)
+        if kind is StringKind.PIECE:
+            pieces.setdefault((at.path, at.number), (at.shown, []))[1].append(text)
+        elif kind is not StringKind.TEXT:
+            if kind.step:
+                found = kind, text[:FIRST_ENCODED], len(text.encode())
+                encoded.setdefault(at, []).append(found)
+        elif at.place is None:
+            _count(unread, at.shown, text)
+        else:
+            read[at.kind(layout)].append((at.place, Slot(keys, text)))
             texts.append((at, text))
-            if found := runs_in(text):
-                runs.setdefault(at, []).extend(found)
+            if lines := runs_in(text):
+                runs.setdefault(at, []).extend(lines)
     if len(tree.paths) > 1:
         read[Kind.VISIBLE].sort(key=itemgetter(0))
     visible, hidden = (_once(slot for _, slot in slots) for slots in read.values())
     origins = origins_of_row((at, text) for at, _, text in strings)
     if not tree.is_counting:
         return RowText(layout, visible, hidden, {}, origins)
-    counts = _counts_of(unread)
+    for path, short in pieces.values():
+        if is_text(" ".join(short)):
+            _count(unread, path, "".join(short))
     if visible or hidden:  # of a row without text, the ledger names what it holds instead
-        _count_encoded(counts, encoded, runs)
+        for at, of_field in encoded.items():
+            for path, n_bytes in counts_of_encoded(at, of_field):
+                _add(unread, path, n_bytes)
+        for at, lines in runs.items():
+            if n_bytes := n_bytes_of_text(lines):
+                _add(unread, f"{at.shown}.{StringKind.BASE64.step}", n_bytes)
         for at, n in (*numbers, *ids_in_strings(texts)):
-            _add(counts, f"{at.shown}.{TOKENS}", n)
-    return RowText(layout, visible, hidden, counts, origins)
-
-
-def _counts_of(unread: Sequence[tuple[Field, str]]) -> dict[str, list[int]]:
-    """Count texts and their bytes by path; the short strings of a list are one text together."""
-    counts: dict[str, list[int]] = {}
-    short: dict[tuple[str, int], tuple[Field, list[str]]] = {}  # keys may contain dots
-    for at, text in unread:
-        if is_text(text) or is_escaped_text(text):
-            _count(counts, at.shown, text)
-        elif at.is_joined:
-            short.setdefault((at.path, at.number), (at, []))[1].append(text)
-    for at, pieces in short.values():
-        if is_text(" ".join(pieces)):
-            _count(counts, at.shown, "".join(pieces))
-    return counts
-
-
-def _count_encoded(
-    counts: dict[str, list[int]],
-    encoded: Sequence[tuple[Field, str]],
-    runs: Mapping[Field, Sequence[str]],
-) -> None:
-    """Count base64 by path: strings of it, and lines in strings with other text."""
-    by_field: dict[Field, list[str]] = {}
-    for at, text in encoded:
-        by_field.setdefault(at, []).append(text)
-    for at, texts in by_field.items():
-        for step, text in zip(content_steps(texts, at), texts, strict=True):
-            if step:
-                _count(counts, f"{at.shown}.{step}", text)
-    for at, pieces in runs.items():
-        if hold_sentence(pieces):
-            _count(counts, f"{at.shown}.{ENCODED}", "".join(pieces))
+            _add(unread, f"{at.shown}.{StringKind.TOKENS.step}", n)
+    return RowText(layout, visible, hidden, unread, origins)
 
 
 def _count(counts: dict[str, list[int]], path: str, text: str) -> None:
@@ -173,10 +151,7 @@ def _strings_of(
             elif value:
                 strings.append((at, keys, without_lone_surrogates(value)))
         else:
-            n = 0
-            if isinstance(value, list | tuple):
-                n = n_tokens(value, is_named=at.has_tokens)
-            if n := n or loose_ids(value, at):
+            if n := n_ids(value, at):
                 numbers.append((at, n))
             waiting += [*_members(value, at, keys, tree)][::-1]
     return strings, numbers

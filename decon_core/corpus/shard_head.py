@@ -15,9 +15,9 @@ from decon_core.config.sources import Source
 from decon_core.corpus.documents import Unreadable, document_of
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.sessions import N_FIRST_LINES, is_of_session
+from decon_core.corpus.row_json import leaves
 from decon_core.corpus.row_texts import WholeRow
 from decon_core.corpus.shard_file import NO_PERMISSION
-from decon_core.corpus.text_values import leaves
 from decon_core.errors import Problem
 from decon_core.storage.compression import DAMAGE
 from decon_core.wording import counted, quoted

@@ -178,10 +178,7 @@ def labels_of(people: Mapping[str, Annotation], annotations: Annotations) -> dic
     return dict(sorted((labels | dict(people)).items()))
 
 
-def merge_annotations(
-    lines: Sequence[Annotation], current: Annotations
-) -> tuple[list[Annotation], int]:
-    """Return the annotations that the file does not have yet, and how many others it has."""
-    known, different = set(current.lines), dict.fromkeys(lines)
-    new = [line for line in different if line not in known]
-    return new, len(different) - len(new)
+def new_annotations(lines: Sequence[Annotation], current: Annotations) -> list[Annotation]:
+    """Return the annotations that the file does not have yet, each once."""
+    known = set(current.lines)
+    return [line for line in dict.fromkeys(lines) if line not in known]

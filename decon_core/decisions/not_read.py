@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 
 from decon_core.config.layouts import EVERYTHING, covers_any
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.text_values import REASONS, holds_no_text
+from decon_core.corpus.string_kinds import kind_at
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.scan.coverage import Gap
@@ -106,11 +106,10 @@ def _of_shard(source: str, ledger: Mapping[str, Any], rule: UnreadRule) -> Itera
     for text in ledger["unread"]:
         path, n_bytes = text["path"], text["n_bytes"]
         setting = "ignore" if rule.is_ignored(source, path) else None
-        if holds_no_text(path, text["n_values"]):
-            setting = NO_TEXT
         if n := text["n_values"]:
-            reason = REASONS.get(path.rpartition(".")[2], "not read by the source")
-            yield NotRead("text", source, place, path, reason, n, n_rows, n_bytes, setting)
+            kind = kind_at(path)
+            setting = setting if kind.is_blocking else NO_TEXT
+            yield NotRead("text", source, place, path, kind.reason, n, n_rows, n_bytes, setting)
         else:
             # Fields are counted in the whole shard, also if only a sample is searched.
             n = ledger["n_without_text"] + ledger.get("n_left_out_without_text", 0)
@@ -275,6 +274,11 @@ class Account:
         """Return the paths by which this text may stay unread."""
         return [*dict.fromkeys(map(_path_to_ignore, self.sizes(source)))]
 
+    def advice(self, source: str | None) -> list[str]:
+        """Return how to have this text read, if it is encoded."""
+        kinds = dict.fromkeys(map(kind_at, self.sizes(source)))
+        return [f"{kind.step}: {kind.advice}" for kind in kinds if kind.advice]
+
     def ignored(self) -> list[str]:
         """Return how much text is left unread because of the setting `ignore`."""
         rows = (row for row in self.rows if row.accepted_by == "ignore")
@@ -372,7 +376,7 @@ def _grouped_paths(paths: Iterable[str]) -> Mapping[str, str]:
 def _split(path: str) -> tuple[tuple[str, ...], list[str]]:
     """Return the keys of a path, and its ending if it is of encoded text."""
     keys = path.split(".")
-    n_endings = keys[-1] in REASONS
+    n_endings = bool(kind_at(path).step)
     return tuple(keys[: len(keys) - n_endings]), keys[len(keys) - n_endings :]
 
 

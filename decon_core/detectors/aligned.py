@@ -17,6 +17,7 @@ import numpy as np
 
 from decon_core.alignment.attribution import attributed
 from decon_core.alignment.comparison import Questions
+from decon_core.alignment.interruptions import joined
 from decon_core.alignment.kinds import (
     EDITED,
     FEWEST_WORDS,
@@ -87,7 +88,7 @@ class Aligned(Detector):
     summary = "words of the question, in order, and the changes made to them"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold", of=(EDITED,))
-    versions = (("aligned", 13),)
+    versions = (("aligned", 14),)
     own_columns = COLUMNS
     uses_ngram_index = True
     needed_parts = ("answer",)
@@ -315,7 +316,8 @@ class _AlignedSearch(ClusterSearch):
         at = 0
         for document in documents:
             stop = at + len(document.nominations)
-            of_document = zip(document.nominations, compared[at:stop], strict=True)
+            of_document = [*zip(document.nominations, compared[at:stop], strict=True)]
+            of_document += joined(of_document, self._questions, around.units)
             of_places = about_nearest(one_of_a_place([*of_a_kind(of_document)]))
             yield [*self._beside_passages(document, of_places, around.units.starts)]
             at = stop
@@ -362,9 +364,13 @@ class _AlignedSearch(ClusterSearch):
                     if comparison.weight_found < comparison.weight:
                         score = min(score, comparison.weight_found / comparison.weight)
                         name = EDITED if name == VERBATIM else name
+                elif again := self._answers.behind_last_copy(item, entry, place, matches, document):
+                    comparison, answer, overlap = again
             if kind[0] == name == EDITED and score >= _COPY:
+                is_answered = (overlap or 0.0) >= LEAST_ANSWER_OVERLAP
                 is_copy = self._sentences.are_in(document.text, nomination.question, comparison)
-                name = EDITED if is_copy else PART
+                is_apart = comparison.is_interrupted and not is_answered
+                name = EDITED if is_copy and not is_apart else PART
             passage = None
             if has_passage(nomination.passage):
                 passage = document.places.characters(*nomination.passage_tokens)

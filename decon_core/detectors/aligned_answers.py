@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from decon_core.alignment.answer_places import FEWEST_TOKENS, place_of_answer, places_of
+from decon_core.alignment.answer_places import FEWEST_TOKENS, grams, place_of_answer, places_of
 from decon_core.alignment.blanks import filled_with
 from decon_core.alignment.comparison import Comparison, Questions
 from decon_core.alignment.nominations import Compared, Item, Nomination
@@ -22,6 +22,7 @@ from decon_core.alignment.short_answers import (
 from decon_core.alignment.stated_answers import ShortAnswers
 from decon_core.alignment.units import units_of
 from decon_core.alignment.windows import MARGIN
+from decon_core.config.policy import LEAST_ANSWER_OVERLAP
 from decon_core.detectors.batch_texts import BatchTexts
 from decon_core.detectors.decon import Matches
 from decon_core.detectors.detector import Span
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)  # columns
 _LEAST_REPEATED = 0.6  # share of a question that must come before an answer that repeats its words
+_LEAST_COPIES = 3  # halves of a question: a place with as many tokens has it more than once
 _BEHIND = 50  # tokens behind a question and its choices in which a short answer is searched for
 
 
@@ -161,8 +163,54 @@ class Answers:
                 return compared if comparison.has_words_in(*there) else comparison, there
         return None
 
-    def _compared_before(self, question: int, text: str, stop: int) -> Comparison | None:
-        start = max(0, stop - 2 * int(self._own["n_characters"][question]) - MARGIN)
+    def behind_last_copy(
+        self, item: Item, entry: int, place: Compared, matches: Matches, document: Document
+    ) -> tuple[Comparison, Span, float] | None:
+        """Return the last of several copies in a row, with the answer behind it and its share.
+
+        A prompt and an answer that repeats it are nominated as one place.
+        """
+        nomination, comparison = place.nomination, place.claim.comparison
+        number = self._search.entry_question[entry]
+        n_asked = np.diff(self._search.index.question_offsets[[number, number + 1]])[0]
+        if 2 * (nomination.stop - nomination.start) < _LEAST_COPIES * n_asked:
+            return None
+        stop = document.places.characters(nomination.stop - 1, nomination.stop)[1]
+        last = self._compared_before(nomination.question, document.text, stop, 3)
+        if last is None or last.weight_found < comparison.weight_found:
+            return None
+        there = place._replace(claim=place.claim._replace(comparison=last))
+        if short := self.short(item, entry, there, matches, document):
+            return last, short, 1.0
+        share, answer = self._long_behind(entry, document.tokens_of(last)[1], document)
+        if share < LEAST_ANSWER_OVERLAP or item.rival >= 0:
+            return None
+        return last, document.places.characters(*answer), share
+
+    def _long_behind(self, entry: int, first: int, document: Document) -> tuple[float, Span]:
+        """Return the share of an answer's n-grams behind a token, and the tokens of the answer."""
+        index, answer = self._search.index, self._tokens_of(entry)
+        number, policy = np.int64(index.entry_answer[entry]), index.policy
+        tokens = document.tokens[first : first + max(2 * answer.size, policy.long_answer_window)]
+        if answer.size <= policy.short_answer:
+            at = next(iter(places_of(answer, tokens[: policy.short_answer_window])), None)
+            return (0.0, (0, 0)) if at is None else (1.0, (first + at, first + at + answer.size))
+        levels = index.answer_weights[slice(*index.answer_weight_offsets[[number, number + 1]])]
+        weights = index.weights[levels.astype(np.int64)]
+        size = policy.answer_ngram_size
+        there = {*grams(tokens, size)}
+        found = np.array([gram in there for gram in dict.fromkeys(grams(answer, size))])
+        if not weights[found].sum():
+            return 0.0, (0, 0)
+        start, stop = place_of_answer(answer, tokens, size)
+        return float(weights[found].sum() / weights.sum()), (first + start, first + stop)
+
+    def _compared_before(
+        self, question: int, text: str, stop: int, halves: int = 4
+    ) -> Comparison | None:
+        """Compare a question with so many halves of its length before a character."""
+        n_before = halves * int(self._own["n_characters"][question]) // 2
+        start = max(0, stop - n_before - MARGIN)
         units = units_of([text[start:stop]], self._form)
         whole = table([(0, len(units))])
         (compared,) = self._questions.compare(np.array([question]), units, whole, whole)

@@ -85,6 +85,7 @@ class Code(Detector):
     threshold = Threshold(setting="code_threshold", floor="code_lowest_recorded", of=(None, NAMES))
     kinds = (Kind(NAMES, "only the names in the program were found", is_apart=True),)
     scan_settings = ("code_ngram_size", "code_min_tokens", "code_lowest_recorded")
+    finds_other_names = True
     # The version of Python decides which programs parse.
     versions = (("code_form", 1), ("code_names", 1), ("code_python", sys.version_info.minor))
     advice = (

@@ -26,6 +26,7 @@ class Exact(Detector):
     reads = Reads.TEXTS
     threshold = Threshold(setting="exact_threshold")
     scan_settings = ("normalize",)
+    finds_answers = True
     advice = (
         "**To count occurrences, use `exact`.** A single changed character hides an item, so the "
         "counts are a lower bound, not a measure of how clean a corpus is. With `normalize = "

@@ -31,6 +31,7 @@ class LongestMatch(Detector):
     scan_settings = ("normalize", "shared_ngram_size", "longest_match_lowest_recorded")
     versions = COMPARISON
     compares_fields = True
+    finds_answers = True
     advice = (
         "**To clean a test set, use `longest_match`.** It measures the question and the answer "
         "separately. It therefore finds questions without answers, and long answers even if their "

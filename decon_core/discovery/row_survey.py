@@ -14,9 +14,11 @@ from decon_core.config.layouts import UNKNOWN
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import Unreadable, document_of
 from decon_core.corpus.fields import field_tree
+from decon_core.corpus.row_json import leaves, shown_key
 from decon_core.corpus.row_texts import KEY, Keys, Slot, role_of, text_of_row
 from decon_core.corpus.shard_head import Row, ShardHead
-from decon_core.corpus.text_values import LEAST_WORDS, TOKENS, is_text, leaves, shown_key
+from decon_core.corpus.string_kinds import StringKind, is_text, kind_at
+from decon_core.kernels.string_kinds import LEAST_WORDS
 from decon_core.wording import counted, have
 
 _EVERYTHING = Source(name="", path="")
@@ -83,7 +85,7 @@ class RowSurvey:
         if not self.has_text:
             return []
         paths = dict.fromkeys(path for text in self.texts for path in text.unread)
-        return [path for path in paths if path.endswith(f".{TOKENS}")]
+        return [path for path in paths if kind_at(path) is StringKind.TOKENS]
 
     @cached_property
     def text_fields(self) -> list[str]:

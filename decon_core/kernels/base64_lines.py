@@ -1,7 +1,4 @@
-"""Find base64 in texts: lines of it that may encode text.
-
-`corpus/encoded_text.py` does the same in plain Python.
-"""
+"""Find lines of base64 in texts. `runs_in` of `corpus/string_kinds.py` does so in plain Python."""
 
 from __future__ import annotations
 
@@ -10,9 +7,8 @@ import numpy as np
 from decon_core.kernels.arrays import Bytes, Integers
 from decon_core.kernels.instructions import bytes_between
 from decon_core.kernels.jit import entry, kernel
-from decon_core.kernels.string_values import LINE_OF_BASE64, end_of_base64
+from decon_core.kernels.string_kinds import LINE_OF_BASE64, end_of_base64
 
-_FIRST_LETTERS = 16  # letters of base64 that are looked at first
 _WINDOW = 30
 _FIRST_WINDOW = np.uint64((1 << _WINDOW) - 1)
 _SECOND_WINDOW = np.uint64((1 << _WINDOW) - 1 << _WINDOW)
@@ -27,7 +23,7 @@ def find_runs(
     run_starts: Integers,
     run_stops: Integers,
 ) -> int:
-    """Write lines of base64 in strings, and in which: those that may be text; return how many.
+    """Write lines of base64 in strings, and in which; return how many.
 
     A line has all of one window of half as many letters: most windows have a space.
     """
@@ -51,9 +47,8 @@ def find_runs(
                 at = end + 1
                 continue
             at = least = _end_of_lines(text, first, stop)
-            if _may_encode_text(text, first):
-                strings[n], run_starts[n], run_stops[n] = string, first, at
-                n += 1
+            strings[n], run_starts[n], run_stops[n] = string, first, at
+            n += 1
     return n
 
 
@@ -79,38 +74,3 @@ def _is_of_base64(byte: np.uint8) -> bool:
     is_letter = ((byte | 0x20) >= 0x61) & ((byte | 0x20) <= 0x7A)
     is_digit = (byte >= 0x2F) & (byte <= 0x39)
     return bool(is_letter | is_digit | (byte == 0x2B) | (byte == 0x2D) | (byte == 0x5F))
-
-
-@kernel
-def _value_of(letter: int) -> int:
-    """Return the six bits that a letter of base64 stands for."""
-    if letter >= 0x61:
-        return letter - 0x47
-    if letter == 0x5F:
-        return 63
-    if letter >= 0x41:
-        return letter - 0x41
-    if letter >= 0x30:
-        return letter + 4
-    return 63 if letter == 0x2F else 62
-
-
-@kernel
-def _may_encode_text(text: Bytes, start: int) -> bool:
-    """Return whether the first bytes that base64 encodes may be UTF-8, or packed text."""
-    bits = before = np.int64(0)
-    may_be_utf8 = True
-    for step in range(_FIRST_LETTERS):
-        bits = (bits << 6 | _value_of(np.int64(text[start + step]))) & 0xFFFFFF
-        if step % 4 == 3:
-            for shift in (16, 8, 0):
-                byte = (bits >> shift) & 0xFF
-                if step > 3 or shift < 16:
-                    is_continuing = (byte >= 0x80) & (byte < 0xC0)
-                    may_be_utf8 &= (before >= 0x80) if is_continuing else (before < 0xC0)
-                before = byte
-            if step == 3:
-                is_packed = (bits >> 16 == 0x78) | (bits >> 8 == 0x1F8B) | (bits == 0x504B03)
-                if is_packed:
-                    return True
-    return may_be_utf8

@@ -26,9 +26,10 @@ from decon_core.kernels.json_tokens import (
     read_string,
     skip_space,
 )
-from decon_core.kernels.string_values import (
+from decon_core.kernels.string_kinds import (
     COUNT_TOGETHER,
     LEAST_BYTES,
+    N_NUMBERS,
     READ,
     TO_COUNT_NUMBERS,
     TO_COUNT_WORDS,
@@ -36,11 +37,9 @@ from decon_core.kernels.string_values import (
     TO_NOTE,
     TO_SKIP,
     action_on,
-    are_tokens,
+    are_text,
     code_of,
-    is_code_of_letter,
-    is_data,
-    is_printable,
+    count_code,
     key_of,
     may_be_json,
     words_in,
@@ -48,7 +47,8 @@ from decon_core.kernels.string_values import (
 
 # Columns of an array with a row for each field: its parent, the bytes of its name, the elements of
 # its lists, its rank among siblings, whether JSON in its strings is decoded, what its source does
-# with it, what short values name, and whether numbers in its lists are token ids. -1: none.
+# with it, what short values name, and whether numbers in its lists are token ids (2: those of a
+# member of an archive as well). -1: none.
 PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED, USE, NAMES, HAS_TOKENS = range(9)
 N_OF_FIELD = 9
 # Rows of an array with a column for each string: its field, its bytes in the text, how many of them
@@ -58,10 +58,8 @@ FIELD, START, STOP, CONTINUING, ACTION, KEY, LINE = range(7)
 N_OF_STRING = 7
 # Columns of an array with a row for each open container: its field, the highest rank of its
 # members so far, the number of the object, its first member, and where its next key is noted, the
-# same place in most such objects. Of a list: its whole numbers, and those that are codes of signs
-# of a text, of letters and of spaces.
+# same place in most such objects. Of a list: its field, and the sums of `count_code`.
 _FIELD_AT, _RANK_AT, _OBJECT_AT, _MEMBER_AT, _NEXT_AT = range(5)
-_N_NUMBERS_AT, _N_PRINTABLE_AT, _N_LETTERS_AT, _N_SPACES_AT = range(1, 5)
 N_OF_CONTAINER = 5
 # Columns of an array with a row for each member of an open object: its first string, and its rank.
 _FIRST_STRING, _MEMBER_RANK = range(2)
@@ -205,23 +203,19 @@ def _keep_name(text: Bytes, strings: Table, string: Number, free: Integers) -> N
 
 
 @kernel
-def _count_number(depths: Table, depth: Number, code: Number) -> None:
-    depths[depth, _N_NUMBERS_AT] += code >= 0
-    depths[depth, _N_PRINTABLE_AT] += is_printable(code)
-    depths[depth, _N_LETTERS_AT] += is_code_of_letter(code)
-    depths[depth, _N_SPACES_AT] += code == 0x20
+def _may_have_loose_ids(has_tokens: int, is_element: bool, is_object: bool, is_row: bool) -> bool:
+    """Return whether a container in a field of token ids may have some that no list holds alone."""
+    is_loose = is_element | (not is_row) | is_object & (has_tokens == 2)
+    return bool((has_tokens > 0) & is_loose)
 
 
 @kernel
-def _has_tokens(depths: Table, depth: Number, fields: Table) -> bool:
-    """Return whether the numbers in an open list are a text."""
-    return are_tokens(
-        fields[depths[depth, _FIELD_AT], HAS_TOKENS] != 0,
-        depths[depth, _N_NUMBERS_AT],
-        depths[depth, _N_PRINTABLE_AT],
-        depths[depth, _N_LETTERS_AT],
-        depths[depth, _N_SPACES_AT],
-    )
+def _is_fraction(block: Bytes, start: Place, stop: Place) -> bool:
+    """Return whether a number is written as a fraction, as 7.0 is."""
+    has_sign = False
+    for at in range(start, stop):
+        has_sign |= (block[at] == 0x2E) | ((block[at] | 0x20) == 0x65)
+    return has_sign
 
 
 @inlined
@@ -280,14 +274,16 @@ def _read_line(
                             members, depths[depth, _MEMBER_AT], n_members, strings, n_strings, copy
                         )
                     n_members = depths[depth, _MEMBER_AT]
-                elif depths[depth, _N_NUMBERS_AT] and _has_tokens(depths, depth, fields):
+                elif depths[depth, N_NUMBERS] and are_text(
+                    fields[depths[depth, _FIELD_AT], HAS_TOKENS] > 0, depths, depth
+                ):
                     if n_strings - first_string == MOST_STRINGS:
                         return _ZERO, n, n_strings, n_objects
                     strings[FIELD, n_strings] = depths[depth, _FIELD_AT]
                     strings[START, n_strings] = strings[STOP, n_strings] = np.int64(n)
                     strings[CONTINUING, n_strings] = 0
                     strings[ACTION, n_strings] = TO_COUNT_NUMBERS
-                    strings[KEY, n_strings] = depths[depth, _N_NUMBERS_AT]
+                    strings[KEY, n_strings] = depths[depth, N_NUMBERS]
                     n_strings += 1
                 depth -= 1
                 are_objects >>= _ONE
@@ -344,6 +340,11 @@ def _read_line(
             if (depth == MOST_DEEP) | (field < 0):
                 return _ZERO, n, n_strings, n_objects
             is_object = byte == _OBJECT
+            is_element = (depth > 0) & ((are_objects & _ONE) == _ZERO)
+            if _may_have_loose_ids(
+                fields[field, HAS_TOKENS], is_element, is_object, is_row | (depth > 0)
+            ):
+                return _ZERO, n, n_strings, n_objects
             at += _ONE
             depth += 1
             are_objects <<= _ONE
@@ -356,7 +357,7 @@ def _read_line(
                 depths[depth, _RANK_AT] = 0
                 depths[depth, _NEXT_AT] = seen_in.size + field
             else:
-                depths[depth, _N_NUMBERS_AT:] = 0
+                depths[depth, N_NUMBERS:] = 0
             depths[depth, _FIELD_AT] = field
             state = _FIRST_KEY if is_object else _FIRST_VALUE
             continue
@@ -380,7 +381,7 @@ def _read_line(
                 return _ZERO, n, n_strings, n_objects
             if n > first:
                 status[line] = WITH_STRINGS
-                if is_data(text, first) | (n_strings - first_string == MOST_STRINGS):
+                if n_strings - first_string == MOST_STRINGS:
                     return _ZERO, n, n_strings, n_objects
                 if fields[field, IS_DECODED] and may_be_json(text, first, n):
                     action = TO_DECODE
@@ -411,7 +412,11 @@ def _read_line(
             if at == _ZERO:
                 return _ZERO, n, n_strings, n_objects
             if (are_objects & _ONE) == _ZERO:
-                _count_number(depths, depth, code_of(block, start, at))
+                code = code_of(block, start, at)
+                has_tokens = fields[depths[depth, _FIELD_AT], HAS_TOKENS] > 0
+                if (code < 0) & has_tokens and _is_fraction(block, start, at):
+                    return _ZERO, n, n_strings, n_objects
+                count_code(code, depths, depth)
         state = _AFTER_VALUE
     at = skip_space(block, at)
     if block[at] != LINE_BREAK:

@@ -20,12 +20,11 @@ from decon_core.kernels.json_lines import (
     STOP,
     USE,
 )
-from decon_core.kernels.string_values import (
+from decon_core.kernels.string_kinds import (
     LEAST_REPEATED,
     TO_COUNT_WORDS,
     TO_DECODE,
     action_on,
-    is_data,
     key_of,
     may_be_json,
     words_in,
@@ -182,13 +181,11 @@ def settle(
     marks_of: Words64,
     may_decode: bool,
     marks: Words64,
-    is_unusual: Bytes,
 ) -> None:
     """Write what is done with strings of other readers, their keys, and the marks of rows."""
     for at in range(columns.shape[1]):
         start, stop = np.uint64(columns[START, at]), np.uint64(columns[STOP, at])
         field, row = columns[FIELD, at], columns[LINE, at]
-        is_unusual[row] |= is_data(text, start)
         columns[KEY, at] = key_of(text, start, stop)
         if may_decode and fields[field, IS_DECODED] and may_be_json(text, start, stop):
             columns[ACTION, at] = TO_DECODE

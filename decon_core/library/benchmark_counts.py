@@ -55,15 +55,10 @@ class BenchmarkCount:
 
 def count_matches(
     matches: Path, visibility: Path, versions: Sequence[Version], policy: Policy
-) -> tuple[list[BenchmarkCount], int, int]:
-    """Count the matches, and the items that can be found, from the files of a folder scan.
-
-    Returns the counts of each benchmark, and of the findings of all: without the answer, to review.
-    """
+) -> list[BenchmarkCount]:
+    """Count the matches, and the items that can be found, from the files of a folder scan."""
     found = {row["benchmark"]: row for row in _findings_by_benchmark(matches)}
     checkable = {row.pop("benchmark"): row for row in _checkable(matches, visibility, policy)}
-    n_no_answer = sum(row.pop("n_no_answer") for row in found.values())
-    n_review = sum(row.pop("n_review") for row in found.values())
     counts = {
         version.benchmark: BenchmarkCount(
             n_items=version.n_items,
@@ -82,7 +77,7 @@ def count_matches(
         count.n_items_by_all += row["n"] if len(row["detectors"]) == len(policy.detectors) else 0
         for detector in row["detectors"]:
             count.n_items_by_detector[detector] += row["n"]
-    return [*counts.values()], n_no_answer, n_review
+    return [*counts.values()]
 
 
 def _findings_by_benchmark(matches: Path) -> list[dict[str, Any]]:
@@ -118,8 +113,6 @@ def _findings_by_benchmark(matches: Path) -> list[dict[str, Any]]:
             n_review_items=item.filter(
                 needs_review & in_clean_item & ~pl.col("is_question_item")
             ).n_unique(),
-            n_no_answer=is_question.sum(),
-            n_review=needs_review.sum(),
         )
     )
 

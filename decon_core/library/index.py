@@ -28,7 +28,7 @@ from decon_core.config.layouts import covers_any
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import Document, Unreadable
-from decon_core.corpus.text_values import holds_no_text
+from decon_core.corpus.string_kinds import kind_at
 from decon_core.errors import ConfigError, InputError, Problem
 from decon_core.execution.jobs import in_threads, wanted_workers
 from decon_core.library.evals import Evals, records_of
@@ -371,7 +371,7 @@ def _unread_of_rows(
     left = {
         path
         for path, (n, _) in batch.unread.items()
-        if not (holds_no_text(path, n) or covers_any(ignore, path))
+        if (kind_at(path).is_blocking or not n) and not covers_any(ignore, path)
     }
     unread = {}
     for document in map(batch.reread, rows if left else ()):

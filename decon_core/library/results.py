@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.benchmarks.named import named_rows, rows_of_benchmarks
-from decon_core.benchmarks.records import NotCovered, Version, load_records
+from decon_core.benchmarks.records import NotCovered
 from decon_core.config.sources import ONLY_SOURCE, Source
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.lines import LineFormat
@@ -50,8 +50,6 @@ from decon_core.schemas import ENTRIES
 from decon_core.storage.files import atomic_path
 from decon_core.storage.listing import Skipped
 from decon_core.storage.paths import parse_path
-from decon_core.storage.store import Store
-from decon_core.storage.tables import write_parquet
 
 if TYPE_CHECKING:
     from decon_core.mixtures.clean_evals import LeakedItems
@@ -141,24 +139,6 @@ class ScannedPack:
         return self.reader.entries(shard, self.reader.versions, source=self.pack.source.name)
 
 
-def write_visibility(
-    out: Path, visibility: pa.Table, store: Store, versions: Iterable[Version]
-) -> None:
-    """Write which items each detector can find, with the fingerprints of the items' records."""
-    import polars as pl
-
-    key = ["benchmark", "split", "instance_index"]
-    items = pl.concat(
-        pl.DataFrame(load_records(store, version, columns=[*key, "fingerprint"]))
-        .group_by(key)
-        .agg(pl.col("fingerprint").alias("fingerprints"))
-        for version in versions
-    )
-    rows = pl.DataFrame(visibility).join(items, on=key, how="left", maintain_order="left")
-    schema = visibility.schema.append(pa.field("fingerprints", pa.list_(pa.string())))
-    write_parquet(out / VISIBILITY_FILE, rows.to_arrow().cast(schema))
-
-
 def write_matches(
     out: Path, scanned: ScannedPack, outcome: Outcome, leaked: LeakedItems | None
 ) -> None:
@@ -194,10 +174,7 @@ def write_matches(
             line = {"file": not_drawn.path, "is_read": False, "is_drawn": False}
             lines.write(orjson.dumps({**line, "file_bytes": not_drawn.n_bytes}) + b"\n")
     files = out / MATCHES_FILE, out / VISIBILITY_FILE
-    outcome.benchmarks, outcome.n_no_answer, outcome.n_review = count_matches(
-        *files, reader.versions, reader.policy
-    )
-    outcome.n_leaks = sum(count.n_leaks for count in outcome.benchmarks)
+    outcome.benchmarks = count_matches(*files, reader.versions, reader.policy)
     ledgers = [(source.name, ledger) for ledger in by_name.values()]
     gaps = gaps_of(reader.scan_results, [scanned.pack], reader.versions)
     rule = UnreadRule(((source.name, source.ignore),))
@@ -215,8 +192,11 @@ def write_matches(
 COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short", "n_without_text")
 _COUNTS_FOUND = (
     "n_matches",
+    "n_leaks",
     "n_contaminated_documents",
+    "n_no_answer",
     "n_no_answer_documents",
+    "n_review",
     "n_review_documents",
 )
 _NOT_SAMPLED = "n_documents_not_sampled"  # key in the ledger of a sample
@@ -297,9 +277,6 @@ _IN_SUMMARY = (
     "n_shards",
     "n_unreadable",
     "n_invalid_utf8",
-    "n_leaks",
-    "n_no_answer",
-    "n_review",
 )
 
 

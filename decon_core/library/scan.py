@@ -46,13 +46,7 @@ from decon_core.library.estimates import (
     write_rates,
 )
 from decon_core.library.evals import require_records
-from decon_core.library.page import (
-    CARD_FILE,
-    FIGURE_FILES,
-    PAGE_FILE,
-    write_report,
-    write_report_of_sample,
-)
+from decon_core.library.page import CARD_FILE, FIGURE_FILES, PAGE_FILE, write_report
 from decon_core.library.stored_index import OnStep, StoredIndex, index_records, no_step
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.blocks import kept_scanners
@@ -182,7 +176,7 @@ def _scan_folder(
     failed = _scan_pack(request, index, pack, engine, on_step, on_progress)
     unread = {shard.name for shard in _missing(index, pack)}
     scanned = results.ScannedPack(index.reader(request.verdicts), pack, unread)
-    results.write_visibility(out, index.visibility, store, versions)
+    write_parquet(out / results.VISIBILITY_FILE, index.visibility)
     n_unseen = Counter(index.invisible["detector"].to_pylist())
     outcome = results.Outcome(
         failed=failed,
@@ -207,6 +201,7 @@ def _scan_folder(
     _write_results(request, index, scanned, outcome)
     if report_writers:
         _write_reports(out / results.COMPAT_FOLDER, index, scanned, report_writers)
+    write_report(request, index, scanned, outcome)
     settings = {
         "evals": str(request.evals),
         "corpus": request.source.path,
@@ -214,12 +209,6 @@ def _scan_folder(
         "n_verdicts": len(request.verdicts.by_text),
     }
     write_plain_json(out / results.SUMMARY_FILE, {**settings, **results.summary_of(outcome)})
-    if request.has_page and len(unread) < len(pack.shards):
-        if request.sample:
-            corpus = request.source.path
-            write_report_of_sample(out, outcome.rates, corpus, request.evals)
-        else:
-            write_report(out, index, pack, request.verdicts, not_covered, skipped, request.evals)
     return outcome
 
 

@@ -32,7 +32,7 @@ from decon_core.corpus.formats.json_lines import JsonBlock
 from decon_core.corpus.formats.shard_format import PART_BYTES
 from decon_core.corpus.formats.table_strings import as_strings
 from decon_core.corpus.formats.tables import TablePart, columns_of
-from decon_core.corpus.text_values import without_lone_surrogates
+from decon_core.corpus.row_json import without_lone_surrogates
 from decon_core.errors import InputError, Problem
 from decon_core.kernels.arrays import Integers
 from decon_core.kernels.json_tokens import PADDING

@@ -62,6 +62,7 @@ class Builder:
     unread: UnreadRule = NOTHING_IGNORED
     not_covered: tuple[NotCovered, ...] = ()  # benchmarks that were asked for and cannot be had
     skipped: tuple[Skipped, ...] = ()  # files that are no shards, and not skipped on purpose
+    not_sampled: tuple[Gap, ...] = ()  # shards that are not in a sample, or only in part
     calibrated: Calibrated | None = None  # made before, from all packs
     # Caches: decided texts by shard and benchmark version, draws, sources and shards with open
     # text, and scanned sources.
@@ -163,7 +164,7 @@ class Builder:
     def gaps(self) -> list[Gap]:
         """The shards that are not scanned against every version, or have no readable row."""
         unscanned = gaps_of(self.reader.scan_results, self.packs, self.versions)
-        return [*unscanned, *gaps_without_rows(self.reader, self.packs)]
+        return [*unscanned, *gaps_without_rows(self.reader, self.packs), *self.not_sampled]
 
     @property
     def not_read(self) -> Account:

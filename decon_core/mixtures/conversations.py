@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from decon_core.config.layouts import turn_names
 from decon_core.corpus.documents import Part
 from decon_core.corpus.row_texts import Keys
 from decon_core.mixtures.edit_rows import opened, value_at
@@ -20,29 +21,16 @@ NOT_ALONE = "a prompt, a completion or a side of a preference pair is not cut al
 
 # Kinds of turns, as letters, so that expressions find what belongs together.
 _USER, _ASSISTANT, _TOOL, _SYSTEM, _NO_TURN = "UATS-"
-_ROLES = {
-    _ASSISTANT: "assistant gpt bot model ai chatgpt agent function_call tool_call reasoning",
-    _TOOL: (
-        "tool function observation function_response tool_response tool_result toolresult ipython "
-        "environment"
-    ),
-    _SYSTEM: "system developer",
+_KINDS = {
+    role: kind
+    for kind, name in ((_ASSISTANT, "assistant"), (_TOOL, "tool"), (_SYSTEM, "system"))
+    for role in turn_names(name)
 }
-_KINDS = {role: kind for kind, roles in _ROLES.items() for role in roles.split()}
 _SOURCES = {name: _KINDS.get(name, _USER) for name in ("user", "agent", "system", "environment")}
 _STEP = re.compile("A*T+")  # calls of tools and their results
 _EXCHANGE = re.compile("(U+)([^U-]*)")
 
-_CONTENT = {"content", "value", "text", "parts", "message"}
-_RESULTS = {"tool_result", "functionResponse", "function_response"}  # turns of the role "user"
-
-# Fields that hold a part of a conversation; the other parts are in fields beside them.
-_SIDES = {
-    "chosen", "rejected", "chosen_messages", "rejected_messages", "rejected_response",
-    "preferred_output", "non_preferred_output", "completion", "ground_truth",
-    "conversation_a", "conversation_b", "response_a", "response_b",
-}  # fmt: skip
-_PROMPTS = {"prompt", "responses_create_params"}
+_CONTENT, _RESULTS, _SIDES, _PROMPTS = map(turn_names, ("content", "results", "sides", "prompts"))
 _ENDS = {"input", "output"}
 _LEAST_PARALLEL = 2  # elements of lists
 _PAIR = 2

@@ -17,9 +17,10 @@ from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch
 from decon_core.corpus.formats import Part as ShardPart
 from decon_core.corpus.packs import Shard
+from decon_core.corpus.row_json import decoded
 from decon_core.corpus.row_texts import KEY, Keys
 from decon_core.corpus.shards import read_blocks, values_of
-from decon_core.corpus.text_values import decoded, text_of_bytes
+from decon_core.corpus.string_kinds import text_of_bytes
 
 _FORMS = [
     json.JSONEncoder(ensure_ascii=is_ascii, separators=separators, indent=indent).encode

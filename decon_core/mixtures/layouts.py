@@ -27,9 +27,9 @@ from decon_core.corpus.documents import Document, document_of, id_of
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.shard_format import NONE_CHANGED, Value
 from decon_core.corpus.packs import Shard
+from decon_core.corpus.row_json import without_lone_surrogates
 from decon_core.corpus.shard_file import REGISTER
 from decon_core.corpus.shards import open_shard
-from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.errors import CorpusError, Problem
 from decon_core.index.text_weights import encode_texts
 from decon_core.kernels.arrays import Integers

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.corpus.documents import Document, Part, joined_parts
+from decon_core.corpus.row_json import without_lone_surrogates
 from decon_core.corpus.row_texts import Keys, Slot
-from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.kernels.arrays import Bools, Integers
 from decon_core.mixtures.layouts import Add, Row, RowGroups, id_in, source_in
 from decon_core.text.trainer_tokens import TrainerTokenizer

@@ -24,9 +24,14 @@ def blind_spots(detectors: Iterable[str], n_unknown: int | None) -> str:
     changed = f"{reworded} or translated"
     if not finds_numbers:
         changed = f"{reworded}, translated or given other numbers"
-    sentence = f"Not covered: items that were {changed}"
+    finds_programs = any(detector.finds_other_names for detector in chosen)
+    finds_answers = any(detector.finds_answers for detector in chosen)
+    answers = "answers or tests" if finds_programs else "answers, solutions or tests"
+    parts = [f"items that were {changed}", f"{'tests' if finds_answers else answers} alone"]
+    if not finds_programs:
+        parts.append("code with all names changed")
     if n_unknown:
-        return f"{sentence}; {counted(n_unknown, 'item')} that no chosen detector can find."
+        parts.append(f"{counted(n_unknown, 'item')} that no chosen detector can find")
     if n_unknown is None:
-        return f"{sentence}; an unknown number of items that no detector can find."
-    return f"{sentence}."
+        parts.append("an unknown number of items that no detector can find")
+    return f"Not covered: {'; '.join(parts)}."

@@ -30,7 +30,7 @@ from decon_core.report.gather import (
     write_matches,
 )
 from decon_core.report.matched_texts import gather_matched_texts, texts_in
-from decon_core.report.open import opened, state_of
+from decon_core.report.open import opened, rows_of, state_of
 from decon_core.report.publish.summary import read_headline
 from decon_core.report.review.judged import judged_tables
 from decon_core.report.tables import TABLES, ReportAddition, table_of
@@ -41,15 +41,15 @@ from decon_core.storage.files import draft_folder
 
 _SHOWING = Report()
 
-_SUMMARY = """
-    SELECT (SELECT count(*) FROM items),
-           coalesce(sum(n_leaked), 0)::BIGINT,
-           (SELECT count(*) FROM findings WHERE is_contaminated),
-           (SELECT count(*) FROM documents WHERE is_contaminated),
-           (SELECT count(*) FROM unreadable),
-           coalesce(sum(n_no_answer), 0)::BIGINT,
-           (SELECT count(*) FROM documents WHERE is_no_answer),
-           coalesce(sum(n_review), 0)::BIGINT
+_COUNTS = """
+    SELECT (SELECT count(*) FROM items) AS items,
+           coalesce(sum(n_leaked), 0)::BIGINT AS leaked_items,
+           (SELECT count(*) FROM documents WHERE is_contaminated) AS contaminated_documents,
+           coalesce(sum(n_no_answer), 0)::BIGINT AS no_answer_items,
+           (SELECT count(*) FROM documents WHERE is_no_answer) AS no_answer_documents,
+           coalesce(sum(n_review), 0)::BIGINT AS review_items,
+           (SELECT count(*) FROM findings WHERE is_contaminated) AS leaks,
+           (SELECT count(*) FROM unreadable) AS unreadable_rows
     FROM by_benchmark
 """
 
@@ -70,19 +70,11 @@ _EARLIER = """
 
 
 @dataclass(frozen=True)
-class ReportSummary:
+class BuiltReport:
     """The headline of a report."""
 
-    n_items: int
-    n_leaked: int
-    n_matches: int  # findings
-    n_contaminated_documents: int
-    n_unreadable: int
-    n_no_answer: int  # items that did not leak, but whose question was found
-    n_no_answer_documents: int  # documents with the question of an item and no leak
-    n_review: int  # items that are neither, but found by a detector whose score is no proof
-    n_shards_without_mixture: int  # shards for which a mixture is missing or out of date
-    gaps: tuple[Gap, ...] = ()  # shards not scanned against every benchmark
+    counts: Mapping[str, int]  # by name, as in the metadata of the asset `report`
+    gaps: Sequence[Gap]  # shards not scanned against every benchmark
 
 
 def build_report(
@@ -91,7 +83,7 @@ def build_report(
     *,
     additions: Sequence[ReportAddition] = (),
     engine: Engine = LOCAL,
-) -> ReportSummary:
+) -> BuiltReport:
     """Gather all tables into a new database and replace the previous report with it.
 
     Raise MissingError if no pack is registered or nothing was scanned.
@@ -133,12 +125,11 @@ def build_report(
             empty=store.empty_report(schema_digest()),
             note=lambda connection: {
                 "state": state,
-                "counts": connection.execute(_SUMMARY).fetchone(),
+                "counts": rows_of(connection, _COUNTS)[0],
                 "headline": read_headline(connection),
             },
         )
-    counts = (*noted["counts"], n_without_mixture, tuple(gaps))
-    return ReportSummary(*counts)
+    return BuiltReport({**noted["counts"], "shards_without_mixture": n_without_mixture}, gaps)
 
 
 def is_current(

@@ -206,7 +206,9 @@ def _shards(
                 continue
             ledger = reader.ledger(shard)
             place = {"source": pack.source.name, "shard_name": shard.name}
-            about: Row = {"pack": pack.name, "path": shard.path, "shard": shard.fingerprint}
+            # A sample has a fingerprint of its own, and is compared with the whole shard.
+            content = None if shard.sample else shard.fingerprint
+            about: Row = {"pack": pack.name, "path": shard.path, "shard": content}
             for name in ("unreadable", "invalid_utf8"):
                 rows[name] += [{**place, **row} for row in ledger[name]]
                 about[f"n_{name}"] = len(ledger[name])

@@ -49,7 +49,7 @@ _OFF = "snippets are off"
 _NOT_FIRST = "the limit `report.most_texts` was reached"
 # Hundreds of items that share a template are found at one place of a document.
 _MOST_AT_A_PLACE = 8
-_NOT_BEST = f"the text is shown only with the {_MOST_AT_A_PLACE} best items found at this place"
+_NOT_BEST = f"only the {_MOST_AT_A_PLACE} best items at a place are kept with their text"
 _GONE = "the row is no longer in its shard"
 
 _EDGES = [f"{part}_char_{edge}" for part in PARTS for edge in ("start", "stop")]

@@ -93,9 +93,9 @@ def _changed_acceptance(
         if key in now and before != now[key]:
             ways = (f"accepted by `{by}`" if by else "not accepted" for by in (before, now[key]))
             changes[row["source"], row["path"], " in the report, ".join(ways)] = None
-    for source, path, ways in changes:
+    for source, path, change in changes:
         where = f"source {source!r}: text in `{path}`, which is not read"
-        yield Problem(where, f"{ways} now", remedy=REBUILD)
+        yield Problem(where, f"{change} now", remedy=REBUILD)
 
 
 def _changed_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:

@@ -27,7 +27,7 @@ from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_shard
 from decon_core.corpus.sketch.shard_sketch import has_blocks, open_blocks
-from decon_core.corpus.text_values import holds_no_text
+from decon_core.corpus.string_kinds import kind_at
 from decon_core.decisions.annotations import labels_of
 from decon_core.decisions.calibration import LEAST_JUDGED, planted_step
 from decon_core.decisions.judging import missing
@@ -243,7 +243,7 @@ def _document(builder: Builder, place: Place, row: Document | str | None) -> Jso
             path: n_bytes
             for path, (n, n_bytes) in unread.items()
             if not builder.unread.is_ignored(place.pack.source.name, path)
-            and not holds_no_text(path, n)
+            and (kind_at(path).is_blocking or not n)
         },
     }
 

@@ -124,9 +124,18 @@ def write_table_draft(
 def read_about(path: Path) -> Any:  # the caller knows what it wrote
     """Return the JSON value that was written with scan results, without reading the rows."""
     try:
-        return about_in(pq.read_metadata(path))
-    except (pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:
+        return about_in(_metadata_of(path))
+    except (KeyError, TypeError, ValueError) as error:
         raise DamagedError(damaged(path, str(error))) from None
+
+
+def _metadata_of(path: Path) -> pq.FileMetaData:
+    """Return the end of a Parquet file, which is not verified."""
+    try:
+        return pq.read_metadata(path)
+    except (pa.ArrowException, OSError):  # Arrow raises OSError for most broken files
+        map_verified(path)
+        raise  # the file is whole: a failure of the disk, or it is gone
 
 
 def about_in(metadata: pq.FileMetaData) -> Any:
@@ -146,12 +155,7 @@ def has_no_rows(path: Path, schema: pa.Schema) -> bool:
 
 def count_rows(path: Path, schema: pa.Schema) -> int:
     """Return the number of rows of such a file, from its end alone, which is not verified."""
-    if has_no_rows(path, schema):
-        return 0
-    try:
-        return int(pq.read_metadata(path).num_rows)
-    except pa.ArrowInvalid as error:
-        raise DamagedError(damaged(path, str(error))) from None
+    return 0 if has_no_rows(path, schema) else int(_metadata_of(path).num_rows)
 
 
 def _empty(schema: pa.Schema) -> tuple[pa.Table, bytes]:

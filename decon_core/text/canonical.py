@@ -16,7 +16,15 @@ from functools import lru_cache
 from math import ceil
 from unicodedata import normalize
 
-from decon_core.text.characters import ACCENTS, CONTROLS, IGNORABLE, LOOK_ALIKES, SIGNS, Form
+from decon_core.text.characters import (
+    ACCENTS,
+    CONTROLS,
+    IGNORABLE,
+    LOOK_ALIKES,
+    PLAIN_LETTERS,
+    SIGNS,
+    Form,
+)
 from decon_core.text.markup import may_have_markup, stripped, stripped_with_offsets
 
 # The Unicode property White_Space. Python's white space (str.split, \s) also contains the four
@@ -41,21 +49,23 @@ def clean(text: str, *, punctuation: str) -> str:
 def normalized_words(word: str, *, punctuation: str) -> list[str]:
     """Return the words that a lower-case word becomes when look-alike spellings are folded.
 
-    Applies NFKC, drops control and default-ignorable characters (several NULs may part words),
-    folds signs that look like ASCII ones, splits again at new white space and punctuation, and in
-    words with a letter from a to z folds Latin look-alikes and drops accents. The result may be
-    empty. It depends only on the word, so callers can cache it per word.
+    Applies NFKC, drops control and default-ignorable characters (NULs may part words),
+    folds signs that look like ASCII ones, splits again at new white space and punctuation, drops
+    accents and vowel signs, folds variants of letters, and in words with a letter from a to z folds
+    Latin look-alikes and drops their accents. The result may be empty. It depends only on the word,
+    so callers can cache it per word.
     """
     if word.isascii() and word.isprintable():
         return [word]
     if "\0" in word:
-        word = _parted(word)
+        word = parted(word)
     plain = _without(_FOLDED, _without(_CONTROLS, word))
     composed = normalize("NFKC", plain)
     shown = composed.lower()
     if composed != plain or shown != plain:
         shown = _without(_SIGNS, normalize("NFKC", _without(_IGNORABLE, shown)))
-    return [_with_latin(piece) for piece in _word_pattern(punctuation).findall(shown)]
+    pieces = _word_pattern(punctuation).findall(shown)
+    return [plain for piece in pieces if (plain := _with_latin(_with_plain_letters(piece)))]
 
 
 # Texts that are compared with each other have the same words.
@@ -73,6 +83,7 @@ _CONTROLS = _folding(CONTROLS)
 _SIGNS = _folding(SIGNS)
 _IGNORABLE = _folding(IGNORABLE)
 _FOLDED = _folding({**SIGNS, **IGNORABLE})
+_LETTERS = _folding(PLAIN_LETTERS)
 
 
 def _without(folding: _Folding, word: str) -> str:
@@ -80,18 +91,18 @@ def _without(folding: _Folding, word: str) -> str:
     return word if characters.isdisjoint(word) else word.translate(table)
 
 
-def _parted(word: str) -> str:
-    """Part words at NUL, if there are several: as `find -print0` does, not as a word is broken."""
+def parted(word: str) -> str:
+    """Part words at NUL, as white space does; not letters, which a wide encoding parts."""
     words = [*filter(None, word.split("\0"))]
     n_longer = sum(len(piece) > 1 for piece in words)
-    return word.replace("\0", " ") if word.count("\0") > 1 and 2 * n_longer >= len(words) else word
+    return word.replace("\0", " ") if 2 * n_longer >= len(words) else word
 
 
 def with_parted_words(text: str, form: Form) -> str:
     """Return a text with a space in place of each NUL that parts words."""
     if "\0" not in text or not form.normalize_unicode:
         return text
-    return _word_pattern(form.punctuation).sub(lambda word: _parted(word[0]), text)
+    return _word_pattern(form.punctuation).sub(lambda word: parted(word[0]), text)
 
 
 _LATIN_LETTER = re.compile("[a-z]")
@@ -105,6 +116,11 @@ def _with_latin(word: str) -> str:
     if not _LATIN_LETTER.search(parts):
         return word
     return normalize("NFKC", _ACCENTED.sub(r"\1", parts.translate(LOOK_ALIKES)))
+
+
+def _with_plain_letters(word: str) -> str:
+    plain = _without(_LETTERS, word)
+    return word if plain == word else normalize("NFKC", plain)
 
 
 _NOT_PLAIN = re.compile(r"[^\t-\r -~]")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html.entities import html5
+from unicodedata import category, normalize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +31,12 @@ _IGNORABLE_RANGES = (
     (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8),
     (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
+HIDDEN = "".join(f"{chr(first)}-{chr(last)}" for first, last in _IGNORABLE_RANGES)  # in patterns
 IGNORABLE = {point: None for first, last in _IGNORABLE_RANGES for point in range(first, last + 1)}
 
-# Signs that look like an ASCII sign, by that sign. They are folded everywhere, even if NFKC would
-# decompose them (an acute accent becomes a space and a combining mark).
+# Signs and letters that look like an ASCII one, by that one. They are folded everywhere, even if
+# NFKC would decompose them (an acute accent becomes a space and a combining mark). In Turkish, the
+# upper case of a dotless i is I. The strokes of the other letters are accents to who omits them.
 _SIGNS = {
     "-": "\u02d7\u2010\u2011\u2012\u2013\u2015\u2043\u2212",
     "'": "\u00b4\u02b9\u02bb\u02bc\u02bd\u02ca\u201b\u2032\u2035\u2039\u203a",
@@ -44,6 +47,10 @@ _SIGNS = {
     "*": "\u2217",
     "~": "\u223c",
     "|": "\u2223",
+    "d": "\u0111",
+    "i": "\u0131",
+    "l": "\u0142",
+    "o": "\u00f8\u01ff",
 }
 SIGNS = {ord(sign): ascii_sign for ascii_sign, signs in _SIGNS.items() for sign in signs}
 
@@ -63,13 +70,55 @@ LOOK_ALIKES = {
     for letter, latin in zip(letters, latins, strict=True)
 }
 
-# Combining marks that are dropped behind the letters a to z, written with them as one character or
-# apart: accents.
+# Accents: combining marks that are dropped. Letters from a to z also lose those that are part of
+# their character.
 ACCENTS = {
     point: None
     for first, last in ((0x300, 0x36F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF))
     for point in range(first, last + 1)
 }
+
+# Vowel signs of Arabic and Hebrew, which most texts leave out. In other scripts, vowel signs stay.
+_VOWEL_SIGNS = (
+    (0x0591, 0x05BD), (0x05BF, 0x05BF), (0x05C1, 0x05C2), (0x05C4, 0x05C5), (0x05C7, 0x05C7),
+    (0x0610, 0x061A), (0x064B, 0x065F), (0x0670, 0x0670), (0x06D6, 0x06DC), (0x06DF, 0x06E4),
+    (0x06E7, 0x06E8), (0x06EA, 0x06ED), (0x08CA, 0x08E1), (0x08E3, 0x08FF),
+)  # fmt: skip
+_TATWEEL = 0x0640  # lengthens Arabic words
+
+# Arabic and Cyrillic letters that are often written as another letter: alef with hamza or madda,
+# alef maksura and the Persian yeh, the Persian kaf, teh marbuta and other letters heh; yo, and
+# vowels with a stress mark.
+_VARIANTS = {
+    "\u0627": "\u0622\u0623\u0625\u0671",
+    "\u064a": "\u0649\u06cc",
+    "\u0643": "\u06a9",
+    "\u0647": "\u0629\u06c0\u06c1\u06c2\u06c3\u06d5",
+    "\u0435": "\u0450\u0451",
+    "\u0438": "\u045d",
+}
+
+# Greek letters lose their accents, which upper case leaves out.
+_GREEK = {
+    point: parts[0]
+    for first, last in ((0x370, 0x3FF), (0x1F00, 0x1FFF))
+    for point in range(first, last + 1)
+    if (parts := normalize("NFD", chr(point)))[0].islower()
+    and len(parts) > 1
+    and ACCENTS.keys() >= {*map(ord, parts[1:])}
+}
+
+# Letters, by code point, with the letter that canonical text has instead; marks with None.
+PLAIN_LETTERS = {
+    **ACCENTS,
+    **{point: None for first, last in _VOWEL_SIGNS for point in range(first, last + 1)},
+    _TATWEEL: None,
+    **_GREEK,
+    **{ord(one): letter for letter, variants in _VARIANTS.items() for one in variants},
+}
+
+# Vowel signs and other marks within words, which are no word characters of regular expressions.
+MARKS = "".join(char for char in map(chr, range(0x300, 0x1200)) if category(char) in ("Mn", "Mc"))
 
 # HTML ---------------------------------------------------------------------------------------------
 

@@ -17,7 +17,14 @@ import numpy as np
 
 from decon_core.kernels.arrays import Bools, Bytes, Integers, Numbers
 from decon_core.text.canonical import WHITE_SPACE, normalized_words
-from decon_core.text.characters import ACCENTS, CONTROLS, IGNORABLE, LOOK_ALIKES, SIGNS
+from decon_core.text.characters import (
+    ACCENTS,
+    CONTROLS,
+    IGNORABLE,
+    LOOK_ALIKES,
+    PLAIN_LETTERS,
+    SIGNS,
+)
 
 _SPACE = ord(" ")
 _N_PLAIN = 0x7F - _SPACE  # printable ASCII
@@ -114,10 +121,8 @@ def may_change(points: Numbers) -> Bools:
     points = np.minimum(points, table.is_changed.size - 1)
     order, is_changed = table.order[points], table.is_changed[points]
     is_mark = order > 0
-    is_latin = (points >= ord("a")) & (points <= ord("z"))
     may_join = table.is_second[points[1:]] & (table.is_first[points[:-1]] | is_mark[:-1])
     is_changed[1:] |= may_join | (is_mark[1:] & (order[:-1] > order[1:]))
-    is_changed[1:] |= table.is_accent[points[1:]] & (is_latin[:-1] | is_mark[:-1])
     words = np.flatnonzero(points == _SPACE)
     return np.logical_or.reduceat(is_changed, words) | _is_mixed(points, words)
 
@@ -134,18 +139,17 @@ class _Characters(NamedTuple):
     is_second: Bools  # may compose with the previous character
     order: Bytes  # canonical combining class
     looks_latin: Bools
-    is_accent: Bools
     # What NFKC and the folding of signs make of it, whatever its neighbours: itself or another
     # character; 0 if that depends on them, or it becomes several characters or none.
     alone: Numbers
-    bare: Numbers  # the letter under its accents, or itself; 0 if that depends on its neighbours
+    bare: Numbers  # its plain letter, or itself; 0 if that depends on its neighbours
     several: dict[str, str]  # those that become several
 
 
 @lru_cache(maxsize=1)
 def _characters() -> _Characters:
     size = max(_TABLED, *IGNORABLE, *SIGNS, *LOOK_ALIKES) + 2
-    is_changed, is_first, is_second, looks_latin, is_accent = np.zeros((5, size), np.bool_)
+    is_changed, is_first, is_second, looks_latin = np.zeros((4, size), np.bool_)
     order = np.zeros(size, np.uint8)
     everything = _all_characters()
     order[:_TABLED] = np.fromiter(map(combining, everything), np.uint8, _TABLED)
@@ -161,7 +165,8 @@ def _characters() -> _Characters:
     changed = {char: made for char, made in pairs if made != char}
     is_changed[[*map(ord, changed)]] = True
     is_changed[ord("\n")] = False
-    is_changed[[*CONTROLS, *IGNORABLE, *SIGNS, *_MEDIAL_AND_FINAL_JAMO]] = True
+    changed_always = [*CONTROLS, *IGNORABLE, *SIGNS, *PLAIN_LETTERS]
+    is_changed[[*changed_always, *_MEDIAL_AND_FINAL_JAMO]] = True
     composed: dict[int, int] = {}  # code points with the first of their parts
     second: set[str] = set()
     for char, parts in zip(chars, map(decomposition, chars), strict=True):
@@ -171,7 +176,6 @@ def _characters() -> _Characters:
             second.update(others)
     is_first[[*composed, *composed.values()]] = True
     is_second[[int(part, 16) for part in second]] = True
-    is_accent[[*ACCENTS]] = True
     looks_latin[[*LOOK_ALIKES]] = True
     alone, several = _normalized_alone(changed)
     bare = np.arange(alone.size, dtype=np.uint32)
@@ -185,14 +189,14 @@ def _characters() -> _Characters:
             is_changed[ord(char)] = True
         if ord(parts[0]) in LOOK_ALIKES:
             looks_latin[ord(char)] = True
+    letters = {point: letter for point, letter in PLAIN_LETTERS.items() if letter}
+    bare[[*letters]] = [*map(ord, letters.values())]
     # Marks, and what composes with the character before.
-    joins = ((order > 0) | is_accent | is_second)[: alone.size]
-    joins[[*_MEDIAL_AND_FINAL_JAMO]] = True
+    joins = ((order > 0) | is_second)[: alone.size]
+    joins[[*_MEDIAL_AND_FINAL_JAMO, *(PLAIN_LETTERS.keys() - letters.keys())]] = True
     joins[[*composed]] |= joins[[*composed.values()]]
     alone[joins | joins[alone]] = 0
-    return _Characters(
-        is_changed, is_first, is_second, order, looks_latin, is_accent, alone, bare, several
-    )
+    return _Characters(is_changed, is_first, is_second, order, looks_latin, alone, bare, several)
 
 
 def _normalized_alone(changed: Mapping[str, str]) -> tuple[Numbers, dict[str, str]]:

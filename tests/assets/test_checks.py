@@ -361,6 +361,16 @@ def test_self_test_check_says_of_which_benchmark_nothing_can_be_planted_and_pass
     assert result.metadata["nothing_to_plant"].value.splitlines()[2:] == ["| short | decon |"]
 
 
+def test_self_tests_of_items_whose_answer_is_a_number_or_a_choice_pass(world):
+    for item, answer in zip(
+        world.benchmarks["harbor"], ("18", "-3", "(B)120", "4,200", "x"), strict=True
+    ):
+        item["answer"] = answer
+    world.write_benchmarks()
+    world.start(until="scan")
+    assert run_check(self_tests_pass, world).passed
+
+
 def test_self_tests_leave_nothing_behind_among_what_was_scanned(world):
     world.start()
     before = {path for path in world.store.root.rglob("*") if path.is_file()}

@@ -115,7 +115,9 @@ def test_jobs_sensors_and_resources_of_two_components_have_names_of_their_own(pr
     assert jobs - {"__ASSET_JOB"} == {
         f"decon__{name}__{job}" for name in NAMES for job in own - {"__ASSET_JOB"}
     }
-    assert {one.name for one in repository.sensor_defs} == {f"decon__{n}__keep_up" for n in NAMES}
+    assert {one.name for one in repository.sensor_defs} == {
+        f"decon__{name}__{one}" for name in NAMES for one in ("keep_up", "fail_stage_runs")
+    }
     assert {*both.resources} == {
         f"decon__{name}__{one}" for name in NAMES for one in ("decon", "gates")
     }
@@ -350,7 +352,9 @@ def test_dg_lists_and_scaffolds_in_a_project_with_two_components(project, worlds
         f"{prefix}/{asset}": group for prefix, group in prefixes.items() for asset in GRAPH.upstream
     }
     assert {one["name"] for one in listed["sensors"]} == {
-        f"{prefix.replace('/', '__')}__keep_up" for prefix in prefixes
+        f"{prefix.replace('/', '__')}__{one}"
+        for prefix in prefixes
+        for one in ("keep_up", "fail_stage_runs")
     }
     file = project.defs / "third" / "defs.yaml"
     file.write_text(file.read_text().replace("group_name", "groupname"))
@@ -373,7 +377,7 @@ def test_dg_checks_and_lists_the_definitions_of_this_project(ask_dg):
     assert "All definitions loaded" in ask_dg(ROOT, "check", "defs")
     listed = json.loads(ask_dg(ROOT, "list", "defs", "--json"))
     assert {one["asset_key"] for one in listed["assets"]} == {*GRAPH.upstream}
-    assert [one["name"] for one in listed["sensors"]] == ["keep_up"]
+    assert {one["name"] for one in listed["sensors"]} == {"keep_up", "fail_stage_runs"}
 
 
 @only_in_long_runs("the test above loads it, and tests/test_wheel.py starts `dg dev` elsewhere")

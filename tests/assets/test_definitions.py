@@ -116,7 +116,7 @@ def test_the_inventory_is_tied_to_the_files_and_makes_nothing_else_outdated():
 
 def test_the_sensor_and_every_job_say_what_they_do():
     repository = definitions.get_repository_def()
-    assert {one.name for one in repository.sensor_defs} == {"keep_up"}
+    assert {one.name for one in repository.sensor_defs} == {"keep_up", "fail_stage_runs"}
     assert all(one.description for one in repository.sensor_defs)
     jobs = [one for one in repository.get_all_jobs() if not one.name.startswith("__")]
     assert {"everything_missing", "scorecard", "stage_scan"} < {one.name for one in jobs}

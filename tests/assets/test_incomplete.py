@@ -221,6 +221,9 @@ def test_status_names_the_shard_that_could_not_be_scanned_and_why(at_incomplete,
     assert main(["status"]) == 1
     out = capsys.readouterr().out
     assert "s1.jsonl.gz could not be scanned" in out
+    assert out.endswith(
+        "incomplete: replace the shards that could not be scanned, then run again\n"
+    )
     assert "report: up to date, incomplete" in out
 
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from decon_core.text.canonical import characters_per_word, words_with_places
-from decon_core.text.characters import Form
+from decon_core.text.characters import IGNORABLE, Form
 from decon_core.text.content_words import is_content, weight_of
 from decon_core.text.markup import stripped_with_offsets
 from decon_core.text.numbers import numbers_in
@@ -42,13 +42,14 @@ class Run(NamedTuple):
 def units(text: str, form: Form) -> list[Unit]:
     """Return the words of a text without its mark-up, those of one number together."""
     plain = stripped_with_offsets(text)
+    text = _with_digits_together(plain.text) if form.normalize_unicode else plain.text
     found: list[Unit] = []
     of_numbers = set()
-    for word, start, stop in words_with_places(plain.text, replace(form, strip_markup=False)):
-        within = [one for one in numbers_in(plain.text) if one.start <= start < one.stop]
+    for word, start, stop in words_with_places(text, replace(form, strip_markup=False)):
+        within = [one for one in numbers_in(text) if one.start <= start < one.stop]
         if not within:
-            is_capital = plain.text[start].isupper() and len(word) > 1
-            is_name = is_capital and not begins_sentence(plain.text, start)
+            is_capital = text[start].isupper() and len(word) > 1
+            is_name = is_capital and not begins_sentence(text, start)
             found.append(Unit(word, *plain.original(start, stop), False, is_name))
         elif within[0].start not in of_numbers:
             number = within[0]
@@ -56,6 +57,18 @@ def units(text: str, form: Form) -> list[Unit]:
             place = plain.original(number.start, max(stop, number.stop))
             found.append(Unit(f"{number.value:.9g}", *place, True, False))
     return found
+
+
+def _with_digits_together(text: str) -> str:
+    """Move each digit before the invisible characters that are between it and another digit."""
+    digits = [*text]
+    for at, digit in enumerate(digits):
+        first = at
+        while digit.isdecimal() and first and ord(digits[first - 1]) in IGNORABLE:
+            first -= 1
+        if 0 < first < at and digits[first - 1].isdecimal():
+            digits[first : at + 1] = [digit, *digits[first:at]]
+    return "".join(digits)
 
 
 def units_per_word(keys: Sequence[str]) -> int:
@@ -162,12 +175,14 @@ def counted(
     names = {at for at, unit in enumerate(item) if unit.is_name}
     own = {at for at in range(len(item)) if own_of.units[at]}
     inner = {run.item + at for run in runs for at in range(1, run.size - 1)}
+    least_piece = 4 * units_per_word([unit.key for unit in item])
     counts = Counter(
         n_units=len(item),
         n_found=len(found),
         weight=sum(weights),
         weight_found=sum(weights[at] for at in found),
         longest=max(run.size for run in runs),
+        n_in_pieces=sum(run.size for run in runs if run.size >= least_piece),
         extent=max(found) - min(found) + 1,
         own_weight=sum(weights[at] for at in own),
         own_found=sum(weights[at] for at in own & found),
@@ -253,7 +268,8 @@ def is_whole_answer(answer: Sequence[str], text: Sequence[str]) -> bool:
     wanted, values = ([_value(word) for word in words] for words in (answer, text))
     for at in range(len(text) - len(answer) + 1):
         stop = at + len(answer)
-        is_after_digits = answer[0][0].isdigit() and at > 0 and text[at - 1][-1].isdigit()
+        has_number = any(word[0].isdigit() for word in answer)  # "sin 2" may be of "3 sin 2"
+        is_after_digits = has_number and at > 0 and text[at - 1][-1].isdigit()
         after = text[stop] if stop < len(text) else ""
         is_three = after[:3].isdigit() and len(after) > 2 and not after[3:4].isdigit()
         is_group = answer[-1][-1].isdigit() and is_three
@@ -439,7 +455,7 @@ def kind(
         share >= 0.4
         and found >= fewest
         and counts["extent"] >= 0.6 * n
-        and 3 * counts["n_inserted"] < found
+        and (3 * counts["n_inserted"] < found or counts["n_in_pieces"] >= 0.9 * n)
     )
     template = ("template", share) if share >= 0.4 else None
     if is_whole and own > 0 and not is_sibling:
@@ -467,7 +483,7 @@ def kind(
     if (
         is_telling
         and (is_long_run or counts["longest"] >= max(fewest, 0.4 * n))
-        and found < 0.7 * n
+        and (found < 0.7 * n or not is_most)
         and not has_passage
     ):
         return "part", share

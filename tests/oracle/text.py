@@ -13,6 +13,7 @@ from decon_core.text.characters import (
     IGNORABLE,
     LIKE_ESCAPES,
     LOOK_ALIKES,
+    PLAIN_LETTERS,
     SIGNS,
     TAGS,
     WINDOWS_1252,
@@ -35,7 +36,7 @@ def clean(text: str, punctuation: str) -> str:
 
 def normalized(word: str, punctuation: str) -> list[str]:
     """Return the words that a lower-case word becomes when look-alikes are folded."""
-    if re.search("\0.*\0", word, re.DOTALL):
+    if "\0" in word:
         lengths = [len(piece) for piece in word.split("\0") if piece]
         if 2 * lengths.count(1) <= len(lengths):
             word = word.replace("\0", " ")
@@ -48,7 +49,13 @@ def normalized(word: str, punctuation: str) -> list[str]:
     signs = "".join(SIGNS.get(ord(char), char) for char in composed)
     cut = "".join(" " if char in punctuation else char for char in signs)
     words = [piece for piece in WHITE_SPACE_RUN.sub(" ", cut).split(" ") if piece]
-    return [*map(_latin, words)]
+    return [plain for word in words if (plain := _latin(_plain(word)))]
+
+
+def _plain(word: str) -> str:
+    """Drop accents and vowel signs, and fold variants of letters."""
+    plain = "".join(PLAIN_LETTERS.get(ord(char), char) or "" for char in word)
+    return unicodedata.normalize("NFKC", plain)
 
 
 def _latin(word: str) -> str:

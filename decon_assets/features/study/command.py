@@ -48,9 +48,11 @@ def study_command(
       decon-assets study --config data/decon.toml
       decon-assets study --out tables
 
-    Exit codes: 0 done; 1 some results could not be read or joined with an item; 2 invalid input.
+    Exit codes: 0 done; 1 some results could not be read or joined with an item, or no score could
+    be compared with the baseline; 2 invalid input.
     """
     from decon_core.features.study.build import PAGE, build_study, copy_study, rows_of
+    from decon_core.features.study.differences import left_out
     from decon_core.features.study.page import tables
 
     loaded = load_config(config)
@@ -72,9 +74,16 @@ def study_command(
         if rows:
             say()
             say_filled(heads, rows)
+    for sentence in left_out(found.training_runs):
+        say(f"\n{sentence}")
+    if len(shown["by_dose"][1]) < len(found.by_dose):
+        say("\nDifferences by dose of single benchmarks are in by_dose.csv.")
     if not found.effects and not store.report.is_file():
         say("\nno effects by exposure: there is no report yet; `decon-assets run` builds it")
     say(f"\n{(out or study_folder(store)) / PAGE}")
     if found.problems:
         warn(f"\nnot read, or not joined: {format_problems(found.problems)}")
-    return 1 if found.problems else 0
+    is_compared = any(row.difference is not None for row in found.comparison.all)
+    if not is_compared:
+        warn("\nno score could be compared with one of the baseline")
+    return 0 if is_compared and not found.problems else 1

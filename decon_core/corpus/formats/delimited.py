@@ -12,7 +12,7 @@ from typing import BinaryIO
 from decon_core.corpus.formats.records import Record, RecordFormat
 from decon_core.corpus.formats.shard_format import Value
 from decon_core.corpus.shard_file import too_long
-from decon_core.corpus.text_values import is_text
+from decon_core.corpus.string_kinds import is_text
 from decon_core.storage.compression import BYTE_ORDER_MARK
 from decon_core.wording import counted
 

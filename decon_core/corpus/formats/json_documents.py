@@ -19,9 +19,10 @@ from decon_core.corpus.fields import FieldTree
 from decon_core.corpus.formats.json_lines import JsonLines, dumped
 from decon_core.corpus.formats.records import Record, RecordFormat
 from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, Value
+from decon_core.corpus.row_json import TOO_DEEP, fault_of, parsed_row
 from decon_core.corpus.row_texts import text_of_row
 from decon_core.corpus.shard_file import ShardFile, too_long
-from decon_core.corpus.text_values import TOO_DEEP, fault_of, is_text, parsed_row
+from decon_core.corpus.string_kinds import is_text
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import (
     BYTE_ORDER_MARK,

@@ -23,8 +23,8 @@ from decon_core.corpus.formats.lines import LineBlock, LineFormat, blocks_of, wi
 from decon_core.corpus.formats.recognize import fault_of_bytes
 from decon_core.corpus.formats.sessions import is_session, session_of
 from decon_core.corpus.formats.shard_format import PART_BYTES, JsonRow, Value
+from decon_core.corpus.row_json import fault_of, parsed_row
 from decon_core.corpus.shard_file import ShardFile
-from decon_core.corpus.text_values import fault_of, parsed_row
 from decon_core.errors import CorpusError
 from decon_core.kernels import json_lines
 from decon_core.kernels.arrays import Bytes, Integers

@@ -19,8 +19,8 @@ from decon_core.corpus.documents import Document, Unreadable, document_of
 from decon_core.corpus.formats.lines import LineBlock
 from decon_core.corpus.formats.recognize import fault_of_bytes
 from decon_core.corpus.formats.shard_format import JsonRow, Part, Value
+from decon_core.corpus.row_json import KeyTwiceError, fault_of, parsed_row
 from decon_core.corpus.row_texts import WholeRow
-from decon_core.corpus.text_values import KeyTwiceError, fault_of, parsed_row
 from decon_core.kernels.arrays import Integers, alloc_array
 from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
 

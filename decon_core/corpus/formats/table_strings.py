@@ -12,9 +12,8 @@ from decon_core.corpus.compiled_rows import Fields, Strings, fields_of, settle
 from decon_core.corpus.fields import Field, FieldTree, rank_of
 from decon_core.corpus.formats.table_values import is_bytes
 from decon_core.corpus.row_texts import LONGEST_NAME
-from decon_core.corpus.text_as_numbers import strings_with_escapes
-from decon_core.corpus.text_values import LEAST_CODES, LEAST_NUMBERS, is_text, text_of_bytes
-from decon_core.kernels import json_lines, string_values
+from decon_core.corpus.string_kinds import is_text, text_of_bytes
+from decon_core.kernels import json_lines, string_kinds
 from decon_core.kernels.arrays import Bools, Bytes, Integers
 from decon_core.kernels.json_tokens import PADDING
 
@@ -49,21 +48,10 @@ class _Numbers:
         """Return the row of each list that is a text, and how many numbers it has."""
         numbers = self.values.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
         parents = self.parents[self.values.is_valid().to_numpy(zero_copy_only=False)]
-        codes, parents = np.minimum(numbers[numbers >= 0], 256), parents[numbers >= 0]
-        n, n_printable, n_letters, n_spaces = (
-            np.bincount(parents[is_one[codes]], minlength=self.rows.size) for is_one in _CODES
-        )
-        is_text = (10 * n_printable >= 9 * n) & (2 * n_letters >= n) & (16 * n_spaces >= n)
-        is_text = is_text & (n >= LEAST_CODES) | self.field.has_tokens & (n >= LEAST_NUMBERS)
-        return self.rows[is_text], n[is_text]
-
-
-# Which numbers below 257 are numbers, and codes of signs of a text, of letters and of spaces.
-_CODES = np.zeros((4, 257), np.bool_)
-_CODES[0] = True
-_CODES[1, [*range(0x09, 0x0E), *range(0x20, 0x7F), *range(0x80, 0x100)]] = True
-_CODES[2, [*range(0x41, 0x5B), *range(0x61, 0x7B), *range(0x80, 0x100)]] = True
-_CODES[3, 0x20] = True
+        edges = np.searchsorted(parents, np.arange(self.rows.size + 1))
+        n_ids = np.empty(self.rows.size, np.int64)
+        string_kinds.count_ids(numbers, edges, self.field.has_tokens, n_ids)
+        return self.rows[n_ids > 0], n_ids[n_ids > 0]
 
 
 def strings_of_table(table: pa.RecordBatch, tree: FieldTree) -> tuple[Strings, Bools, Fields]:
@@ -86,14 +74,12 @@ def strings_of_table(table: pa.RecordBatch, tree: FieldTree) -> tuple[Strings, B
     fields = fields_of(tree)
     strings = _sorted(columns, table.num_rows)
     counts = np.empty(strings.starts.size, np.int64)
-    string_values.count_characters(strings.text, strings.starts, strings.stops, counts)
+    string_kinds.count_characters(strings.text, strings.starts, strings.stops, counts)
     is_unusual = np.zeros(table.num_rows, np.bool_)
     is_unusual[strings.rows[counts < 0]] = True
-    if fields.has_unread and strings.rows.size:
-        is_unusual[strings.rows[strings_with_escapes(strings.text, strings.starts)]] = True
     np.subtract(strings.stops - strings.starts, counts, out=strings.continuing)
-    settle(strings, is_unusual, fields, may_decode=True)
-    strings = strings.take(strings.actions != string_values.TO_SKIP)
+    settle(strings, fields, may_decode=True)
+    strings = strings.take(strings.actions != string_kinds.TO_SKIP)
     return _with_numbers(strings, lists), is_unusual, fields
 
 
@@ -209,7 +195,7 @@ def _texts_in(column: pa.Array) -> pa.Array:
     texts = column.view(pa.large_string())
     content, starts, stops = bytes_of(texts)
     counts = np.empty(starts.size, np.int64)
-    string_values.count_characters(content, starts, stops, counts)
+    string_kinds.count_characters(content, starts, stops, counts)
     texts = pc.if_else(pa.array(counts >= 0), texts, None)
     is_odd = pc.or_kleene(pc.match_substring_regex(texts, _CONTROL), pc.is_null(texts))
     is_odd = pc.and_(is_odd, column.is_valid())
@@ -238,7 +224,7 @@ def _with_numbers(strings: Strings, lists: Sequence[_Numbers]) -> Strings:
         rows, counts = numbers.tokens()
         added = np.zeros((json_lines.N_OF_STRING, rows.size), np.int64)
         added[json_lines.FIELD], added[json_lines.LINE] = numbers.field.number, rows
-        added[json_lines.ACTION] = string_values.TO_COUNT_NUMBERS
+        added[json_lines.ACTION] = string_kinds.TO_COUNT_NUMBERS
         added[json_lines.KEY] = counts
         columns.append(added)
     return replace(strings, columns=np.concatenate(columns, axis=1)) if lists else strings

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from decon_core.corpus.text_values import text_of_bytes
+from decon_core.corpus.string_kinds import text_of_bytes
 
 _types = pa.types
 _FRACTION_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, cast
 
 from decon_core.corpus.formats.records import Record, RecordFormat
 from decon_core.corpus.formats.shard_format import Value
+from decon_core.corpus.row_json import parsed_row
 from decon_core.corpus.shard_file import too_long
-from decon_core.corpus.text_values import parsed_row
 from decon_core.storage.compression import DamagedStreamError
 from decon_core.wording import counted
 

@@ -199,6 +199,8 @@ class _Asker:
             self._check(status, headers, content)
             used = self._most_tokens(request)
             text, used = _read(content, default_tokens=used)
+            if not isinstance(text, str):
+                raise UnusableAnswerError("an answer without text")
             return self.task.read(request, text)
         except TimeoutError:
             reason = f"no answer within {self.settings.timeout:g} s"
@@ -246,8 +248,8 @@ def endpoint_address(settings: Endpoint) -> str:
     return str(settings.url).rstrip("/").removesuffix(tail) + tail
 
 
-def _read(content: bytes, *, default_tokens: int) -> tuple[str, int]:
-    """Return the text of an answer, and the tokens that the request took."""
+def _read(content: bytes, *, default_tokens: int) -> tuple[object, int]:
+    """Return the text of an answer, if it has any, and the tokens that the request took."""
     try:
         value = json.loads(content)
         text = value["choices"][0]["message"]["content"]
@@ -256,6 +258,4 @@ def _read(content: bytes, *, default_tokens: int) -> tuple[str, int]:
     used = default_tokens
     with suppress(LookupError, TypeError, ValueError):
         used = int(value["usage"]["total_tokens"])
-    if not isinstance(text, str):
-        raise UnusableAnswerError("an answer without text")
     return text, used

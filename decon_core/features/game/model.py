@@ -55,7 +55,7 @@ class Game:
 
     def payoff(self, level: float, others: float) -> float:
         """Return the payoff if the others take the level `others` on average."""
-        return float(self.advantage(np.array(level))) - self.gain * others
+        return float(self.advantage(np.array(level))) - self.gain * others + 0.0
 
 
 @dataclass(frozen=True)
@@ -71,22 +71,19 @@ class Solution:
 
 
 def solve(game: Game) -> Solution:
-    """Return the best level in closed form.
-
-    Where contamination pays exactly its costs, it is taken, as the write-up has it.
-    """
+    """Return the best level in closed form; no contamination is as good where it pays its costs."""
     level, case = _best_level(game)
     return Solution(
         level=level,
         case=case,
-        advantage=float(game.advantage(np.array(level))),
+        advantage=float(game.advantage(np.array(level))) + 0.0,  # -0.0 becomes 0.0
         payoff=game.payoff(level, level),
         detection=float(game.detection(np.array(level))),
         deterring_penalty=deterring_penalty(game),
     )
 
 
-# Tolerance for payoffs: where contamination pays exactly its costs, rounding must not decide.
+# Relative tolerance: where contamination pays exactly its costs, rounding must not decide.
 _ROUNDING = 1e-12
 
 
@@ -99,9 +96,10 @@ def _best_level(game: Game) -> tuple[float, Case]:
     if game.net_gain <= 0:
         return 0.0, "no net gain"
     k, level = game.steepness, 1.0
-    if k > 1 and game.penalty * k > game.net_gain:
+    if k > 1 and game.penalty * k > game.net_gain * (1 + _ROUNDING):
         level = float((game.net_gain / (game.penalty * k)) ** (1 / (k - 1)))
-    if game.advantage(np.array(level)) < -_ROUNDING:
+    gained = game.net_gain * level
+    if game.advantage(np.array(level)) <= gained * _ROUNDING:
         return 0.0, "kept out by costs"
     return level, "everything" if level == 1 else "inner level"
 
@@ -109,7 +107,7 @@ def _best_level(game: Game) -> tuple[float, Case]:
 def deterring_penalty(game: Game) -> float | None:
     """Return the penalty from which on no contamination is best; None if it is without any."""
     kappa, gamma, k = game.net_gain, game.entry_cost, game.steepness
-    if kappa <= gamma or kappa <= 0:
+    if kappa <= gamma * (1 + _ROUNDING) or kappa <= 0:
         return None  # all costs of the best level, 1 without a penalty, exceed its gain
     if k <= 1:
         return kappa - gamma

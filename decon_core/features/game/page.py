@@ -13,7 +13,7 @@ from decon_core.report.html.charts import LAYOUTS, Chart
 from decon_core.report.html.figures import Point, curves
 from decon_core.report.html.still import svg
 from decon_core.storage.files import write_plain_json, write_text
-from decon_core.text_tables import as_csv
+from decon_core.text_tables import as_csv, signed
 from decon_core.wording import percent
 
 PICTURE, LEVELS_PICTURE = "game.svg", "game_by_penalty.svg"
@@ -22,12 +22,13 @@ HEADS = ("best level", "case", "detected", "advantage", "payoff if all do", "det
 
 CASES = {
     "no net gain": "the net gain is not positive, so the best level is 0 at any penalty",
-    "kept out by costs": "the best level above 0 costs more than it gains",
+    "kept out by costs": "the best level above 0 gains no more than it costs",
     "inner level": "a little more contamination would cost as much as it gains",
     "everything": "detection does not outweigh the net gain at any level",
 }
 
 _NEVER = "none is enough"
+_LONG = 1e9  # numbers from here on are shown as powers of ten
 
 _STEPS = 20  # number of levels, penalties and gains
 _BEYOND = 2  # penalties and gains go up to this multiple of the game's
@@ -51,15 +52,20 @@ def line(solution: Solution) -> tuple[str, ...]:
     penalty = solution.deterring_penalty
     deterring = "none needed"
     if penalty is not None:
-        deterring = f"{penalty:.3f}" if np.isfinite(penalty) else _NEVER
+        deterring = _amount(penalty) if np.isfinite(penalty) else _NEVER
     return (
         f"{solution.level:.3f}",
         solution.case,
         percent(solution.detection),
-        f"{solution.advantage:+.3f}",
-        f"{solution.payoff + 0.0:+.3f}",
+        signed(solution.advantage),
+        signed(solution.payoff),
         deterring,
     )
+
+
+def _amount(value: float) -> str:
+    """Format a number with three decimals, or as a power of ten if it would be long."""
+    return f"{value:,.3f}" if value < _LONG else f"{value:.3e}"
 
 
 def write(game: Game, folder: Path) -> None:

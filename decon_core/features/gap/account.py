@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +11,14 @@ from decon_core.benchmarks.recipe import Recipe
 from decon_core.errors import InputError, Problem
 from decon_core.features.gap.gaps import Average, Gap, Name, Scores, average_of, gap_of
 from decon_core.features.results.find import find_results
-from decon_core.features.results.items import NOT_JOINED, Item, indexed_items
+from decon_core.features.results.items import (
+    GROUPS,
+    NOT_JOINED,
+    Item,
+    Items,
+    in_part,
+    indexed_items,
+)
 from decon_core.features.results.join import Joined, join
 from decon_core.features.results.per_item import Results, Sample, texts_in
 from decon_core.features.results.scales import Part, mix_of_scales
@@ -26,6 +33,7 @@ from decon_core.report.categories.groupings import (
 )
 from decon_core.report.categories.rates import Rate, leak_rates, require_groupings
 from decon_core.report.items import ReportItems, about_detectors, load_report_items
+from decon_core.wording import counted
 
 
 @dataclass(frozen=True)
@@ -51,12 +59,12 @@ class ScoreGaps:
     report: Mapping[str, object]
     problems: list[Problem]
     others: list[str]  # files without results
-    earlier: list[str]  # files of runs that were repeated later
+    earlier: list[str]  # files of runs before the latest
     gaps: list[Gap] = field(default_factory=list)
     averages: list[Average] = field(default_factory=list)
     rates: list[Rate] = field(default_factory=list)
     joins: list[JoinCount] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # notes on the chosen detectors
+    notes: list[str] = field(default_factory=list)  # on the chosen detectors, and on doubts
 
 
 _REMEDY = (
@@ -67,6 +75,7 @@ _REMEDY = (
 
 _Row = tuple[str, float]  # verdict and score
 _TaskFile = tuple[str, str]
+_Asked = tuple[str, str, str, str]  # model, benchmark, split and setting
 
 
 def score_gap(
@@ -89,7 +98,7 @@ def score_gap(
     benchmarks = indexed_items(items, groupings)
     mappings = parse_task_mappings(tasks, benchmarks)
     files = find_results(paths)
-    made_with = {"state": items.state, "threshold": items.threshold, "detectors": [*detectors]}
+    made_with = {"state": items.state, "detectors": [*detectors]}
     account = ScoreGaps(made_with, files.problems, files.others, files.earlier)
     account.notes = about_detectors(items, detectors)
     gathered = _Gathered(groupings, account.problems)
@@ -103,9 +112,11 @@ def score_gap(
             account.problems += joined.problems
             account.notes += filter(None, [joined.note])
             n_twice = gathered.add(results, task, joined)
+            gathered.count_items(results, task, joined, benchmarks[task.benchmark])
         if task is not None or results.samples:
             account.joins.append(_count(results, task, joined, n_twice))
     gathered.require_one_scale(beyond_one)
+    account.notes += gathered.notes_on_missing()
     _add_rates(account, items, gathered)
     for name, rows in sorted(gathered.scores.items()):
         account.gaps.append(gap_of(name, Scores(row for _, row in rows)))
@@ -151,8 +162,30 @@ class _Gathered:
         self.columns: set[str] = set()  # columns of the rows
         self._problems = problems
         self._seen: dict[tuple[object, ...], str] = {}
+        # Joined items of a model on a benchmark, split and setting, and those that there are.
+        self._joined: dict[_Asked, set[int]] = defaultdict(set)
+        self._asked: dict[_Asked, set[int]] = defaultdict(set)
         # The highest score of each name, by task and file.
         self._highest: dict[Name, dict[_TaskFile, float]] = defaultdict(dict)
+
+    def count_items(self, results: Results, task: Task, joined: Joined, items: Items) -> None:
+        """Count the items that a file has, and those that its part of the benchmark has."""
+        asked = _model_of(results), task.benchmark, joined.split or "", task.setting
+        found = [item for _, item in joined.pairs if item is not None]
+        self._joined[asked] |= {*map(id, found)}
+        for split in {joined.split} if joined.split else {item.split for item in found}:
+            self._asked[asked] |= {*map(id, in_part(items.all, split, task.config))}
+
+    def notes_on_missing(self) -> Iterator[str]:
+        """Yield a note for each benchmark of which a model has results for a part of the items."""
+        for asked, joined in self._joined.items():
+            n_items, (model, benchmark, split, setting) = len(self._asked[asked]), asked
+            if 0 < len(joined) < n_items:
+                name = setting if setting == benchmark else f"{setting}, {benchmark}"
+                yield (
+                    f"{', '.join(filter(None, (model, name, split)))}: results for "
+                    f"{len(joined):,} of {counted(n_items, 'item')} of the report."
+                )
 
     def add(self, results: Results, task: Task, joined: Joined) -> int:
         """Add the scores of a file; a second score of an item under one name is not counted.
@@ -251,8 +284,11 @@ def _add_categories(
         account.gaps.append(gap_of(name, of_category, subset=category, by=by))
     if rest and not grouping.is_optional:
         account.gaps.append(gap_of(name, Scores(rest), subset=NO_CATEGORY, by=by))
-    together = Scores(row for category in scores for row in by_category[category])
-    account.averages.append(average_of(name, by, scores, together, n_without=len(rest)))
+    joined = {key: own for key, own in scores.items() if own.of(GROUPS["all"]).size}
+    if joined:
+        together = Scores(row for category in joined for row in by_category[category])
+        n_rest = Scores(rest).of(GROUPS["all"]).size
+        account.averages.append(average_of(name, by, joined, together, n_without=n_rest))
 
 
 def _add_rates(account: ScoreGaps, items: ReportItems, gathered: _Gathered) -> None:

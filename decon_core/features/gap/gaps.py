@@ -19,7 +19,7 @@ from decon_core.decisions.statistics import (
     mean_interval,
     p_value,
 )
-from decon_core.features.results.items import GROUPS, JOINED, NEITHER
+from decon_core.features.results.items import GROUPS, NEITHER
 
 # An interval of fewer items on either side means little: resampling ten items gives some
 # thousand different means, resampling five about a hundred.
@@ -53,7 +53,7 @@ class Gap:
     name: Name
     subset: str | None  # a category; None: the whole benchmark
     by: str  # the column or file of the category; empty: the whole benchmark
-    all: Group
+    all: Group  # joined items
     clean: Group
     leaked: Group
     with_answer: Group  # leaked with at least half of the answer; included in `leaked`
@@ -69,7 +69,7 @@ class Gap:
     no_answer_gap: float | None  # no answer - clean
     # The score on joined items that are neither leaked, nor `no answer`, nor to review.
     decontaminated: float | None
-    moved: float | None  # `decontaminated` - score on all joined items
+    moved: float | None  # `decontaminated` - score on all items
     remark: str
 
 
@@ -110,7 +110,7 @@ def gap_of(name: Name, scores: Scores, *, subset: str | None = None, by: str = "
         p=p_value(leaked, clean, text) if has_p_value else None,
         no_answer_gap=difference(groups["no_answer"], clean),
         decontaminated=mean(unleaked),
-        moved=difference(unleaked, scores.of(JOINED)),
+        moved=difference(unleaked, groups["all"]),
         remark=remark,
         **{group: Group(values.size, mean(values)) for group, values in groups.items()},
     )
@@ -162,7 +162,7 @@ class Average:
     by: str
     n_categories: int
     n_items: int
-    n_without_category: int  # rows that are in no average
+    n_without_category: int  # items that are in no average
     micro_score: Estimate
     macro_score: Estimate
     micro_gap: Estimate

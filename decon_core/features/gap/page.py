@@ -222,6 +222,8 @@ def _row(gap: Gap) -> dict[str, object]:
         group: Group = getattr(gap, name)
         row |= {f"n_{name}": group.n, f"score_{name}": rounded(group.score)}
     row |= {name: rounded(getattr(gap, name)) for name in _NUMBERS}
+    # Six digits, not six decimals: no p is 0.
+    row["p"] = None if gap.p is None else float(f"{gap.p:.6g}")
     return {**row, "remark": gap.remark}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, partial
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.errors import InputError, Problem
+from decon_core.features.importers.column_names import proposed_fields
 from decon_core.features.importers.questions import Draft
 from decon_core.storage.paths import is_hidden
 
@@ -119,6 +120,13 @@ class Task:
             reason=reason,
             detail=detail,
         )
+
+    def guessed(self, columns: Collection[str], reason: str, detail: str) -> ImportedBenchmark:
+        """Return a benchmark with fields proposed by the names of columns; refused without any."""
+        fields = proposed_fields(columns)
+        if fields is None:
+            return self.refused(reason, detail)
+        return self.benchmark(Draft(fields=fields, doubts=[(reason, detail)]))
 
     def benchmark(self, draft: Draft, shown: str = "") -> ImportedBenchmark:
         """Return a benchmark with the fields of a draft; it is only proposed if there are doubts.

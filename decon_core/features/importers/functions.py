@@ -1,17 +1,21 @@
-"""Read the functions of a Python module in its syntax tree. Nothing is imported or run."""
+"""Read the functions of a Python module in its syntax tree. Nothing is imported or run.
+
+A function is read if it only assigns values and returns one. Of all others, only the columns that
+they read are known.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from decon_core.features.importers.values import (
     COUNTER,
     LETTER_CONSTANTS,
     ROW,
     Chosen,
+    Column,
     Computed,
     Constant,
     Fields,
@@ -21,7 +25,6 @@ from decon_core.features.importers.values import (
     added,
     called,
     computed,
-    computed_by,
     either,
     element,
     is_constant,
@@ -30,12 +33,12 @@ from decon_core.features.importers.values import (
 )
 
 Function = ast.FunctionDef | ast.Lambda
-_MAX_DEPTH = 4  # depth of functions that call each other
-_MAX_CHOICES = 12  # written out; the whole alphabet is no list of choices
+_IGNORED = (ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Pass, ast.Assert)
+_MODULES = frozenset({"re", "json", "random", "np", "datasets", "ast"})
 
 
 class NotPlainError(Exception):
-    """A function has statements that are more than assignments, loops and a returned value."""
+    """A function has statements that are more than assignments and a returned value."""
 
 
 @dataclass
@@ -72,21 +75,9 @@ class Module:
         if name in self.functions:
             return self.functions[name]
         match self.assigned.get(name):
-            case ast.Lambda() as function:
-                return function
             case ast.Call(args=[ast.Name(id=inner), *_]) as call if _called_name(call) == "partial":
                 return self.function(inner) if inner != name else None
-            case ast.Name(id=other) if other != name:
-                return self.function(other)
         return None
-
-    def _bound(self, name: str) -> Mapping[str, Value]:
-        """Return the keyword arguments that a `partial` fixes."""
-        match self.assigned.get(name):
-            case ast.Call(keywords=keywords):
-                reader = Reader(self)
-                return {key.arg: reader.value(key.value) for key in keywords if key.arg}
-        return {}
 
     def within(self, function: Function) -> Module:
         """Return the module as a function sees it: with the functions defined in its body."""
@@ -102,10 +93,26 @@ class Module:
         if function is None:
             return Computed(f"{name}, which is not in its module")
         try:
-            result = Reader(self).call(function, [row], self._bound(name))
+            result = Reader(self).call(function, [row])
         except NotPlainError as error:
-            return Computed(f"{name} ({error})")
+            return Computed(f"{name} ({error})", columns_read(function) if row == ROW else ())
         return Computed(name, result.reads) if isinstance(result, Computed) else result
+
+
+def columns_read(function: ast.AST) -> tuple[str, ...]:
+    """Return the names in `row["name"]` and `row.get("name")`, in the order of the text."""
+    names: dict[str, None] = {}
+    for node in ast.walk(function):
+        match node:
+            case (
+                ast.Subscript(ast.Name(), ast.Constant(value=str(name)), ast.Load())
+                | ast.Call(
+                    func=ast.Attribute(value=ast.Name(), attr="get"),
+                    args=[ast.Constant(value=str(name)), *_],
+                )
+            ):
+                names[name] = None
+    return tuple(names)
 
 
 def _called_name(call: ast.Call) -> str:
@@ -119,119 +126,41 @@ def _called_name(call: ast.Call) -> str:
 class Reader:
     """Reads expressions and statements of a module, with the values of their variables."""
 
-    def __init__(
-        self, module: Module, names: Mapping[str, Value] | None = None, depth: int = 0
-    ) -> None:
-        self._module, self.names, self._depth = module, dict(names or {}), depth
-        self._in_loop = False
+    def __init__(self, module: Module, names: Mapping[str, Value] | None = None) -> None:
+        self._module, self.names = module, dict(names or {})
 
-    def call(
-        self,
-        function: Function,
-        arguments: Sequence[Value],
-        keywords: Mapping[str, Value] = MappingProxyType({}),
-    ) -> Value:
+    def call(self, function: Function, arguments: Sequence[Value]) -> Value:
         """Return what a function returns for arguments; others have their defaults."""
         parameters = [*function.args.posonlyargs, *function.args.args]
         defaults = [self.value(default) for default in function.args.defaults]
-        names = dict(zip([p.arg for p in parameters[::-1]], defaults[::-1], strict=False))
-        names |= {p.arg: Constant("") for p in parameters if p.arg not in names}
+        names: dict[str, Value] = {parameter.arg: Constant("") for parameter in parameters}
+        names |= {p.arg: value for p, value in zip(parameters[::-1], defaults[::-1], strict=False)}
         names |= {p.arg: value for p, value in zip(parameters, arguments, strict=False)}
-        names |= keywords
-        reader = Reader(self._module.within(function), names, self._depth + 1)
+        reader = Reader(self._module.within(function), names)
         if isinstance(function, ast.Lambda):
             return reader.value(function.body)
-        result = reader.run(function.body)
-        if result is None:
-            raise NotPlainError("it returns nothing")
-        return result
+        for statement in function.body:
+            if isinstance(statement, ast.Return) and statement.value is not None:
+                return reader.value(statement.value)
+            reader.follow(statement)
+        raise NotPlainError("it returns nothing")
 
-    def run(self, statements: Sequence[ast.stmt]) -> Value | None:
-        """Return what statements return; None if they return nothing."""
-        for statement in statements:
-            result = self._statement(statement)
-            if result is not None:
-                return result
-        return None
-
-    def _statement(self, statement: ast.stmt) -> Value | None:
+    def follow(self, statement: ast.stmt) -> None:
+        """Follow a statement that assigns; raise `NotPlainError` if it does anything else."""
         match statement:
-            case ast.Return(value=value) if value is not None:
-                return self.value(value)
             case ast.Assign(targets=[target], value=value):
-                self.assign(target, self.value(value))
+                self._assign(target, self.value(value))
             case ast.AnnAssign(target=target, value=ast.expr() as value):
-                self.assign(target, self.value(value))
+                self._assign(target, self.value(value))
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
                 self.names[name] = added(self.names.get(name, Constant("")), self.value(value))
-            case ast.For(target=target, iter=iterated, body=body):
-                self.bind(target, self.value(iterated))
-                self._in_loop = True
-                result = self.run(body)
-                self._in_loop = False
-                return result
-            case ast.If(test=test, body=body, orelse=orelse):
-                return self._condition(test, body, orelse)
-            case ast.Expr(
-                value=ast.Call(
-                    func=ast.Attribute(value=ast.Name(id=name), attr=method), args=arguments
-                )
-            ):
-                self._mutate(name, method, arguments)
-            case (
-                ast.Expr(value=ast.Constant())
-                | ast.FunctionDef()
-                | ast.Import()
-                | ast.ImportFrom()
-                | ast.Pass()
-                | ast.Assert()
-                | ast.Break()
-                | ast.Continue()
-            ):
+            case ast.Expr(value=ast.Constant()):
                 pass
-            case _:
-                raise NotPlainError(
-                    f"`{type(statement).__name__.lower()}` on line {statement.lineno}"
-                )
-        return None
+            case _ if not isinstance(statement, _IGNORED):
+                what = type(statement).__name__.lower()
+                raise NotPlainError(f"`{what}` on line {statement.lineno}")
 
-    def _mutate(self, name: str, method: str, arguments: Sequence[ast.expr]) -> None:
-        """Apply `choices.append(value)`; other methods hide what a name holds."""
-        before, given = self.names.get(name, ROW), [self.value(value) for value in arguments]
-        match method, before, given:
-            case "append", Items(()), [value] if self._in_loop:
-                self.names[name] = value  # an element is written as its list
-            case "append", Items(items), [value] if not self._in_loop:
-                self.names[name] = Items((*items, value))
-            case _:
-                self.names[name] = computed(f"{method}(…)", before, *given)
-
-    def _condition(
-        self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]
-    ) -> Value | None:
-        """Read both branches: a name that they set differently is computed by a condition."""
-        branches, holds = (self._copy(), self._copy()), self.value(test)
-        if isinstance(holds, Constant) and isinstance(holds.value, bool):
-            return self.run(body if holds.value else orelse)
-        if isinstance(body[-1], ast.Raise):
-            return self.run(orelse)
-        results = [branch.run(part) for branch, part in zip(branches, (body, orelse), strict=True)]
-        returned = [result for result in results if result is not None]
-        if len(returned) == len(branches):
-            return either("a condition", *returned, holds)
-        if returned:
-            raise NotPlainError("it returns under a condition")
-        for name in {**branches[0].names, **branches[1].names}:
-            values = [branch.names.get(name, Constant("")) for branch in branches]
-            self.names[name] = either("a condition", *values)
-        return None
-
-    def _copy(self) -> Reader:
-        copy = Reader(self._module, self.names, self._depth)
-        copy._in_loop = self._in_loop
-        return copy
-
-    def assign(self, target: ast.expr, value: Value) -> None:
+    def _assign(self, target: ast.expr, value: Value) -> None:
         """Set a name, or a field of the object that a name holds."""
         match target:
             case ast.Name(id=name):
@@ -245,20 +174,6 @@ class Reader:
             case _:
                 raise NotPlainError(f"an assignment on line {target.lineno}")
 
-    def bind(self, target: ast.expr, iterated: Value) -> None:
-        """Bind the names of a loop; an element of a column is written as the column."""
-        match target:
-            case ast.Name(id=name) if isinstance(iterated, Items) and not is_constant(iterated):
-                self.names[name] = joined(iterated.items)
-            case ast.Name(id=name) if is_constant(iterated) and not _is_single(iterated):
-                self.names[name] = Chosen(iterated, COUNTER)
-            case ast.Name(id=name):
-                self.names[name] = iterated
-            case ast.Tuple(elts=targets):
-                values = iterated.items if isinstance(iterated, Items) else ()
-                for number, inner in enumerate(targets):
-                    self.bind(inner, values[number] if number < len(values) else iterated)
-
     def value(self, node: ast.expr) -> Value:
         """Return the value of an expression."""
         match node:
@@ -266,14 +181,11 @@ class Reader:
                 return Constant(value)
             case ast.Name(id=name):
                 return self._named(name)
-            case ast.Attribute(attr=name) if name in LETTER_CONSTANTS:
-                return LETTER_CONSTANTS[name]
-            case ast.Subscript(value=inner, slice=ast.Slice() as bounds):
-                return self._slice(self.value(inner), bounds)
+            case ast.Subscript(value=inner, slice=ast.Slice()):
+                whole = self.value(inner)
+                return whole if isinstance(whole, Constant | Items) else Part(whole)
             case ast.Subscript(value=inner, slice=key):
                 return element(self.value(inner), self.value(key))
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as number)):
-                return Constant(-number)
             case ast.JoinedStr(values=parts):
                 return joined(map(self.value, parts))
             case ast.FormattedValue(value=inner):
@@ -288,63 +200,31 @@ class Reader:
                 return self._object(keys, values)
             case ast.IfExp(body=body, orelse=orelse):
                 return either("a condition", self.value(body), self.value(orelse))
-            case (
-                ast.ListComp(elt=result, generators=[loop])
-                | ast.GeneratorExp(elt=result, generators=[loop])
-            ):
-                return self._listed(result, loop)
+            case ast.ListComp(generators=[_]) | ast.GeneratorExp(generators=[_]):
+                return self._listed(node)
             case ast.Call():
                 return self._call(node)
         children = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
         return computed(f"a {type(node).__name__.lower()}", *map(self.value, children))
 
-    def _slice(self, value: Value, bounds: ast.Slice) -> Value:
-        upper = None if bounds.upper is None else self.value(bounds.upper)
-        match value, upper:
-            case Constant(str() as letters), Constant(int() as end):
-                return Constant(letters[:end])
-            case ((Constant() | Items()), _):
-                return value
-        return Part(value)
-
-    def _listed(self, result: ast.expr, loop: ast.comprehension) -> Value:
-        """Return a list that is made in a loop: written out, if the loop is over constants."""
-        iterated = self.value(loop.iter)
-        rounds: Sequence[Value] = iterated.items if isinstance(iterated, Items) else ()
-        if isinstance(iterated, Constant) and isinstance(iterated.value, str):
-            rounds = [Constant(letter) for letter in iterated.value]
-        constants = rounds if all(isinstance(item, Constant) for item in rounds) else ()
-        items = []
-        for value in constants if len(constants) <= _MAX_CHOICES else ():
-            reader = self._copy()
-            reader.assign(loop.target, value)
-            items.append(reader.value(result))
-        if items:
-            return Items(tuple(items))
-        reader = self._copy()
-        reader.bind(loop.target, iterated)
-        return reader.value(result)
+    def _listed(self, node: ast.ListComp | ast.GeneratorExp) -> Value:
+        (loop,) = node.generators
+        names = self.names | _in_loop(loop.target, self.value(loop.iter))
+        return Reader(self._module, names).value(node.elt)
 
     def _object(self, keys: Sequence[ast.expr | None], values: Sequence[ast.expr]) -> Value:
-        fields: dict[str, Value] = {}
-        rest: Value | None = None
-        for key, value in zip(keys, values, strict=True):
-            match key:
-                case None:  # {**row, …}
-                    rest = self.value(value)
-                case ast.Constant(value=name):
-                    fields[str(name)] = self.value(value)
-                case _:
-                    return computed("an object with computed keys", *map(self.value, values))
-        return Fields(fields, rest)
+        names = [key.value for key in keys if isinstance(key, ast.Constant)]
+        if len(names) < len(keys):
+            return computed("an object with computed keys", *map(self.value, values))
+        return Fields(dict(zip(map(str, names), map(self.value, values), strict=True)))
 
     def _named(self, name: str) -> Value:
         if name in self.names:
             return self.names[name]
-        assigned = self._module.assigned.get(name)
-        if assigned is None or self._depth > _MAX_DEPTH:
-            return LETTER_CONSTANTS.get(name, Computed(name))
-        return Reader(self._module, {}, self._depth + 1).value(assigned)
+        match self._module.assigned.get(name):
+            case ast.Constant() | ast.List() | ast.Tuple() | ast.Dict() as assigned:
+                return Reader(self._module).value(assigned)
+        return LETTER_CONSTANTS.get(name, Computed(name))
 
     def _call(self, call: ast.Call) -> Value:
         given = [self.value(argument) for argument in call.args]
@@ -352,38 +232,31 @@ class Reader:
         values, name = [*given, *keywords.values()], _called_name(call)
         if isinstance(call.func, ast.Attribute) and not _is_module(call.func.value):
             return called(name, self.value(call.func.value), values)
-        match name, given:
-            case "ord", [Constant("A") as letter]:
-                return letter
-            case "range", _:
+        match name:
+            case "range":
                 return COUNTER
-            case "enumerate", _:
+            case "enumerate":
                 return Items((COUNTER, *given))
-            case "zip", _:
+            case "zip":
                 return Items(tuple(given))
-        function = self._module.function(name)
-        if function is not None and self._depth < _MAX_DEPTH:
-            return self._inlined(function, f"{name}(…)", given, keywords)
+        if (function := self._module.function(name)) is not None:
+            columns = columns_read(function) if ROW in values else ()
+            return computed(f"{name}(…)", *values, *map(Column, columns))
         if keywords and name[:1].isupper():  # Doc(query=…, choices=…)
             return Fields(keywords)
         return called(name, values[0], values[1:]) if values else computed(f"{name}(…)")
 
-    def _inlined(
-        self, function: Function, by: str, given: Sequence[Value], keywords: Mapping[str, Value]
-    ) -> Value:
-        """Return what a function of the module returns, if it shows its arguments plainly."""
-        try:
-            result = self.call(function, given, keywords)
-        except NotPlainError:
-            return computed(by, *given, *keywords.values())
-        return computed(by, *given, *keywords.values()) if computed_by(result) else result
 
-
-_MODULES = frozenset({"re", "json", "random", "np", "datasets", "ast"})
-
-
-def _is_single(value: Value) -> bool:
-    return isinstance(value, Constant) and len(str(value.value)) == 1
+def _in_loop(target: ast.expr, iterated: Value) -> dict[str, Value]:
+    """Return the names of a loop; an element of a column is written as the column."""
+    if isinstance(target, ast.Name):
+        return {target.id: Chosen(iterated, COUNTER) if is_constant(iterated) else iterated}
+    targets = target.elts if isinstance(target, ast.Tuple) else ()
+    values = iterated.items if isinstance(iterated, Items) else [iterated] * len(targets)
+    names: dict[str, Value] = {}
+    for inner, value in zip(targets, values, strict=False):
+        names |= _in_loop(inner, value)
+    return names
 
 
 def _is_module(node: ast.expr) -> bool:

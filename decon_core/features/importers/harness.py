@@ -16,7 +16,13 @@ import yaml
 
 from decon_core.benchmarks.parse import YAML_LOADER
 from decon_core.features.importers.benchmark import Files, ImportedBenchmark, Origin, Source, Task
-from decon_core.features.importers.functions import Function, Module, NotPlainError, Reader
+from decon_core.features.importers.functions import (
+    Function,
+    Module,
+    NotPlainError,
+    Reader,
+    columns_read,
+)
 from decon_core.features.importers.questions import draft
 from decon_core.features.importers.templates import template_value
 from decon_core.features.importers.values import (
@@ -132,11 +138,11 @@ class _Registry:
         query = self._value(task, "doc_to_decontamination_query", ROW) if has_query else None
         is_query_plain = query is not None and not computed_by(query)
         if isinstance(row, Computed) and not is_query_plain:
-            return declared.refused(_NOT_PLAIN, f"{task['process_docs'].name}: {row.by}")
+            return declared.guessed(row.reads, _NOT_PLAIN, f"{task['process_docs'].name}: {row.by}")
         question = self._value(task, "doc_to_text", row)
         is_function = isinstance(task.get("doc_to_text"), _Function)
         if is_function and isinstance(question, Computed) and not is_query_plain:
-            return declared.refused(_FUNCTION, f"doc_to_text: {question.by}")
+            return declared.guessed(question.reads, _FUNCTION, f"doc_to_text: {question.by}")
         if isinstance(
             row, Computed
         ):  # the columns of the templates may not be those of the data set
@@ -234,7 +240,7 @@ def changed_row(module: Module, name: str) -> Value:
     try:
         return _Docs(module.within(function), function).returned()
     except NotPlainError as error:
-        return Computed(str(error))
+        return Computed(str(error), columns_read(function))
 
 
 def _generated(module: Module) -> Function | None:
@@ -293,11 +299,6 @@ class _Docs:
                 return self._rows_of(inner)
             case ast.Call(func=ast.Attribute(value=inner, attr="map"), args=[function, *_]):
                 return self._mapped(function, self._rows_of(inner))
-            case ast.ListComp(
-                elt=result, generators=[ast.comprehension(target=ast.Name(id=name), iter=inner)]
-            ):
-                reader = Reader(self._module, {name: self._rows_of(inner)})
-                return self._fields(reader.value(result))
             case ast.Call(func=ast.Name(id=name), args=[inner, *_]) if (
                 called := self._module.function(name)
             ) and not isinstance(called, ast.Lambda):

@@ -103,15 +103,20 @@ def _imported(
     if computed or not source.hf_path or not source.splits:
         detail = f"{', '.join(computed) or 'splits'}, line {call.lineno}"
         return task.refused("data set, config or splits are not literals", detail)
-    reasons, drafts = [], []
+    reasons, drafts, columns = [], [], list[str]()
     for key in ("prompt_function", "sample_fields"):
         if key in given:
             document = _document(module, reader, given[key])
-            done = _draft(document) if isinstance(document, Fields) else Draft(refusal=document.by)
+            if isinstance(document, Computed):
+                columns += document.reads
+                done = Draft(refusal=document.by)
+            else:
+                done = _draft(document)
             reasons.append(f"{ast.unparse(given[key])[:50]}: {done.refusal}")
             drafts += [] if done.refusal else [done]
     if not drafts:
-        return task.refused("the prompt function is not plain", "; ".join(reasons))
+        reason = "the prompt function is not plain"
+        return task.guessed(dict.fromkeys(columns), reason, "; ".join(reasons))
     return task.benchmark(min(drafts, key=lambda done: len(done.doubts)))
 
 
@@ -136,9 +141,9 @@ def _document(module: Module, reader: Reader, function: ast.expr) -> Fields | Co
     match function:
         case ast.Name(id=name):
             made = module.returned(name)
-            return (
-                made if isinstance(made, Fields) else Computed(getattr(made, "by", "no document"))
-            )
+            if isinstance(made, Fields):
+                return made
+            return made if isinstance(made, Computed) else Computed("no document")
         case ast.Call(args=arguments, keywords=keywords):
             for argument in (*arguments, *(keyword.value for keyword in keywords)):
                 fields = _adapted(module, reader, argument)

@@ -24,7 +24,6 @@ from decon_core.features.importers.values import (
     either,
     element,
     joined,
-    shifted,
     subtracted,
 )
 
@@ -108,7 +107,7 @@ class _Template:
             case nodes.Sub():
                 return subtracted(self.value(node.left), self.value(node.right))
             case nodes.Neg(node=nodes.Const() as number):
-                return shifted(Constant(-number.value), 0)
+                return Constant(-number.value)
             case nodes.CondExpr():
                 other = self.value(node.expr2) if node.expr2 else Constant("")
                 return either("an if", self.value(node.expr1), other)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,6 @@ _SAME = frozenset((
     "copy", "default", "repr", "safe", "e", "tojson",
 ))  # fmt: skip
 _PIECES = frozenset(["split", "rsplit", "splitlines", "first", "last", "partition", "rpartition"])
-_LETTERS = string.ascii_uppercase
 LETTER_CONSTANTS = {
     "ascii_uppercase": Constant(string.ascii_uppercase),
     "ascii_lowercase": Constant(string.ascii_lowercase),
@@ -208,18 +207,10 @@ def element(value: Value, key: Value) -> Value:
             return items[index]
         case Fields(fields, rest) if isinstance(index, str) and (index in fields or rest):
             return fields[index] if index in fields else element(rest or ROW, key)
-        case Fields(rest=None) if isinstance(index, str):
-            return Computed(f"the absent field {index}")
-        case Fields(fields) if [*fields] == [*_LETTERS[: len(fields)]]:
-            numbers = [inner.value for inner in fields.values() if isinstance(inner, Constant)]
-            if numbers == [*range(len(fields))]:  # {"A": 0, "B": 1}[answer]
-                return Position(key, Constant(_LETTERS[: len(fields)]))
         case Fields(fields) if all(isinstance(inner, Constant) for inner in fields.values()):
             return Chosen(Items(tuple(fields.values())), key)
         case Constant():
             return value if index is not None else Chosen(value, key)
-        case Computed():
-            return value
     if index is None and isinstance(value, Column | Items | Part | Chosen):
         return Chosen(value, key)
     return computed("a subscript", value, key)
@@ -227,10 +218,6 @@ def element(value: Value, key: Value) -> Value:
 
 def shifted(value: Value, offset: int) -> Value:
     """Return a number with a constant added to it."""
-    if isinstance(value, Position):
-        return replace(value, offset=value.offset + offset)
-    if isinstance(value, Constant) and isinstance(value.value, int):
-        return Constant(value.value + offset)
     return Position(value, None, offset)
 
 
@@ -251,15 +238,6 @@ def subtracted(left: Value, right: Value) -> Value:
 
 def either(by: str, first: Value, second: Value, *conditions: Value) -> Value:
     """Return the value of a condition: one of its branches, if both show the same columns."""
-    if isinstance(first, Fields) and isinstance(second, Fields):
-        names = first.fields | second.fields
-        merged = {
-            name: either(by, first.fields.get(name, value), second.fields.get(name, value))
-            for name, value in names.items()
-        }
-        return Fields(merged, first.rest)
-    if first == second:
-        return first
     if isinstance(first, Constant) and isinstance(second, Constant):
         return Chosen(Items((first, second)), COUNTER)
     is_number = isinstance(first, Position) or isinstance(second, Position)

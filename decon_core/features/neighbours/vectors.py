@@ -6,15 +6,14 @@ not depend on blocks, workers or libraries. Rounding changes a cosine by less th
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from decon_core.execution.progress import advance
 from decon_core.features.neighbours.sample import SampledShard, Workers
@@ -28,7 +27,6 @@ Vectors = npt.NDArray[np.int16]
 SCALE = (1 << 15) - 1  # the length of a vector
 BLOCK = 512  # paragraphs: MiniLM takes some 15 s
 _AT_ONCE = 64  # texts between two reports of progress
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,7 @@ class _Job:
     sampled: SampledShard
     first: int
     settings: Neighbours
+    threads: int | None = None  # for matrix products; None: as many as there are cores
 
 
 @lru_cache(maxsize=1)
@@ -82,23 +81,25 @@ def embed_sample(
     if not jobs:
         return
     embedder_of(settings).load()  # says what is missing before anything is started
-    with _one_thread_each(workers.at_most(len(jobs))):
-        workers.run(
-            _embed,
-            [*jobs.values()],
-            what="paragraphs embedded",
-            total=n_paragraphs,
-            name_of=lambda job: f"paragraphs of {job.sampled.shard.path}",
-        )
+    is_alone = workers.at_most(len(jobs)) <= 1
+    workers.run(
+        _embed,
+        [replace(job, threads=None if is_alone else 1) for job in jobs.values()],
+        what="paragraphs embedded",
+        total=n_paragraphs,
+        name_of=lambda job: f"paragraphs of {job.sampled.shard.path}",
+    )
 
 
 def _embed(job: _Job) -> None:
     texts = job.sampled.paragraphs(["text"])["text"].slice(job.first, BLOCK).to_pylist()
-    parts = []
-    for start in range(0, len(texts), _AT_ONCE):
-        batch = texts[start : start + _AT_ONCE]
-        parts.append(rounded(embedder_of(job.settings).embed(batch)))
-        advance(len(batch))
+    parts, embedder = [], embedder_of(job.settings)
+    embedder.load()  # the limit holds for libraries that are loaded
+    with threadpool_limits(job.threads):
+        for start in range(0, len(texts), _AT_ONCE):
+            batch = texts[start : start + _AT_ONCE]
+            parts.append(rounded(embedder.embed(batch)))
+            advance(len(batch))
     write_vectors(job.path, np.concatenate(parts))
 
 
@@ -118,21 +119,3 @@ def read_vectors(path: Path) -> Vectors:
     arrays, about = map_arrays(path)
     vectors: Vectors = arrays["vectors"]
     return vectors.reshape(int(about["n_rows"]), -1)
-
-
-@contextmanager
-def _one_thread_each(workers: int) -> Iterator[None]:
-    """Start worker processes with one thread for matrix products, as there is one per core."""
-    if workers <= 1:
-        yield
-        return
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -5,6 +5,7 @@ Inspect logs are no rows, and recognized by their ending or first fields.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,9 @@ from types import ModuleType
 from decon_core.benchmarks.readers import is_readable, known_endings
 from decon_core.errors import DeconError, InputError, Problem
 from decon_core.features.results import harness, inspect_logs, lighteval, olmes, plain
-from decon_core.features.results.per_item import Results, rows_of
+from decon_core.features.results.per_item import ItemKey, Results, rows_of
 from decon_core.storage.files import files_below
+from decon_core.wording import counted
 
 # Each has a NAME, tells by `fits` whether a row is of its form, and reads a file.
 FORMATS = (harness, olmes, lighteval, plain)
@@ -28,7 +30,7 @@ class ResultFiles:
     results: list[Results] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     others: list[str] = field(default_factory=list)  # files without results, in folders
-    earlier: list[str] = field(default_factory=list)  # files of runs that were repeated later
+    earlier: list[str] = field(default_factory=list)  # files of runs before the latest
 
 
 def find_results(
@@ -57,6 +59,8 @@ def find_results(
             errors += read.problems[n_problems_before:]
             errors.append(Problem(str(path), "no per-item results", f"files of {_KNOWN}"))
     InputError.raise_for(errors)
+    used = {str(file) for result in read.results for file in result.beside}
+    read.others = [file for file in read.others if file not in used]
     _keep_latest(read)
     for result in read.results:
         if not is_wanted(result.task):
@@ -82,13 +86,18 @@ def _read(file: Path, read: ResultFiles, *, is_named: bool) -> Problem | None:
         return None
     if is_named:
         return chosen
-    read.others.append(str(file))
-    if "no rows" in chosen.found:
+    if chosen.found.startswith((_REQUESTS, _FIELDS)):
+        read.others.append(str(file))
+    else:
         read.problems.append(chosen)
     return None
 
 
+_REQUESTS, _FIELDS = "OLMES requests", "rows with the fields"
+
+
 def _format_of(file: Path) -> ModuleType | Problem:
+    """Return the format of a file; a problem if none of its rows can be read, or if it has none."""
     if inspect_logs.is_log(file):
         return inspect_logs
     first: Problem | None = None
@@ -123,3 +132,12 @@ def _keep_latest(read: ResultFiles) -> None:
     earlier = [result for result in read.results if result.run != latest[key(result)]]
     read.earlier = sorted({str(result.path) for result in earlier})
     read.results = [result for result in read.results if result.run == latest[key(result)]]
+    asked: dict[object, set[ItemKey]] = defaultdict(set)
+    for result in read.results:
+        asked[key(result)] |= {*map(result.key_of, result.samples)}
+    for result in earlier:
+        n = len({*map(result.key_of, result.samples)} - asked[key(result)])
+        if n:
+            found = f"results of {counted(n, 'item')} that the latest run lacks"
+            remedy = "Only the latest run counts. Pass one run to use it instead."
+            read.problems.append(Problem(str(result.path), found, "a complete latest run", remedy))

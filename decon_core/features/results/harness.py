@@ -36,7 +36,8 @@ def read(path: Path) -> list[per_item.Results]:
     stem = path.name.split(".json")[0]
     named = _FILE.fullmatch(stem)
     task, run = (named["task"], named["run"] or "") if named else (stem, "")
-    summary = per_item.companion(path.with_name(f"results_{run}.json"))
+    summary_path = path.with_name(f"results_{run}.json")
+    summary = per_item.companion(summary_path)
     config = per_item.mapping_in(summary, "configs", task)
     results = per_item.Results(
         path=path,
@@ -46,6 +47,7 @@ def read(path: Path) -> list[per_item.Results]:
         run=run,
         split=per_item.text_at(config, "test_split")
         or per_item.text_at(config, "validation_split"),
+        beside=[summary_path] if summary else [],
     )
     not_numbers: Counter[str] = Counter()
     texts_of: Counter[str] = Counter()  # metrics of whole test sets
@@ -81,5 +83,6 @@ def _sample(
         filter=per_item.NO_FILTER if name == _UNNAMED else name,
         index=per_item.index_of(row.get("doc_id")),
         doc=per_item.doc_of(row),
+        prompt=row.get("arguments"),
         texts=texts,
     )

@@ -20,6 +20,7 @@ from decon_core.benchmarks.fields import Row, describe
 from decon_core.errors import Problem, RecordError
 from decon_core.features.results import per_item
 from decon_core.storage.compression import DAMAGE
+from decon_core.wording import counted
 
 if sys.version_info >= (3, 14):
     import zipfile
@@ -51,7 +52,7 @@ def read(path: Path) -> list[per_item.Results]:
         found = f"a log with the status {describe(header.get('status'))}"
         remedy = "Its samples do not count. Finish the run with `inspect eval-retry`."
         raise RecordError(Problem(str(path), found, "the status 'success'", remedy))
-    about = per_item.mapping_in(header, "eval")
+    about, done = per_item.mapping_in(header, "eval"), per_item.mapping_in(header, "results")
     results = per_item.Results(
         path=path,
         format=NAME,
@@ -60,7 +61,13 @@ def read(path: Path) -> list[per_item.Results]:
         run=per_item.text_at(about, "created") or "",
         split=per_item.text_at(per_item.mapping_in(about, "task_args"), "split"),
     )
-    _add_samples(results, contents)
+    n_samples, n_asked = (
+        _add_samples(results, contents),
+        per_item.index_of(done.get("total_samples")),
+    )
+    if n_samples and n_asked and n_samples < n_asked:
+        found = f"{counted(n_samples, 'sample')} in a log that counts {n_asked:,}"
+        results.problems.append(Problem(str(path), found, "all samples", "The others are missing."))
     return [results]
 
 
@@ -75,11 +82,16 @@ def _task(about: Row) -> str:
     return " ".join([name, *(f"{key}={value}" for key, value in given if key != "split")])
 
 
-def _add_samples(results: per_item.Results, rows: Iterator[tuple[str, Row]]) -> None:
-    """Add a sample for each item; samples with an error, or invalidated, are problems."""
+def _add_samples(results: per_item.Results, rows: Iterator[tuple[str, Row]]) -> int:
+    """Add a sample for each item, and return the number of samples of all epochs.
+
+    Samples with an error, or invalidated, are problems.
+    """
+    n_samples = 0
     not_numbers: Counter[str] = Counter()
     epochs: defaultdict[str, list[per_item.Sample]] = defaultdict(list)
     for place, row in rows:
+        n_samples += 1
         reasons = [name for name in ("error", "invalidation") if row.get(name)]
         if reasons:
             expected, remedy = "a valid sample without an error", "The sample is left out."
@@ -95,6 +107,7 @@ def _add_samples(results: per_item.Results, rows: Iterator[tuple[str, Row]]) -> 
     for samples in epochs.values():
         per_item.add_sample(results, _mean(samples))
     results.problems += per_item.ignored_metrics(results.path, not_numbers)
+    return n_samples
 
 
 def _mean(epochs: Sequence[per_item.Sample]) -> per_item.Sample:

@@ -117,11 +117,13 @@ class _Search:
     def doubt(self, results: Results, n_by_index: int) -> str:
         """Return a note if rows of another number of items were joined by index alone."""
         n_items = len(self._in_part(self._items.all))
-        if len({sample.index for sample in results.samples}) == n_items:
+        n_indexes = len({sample.index for sample in results.samples} - {None})
+        if n_indexes == n_items:
             return ""
         return (
             f"{results.path}: {counted(n_by_index, 'row')} joined by index alone, although the "
-            f"report has {counted(n_items, 'item')} of {self._items.all[0].benchmark}. If the "
+            f"file has {n_indexes:,} different indexes, and the report "
+            f"{counted(n_items, 'item')} of {self._items.all[0].benchmark}. If the "
             "results are of another version of the benchmark, they are attributed to the wrong "
             "items; add a `question` column."
         )
@@ -236,8 +238,12 @@ class _Search:
         wrong = []
         for sample in results.samples:
             by_index = None if sample.index is None else self._by_index.get(sample.index)
+            if by_index is None:
+                continue
             items, way = self.find(sample)
-            if by_index and items and not self._is_compatible(by_index, sample, items, way):
+            if not items:
+                items = self._asked_instead(sample, by_index)
+            if items and not self._is_compatible(by_index, sample, items, way):
                 wrong.append((sample, by_index, items[0]))
         if not wrong:
             return None
@@ -250,6 +256,14 @@ class _Search:
             "No row of this file is joined by index.",
         )
 
+    def _asked_instead(self, sample: Sample, item: Item) -> list[Item]:
+        """Return the items of another question in the prompt, if the item's own is not in it."""
+        asked = [self._items.words(text) for text in texts_in({"prompt": sample.prompt})]
+        if any(_contains(words, item.words) for words in asked):
+            return []
+        found = (self._in_part(self._items.with_question_in(words)) for words in asked)
+        return next(filter(None, found), [])
+
     def _share(self, sample: Sample, item: Item) -> float:
         """Return the share of the different words of an item's question that the sample has."""
         words = {word for text in texts_in(sample.doc) for word in self._items.words(text)}
@@ -260,6 +274,10 @@ class _Search:
         expected = f"an item of {self._items.all[0].benchmark}"
         self.problems.append(Problem(sample.place, found, expected, _LEFT_OUT))
         return None, ""
+
+
+def _contains(words: Sequence[str], others: Sequence[str]) -> bool:
+    return f" {' '.join(others)} " in f" {' '.join(words)} "
 
 
 def _place(item: Item) -> str:

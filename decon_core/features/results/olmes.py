@@ -35,7 +35,8 @@ def is_request(row: Row) -> bool:
 def read(path: Path) -> list[per_item.Results]:
     """Read the predictions of a file: one task of one model."""
     start = path.name.split("predictions.jsonl")[0]
-    summary = per_item.companion(path.with_name(f"{start}metrics.json"))
+    summary_path = path.with_name(f"{start}metrics.json")
+    summary = per_item.companion(summary_path)
     named = _FILE.match(path.name)
     task = named["task"] if named else path.name.split(".")[0]
     results = per_item.Results(
@@ -45,8 +46,9 @@ def read(path: Path) -> list[per_item.Results]:
         or path.resolve().parent.name,
         task=per_item.text_at(summary, "task_name") or task,
         split=per_item.text_at(per_item.mapping_in(summary, "task_config"), "split"),
+        beside=[summary_path] if summary else [],
     )
-    docs = _docs(path, start, results.problems)
+    docs = _docs(path, start, results)
     per_item.add_samples(results, partial(_sample, docs))
     return [results]
 
@@ -71,14 +73,17 @@ def _texts(row: Row) -> per_item.Texts:
     return per_item.Texts(per_item.first_text(prediction), per_item.listed_texts(row.get("label")))
 
 
-def _docs(path: Path, start: str, problems: list[Problem]) -> dict[int | None, Row]:
+def _docs(path: Path, start: str, results: per_item.Results) -> dict[int | None, Row]:
     """Read the requested items by `doc_id`; an item has one row per choice."""
     docs: dict[int | None, Row] = {}
     for ending in ("requests.jsonl", "requests.jsonl.gz", "requests.jsonl.zst"):
         requests = path.with_name(f"{start}{ending}")
-        for _, row in per_item.rows_of(requests) if requests.is_file() else ():
+        if not requests.is_file():
+            continue
+        results.beside.append(requests)
+        for _, row in per_item.rows_of(requests):
             if isinstance(row, Problem):
-                problems.append(row)
+                results.problems.append(row)
                 continue
             docs.setdefault(per_item.index_of(row.get("doc_id")), per_item.doc_of(row))
     return docs

@@ -50,6 +50,7 @@ class Sample:
     index: int | None = None
     fingerprint: str | None = None  # fingerprint of a record of the item
     doc: Row = field(default_factory=dict)  # the item in the harness's form
+    prompt: object = None  # what was asked, examples included: it can only contradict an index
     columns: Row = field(default_factory=dict)  # columns of a table that have no meaning here
     texts: Texts = NO_TEXTS
 
@@ -75,6 +76,7 @@ class Results:
     problems: list[Problem] = field(default_factory=list)
     # Problems of rows that have texts and no score: none where texts are wanted.
     without_scores: list[Problem] = field(default_factory=list)
+    beside: list[Path] = field(default_factory=list)  # files that were read with the results
 
     def key_of(self, sample: Sample) -> ItemKey:
         """Return what identifies an item in all results that asked the same items."""

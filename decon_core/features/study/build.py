@@ -41,6 +41,7 @@ from decon_core.features.study.differences import (
     Comparison,
     Difference,
     compare_training_runs,
+    left_out,
 )
 from decon_core.features.study.exposure import (
     Effect,
@@ -387,6 +388,7 @@ def as_markdown(study: Study, found: Found, rows: Rows, charts: Mapping[str, Cha
         "features/study/study.md.j2",
         study=study,
         charts=charts,
+        left_out=[*left_out(found.training_runs)],
         **page.tables(rows, study.baseline),
         signatures=_signatures(found.training_runs),
         problems=[str(problem) for problem in found.problems],

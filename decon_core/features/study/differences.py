@@ -31,6 +31,7 @@ from decon_core.features.study.translation import paired_draws, score_of, summar
 from decon_core.wording import counted
 
 AVERAGE = "average"
+SAME_DIFFERENCES = "no interval: all items have the same difference"
 
 # What an interval rests on.
 Basis = Literal["same items", "items", "standard errors", "benchmarks", "training runs", ""]
@@ -147,7 +148,7 @@ def with_averages(
         and (average := _average(name, metric, parts, baseline, sure))
     ]
     benchmarks = [*differences.values()]
-    contrasted = _contrasts([*benchmarks, *averages], contrasts, sure)
+    contrasted = _contrasts([*benchmarks, *averages], contrasts, baseline, sure)
     return Comparison(benchmarks, [*averages, *contrasted])
 
 
@@ -160,14 +161,18 @@ def _parts(
 
 
 def _contrasts(
-    rows: Sequence[Difference], contrasts: Mapping[str, str], sure: float
+    rows: Sequence[Difference], contrasts: Mapping[str, str], baseline: str, sure: float
 ) -> Iterator[Difference]:
     """Yield the difference of each group or benchmark less that of another, by training run."""
     by_name = {(row.training_run, *row.what): row for row in rows}
     for name, other in contrasts.items():
         for row in rows:
             control = by_name.get((row.training_run, other, row.metric, row.filter))
-            if row.benchmark == name and control and control.difference is not None:
+            if row.benchmark != name or control is None:
+                continue
+            if row.training_run == baseline:
+                yield replace(_contrast(row, control, sure), difference=None, p=None, remark="")
+            elif None not in (row.difference, control.difference):
                 yield _contrast(row, control, sure)
 
 
@@ -238,6 +243,18 @@ def averages_of(
     return averaged
 
 
+def left_out(training_runs: Sequence[TrainingRunScores]) -> Iterator[str]:
+    """Yield a sentence for each set of benchmarks in no average, since some runs lack them."""
+    by_lacking: defaultdict[str, list[str]] = defaultdict(list)
+    for measure in _measures(training_runs):
+        lacking = [run.settings.name for run in training_runs if measure not in run.scores]
+        if lacking:
+            details = ", ".join(filter(None, (measure.metric, measure.filter)))
+            by_lacking[", ".join(lacking)].append(f"{measure.benchmark} ({details})")
+    for names, measures in by_lacking.items():
+        yield f"In no average, because there is no score of {names}: {', '.join(measures)}."
+
+
 def _groups(
     measures: Sequence[Measure], groups: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, list[Measure]]]:
@@ -302,8 +319,11 @@ def _of_items(result: Difference, own: Scores, other: Scores, text: str) -> Diff
         )
         if len(both) < LEAST_ITEMS:
             return replace(result, remark=f"too few items: {len(both)}")
+        result = replace(result, p=paired_p_value(np.sort(differences), text))
+        if is_constant(differences):
+            return replace(result, remark=joined_remark(result.remark, SAME_DIFFERENCES))
         low, high = paired_interval(differences, text)
-        return replace(result, low=low, high=high, p=paired_p_value(np.sort(differences), text))
+        return replace(result, low=low, high=high)
     # Sorted: draws depend on the order, which must not be that of the rows.
     ours, theirs = (np.sort(np.array([*side.by_item.values()])) for side in (own, other))
     errors = [error for error in (stderr_of(ours), stderr_of(theirs)) if error is not None]
@@ -312,8 +332,21 @@ def _of_items(result: Difference, own: Scores, other: Scores, text: str) -> Diff
     result = replace(result, basis="items", stderr=error, remark=remark)
     if min(ours.size, theirs.size) < LEAST_ITEMS:
         return replace(result, remark=f"too few items: {min(ours.size, theirs.size)}")
+    result = replace(result, p=p_value(ours, theirs, text))
+    if is_constant(ours) or is_constant(theirs):
+        same = "no interval: all scores of a training run are the same"
+        return replace(result, remark=joined_remark(remark, same))
     low, high = interval(ours, theirs, text)
-    return replace(result, low=low, high=high, p=p_value(ours, theirs, text))
+    return replace(result, low=low, high=high)
+
+
+def is_constant(values: Floats) -> bool:
+    """Whether all values are the same, so that drawing them again would tell nothing."""
+    return not values.size or bool(values.min() == values.max())
+
+
+def joined_remark(*remarks: str) -> str:
+    return "; ".join(filter(None, remarks))
 
 
 def _only_on(both: Sequence[object]) -> str:
@@ -349,9 +382,9 @@ def normal(result: Difference, sure: float = SURE) -> Difference:
     from scipy.special import ndtri
 
     difference, error = result.difference or 0.0, result.stderr or 0.0
-    if difference and not error:  # all items right in one training run, all wrong in the other
+    if not error:  # all items have the same difference
         return replace(result, remark="no interval: the standard errors are 0")
-    p = math.erfc(abs(difference) / error / math.sqrt(2)) if error else 1.0
+    p = math.erfc(abs(difference) / error / math.sqrt(2))
     half = float(ndtri((1 + sure) / 2)) * error
     return replace(result, low=difference - half, high=difference + half, p=p)
 

@@ -27,6 +27,7 @@ from decon_core.decisions.statistics import (
 from decon_core.features.blends.schemas import ITEMS_FILE
 from decon_core.features.blends.settings import Blend, Contamination
 from decon_core.features.results.items import Item
+from decon_core.features.study.differences import SAME_DIFFERENCES, is_constant
 from decon_core.features.study.translation import (
     CorpusMetric,
     Counts,
@@ -172,14 +173,21 @@ def effects(
         )
         if not effect.remark:
             ordered = np.sort(differences)
-            low, high = paired_interval(ordered, effect.name)
-            effect = replace(effect, low=low, high=high, p=paired_p_value(ordered, effect.name))
+            effect = replace(effect, p=paired_p_value(ordered, effect.name))
+            if is_constant(ordered):
+                effect = replace(effect, remark=SAME_DIFFERENCES)
+            else:
+                low, high = paired_interval(ordered, effect.name)
+                effect = replace(effect, low=low, high=high)
         return _Compared(effect, differences)
 
     def contrast(named: Effect, exposed: Floats, control: Floats) -> Effect:
         sides = np.sort(exposed), np.sort(control)
+        named = replace(named, p=p_value(*sides, named.name))
+        if any(map(is_constant, sides)):
+            return replace(named, remark=f"{SAME_DIFFERENCES} on one side")
         low, high = interval(*sides, named.name)
-        return replace(named, low=low, high=high, p=p_value(*sides, named.name))
+        return replace(named, low=low, high=high)
 
     groups = _grouped(sorted(scores.keys() & baseline.keys()), labels)
     return _effects(blank, groups, compare, contrast)

@@ -70,7 +70,7 @@ class TrainingRunScores:
     results: Sequence[Results]  # results by item
     problems: list[Problem]
     others: list[str]  # files without results
-    earlier: list[str]  # files of runs that were repeated later
+    earlier: list[str]  # files of runs before the latest
     part_of: Mapping[str, frozenset[str]]  # benchmarks that are parts of others, with those others
     step: float | None = None
     # All that have a step, in its order; the last one has the same scores as the training run.

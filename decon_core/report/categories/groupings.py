@@ -1,14 +1,13 @@
 """What items are grouped by: a column, or categories of its values.
 
-Files that map values to categories are YAML, JSON, CSV or TSV, or built-in.
+Files that map values to categories are YAML or JSON, or built-in.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,6 @@ from pathlib import Path
 from decon_core.benchmarks.catalog import FOLDER
 from decon_core.benchmarks.fields import FieldError, Row, describe, text_of, value_at
 from decon_core.benchmarks.parse import YamlSource
-from decon_core.benchmarks.readers import is_readable, read_rows
 from decon_core.config.validation import did_you_mean
 from decon_core.errors import InputError, Problem
 from decon_core.wording import counted
@@ -45,7 +43,7 @@ class Grouping:
         """Return the category of a value; None if it has none."""
         if value is None or self.categories is None:
             return value
-        return self.categories.category_of(benchmark, value)
+        return self.categories.category_of(value) if self.covers(benchmark) else None
 
     def ordered(self, categories: Iterable[str]) -> list[str]:
         """Sort categories: those of a file in its order, values of a column by name."""
@@ -130,46 +128,32 @@ def problems_without_category(
 BUILT_IN_PATH = FOLDER.with_name("categories.yaml")
 
 _KEYS = ("benchmarks", "column", "categories")
-_ENDINGS = ".yaml, .yml, .json, .csv or .tsv"
-_TABLE = "the columns value and category, optionally benchmark and column"
+_ENDINGS = (".yaml", ".yml", ".json")  # JSON is YAML as well
 
 
 @dataclass(frozen=True)
-class Rule:
-    """A value of a column and its category; `*` in a value or benchmark matches anything."""
-
-    value: str
-    category: str
-    benchmark: str = "*"
-
-
-@dataclass
 class Categories:
-    """The rules of one file."""
+    """The categories of one file; `*` in a value or benchmark matches anything."""
 
     name: str
     column: str | None  # the column of the values; None: the file does not say
-    rules: tuple[Rule, ...]
-    _known: dict[tuple[str, str], str | None] = field(default_factory=dict, repr=False)
+    benchmarks: Sequence[str]
+    by_value: Mapping[str, str]
 
     @property
     def names(self) -> list[str]:
         """The categories in the order of the file."""
-        return [*dict.fromkeys(rule.category for rule in self.rules)]
+        return [*dict.fromkeys(self.by_value.values())]
 
     def covers(self, benchmark: str) -> bool:
-        """Return whether any rule is about a benchmark."""
-        return any(fnmatchcase(benchmark, rule.benchmark) for rule in self.rules)
+        return any(fnmatchcase(benchmark, pattern) for pattern in self.benchmarks)
 
-    def category_of(self, benchmark: str, value: str) -> str | None:
-        """Return the category of a value; a rule with just this value precedes a pattern."""
-        key = benchmark, value
-        if key not in self._known:
-            rules = [rule for rule in self.rules if fnmatchcase(benchmark, rule.benchmark)]
-            exact = [rule for rule in rules if rule.value == value]
-            fitting = exact or [rule for rule in rules if fnmatchcase(value, rule.value)]
-            self._known[key] = fitting[0].category if fitting else None
-        return self._known[key]
+    def category_of(self, value: str) -> str | None:
+        """Return the category of a value; just this value precedes a pattern."""
+        if value in self.by_value:
+            return self.by_value[value]
+        fitting = (pattern for pattern in self.by_value if fnmatchcase(value, pattern))
+        return self.by_value.get(next(fitting, ""))
 
 
 @cache
@@ -188,22 +172,12 @@ def load_categories(name: str) -> Categories:
         known = f"a file, or one of {', '.join(built_in())}"
         remedy = did_you_mean(name, built_in())
         raise InputError(Problem(f"--categories {name}", "no such file", known, remedy))
-    suffix = path.suffix.lower()
-    if suffix in (".yaml", ".yml"):
-        source = YamlSource(path, path.read_bytes())
-        if source.problems:
-            raise InputError(source.problems)
-        return _declared(path.stem, str(path), source.value)
-    if suffix == ".json":
-        try:
-            value = json.loads(path.read_text(encoding="utf-8-sig"))
-        except ValueError as error:
-            found = f"text that is not JSON ({error})"
-            raise InputError(Problem(str(path), found, "a JSON object")) from None
-        return _declared(path.stem, str(path), value)
-    if is_readable(path):
-        return _from_table(path)
-    raise InputError(Problem(str(path), "another kind of file", f"a name that ends in {_ENDINGS}"))
+    if path.suffix.lower() not in _ENDINGS:
+        expected = f"a name that ends in {', '.join(_ENDINGS)}"
+        raise InputError(Problem(str(path), "another kind of file", expected))
+    source = YamlSource(path, path.read_bytes())
+    InputError.raise_for(source.problems)
+    return _declared(path.stem, str(path), source.value)
 
 
 def _declared(name: str, where: str, value: object) -> Categories:
@@ -233,49 +207,13 @@ def _declared(name: str, where: str, value: object) -> Categories:
         else:
             expected = "a category, or a list of its values"
             problems.append(Problem(f"{where}: {key}", describe(entry), expected))
-    rules = [
-        Rule(member, category, str(benchmark))
-        for member, category in pairs
-        for benchmark in benchmarks
-    ]
-    return _checked(name, where, str(column) if column else None, rules, problems)
-
-
-def _from_table(path: Path) -> Categories:
-    problems: list[Problem] = []
-    rules: list[Rule] = []
-    columns: set[str] = set()
-    for number, row in enumerate(read_rows(path), start=1):
-        if isinstance(row, Problem):
-            problems.append(row)
-            continue
-        cells = {str(name).strip().lower(): str(cell or "").strip() for name, cell in row.items()}
-        if not (cells.get("value") and cells.get("category")):
-            missing = [name for name in ("value", "category") if not cells.get(name)]
-            found = f"no {' and no '.join(missing)} (the columns are {', '.join(cells)})"
-            problems.append(Problem(f"{path} row {number}", found, _TABLE))
-            continue
-        rules.append(Rule(cells["value"], cells["category"], cells.get("benchmark") or "*"))
-        columns |= {cells["column"]} if cells.get("column") else set()
-    if len(columns) > 1:
-        found = f"values of several columns: {', '.join(sorted(columns))}"
-        problems.append(Problem(str(path), found, "one column", "Write one file for each column."))
-    column = min(columns) if columns else None
-    return _checked(path.stem, str(path), column, rules, problems)
-
-
-def _checked(
-    name: str, where: str, column: str | None, rules: Iterable[Rule], problems: list[Problem]
-) -> Categories:
-    """Return the categories; raise if there are none, or a value has two."""
-    by_value: dict[tuple[str, str], str] = {}
-    for rule in rules:
-        first = by_value.setdefault((rule.benchmark, rule.value), rule.category)
-        if first != rule.category:
-            found = f"{rule.value!r} in the categories {first!r} and {rule.category!r}"
+    by_value: dict[str, str] = {}
+    for member, category in pairs:
+        if (first := by_value.setdefault(member, category)) != category:
+            found = f"{member!r} in the categories {first!r} and {category!r}"
             problems.append(Problem(where, found, "one category for each value"))
     if not by_value and not problems:
         problems.append(Problem(where, "no values", "values and their categories"))
     InputError.raise_for(problems)
-    kept = (Rule(value, category, benchmark) for (benchmark, value), category in by_value.items())
-    return Categories(name, column, tuple(kept))
+    named = [str(benchmark) for benchmark in benchmarks]
+    return Categories(name, str(column) if column else None, named, by_value)

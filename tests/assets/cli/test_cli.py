@@ -584,6 +584,9 @@ def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     assert main(["mixture", "verify", "clean"]) == 1
     assert "checksum mismatch" in capsys.readouterr().err
     assert main(["mixture", "verify", "nobody"]) == 2
+    at_home.add_shard("s9")
+    assert main(["mixture", "verify", "all", "--workers", "1"]) == 1
+    assert "s9.jsonl.gz: new or changed, not registered yet" in capsys.readouterr().out
     at_home.mixtures = everything
     at_home.write_config()
     assert main(["mixture", "list"]) == 0

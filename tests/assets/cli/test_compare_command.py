@@ -82,7 +82,7 @@ def test_after_a_new_benchmark_the_rest_is_compared_and_the_new_one_is_named(rep
     (reported.folder / "p.toml").write_text("aligned_threshold = 1.0\n")
     assert main(["compare", "decon.toml", "--policy", "p.toml", "--html", "c.html"]) == 0
     out = capsys.readouterr().out
-    assert "left out: benchmark orchard: not normalized yet" in out
+    assert "left out: benchmark orchard: not scanned as it is now" in out
     assert "the same: 6 leaks in both" in out
     assert "benchmark orchard" in (reported.folder / "c.html").read_text()
 
@@ -93,5 +93,5 @@ def test_after_a_corrected_benchmark_the_others_are_compared(reported, capsys):
     (reported.folder / "p.toml").write_text("aligned_threshold = 1.0\n")
     assert main(["compare", "decon.toml", "--policy", "p.toml"]) == 0
     out = capsys.readouterr().out
-    assert "left out: benchmark ledger: its recipe or files changed" in out
+    assert "left out: benchmark ledger: not scanned as it is now" in out
     assert "the same: 3 leaks in both" in out

@@ -23,7 +23,7 @@ import pytest
 
 from decon_assets.cli.main import main
 from decon_assets.terminal.progress import ShardProgress
-from decon_core.library.as_report import read_folder
+from decon_core.library.page import report_in
 from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
 from decon_core.wording import percent
 from tests.core.report.pages import data_of
@@ -193,7 +193,7 @@ def test_output_is_not_written_into_the_corpus_nor_where_no_folder_can_be_made(p
 def test_questions_without_their_answers_are_counted_beside_leaks_and_not_as_clean(place, capsys):
     """Prompts for reinforcement learning: one item leaked elsewhere, and is not counted twice."""
     place.write_prompts("prompts.jsonl", ("harbor", 3), ("harbor", 4), ("harbor", 0))
-    assert place.scan("--compat", "--detectors", "decon", "--fail-on-leak") == 3
+    assert place.scan("--compat", "--detectors", "decon", "--fail-on-leak", has_page=True) == 3
     said = capsys.readouterr().out
     assert "3 of 27 documents contain a leak" in said
     assert "3 more contain a question without its answer: neither a leak nor clean" in said
@@ -232,7 +232,7 @@ def test_an_item_twice_in_a_document_is_one_leak_in_all_files(place):
 
 def test_a_preset_that_looks_for_fewer_questions_says_so(place, capsys):
     place.write_prompts("prompts.jsonl", ("harbor", 3))
-    assert place.scan("--preset", "reference") == 0
+    assert place.scan("--preset", "reference", has_page=True) == 0
     assert QUESTIONS_LEFT_OUT in capsys.readouterr().out
     assert main(["check", "--report", str(place.out), "--max-no-answer-rate", "1"]) == 1
     assert QUESTIONS_LEFT_OUT in capsys.readouterr().out
@@ -419,7 +419,7 @@ def test_what_is_no_shard_is_named_and_changes_the_exit_code(place, capsys):
     (corpus / "x.jsonl").mkdir()
     (corpus / "x.jsonl" / "part-0").write_text("words")
     capsys.readouterr()
-    assert place.scan() == 4
+    assert place.scan(has_page=True) == 4
     assert "NOT scanned: 23 files or folders: `gone.jsonl` (a broken link)" in last_line(capsys)
     expected = dict.fromkeys([*names, "x.jsonl/part-0"], ("no format of shards", False))
     expected["gone.jsonl"] = "a broken link", False
@@ -629,13 +629,12 @@ def test_rows_that_say_they_are_of_a_benchmark_are_reported(place, capsys):
     ]
     path = place.folder / "corpus" / "verl.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert place.scan(corpus=path) == 0
+    assert place.scan(corpus=path, has_page=True) == 0
     said = "3 rows of verl.jsonl say that they are openai/gsm8k, split test (benchmark gsm8k)"
     assert said in capsys.readouterr().out.splitlines()
     (found,) = place.summary()["origins"]
     assert (found["field"], found["n_rows"]) == ("data_source", 3)
-    read_folder(place.out, place.folder / "report.duckdb")
-    with duckdb.connect(str(place.folder / "report.duckdb"), read_only=True) as connection:
+    with duckdb.connect(str(report_in(place.out)), read_only=True) as connection:
         query = "SELECT value, split, benchmark, is_held_out, n_rows FROM row_origins ORDER BY ALL"
         assert connection.sql(query).fetchall() == [
             ("mine", "test", None, True, 1),
@@ -837,7 +836,7 @@ def test_a_shard_without_text_is_named_and_not_clean_and_one_of_short_texts_is(p
     assert place.scan(corpus=folder) == 0
     write("ids.jsonl", *[{"id": "x", "lang": "en", "input_ids": [7, 8], "mask": [1]}] * 9)
     pq.write_table(pa.table({"text": [""], "ids": [[[7] * 8] * 8], "n": [1]}), folder / "b.parquet")
-    assert place.scan(corpus=folder) == 4
+    assert place.scan(corpus=folder, has_page=True) == 4
     said = capsys.readouterr().out
     fields = r"`ids` \(.*\), `input_ids` \(.*\), `mask` \(.*\)"
     assert re.search(rf"no text in 10 of 10 rows in 2 shards of .*, only {fields}\n", said)
@@ -848,7 +847,7 @@ def test_a_shard_without_text_is_named_and_not_clean_and_one_of_short_texts_is(p
     words = "in 2 shards of source `corpus` (`b.parquet`, `ids.jsonl`), only `"
     assert f"coverage: no text in 10 of 10 rows {words}" in capsys.readouterr().out
     ignored = "--ignore", "ids", "--ignore", "input_ids", "--ignore", "mask"
-    assert place.scan(*ignored, corpus=folder) == 0
+    assert place.scan(*ignored, corpus=folder, has_page=True) == 0
     assert main(check) == 0
 
 
@@ -916,10 +915,8 @@ def test_text_in_any_place_is_found_or_named_as_not_read(place):
         json_lines({"text": place.leak("harbor", 0)})
     )
     (folder / "link").symlink_to(place.folder / "elsewhere")
-    assert place.scan(corpus=folder) == 1
-    database = place.folder / "r.duckdb"
-    read_folder(place.out, database)
-    with duckdb.connect(str(database)) as report:
+    assert place.scan(corpus=folder, has_page=True) == 1
+    with duckdb.connect(str(report_in(place.out)), read_only=True) as report:
         named = {name for (name,) in report.sql("SELECT place FROM not_read").fetchall()}
     found = {name for name, *_ in place.leaks()}
     assert {*HIDING, "link/a.jsonl"} - named == found - named
@@ -1072,7 +1069,7 @@ def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(
     place.write_shard("web.jsonl", extra=b'{"content": "some words of a page", "n": 1}\n' * 3)
     path = place.folder / "corpus" / "web.jsonl"
     path.write_text("".join(line + "\n" for line in path.read_text().splitlines()[-3:]))
-    assert place.scan("--text", "text", "--clean-evals") == 1
+    assert place.scan("--text", "text", "--clean-evals", has_page=True) == 1
     said = capsys.readouterr()
     assert "web.jsonl: found 3 rows, none readable with" in said.err
     assert "content (text, 20 characters), n (number)" in said.err
@@ -1082,9 +1079,7 @@ def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(
     assert "not written" in said.out
     assert place.leaks() == EXPECTED
     assert place.summary()["n_shards_without_a_readable_row"] == 1
-    database = place.folder / "r.duckdb"
-    read_folder(place.out, database)
-    with duckdb.connect(str(database)) as report:
+    with duckdb.connect(str(report_in(place.out)), read_only=True) as report:
         ((name, reason),) = report.sql("SELECT shard_name, reason FROM not_scanned").fetchall()
         statuses = report.sql("SELECT DISTINCT status FROM item_status").fetchall()
     assert (name, reason) == ("web.jsonl", "no readable row (field missing)")
@@ -1122,7 +1117,10 @@ def test_documents_that_are_not_utf8_are_counted_and_named(place, capsys):
 
 
 def test_a_sample_says_that_it_is_one_and_what_it_says_of_the_whole_corpus(place, capsys):
-    assert place.scan("--sample", "25%", "--sample-seed", 3, "--fail-on-leak") in (0, 3)
+    assert place.scan("--sample", "25%", "--sample-seed", 3, "--fail-on-leak", has_page=True) in (
+        0,
+        3,
+    )
     out = capsys.readouterr().out
     assert out.startswith("found in a sample of 25 %, seed 3, not in the entire corpus")
     assert "estimates for all 24 documents, from a sample of 25 %, seed 3" in out

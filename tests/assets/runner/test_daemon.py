@@ -3,10 +3,16 @@
 import fcntl
 
 import pytest
-from dagster import DagsterInstance, DagsterRunStatus
+from dagster import (
+    DagsterInstance,
+    DagsterRunStatus,
+    DefaultSensorStatus,
+    build_run_status_sensor_context,
+)
 
 from decon_assets.cli.main import main
-from decon_assets.definitions import build_definitions
+from decon_assets.definitions import build_definitions, definitions
+from decon_assets.everything_job import SENSOR, STARTED_BY_TAG
 from decon_assets.instance.home import IN_PROCESS_TAG
 from decon_assets.runner.daemon import fail_orphaned_runs
 
@@ -37,6 +43,22 @@ def test_what_waits_what_is_done_and_what_a_command_line_runs_is_left_alone(inst
     }
     assert fail_orphaned_runs(instance) == []
     assert {run: instance.get_run_by_id(run).status for run in alive} == alive
+
+
+def test_the_stages_of_a_job_whose_process_was_killed_are_called_failed(instance):
+    outer = begun(instance, DagsterRunStatus.FAILURE, LAUNCHED)
+    stage = begun(instance, DagsterRunStatus.STARTED, {STARTED_BY_TAG: outer})
+    other = begun(instance, DagsterRunStatus.STARTED, {STARTED_BY_TAG: "another run"})
+    run = instance.get_run_by_id(outer)
+    event = instance.report_run_failed(run, "the worker died")
+    context = build_run_status_sensor_context(
+        sensor_name=SENSOR, dagster_event=event, dagster_instance=instance, dagster_run=run
+    )
+    sensor = definitions.get_repository_def().get_sensor_def(SENSOR)
+    assert sensor.default_status is DefaultSensorStatus.RUNNING
+    sensor(context.for_run_failure())
+    assert instance.get_run_by_id(stage).status is DagsterRunStatus.FAILURE
+    assert instance.get_run_by_id(other).status is DagsterRunStatus.STARTED
 
 
 @pytest.mark.parametrize("command", ["daemon", "dev"])

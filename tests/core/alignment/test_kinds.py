@@ -240,6 +240,24 @@ def test_characters_of_scripts_without_spaces_are_parts_of_words():
     assert kind("ในวันที่อากาศดีน้ำเดือดที่อุณหภูมิกี่องศา", "ในวันที่อากาศดีน้ำเดือดมาก") is None
 
 
+WORDS = BOAT.split()
+NOISE = [f"{one}{other}" for one in "bdfghjklmnprst" for other in ("adle", "ern", "itch", "ock")]
+
+
+@settings(max_examples=fewer(300))
+@given(st.integers(1, len(WORDS) - 1), st.integers(0, len(NOISE)))
+def test_a_whole_question_is_never_nothing_however_much_is_inserted(at, n_inserted):
+    text = " ".join([*WORDS[:at], *NOISE[:n_inserted], *WORDS[at:]])
+    assert kind(BOAT, text) in (VERBATIM, EDITED, PART)
+
+
+@pytest.mark.parametrize("n_inserted", range(0, 24, 2))
+def test_a_whole_question_in_three_pieces_is_a_copy(n_inserted):
+    between = NOISE[:n_inserted]
+    text = " ".join([*WORDS[:10], *between, *WORDS[10:22], *between, *WORDS[22:]])
+    assert kind(BOAT, text) in (VERBATIM, EDITED)
+
+
 def test_an_alphabet_is_no_part_of_a_question_with_many_other_words():
     letters = " ".join("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
     assert kind(f"{BOAT} {BOAT} {letters}", f"In this locale: {letters}.") is None
@@ -267,6 +285,7 @@ def comparisons(draw):
         weight=weight,
         weight_found=weight // 20 * draw(st.integers(n_least, n_most)),
         longest=min(n_found, times * draw(st.integers(1, 20))),
+        n_in_pieces=min(n_found, times * draw(st.integers(1, 20))),
         extent=max(n_found, times * draw(st.integers(4, 20))),
         n_inserted=draw(st.integers(0, n_found // 2)),
         own_weight=own,

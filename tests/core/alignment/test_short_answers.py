@@ -152,6 +152,124 @@ def test_what_stands_by_chance_behind_another_answer_does_not_count(answer, behi
     assert found(answer, behind) is None
 
 
+_CHOICES = "\nA. Ramesses\nB. Akhenaten\nC. Thutmose\n"
+_OF_LABEL = [
+    *("The answer is {}.", "The correct option is {}.", "So the correct answer is **({})**."),
+    *(
+        "Choose {}.",
+        "正确答案是{}",
+        "答えは{}です",
+        "คำตอบคือ {}",
+        "الجواب الصحيح هو {}",
+        "답은 {}입니다",
+    ),
+    *("Die richtige Antwort ist {}", "Đáp án đúng là {}", "Answer:\n{}. as before"),
+    *("The answer is I think ({}).", "The answer is a matter of dates: {}."),
+]
+
+
+@pytest.mark.parametrize("stated", _OF_LABEL)
+def test_of_choices_the_one_whose_label_a_sentence_states_counts(stated):
+    assert found("Akhenaten", _CHOICES + stated.format("B"))
+    assert found("Akhenaten", _CHOICES + stated.format("C")) is None
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        *("Answer: {}", "The correct answer is {}.", "答案是{}", "故选《{}》。"),
+        *("ตอบ {}", "Chọn {}.", "Richtig ist {}."),
+    ],
+)
+def test_of_choices_the_one_that_a_sentence_states_in_full_counts(stated):
+    assert found("Akhenaten", _CHOICES + stated.format("Akhenaten"))
+    assert found("Akhenaten", _CHOICES + stated.format("Thutmose")) is None
+    behind = _CHOICES.replace("Thutmose", "III") + stated.format("III")
+    assert is_wrong_choice(behind, behind.index("Akh"), behind.index("Akh") + 9)
+    assert not is_wrong_choice(behind, behind.rindex("III"), len(behind))
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        *("The answer is a matter of taste.", "The answer is I think unknown."),
+        *("The answer is C vitamins.", "The answer is C. S. Lewis.", "Choose a pharaoh."),
+    ],
+)
+def test_a_word_is_not_the_label_of_a_choice(stated):
+    assert found("Akhenaten", _CHOICES + stated)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        *("ABCD", "abcd", "1234", "①②③④", "ⒶⒷⒸⒹ", "甲乙丙丁", "一二三四", "アイウエ", "가나다라"),
+        *("ㄱㄴㄷㄹ", "กขคง", "АБВГ", "أبجد", "कखगघ", "ΑΒΓΔ", "אבגד", "ⅠⅡⅢⅣ", "१२३४"),
+    ],
+)
+@pytest.mark.parametrize("stated", ["Answer: {}", "答案：{}。", "คำตอบ: {}", "정답: {}입니다"])
+def test_labels_of_all_alphabets(labels, stated):
+    names = ("Ramesses", "Akhenaten", "Thutmose", "Tiye")
+    choices = "".join(f"\n{label}. {name}" for label, name in zip(labels, names, strict=True))
+    for label in labels:
+        behind = f"{choices}\n{stated.format(label)}"
+        assert (found("Akhenaten", behind) is not None) == (label == labels[1])
+
+
+@pytest.mark.parametrize(
+    ("asked", "behind"),
+    [
+        ("कितने रुपये का लाभ हुआ?", "390 रुपये"),
+        ("उसने कितने किलोमीटर की दूरी तय की?", "390 किलोमीटर"),
+        ("รวมระยะทางทั้งหมดกี่ กิโลเมตร", "390 กิโลเมตร"),
+        ("1冊120円のノートを買いました。", "390円です。"),
+        ("수민이는 책을 35쪽씩 읽었습니다.", "390쪽"),
+        ("사과는 모두 몇 개입니까?", "모두 390개입니다."),
+        ("梨树有48棵，一共有多少棵树？", "一共390棵。"),
+        ("一共有多少棵树？", "390棵"),
+    ],
+)
+def test_a_number_with_a_unit_of_the_question(asked, behind):
+    for text, is_answer in ((behind, True), (behind.replace("390", "1390"), False)):
+        whole = f"{asked}\n{text}"
+        window = Window(whole, len(asked), len(whole), asked)
+        assert (short_answer(["390"], window) is not None) == is_answer
+    assert not short_answer(["390"], Window(f"{asked}\n390日", len(asked), len(asked) + 5, asked))
+
+
+@pytest.mark.parametrize(
+    ("answer", "behind"),
+    [
+        ("São Tomé", "Sa\u0303o Tome\u0301"),
+        ("São Tomé", "Sao Tome"),
+        ("Nystad Treaty", "Nys\u200btad Trea\u00adty"),
+        ("Nystad Treaty", "\u200eNystad\u200e\x00Tre\x01aty"),
+        ("Nystad Treaty", "𝗡𝘆𝘀𝘁𝗮𝗱 𝗧𝗿𝗲𝗮𝘁𝘆"),
+        ("Nystad Treaty", "Nystаd Тreaty"),
+        ("1200 ducats", "1\u200b200 ducats"),
+        ("한양", "\u1112\u1161\u11ab\u110b\u1163\u11bc"),
+        ("ガラス", "カ\u3099ラス"),
+        ("دمشق", "ﺩﻣﺸﻖ"),
+    ],
+)
+@pytest.mark.parametrize("stated", ["\n{}.\n", " Answer: {}.", "\nIt was {} there."])
+def test_the_same_letters_count_however_they_are_written(answer, behind, stated):
+    assert found(answer, stated.format(behind)) == behind.strip("\u200e")
+
+
+@pytest.mark.parametrize("behind", ["2n", "x2", "2\u2044", "1½"])
+def test_superscripts_and_parts_are_no_plain_letters(behind):
+    assert found("2ⁿ", f" Answer: {behind}") is None
+    assert found("x²", f" Answer: {behind}") is None
+
+
+def test_a_letter_of_an_alphabet_is_no_label_within_a_word():
+    choices = "\nก. Ramesses\nข. Akhenaten"
+    assert found("Akhenaten", f"{choices}\nคำตอบคือกาแฟ")
+    assert found("Akhenaten", "\nА. Ramesses\nБ. Akhenaten\nОтвет был дан А в начале")
+    assert found("세종대왕", " 정답은 세종대왕입니다.")
+
+
 def test_only_what_begins_within_the_window_counts():
     text = f"{ASKED} It was late. Nystad."
     assert short_answer(["Nystad"], Window(text, len(ASKED), len(text), ASKED))

@@ -69,6 +69,7 @@ def test_letters_that_are_not_the_stated_answer(text):
         ("one", "The answer is no one."),
         ("Hemmel", "Answer: Tilde\nWhere was she born?\nAnswer: Hemmel"),
         ("18 cars", "Answer: 18 goats"),
+        ("C", "Select the best answer:\nC. ash"),
         ("18 cars", "Answer: 43 cars"),
     ],
 )

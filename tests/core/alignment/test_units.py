@@ -55,7 +55,15 @@ PIECES = [
     "（",
     "，",
     "f（x）＝1，y",
+    "\u200b",
+    "\u00ad",
+    "4\u200b8",
 ]
+
+
+def test_invisible_characters_do_not_part_a_number():
+    text = "sold 1\u200b2\u00ad\u200b5 pears and 4\u200b8km"
+    assert spelled(text) == spelled("sold 125 pears and 48km")
 
 
 def test_full_width_signs_part_words():
@@ -63,9 +71,9 @@ def test_full_width_signs_part_words():
     assert " ".join(spelled(text)) == canonical(text, FORM) == "let f x y 3 find f 1 2"
 
 
-def test_several_nuls_part_words_and_one_does_not():
-    text = "the\0box\0and\0a\0bag. con\0tami"
-    assert " ".join(spelled(text)) == canonical(text, FORM) == "the box and a bag contami"
+def test_nuls_part_words_and_not_letters():
+    text = "the\0box and\0a\0bag. c\0o\0n\0"
+    assert " ".join(spelled(text)) == canonical(text, FORM) == "the box and a bag con"
 
 
 TEXTS = st.tuples(

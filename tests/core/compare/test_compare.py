@@ -292,6 +292,19 @@ def test_without_sources_a_shard_is_the_one_of_its_name(compared):
     assert found["n_findings"] == {"only in second": 1, "same": 1}
 
 
+def test_a_shard_that_moved_is_known_by_its_content(compared):
+    moved = [
+        {"source": "", "shard_name": f"web/{name}", "shard": content}
+        for name, content in (("b", "a"), ("a", "b"))  # each with the content of the other
+    ]
+    found = compared(
+        tables([match(1), match(2, 1, shard_name="b")]),
+        tables([match(1, source="", shard_name="web/b")], shards=moved),
+    )
+    assert found["n_shards"] == {"in both": 2}
+    assert found["n_findings"] == {"only in first": 1, "same": 1}
+
+
 def test_of_second_shards_of_first_name_nobody_knows_which_it_is(compared):
     twice = [{"source": source, "shard_name": "a"} for source in ("web", "books")]
     bare = [{"source": "corpus", "shard_name": "a"}]

@@ -10,8 +10,7 @@ from decon_core.compare.differences import compare
 from decon_core.compare.sides import database_of, policy_in
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
-from decon_core.errors import ConfigError, InputError, MissingError, StaleError
-from decon_core.library.as_report import read_folder
+from decon_core.errors import ConfigError, InputError, MissingError
 from decon_core.library.scan import Request, scan_folder
 from decon_core.report.open import coverage_of
 
@@ -34,12 +33,13 @@ def scanned(tmp_path, make_words):
         lines = [json.dumps({"text": make_words(("z", n), 50)}), json.dumps({"text": text})]
         (corpus / name).write_text("\n".join([*lines, *(["{no"] if n else [])]) + "\n")
 
-    def scan(out, *, names="*.jsonl*", policy=None):
+    def scan(out, *, names="*.jsonl*", policy=None, has_page=True):
         request = Request(
             evals=evals,
             source=Source(name="corpus", path=str(corpus / names), id="id"),
             out=tmp_path / out,
             policy=policy or Policy(tokenizer_str="words"),
+            has_page=has_page,
         )
         scan_folder(request)
         return request.out
@@ -48,20 +48,17 @@ def scanned(tmp_path, make_words):
 
 
 def test_an_inserted_item_does_not_move_the_others_in_scans_of_a_folder(scanned, tmp_path):
-    paths = [tmp_path / "first.duckdb", tmp_path / "second.duckdb"]
-    read_folder(scanned("first"), paths[0])
+    first = database_of(scanned("first"))
     evals = tmp_path / "evals" / "quiz.jsonl"
     row = {"eval_key": "quiz", "split": "test", "question": "Who moved all of them?", "answer": "I"}
     evals.write_text(json.dumps(row) + "\n" + evals.read_text())
-    read_folder(scanned("second"), paths[1])
-    found = compare(*paths, most=9)
+    found = compare(first, database_of(scanned("second")), most=9)
     assert sum(found["n_findings"].values()) == 2
     assert found["n_findings"].keys() <= {"same", "changed"}
 
 
-def test_a_scanned_folder_is_a_report(scanned, tmp_path):
-    database = tmp_path / "r.duckdb"
-    read_folder(scanned("found"), database)
+def test_a_scanned_folder_is_a_report(scanned):
+    database = database_of(scanned("found"))
     with duckdb.connect(str(database), read_only=True) as connection:
 
         def ask(query):
@@ -77,17 +74,16 @@ def test_a_scanned_folder_is_a_report(scanned, tmp_path):
         assert Policy.from_mapping(json.loads(policy)).tokenizer_str == "words"
 
 
-def test_two_folders_are_compared_where_both_looked(scanned, tmp_path):
-    works = [tmp_path / "1.duckdb", tmp_path / "2.duckdb"]
+def test_two_folders_are_compared_where_both_looked(scanned):
     sides = [scanned("all"), scanned("some", names="a.jsonl")]
-    found = compare(*(database_of(*one) for one in zip(sides, works, strict=True)), most=5)
+    found = compare(*map(database_of, sides), most=5)
     assert found["n_findings"] == {"not comparable": 1, "same": 1}
     assert found["n_shards"] == {"in both": 1, "only in first": 1}
 
 
 def test_a_shard_that_could_not_be_read_was_not_scanned_and_is_told(scanned, tmp_path):
     (tmp_path / "corpus" / "c.jsonl.gz").write_bytes(b"not gzip")
-    database = database_of(scanned("found"), tmp_path / "r.duckdb")
+    database = database_of(scanned("found"))
     with duckdb.connect(str(database), read_only=True) as connection:
         shards = connection.execute("SELECT shard_name FROM shards ORDER BY ALL").fetchall()
         query = "SELECT place, n FROM not_read WHERE what = 'shard'"
@@ -101,24 +97,18 @@ def test_a_shard_that_could_not_be_read_was_not_scanned_and_is_told(scanned, tmp
 
 
 def test_a_folder_of_anything_else_or_of_half_a_scan_is_refused(scanned, tmp_path):
-    work = tmp_path / "w.duckdb"
     with pytest.raises(InputError, match="no scan in this folder"):
-        database_of(tmp_path, work)
+        database_of(tmp_path)
     folder = scanned("found")
     (folder / "summary.json").unlink()  # written last
     with pytest.raises(MissingError, match=r"no summary\.json"):
-        database_of(folder, work)
-    assert not work.exists()
+        database_of(folder)
 
 
-def test_matches_of_another_version_are_refused(scanned, tmp_path):
-    folder = scanned("found")
-    path = folder / "matches.parquet"
-    query = f"COPY (SELECT * EXCLUDE text_id FROM '{path}') TO '{folder / 'm.parquet'}'"
-    duckdb.connect().execute(query)
-    (folder / "m.parquet").replace(path)
-    with pytest.raises(StaleError, match="Scan again"):
-        database_of(folder, tmp_path / "w.duckdb")
+def test_a_scan_without_a_page_is_no_report_nor_is_that_of_an_earlier_scan(scanned):
+    scanned("found")
+    with pytest.raises(MissingError, match="without --no-page"):
+        database_of(scanned("found", has_page=False))
 
 
 def test_a_policy_is_read_from_a_file_of_its_own_or_from_a_configuration(tmp_path):

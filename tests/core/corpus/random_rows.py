@@ -56,6 +56,7 @@ ENCODED = (  # texts, joined as in a URL, with base64 in them, or otherwise enco
     *(f"echo {_ENCODED_TEXT} | base64 -d", f"a\n{_ENCODED_TEXT}\r\n{_ENCODED_TEXT}\nb"),
     *(f"echo {_ENCODED}", _ENCODED_TEXT[:60], SENTENCES[0].encode().hex() * 2),
     base64.b64encode((SENTENCES[0] * 3).encode("utf-16-le")).decode(),
+    str([*range(300, 3960, 61), *[11] * 6]),  # like token ids
     *(str([*range(900, 917)]), " ".join(map(str, range(250, 266))), "900 901\n902", "900"),
     *("".join(f"&#{ord(one)};" for one in SENTENCES[3]), json.dumps(SENTENCES[3])[1:-1]),
 )

@@ -15,13 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.config.sources import Source
-from decon_core.corpus import encoded_text, fields, text_values
+from decon_core.corpus import fields, string_kinds
 from decon_core.corpus.documents import Document
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.shard_format import Part
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import open_shard
-from decon_core.kernels import base64_lines, string_values
+from decon_core.corpus.string_kinds import StringKind
+from decon_core.kernels import base64_lines
+from decon_core.kernels import string_kinds as screen
 from decon_core.kernels.json_lines import MOST_MEMBERS, MOST_STRINGS
 from decon_core.kernels.json_tokens import PADDING
 from decon_core.mixtures.layouts import rows_of
@@ -315,16 +317,45 @@ STRINGS = st.lists(
 ).map("".join)
 
 
+# Texts in escapes, and strings that have almost as many.
+_LETTERS = [f"&#{ord(letter)};" for letter in SENTENCES[3]]
+ESCAPED = ("".join(_LETTERS), "".join(_LETTERS[:23]), " ".join(_LETTERS), "\\u5f20" * 24)
+
+
 @settings(max_examples=fewer(80))
 @given(value=STRINGS)
 def test_the_kernels_know_texts_and_base64_as_python_does(value):
     content = value.encode()
     text = np.frombuffer(content + bytes(PADDING), np.uint8)
-    assert string_values.is_text(text, 0, len(content)) == text_values.is_text(value)
-    assert string_values.is_joined(text, 0, len(content)) == text_values.is_joined(value)
+    assert screen.is_text(text, 0, len(content)) == string_kinds.is_text(value)
+    assert screen.is_joined(text, 0, len(content)) == string_kinds.is_joined(value)
     if not value.startswith("data:"):
-        is_base64 = string_values.is_base64(text, 0, len(content))
-        assert is_base64 == text_values.is_encoded(value)
+        is_base64 = screen.is_base64(text, 0, len(content))
+        assert is_base64 == string_kinds.is_encoded(value)
+
+
+_KINDS = {  # what the classifier says of a string with which the screen does this
+    screen.TO_READ: {StringKind.TEXT},
+    screen.TO_COUNT: {StringKind.TEXT},
+    screen.TO_COUNT_WORDS: {StringKind.PIECE},
+    screen.TO_LOOK_AT: {kind for kind in StringKind if kind.step},
+    screen.TO_SKIP: {StringKind.VALUE},
+    screen.TO_NOTE: {StringKind.VALUE},
+    screen.TO_REREAD: {*StringKind},
+}
+
+
+@settings(max_examples=fewer(80))
+@given(
+    value=st.one_of(STRINGS, st.sampled_from([*ENCODED, *ESCAPED, "data:;base64,aGk="])),
+    use=st.integers(screen.READ, screen.IGNORE),
+)
+def test_the_screen_decides_as_the_classifier(value, use):
+    content = value.encode()
+    text = np.frombuffer(content + bytes(PADDING), np.uint8)
+    size = np.uint64(len(content))
+    action = screen.action_on(text, np.uint64(0), size, use, fields.Names.NOTHING)
+    assert string_kinds.kind_of(value, use) in _KINDS[action]
 
 
 RUNS = st.lists(
@@ -354,7 +385,7 @@ def test_the_kernel_finds_base64_in_texts_as_python_does(values):
         )
     ]
     assert found == [
-        (at, run) for at, value in enumerate(values) for run in encoded_text.runs_in(value)
+        (at, run) for at, value in enumerate(values) for run in string_kinds.runs_in(value)
     ]
 
 
@@ -366,16 +397,16 @@ def test_the_kernel_finds_base64_in_texts_as_python_does(values):
     ],
 )
 def test_words_between_wide_spaces_and_scripts_without_spaces_are_text(value):
-    assert text_values.is_text(value)
+    assert string_kinds.is_text(value)
 
 
 def test_only_base64_is_encoded():
-    assert text_values.is_encoded("data:;base64,aGk=")
-    assert not text_values.is_encoded("data:image/png;base64,aGk=這是什麼問題")
-    assert not text_values.is_encoded("data:text/plain;charset=utf-8,What%20is%20the%20question")
+    assert string_kinds.is_encoded("data:;base64,aGk=")
+    assert not string_kinds.is_encoded("data:image/png;base64,aGk=這是什麼問題")
+    assert not string_kinds.is_encoded("data:text/plain;charset=utf-8,What%20is%20the%20question")
     words = "Which_of_the_words_that_are_joined_by_lines_is_no_word_of_the_text"
-    assert not text_values.is_encoded(words)
-    assert text_values.is_encoded(words.replace("_", "4"))
+    assert not string_kinds.is_encoded(words)
+    assert string_kinds.is_encoded(words.replace("_", "4"))
 
 
 @pytest.mark.parametrize(
@@ -390,10 +421,10 @@ def test_only_base64_is_encoded():
     ],
 )
 def test_bytes_are_text_if_little_of_them_is_none(value, text):
-    assert text_values.text_of_bytes(value) == text
+    assert string_kinds.text_of_bytes(value) == text
 
 
 def test_text_behind_a_data_uri_is_read():
-    assert text_values.is_encoded("data:image/png;base64,aGk=\n")
-    assert not text_values.is_encoded("data:image/png;base64,aGk= and what is said of it")
-    assert not text_values.is_encoded("data:text/plain,Who wrote the first of these books?")
+    assert string_kinds.is_encoded("data:image/png;base64,aGk=\n")
+    assert not string_kinds.is_encoded("data:image/png;base64,aGk= and what is said of it")
+    assert not string_kinds.is_encoded("data:text/plain,Who wrote the first of these books?")

@@ -6,12 +6,14 @@ import hashlib
 import io
 import json
 import lzma
+import random
 import tarfile
 import time
 import zipfile
 import zlib
 from base64 import b64encode
 from itertools import product
+from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import numpy as np
@@ -29,8 +31,9 @@ from decon_core.corpus.formats.shard_format import Part
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.row_texts import text_of_row
 from decon_core.corpus.shards import open_shard
-from decon_core.corpus.text_as_numbers import is_escaped_text
+from decon_core.corpus.string_kinds import StringKind, are_like_ids, is_escaped_text
 from decon_core.kernels.jit import compiled_at_once
+from decon_core.text.tokenizers import load_tokenizer
 
 
 def test_keys_that_are_data_do_not_fill_the_memory_and_are_read_all_the_same(monkeypatch):
@@ -246,10 +249,49 @@ _IN_STRINGS = (str(_IDS), str(_IDS).replace(",", ""), " ".join(map(str, _IDS)), 
 @pytest.mark.parametrize("ids", _IN_STRINGS)
 def test_token_ids_in_a_string_are_unread(ids):
     assert _unread({"input_ids": ids, "b": SENTENCE}) == {"input_ids.<tokens>": [1, 40]}
-    of_any_name = {"x.<tokens>": [1, 40]} if ids.startswith("[") else {}  # others are a text
-    assert _unread({"id": "a-1", "x": ids, "n": 4}) == of_any_name
-    assert not _unread({"x": ids, "b": SENTENCE})
+    assert not _unread({"x": ids})
     assert not _unread({"input_ids": " ".join(map(str, _IDS[:15])), "b": SENTENCE})
+
+
+# Tokens of a text on the seats of a theater, in the vocabulary of cl100k.
+_OF_TEXT = [
+    *(791, 1176, 2872, 706, 11888, 16712, 11, 323, 1855, 315, 279, 1023, 7123, 706, 1403, 810),
+    *(1109, 279, 2872, 1603, 433, 13, 2650, 1690, 16712, 527, 304, 279, 1176, 4848, 7123, 315),
+    *(279, 34596, 30, 763, 279, 2132, 2872, 1070, 527, 45314, 16712, 11, 304, 279, 4948, 2872),
+    *(1070, 527, 61759, 11, 323, 779, 389, 11, 779, 430, 279, 26084, 2872, 706, 94935, 16712, 13),
+]
+
+
+@pytest.mark.parametrize("ids", [str(_OF_TEXT), str(_OF_TEXT).replace(",", ""), f"[{_OF_TEXT}]"])
+def test_a_row_of_nothing_but_a_list_like_token_ids_is_unread(ids):
+    assert _unread({"id": "a-1", "x": ids, "n": 4}) == {"x.<tokens>": [1, len(_OF_TEXT)]}
+    assert not _unread({"x": ids, "b": SENTENCE})
+    assert not _unread({"x": ids.strip("[]")})
+    assert not _unread({"x": str(_OF_TEXT[:63])})
+
+
+@pytest.mark.parametrize("tokenizer", ["cl100k", "o200k", "llama3"])
+def test_token_ids_of_real_text_look_like_token_ids(tokenizer):
+    text = (Path(__file__).parents[3] / "docs" / "limits.md").read_text()
+    ids = load_tokenizer(tokenizer).encode([text])[0]
+    windows = [ids[at : at + 128] for at in range(0, len(ids) - 128, 32)]
+    assert sum(map(are_like_ids, windows)) >= 0.95 * len(windows)
+
+
+def test_prices_populations_and_measurements_are_no_token_ids():
+    rng = random.Random(5)
+    for n in (64, 256, 1024):
+        sizes = [rng.lognormvariate(9, 1.2) for _ in range(n)]
+        lists = {
+            "populations": [*map(int, sizes)],
+            "prices": [10 * int(size / 10) for size in sizes],
+            "prices to 99": [100 * int(size / 100) + 99 for size in sizes],
+            "years": [rng.randrange(1900, 2025) for _ in sizes],
+            "measurements": [5000 + int(rng.gauss(0, 90)) for _ in sizes],
+            "one after the other": [*range(900, 900 + n)],
+            "large": [48213, 99120, 1_402_417] * n,
+        }
+        assert [name for name, numbers in lists.items() if _unread({"a": str(numbers)})] == []
 
 
 @pytest.mark.parametrize(
@@ -277,6 +319,14 @@ def test_other_numbers_in_a_string_are_no_token_ids(numbers):
 )
 def test_token_ids_in_other_lists_are_unread(ids, path):
     assert _unread({"input_ids": ids, "b": SENTENCE}) == {path: [1, 40]}
+
+
+def test_the_documentation_lists_every_kind_that_is_encoded():
+    docs = (Path(__file__).parents[3] / "docs" / "layouts.md").read_text()
+    rows = [line.split(" | ") for line in docs.splitlines()]
+    is_blocking = {row[0].strip("| `"): row[2].startswith("yes") for row in rows if len(row) == 3}
+    for kind in StringKind:
+        assert not kind.step or is_blocking[kind.step] == kind.is_blocking
 
 
 def test_token_ids_as_bytes_are_unread(tmp_path):
@@ -367,6 +417,10 @@ def test_a_text_that_a_row_repeats_very_often_is_read_in_linear_time():
         (r'"\\frac{1}{2}"', r"\frac{1}{2}"),
         (r'"half \"of\" it"', 'half "of" it'),
         (r'"C:\temp\bin"', r'"C:\temp\bin"'),
+        (r'"\nabla f = 0"', r'"\nabla f = 0"'),
+        (r'"so \"a\" \neq b,\n\theta"', r'"so \"a\" \neq b,\n\theta"'),
+        (r'"\\nabla f\nand g"', "\\nabla f\nand g"),
+        (r'"one\ntwo"', "one\ntwo"),
         (r'"one\n\ttwo"', "one\n\ttwo"),
     ],
 )

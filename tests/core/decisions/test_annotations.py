@@ -14,7 +14,7 @@ from decon_core.decisions.annotations import (
     append_annotations,
     labels_of,
     line_of,
-    merge_annotations,
+    new_annotations,
     read_annotations,
 )
 from decon_core.decisions.verdicts import Verdict, Verdicts, append_verdicts, read_verdicts
@@ -137,6 +137,6 @@ def test_a_verdict_is_an_annotation_too(tmp_path):
 
 def test_a_file_that_is_imported_again_adds_nothing():
     lines = [said(by="f"), said(is_sd=False, by="f"), said(by="f")]
-    new, _ = merge_annotations(lines, Annotations())
+    new = new_annotations(lines, Annotations())
     assert new == lines[:2]
-    assert merge_annotations(lines, Annotations(tuple(new))) == ([], 2)
+    assert new_annotations(lines, Annotations(tuple(new))) == []

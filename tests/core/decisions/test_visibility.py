@@ -448,7 +448,8 @@ def test_an_item_has_leaked_when_any_rule_says_so(reported):
     assert rows(f"SELECT {columns} FROM by_source") == [("web", 3, 0, 3, 3)]
     by_both = "SELECT benchmark, source, n_leaked, n_documents FROM by_benchmark_and_source"
     assert rows(by_both) == [("b", "web", 3, 3)]
-    assert (summary.n_leaked, summary.n_matches, summary.n_contaminated_documents) == (3, 4, 3)
+    names = "leaked_items", "leaks", "contaminated_documents"
+    assert [summary.counts[name] for name in names] == [3, 4, 3]
 
 
 def test_the_report_says_what_each_rule_found_and_what_only_it_did(reported):

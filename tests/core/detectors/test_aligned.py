@@ -669,6 +669,40 @@ def test_an_answer_that_repeats_its_question_is_the_same_place():
     assert [(one.kind, one.is_leak) for one in found] == [("verbatim", True)]
 
 
+@pytest.mark.parametrize("n_copies", [2, 3, 5])
+@pytest.mark.parametrize("between", [" ", "\nHere is the solution:\n"])
+def test_the_answer_may_be_behind_the_last_of_several_copies(n_copies, between):
+    question = " ".join(f"{one}{other}" for one in "bdfghjklmnprst" for other in "aeiouyax")
+    answers = ["nine ferries leave the northern harbour whenever the weather permits it", "4711"]
+    for answer in answers:
+        index = dc.build_index([{"question": question, "answer": answer}], policy=POLICY)
+        copies = between.join([question] * n_copies)
+        assert [one.outcome for one in index.check(document(copies))] == ["no answer"]
+        text = document(f"{copies} {answer}.")
+        (found,) = index.check(text)
+        assert (found.outcome, found.kind) == ("leak", "verbatim")
+        assert text[slice(*found.answer_span)].startswith(answer)
+        assert found.question_span[0] >= text.rindex(question)
+
+
+@pytest.mark.parametrize("n_words", [0, 12, 30, 60, 200])
+def test_a_whole_question_with_text_inserted_in_it_is_a_copy_beside_its_answer(index, n_words):
+    """Without its answer it needs review if much was inserted."""
+    inserted = " ".join((FILLER * 20).split()[:n_words])
+    text = TRAIN.replace(" and in every", f" {inserted} and in every")
+    kind = "edited" if n_words else "verbatim"
+    assert told(index, with_answer(TRAIN, text)) == [(0, kind, "leak")]
+    alone = [(0, "part", "review")] if n_words else [(0, kind, "no answer")]
+    assert told(index, document(text)) == alone
+
+
+def test_pieces_far_from_each_other_are_parts(index):
+    text = TRAIN.replace(" and in every", f" {FILLER * 40} and in every")
+    found = told(index, with_answer(TRAIN, text))
+    assert found
+    assert {decision for _, _, decision in found} == {"review"}
+
+
 def test_items_with_the_same_question_are_told_apart_by_their_answers():
     rows = [{"question": TRAIN, "answer": ITEMS[question]} for question in (TRAIN, RIVER)]
     index = dc.build_index(rows, policy=POLICY)

@@ -16,9 +16,8 @@ from decon_core.decisions.judging import highest_thresholds, judge, missing
 from decon_core.detectors.detector import Detector, detector
 from decon_core.errors import ConfigError, InputError
 from decon_core.features.scorecard.page import advice
-from decon_core.library.as_report import read_folder
+from decon_core.library.page import report_in
 from decon_core.library.scan import Request, scan_folder
-from decon_core.report.html.build import write_page
 from decon_core.report.publish.summary import card_from, summary_of
 from decon_core.report.review.found import MatchedText, doubt
 from decon_core.schemas import MATCHES
@@ -64,12 +63,11 @@ def scanned(place, settings):
         policy=policy,
     )
     scan_folder(request)
-    read_folder(out, place / "report.duckdb")
     return policy
 
 
 def ask(place, query):
-    with duckdb.connect(place / "report.duckdb", read_only=True) as connection:
+    with duckdb.connect(report_in(place / "found"), read_only=True) as connection:
         return connection.execute(query).fetchall()
 
 
@@ -101,10 +99,9 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(pl
     near_miss = {"detector": "first_sentence", "kind": None, "is_by_score": False}
     near_miss |= {"score": 8 / len(SHORT), "base_score": 8 / len(SHORT), "question_tokens": 60}
     assert [*missing(near_miss, policy, {})] == ["score 0.03 (needed: 0.40)"]
-    card = card_from(summary_of(place / "report.duckdb"))
+    card = card_from(summary_of(report_in(place / "found")))
     assert f"| `first_sentence` | {FirstSentence.summary} | 0.4 |" in card
-    write_page(place / "report.duckdb", place / "report.html")
-    page = packed_in(place / "report.html").values()
+    page = packed_in(place / "found" / "report.html").values()
     assert any("Detectors: " in one and "first_sentence (threshold 0.4)" in one for one in page)
 
 

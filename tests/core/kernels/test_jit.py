@@ -12,15 +12,15 @@ NOT_SHIPPED = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": ""}
 
 PROGRAM = """
 import numpy as np
-from decon_core.kernels import string_values
+from decon_core.kernels import string_kinds
 from decon_core.kernels.jit import is_new, is_ready
 
 def told():
-    return is_ready(string_values.count_characters), is_new(string_values.count_characters)
+    return is_ready(string_kinds.count_characters), is_new(string_kinds.count_characters)
 
 before = told()
 places = np.array([0]), np.array([1]), np.zeros(1, np.int64)
-string_values.count_characters(np.zeros(1, np.uint8), *places)
+string_kinds.count_characters(np.zeros(1, np.uint8), *places)
 print(before, told())
 """
 
@@ -90,7 +90,7 @@ def test_plain_python_is_never_compiled():
 def test_a_kernel_is_compiled_with_one_that_was_loaded(tmp_path):
     place = {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"} | NOT_SHIPPED
     told(**place)
-    for path in tmp_path.rglob("string_values.count_characters-*"):
+    for path in tmp_path.rglob("string_kinds.count_characters-*"):
         path.unlink()
-    assert [*tmp_path.rglob("string_values._n_characters-*.nbc")]
+    assert [*tmp_path.rglob("string_kinds._n_characters-*.nbc")]
     assert told(**place) == "(False, False) (True, True)"

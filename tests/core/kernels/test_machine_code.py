@@ -13,12 +13,12 @@ from decon_core.kernels import machine_code
 
 PROGRAM = """
 import numpy as np
-from decon_core.kernels import machine_code, string_values
+from decon_core.kernels import machine_code, string_kinds
 from decon_core.kernels.jit import is_new
 
 places = np.array([0]), np.array([1]), np.zeros(1, np.int64)
-string_values.count_characters(np.zeros(1, np.uint8), *places)
-print(is_new(string_values.count_characters), machine_code.prepare())
+string_kinds.count_characters(np.zeros(1, np.uint8), *places)
+print(is_new(string_kinds.count_characters), machine_code.prepare())
 """
 
 

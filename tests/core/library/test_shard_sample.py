@@ -53,7 +53,7 @@ def request_(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def full(request_):
-    request = replace(request_, out=request_.out.with_name("full"))
+    request = replace(request_, out=request_.out.with_name("full"), has_page=True)
     scan_folder(request)
     return request
 
@@ -139,12 +139,9 @@ def test_a_drawn_shard_that_cannot_be_read_counts_as_unknown_not_as_clean(reques
     assert (shards.n, shards.n_sampled, shards.n_found, shards.high) == (3, 1, 0, 2)
 
 
-def test_as_a_report_shards_that_were_not_drawn_are_not_scanned(sampled, full, tmp_path):
+def test_as_a_report_shards_that_were_not_drawn_are_not_scanned(sampled, full):
     request, outcome = sampled
-    database, whole = (
-        database_of(side.out, tmp_path / f"{name}.duckdb")
-        for side, name in ((request, "some"), (full, "whole"))
-    )
+    database, whole = (database_of(side.out) for side in (request, full))
     notice = "4 of 24 shards are not in the sample of 20 shards, seed 0."
     coverage = coverage_of(database)
     assert notice in coverage.notice

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from decon_core.config.mixtures import Mixture
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of
+from decon_core.corpus.row_json import decoded
 from decon_core.corpus.row_texts import KEY
-from decon_core.corpus.text_values import decoded
 from decon_core.mixtures import edit_rows
 from decon_core.mixtures.conversations import NO_ANSWER_LEFT, NOT_ALONE, PARALLEL
 from decon_core.mixtures.edit_rows import is_empty

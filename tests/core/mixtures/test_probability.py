@@ -319,10 +319,10 @@ def test_the_report_counts_candidates_neither_as_leaks_nor_as_clean(place):
         }
     )
     builder = place.builder()
-    summary = report_of(
+    n = report_of(
         builder.store, place.packs, place.versions, builder.policy, verdicts=verdicts
-    )
-    assert (summary.n_leaked, summary.n_review) == (1, N - 2)
+    ).counts
+    assert (n["leaked_items"], n["review_items"]) == (1, N - 2)
     with duckdb.connect(str(builder.store.report), read_only=True) as connection:
         found = connection.sql("SELECT instance_index, status FROM item_status").fetchall()
         documents = "SELECT count() FROM documents WHERE needs_review AND n_review_items = 1"

@@ -151,7 +151,7 @@ def test_of_many_items_at_one_place_the_best_have_texts_and_the_others_say_so(be
     found = ask(
         shown, "SELECT text IS NOT NULL, why_no_text, count(*) FROM matched_texts GROUP BY ALL"
     )
-    why = "the text is shown only with the 8 best items found at this place"
+    why = "only the 8 best items at a place are kept with their text"
     assert sorted(found, key=str) == [(False, why, 3), (True, None, 8)]
 
 

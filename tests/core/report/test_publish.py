@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from decon_core.config.policy import Policy
 from decon_core.decisions.not_read import NotRead
 from decon_core.errors import InputError, MissingError, StaleError
-from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT
+from decon_core.report.blind_spots import QUESTIONS_LEFT_OUT, blind_spots
 from decon_core.report.publish.limits import COVERAGE, DOCUMENTS, Case, Limits, cases_of, junit_of
 from decon_core.report.publish.summary import SCHEMA, card_from, format_headline, summary_of
 from tests.core.report.reports import write_report
@@ -396,6 +396,26 @@ def test_no_answer_items_that_a_scan_left_out_are_not_passed_over(report):
     assert coverage.wrong == (f"not all no-answer items are known: {QUESTIONS_LEFT_OUT}",)
     assert all(case.is_passed for case in cases_of(summary, Limits(max_rate=1.0)))
     assert QUESTIONS_LEFT_OUT not in format_headline(report()) + card_of(report())
+
+
+def test_what_a_card_does_not_cover_begins_with_what_no_scan_finds(report):
+    (head, lines) = card_of(report()).split("### What this does not cover\n\n")
+    assert lines.startswith("- What the first paragraph names; items of benchmarks that are not ")
+    assert "Not covered: items that were reworded, translated or given other numbers; " in head
+
+
+@pytest.mark.parametrize(
+    ("detectors", "parts"),
+    [
+        (["aligned"], "answers, solutions or tests alone; code with all names changed"),
+        (["aligned", "code"], "answers or tests alone"),
+        (["aligned", "exact"], "tests alone; code with all names changed"),
+    ],
+)
+def test_what_is_not_covered_depends_on_the_detectors(detectors, parts):
+    sentence = f"Not covered: items that were reworded or translated; {parts}"
+    assert blind_spots(detectors, 0) == f"{sentence}."
+    assert blind_spots(detectors, 1) == f"{sentence}; 1 item that no chosen detector can find."
 
 
 def test_the_settings_of_a_card_are_those_of_a_policy_file(report):

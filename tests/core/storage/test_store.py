@@ -16,7 +16,9 @@ from decon_core.storage.checksums import is_whole, require_whole, sealed_page
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import (
+    count_rows,
     has_no_rows,
+    read_about,
     read_arrow,
     read_parquet,
     row_groups,
@@ -210,6 +212,25 @@ def test_a_bit_that_flips_anywhere_in_a_file_is_noticed_in_every_format(tmp_path
         for cut in range(len(content)):
             with pytest.raises(DamagedError):
                 require_whole(content[:cut], path)
+
+
+def test_what_is_read_from_the_end_of_a_damaged_file_fails_only_by_naming_it(tmp_path):
+    path, schema = tmp_path / "result", pa.schema({"a": pa.int64()})
+    write_table_draft(path, [pa.table({"a": [1, 2]}, schema)], schema, about={"n": 1})
+    content = path.read_bytes()
+    said = []
+    for at in range(len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 64]) + content[at + 1 :])
+        for read in (read_about, lambda file: count_rows(file, schema)):
+            try:
+                read(path)
+            except DamagedError as error:
+                said.append(str(error))
+    assert len(said) > 100
+    assert all(str(path) in one for one in said)
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        read_about(path)
 
 
 def test_a_parquet_file_without_a_column_that_is_asked_for_is_damaged(tmp_path):

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from decon_core.errors import InputError
 from decon_core.features.game.model import Game, deterring_penalty, game_from, solve
-from decon_core.features.game.page import levels_around, levels_by_penalty, payoffs, write
+from decon_core.features.game.page import (
+    levels_around,
+    levels_by_penalty,
+    line,
+    payoffs,
+    write,
+)
 
 N_LEVELS = 10_001
 DOCS = Path(__file__).parents[3] / "docs"
@@ -93,11 +99,30 @@ def test_the_inner_level_satisfies_the_first_order_condition():
 def test_an_entry_cost_above_what_the_inner_level_gains_keeps_everybody_out():
     game = Game(gain=1.0, cost=0.2, penalty=2.0, steepness=3.0)
     gained = solve(Game(**{**vars(game), "entry_cost": 0.0})).advantage
-    at_limit = solve(Game(**{**vars(game), "entry_cost": gained}))
-    assert at_limit.case == "inner level"  # it pays exactly its costs
-    assert at_limit.advantage == pytest.approx(0)
-    above = solve(Game(**{**vars(game), "entry_cost": gained + 1e-6}))
-    assert (above.level, above.case, above.payoff) == (0.0, "kept out by costs", 0.0)
+    for entry_cost in (gained, gained + 1e-6):  # at the first, it pays exactly its costs
+        found = solve(Game(**{**vars(game), "entry_cost": entry_cost}))
+        assert (found.level, found.case, found.payoff) == (0.0, "kept out by costs", 0.0)
+    below = solve(Game(**{**vars(game), "entry_cost": gained - 1e-6}))
+    assert below.case == "inner level"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["steepness=1", "penalty=0.65"],  # rounding makes the payoff a little more or less than 0
+        ["steepness=1", "penalty=0.7", "entry_cost=0"],
+        ["steepness=0.5", "penalty=0.65"],
+        ["steepness=1", "penalty=650", "gain=1000.3", "cost=300.3", "entry_cost=50"],
+    ],
+)
+def test_at_the_deterring_penalty_nobody_contaminates(settings):
+    solution = solve(game_from(settings))
+    assert (solution.level, solution.case, solution.payoff) == (0.0, "kept out by costs", 0.0)
+
+
+def test_numbers_of_the_table_are_short_and_no_zero_is_negative():
+    assert line(solve(game_from(["gain=0.2"])))[3:5] == ("+0.000", "+0.000")
+    assert line(solve(game_from(["steepness=50"])))[-1].endswith(("e+53", "e+54"))
 
 
 def test_everything_is_taken_where_detection_is_too_cheap_for_an_inner_level():

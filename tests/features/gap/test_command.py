@@ -46,8 +46,8 @@ def test_gap_ends_with_1_when_nothing_is_joined_and_2_when_an_input_is_wrong(rep
 
 def test_gaps_and_leak_rates_by_categories_of_a_file(reported, capsys):
     path = write_scores(reported, "harbor")
-    (reported.folder / "kinds.csv").write_text("value,category\ntest,new\ntrain,old\n")
-    grouped = ["--by", "split", "--categories", "kinds.csv"]
+    (reported.folder / "kinds.yaml").write_text("{new: [test], old: [train]}")
+    grouped = ["--by", "split", "--categories", "kinds.yaml"]
     capsys.readouterr()
     command = ["gap", "--results", str(path), *grouped, "--detector", "aligned", "--out", "gap"]
     assert main(command) == 0

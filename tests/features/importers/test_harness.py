@@ -170,7 +170,7 @@ def shuffled(dataset):
 
 def text(doc):
     try:
-        return doc["question"]
+        return doc["words"]
     except KeyError:
         return ""
 """
@@ -182,18 +182,13 @@ def test_a_function_that_writes_a_question_out_is_read(tmp_path: Path) -> None:
     functions = """
 from functools import partial
 
-def written(doc, with_answer=True):
+def written(doc, with_number=True):
     text = "Question: " + doc["question"] + "\\n"
-    for number, option in enumerate(doc["options"]):
-        if number >= 10:
-            break
-        text += f"{LETTERS[number]}. {option.strip()}\\n"
-    if with_answer:
-        text += doc["reasoning"]
+    text += "\\n".join(f"{LETTERS[at]}. {it.strip()}" for at, it in enumerate(doc["options"]))
     return text
 
 LETTERS = "ABCDEFGHIJ"
-asked = partial(written, with_answer=False)
+asked = partial(written, with_number=False)
 """
     task = QUIZ.replace('"{{question}}"', "!function utils.asked")
     benchmark = of_task(tmp_path, task, functions)
@@ -202,6 +197,28 @@ asked = partial(written, with_answer=False)
         {
             "prompt": "question",
             "answers": [{"expand_choices": {"field": "options", "correct_index": "answer"}}],
+        },
+    )
+
+
+def test_a_function_that_does_more_is_proposed_with_the_columns_that_it_reads(
+    tmp_path: Path,
+) -> None:
+    functions = """
+def asked(doc):
+    doc["prompt"] = doc["question"]
+    for option in doc.get("options"):
+        doc["prompt"] += option
+    return doc["prompt"]
+"""
+    task = QUIZ.replace('"{{question}}"', "!function utils.asked")
+    benchmark = of_task(tmp_path, task, functions)
+    assert (benchmark.status, benchmark.why, fields(benchmark)) == (
+        "proposed",
+        "a function builds the question: doc_to_text: asked (`for` on line 4)",
+        {
+            "prompt": "question",
+            "answers": [{"expand_choices": {"field": "options", "correct_index": None}}],
         },
     )
 

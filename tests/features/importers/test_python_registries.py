@@ -49,7 +49,7 @@ TASKS_TABLE = [
             lambda line: {
                 "question": line["ask"],
                 "context": line["text"],
-                "choices": [line[f"option_{letter}"] for letter in "abc"],
+                "choices": [line["option_a"], line["option_b"], line["option_c"]],
                 "gold_idx": "abc".index(line["correct"]),
             },
         ),
@@ -100,6 +100,11 @@ def test_literal_configs_and_plain_functions_of_lighteval_become_recipes(tmp_pat
         },
     }
     assert benchmarks["exam"].origin.tasks == ("exam_ja", "exam_ko")
+    assert benchmarks["shuffled"].recipe == {
+        "hf_path": "you/other",
+        "splits": ["test"],
+        "prompt": "question",
+    }
     assert benchmarks["shuffled"].why == (
         "the prompt function is not plain: shuffled: shuffled (`while` on line 12)"
     )

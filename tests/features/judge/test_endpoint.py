@@ -106,6 +106,13 @@ def test_garbage_is_tried_again_then_unjudged(reply, reason):
     assert (spent.n_judged, spent.n_failed, spent.n_requests) == (2, 1, 5)
 
 
+def test_an_answer_without_text_takes_the_tokens_that_the_endpoint_states():
+    raw = b'{"choices": [{"message": {"content": null}}], "usage": {"total_tokens": 7}}'
+    with serving(lambda *_: Reply(raw=raw)) as server:
+        _, spent = asked(server, 1)
+    assert spent.n_tokens == 7 * spent.n_requests
+
+
 def test_a_judgement_within_other_text_is_found_and_the_last_one_counts():
     first, last = json.dumps({**GOOD, "confidence": 0.1}), json.dumps(GOOD)
     text = f"<think>maybe {first} or {{not json}}</think>\n```json\n{last}\n```"

@@ -295,9 +295,9 @@ def test_annotations_are_imported_once_and_compared_with_the_model(desk, capsys)
     path.write_text("".join(json.dumps(one) + "\n" for one in lines))
     typed = ["--config", str(desk / "decon.toml")]
     assert main(["judge", "import", str(path), *typed]) == 0
-    assert "4 lines: 4 new, 0 already known" in capsys.readouterr().out
+    assert "4 lines: 4 new, 0 repeated or already known" in capsys.readouterr().out
     assert main(["judge", "import", str(path), *typed]) == 0
-    assert "4 lines: 0 new, 4 already known" in capsys.readouterr().out
+    assert "4 lines: 0 new, 4 repeated or already known" in capsys.readouterr().out
     with serving(lambda *_: Reply(answer())) as server:
         configure(desk, **endpoint(server))
         assert judge(desk) == 1
@@ -306,6 +306,11 @@ def test_annotations_are_imported_once_and_compared_with_the_model(desk, capsys)
     assert "agrees with people or files on 1 of 3 pairs" in out
     assert "duplicates missed: 0, other pairs called duplicates: 2" in out
     assert "decon" in out
+    path.write_text(path.read_text() + json.dumps(lines[0] | {"is_sd": 1}) + "\n")
+    assert main(["judge", "import", str(path), *typed]) == 0
+    said = capsys.readouterr().out
+    assert "5 lines: 1 new, 4 repeated or already known" in said
+    assert "1 pair judged both ways in this file: the last line counts" in said
     path.write_text('{"is_sd": true, "match_type": "exact"}\n')
     assert main(["judge", "import", str(path), *typed]) == 2
     assert "neither a key nor texts" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from decon_core.features.results.find import find_results
 from decon_core.features.results.inspect_logs import is_log, zipfile
 
 
-def header(*, status="success", task="inspect_evals/quiz", **about):
+def header(*, status="success", task="inspect_evals/quiz", n_samples=2, **about):
     return {
         "version": 2,
         "status": status,
@@ -23,7 +23,7 @@ def header(*, status="success", task="inspect_evals/quiz", **about):
             "model": "org/gull",
             **about,
         },
-        "results": {"total_samples": 2, "scores": [{"name": "match", "scorer": "match"}]},
+        "results": {"total_samples": n_samples, "scores": [{"name": "match", "scorer": "match"}]},
     }
 
 
@@ -42,11 +42,13 @@ def sample(number, values, *, epoch=1, **more):
 
 
 def json_log(path, samples, **about):
+    about = {"n_samples": len(samples), **about}
     path.write_text(json.dumps({**header(**about), "samples": samples}, indent=2))
     return path
 
 
 def zip_log(path, samples, *, compression=zipfile.ZIP_ZSTANDARD, **about):
+    about = {"n_samples": len(samples), **about}
     with zipfile.ZipFile(path, "w", compression) as log:
         log.writestr("_journal/start.json", json.dumps({"eval": header()["eval"]}))
         for row in samples:
@@ -128,6 +130,16 @@ def test_samples_with_an_error_do_not_count(tmp_path):
     assert "samples/2_epoch_1.json: found an error (no answer)" in told[1]
     assert "samples/3_epoch_1.json: found an invalidation" in told[2]
     assert "samples/4_epoch_1.json: no score" in told[3]
+
+
+@pytest.mark.parametrize(("write", "name"), [(zip_log, "a.eval"), (json_log, "a.json")])
+def test_samples_that_a_log_lacks_are_told(tmp_path, write, name):
+    (results,) = find_results(
+        [write(tmp_path / name, [sample(1, {"m": "C"})], n_samples=5)]
+    ).results
+    (problem,) = results.problems
+    assert problem.found == "1 sample in a log that counts 5"
+    assert len(results.samples) == 1
 
 
 def test_a_log_whose_run_failed_does_not_count(tmp_path):

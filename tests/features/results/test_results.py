@@ -192,7 +192,8 @@ def test_what_is_no_number_is_told_and_no_score(report, tmp_path):
         row["metrics"] = ["acc", "bleu"]
         row["bleu"] = ["a", "b"]
     account = score_gap([harness_file(tmp_path, rows)], report, tasks=["quiz=quiz:test"])
-    assert only(account, subset=None).all.n == 11
+    gap = only(account, subset=None)
+    assert (gap.all.n, gap.not_joined.n) == (9, 2)  # without all rows, 3 and 9 are the same
     told = [str(problem) for problem in account.problems]
     assert any("row 5: no score" in line for line in told)
     assert any("metric 'bleu': no number in 12 rows" in line for line in told)
@@ -215,7 +216,14 @@ def test_of_two_runs_the_later_counts(report, tmp_path):
     harness_file(tmp_path, [harness_row(n, RIGHT[n]) for n in range(N)], run=late)
     account = score_gap([tmp_path], report, tasks=["quiz=quiz:test"])
     check_by_hand(only(account, subset=None))
-    assert account.earlier == [str(early)]
+    assert (account.earlier, account.problems) == ([str(early)], [])
+    later = "2025-05-01T10-00-00.5"
+    harness_file(tmp_path, [harness_row(n, RIGHT[n]) for n in range(3)], run=later)
+    account = score_gap([tmp_path], report, tasks=["quiz=quiz:test"])
+    assert only(account, subset=None).all.n == 3
+    told = [str(problem) for problem in account.problems]
+    assert len(told) == 2
+    assert f"{early}: found results of 9 items that the latest run lacks" in told[0]
 
 
 def test_parts_of_a_benchmark_are_tasks_of_their_own(report, tmp_path):
@@ -251,6 +259,16 @@ def test_parts_on_two_scales_are_not_one_line(report, tmp_path):
     write_parts(law=1, maths=10)  # 1 of 10 for each item of one part
     account = score_gap([tmp_path], report, tasks=tasks, beyond_one=["quiz_law"])
     assert only(account, subset=None).all.score == pytest.approx((4 + 2 * 10) / 12)
+
+
+def test_missing_items_are_noted(report, tmp_path):
+    path = harness_file(tmp_path, [harness_row(n, RIGHT[n]) for n in range(N // 2)])
+    account = score_gap([path], report)
+    # 3 is not joined: without its index, it is also the question of 9.
+    assert account.notes == ["org__gull, quiz, test: results for 5 of 12 items of the report."]
+    harness_file(tmp_path, [harness_row(n, RIGHT[n]) for n in range(N // 2)], task="quiz_law")
+    path.unlink()
+    assert score_gap([tmp_path], report).notes == []  # all items of this part
 
 
 def test_texts_find_the_split_when_nobody_says_it(report, tmp_path):
@@ -308,8 +326,26 @@ def test_an_index_that_contradicts_texts_is_not_used(report, tmp_path):
     # 3 and 9 ask the same and fared alike, but are of two parts: nobody can say which is which.
     assert (gap.leaked.n, gap.not_joined.n) == (4, 3)
     told = "\n".join(map(str, account.problems))
-    assert "index 1 (test 1) has the text of test 0; 11 such rows" in told
+    assert "index 1 (test 1) has the text of test 0; 12 such rows" in told
     assert "an index that contradicts the texts of other rows" in told
+
+
+def test_prompts_of_other_items_contradict_an_index(report, tmp_path):
+    """A shuffled run whose rows have no text but the prompt."""
+    rows = [{**row, "doc_id": n} for n, row in enumerate(harness_row(n, RIGHT[n]) for n in ORDER)]
+    path = harness_file(tmp_path, without_texts(rows))
+    account = score_gap([path], report, tasks=["quiz=quiz:test"])
+    assert account.joins[0].n_not_joined == N
+    told = [str(problem) for problem in account.problems]
+    assert "index 0 (test 0) has the text of test 7; " in told[0]
+    assert "an index that contradicts the texts of other rows" in told[1]
+    # An example of the same split before the question contradicts nothing.
+    rows = [harness_row(n, RIGHT[n]) for n in range(N)]
+    for row in rows:
+        row["arguments"]["gen_args_0"]["arg_0"] += f" 6. {QUESTIONS[8]} {row['doc']['question']}"
+    path = harness_file(tmp_path, without_texts(rows))
+    account = score_gap([path], report, tasks=["quiz=quiz:test"])
+    check_by_hand(only(account, subset=None))
 
 
 def test_an_index_whose_item_has_other_words_is_not_used(report, tmp_path):
@@ -406,7 +442,7 @@ def test_olmes_predictions_with_what_was_asked(report, tmp_path):
         "text and index": 2,
         "index": 1,
     }
-    assert len(account.others) == 2  # requests and metrics
+    assert account.others == []  # requests and metrics were read
 
 
 def test_olmes_predictions_alone_go_by_index(report, tmp_path):
@@ -467,7 +503,7 @@ def test_lighteval_details_of_before(report, tmp_path, is_printed):
     account = score_gap([details_file(tmp_path, rows)], report)
     gap = only(account, subset=None)
     # Not joined: 3 and 9, which ask the same, and 5, whose question is too short to be looked for.
-    assert (gap.all.n, gap.not_joined.n, gap.not_checkable.n) == (12, 3, 0)
+    assert (gap.all.n, gap.not_joined.n, gap.not_checkable.n) == (9, 3, 0)
     assert (gap.clean.n, gap.clean.score) == (4, 1 / 4)
     assert (gap.leaked.n, gap.leaked.score) == (5, 4 / 5)
     assert "the question of 2 items (test 3, test 9)" in "\n".join(map(str, account.problems))
@@ -537,8 +573,18 @@ def test_a_table_of_another_number_of_items_is_in_doubt(report, tmp_path):
         lines = [f"quiz,test,{n},1" for n in range(n_items)]
         path.write_text("\n".join(["benchmark,split,index,score", *lines]))
         notes = [note for note in score_gap([path], report).notes if "joined by index" in note]
-        expected = f"{n_items} rows joined by index alone, although the report has {N} items"
+        expected = f"although the file has {n_items} different indexes, and the report {N} items"
         assert [expected in note for note in notes] == [True] * is_in_doubt
+
+
+def test_rows_of_no_item_are_in_no_score(report, tmp_path):
+    """Five more rows than items, all right: they must not move the score without leaks."""
+    path = tmp_path / "scores.csv"
+    rows = [f"quiz,test,{n},{right}" for n, right in enumerate([*RIGHT, 1, 1, 1, 1, 1])]
+    path.write_text("\n".join(["benchmark,split,index,score", *rows]))
+    gap = only(score_gap([path], report), subset=None)
+    assert (gap.all.n, gap.all.score, gap.not_joined.n) == (12, 0.5, 5)
+    assert gap.moved == pytest.approx(gap.decontaminated - gap.all.score)
 
 
 def test_each_checkpoint_counts_as_a_model(report, tmp_path):
@@ -577,7 +623,7 @@ def test_rows_that_say_nothing_are_told(report, tmp_path):
     )
     account = score_gap([path], report)
     gap = only(account, subset=None)
-    assert (gap.all.n, gap.not_joined.n) == (3, 2)
+    assert (gap.all.n, gap.not_joined.n) == (1, 2)
     told = "\n".join(map(str, account.problems))
     for said in (
         "row 2: found the score 'good'",
@@ -632,8 +678,20 @@ def test_in_a_folder_other_files_are_listed(report, tmp_path):
     harness_file(tmp_path, [harness_row(n, RIGHT[n]) for n in range(N)])
     account = score_gap([tmp_path, tmp_path], report)
     check_by_hand(only(account, subset=None))
-    assert [Path(one).name for one in account.others] == ["empty.jsonl", "notes.txt"]
+    assert [Path(one).name for one in account.others] == ["notes.txt"]
     assert "no rows at all" in str(account.problems[0])
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_table_of_another_encoding_is_not_read_and_told(report, tmp_path, encoding):
+    (tmp_path / "good.csv").write_text("benchmark,split,index,score\nquiz,test,0,1\n")
+    bad = tmp_path / "bad.csv"
+    bad.write_text("benchmark,split,model,index,score\nquiz,test,Ä,0,1\n", encoding=encoding)
+    account = score_gap([tmp_path], report)
+    (problem,) = account.problems
+    assert problem.where.startswith(str(bad))
+    assert "codec" in problem.found
+    assert account.others == []
 
 
 def test_missing_paths_and_damaged_reports_are_refused(report, tmp_path):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from decon_core.decisions import statistics
 from decon_core.decisions.statistics import interval_of_few, paired_interval, paired_p_value
 from decon_core.errors import InputError
-from decon_core.features.study.differences import AVERAGE, compare_training_runs
+from decon_core.features.study.differences import AVERAGE, compare_training_runs, left_out
 from decon_core.features.study.page import table, wide
 from decon_core.features.study.scores import read_training_runs
 from decon_core.features.study.settings import Study, TrainingRun
@@ -359,3 +359,25 @@ def _binomial(n, k):
     from math import comb
 
     return comb(n, k) / 2**n
+
+
+def test_items_with_the_same_difference_give_no_interval_and_averages_name_what_they_lack():
+    runs = [TrainingRun(name=name, results=("x",)) for name in ("base", "same", "lacks")]
+    study = Study(baseline="base", training_run=tuple(runs), contrasts={"a": "b"})
+    scores = [1, 0] * 9
+    tables = [rows_of(name, scores) for name in "abc"]
+    read = [
+        training_run_of(
+            run, [row for rows in (tables[:2] if run.name == "lacks" else tables) for row in rows]
+        )
+        for run in runs
+    ]
+    rows = {
+        (row.training_run, row.benchmark): row for row in compare_training_runs(read, study).all
+    }
+    for benchmark in ("a", AVERAGE, "a - b"):
+        row = rows["same", benchmark]
+        assert (row.difference, row.low, row.high) == (0, None, None)
+        assert row.remark.startswith("no interval")
+    assert (rows["base", "a - b"].score, rows["base", "a - b"].difference) == (0, None)
+    assert [*left_out(read)] == ["In no average, because there is no score of lacks: c (score)."]

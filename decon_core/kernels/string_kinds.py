@@ -1,24 +1,44 @@
-"""What the value of a string is: text, JSON, base64, a data URI; and what is done with it.
+"""The screen of strings: what is done with each, and which the plain reader has to classify.
 
-`corpus/text_values.py` does the same in plain Python.
+`corpus/string_kinds.py` does the same in plain Python, and more.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.arrays import Bytes, Integers
+from decon_core.kernels.arrays import Bools, Bytes, Integers, Table
 from decon_core.kernels.hashing import MIX
-from decon_core.kernels.instructions import LANES, bytes_between, eight_bytes, lowest_bit, n_bits
-from decon_core.kernels.jit import kernel
+from decon_core.kernels.instructions import bytes_between, eight_bytes, lowest_bit
+from decon_core.kernels.jit import entry, kernel
 from decon_core.kernels.utf8 import valid_size
+
+# Thresholds of what a string is ------------------------------------------------------------------
+
+# A question has about as many words. Shorter strings match nothing, and are mostly names.
+LEAST_WORDS = 8  # words of a text: between white space, with a letter or digit
+LEAST_LETTERS = 24  # letters of a text in a script without spaces, at three a word
+LEAST_BYTES = 2 * LEAST_WORDS - 1  # words of one letter, and spaces
+LEAST_JOINED = 16  # words that are joined as in a URL: more, as file names have some
+# Digests in hex have 64 characters. Shorter base64 holds less than eight words.
+LEAST_ENCODED = 64
+LINE_OF_BASE64 = 60  # letters of a line in a text: `base64` writes 64 or 76; words are shorter
+LEAST_BETWEEN = 12  # characters for each `+/_-`: base64 has 32, joined words have about five
+LEAST_NUMBERS = 16  # token ids of eight words, if the name of the field says what they are
+LEAST_CODES = 64  # numbers that are known by themselves: bytes of eight words, or likely ids
+LEAST_LARGE = 256  # half of likely ids are larger; few numbers of grids and scores are
+LARGEST_VOCABULARY = 300_000  # the largest published ones have 262,144 tokens
+MOST_NESTED = 2  # times that what was decoded is unpacked or decoded again: base64 of gzip of text
+LEAST_REPEATED = 32  # bytes of a text that a row repeats; shorter ones are answers
+LONGEST_NAME = 64  # bytes of a value that names a data set or a split
 
 # What a source does with a string of a field: reads it; reads it if it is text; counts it if it is
 # text; counts it as one text together with the other short strings of its list; ignores it.
 READ, READ_IF_TEXT, COUNT, COUNT_TOGETHER, IGNORE = range(5)
 # What is done with a string: it is read; it may be JSON that is read as the value that it holds; it
 # is base64, and its content is decoded to see if it is text; it is kept, as it may be a name; it is
-# counted; its words are counted; it is no string but a list, whose numbers are counted; nothing.
+# counted; its words are counted; it is no string but a list, whose numbers are counted; the plain
+# reader classifies it, with its row; nothing.
 (
     TO_READ,
     TO_DECODE,
@@ -27,24 +47,16 @@ READ, READ_IF_TEXT, COUNT, COUNT_TOGETHER, IGNORE = range(5)
     TO_COUNT,
     TO_COUNT_WORDS,
     TO_COUNT_NUMBERS,
+    TO_REREAD,
     TO_SKIP,
-) = range(8)
+) = range(9)
 
-_LEAST_WORDS = 8
-_LEAST_LETTERS = 24
-_LEAST_JOINED = 16
-_LEAST_NUMBERS = 16
-_LEAST_CODES = 64
-LEAST_BYTES = 15
-LONGEST_NAME = 64  # bytes of a value that names a data set or a split
-_LEAST_ENCODED = 64
-_LEAST_BETWEEN = 12
-LEAST_REPEATED = 32
 _FIRST_BYTES = 96  # bytes that are looked at first
-LINE_OF_BASE64 = 60
 _STRIDE = 32
 _STRIDE_U = np.uint64(_STRIDE)
 _ONE = np.uint64(1)
+_FIRST_FIVE = np.uint64((1 << 40) - 1)
+_DATA_URI = np.uint64(int.from_bytes(b"data:", "little"))
 _OBJECT, _OBJECT_END, _LIST, _LIST_END, _QUOTE, _BACKSLASH = map(ord, '{}[]"\\')
 
 Place = np.uint64
@@ -83,7 +95,7 @@ def _may_be_text(text: Bytes, start: int, stop: int) -> bool:
         byte = text[at]
         n += (byte == 0x20) | ((byte >= 0x09) & (byte <= 0x0D)) | (byte == 0xC2)
         highest = max(highest, byte)
-    return bool((n >= _LEAST_WORDS) | (highest >= 0xE0))
+    return bool((n >= LEAST_WORDS) | (highest >= 0xE0))
 
 
 @kernel
@@ -94,7 +106,7 @@ def is_text(text: Bytes, start: int, stop: int) -> bool:
     is_short = stop - start <= _FIRST_BYTES
     if is_short and not _may_be_text(text, start, stop):
         return False
-    if _n_beginnings(text, start, min(stop, start + _FIRST_BYTES)) >= _LEAST_WORDS:
+    if _n_beginnings(text, start, min(stop, start + _FIRST_BYTES)) >= LEAST_WORDS:
         return True
     if not (is_short or _may_be_text(text, start, stop)):
         return False
@@ -105,7 +117,7 @@ def is_text(text: Bytes, start: int, stop: int) -> bool:
         if (byte == 0x20) | ((byte >= 0x09) & (byte <= 0x0D)):
             n_words += has_letter
             has_letter = False
-            if n_words >= _LEAST_WORDS:
+            if n_words >= LEAST_WORDS:
                 return True
         elif byte < 0x80:
             has_letter |= _is_letter(byte)
@@ -113,15 +125,15 @@ def is_text(text: Bytes, start: int, stop: int) -> bool:
             if _is_wide_space(byte, text[at + 1], text[at + 2]):
                 n_words += has_letter
                 has_letter = False
-                if n_words >= _LEAST_WORDS:
+                if n_words >= LEAST_WORDS:
                     return True
                 continue
             has_letter = True
             if byte >= 0xE0:
                 n_letters += _is_unspaced(byte, text[at + 1])
-                if n_letters >= _LEAST_LETTERS:
+                if n_letters >= LEAST_LETTERS:
                     return True
-    return bool(n_words + has_letter >= _LEAST_WORDS)
+    return bool(n_words + has_letter >= LEAST_WORDS)
 
 
 @kernel
@@ -161,24 +173,9 @@ def _is_unspaced(lead: np.uint8, second: np.uint8) -> bool:
 
 
 @kernel
-def _may_be_joined(text: Bytes, start: int, stop: int) -> bool:
-    """Return whether a string has enough signs that may join words; reads 64 bytes beyond."""
-    n = np.uint64(0)
-    for at in range(start, stop, LANES):
-        signs = (
-            bytes_between(text, np.uint64(at), 0x2D, 0x2D)
-            | bytes_between(text, np.uint64(at), 0x5F, 0x5F)
-            | bytes_between(text, np.uint64(at), 0x2B, 0x2B)
-            | bytes_between(text, np.uint64(at), 0x25, 0x25)
-        )
-        n += n_bits(signs)  # some may be behind the string
-    return bool(n + _ONE >= np.uint64(_LEAST_JOINED))
-
-
-@kernel
 def is_joined(text: Bytes, start: int, stop: int) -> bool:
     """Return whether words of a text are joined, as in a URL: a loop without branches."""
-    if stop - start < 2 * _LEAST_JOINED - 1 or not _may_be_joined(text, start, stop):
+    if stop - start < 2 * LEAST_JOINED - 1:
         return False
     n_joints = n_quoted = 0
     end = np.uint64(stop)
@@ -190,7 +187,7 @@ def is_joined(text: Bytes, start: int, stop: int) -> bool:
         is_space = is_quote & (second == 0x32) & (third == 0x30) & (at + np.uint64(3) < end)
         n_joints += is_space & _begins_word(text[at + np.uint64(3)])
         n_quoted += is_quote & ((second | 0x20) == 0x65) & (third >= 0x33) & (third <= 0x39)
-    return bool((n_joints + 1 >= _LEAST_JOINED) | (n_quoted >= _LEAST_LETTERS))
+    return bool((n_joints + 1 >= LEAST_JOINED) | (n_quoted >= LEAST_LETTERS))
 
 
 @kernel
@@ -220,18 +217,9 @@ def end_of_base64(text: Bytes, start: int, stop: int) -> int:
 
 
 @kernel
-def _begins_with_words(text: Bytes, start: int) -> bool:
-    """Return whether a space before a visible sign is near: a loop without branches."""
-    has_space = False
-    for at in range(np.uint64(start), np.uint64(start + _STRIDE)):
-        has_space |= (text[at] == 0x20) & (text[at + _ONE] > 0x20)
-    return has_space
-
-
-@kernel
 def is_base64(text: Bytes, start: int, stop: int) -> bool:
     """Return whether a string is base64, in one line or in lines of at least 60 characters."""
-    if stop - start < _LEAST_ENCODED or _begins_with_words(text, start):
+    if stop - start < LEAST_ENCODED:
         return False
     at, first = start, start
     while True:
@@ -267,7 +255,7 @@ def _has_few_separators(text: Bytes, start: int, stop: int) -> bool:
     for at in range(start, stop):
         byte = text[at]
         n += (byte == 0x2B) | (byte == 0x2F) | (byte == 0x5F) | (byte == 0x2D)
-    return bool(_LEAST_BETWEEN * n <= stop - start)
+    return bool(LEAST_BETWEEN * n <= stop - start)
 
 
 @kernel
@@ -297,28 +285,32 @@ def may_be_json(text: Bytes, start: Place, stop: Place) -> bool:
 
 
 @kernel
-def is_data(text: Bytes, start: Place) -> bool:
-    """Return whether a text may be a data URI, which Python decides."""
-    if text[start] != 0x64:
+def _may_be_escaped(text: Bytes, start: int, stop: int) -> bool:
+    """Return whether there may be as many escapes (`\\u5f20`, `&#24352;`) as a text has letters."""
+    if stop - start < 5 * LEAST_LETTERS:
         return False
-    return bool(
-        (text[start + _ONE] == 0x61)
-        & (text[start + np.uint64(2)] == 0x74)
-        & (text[start + np.uint64(3)] == 0x61)
-        & (text[start + np.uint64(4)] == 0x3A)
-    )
+    n = 0
+    for at in range(np.uint64(start), np.uint64(stop) - _ONE):
+        second = text[at + _ONE]
+        n += (text[at] == _BACKSLASH) & (second == 0x75) | (text[at] == 0x26) & (second == 0x23)
+    return bool(n >= LEAST_LETTERS)
 
 
 @kernel
 def action_on(text: Bytes, start: Place, stop: Place, use: int, names: int) -> int:
     """Return what is done with a string, by the use of its field, and what values there name."""
+    if eight_bytes(text, start) & _FIRST_FIVE == _DATA_URI:
+        return TO_REREAD
     first, end = np.int64(start), np.int64(stop)
     is_encoded = use != IGNORE and is_base64(text, first, end)
     if is_encoded and use != READ_IF_TEXT:
         return TO_LOOK_AT
-    if use == COUNT_TOGETHER and not is_text(text, first, end):
-        return TO_COUNT_WORDS
     is_short = use != READ and not is_text(text, first, end)
+    if is_short and ((use == COUNT) | (use == COUNT_TOGETHER)):
+        if _may_be_escaped(text, first, end):
+            return TO_REREAD
+        if use == COUNT_TOGETHER:
+            return TO_COUNT_WORDS
     if is_short and use == READ_IF_TEXT:
         is_short = not is_joined(text, first, end)
     if use == IGNORE or is_encoded or is_short:
@@ -338,24 +330,61 @@ def code_of(text: Bytes, start: Place, stop: Place) -> np.int64:
     return value
 
 
-@kernel
-def is_printable(code: int) -> bool:
-    """Return whether a number may be a byte of a text."""
-    is_sign = (code >= 0x09) & (code <= 0x0D) | (code >= 0x20) & (code <= 0xFF)
-    return bool(is_sign & (code != 0x7F))
+# Columns of sums of a list: its whole numbers, and those that are codes of signs of a text, of
+# letters and of spaces.
+N_NUMBERS, _N_SIGNS, _N_LETTERS, _N_SPACES = range(1, 5)
 
 
 @kernel
-def is_code_of_letter(code: int) -> bool:
+def count_code(code: int, sums: Table, row: int) -> None:
+    """Count a number in a list: at most 256; -1 of other values."""
+    is_sign = (code >= 0x09) & (code <= 0x0D) | (code >= 0x20) & (code <= 0xFF) & (code != 0x7F)
     is_ascii = ((code | 0x20) >= 0x61) & ((code | 0x20) <= 0x7A)
-    return bool(is_ascii | (code >= 0x80) & (code <= 0xFF))
+    sums[row, N_NUMBERS] += code >= 0
+    sums[row, _N_SIGNS] += is_sign
+    sums[row, _N_LETTERS] += is_ascii | (code >= 0x80) & (code <= 0xFF)
+    sums[row, _N_SPACES] += code == 0x20
 
 
 @kernel
-def are_tokens(is_named: bool, n: int, n_printable: int, n_letters: int, n_spaces: int) -> bool:
+def are_text(is_named: bool, sums: Table, row: int) -> bool:
     """Return whether whole numbers in a list are a text: tokens by their name, or its bytes."""
-    is_text = (10 * n_printable >= 9 * n) & (2 * n_letters >= n) & (16 * n_spaces >= n)
-    return is_named & (n >= _LEAST_NUMBERS) | (n >= _LEAST_CODES) & is_text
+    n = sums[row, N_NUMBERS]
+    is_text = (10 * sums[row, _N_SIGNS] >= 9 * n) & (2 * sums[row, _N_LETTERS] >= n)
+    is_text &= 16 * sums[row, _N_SPACES] >= n
+    return bool(is_named & (n >= LEAST_NUMBERS) | (n >= LEAST_CODES) & is_text)
+
+
+@entry(compile_seconds=0.5, steps=lambda numbers, *_: numbers.size)
+def count_ids(numbers: Integers, edges: Integers, is_named: bool, found: Integers) -> None:
+    """Write for each list how many of its numbers are a text; 0 if they are none.
+
+    `edges`: where the numbers of each list begin. Negative ones do not count.
+    """
+    sums = np.zeros((1, 1 + _N_SPACES), np.int64)
+    for row in range(found.size):
+        sums[:] = 0
+        for at in range(edges[row], edges[row + 1]):
+            count_code(max(min(numbers[at], 256), -1), sums, 0)
+        found[row] = sums[0, N_NUMBERS] if are_text(is_named, sums, 0) else 0
+
+
+@kernel
+def _is_of_number(byte: np.uint8) -> bool:
+    """Return whether a string of numbers may have a byte: a digit, space or one of `.,;[]()-`."""
+    is_sign = (byte >= 0x28) & (byte <= 0x2E) & (byte != 0x2A) & (byte != 0x2B)
+    is_sign |= (byte == 0x5B) | (byte == 0x5D) | (byte == 0x3B) | _is_space(byte)
+    return bool(is_sign | (byte >= 0x30) & (byte <= 0x39))
+
+
+@entry(compile_seconds=0.5, steps=lambda _text, starts, *_: 10 * starts.size)
+def find_numbers(text: Bytes, starts: Integers, stops: Integers, are_numbers: Bools) -> None:
+    """Write which strings consist of numbers, as a list of them does."""
+    for string in range(starts.size):
+        at, stop = starts[string], stops[string]
+        while (at < stop) and _is_of_number(text[at]):
+            at += 1
+        are_numbers[string] = at == stop
 
 
 @kernel
