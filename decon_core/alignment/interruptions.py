@@ -26,11 +26,12 @@ def joined(
 ) -> Iterator[Place]:
     """Yield the questions of a document of which all pieces together are nearly everything.
 
-    `units`: those whose numbers the comparisons have.
+    `units`: those whose numbers the comparisons have. A passage has words of the questions about
+    it: these are no pieces of a question.
     """
     of_questions: dict[tuple[int, int], list[Place]] = {}
     for nomination, comparison in compared:
-        if comparison:
+        if comparison and nomination.passage is None:
             key = nomination.question, nomination.passage_number
             of_questions.setdefault(key, []).append((nomination, comparison))
     for places in of_questions.values():

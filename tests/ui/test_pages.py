@@ -87,10 +87,11 @@ def test_the_overview_shows_a_run_of_the_command_line_and_the_runs_of_its_assets
     expect(page.get_by_text("Jobless asset materializations")).to_have_count(0)
 
 
-def test_the_sensor_says_what_it_does(page):
+def test_the_sensors_say_what_they_do(page):
     page.goto("/automation")
+    expect(page.get_by_role("link", name="fail_stage_runs")).to_be_visible()
     expect(page.get_by_role("link", name="keep_up")).to_be_visible()
-    page.locator("[aria-label=info]").first.hover()
+    page.locator("[aria-label=info]").last.hover()
     expect(page.get_by_role("tooltip")).to_contain_text("Keeps everything up to date")
 
 
