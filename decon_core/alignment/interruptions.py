@@ -26,14 +26,13 @@ def joined(
 ) -> Iterator[Place]:
     """Yield the questions of a document of which all pieces together are nearly everything.
 
-    `units`: those whose numbers the comparisons have. A passage has words of the questions about
-    it: these are no pieces of a question.
+    `units`: those whose numbers the comparisons have. Questions about a passage are left out: it
+    has words of them, which are no pieces of a copy.
     """
-    of_questions: dict[tuple[int, int], list[Place]] = {}
+    of_questions: dict[int, list[Place]] = {}
     for nomination, comparison in compared:
         if comparison and nomination.passage is None:
-            key = nomination.question, nomination.passage_number
-            of_questions.setdefault(key, []).append((nomination, comparison))
+            of_questions.setdefault(nomination.question, []).append((nomination, comparison))
     for places in of_questions.values():
         for near in _near_each_other(places) if len(places) > 1 else ():
             if _may_be_all(near) and (whole := _as_one(near, questions, units)):
