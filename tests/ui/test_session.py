@@ -123,7 +123,7 @@ def add_a_benchmark(site: Site) -> None:
 def switch_the_sensor_on(page: Page, keep: Callable[[Page, str], None]) -> None:
     page.goto("/automation")
     expect(page.get_by_text("keep_up", exact=True)).to_be_visible()
-    switch = page.locator("label[class*=formatSwitch]")
+    switch = page.locator("label[class*=formatSwitch]").last
     expect(switch.locator("input")).to_be_enabled()
     switch.click()
     expect(switch.locator("input")).to_be_checked()
