@@ -16,7 +16,7 @@ from decon_core.alignment.units import Units
 from decon_core.kernels.arrays import Integers, distinct
 
 _MOST_BETWEEN = 2_000  # characters
-_NEARLY_ALL = 0.9  # of a question's units
+_NEARLY_ALL = 0.9  # share of a question's units
 
 Place = tuple[Nomination, Comparison]
 
@@ -67,15 +67,15 @@ def _as_one(places: Sequence[Place], questions: Questions, units: Units) -> Comp
     """Compare a question with the words of its places as if nothing stood between them."""
     spans = [np.arange(of.places[0], of.places[-1] + 1) for _, of in places]
     rows = distinct(np.concatenate(spans))
-    whole = np.array([[0, rows.size]])
+    all_rows = np.array([[0, rows.size]])
     question = np.array([places[0][0].question])
-    (one,) = questions.compare(question, _rows_of(units, rows), whole, whole)
-    if one is None:
+    (whole,) = questions.compare(question, _rows_of(units, rows), all_rows, all_rows)
+    if whole is None:
         return None
-    there = rows[one.places]
-    n_between = int(there[-1] - there[0] - (one.places[-1] - one.places[0]))
-    one = one._replace(places=there, n_inserted=one.n_inserted + n_between)
-    return one if one.is_in_pieces else None
+    there = rows[whole.places]
+    n_between = int(there[-1] - there[0] - (whole.places[-1] - whole.places[0]))
+    whole = whole._replace(places=there, n_inserted=whole.n_inserted + n_between)
+    return whole if whole.is_in_pieces else None
 
 
 def _rows_of(units: Units, rows: Integers) -> Units:

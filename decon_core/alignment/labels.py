@@ -85,9 +85,9 @@ def begins_list(text: str, at: int, most: int) -> bool:
     return len(labels) == 2 and is_pair(*labels)
 
 
-def is_pair(one: Label, other: Label) -> bool:
+def is_pair(label: Label, other: Label) -> bool:
     """Whether two labels follow each other in their alphabet."""
-    return (one.text, other.text) in _PAIRS
+    return (label.text, other.text) in _PAIRS
 
 
 def stands_alone(text: str, start: int, stop: int) -> bool:

@@ -140,8 +140,7 @@ def _decoded(column: pa.Array) -> pa.Array:
     """Return the values of a dictionary array."""
     try:
         return column.dictionary_decode()
-    except pa.ArrowNotImplementedError:
-        # Arrow cannot decode binary views and some nested types: they are read value by value.
+    except pa.ArrowNotImplementedError:  # binary views, some nested types: read value by value
         raise UnusualColumnError from None
 
 
