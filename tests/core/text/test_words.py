@@ -43,7 +43,7 @@ from decon_core.text.word_cache import (
     keeps_words_apart,
 )
 from decon_core.text.word_table import WordTable
-from tests.oracle.decon import canonical, clean
+from tests.oracle.decon import canonical, clean, tokens_of
 from tests.uncompiled import fewer
 
 PROPERTY = settings(derandomize=True, max_examples=fewer(120))
@@ -111,7 +111,9 @@ def expected(texts, name, punctuation=PUNCTUATION, **form):
     chosen = {"normalize_unicode": False, "strip_markup": False, **form}
     policy = Policy(punctuation_chars=punctuation, **chosen)
     cleaned = [canonical(text, policy) for text in texts]
-    return [tokenizer.encode([f" {text}"])[0] if text else [] for text in cleaned]
+    if not keeps_words_apart(tokenizer):
+        return [tokenizer.encode([f" {text}"])[0] if text else [] for text in cleaned]
+    return [[*tokens_of(text, policy, tokenizer)] for text in cleaned]
 
 
 @PROPERTY
