@@ -79,7 +79,7 @@ class RecordTokenizer:
         policy = self._policy
         columns = {
             kind: _Column(
-                table[kind], self._encoder, self._vocabulary if kind == "question" else None
+                table[kind], self._encoder, self._vocabulary, counts_words=kind == "question"
             )
             for kind in KINDS
         }
@@ -137,9 +137,13 @@ class _Column:
     """One text column: its distinct texts, tokenized, and the text of each record."""
 
     def __init__(
-        self, column: pa.ChunkedArray, encoder: Encoder, vocabulary: GrowingVocabulary | None
+        self,
+        column: pa.ChunkedArray,
+        encoder: Encoder,
+        vocabulary: GrowingVocabulary,
+        *,
+        counts_words: bool,
     ) -> None:
-        """With the vocabulary of the encoder, words are counted."""
         import pyarrow.compute as pc
 
         coded = pc.dictionary_encode(column.combine_chunks().cast(pa.large_string()))
@@ -154,9 +158,10 @@ class _Column:
         # Words that begin with different tokens: at most as many as there are different words,
         # without those that are single characters.
         self.least_words = np.zeros(len(self.strings), np.int64)
-        if vocabulary and (firsts := encoder.first_tokens_of_latest(self.tokens)):
+        if counts_words and (firsts := encoder.first_tokens_of_latest(self.tokens)):
             different = firsts.distinct()
-            is_word = ~is_character(np.array(vocabulary.ids, np.int64)[different.values - 1])
+            ids = np.frombuffer(vocabulary.ids, np.int64)[different.values - 1]
+            is_word = ~is_character(ids)
             self.least_words = np.diff(np.append(0, np.cumsum(is_word))[different.offsets])
 
     def texts(self) -> list[str]:

@@ -349,7 +349,7 @@ def is_character(ids: Integers) -> Bools:
 
 
 def encode_words(tokenizer: Tokenizer, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
-    """Encode words as `tokenizer` does, but those that are one character of a script without spaces.
+    """Encode words as `tokenizer` does, except single characters of scripts without spaces.
 
     The arguments and the result are those of `Tokenizer.encode_words`.
     """

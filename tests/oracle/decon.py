@@ -20,15 +20,20 @@ from typing import Protocol
 
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import TOLERANCE
-from tests.oracle.text import clean, normalized, without_markup
+from tests.oracle.text import (
+    THAI_TO_KHMER,
+    clean,
+    is_between,
+    is_unspaced,
+    normalized,
+    split,
+    without_markup,
+)
 
 EXACT_REPEAT = "exact repeat"
 
-# Scripts without spaces between words: with `normalize_unicode`, each character is a word. The id of
-# its token is its code point, counted from the first number.
+# The id of a character that is a word is its code point, counted from here.
 FIRST_CHARACTER = 1 << 21
-THAI_TO_KHMER = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
-KANA_AND_HAN = ((0x3040, 0x30FF), (0x3400, 0x9FFF), (0xF900, 0xFAFF))
 
 Tokens = tuple[int, ...]
 Gram = tuple[int, ...]
@@ -50,24 +55,8 @@ def canonical(text: str, policy: Policy) -> str:
     cleaned = clean(without_markup(text) if policy.strip_markup else text, policy.punctuation_chars)
     if not policy.normalize_unicode:
         return cleaned
-    words = _split(cleaned)
-    normal = [piece for word in words for piece in normalized(word, policy.punctuation_chars)]
-    return " ".join(word for piece in normal for word in _split(piece))
-
-
-def _split(text: str) -> list[str]:
-    """Return the words of a cleaned text; voicing marks belong to the kana before them."""
-    words = [""]
-    for char in text:
-        if char in "\u3099\u309a" and words[-1] and _is_unspaced(words[-1][0]):
-            words[-1] += char
-        elif char == " ":
-            words.append("")
-        elif _is_unspaced(char) or (words[-1] and _is_unspaced(words[-1][0])):
-            words.append(char)
-        else:
-            words[-1] += char
-    return [word for word in words if word]
+    words = split(cleaned)
+    return " ".join(piece for word in words for piece in normalized(word, policy.punctuation_chars))
 
 
 def tokenize(text: str | None, policy: Policy, encoder: Encoder) -> Tokens:
@@ -91,7 +80,7 @@ def tokens_of(cleaned: str, policy: Policy, encoder: Encoder) -> Tokens:
 
 
 def is_character(word: str) -> bool:
-    return len(word) == 1 and _is_unspaced(word)
+    return len(word) == 1 and is_unspaced(word)
 
 
 def grams(tokens: Tokens, size: int) -> list[Gram]:
@@ -185,17 +174,9 @@ def n_different_words(text: str, policy: Policy) -> int:
     if not policy.normalize_unicode:
         return len(words)
     characters = {word for word in words if is_character(word)}
-    n_fourths = sum(_is_between(char, THAI_TO_KHMER) for char in characters)
+    n_fourths = sum(is_between(char, THAI_TO_KHMER) for char in characters)
     n_halves = len(characters) - n_fourths
     return len(words - characters) + math.ceil(n_halves / 2 + n_fourths / 4)
-
-
-def _is_unspaced(character: str) -> bool:
-    return _is_between(character, (*THAI_TO_KHMER, *KANA_AND_HAN))
-
-
-def _is_between(character: str, ranges: Sequence[tuple[int, int]]) -> bool:
-    return any(first <= ord(character) <= last for first, last in ranges)
 
 
 def entry_of(record: Record, policy: Policy, encoder: Encoder) -> Entry:

@@ -82,7 +82,7 @@ def test_tricks_with_characters_leave_the_word(given_text):
         "नमस्ते",
         "हिन्दी",
         "ภ า ษ า ไ ท ย",
-        "日 本 語",
+        "日 本 话",
         "한국어",
         "ガ",
         "مؤمن",
