@@ -18,6 +18,7 @@ from decon_core.kernels import word_alignment
 from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Words64
 from decon_core.text.canonical import (
     UNSPACED,
+    VOICING_MARKS,
     WHITE_SPACE,
     normalized_words,
     signs_between_words,
@@ -236,6 +237,7 @@ def _classes(punctuation: str) -> Bytes:
         (spaces, word_alignment.SPACE),
         ("\n", word_alignment.NEW_LINE),
         (OPENS_SENTENCE, word_alignment.OPENS_SENTENCE),
+        (VOICING_MARKS, word_alignment.VOICING_MARK),
     ):
         classes[[*map(ord, characters)]] |= kind
     return classes

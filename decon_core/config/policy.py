@@ -53,7 +53,7 @@ PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 
 # Increased when the same text and policy give other matches than before. It is part of the
 # fingerprints, so that old scan results are not used.
-VERDICT_VERSION = 8
+VERDICT_VERSION = 9
 
 # Increased when the content of scan results changes: shards are scanned again, and no index built.
 SCAN_RESULT_VERSION = 19

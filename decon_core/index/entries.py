@@ -17,7 +17,7 @@ from decon_core.config.policy import Policy
 from decon_core.index.ngram_counts import KINDS, Counted, Counts, Grams, gram_sizes, grams_of
 from decon_core.kernels.arrays import Bytes, Integers, distinct
 from decon_core.text.canonical import canonical, count_different_words
-from decon_core.text.tokenizers import Tokenizer
+from decon_core.text.tokenizers import Tokenizer, is_character
 from decon_core.text.word_cache import (
     Encoder,
     FixedVocabulary,
@@ -78,7 +78,9 @@ class RecordTokenizer:
         """
         policy = self._policy
         columns = {
-            kind: _Column(table[kind], self._encoder, counts_words=kind == "question")
+            kind: _Column(
+                table[kind], self._encoder, self._vocabulary, counts_words=kind == "question"
+            )
             for kind in KINDS
         }
         dropped = self._why_dropped(table, columns)
@@ -120,8 +122,10 @@ class RecordTokenizer:
             n_tokens = [sum(not is_white_space(token) for token in tokens) for tokens in encoded]
             return np.array(n_tokens, np.int64)
         new = self._vocabulary.ids[self._is_visible.size - 1 :]
-        is_visible = [not is_white_space(token) for token in new]
-        self._is_visible = np.append(self._is_visible, np.array(is_visible, np.bool_))
+        is_visible = is_character(np.array(new, np.int64))
+        for at in np.flatnonzero(~is_visible).tolist():
+            is_visible[at] = not is_white_space(new[at])
+        self._is_visible = np.append(self._is_visible, is_visible)
         counted = np.zeros(next(iter(columns.values())).of_record.size, np.int64)
         for column in columns.values():
             before = np.cumsum(np.append(0, self._is_visible[column.tokens.values]))
@@ -133,7 +137,12 @@ class _Column:
     """One text column: its distinct texts, tokenized, and the text of each record."""
 
     def __init__(
-        self, column: pa.ChunkedArray, encoder: Encoder, *, counts_words: bool = False
+        self,
+        column: pa.ChunkedArray,
+        encoder: Encoder,
+        vocabulary: GrowingVocabulary,
+        *,
+        counts_words: bool,
     ) -> None:
         import pyarrow.compute as pc
 
@@ -146,10 +155,14 @@ class _Column:
         edges = np.frombuffer(offsets, np.int64)[: len(self.strings) + 1]
         text = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
         self.tokens = encoder.encode(text, edges[:-1], edges[1:])
-        # Words that begin with different tokens: at most as many as there are different words.
+        # Words that begin with different tokens: at most as many as there are different words,
+        # without those that are single characters.
         self.least_words = np.zeros(len(self.strings), np.int64)
         if counts_words and (firsts := encoder.first_tokens_of_latest(self.tokens)):
-            self.least_words = firsts.distinct().lengths
+            different = firsts.distinct()
+            ids = np.frombuffer(vocabulary.ids, np.int64)[different.values - 1]
+            is_word = ~is_character(ids)
+            self.least_words = np.diff(np.append(0, np.cumsum(is_word))[different.offsets])
 
     def texts(self) -> list[str]:
         strings: list[str] = self.strings.to_pylist()

@@ -35,7 +35,8 @@ _MOST_CELLS = 1 << 22
 _NARROWEST = 64  # columns
 
 # What a character is, as bits.
-SEPARATOR, ALONE, SPACE, NEW_LINE, OPENS_SENTENCE = 1, 2, 4, 8, 16
+SEPARATOR, ALONE, SPACE, NEW_LINE, OPENS_SENTENCE, VOICING_MARK = 1, 2, 4, 8, 16, 32
+_ENDS_WORD = SEPARATOR | ALONE
 # What a word is, as bits.
 IS_NAME, IS_OTHER = 1, 2  # other than letters and signs of ASCII
 
@@ -109,19 +110,19 @@ def cut_words(
             continue
         start = at
         is_other = False
+        is_alone = of_character & ALONE
         digest = ZERO
         while at < size:
             character = characters[at]
             of_character = _class_of(character, classes)
-            if of_character & SEPARATOR or (of_character & ALONE and at > start):
+            goes_on = of_character & VOICING_MARK if is_alone else not of_character & _ENDS_WORD
+            if at > start and not goes_on:
                 break
             is_other |= character < _FIRST_SHOWN or character > _LAST_SHOWN
             if _UPPER_A <= character <= _UPPER_Z:
                 character += np.uint32(_TO_LOWER)
             digest = digest * BASE + np.uint64(character) + np.uint64(1)
             at += 1
-            if of_character & ALONE:
-                break
         starts[n], stops[n], keys[n] = start, at, mixed(digest)
         is_capital = _UPPER_A <= characters[start] <= _UPPER_Z and at - start > 1
         is_name = is_capital and not _begins_sentence(characters, start, classes)

@@ -18,9 +18,13 @@ SEPARATOR = 0xFE  # entry of the table of bytes
 NOT_ASCII = 0xFF
 WIDE_SEPARATOR = -1  # entry of the table of characters
 WIDE_SPECIAL = -2  # its lower case is longer, or depends on adjacent letters
+ALONE = 1 << 30  # added to a character that is a word
+VOICING_MARK = 1 << 29  # and to one that belongs to a character before it that is a word
 
 SPARE = 24  # bytes past a word that may be read
 
+_POINT = VOICING_MARK - 1
+_MOST_EDGES = 3  # of a character: the end of the word before it, its start and its end
 _LANES = np.uint64(LANES)
 _LAST = np.uint64(LANES - 1)
 _FIRST_NOT_ASCII, _LAST_BYTE = np.uint8(0x80), np.uint8(0xFF)
@@ -59,6 +63,7 @@ def cut_words(
         if np.int64(out) + room_for(np.int64(stop - at)) > lowered.size:
             return document
         inside = ZERO
+        is_behind_alone = False  # whether the last character is a word
         plain_from = at  # no whole stretch that begins before it is ASCII
         while at < stop:
             if at >= plain_from and at + _LANES <= stop:
@@ -67,6 +72,7 @@ def cut_words(
                     letters = ~_separators(text, at, lows, highs)
                     edge = write_places(letters ^ (letters << ONE | inside), out, edges, edge)
                     inside = letters >> _LAST
+                    is_behind_alone = False
                     out += _LANES
                     at += _LANES
                     continue
@@ -80,6 +86,7 @@ def cut_words(
                 edges[edge] = out
                 edge += is_letter ^ inside
                 inside = is_letter
+                is_behind_alone = False
                 out += ONE
                 at += ONE
                 continue
@@ -89,6 +96,20 @@ def cut_words(
                 point = np.int64(char_class[point])
             if point == WIDE_SPECIAL:
                 return document
+            if point >= VOICING_MARK:
+                if point < ALONE and is_behind_alone:
+                    edge -= ONE
+                else:
+                    edges[edge] = out
+                    edge += inside
+                    edges[edge] = out
+                    edge += ONE
+                out += np.uint64(write_character(point & _POINT, lowered, out))
+                edges[edge] = out
+                edge += ONE
+                inside, is_behind_alone = ZERO, True
+                continue
+            is_behind_alone = False
             is_letter = np.uint64(point != WIDE_SEPARATOR)
             edges[edge] = out
             edge += is_letter ^ inside
@@ -192,19 +213,35 @@ def room_for(n_bytes: int) -> int:
 def word_places(text: Bytes, byte_class: Bytes, char_class: Int32s, edges: Integers) -> int:
     """Write at which character each word starts and stops; return how many edges that are.
 
-    `edges` needs room for one more. If it is too small, it is filled.
+    `edges` needs room for three more. If it is too small, the last words are left out.
     """
     n = 0
     at = 0
     character = 0
-    is_inside = False
-    while at < text.size and n < edges.size:
+    is_inside = is_behind_alone = False
+    while at < text.size and n + _MOST_EDGES <= edges.size:
         kind = byte_class[text[at]]
         is_separator = kind == SEPARATOR
         size = 1
         if kind == NOT_ASCII:
             point, size = character_at(text, at)
-            is_separator = point < char_class.size and char_class[point] == WIDE_SEPARATOR
+            of_point = char_class[point] if point < char_class.size else 0
+            if of_point >= VOICING_MARK:
+                if of_point < ALONE and is_behind_alone:
+                    n -= 1
+                else:
+                    edges[n] = character
+                    n += is_inside
+                    edges[n] = character
+                    n += 1
+                at += size
+                character += 1
+                edges[n] = character
+                n += 1
+                is_inside, is_behind_alone = False, True
+                continue
+            is_separator = of_point == WIDE_SEPARATOR
+        is_behind_alone = False
         # Every character is written, and all but edges are overwritten: that takes a third of the
         # time of a branch, which is often mispredicted.
         edges[n] = character
@@ -212,7 +249,7 @@ def word_places(text: Bytes, byte_class: Bytes, char_class: Int32s, edges: Integ
         is_inside = not is_separator
         at += size
         character += 1
-    if is_inside and n < edges.size:
+    if is_inside:
         edges[n] = character
         n += 1
     return n

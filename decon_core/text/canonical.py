@@ -36,14 +36,36 @@ WHITE_SPACE = (
 )
 
 
+# Scripts without spaces between words, from one character to another: if Unicode is normalized,
+# each of their characters is a word, with the voicing marks of kana behind it.
+UNSPACED = (
+    (0x0E00, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x3040, 0x30FF),
+    (0x3400, 0x9FFF),
+    (0xF900, 0xFAFF),
+)
+VOICING_MARKS = "\u3099\u309a"
+_UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
+
+
 @lru_cache(maxsize=8)
-def _word_pattern(punctuation: str) -> re.Pattern[str]:
-    return re.compile(f"[^{re.escape(WHITE_SPACE + punctuation)}]+")
+def _word_pattern(punctuation: str, *, is_split: bool) -> re.Pattern[str]:
+    """Match a word. With `is_split`, characters of scripts without spaces are words."""
+    separators = re.escape(WHITE_SPACE + punctuation)
+    if not is_split:
+        return re.compile(f"[^{separators}]+")
+    return re.compile(f"[{_UNSPACED}][{VOICING_MARKS}]*|[^{separators}{_UNSPACED}]+")
+
+
+def _words(form: Form) -> re.Pattern[str]:
+    return _word_pattern(form.punctuation, is_split=form.normalize_unicode)
 
 
 def clean(text: str, *, punctuation: str) -> str:
     """Return the text in lower case, without punctuation, words separated by single spaces."""
-    return " ".join(_word_pattern(punctuation).findall(text.lower()))
+    return " ".join(_word_pattern(punctuation, is_split=False).findall(text.lower()))
 
 
 def normalized_words(word: str, *, punctuation: str) -> list[str]:
@@ -64,7 +86,7 @@ def normalized_words(word: str, *, punctuation: str) -> list[str]:
     shown = composed.lower()
     if composed != plain or shown != plain:
         shown = _without(_SIGNS, normalize("NFKC", _without(_IGNORABLE, shown)))
-    pieces = _word_pattern(punctuation).findall(shown)
+    pieces = _word_pattern(punctuation, is_split=True).findall(shown)
     return [plain for piece in pieces if (plain := _with_latin(_with_plain_letters(piece)))]
 
 
@@ -102,7 +124,7 @@ def with_parted_words(text: str, form: Form) -> str:
     """Return a text with a space in place of each NUL that parts words."""
     if "\0" not in text or not form.normalize_unicode:
         return text
-    return _word_pattern(form.punctuation).sub(lambda word: parted(word[0]), text)
+    return _word_pattern(form.punctuation, is_split=True).sub(lambda word: parted(word[0]), text)
 
 
 _LATIN_LETTER = re.compile("[a-z]")
@@ -134,7 +156,7 @@ def is_plain(text: str) -> bool:
 def canonical(text: str, form: Form) -> str:
     if form.strip_markup:
         text = stripped(text)
-    words = _word_pattern(form.punctuation).findall(text.lower())
+    words = _words(form).findall(text.lower())
     if form.normalize_unicode and not is_plain(text):
         words = [
             normalized
@@ -157,6 +179,19 @@ class Canonical:
         return self.starts[start], self.stops[stop - 1]
 
 
+def _sources(text: str) -> list[int]:
+    """Return the original character of each character of the text in lower case."""
+    # Lower-casing may lengthen a character (İ becomes i and a combining dot), never merge two.
+    return [at for at, char in enumerate(text) for _ in char.lower()]
+
+
+def word_spans(text: str, form: Form) -> list[tuple[int, int]]:
+    """Return where the words of a text without mark-up are, before they are normalized."""
+    source = _sources(text)
+    words = _words(form).finditer(text.lower())
+    return [(source[word.start()], source[word.end() - 1] + 1) for word in words]
+
+
 def canonical_with_offsets(text: str, form: Form) -> Canonical:
     """Return the same text as `canonical`, with the original offsets of every character.
 
@@ -168,12 +203,11 @@ def canonical_with_offsets(text: str, form: Form) -> Canonical:
         places = [*map(without_markup.original, inner.starts, inner.stops)]
         return Canonical(inner.text, [start for start, _ in places], [stop for _, stop in places])
     may_change = form.normalize_unicode and not is_plain(text)
-    # Lower-casing may lengthen a character (İ becomes i and a combining dot), never merge two.
-    source = [at for at, char in enumerate(text) for _ in char.lower()]
+    source = _sources(text)
     words: list[str] = []
     starts: list[int] = []
     stops: list[int] = []
-    for match in _word_pattern(form.punctuation).finditer(text.lower()):
+    for match in _words(form).finditer(text.lower()):
         first = source[match.start() : match.end()]
         behind = [at + 1 for at in first]
         word = _joined_normalized(match[0], form.punctuation) if may_change else match[0]
@@ -238,16 +272,6 @@ def _in_words(
 
 # Words for display --------------------------------------------------------------------------------
 
-# Scripts without spaces between words, from one character to another: each is shown as a word.
-UNSPACED = (
-    (0x0E00, 0x0EFF),
-    (0x1000, 0x109F),
-    (0x1780, 0x17FF),
-    (0x3040, 0x30FF),
-    (0x3400, 0x9FFF),
-    (0xF900, 0xFAFF),
-)
-
 
 def count_different_words(text: str, form: Form) -> int:
     """Return how many different words a canonical text has.
@@ -255,12 +279,10 @@ def count_different_words(text: str, form: Form) -> int:
     In scripts without spaces, as many different characters as a word typically has count as a word.
     The published method, which does not normalize Unicode, counts only words between spaces.
     """
-    n_words = len({*text.split(" ")})
+    words = {*text.split(" ")}
     if not form.normalize_unicode or text.isascii():
-        return n_words
-    others = {*_unspaced().sub(" ", text).split()}
-    n_alone = sum(1 / characters_per_word(one) for one in {*_unspaced().findall(text)})
-    return max(n_words, len(others) + ceil(n_alone))
+        return len(words)
+    return ceil(sum(1 / characters_per_word(word) for word in words))
 
 
 def characters_per_word(word: str) -> int:
@@ -269,14 +291,14 @@ def characters_per_word(word: str) -> int:
     Two in Chinese and Japanese; four in Thai, Lao, Burmese and Khmer, where vowels and tone marks
     are characters, too.
     """
-    if len(word) > 1 or word.isascii() or not _unspaced().match(word):
+    if not is_unspaced(word):
         return 1
     return 2 if word >= "\u3040" else 4
 
 
-@lru_cache(maxsize=1)
-def _unspaced() -> re.Pattern[str]:
-    return re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED) + "]")
+def is_unspaced(word: str) -> bool:
+    """Return whether a word is a single character of a script without spaces."""
+    return len(word) == 1 and any(first <= ord(word) <= last for first, last in UNSPACED)
 
 
 _TO_FULL_WIDTH = ord("\uff01") - ord("!")
@@ -289,13 +311,6 @@ def signs_between_words(form: Form) -> str:
     return form.punctuation + "".join(wide) * form.normalize_unicode
 
 
-@lru_cache(maxsize=8)
-def _shown_pattern(punctuation: str) -> re.Pattern[str]:
-    separators = re.escape(WHITE_SPACE + punctuation)
-    unspaced = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
-    return re.compile(f"[{unspaced}]|[^{separators}{unspaced}]+")
-
-
 def words_with_places(text: str, form: Form) -> list[tuple[str, int, int]]:
     """Return the lower-case words of a text with their offsets, for display, not for comparison.
 
@@ -305,7 +320,7 @@ def words_with_places(text: str, form: Form) -> list[tuple[str, int, int]]:
         without_markup = stripped_with_offsets(text)
         words = words_with_places(without_markup.text, replace(form, strip_markup=False))
         return [(word, *without_markup.original(start, stop)) for word, start, stop in words]
-    pattern = _shown_pattern(signs_between_words(form))
+    pattern = _word_pattern(signs_between_words(form), is_split=True)
     if text.isascii():
         words = [(word.group(), *word.span()) for word in pattern.finditer(text.lower())]
     else:

@@ -6,8 +6,10 @@ implements their use independently.
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from html.entities import html5
+from importlib.resources import files
 from unicodedata import category, normalize
 
 
@@ -40,12 +42,15 @@ IGNORABLE = {point: None for first, last in _IGNORABLE_RANGES for point in range
 _SIGNS = {
     "-": "\u02d7\u2010\u2011\u2012\u2013\u2015\u2043\u2212",
     "'": "\u00b4\u02b9\u02bb\u02bc\u02bd\u02ca\u201b\u2032\u2035\u2039\u203a",
-    '"': "\u00ab\u00bb\u201e\u201f\u2033\u2036",
-    ",": "\u201a",
+    '"': "\u00ab\u00bb\u201e\u201f\u2033\u2036\u300c\u300d\u300e\u300f\u301d\u301e\u301f",
+    ",": "\u201a\u3001",
+    ".": "\u3002\u30fb",
+    "(": "\u3008\u300a\u3010\u3014\u3016",
+    ")": "\u3009\u300b\u3011\u3015\u3017",
     "/": "\u2044\u2215",
     ":": "\u2236\ua789",
     "*": "\u2217",
-    "~": "\u223c",
+    "~": "\u223c\u301c",
     "|": "\u2223",
     "d": "\u0111",
     "i": "\u0131",
@@ -108,12 +113,21 @@ _GREEK = {
     and ACCENTS.keys() >= {*map(ord, parts[1:])}
 }
 
+
+def _simplified() -> dict[int, str]:
+    """Return the simplified form of each character of Traditional Chinese."""
+    content = files(__package__).joinpath("simplified.toml").read_text("utf-8")
+    pairs = "".join(tomllib.loads(content)["pairs"].split())
+    return {ord(char): simple for char, simple in zip(pairs[::2], pairs[1::2], strict=True)}
+
+
 # Letters, by code point, with the letter that canonical text has instead; marks with None.
 PLAIN_LETTERS = {
     **ACCENTS,
     **{point: None for first, last in _VOWEL_SIGNS for point in range(first, last + 1)},
     _TATWEEL: None,
     **_GREEK,
+    **_simplified(),
     **{ord(one): letter for letter, variants in _VARIANTS.items() for one in variants},
 }
 

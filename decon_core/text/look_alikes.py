@@ -16,7 +16,7 @@ from unicodedata import combining, decomposition, is_normalized, normalize
 import numpy as np
 
 from decon_core.kernels.arrays import Bools, Bytes, Integers, Numbers
-from decon_core.text.canonical import WHITE_SPACE, normalized_words
+from decon_core.text.canonical import UNSPACED, WHITE_SPACE, normalized_words
 from decon_core.text.characters import (
     ACCENTS,
     CONTROLS,
@@ -196,6 +196,11 @@ def _characters() -> _Characters:
     joins[[*_MEDIAL_AND_FINAL_JAMO, *(PLAIN_LETTERS.keys() - letters.keys())]] = True
     joins[[*composed]] |= joins[[*composed.values()]]
     alone[joins | joins[alone]] = 0
+    is_unspaced = np.zeros(alone.size, np.bool_)
+    for start, stop in UNSPACED:
+        is_unspaced[start : stop + 1] = True
+    # What becomes a character that is a word of its own splits its word.
+    alone[is_unspaced[alone] & ~is_unspaced] = 0
     return _Characters(is_changed, is_first, is_second, order, looks_latin, alone, bare, several)
 
 

@@ -37,15 +37,18 @@ from decon_core.kernels.word_table import (
     tokens_of_words,
 )
 from decon_core.text.canonical import (
+    UNSPACED,
+    VOICING_MARKS,
     WHITE_SPACE,
     Canonical,
     canonical,
     canonical_with_offsets,
+    word_spans,
 )
 from decon_core.text.characters import N_CASED, Form
 from decon_core.text.look_alikes import normalize_batch
 from decon_core.text.markup import Stripper, stripped_texts
-from decon_core.text.tokenizers import Tokenizer, Words, flat
+from decon_core.text.tokenizers import Tokenizer, Words, encode_words, flat
 from decon_core.text.word_table import WordTable, longer
 
 Classes = tuple[Bytes, Int32s]
@@ -220,7 +223,7 @@ class Encoder:
         self._form = form
         self._stripper = Stripper()
         self._is_separable = keeps_words_apart(tokenizer)
-        self._classes = classes(form.punctuation)
+        self._classes = classes(form.punctuation, is_split=form.normalize_unicode)
         self._table = WordTable(table_mb * 1_000_000)
         # None if texts are tokenized as a whole: then there are no words.
         self.terms = terms if self._is_separable else None
@@ -318,7 +321,7 @@ class Encoder:
         is_line = np.array([*map(operator.is_, lines, texts)], np.bool_)
         line_edges = np.cumsum([0, *(len(line) + 1 for line in lines)])
         data = np.frombuffer("\n".join(lines).encode(), np.uint8)
-        edges = np.empty(2 * n + 1, np.int64)
+        edges = np.empty(2 * n + 3, np.int64)
         edges = edges[: word_stream.word_places(data, *self._classes, edges)]
         n_edges = np.diff(np.searchsorted(edges, line_edges))
         if (n_edges != 2 * np.where(is_line, n_words, 0)).any():
@@ -331,8 +334,7 @@ class Encoder:
         word_edges = edges_of(n_words)
         for at in np.flatnonzero(~is_line).tolist():
             # Split the lower-cased text and map its offsets back.
-            plain = canonical_with_offsets(texts[at], Form(punctuation=self._form.punctuation))
-            both[slice(*word_edges[at : at + 2])] = np.column_stack(_places_of_canonical(plain))
+            both[slice(*word_edges[at : at + 2])] = word_spans(texts[at], self._form)
         return both[:, 0], both[:, 1]
 
     def _places_in_whole(self, text: str) -> Places:
@@ -403,7 +405,10 @@ class Encoder:
         if self.terms is not None:
             terms = self.terms.encode_words(text, edges)[0].astype(np.uint32)
             self._table.settle_terms(terms, edges_of(n_words), self._values, self._terms)
-        ids, lengths = self._tokenizer.encode_words(text, edges)
+        if self._form.normalize_unicode:
+            ids, lengths = encode_words(self._tokenizer, text, edges)
+        else:
+            ids, lengths = self._tokenizer.encode_words(text, edges)
         offsets = edges_of(lengths)[edges_of(n_words)]
         self._table.settle(self._vocabulary.numbers(ids), offsets, self._values)
 
@@ -422,16 +427,23 @@ _LONGER = -1  # its lower case is more than one character
 
 
 @lru_cache(maxsize=8)
-def classes(punctuation: str) -> Classes:
-    """Return, for each ASCII byte and each character, its lower case or its class."""
+def classes(punctuation: str, *, is_split: bool) -> Classes:
+    """Return, for each ASCII byte and each character, its lower case or its class.
+
+    With `is_split`, characters of scripts without spaces are words.
+    """
     separators = [*map(ord, WHITE_SPACE + punctuation)]
     characters = _lower_case(max(N_CASED, max(separators) + 1))
     last_cased = int(np.flatnonzero(characters != np.arange(characters.size))[-1])
-    characters = characters[: max(last_cased, *separators) + 1]
+    characters = characters[: max(last_cased, UNSPACED[-1][1], *separators) + 1]
     is_special = characters == _LONGER
     is_special[ord("Σ")] = True
     characters[np.isin(characters, separators)] = word_stream.WIDE_SEPARATOR
     characters[is_special] = word_stream.WIDE_SPECIAL
+    for first, last in UNSPACED if is_split else ():
+        characters[first : last + 1] += word_stream.ALONE
+    if is_split:
+        characters[[*map(ord, VOICING_MARKS)]] += word_stream.VOICING_MARK - word_stream.ALONE
     plain = characters[:128]
     in_bytes = np.full(256, word_stream.NOT_ASCII, np.uint8)
     in_bytes[:128] = np.where(plain < 0, word_stream.SEPARATOR, plain)

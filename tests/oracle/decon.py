@@ -15,17 +15,25 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Protocol
 
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import TOLERANCE
-from tests.oracle.text import clean, normalized, without_markup
+from tests.oracle.text import (
+    THAI_TO_KHMER,
+    clean,
+    is_between,
+    is_unspaced,
+    normalized,
+    split,
+    without_markup,
+)
 
 EXACT_REPEAT = "exact repeat"
 
-# Scripts without spaces between words.
-THAI_TO_KHMER = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
-KANA_AND_HAN = ((0x3040, 0x30FF), (0x3400, 0x9FFF), (0xF900, 0xFAFF))
+# The id of a character that is a word is its code point, counted from here.
+FIRST_CHARACTER = 1 << 21
 
 Tokens = tuple[int, ...]
 Gram = tuple[int, ...]
@@ -47,14 +55,32 @@ def canonical(text: str, policy: Policy) -> str:
     cleaned = clean(without_markup(text) if policy.strip_markup else text, policy.punctuation_chars)
     if not policy.normalize_unicode:
         return cleaned
-    words = cleaned.split(" ") if cleaned else []
+    words = split(cleaned)
     return " ".join(piece for word in words for piece in normalized(word, policy.punctuation_chars))
 
 
 def tokenize(text: str | None, policy: Policy, encoder: Encoder) -> Tokens:
-    """Return the tokens of canonical text with one leading space; none for an empty text."""
-    cleaned = canonical(text or "", policy)
-    return tuple(encoder.encode([" " + cleaned])[0]) if cleaned else ()
+    """Return the tokens of canonical text; none for an empty text."""
+    return tokens_of(canonical(text or "", policy), policy, encoder)
+
+
+def tokens_of(cleaned: str, policy: Policy, encoder: Encoder) -> Tokens:
+    """Return the tokens of words, with a space before each, and of characters that are words."""
+    if not cleaned:
+        return ()
+    if not policy.normalize_unicode:
+        return tuple(encoder.encode([" " + cleaned])[0])
+    tokens: list[int] = []
+    for is_alone, words in groupby(cleaned.split(" "), is_character):
+        if is_alone:
+            tokens += [FIRST_CHARACTER + ord(word) for word in words]
+        else:
+            tokens += encoder.encode(["".join(f" {word}" for word in words)])[0]
+    return tuple(tokens)
+
+
+def is_character(word: str) -> bool:
+    return len(word) == 1 and is_unspaced(word)
 
 
 def grams(tokens: Tokens, size: int) -> list[Gram]:
@@ -120,8 +146,11 @@ def why_dropped(
     """Return why a record cannot be indexed, or None. `seen` collects fingerprints."""
     parts = (record.passage, record.question, record.answer)
     joined = canonical(" ".join(part for part in parts if part), policy)
-    tokens = encoder.encode([" " + joined])[0] if joined else []
-    if sum(not encoder.is_white_space(token) for token in tokens) < policy.eval_min_token_length:
+    tokens = tokens_of(joined, policy, encoder)
+    n_visible = sum(
+        token >= FIRST_CHARACTER or not encoder.is_white_space(token) for token in tokens
+    )
+    if n_visible < policy.eval_min_token_length:
         return "too few tokens"
     if n_different_words(joined, policy) < policy.eval_min_unique_word_count:
         return "too few different words"
@@ -141,21 +170,13 @@ def n_different_words(text: str, policy: Policy) -> int:
     The published count is that of words between spaces. With `normalize_unicode`, two characters of
     Chinese and Japanese and four of Thai, Lao, Burmese and Khmer count as a word.
     """
-    between_spaces = len(set(text.split(" ")))
+    words = set(text.split(" "))
     if not policy.normalize_unicode:
-        return between_spaces
-    fourths = {one for one in text if one != " " and _is_between(one, THAI_TO_KHMER)}
-    halves = {one for one in text if _is_between(one, KANA_AND_HAN)}
-    rest = {
-        word
-        for word in "".join(" " if one in fourths | halves else one for one in text).split(" ")
-        if word
-    }
-    return max(between_spaces, len(rest) + math.ceil(len(halves) / 2 + len(fourths) / 4))
-
-
-def _is_between(character: str, ranges: Sequence[tuple[int, int]]) -> bool:
-    return any(first <= ord(character) <= last for first, last in ranges)
+        return len(words)
+    characters = {word for word in words if is_character(word)}
+    n_fourths = sum(is_between(char, THAI_TO_KHMER) for char in characters)
+    n_halves = len(characters) - n_fourths
+    return len(words - characters) + math.ceil(n_halves / 2 + n_fourths / 4)
 
 
 def entry_of(record: Record, policy: Policy, encoder: Encoder) -> Entry:

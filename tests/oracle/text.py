@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from decon_core.text.characters import (
     ACCENTS,
@@ -27,11 +28,39 @@ WHITE_SPACE_RUN = re.compile(
 )
 
 
+# Scripts without spaces between words: with `normalize_unicode`, each character is a word.
+THAI_TO_KHMER = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
+KANA_AND_HAN = ((0x3040, 0x30FF), (0x3400, 0x9FFF), (0xF900, 0xFAFF))
+
+
 def clean(text: str, punctuation: str) -> str:
     """Lower-case, replace punctuation by spaces, collapse white space, and trim."""
     lowered = text.lower()
     without = "".join(" " if char in punctuation else char for char in lowered)
     return WHITE_SPACE_RUN.sub(" ", without).strip(" ")
+
+
+def split(text: str) -> list[str]:
+    """Return the words of a cleaned text; voicing marks belong to the kana before them."""
+    words = [""]
+    for char in text:
+        if char in "\u3099\u309a" and words[-1] and is_unspaced(words[-1][0]):
+            words[-1] += char
+        elif char == " ":
+            words.append("")
+        elif is_unspaced(char) or (words[-1] and is_unspaced(words[-1][0])):
+            words.append(char)
+        else:
+            words[-1] += char
+    return [word for word in words if word]
+
+
+def is_unspaced(character: str) -> bool:
+    return is_between(character, (*THAI_TO_KHMER, *KANA_AND_HAN))
+
+
+def is_between(character: str, ranges: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= ord(character) <= last for first, last in ranges)
 
 
 def normalized(word: str, punctuation: str) -> list[str]:
@@ -48,7 +77,7 @@ def normalized(word: str, punctuation: str) -> list[str]:
     composed = unicodedata.normalize("NFKC", visible)
     signs = "".join(SIGNS.get(ord(char), char) for char in composed)
     cut = "".join(" " if char in punctuation else char for char in signs)
-    words = [piece for piece in WHITE_SPACE_RUN.sub(" ", cut).split(" ") if piece]
+    words = split(WHITE_SPACE_RUN.sub(" ", cut))
     return [plain for word in words if (plain := _latin(_plain(word)))]
 
 

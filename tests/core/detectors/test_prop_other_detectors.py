@@ -61,7 +61,7 @@ from tests.oracle.other_detectors import (
     shared_grams,
     whole_prompt,
 )
-from tests.oracle.text import normalized
+from tests.oracle.text import KANA_AND_HAN, THAI_TO_KHMER, normalized
 from tests.uncompiled import fewer
 
 SLOW = settings(
@@ -338,11 +338,16 @@ def formed(text: str, policy: Policy) -> tuple[str, list[Span]]:
         between += policy.punctuation_chars
         lowered = text.lower()
         own = [span for span, char in zip(own, text, strict=True) for _ in char.lower()]
+    is_normalized = policy.normalize == "decon" and policy.normalize_unicode
+    pattern = f"[^{re.escape(between)}]+"
+    if is_normalized:
+        unspaced = "".join(f"{chr(a)}-{chr(b)}" for a, b in (*THAI_TO_KHMER, *KANA_AND_HAN))
+        pattern = f"[{unspaced}][\u3099\u309a]*|[^{re.escape(between)}{unspaced}]+"
     form, origins = "", []
-    for word in re.finditer(f"[^{re.escape(between)}]+", lowered):
+    for word in re.finditer(pattern, lowered):
         inside = own[word.start() : word.end()]
         made = word[0]
-        if policy.normalize == "decon" and policy.normalize_unicode:
+        if is_normalized:
             made = " ".join(normalized(word[0], policy.punctuation_chars))
         if not made:
             continue
