@@ -300,7 +300,7 @@ def _say_sample(sample: Json) -> None:
     n_drawn, n_findings = sum(map(sum, rows)), sum(stratum["n_findings"] for stratum in strata)
     by = " and ".join(sample["stratify"]) or "none"
     say(f"{n_drawn} of {n_findings} findings drawn, strata: {by}, seed {sample['seed']}\n")
-    heads = ("stratum", "findings", "drawn", "leaks", "no leaks", "unsure", "not seen")
+    heads = ("stratum", "findings", "drawn", "leaks", "not leaks", "unsure", "not reviewed")
     names = [(stratum["stratum"], stratum["n_findings"]) for stratum in strata]
     say_table(heads, [(*name, sum(row), *row) for name, row in zip(names, rows, strict=True)])
     if found is None or found["share"] is None:
@@ -310,4 +310,4 @@ def _say_sample(sample: Json) -> None:
     say(f"\nprecision {found['share']:.3f}, {interval}")
     if n := sum(stratum["n_unsure"] + stratum["n_unseen"] for stratum in strata):
         bounds = "{least:.3f} if none of them is a leak, {most:.3f} if all are".format(**found)
-        say(f"unsure or not seen, and left out: {counted(n, 'finding')}; precision {bounds}")
+        say(f"unsure or not reviewed, and left out: {counted(n, 'finding')}; precision {bounds}")

@@ -565,15 +565,19 @@ def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     assert masked in said
     # A number of leaks is one of the benchmarks that the mixture looks for, so they are named.
     assert (
-        "0 documents with a leak and 0 with only a question of harbor, ledger (all benchmarks)"
+        "0 documents with a leak and 0 with a question but not its answer, searched for "
+        "harbor, ledger (all benchmarks)"
         in said
     )
     assert (
-        "6 documents with a leak and 0 with only a question of harbor, ledger (all benchmarks)"
+        "6 documents with a leak and 0 with a question but not its answer, searched for "
+        "harbor, ledger (all benchmarks)"
         in said
     )
     assert (
-        "0 documents with a leak and 0 with only a question of harbor (1 of 2 benchmarks)" in said
+        "0 documents with a leak and 0 with a question but not its answer, searched for "
+        "harbor (1 of 2 benchmarks)"
+        in said
     )
     folder = at_home.store.mixtures("clean")
     shard = next(folder.glob("*/s0.jsonl.gz"))
