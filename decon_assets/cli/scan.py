@@ -73,7 +73,7 @@ def scan(
     ),
     out: Path | None = optional(
         "the output folder (default: NAME-scan in the current folder, where NAME is the name of "
-        "the data set or folder)",
+        "the dataset or folder)",
         "DIR",
     ),
     policy: PolicyFile = None,

@@ -87,7 +87,7 @@ def test_scan_reads_a_data_set_a_revision_a_glob_and_a_file(here, hub, capsys):
         assert "1 of 1 document contains a leak" in capsys.readouterr().out, corpus
     set_aside = [json.loads(line) for line in Path("found/skipped.jsonl").read_text().splitlines()]
     assert {row["path"]: row["why"] for row in set_aside} == {
-        "README.md": "metadata of a data set",
+        "README.md": "metadata of a dataset",
         "assets/fig.PNG": "a picture",
         "deep/_removed.jsonl": "its name begins with _ or .",
     }

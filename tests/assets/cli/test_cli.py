@@ -233,7 +233,7 @@ def test_what_lies_beside_the_shards_is_named_and_changes_the_exit_code(reported
         assert main([command]) == 0
         said = capsys.readouterr().out
         assert f"on purpose: {corpus}/notes.docx: not matched by the pattern" in said
-        assert f"on purpose: {corpus}/README.md: metadata of a data set" in said
+        assert f"on purpose: {corpus}/README.md: metadata of a dataset" in said
         assert f"on purpose: {corpus}/more/: a folder that the pattern does not enter" in said
     names = [f"gone-{n}.jsonl.gz" for n in range(7)]
     for name in names:

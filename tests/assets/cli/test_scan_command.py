@@ -405,7 +405,7 @@ def test_what_is_no_shard_is_named_and_changes_the_exit_code(place, capsys):
     assert place.leaks() == {(f"linked/{file}", *rest) for file, *rest in EXPECTED}
     assert skipped_in(place) == {
         ".cache/": ("its name begins with _ or .", True),
-        "README.md": ("metadata of a data set", True),
+        "README.md": ("metadata of a dataset", True),
         "_SUCCESS": ("its name begins with _ or .", True),
         "linked/up/": (f"the same folder as {corpus}", True),
     }

@@ -1,4 +1,4 @@
-"""The hub, tried on data sets in local folders: same code, no network."""
+"""The hub, tried on datasets in local folders: same code, no network."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_config_or_split_that_is_absent_is_refused(
     )
     with pytest.raises(RecipeError, match="nothing to read on the hub") as error:
         normalize(recipe, base=folder)
-    assert "Look up the names on the data set's page: https://huggingface.co/" in str(error.value)
+    assert "Look up the names on the dataset's page: https://huggingface.co/" in str(error.value)
 
 
 @pytest.mark.usefixtures("offline")
