@@ -73,9 +73,11 @@ def _converted_rows(
     pattern = f"hf://datasets/{source.path}@{branch}/{config or 'default'}/{split}/*.parquet"
     files = expand_glob(pattern)
     if not files:
-        found = "a dataset that needs a Python script, without converted files"
-        expected = f"files {pattern}"
-        raise RecipeError(Problem(where, found, expected, _look_up(source)))
+        found = (
+            "the dataset can be read only with a Python script, which is not supported, and the "
+            f"hub has no converted files ({pattern})"
+        )
+        raise RecipeError(Problem(where, found, remedy=_look_up(source)))
     for file, _ in files:
         yield from read_rows(file)
 
@@ -100,20 +102,18 @@ def _answers_of(source: HubSource, where: str, names: str) -> Iterator[Any]:
         raise _absent(source, where, error, names) from error
 
 
-def _absent(
-    source: HubSource, where: str, error: Exception, names: str = "dataset"
-) -> RecipeError:
+def _absent(source: HubSource, where: str, error: Exception, names: str = "dataset") -> RecipeError:
     """Return the error for a dataset, config or split that is gone, or that is gated."""
     kind = type(error).__name__
     if kind == "GatedRepoError" or "is a gated dataset" in str(error):
-        found = f"the gated dataset {source.path}"
+        found = f"{source.path} is a gated dataset to which you have no access"
         page = hub_page(source.path)
         remedy = f"Accept the terms at {page}, then run `hf auth login` or set HF_TOKEN."
-        return RecipeError(Problem(where, found, "access to it", remedy))
+        return RecipeError(Problem(where, found, remedy=remedy))
     if kind in ("RepositoryNotFoundError", "DatasetNotFoundError"):
-        found = f"no dataset {source.path} on the hub, or a private one"
+        found = f"the hub has no dataset {source.path}, or it is private"
         remedy = f"{_look_up(source)}; if it is private, run `hf auth login` or set HF_TOKEN."
-        return RecipeError(Problem(where, found, "a dataset that can be read", remedy))
+        return RecipeError(Problem(where, found, remedy=remedy))
     found = f"nothing to read on the hub ({kind}: {' '.join(str(error).split())})"
     expected = f"hf_path {source.path!r}, {names}, hf_revision {source.revision!r}"
     return RecipeError(Problem(where, found, expected, _look_up(source)))
@@ -123,10 +123,9 @@ def _require_package(source: HubSource, where: str) -> Any:
     try:
         import datasets
     except ImportError:
-        expected = f"the package 'datasets', to read {source.path} from the hub"
+        found = f"reading {source.path} from the hub needs the package 'datasets'"
         remedy = "Run `pip install 'decon-assets[hub]'`, or download the files and use local_path."
-        problem = Problem(f"{where}.hf_path", "no package 'datasets'", expected, remedy)
-        raise RecipeError(problem) from None
+        raise RecipeError(Problem(f"{where}.hf_path", found, remedy=remedy)) from None
     return datasets
 
 

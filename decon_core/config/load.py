@@ -219,7 +219,7 @@ class ConfigReader(SettingsReader):
         storage = self._use_options(values.get("storage", {}))
         if not {"recipes", "catalog"} & set(values.get("evals") or ()):
             expected = "recipe files, or benchmarks of the catalog in evals.catalog"
-            self.wrong("evals.recipes", "nothing", expected)
+            self.wrong("evals.recipes", "missing", expected)
         recipes = self._recipes(evals.recipes) if evals else ()
         of_store = self.table(StoreTable, "store", values.get("store", {}))
         store, kept = self._store(of_store or StoreTable())

@@ -217,13 +217,12 @@ def _check_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Prob
     path = builder.store.mixture_manifest(mixture.name, pack.name)
     if not path.is_file():
         require_inputs(builder, builder.effective(mixture), pack)  # says why a run did not build it
-        yield Problem(str(folder), "no manifest", "a mixture", "`decon-assets run` builds it")
+        yield Problem(str(folder), "not built", remedy="`decon-assets run` builds it")
     elif (manifest := read_manifest(path)) is None:
-        yield Problem(str(path), "a damaged manifest", "a JSON object", REBUILD)
+        yield Problem(str(path), "the manifest is damaged", remedy=REBUILD)
     elif manifest.get("fingerprint") != builder.fingerprint(mixture, pack):
-        found = "a mixture built from other shards, benchmarks or settings"
-        expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
-        yield Problem(str(folder), found, expected, remedy)
+        found = "built from other shards, benchmarks or settings than the current ones"
+        yield Problem(str(folder), found, remedy="`decon-assets run` builds it again")
     else:
         yield from manifest_faults(path, folder)
 

@@ -132,7 +132,7 @@ def test_records_check_fails_on_a_file_that_is_cut_off_or_gone(world):
     world.start()
     path = records_of(world, "harbor")
     path.write_bytes(path.read_bytes()[:100])
-    assert "a damaged file" in said(run_check(records_are_valid, world))
+    assert "the file is damaged" in said(run_check(records_are_valid, world))
     path.unlink()
     assert "no such file" in said(run_check(records_are_valid, world))
 
@@ -210,7 +210,7 @@ def test_a_script_that_the_tokenizer_splits_is_a_warning_and_run_says_it_too(at_
     for shard in at_home.folder.glob("corpus/*"):  # so that the run ends with the scan
         shard.write_bytes(shard.read_bytes()[:100])
     assert main(["run"]) == 1
-    assert re.search(r"urdu: found 3\.\d times as many tokens with cl100k", capsys.readouterr().err)
+    assert re.search(r"urdu: cl100k needs 3\.\d times as many tokens", capsys.readouterr().err)
     result = run_check(no_script_is_split, at_home)
     assert (result.passed, result.severity.value) == (False, "WARN")
     assert "| urdu | 3." in result.metadata["problems"].value
@@ -433,8 +433,8 @@ def test_ledger_check_names_scan_results_that_are_another_shards_or_cannot_be_re
     whole = first.read_bytes()
     for content, told in (
         (second.read_bytes(), "matches of shard"),
-        (whole[:-20], "a damaged file"),
-        (b"", "a damaged file"),
+        (whole[:-20], "the file is damaged"),
+        (b"", "the file is damaged"),
     ):
         remove(first)
         first.write_bytes(content)
@@ -459,7 +459,7 @@ def overwrite_json(path, value):
     ("damage", "told"),
     [
         (lambda path, other, _: path.write_bytes(other.read_bytes()), "matches of shard"),
-        (lambda path, *_: path.write_bytes(b"x" * path.stat().st_size), "a damaged file"),
+        (lambda path, *_: path.write_bytes(b"x" * path.stat().st_size), "the file is damaged"),
         (
             lambda *paths: overwrite_json(paths[2], of_each(read_json(paths[2]), with_17_rows)),
             "17 rows: 12 documents",

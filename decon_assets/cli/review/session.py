@@ -112,8 +112,8 @@ class Session:
         """Return the matched text whose id begins with `start`; raise InputError for several."""
         keys = self.report.ids_starting_with(start)
         if len(keys) > 1 and start not in keys:
-            expected = f"a longer prefix, of only one of {', '.join(keys)}"
-            raise InputError(Problem(f"id {start!r}", "a prefix of several ids", expected))
+            found = f"several ids begin with this: {', '.join(keys)}"
+            raise InputError(Problem(f"id {start!r}", found, remedy="give more of the id"))
         matched = self.report.matched_text(start if start in keys or not keys else keys[0])
         return MatchedText(**{name: matched[name] for name in MatchedText.__dataclass_fields__})
 
@@ -153,7 +153,7 @@ class Session:
             known = self.report.names(column) if names else []
             for name in names:
                 if name not in known:
-                    expected = f"one with matches: {', '.join(known)}"
+                    expected = f"one that has matches: {', '.join(known)}"
                     remedy = did_you_mean(name, known)
                     problems.append(Problem(f"--{column}", repr(name), expected, remedy))
         InputError.raise_for(problems)

@@ -42,9 +42,9 @@ def test_a_folder_is_not_both_corpus_and_benchmarks(tmp_path, capsys):
     (tmp_path / "a.jsonl").write_text('{"question": "a b c", "answer": "d"}\n')
     folder = str(tmp_path)
     assert main(["init", "--corpus", folder, "--evals", f"{folder}/../{tmp_path.name}"]) == 2
-    assert "both the corpus and the benchmarks" in capsys.readouterr().err
+    assert "given as the corpus and as benchmarks" in capsys.readouterr().err
     assert main(["scan", f"{folder}/a.jsonl", "--evals", f"{folder}/a.jsonl"]) == 2
-    assert "both the corpus and the benchmarks" in capsys.readouterr().err
+    assert "given as the corpus and as benchmarks" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 

@@ -333,7 +333,7 @@ def test_a_verdict_can_be_set_taken_back_and_asked_for_by_the_beginning_of_a_key
     assert main(["review", *places(desk), "set", key(1), "none"]) == 0
     assert [*read_verdicts(desk / "verdicts.jsonl").by_text] == [key(2)]
     assert main(["review", *places(desk), "set", "0000", "leak"]) == 2
-    assert "a prefix of several ids" in capsys.readouterr().err
+    assert "several ids begin with this" in capsys.readouterr().err
     assert main(["review", *places(desk), "set", "ffff", "leak"]) == 2
     assert "not in" in capsys.readouterr().err
     assert main(["review", *places(desk), "set", key(1), "perhaps"]) == 2

@@ -88,4 +88,4 @@ def test_without_the_package_the_error_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(RecipeError, match=r"pip install 'decon-assets\[hub\]'") as error:
         normalize(recipe_of("prompt: q"), base=tmp_path)
-    assert str(error.value).startswith("bench.hf_path: no package 'datasets'")
+    assert str(error.value).startswith("bench.hf_path: reading")
