@@ -319,7 +319,7 @@ def scan(
     if fail_on_leak and outcome.n_leaks:
         return 3
     if outcome.finds_nothing:
-        warn("no item can be found by the chosen detectors: it is unknown whether any leaked")
+        warn("the chosen detectors cannot find any item, so it is unknown whether any leaked")
         return 6
     is_lacking = bool(outcome.unavailable) and not allow_skipped
     return 4 if is_lacking or not outcome.n_documents else accepted.exit_code

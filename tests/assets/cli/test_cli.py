@@ -185,7 +185,7 @@ def test_status_of_a_run_that_was_killed_counts_what_it_left_half_done(
         with pytest.raises(PipelineError, match="killed"):
             at_home.run(until="scan")
     assert main(["status"]) == 1
-    shards = "harbor: 0 of 3 shards scanned, 1 more to be joined with their pack"
+    shards = "harbor: 0 of 3 shards scanned, 1 more not yet joined with their pack"
     assert shards in capsys.readouterr().out
     at_home.run(until="mixture")
     plan = Plan(load_config(at_home.config_path), at_home.store)
@@ -193,7 +193,7 @@ def test_status_of_a_run_that_was_killed_counts_what_it_left_half_done(
     assert main(["status"]) == 1
     out = capsys.readouterr().out
     assert "harbor: 3 of 3 shards scanned\n" in out
-    assert "decontaminated: 1 of 3 packs up to date, 2 more not yet on its card (README.md)" in out
+    assert "decontaminated: 1 of 3 packs up to date, 2 more not yet listed in its README.md" in out
 
 
 def test_status_names_what_a_new_benchmark_misses(reported, capsys):

@@ -161,7 +161,7 @@ def test_files_beside_recipes_that_are_given_do_not_replace_them(bare, capsys):
     Path("b/evals.yaml").write_text("evals:\n  quiz: " + json.dumps(recipe))
     given = ["--evals", "b/evals.yaml", "b/other.jsonl", "--force"]
     assert main(["init", "--corpus", "shards", *given]) == 2
-    assert "recipes for some of the files" in capsys.readouterr().err
+    assert "recipes for only some of the files" in capsys.readouterr().err
     assert "quiz" in Path("b/evals.yaml").read_text()
     assert not Path("decon.toml").exists()
 

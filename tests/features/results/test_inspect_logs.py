@@ -138,7 +138,7 @@ def test_samples_that_a_log_lacks_are_told(tmp_path, write, name):
         [write(tmp_path / name, [sample(1, {"m": "C"})], n_samples=5)]
     ).results
     (problem,) = results.problems
-    assert problem.found == "1 sample in a log that counts 5"
+    assert problem.found == "the log should have 5 samples, but has only 1"
     assert len(results.samples) == 1
 
 
