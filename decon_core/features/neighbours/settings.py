@@ -58,8 +58,8 @@ class Neighbours(Sample, FeatureTable):
     top: Positive = 10
     """Number of neighbours kept for each item."""
     draw_from: PositiveShare | None = None
-    """Draw `top` paragraphs at random from this nearest share of the sample, instead of keeping the
-    nearest paragraphs."""
+    """Instead of keeping the `top` nearest paragraphs, draw as many at random from this share of the
+    sample, the nearest part."""
     review_from: PositiveShare | None = None
     """Neighbours with at least this cosine similarity need review until they are judged."""
 

@@ -259,7 +259,7 @@ def test_a_leak_of_an_item_that_has_no_answer_says_that_none_was_looked_for(ask)
     (one,) = ask("s1-1")
     entry = one["found"][0]
     assert entry["has_answer"]
-    said = "no answer was looked for: the benchmark gives none for this question"
+    said = "no answer was searched for, because the benchmark gives none for this question"
     assert said not in as_text(one)
     assert said in as_text({**one, "found": [{**entry, "has_answer": False}]})
 
