@@ -163,8 +163,8 @@ def _add_sources(group: _Group, survey: CorpusSurvey) -> None:
         for files in group.stems.values():
             _add_sources(replace(group, files=(*files,), is_part=True), survey)
     else:
-        files = counted(len(group.files), "file")
-        found = f"no glob matches only the {files} that are named like {group.files[0].name}"
+        n_files = counted(len(group.files), "file")
+        found = f"no glob matches only the {n_files} that are named like {group.files[0].name}"
         remedy = "move them to a folder of their own"
         survey.problems.append(Problem(str(group.folder), found, remedy=remedy))
         survey.with_problems += _skipped(group.files, "named like files that are read")
