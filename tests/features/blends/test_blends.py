@@ -418,7 +418,7 @@ def test_verify_holds_the_manifest_to_a_plan_that_is_made_once_more(place):
     assert (folder / "README.md").read_text() != warning
     (problem,) = verify_blend(blender, blend).problems
     assert "contamination" in problem.where
-    assert problem.found == "other numbers"
+    assert problem.found == "the numbers differ from those of the plan"
 
 
 def test_files_that_are_none_of_the_blends_are_told(place):
@@ -708,7 +708,7 @@ def test_choices_stand_in_another_order_in_every_copy_and_the_letter_with_them(p
             assert choices[letter] == right == item.answer
             orders.add(letter)
     assert orders == set("ABCD")
-    with pytest.raises(ConfigError, match="no question with choices"):
+    with pytest.raises(ConfigError, match="no question has choices"):
         chosen(place, shuffle_answers=True)
 
 
