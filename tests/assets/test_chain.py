@@ -507,7 +507,7 @@ def test_mixture_and_report_refuse_records_that_their_file_has_moved_away_from(w
         result = press(world, asset, key)
         (failure,) = result.get_step_failure_events()
         description = failure.step_failure_data.user_failure_data.description
-        assert "benchmark 'ledger': found a recipe or file that changed" in description
+        assert "benchmark 'ledger': its recipe or files changed" in description
 
 
 def test_each_shard_is_opened_once_in_a_scan_of_many_benchmarks(world):

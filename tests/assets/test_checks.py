@@ -107,8 +107,11 @@ def with_column(name, values):
         (lambda table: table.slice(1), "4 records of 4 items"),
         (lambda table: table.drop_columns(["extras"]), "other columns: extras"),
         (with_column("benchmark", lambda _: ["other"] * 5), "records of other"),
-        (with_column("instance_index", lambda _: [0, 1, 0, 3, 4]), "1 item number used twice"),
-        (with_column("question", lambda _: ["x"] * 5), "whose content hashes to"),
+        (
+            with_column("instance_index", lambda _: [0, 1, 0, 3, 4]),
+            "1 item number used for two items",
+        ),
+        (with_column("question", lambda _: ["x"] * 5), "its content has the hash"),
     ],
 )
 def test_records_check_fails_when_the_table_is_not_what_was_saved(world, change, told):
@@ -650,7 +653,10 @@ def test_coverage_check_names_a_share_of_a_mixture_that_is_gone_and_one_that_nev
     world.start()
     remove(world.store.mixture("decontaminated", "web-0000"))
     told = said(run_check(coverage_is_complete, world))
-    assert "mixtures: decontaminated, web-0000 | no files in the store" in told
+    assert (
+        "mixtures: decontaminated, web-0000 | the files that the report lists are not in the store"
+        in told
+    )
     assert "web-0001" not in told
     with duckdb.connect(str(world.store.report)) as connection:
         connection.execute("DELETE FROM mixtures WHERE pack = 'web-0000'")

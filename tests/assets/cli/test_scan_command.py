@@ -1159,7 +1159,7 @@ def test_a_sample_without_a_leak_is_no_proof_that_there_is_none(place, capsys):
         (["--sample", "3 shards"], "only 3 shards; expected more than the 3 to be drawn"),
         (["--sample-seed", "1"], "no --sample"),
         (["--sample", "1%", "--clean-evals"], "an item may have leaked into documents outside"),
-        (["--sample", "1%", "--compat"], "their format cannot mark a sample"),
+        (["--sample", "1%", "--compat"], "the format of AI2's decon cannot mark a sample"),
     ],
 )
 def test_a_sample_that_cannot_be_drawn_or_that_is_not_enough_is_refused(
