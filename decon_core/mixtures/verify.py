@@ -175,11 +175,10 @@ def verify(
             valid.append((pack, _output_pack(builder, mixture, pack) if is_text else pack))
     card = builder.store.mixtures(mixture.name) / CARD
     if builder.packs and not result.problems and not has_page(card, builder.card(mixture)):
-        found = "another text" if card.is_file() else "no file"
-        expected = "the card rendered from the manifests of the packs"
+        found = "it does not match the manifests" if card.is_file() else "the file is missing"
         remedy = "`decon-assets run` writes it again"
         remedy = f"remove it; {remedy}" if card.is_file() else remedy
-        result.problems.append(Problem(str(card), found, expected, remedy))
+        result.problems.append(Problem(str(card), found, remedy=remedy))
     if mixture.take == "control" and not result.problems:
         result.problems += _check_draw(builder, mixture)
     packs = [written for _, written in valid if written.shards]

@@ -770,7 +770,10 @@ def test_verify_names_the_file_that_is_missing_or_differs(place):
         (str(folder / "t.jsonl"), "the file is missing"),
     ]
     (folder.parent.parent / "t.jsonl").rename(folder / "t.jsonl")
-    for path, found in (manifest, "the manifest is damaged"), (card, "another text"):
+    for path, found in (
+        (manifest, "the manifest is damaged"),
+        (card, "it does not match the manifests"),
+    ):
         for written, content in as_built.items():
             written.write_bytes(content)
         path.write_bytes(b"")
