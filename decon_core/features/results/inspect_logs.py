@@ -92,10 +92,10 @@ def _add_samples(results: per_item.Results, rows: Iterator[tuple[str, Row]]) -> 
     epochs: defaultdict[str, list[per_item.Sample]] = defaultdict(list)
     for place, row in rows:
         n_samples += 1
-        reasons = [name for name in ("error", "invalidation") if row.get(name)]
-        if reasons:
+        if row.get("error") or row.get("invalidation"):
             message = per_item.text_at(per_item.mapping_in(row, "error"), "message") or "no message"
-            found = f"the sample has an {reasons[0]} ({message})"
+            is_error = bool(row.get("error"))
+            found = f"the sample failed ({message})" if is_error else "the sample was invalidated"
             results.problems.append(Problem(place, found, remedy="The sample is left out."))
         else:
             item = repr(row.get("id"))
