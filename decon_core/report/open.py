@@ -50,7 +50,7 @@ def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     DamagedError if its checksum is wrong.
     """
     if not path.is_file():
-        raise MissingError(Problem(str(path), "there is no report", remedy=_REMEDY))
+        raise MissingError(Problem(str(path), "no such file", remedy=_REMEDY))
     if not _is_database(path):
         expected = "a report's database, such as .decon/report/contamination.duckdb"
         raise StaleError(Problem(str(path), "a file that is not a database", expected))
