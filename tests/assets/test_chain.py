@@ -300,7 +300,7 @@ def test_verify_finds_a_shard_that_changed_behind_its_stamp(world, monkeypatch):
     assert Plan(config, world.store).changes.new == []
     said = []
     remove_damaged_files(config, said.append)
-    assert f"  {path}: its content changed" in said
+    assert f"  {path}: its content changed since it was registered" in said
     assert Plan(config, world.store).changes.new == [str(path)]
 
 
