@@ -442,7 +442,7 @@ def test_what_is_not_scanned_or_not_built_is_said(told, at_home):
 def test_a_shard_that_is_gone_leaves_what_is_known_of_its_documents(told, at_home, capsys):
     (at_home.folder / "corpus" / "s1.jsonl.gz").unlink()
     (one,) = told("s1-1")
-    assert "no such file" in one["document"]["why_unreadable"]
+    assert "the registered file is gone" in one["document"]["why_unreadable"]
     assert states(one)["clean"] == "removed"
     capsys.readouterr()
     assert main(["why", "s1.jsonl.gz:9"]) == 0  # without matches
