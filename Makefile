@@ -1,6 +1,6 @@
 # Two commands do everything on a fresh machine that has Python >= 3.11, git and make:
 #
-#   make demo    install, run the whole pipeline on data/, print where the report is
+#   make demo    install, run the whole pipeline on data/, print the path of the report
 #   make test    install, run the tests; ALL=1: those that need a cluster, a browser or many minutes too
 #
 # Everything is installed into .venv; nothing outside this folder is touched.

@@ -101,8 +101,8 @@ def stage_run_sensor(job: dg.JobDefinition, graph: Graph = GRAPH) -> dg.SensorDe
         monitored_jobs=[job],
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            f"Marks stage runs as failed if the process of their run of `{NAME}` was killed: until "
-            "then, the queue waits for them."
+            f"If the process of a run of `{NAME}` was killed, marks the runs that it started as "
+            "failed, so that the queue does not wait for them."
         ),
     )
     def fail_stage_runs(context: dg.RunFailureSensorContext) -> None:

@@ -11,7 +11,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-_ABSENCE = {"no", "not", "none", "nothing", "neither"}  # "no such file" is said without "found"
+_ABSENCE = {
+    "no",
+    "not",
+    "none",
+    "nothing",
+    "neither",
+    "missing",
+}  # "no such file" is said without "found"
 
 
 @dataclass(frozen=True)

@@ -100,9 +100,8 @@ class Plan:
             raise StaleError(
                 Problem(
                     f"benchmark {name!r}",
-                    "a recipe or file that changed since it was normalized",
-                    "records of the current recipe and files",
-                    "materialize `records`, `index` and `scan` for it: `decon-assets run`",
+                    "its recipe or files changed since it was normalized",
+                    remedy="materialize `records`, `index` and `scan` for it: `decon-assets run`",
                 )
                 for name in self.stale_benchmarks
             )

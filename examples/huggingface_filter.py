@@ -1,4 +1,4 @@
-"""Filter a Hugging Face data set: drop rows that contain benchmark items, and label the other rows.
+"""Filter a Hugging Face dataset: drop rows that contain benchmark items, and label the other rows.
 
     python examples/huggingface_filter.py evals.yaml rows.jsonl clean.jsonl
 

@@ -1,6 +1,6 @@
 """A server on this machine that answers the requests of `huggingface_hub` as the hub does.
 
-`huggingface_hub` and `datasets` run as they do for a user. The server has the data sets of a folder
+`huggingface_hub` and `datasets` run as they do for a user. The server has the datasets of a folder
 (`FOLDER/org/name/...`) and can fail as the hub and networks do: rate limits, cut connections,
 refused access.
 """
@@ -32,7 +32,7 @@ _FILE = re.compile(rf"{_SET}/resolve/(?P<at>[^/]+)/(?P<path>.+)")
 
 
 class HubServer:
-    """Serves a folder of data sets, and counts what is asked for."""
+    """Serves a folder of datasets, and counts what is asked for."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,9 +41,9 @@ class HubServer:
         self.faults: deque[str] = deque()  # of the next requests: "429", "cut", "short" or ""
         self.held: dict[str, int] = {}  # path: the number of its request that waits for `released`
         self.is_holding, self.released = threading.Event(), threading.Event()
-        self.n_requests: Counter[str] = Counter()  # for files, by path in the data set
+        self.n_requests: Counter[str] = Counter()  # for files, by path in the dataset
         self.n_bytes: Counter[str] = Counter()  # of files that were sent, by path
-        self._n_puts: Counter[str] = Counter()  # by data set
+        self._n_puts: Counter[str] = Counter()  # by dataset
         hub = self
 
         class Handler(_Handler):
@@ -75,7 +75,7 @@ class HubServer:
     def put_rows(
         self, name: str, rows: Sequence[Mapping[str, Any]], *, split: str, config: str = "default"
     ) -> None:
-        """Publish a split of a data set, beside those that it has."""
+        """Publish a split of a dataset, beside those that it has."""
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         self.put(f"{name}/{config}/{split}.jsonl", lines)
         files: dict[str, list[dict[str, str]]] = {}
@@ -86,7 +86,7 @@ class HubServer:
         self.put(f"{name}/README.md", f"---\n{json.dumps({'configs': configs})}\n---\n")
 
     def commit(self, name: str) -> str:
-        """Return today's commit of a data set."""
+        """Return today's commit of a dataset."""
         return sha1(f"{name} {self._n_puts[name]}".encode(), usedforsecurity=False).hexdigest()
 
 
@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json([_entry(path, top) for path in paths if path.exists()])
 
     def _has(self, name: str, revision: str | None) -> bool:
-        """Return whether a data set has a revision; otherwise answer that it has not."""
+        """Return whether a dataset has a revision; otherwise answer that it has not."""
         hub = self.server_of_sets
         if name in hub.private or not (hub.folder / name).is_dir():
             self._refuse(401, "RepoNotFound")  # without a token, the hub does not say which

@@ -131,8 +131,8 @@ _MIXTURE_COLUMNS = (
 def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """Filtered variants of the corpus, as declared in decon.toml, with manifests of all rows.
 
-    One partition is what one mixture takes from one pack. A partition is not built while a shard of
-    the pack was changed after it was registered, is not scanned against every benchmark that the
+    One partition is what one mixture takes from one pack. A partition is not built if a shard of
+    the pack changed after it was registered, has not been scanned against every benchmark that the
     mixture needs, or has rows that could not be read (unless the policy drops such rows). For a
     control, all packs of a source must be scanned, because its documents are drawn from the whole
     source. The other partitions of the run are still built.
@@ -229,7 +229,7 @@ def _share_metadata(built: Built) -> dict[str, object]:
 def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """A benchmark without its leaked items, and the evidence for each removed item.
 
-    The asset fails while any shard is not scanned against the benchmark, or has rows that could
+    The asset fails if any shard has not been scanned against the benchmark, or has rows that could
     not be read.
     """
     from decon_core.benchmarks.records import current_version

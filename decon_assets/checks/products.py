@@ -46,7 +46,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=clean_benchmark, blocking=True)
 def clean_benchmark_adds_up(decon: Decon) -> AssetCheckResult:
-    """Items left and removed add up to all items, no leaked item is left, no file was changed."""
+    """Items left and removed add up, no leaked item is left, and no file was changed."""
     from decon_core.planner import Plan
     from decon_core.quality.store_faults import faults_of_clean_benchmark
 

@@ -108,8 +108,8 @@ def verify_mixtures(
     def describe(declared: Mixture, found: MixtureVerification) -> str:
         leaks = f"{counted(found.n_leaks, 'document')} with a leak"
         text = (
-            f"{leaks} and {found.n_no_answer:,} with only a question "
-            f"of {_leaks_of(builder, declared)}"
+            f"{leaks} and {found.n_no_answer:,} with a question but not its answer, "
+            f"searched for {_leaks_of(builder, declared)}"
         )
         if declared.write == "mask":
             text += f"; {_masked(declared, found.n_masked_tokens, found.n_input_tokens)}"

@@ -56,11 +56,11 @@ def catalog(
     ),
     *,
     check: bool = flag(
-        "--check", "compare these recipes (default: all) with their current data sets"
+        "--check", "compare these recipes (default: all) with their current datasets"
     ),
     registry: str | None = optional(
         "derive recipes from a registry instead: a file, folder or wheel of lm-evaluation-harness "
-        "or lighteval, or data sets with eval.yaml (docs/importing-recipes.md)",
+        "or lighteval, or datasets with eval.yaml (docs/importing-recipes.md)",
         "PATH",
         name="--from",
     ),
@@ -76,11 +76,11 @@ def catalog(
       decon-assets catalog
       decon-assets catalog gsm8k mmlu > evals.yaml
       decon-assets catalog @math 'global_mmlu_*' > evals.yaml
-      decon-assets catalog @frontier --check     which data sets are gone or have other columns
+      decon-assets catalog @frontier --check     which datasets are gone or have other columns
       decon-assets catalog --from lm_eval-0.4.13-py3-none-any.whl
       decon-assets catalog --from lm_eval-0.4.13-py3-none-any.whl "mmlu*" > evals.yaml
 
-    Exit codes: 0 done; 1 with --check, if a recipe does not fit its data set; 2 unknown name.
+    Exit codes: 0 done; 1 with --check, if a recipe does not fit its dataset; 2 unknown name.
     """
     if registry is not None:
         for print_recipes in feature_hooks("registry"):
@@ -114,7 +114,7 @@ def catalog(
 
 
 def _check(names: Sequence[str]) -> int:
-    """Print for each recipe of the catalog whether it fits the first rows of its data set."""
+    """Print for each recipe of the catalog whether it fits the first rows of its dataset."""
     from decon_core.benchmarks.catalog import catalog as recipes
     from decon_core.benchmarks.download import require_columns
 

@@ -73,7 +73,7 @@ def scan(
     ),
     out: Path | None = optional(
         "the output folder (default: NAME-scan in the current folder, where NAME is the name of "
-        "the data set or folder)",
+        "the dataset or folder)",
         "DIR",
     ),
     policy: PolicyFile = None,
@@ -319,7 +319,7 @@ def scan(
     if fail_on_leak and outcome.n_leaks:
         return 3
     if outcome.finds_nothing:
-        warn("no item can be found by the chosen detectors: it is unknown whether any leaked")
+        warn("the chosen detectors cannot find any item, so it is unknown whether any leaked")
         return 6
     is_lacking = bool(outcome.unavailable) and not allow_skipped
     return 4 if is_lacking or not outcome.n_documents else accepted.exit_code

@@ -37,8 +37,8 @@ def say_estimates(outcome: Outcome, sample: Sample | ShardSample, out: Path) -> 
     ]
     say_rows(rows)
     certain = (
-        "\nitems: only those that can be found; the lower end of an interval is the number found "
-        "in the sample"
+        "\nitems: only items that a detector can find; the lower end of an interval is the number "
+        "found in the sample"
     )
     for line in _upper_ends(outcome):
         say(f"{certain}; {line}" if certain else line)
@@ -64,7 +64,7 @@ def _upper_ends(outcome: Outcome) -> Iterator[str]:
         )
         return
     n = len(outcome.n_documents_of_shards)
-    yield "if no item was found, the upper end is all items"
+    yield "if no item was found, the upper end is the number of all items"
     yield (
         "the shares of documents, and the upper ends of items that were found, assume that no "
         "shard contains more leaks than the worst sampled shard; after a sample of "

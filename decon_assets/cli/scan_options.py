@@ -107,9 +107,9 @@ def sample_from(share: str | None, seed: int | None) -> Sample | ShardSample | N
 def require_apart(corpus: Sequence[str], evals: Sequence[Path]) -> None:
     """Raise InputError if the same folder or file is given as corpus and as benchmarks."""
     paths = {Path(path).resolve() for path in corpus}
-    expected = "different paths: benchmarks would be found in their own files"
+    found = "given as the corpus and as benchmarks, so every item would be found in its own file"
     InputError.raise_for(
-        Problem(str(path), "both the corpus and the benchmarks", expected, "Change one of them")
+        Problem(str(path), found, remedy="Change one of the two")
         for path in evals
         if path.exists() and path.resolve() in paths
     )

@@ -89,9 +89,15 @@ def status(
     if store.current_snapshot.is_file():
         account = say_not_read(plan, plan.changes.skipped)
     if account.open("text", "no text") and not running:
-        remedy = "no mixture is built of a source with unread text: read or ignore it, run again"
+        remedy = (
+            "no mixture is built from a source with unread text: read or ignore the text, then run "
+            "again"
+        )
     elif account.open("row") and not running:
-        remedy = "no mixture is built of packs with unreadable rows: repair or drop the rows"
+        remedy = (
+            "no mixture is built from packs with unreadable rows: repair or drop the rows, then "
+            "run again"
+        )
     elif not running and any(
         shard.path not in plan.changes.gone for shard, _ in refused(store, plan.packs)
     ):
@@ -185,7 +191,7 @@ def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
         else:
             n_scanned = plan.n_shards - len(lacking[name] | without_rows)
             n_more = n_unjoined[name]
-            more = f", {n_more:,} more to be joined with their pack" if n_more else ""
+            more = f", {n_more:,} more not yet joined with their pack" if n_more else ""
             yield name, f"{n_scanned} of {of_all} scanned{more}", len(lacking[name])
 
 
@@ -218,7 +224,7 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     for mixture in mixtures:
         n_built = len(plan.packs) - unmixed[mixture.name]
         n_more = n_unlisted.get(mixture.name, 0)
-        more = f", {n_more:,} more not yet on its card (README.md)" if n_more else ""
+        more = f", {n_more:,} more not yet listed in its README.md" if n_more else ""
         say(f"  mixture {mixture.name}: {n_built} of {n_packs} up to date{more}")
     partitions = feature_objects("partitions")
     is_made = {}

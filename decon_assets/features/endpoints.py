@@ -29,12 +29,12 @@ def require_endpoint(settings: Endpoint, config: Path, *, docs: str) -> str | No
         if not value:
             expected = "the URL of the endpoint" if name == "url" else "the name of the model"
             remedy = f"the page {docs} shows a [{table}] table"
-            problems.append(Problem(f"{config}: {table}.{name}", "nothing", expected, remedy))
+            problems.append(Problem(f"{config}: {table}.{name}", "missing", expected, remedy))
     key = os.environ.get(settings.key_env or "")
     if settings.key_env and not key:
         where, expected = f"environment: {settings.key_env}", "the key of the endpoint"
         remedy = f"the setting {table}.key_env names this variable"
-        problems.append(Problem(where, "nothing", expected, remedy))
+        problems.append(Problem(where, "not set", expected, remedy))
     InputError.raise_for(problems)
     return key
 

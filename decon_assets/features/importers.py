@@ -69,7 +69,7 @@ def _say_counts(benchmarks: Sequence[ImportedBenchmark]) -> None:
         data_sets = {benchmark.data_set for benchmark in members} - covered - {""}
         covered |= data_sets
         rows.append([status, *_counts(members, data_sets), f"{len(members):,}"])
-    say_filled(["", "tasks", "data sets", "benchmarks"], rows)
+    say_filled(["", "tasks", "datasets", "benchmarks"], rows)
     for status in (Status.PROPOSED, Status.REFUSED):
         members = [benchmark for benchmark in benchmarks if benchmark.status is status]
         if members:
@@ -79,7 +79,7 @@ def _say_counts(benchmarks: Sequence[ImportedBenchmark]) -> None:
                 of_reason = [benchmark for benchmark in members if benchmark.reason == reason]
                 data_sets = {benchmark.data_set for benchmark in of_reason} - {""}
                 lines.append([reason, *_counts(of_reason, data_sets), of_reason[0].name])
-            say_filled(["reason", "tasks", "data sets", "for example"], lines)
+            say_filled(["reason", "tasks", "datasets", "for example"], lines)
     say_next('add names of benchmarks ("*": all) to print recipes, or --json to see every reason')
 
 

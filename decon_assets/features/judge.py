@@ -141,10 +141,10 @@ def judge(
 ) -> int:
     """Have a language model judge pairs of a benchmark item and a training text.
 
-    An annotation records whether the text states the item's task (`is_sd`), the model's confidence,
-    the kind of match (exact, equivalent, subset, superset, related, unrelated) and the reason. Set
-    the endpoint, the model and the limits under [judge] in decon.toml; any OpenAI-compatible server
-    works.
+    An annotation records whether the text is a semantic duplicate of the item (`is_sd`: it states
+    the item's task), the model's confidence, the kind of match (exact, equivalent, subset,
+    superset, related, unrelated) and the reason. Set the endpoint, the model and the limits under
+    [judge] in decon.toml; any OpenAI-compatible server works.
 
     An annotation decides only if the score alone does not prove a leak, and a person's verdict
     always overrides it. Annotations are also used to estimate the probability of a leak by score

@@ -125,7 +125,7 @@ def pinned_commit(recipe: Recipe) -> str:
 
 
 def _current_revision(recipe: Recipe, base: Path) -> str:
-    """Return the commit of a data set, or a digest of the sizes and tags of files at URLs."""
+    """Return the commit of a dataset, or a digest of the sizes and tags of files at URLs."""
     if isinstance(recipe.source, HubSource):
         return revision_of(recipe.source, where=recipe.name)
     paths = local_paths(recipe)

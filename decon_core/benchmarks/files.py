@@ -15,7 +15,7 @@ _PARTS = r"(?:[-_]\d+(?:-of-\d+)?)?\."
 
 
 def files_by_split(recipe: Recipe, *, base: Path) -> dict[str, tuple[Path, ...]]:
-    """Return the files of every split in reading order; {} for a data set on the hub.
+    """Return the files of every split in reading order; {} for a dataset on the hub.
 
     A local path may be a file, a pattern (`*`, `?`, `[`), contain `{split}`, or be a prefix of the
     file names (`bundled/gsm8k_` for gsm8k_train-1.jsonl.gz, gsm8k_train-2.jsonl.gz, ...). Raises
@@ -31,7 +31,7 @@ def files_by_split(recipe: Recipe, *, base: Path) -> dict[str, tuple[Path, ...]]
 
 
 def local_paths(recipe: Recipe) -> list[str]:
-    """Return the local paths and patterns as written in the recipe; none for a hub data set."""
+    """Return the local paths and patterns as written in the recipe; none for a hub dataset."""
     return [pattern for _, patterns in _patterns(recipe) for pattern in patterns]
 
 

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub: their configs, revisions and rows."""
+"""Datasets of the Hugging Face hub: their configs, revisions and rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from decon_core.benchmarks.recipe import HubSource
 from decon_core.errors import Problem, RecipeError
 from decon_core.storage.paths import expand_glob, hub_page, naming_unreachable
 
-EVERY = "*"  # config of a recipe: all configs of the data set
-# The branch with the files that the hub has converted; data sets of Python code have no others.
+EVERY = "*"  # config of a recipe: all configs of the dataset
+# The branch with the files that the hub has converted; datasets of Python code have no others.
 _CONVERTED = "refs/convert/parquet"
 
 
@@ -46,7 +46,7 @@ def configs_of(source: HubSource, *, where: str) -> Sequence[str | None]:
 def read_hub_rows(
     source: HubSource, *, config: str | None, split: str, where: str
 ) -> Iterator[Row | Problem]:
-    """Stream the rows of a split, so that reading ten rows does not download the data set."""
+    """Stream the rows of a split, so that reading ten rows does not download the dataset."""
     names = f"hf_config {config!r}, split {split!r}"
     with _answers_of(source, where, names) as datasets:
         try:
@@ -68,20 +68,22 @@ def read_hub_rows(
 def _converted_rows(
     source: HubSource, config: str | None, split: str, where: str
 ) -> Iterator[Row | Problem]:
-    """Yield the rows of a data set of Python code, from the files that the hub has converted."""
+    """Yield the rows of a dataset of Python code, from the files that the hub has converted."""
     branch = _CONVERTED.replace("/", "%2F")
     pattern = f"hf://datasets/{source.path}@{branch}/{config or 'default'}/{split}/*.parquet"
     files = expand_glob(pattern)
     if not files:
-        found = "a data set that needs a Python script, without converted files"
-        expected = f"files {pattern}"
-        raise RecipeError(Problem(where, found, expected, _look_up(source)))
+        found = (
+            "the dataset can be read only with a Python script, which is not supported, and the "
+            f"hub has no converted files ({pattern})"
+        )
+        raise RecipeError(Problem(where, found, remedy=_look_up(source)))
     for file, _ in files:
         yield from read_rows(file)
 
 
 def _look_up(source: HubSource) -> str:
-    return f"Look up the names on the data set's page: {hub_page(source.path)}"
+    return f"Look up the names on the dataset's page: {hub_page(source.path)}"
 
 
 @contextmanager
@@ -95,25 +97,23 @@ def _answers_of(source: HubSource, where: str, names: str) -> Iterator[Any]:
             except datasets.exceptions.DatasetNotFoundError as error:
                 raise _absent(source, where, error, names) from error
     except (ValueError, FileNotFoundError, RuntimeError) as error:
-        # Raised by `datasets` if the data set, the config or the split does not exist, or if the
+        # Raised by `datasets` if the dataset, the config or the split does not exist, or if the
         # columns of its files are not those that it declares.
         raise _absent(source, where, error, names) from error
 
 
-def _absent(
-    source: HubSource, where: str, error: Exception, names: str = "data set"
-) -> RecipeError:
-    """Return the error for a data set, config or split that is gone, or that is gated."""
+def _absent(source: HubSource, where: str, error: Exception, names: str = "dataset") -> RecipeError:
+    """Return the error for a dataset, config or split that is gone, or that is gated."""
     kind = type(error).__name__
     if kind == "GatedRepoError" or "is a gated dataset" in str(error):
-        found = f"the gated data set {source.path}"
+        found = f"{source.path} is a gated dataset to which you have no access"
         page = hub_page(source.path)
         remedy = f"Accept the terms at {page}, then run `hf auth login` or set HF_TOKEN."
-        return RecipeError(Problem(where, found, "access to it", remedy))
+        return RecipeError(Problem(where, found, remedy=remedy))
     if kind in ("RepositoryNotFoundError", "DatasetNotFoundError"):
-        found = f"no data set {source.path} on the hub, or a private one"
+        found = f"the hub has no dataset {source.path}, or it is private"
         remedy = f"{_look_up(source)}; if it is private, run `hf auth login` or set HF_TOKEN."
-        return RecipeError(Problem(where, found, "a data set that can be read", remedy))
+        return RecipeError(Problem(where, found, remedy=remedy))
     found = f"nothing to read on the hub ({kind}: {' '.join(str(error).split())})"
     expected = f"hf_path {source.path!r}, {names}, hf_revision {source.revision!r}"
     return RecipeError(Problem(where, found, expected, _look_up(source)))
@@ -123,10 +123,9 @@ def _require_package(source: HubSource, where: str) -> Any:
     try:
         import datasets
     except ImportError:
-        expected = f"the package 'datasets', to read {source.path} from the hub"
+        found = f"reading {source.path} from the hub needs the package 'datasets'"
         remedy = "Run `pip install 'decon-assets[hub]'`, or download the files and use local_path."
-        problem = Problem(f"{where}.hf_path", "no package 'datasets'", expected, remedy)
-        raise RecipeError(problem) from None
+        raise RecipeError(Problem(f"{where}.hf_path", found, remedy=remedy)) from None
     return datasets
 
 

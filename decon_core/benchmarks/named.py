@@ -15,20 +15,20 @@ from decon_core.benchmarks.catalog import entries_by_key
 
 _HELD_OUT = ("test", "eval", "val", "dev")  # how the names of such splits begin
 _TRAIN = "train"
-# Data sets for training, which the catalog has because AI2's decon searches for them.
+# Datasets for training, which the catalog has because AI2's decon searches for them.
 _FOR_TRAINING = ("tatsu-lab/alpaca", "allenai/wildjailbreak")
-_LEAST_IN_COMMON = 3  # letters at the beginning of the names of benchmarks from one data set
+_LEAST_IN_COMMON = 3  # letters at the beginning of the names of benchmarks from one dataset
 
 
 class Named(NamedTuple):
-    """A benchmark, or a pattern for those of a data set (`global_mmlu_*`), with their splits."""
+    """A benchmark, or a pattern for those of a dataset (`global_mmlu_*`), with their splits."""
 
     benchmark: str
     splits: Sequence[str] = ()
 
 
 def benchmark_named(name: str, searched: Iterable[str] = ()) -> Named | None:
-    """Return the benchmark of a name: a data set of the hub, or the name of a benchmark.
+    """Return the benchmark of a name: a dataset of the hub, or the name of a benchmark.
 
     Case and signs do not matter, nor does the owner of a copy. `searched`: benchmarks that may not
     be in the catalog.
@@ -50,7 +50,7 @@ def is_held_out(split: str | None, named: Named | None) -> bool:
 
 @lru_cache(maxsize=1)
 def _catalog() -> dict[str, Named]:
-    """Return the benchmarks of the catalog by name, and by data set of the hub."""
+    """Return the benchmarks of the catalog by name, and by dataset of the hub."""
     entries = {key.replace("{config}", "*"): entry for key, entry in entries_by_key().items()}
     splits = {
         name: () if entry.get("hf_path") in _FOR_TRAINING else entry["splits"]

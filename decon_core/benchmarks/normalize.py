@@ -255,7 +255,7 @@ class _Batch:
         for name in sorted(self._unseen_extras) if number else ():
             where = f"{self.origin}, extra field {name!r}"
             remedy = "Correct or remove it in extra_fields (or tests)."
-            self._add(Problem(where, "no row that has it", "at least one row with it", remedy))
+            self._add(Problem(where, "no row has this field", remedy=remedy))
 
     def _add_records(self, number: int, row: Row) -> None:
         """Add the records of a row, or the problems of all its parts."""

@@ -25,7 +25,7 @@ LANGUAGE_KEYS = ("source_language", "target_language")
 
 @dataclass(frozen=True, kw_only=True)
 class HubSource:
-    """A data set on the Hugging Face hub; its configs are read in order."""
+    """A dataset on the Hugging Face hub; its configs are read in order."""
 
     path: str
     configs: tuple[str, ...] = ()

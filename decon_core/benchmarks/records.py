@@ -65,7 +65,7 @@ def save_records(
 ) -> Version:
     """Save records as the current version.
 
-    `origin`: the fingerprint of recipe and files. `revision`: of the downloaded data set.
+    `origin`: the fingerprint of recipe and files. `revision`: of the downloaded dataset.
     """
     items = table.group_by(["split", "instance_index"]).aggregate([])
     version = Version(benchmark, fingerprint_of_records(table), table.num_rows, items.num_rows)
@@ -109,7 +109,7 @@ def recorded_origin(store: Store, benchmark: str) -> str | None:
 
 
 def recorded_revision(store: Store, benchmark: str) -> str | None:
-    """Return the revision of the downloaded data set; None if it is not one, or unknown."""
+    """Return the revision of the downloaded dataset; None if it is not one, or unknown."""
     return _current(store, benchmark).get("revision") or None
 
 

@@ -102,9 +102,9 @@ def _require_same_scan(builder: Builder, policy: Policy, path: Path) -> None:
     raise StaleError(
         Problem(
             str(path),
-            f"a policy that needs another scan (changed: {', '.join(changed)})",
-            "a policy that changes only thresholds or common n-grams",
-            "Run `decon-assets run` with this policy in a configuration with its own store, then "
-            "compare the two configurations",
+            f"this policy needs a new scan, because it changes {', '.join(changed)}; --policy can "
+            "compare only thresholds, kinds and common n-grams",
+            remedy="Run `decon-assets run` with this policy in a configuration with its own store, "
+            "then compare the two configurations",
         )
     )

@@ -75,7 +75,7 @@ class TermWeights:
     """[term_weights]: the weights of n-grams."""
 
     benchmarks: Names[Name] | None = None
-    """Benchmarks in which n-grams are counted, once, at the first run; default: all."""
+    """Benchmarks in which n-grams are counted, by the first run only; default: all."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -83,7 +83,7 @@ class Review:
     """[review]: reviewers' verdicts on matches."""
 
     verdicts: Annotated[Name, expects("a local file, which need not exist")] = "verdicts.jsonl"
-    """File with the reviewers' verdicts. It need not exist (docs/review.md)."""
+    """File with the reviewers' verdicts, which need not exist yet (docs/review.md)."""
     clears: Distinct[Literal["template", "common source"]] = ("template", "common source")
     """Verdicts that clear a match, which is then not a leak."""
     judged: Literal["leak", "review"] = "leak"
@@ -219,7 +219,7 @@ class ConfigReader(SettingsReader):
         storage = self._use_options(values.get("storage", {}))
         if not {"recipes", "catalog"} & set(values.get("evals") or ()):
             expected = "recipe files, or benchmarks of the catalog in evals.catalog"
-            self.wrong("evals.recipes", "nothing", expected)
+            self.wrong("evals.recipes", "missing", expected)
         recipes = self._recipes(evals.recipes) if evals else ()
         of_store = self.table(StoreTable, "store", values.get("store", {}))
         store, kept = self._store(of_store or StoreTable())

@@ -248,7 +248,7 @@ class Policy:
     longest_match_threshold: ShareBelowOne = 0.7
     """`longest_match`: a leak has more than this score."""
     exact_threshold: PositiveShare = 0.5
-    """`exact`: how rare the n-grams of a text must be, by their mean idf: 1 is the maximum."""
+    """`exact`: a leak has at least this score: how rare its n-grams are on average (at most 1)."""
     ngram_any_size: Positive = 13
     """`ngram_any`: a leak shares at least this many consecutive tokens."""
     reworded_threshold: PositiveShare = 0.27
@@ -264,10 +264,10 @@ class Policy:
     leave_out_common: Flag = False
     """`decon`: ignore boilerplate n-grams (see `common_share`) when scores are computed."""
     unreadable: Literal["block", "drop"] = "block"
-    """Unreadable rows: "block" builds no mixture of their pack; "drop" leaves the rows out."""
+    """Unreadable rows: "block" builds no mixture from their pack; "drop" leaves the rows out."""
     invalid_utf8: Literal["replace", "drop", "block"] = "replace"
     """Rows with invalid UTF-8 in mixtures: "replace" writes U+FFFD for the bytes, "drop" leaves the
-    rows out, "block" builds no mixture of their pack. The rows are scanned in any case."""
+    rows out, "block" builds no mixture from their pack. The rows are scanned in any case."""
     benchmark: Annotated[Mapping[str, Thresholds], AS_WRITTEN] = field(
         default_factory=dict, hash=False
     )

@@ -88,8 +88,8 @@ class SourceTable(PackLimits):
     name: str
     """Name of the source. It is part of the names of its packs."""
     path: Annotated[str, Field(min_length=1), expects("a path or a pattern")]
-    """A glob; `**` descends into folders. A shard is named by its path from the
-    first wildcard on."""
+    """A glob; `**` matches any number of folders. The name of a shard is its path from the first
+    wildcard on."""
     text: Annotated[
         Name | Names[Name] | None, expects("the path of a field, or a list of them")
     ] = None
@@ -143,7 +143,7 @@ class Corpus(PackLimits):
     ]
     """Groups of shards that are read in the same way."""
     unread: Literal["block", "report"] = "block"
-    """Text that a source neither reads nor ignores: "block" builds no mixture of the source,
+    """Text that a source neither reads nor ignores: "block" builds no mixture from the source,
     "report" only lists the text."""
     left_out: Annotated[tuple[Name, ...], expects("a list of paths in quotes")] = ()
     """Files that `init` could not read, or patterns of such files. They count as not read until you

@@ -253,7 +253,7 @@ def _problem(details: ErrorDetails, where: str, found: str, node: Node, schema: 
         return Problem(where, context["found"] or found, context["expected"], context["remedy"])
     expected = " or ".join(dict.fromkeys(_expectations(node, schema)))
     if details["type"] == "missing":
-        return Problem(where, "nothing", expected)
+        return Problem(where, "missing", expected)
     choices: set[str] = set()
     for variant in variants:
         choices.update(filter(None, (*variant.get("enum", ()), variant.get("const"))))
@@ -384,7 +384,7 @@ class SettingsReader:
         self.problems: list[Problem] = []
 
     def wrong(self, where: str, found: object, expected: str, remedy: str = "") -> None:
-        text = found if isinstance(found, str) else "nothing" if found is None else repr(found)
+        text = found if isinstance(found, str) else "missing" if found is None else repr(found)
         self.problems.append(Problem(f"{self._file}: {where}", text, expected, remedy))
 
     def table(self, model: type[T], where: str, value: object, **names: object) -> T | None:

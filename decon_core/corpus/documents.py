@@ -151,7 +151,8 @@ def field_value(value: Mapping[str, Any], path: str) -> object:
 def not_a_document(path: Path, row: int, found: str) -> Problem:
     """Describe a row that was scanned as a document and cannot be parsed now."""
     remedy = "run the command again (it reads the row as it is now), or remove the row"
-    return Problem(f"{path}: row {row}", found, "the document that was scanned", remedy)
+    found = f"the row can no longer be read as it was scanned: {found}"
+    return Problem(f"{path}: row {row}", found, remedy=remedy)
 
 
 def joined_parts(slots: Iterable[tuple[Slot, bool]]) -> tuple[str, tuple[Part, ...]]:

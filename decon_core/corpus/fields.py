@@ -57,8 +57,8 @@ class Names(IntEnum):
     """What a short value of a field may name."""
 
     NOTHING = 0
-    ORIGIN = 1  # the data set that the row is from
-    SPLIT = 2  # the split of this data set
+    ORIGIN = 1  # the dataset that the row is from
+    SPLIT = 2  # the split of this dataset
 
 
 class Field:

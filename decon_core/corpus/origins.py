@@ -1,4 +1,4 @@
-"""The data sets and splits that rows name as their own: `"data_source": "openai/gsm8k"`.
+"""The datasets and splits that rows name as their own: `"data_source": "openai/gsm8k"`.
 
 A short value of some fields (`field_names.toml`) is a name. The plain reader collects names here,
 the compiled one from all rows of a block together.

@@ -207,12 +207,13 @@ def changed_files(folder: Path, hashes: Mapping[str, str]) -> Iterator[Problem]:
     """Compare files below a folder with the hashes that they had when they were written."""
     for name, expected in hashes.items():
         path = folder / name
-        found = "no such file"
+        found = "the file is missing"
         if path.is_file():
-            found = "other content" if hash_file(path) != expected else ""
+            changed = "its content changed since it was written"
+            found = changed if hash_file(path) != expected else ""
         if found:
             remedy = f"delete {folder} and run `decon-assets run`"
-            yield Problem(str(path), found, "the file as it was written", remedy)
+            yield Problem(str(path), found, remedy=remedy)
 
 
 def plan_packs(

@@ -293,9 +293,9 @@ def changed_shards(packs: Iterable[Pack]) -> Iterator[Problem | None]:
         if isinstance(path, RemotePath) or not os.access(path, os.R_OK):
             continue  # registering compares its tag, or tells that it is gone; scanning, the rest
         is_same = hash_file(path) == shard.content
-        found, expected = "different content", "the file that was registered"
+        found = "its content changed since it was registered"
         remedy = "`decon-assets run` scans it again"
-        yield None if is_same else Problem(shard.path, found, expected, remedy)
+        yield None if is_same else Problem(shard.path, found, remedy=remedy)
 
 
 def forget_stamps(store: Store, paths: Collection[str]) -> None:

@@ -37,7 +37,7 @@ def no_permission(path: str) -> Problem:
 
 def changed(path: Path) -> Problem:
     """Describe a shard that is not the registered file."""
-    return Problem(str(path), "different content", "the registered content", REGISTER)
+    return Problem(str(path), "the file changed since it was registered", remedy=REGISTER)
 
 
 def too_long(path: Path, row: int, offset: int | None, max_bytes: int) -> CorpusError:
@@ -58,8 +58,8 @@ def damaged(path: Path, row: int, offset: int, error: object) -> CorpusError:
     """Return the error of a shard that cannot be read beyond a row."""
     where = f"{path}: after {counted(row, 'row')}, byte {offset} of the uncompressed text"
     remedy = "replace the shard, or remove it from the corpus"
-    found = f"damaged or truncated data ({error})"
-    return CorpusError(Problem(where, found, "a complete file", remedy))
+    found = f"the data is damaged or truncated ({error})"
+    return CorpusError(Problem(where, found, remedy=remedy))
 
 
 def require_as_registered(path: Path, shard: Shard) -> None:
@@ -132,9 +132,9 @@ class ShardFile(io.RawIOBase):
             return
         require_as_registered(self.path, self._shard)
         if self._n_read != self._shard.n_bytes:
-            found, expected = f"{self._n_read:,} bytes", f"{self._shard.n_bytes:,} bytes"
+            found = f"received only {self._n_read:,} of {self._shard.n_bytes:,} bytes"
             remedy = "run the command again; the connection may have ended too early"
-            raise CorpusError(Problem(str(self.path), found, expected, remedy))
+            raise CorpusError(Problem(str(self.path), found, remedy=remedy))
 
     @contextmanager
     def unchanged(self) -> Iterator[Path]:
@@ -146,8 +146,8 @@ class ShardFile(io.RawIOBase):
             self.require_unchanged()
             yield self.path
             if _file_identity(self.path) != self._opened:
-                found = "a file modified while it was read"
-                raise CorpusError(Problem(str(self.path), found, "an unchanged file", REGISTER))
+                found = "the file was modified while it was read"
+                raise CorpusError(Problem(str(self.path), found, remedy=REGISTER))
             return
         sweep_beside(Path(gettempdir()))  # copies of processes that were killed
         with NamedTemporaryFile(prefix=f"{draft_name('shard')}.") as copy:

@@ -31,7 +31,7 @@ from decon_core.storage.paths import RemotePath, parse_path
 def _path_of(shard: Shard) -> Path:
     path = parse_path(shard.path)
     if not path.is_file():
-        raise CorpusError(Problem(shard.path, "no such file", "a registered shard", REGISTER))
+        raise CorpusError(Problem(shard.path, "the registered file is gone", remedy=REGISTER))
     if not isinstance(path, RemotePath) and not os.access(path, os.R_OK):
         raise CorpusError(no_permission(shard.path))
     return path
@@ -56,8 +56,8 @@ def _naming_what_takes_memory(where: str) -> Iterator[None]:
         yield
     except MemoryError as error:
         remedy = "lower max_row_bytes, use fewer workers, or provide more memory"
-        found = f"rows that do not fit in memory ({error})"
-        raise CorpusError(Problem(where, found, "rows that fit", remedy)) from None
+        found = f"the rows do not fit in memory ({error})"
+        raise CorpusError(Problem(where, found, remedy=remedy)) from None
 
 
 def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:

@@ -165,7 +165,7 @@ def judgement_problems(where: str, value: Line, said: str = "") -> Iterator[Prob
 
 
 def shown(value: object) -> str:
-    return "nothing" if value is None else f"{value!r:.60}"
+    return "missing" if value is None else f"{value!r:.60}"
 
 
 def labels_of(people: Mapping[str, Annotation], annotations: Annotations) -> dict[str, Annotation]:

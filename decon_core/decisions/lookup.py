@@ -110,8 +110,9 @@ def _dropped(store: Store, versions: Sequence[Version], policy: Policy) -> dict[
 def _require_findable(dropped: Mapping[str, int], n_items: int) -> None:
     if sum(dropped.values()) == n_items:
         reasons = ", ".join(f"{n} with {reason}" for reason, n in dropped.items())
-        expected = "longer texts (eval_min_token_length, eval_min_unique_word_count in [policy])"
-        raise InputError(Problem("lookup", f"no item to search for: {reasons}", expected))
+        found = f"no text can be searched for: {reasons}"
+        remedy = "eval_min_token_length and eval_min_unique_word_count in [policy] set the minimum"
+        raise InputError(Problem("lookup", found, remedy=remedy))
 
 
 def _found(

@@ -325,5 +325,5 @@ def require_scanned(
         remedy = _SCAN_FIRST
         if gap.is_refused:
             found, remedy = f"{found} ({gap.reason})", gap.cause.remedy
-        problems.append(Problem(where, found, "a scan result for every benchmark", remedy))
+        problems.append(Problem(where, found, remedy=remedy))
     MissingError.raise_for(problems)

@@ -310,7 +310,7 @@ def _said(
     fields = ", ".join(f"{shown(path)} ({size(n_bytes)})" for path, n_bytes in sizes.items())
     if what == "text":
         if {*sizes} == {EVERYTHING} and not n:
-            return "text that was not counted", f"text of {of} that is not read was not counted"
+            return "text that was not counted", f"the unread text of {of} was not counted"
         n_bytes = sum(sizes.values())
         amount = f"{percent(n_bytes / (n_bytes + n_read))} of the text"
         return amount, f"{amount} of {of} was not read: {fields}"

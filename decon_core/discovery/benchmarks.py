@@ -96,10 +96,9 @@ def survey_benchmarks(typed: Sequence[Path]) -> Survey:
         if draft is None:
             continue
         if draft.path in survey.recipes:
-            found = "recipes for some of the files in its folder, but not for all"
+            found = "it has recipes for only some of the files in its folder"
             remedy = "add the missing recipes to this file by hand, or leave those files out"
-            expected = "recipes for all of them, or for none"
-            raise InputError(Problem(str(draft.path), found, expected, remedy))
+            raise InputError(Problem(str(draft.path), found, remedy=remedy))
         survey.drafts.append(draft)
     if not survey.recipes and not survey.drafts:
         expected = "recipes (a top-level `evals:` in a YAML file), or files of rows"
@@ -149,7 +148,7 @@ def _without_recipe(files: Sequence[Path], survey: Survey) -> list[Path]:
     survey.recipes += recipes
     for file in files:
         if is_shard(file) and not is_readable(file):
-            found = f"a format that benchmarks cannot be read from ({file.suffix})"
+            found = f"format {file.suffix}"
             remedy = "convert it, for example to parquet"
             survey.problems.append(Problem(str(file), found, known_endings(), remedy))
     rows = [file for file in files if is_readable(file) and file.name not in METADATA]
@@ -296,8 +295,8 @@ def _guess(
     where = str(next(iter(by_split.values()))[0])
     columns = {file.columns for file in first}
     if len(columns) > 1:
-        found = "column names in only some of the files of this benchmark"
-        raise InputError(Problem(where, found, "column names in all of them, or in none"))
+        found = "only some of the files of this benchmark have column names"
+        raise InputError(Problem(where, found))
     head = _head(folder, by_split)
     (named,) = columns
     if named:

@@ -163,9 +163,10 @@ def _add_sources(group: _Group, survey: CorpusSurvey) -> None:
         for files in group.stems.values():
             _add_sources(replace(group, files=(*files,), is_part=True), survey)
     else:
-        found = f"{counted(len(group.files), 'file')} named like {group.files[0].name}, and others"
-        expected, remedy = "names that a glob can tell apart", "move them to a folder of their own"
-        survey.problems.append(Problem(str(group.folder), found, expected, remedy))
+        n_files = counted(len(group.files), "file")
+        found = f"no glob matches only the {n_files} that are named like {group.files[0].name}"
+        remedy = "move them to a folder of their own"
+        survey.problems.append(Problem(str(group.folder), found, remedy=remedy))
         survey.with_problems += _skipped(group.files, "named like files that are read")
 
 

@@ -35,12 +35,12 @@ def first_rows(path: Path) -> FirstRows:
         columns = _columns_of_headless(first_cells(path, MOST_ROWS))
         read = [*islice(read_rows(path, columns=columns), MOST_ROWS)]
     except (OSError, pa.ArrowException) as error:
-        found, remedy = f"a file that cannot be read ({cause_of(error)})", remedy_for(error)
-        raise InputError(Problem(str(path), found, "rows", remedy)) from None
+        found, remedy = f"the file cannot be read ({cause_of(error)})", remedy_for(error)
+        raise InputError(Problem(str(path), found, remedy=remedy)) from None
     rows = tuple(row for row in read if not isinstance(row, Problem))
     if not rows:
         broken = [problem for problem in read if isinstance(problem, Problem)][:1]
-        raise InputError(broken or Problem(str(path), "no row", "rows of a benchmark"))
+        raise InputError(broken or Problem(str(path), "the file has no rows"))
     return FirstRows(rows, columns)
 
 

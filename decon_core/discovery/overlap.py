@@ -18,10 +18,9 @@ def overlaps(places: Sequence[tuple[str, Collection[Path]]]) -> list[Problem]:
         shared = Counter(first[path] for path in resolved if path in first)
         for other, n_shared in sorted(shared.items()):
             files_of_both = "a file" if n_shared == 1 else f"{n_shared:,} files"
-            found = f"{files_of_both} that {other} also contains"
+            found = f"{files_of_both} in it {'is' if n_shared == 1 else 'are'} also in {other}"
             if Path(place) == Path(other):
-                found = "the same path twice"
-            expected = "paths that share no files"
-            problems.append(Problem(place, found, expected, "give each file once"))
+                found = "the path was given twice"
+            problems.append(Problem(place, found, remedy="give each file once"))
         first |= dict.fromkeys(resolved - first.keys(), place)
     return problems

@@ -134,10 +134,10 @@ def require_no_other(store: Store, versions: Sequence[Version], policy: Policy) 
         raise MissingError(
             Problem(
                 str(store.current_snapshot),
-                "no such file, only snapshots of other benchmark versions or settings: "
+                "the file, which names the current snapshot, is missing, and the existing "
+                "snapshots are of other benchmark versions or settings: "
                 f"{', '.join(frozen)}",
-                "the fingerprint of the current snapshot",
-                REFREEZE,
+                remedy=REFREEZE,
             )
         )
 
@@ -149,7 +149,8 @@ def current_snapshot(store: Store, policy: Policy) -> Snapshot:
     path = store.snapshot(value["fingerprint"])
     if not path.is_file():
         remedy = "`decon-assets run --new-term-weights`"
-        raise MissingError(Problem(str(path), "no such file", "the frozen counts", remedy))
+        found = "the file with the frozen counts is missing"
+        raise MissingError(Problem(str(path), found, remedy=f"run {remedy}"))
     arrays, _ = map_arrays(path)
     sizes = gram_sizes(policy)
     kinds = {
@@ -168,9 +169,8 @@ def require_counted_under(store: Store, policy: Policy) -> None:
         raise StaleError(
             Problem(
                 str(store.current_snapshot),
-                "term weights counted with other policy settings",
-                "weights counted with the current settings",
-                "recount them with `decon-assets run --new-term-weights`, or materialize "
+                "the term weights were counted with other policy settings",
+                remedy="recount them with `decon-assets run --new-term-weights`, or materialize "
                 "`term_weights` with `refreeze: true`; everything is then scanned again",
             )
         )
@@ -250,6 +250,6 @@ def read_current(store: Store) -> dict[str, Any]:
     path = store.current_snapshot
     if not path.is_file():
         remedy = "run `decon-assets run`, or materialize the `term_weights` asset"
-        raise MissingError(Problem(str(path), "no such file", "frozen term weights", remedy))
+        raise MissingError(Problem(str(path), "there are no term weights yet", remedy=remedy))
     value: dict[str, Any] = read_json(path)
     return value

@@ -18,7 +18,7 @@ from decon_core.benchmarks.recipe import LocalSource, Recipe
 from decon_core.config.validation import check_names, did_you_mean
 from decon_core.errors import InputError, Problem, RecordError
 
-# A path, rows, or a table of rows (Arrow, polars, a data set of the Hugging Face library).
+# A path, rows, or a table of rows (Arrow, polars, a dataset of the Hugging Face library).
 Evals: TypeAlias = "str | PathLike[str] | Iterable[Mapping[str, Any]] | Any"
 
 _LIKENESS = 0.8  # likeness of a misspelt field; `message` and `passage` are less alike

@@ -202,7 +202,7 @@ class Findings(Sequence[Finding]):
         """Raise `IncompleteError` if text of the row was not read, as a column was named."""
         if self.unread:
             listed = ", ".join(f"`{path}` ({n:,} bytes)" for path, (_, n) in self.unread.items())
-            remedy = f"Read it, too (`column`), or leave it unread with ignore={[*self.unread]}"
+            remedy = f"Read it as well (`column`), or leave it unread with ignore={[*self.unread]}"
             where = f"text {self.row}"
             raise IncompleteError(Problem(where, f"not all text was read: {listed}", remedy=remedy))
 

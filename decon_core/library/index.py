@@ -185,7 +185,7 @@ class Index:
 
         `texts`: an iterable of strings, rows (dictionaries) and conversations (lists of messages);
         an Arrow array or polars series of strings, of structs (rows) or of lists (conversations);
-        or a table or a data set of the Hugging Face library. Some 16 MB are read and compared at a
+        or a table or a dataset of the Hugging Face library. Some 16 MB are read and compared at a
         time, so the data may be larger than memory. A null yields findings with `unreadable`. All
         strings of a row are read, as in a scan.
         `column`: read only these fields of the rows: a path such as "text" or
@@ -353,7 +353,7 @@ def _require_own_threads() -> None:
     if _deciding - {os.getpid()}:
         failure = "This process was forked from a process in which an index had found matches"
         remedy = (
-            'Spawn processes: `multiprocess.set_start_method("spawn")` for data sets, '
+            'Spawn processes: `multiprocess.set_start_method("spawn")` for datasets, '
             '`multiprocessing.get_context("spawn")` for pools. Or check texts only after the fork.'
         )
         raise InputError(Problem("", failure, remedy=remedy))

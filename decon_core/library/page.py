@@ -33,12 +33,13 @@ def report_in(folder: Path) -> Path:
         expected = "a report's database, a decon.toml, or a folder of `decon-assets scan`"
         raise InputError(Problem(str(folder), "no scan in this folder", expected))
     if not written[0].is_file():
-        found, remedy = f"no {results.SUMMARY_FILE}", "run the scan again: it continues"
-        raise MissingError(Problem(str(folder), found, "a complete scan", remedy))
+        found = f"the scan is not complete: {results.SUMMARY_FILE} is missing"
+        remedy = "run the scan again; it resumes where it stopped"
+        raise MissingError(Problem(str(folder), found, remedy=remedy))
     report = Store(folder / results.STORE_FOLDER).report
     if not report.is_file():
-        found, remedy = "a scan without a report", "scan again without --no-page"
-        raise MissingError(Problem(str(folder), found, "a scan with one", remedy))
+        found, remedy = "the scan has no report", "scan again without --no-page"
+        raise MissingError(Problem(str(folder), found, remedy=remedy))
     return report
 
 

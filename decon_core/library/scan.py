@@ -92,12 +92,12 @@ class Request:
     def require_sampleable(self) -> None:
         """Raise `InputError` if an option needs all documents, and only a sample is scanned."""
         given = {
-            "clean benchmarks": (
+            "--clean-evals": (
                 self.has_clean_evals,
                 "an item may have leaked into documents outside the sample",
             ),
-            "reports for AI2 decon": (self.has_compat, "their format cannot mark a sample"),
-            "a sketch": (
+            "--compat": (self.has_compat, "the format of AI2's decon cannot mark a sample"),
+            "--sketch": (
                 self.sketch is not None,
                 "the sketch would lack the n-grams of documents outside the sample",
             ),
@@ -107,7 +107,7 @@ class Request:
             ),
         }
         InputError.raise_for(
-            Problem("sample", f"{name} as well", f"a scan of all documents, because {why}")
+            Problem("sample", f"{name} cannot be combined with a sample, because {why}")
             for name, (is_given, why) in given.items()
             if is_given and self.sample
         )
@@ -269,8 +269,8 @@ def list_corpus(path: str, out: Path) -> Listing:
     where = parse_path(path.rstrip("/")) if is_url(path) else Path(os.path.abspath(path))  # noqa: PTH100 - links keep their names
     outputs = Path(os.path.abspath(out))  # noqa: PTH100 - links keep their names
     if not is_url(path) and where.is_dir() and where.resolve() == outputs.resolve():
-        expected = "another output folder: a later scan of the corpus would read the output"
-        raise InputError(Problem(str(out), "the folder of the corpus", expected, "Change --out"))
+        found = "the output folder is also the corpus, so a later scan would read the output"
+        raise InputError(Problem(str(out), found, remedy="change --out"))
     listing = only_shards(list_path(where, without=[outputs]))
     if not listing.files:
         if why := why_absent(where):
@@ -435,8 +435,8 @@ def _report_writers(request: Request) -> list[Any]:
     """Return what writes a report of each shard; raise `InputError` if nothing can."""
     writers = [*feature_hooks("shard_report")] if request.has_compat else []
     if request.has_compat and not writers:
-        found, expected = "no feature that writes them", "a feature with the hook `shard_report`"
-        raise InputError(Problem("reports for AI2 decon", found, expected))
+        found = "no installed feature writes reports in the format of AI2's decon"
+        raise InputError(Problem("--compat", found))
     if request.has_compat and "decon" not in request.policy.detectors:
         found, expected = ", ".join(request.policy.detectors), "decon, whose format the reports use"
         raise InputError(Problem("detectors", found, expected, "add `--detectors decon`"))

@@ -40,7 +40,7 @@ from decon_core.kernels.json_tokens import PADDING
 # A text; a row, as a line of JSON Lines holds it; or a conversation, a list of its messages.
 TextOrRow: TypeAlias = "str | Mapping[str, Any] | Sequence[Mapping[str, Any]]"
 # An iterable of texts and rows; an Arrow array, a polars series or the like of strings, lists or
-# structs; or a table, or a data set of the Hugging Face library.
+# structs; or a table, or a dataset of the Hugging Face library.
 Texts: TypeAlias = "Iterable[TextOrRow | None] | Any"
 # A path or several: `messages[].content`.
 Paths: TypeAlias = "str | Iterable[str] | None"
@@ -53,8 +53,8 @@ _WITHOUT_TEXT = (Number, dt.date, dt.time, dt.timedelta)
 _BYTES = (bytes, bytearray, memoryview)
 _NUMBER_OF_BYTES = f"bytes {uuid4()}"  # a key that no row has
 _MAX_ROWS = 1 << 16  # rows of a block: texts may be empty
-_DATASET_ROWS = 1 << 10  # rows of a data set that are read at once: their texts may be long
-_EXPECTED = "an iterable of texts or rows, an Arrow array, a polars series, a table or a data set"
+_DATASET_ROWS = 1 << 10  # rows of a dataset that are read at once: their texts may be long
+_EXPECTED = "an iterable of texts or rows, an Arrow array, a polars series, a table or a dataset"
 
 _Piece = tuple["pa.RecordBatch | Sequence[bytes | _WithBytes]", Source]
 
@@ -179,7 +179,7 @@ def _line_of(text: object, number: int, source: Source) -> bytes | _WithBytes:
         return _json_line(text, where)
     if source.paths:
         found = f"{describe(text)} and the column {', '.join(map(repr, source.paths))}"
-        raise InputError(Problem(where, found, "a column only with rows, a table or a data set"))
+        raise InputError(Problem(where, found, "a column only with rows, a table or a dataset"))
     if isinstance(text, list | tuple):
         return _json_line({MESSAGES: text}, where)
     expected = "a string, a row (a dictionary), a conversation (a list of messages) or None"
@@ -251,8 +251,8 @@ def _piece_of(texts: list[_Row], source: Source) -> _Piece:
 
 
 def _of_dataset(dataset: Any, source: Source, block_bytes: int) -> Iterator[_Piece]:
-    """Return rows of a data set, whose own format has no effect."""
-    if dataset.column_names is not None:  # None: a streamed data set that names none
+    """Return rows of a dataset, whose own format has no effect."""
+    if dataset.column_names is not None:  # None: a streamed dataset that names none
         _require_columns(dataset.column_names, source)
     tables = dataset.with_format("arrow").iter(batch_size=_DATASET_ROWS)
     return (
@@ -282,7 +282,7 @@ def _of_arrow(texts: pa.ChunkedArray, source: Source, block_bytes: int) -> Itera
         _require_columns([field.name for field in kind], source)
     elif source.paths:
         found = f"an array of type {kind} and the column {', '.join(map(repr, source.paths))}"
-        raise InputError(Problem("texts", found, "a column only with rows, a table or a data set"))
+        raise InputError(Problem("texts", found, "a column only with rows, a table or a dataset"))
     elif not any(is_kind(kind) for is_kind in _TEXTS):
         remedy = "Cast it to strings, or name another column."
         expected = "strings, lists (conversations) or structs (rows)"

@@ -98,8 +98,8 @@ def rows_of(
                 if not isinstance(value, dict):
                     if wanted is not None:
                         where = f"{shard.path}: row {number}"
-                        expected = "the document that was scanned"
-                        raise CorpusError(Problem(where, "no JSON object", expected, REGISTER))
+                        found = "the row is no longer the document that was scanned"
+                        raise CorpusError(Problem(where, found, remedy=REGISTER))
                     continue
                 row = Row(source, shard.name, number, value, line, read)
                 document = None if wanted is not None else document_of(row.scanned, number, source)

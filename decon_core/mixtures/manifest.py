@@ -127,15 +127,15 @@ def file_faults(
 def _folder_faults(folder: Path, listed: Mapping[str, str], *others: str) -> Iterator[Problem]:
     for name, content in listed.items():
         file = folder / name
-        found = "no file" if not file.is_file() else "checksum mismatch"
+        found = "checksum mismatch" if file.is_file() else "the file is missing"
         if not file.is_file() or hash_file(file) != content:
-            yield Problem(str(file), found, "the file as it was written", REBUILD)
+            yield Problem(str(file), found, remedy=REBUILD)
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     yield from map(_unlisted, (folder / name for name in sorted(files.difference(listed, others))))
 
 
 def _unlisted(file: Path) -> Problem:
-    return Problem(str(file), "a file that no manifest names", "no such file", "remove it")
+    return Problem(str(file), "no manifest lists this file", remedy="remove it")
 
 
 def inspect_products(

@@ -91,7 +91,7 @@ def require_nominated(reader: MatchReader, mixture: Mixture) -> None:
     made = {nomination.detector for nomination in reader.nominations}
     where = f"mixture {mixture.name!r}: leaks.detectors"
     MissingError.raise_for(
-        Problem(where, f"no {name}", f"the asset `{name}`", _RUN)
+        Problem(where, f"the asset `{name}` is not built", remedy=_RUN)
         for name in mixture.leaks.detectors
         if name in feature_entries("nominations") and name not in made
     )

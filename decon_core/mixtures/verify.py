@@ -175,11 +175,10 @@ def verify(
             valid.append((pack, _output_pack(builder, mixture, pack) if is_text else pack))
     card = builder.store.mixtures(mixture.name) / CARD
     if builder.packs and not result.problems and not has_page(card, builder.card(mixture)):
-        found = "another text" if card.is_file() else "no file"
-        expected = "the card rendered from the manifests of the packs"
+        found = "it does not match the manifests" if card.is_file() else "the file is missing"
         remedy = "`decon-assets run` writes it again"
         remedy = f"remove it; {remedy}" if card.is_file() else remedy
-        result.problems.append(Problem(str(card), found, expected, remedy))
+        result.problems.append(Problem(str(card), found, remedy=remedy))
     if mixture.take == "control" and not result.problems:
         result.problems += _check_draw(builder, mixture)
     packs = [written for _, written in valid if written.shards]
@@ -217,13 +216,12 @@ def _check_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Prob
     path = builder.store.mixture_manifest(mixture.name, pack.name)
     if not path.is_file():
         require_inputs(builder, builder.effective(mixture), pack)  # says why a run did not build it
-        yield Problem(str(folder), "no manifest", "a mixture", "`decon-assets run` builds it")
+        yield Problem(str(folder), "not built", remedy="`decon-assets run` builds it")
     elif (manifest := read_manifest(path)) is None:
-        yield Problem(str(path), "a damaged manifest", "a JSON object", REBUILD)
+        yield Problem(str(path), "the manifest is damaged", remedy=REBUILD)
     elif manifest.get("fingerprint") != builder.fingerprint(mixture, pack):
-        found = "a mixture built from other shards, benchmarks or settings"
-        expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
-        yield Problem(str(folder), found, expected, remedy)
+        found = "built from other shards, benchmarks or settings than the current ones"
+        yield Problem(str(folder), found, remedy="`decon-assets run` builds it again")
     else:
         yield from manifest_faults(path, folder)
 

@@ -72,8 +72,8 @@ def _faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
     yield from _faults_of_rows(path, table)
     content = fingerprint_of_records(table)
     if content != version.fingerprint:
-        found = f"records whose content hashes to {content}"
-        yield Problem(str(path), found, f"those of version {version.fingerprint}", _AGAIN)
+        found = f"its content has the hash {content} instead of {version.fingerprint}"
+        yield Problem(str(path), found, remedy=_AGAIN)
 
 
 def _faults_of_rows(path: Path, table: pa.Table) -> Iterator[Problem]:
@@ -84,13 +84,14 @@ def _faults_of_rows(path: Path, table: pa.Table) -> Iterator[Problem]:
         listed = ", ".join(map(str, rows[:_MAX_LISTED]))
         rest = " and others" if len(rows) > _MAX_LISTED else ""
         found = f"{counted(len(rows), 'record')} without any text: rows {listed}{rest}"
-        yield Problem(str(path), found, "a text in each", "check the recipe and the raw rows")
+        yield Problem(str(path), found, remedy="check the recipe and the raw rows")
     # The records of an item are consecutive: a number that comes again is that of another item.
     names = zip(table["split"].to_pylist(), table["instance_index"].to_pylist(), strict=True)
     n_runs = Counter(name for name, _ in groupby(names))
     if twice := [f"{split} {number}" for (split, number), n in n_runs.items() if n > 1]:
-        found = f"{counted(len(twice), 'item number')} used twice: {', '.join(twice[:_MAX_LISTED])}"
-        yield Problem(str(path), found, "a unique number for each item", _AGAIN)
+        listed = ", ".join(twice[:_MAX_LISTED])
+        found = f"{counted(len(twice), 'item number')} used for two items: {listed}"
+        yield Problem(str(path), found, remedy=_AGAIN)
 
 
 def changed_faults_of_scan(
@@ -252,7 +253,7 @@ def _read(
 ) -> pa.Table | Problem:
     """Read a table; return a problem if that fails."""
     if not path.is_file():
-        return Problem(str(path), "no such file", "a table", _AGAIN)
+        return Problem(str(path), "the file is missing", remedy=_AGAIN)
     try:
         if has_no_rows(path, schema):
             return no_rows(schema)
@@ -261,13 +262,14 @@ def _read(
             if not found.equals(schema):
                 names = [field.name for field in schema if field not in list(found)]
                 names += [name for name in found.names if name not in schema.names]
-                return Problem(str(path), f"other columns: {', '.join(names)}", "the schema")
+                found = f"its columns differ from the schema: {', '.join(names)}"
+                return Problem(str(path), found)
             return file.read(columns=None if columns is None else [*columns])
     except DamagedError as error:
         return error.problems[0]
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        return Problem(str(path), f"an unreadable file ({reason})", "a readable one", _AGAIN)
+        return Problem(str(path), f"the file cannot be read ({reason})", remedy=_AGAIN)
 
 
 _ITEM = ("split", "instance_index")

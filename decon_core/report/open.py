@@ -50,7 +50,7 @@ def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     DamagedError if its checksum is wrong.
     """
     if not path.is_file():
-        raise MissingError(Problem(str(path), "no such file", "a report", _REMEDY))
+        raise MissingError(Problem(str(path), "no such file", remedy=_REMEDY))
     if not _is_database(path):
         expected = "a report's database, such as .decon/report/contamination.duckdb"
         raise StaleError(Problem(str(path), "a file that is not a database", expected))
@@ -64,12 +64,11 @@ def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     except duckdb.Error as error:
         message = str(error).splitlines()[0]
         if "lock" in message.lower():
-            found = f"a database that another program has locked ({message})"
-            problem = Problem(str(path), found, "a readable database", _CLOSE)
+            found = f"another program has locked the database ({message})"
+            problem = Problem(str(path), found, remedy=_CLOSE)
         else:
-            found = f"a database that cannot be queried ({message})"
-            expected = "a report of this version that no other program has locked"
-            problem = Problem(str(path), found, expected, _REMEDY)
+            found = f"the database cannot be queried, or is of another version ({message})"
+            problem = Problem(str(path), found, remedy=_REMEDY)
         raise StaleError(problem) from None
 
 

@@ -162,9 +162,10 @@ def _compare_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -
     for name in sorted({*configured, *in_report}):
         where = "mixtures: " + ", ".join(name)
         if name in in_report and name not in in_store:
-            yield Problem(where, "no files in the store", "those listed in the report", _BUILD)
+            found = "the files that the report lists are not in the store"
+            yield Problem(where, found, remedy=_BUILD)
         elif name not in in_store:
-            yield Problem(where, "not built", "files for every pack", _BUILD)
+            yield Problem(where, "not built", remedy=_BUILD)
         elif in_report.get(name, []) != in_store[name]:
             found = f"{counted(len(in_report.get(name, [])), 'shard')}, or different counts"
             expected = f"{len(in_store[name])}, with the counts of its manifest"

@@ -280,7 +280,7 @@ FROM row_origins GROUP BY source, field, value, split, benchmark, is_held_out
 ORDER BY is_evidence DESC, is_held_out DESC, benchmark IS NULL, n_rows DESC, source, field,
          value NULLS LAST, split NULLS LAST;
 COMMENT ON VIEW by_origin IS
-    'Per source, field, value and split: rows that name the data set they come from; is_evidence: the split is a held-out split of a benchmark, so the rows are a leak regardless of what a detector finds';
+    'Per source, field, value and split: rows that name the dataset they come from; is_evidence: the split is a held-out split of a benchmark, so the rows are a leak regardless of what a detector finds';
 
 CREATE VIEW by_mixture AS
 SELECT mixture, bool_and(is_current) AS is_current, count(*) AS n_shards,

@@ -67,8 +67,8 @@ def node_folder(url: RemotePath) -> Path:
     folder = Path(tempfile.gettempdir()) / folder_name(url)
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.lstat().st_uid != os.getuid():  # nor a link of theirs
-        expected = "a folder of this user"
-        raise EngineError(Problem(str(folder), "a folder of another user", expected, "set $TMPDIR"))
+        found = "the folder belongs to another user"
+        raise EngineError(Problem(str(folder), found, remedy="set $TMPDIR to a folder of yours"))
     (folder / "drafts").mkdir(exist_ok=True)
     return folder
 

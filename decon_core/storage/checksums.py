@@ -133,7 +133,7 @@ def is_whole(path: Path) -> bool:
 
 def damaged(path: Path, fault: str) -> Problem:
     """Describe a damaged file, with the remedy."""
-    return Problem(str(path), f"a damaged file ({fault})", "the content as written", REMEDY)
+    return Problem(str(path), f"the file is damaged: {fault}", remedy=REMEDY)
 
 
 def without_checksum(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes] | None:

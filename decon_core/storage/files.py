@@ -202,7 +202,7 @@ def read_plain_json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
     except ValueError as error:
-        problem = Problem(str(path), f"a damaged file ({error})", "valid JSON", "write it again")
+        problem = Problem(str(path), f"not valid JSON ({error})", remedy="write it again")
         raise StaleError(problem) from None
 
 

@@ -29,7 +29,7 @@ from decon_core.storage.paths import (
 
 _ALL = ("**",)  # the pattern of everything below a folder
 
-# Files of data sets that describe their data or their storage.
+# Files of datasets that describe their data or their storage.
 METADATA = {
     "README",
     "README.md",
@@ -95,7 +95,7 @@ def list_path(path: Path, *, without: Collection[Path] = ()) -> Listing:
     """List a folder with all folders below it, a single file, or the files that match a pattern.
 
     Files and folders whose names begin with `_` or `.` are set aside, unless a part of the pattern
-    begins so, too, and so is metadata of data sets, unless the pattern spells its name. A local
+    begins so, too, and so is metadata of datasets, unless the pattern spells its name. A local
     path must be absolute; `without` are folders and files that are not listed at all.
     """
     base = fixed_part(path)
@@ -145,7 +145,7 @@ def _set_aside(name: str, pattern: Sequence[str]) -> str | None:
     if is_hidden((name,), pattern):
         return "its name begins with _ or ."
     if name in METADATA and name not in pattern:
-        return "metadata of a data set"
+        return "metadata of a dataset"
     if Path(name).suffix.lower() in _PICTURES:
         return "a picture"
     if fnmatchcase(name, _CACHE) and not any(part.startswith("cache-") for part in pattern):

@@ -96,14 +96,16 @@ class Mirror:
         with self._locked_sides() as sides:
             if lost := _lost(sides.agreed, held=sides.here, left=sides.there):
                 n_files = counted(len(sides.agreed), "file")
-                found = f"{len(lost)} of {n_files} missing, such as {lost[0]}"
-                remedy = (
-                    f"if this is intended, delete {self.work}: the next command fetches the files "
-                    f"that are left. If not, delete {self.work / _NOTE}: the next command sends "
-                    "all local files"
+                found = (
+                    f"{len(lost)} of {n_files} that were there after the last synchronization are "
+                    f"missing, such as {lost[0]}"
                 )
-                expected = "most of the files that were synchronized last time"
-                raise InputError(Problem(str(self.kept), found, expected, remedy))
+                remedy = (
+                    f"to keep the copy at the URL, delete {self.work}: the next command downloads "
+                    f"the files that are left. To keep the local copy, delete {self.work / _NOTE}: "
+                    "the next command uploads all local files"
+                )
+                raise InputError(Problem(str(self.kept), found, remedy=remedy))
             to_fetch = [name for name in sides.there if self._is_to_fetch(sides, name)]
             left = [name for name in sides.agreed if name in sides.here and name not in sides.there]
             gone = [name for name in left if not sides.is_changed_here(name)]

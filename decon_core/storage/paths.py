@@ -240,7 +240,7 @@ _DATA_SET = re.compile(r"hf://datasets/([^/@]+/[^/@]+)")
 
 
 def hub_page(data_set: str) -> str:
-    """Return the web page of a data set on the hub, given as `ORG/NAME`.
+    """Return the web page of a dataset on the hub, given as `ORG/NAME`.
 
     Importing `huggingface_hub` would take longer than to read the variable that it reads.
     """
@@ -269,7 +269,7 @@ def require_access(path: Path) -> None:
 
 
 def why_absent(path: Path) -> str:
-    """Return why there is no file at a path of the hub, if its data set or revision is unknown."""
+    """Return why there is no file at a path of the hub, if its dataset or revision is unknown."""
     if isinstance(path, RemotePath) and hasattr(path.file_system, "resolve_path"):
         try:
             path.file_system.resolve_path(path.key)

@@ -67,7 +67,7 @@ def read_parquet(
         stored = file.schema_arrow
         is_as_asked = schema is None or stored.equals(schema)
         if filters is None and is_as_asked and {*stored.names}.issuperset(names or ()):
-            # Faster, as it needs no data set. A small file is read faster without threads.
+            # Faster, as it needs no dataset. A small file is read faster without threads.
             table = file.read(columns=names, use_threads=len(content) >= _FEWEST_BYTES_FOR_THREADS)
         else:
             table = pq.read_table(

@@ -300,7 +300,7 @@ def test_verify_finds_a_shard_that_changed_behind_its_stamp(world, monkeypatch):
     assert Plan(config, world.store).changes.new == []
     said = []
     remove_damaged_files(config, said.append)
-    assert f"  {path}: different content" in said
+    assert f"  {path}: its content changed since it was registered" in said
     assert Plan(config, world.store).changes.new == [str(path)]
 
 
@@ -414,7 +414,7 @@ most_per_batch = 0.5
 
 def test_blends_are_built_behind_their_mixture_and_one_that_is_refused_stops_no_other(world):
     world.mixtures = BLENDS.replace("copies = 1", "copies = 1000")
-    with pytest.raises(PipelineError, match=r"blend 'contaminated': .*room for [0-9]+ documents"):
+    with pytest.raises(PipelineError, match=r"blend 'contaminated': .*but only [0-9]+ may be"):
         world.run(until="report")
     assert blend_manifest(world.store, "plain").is_file()
     assert not blend_folder(world.store, "contaminated").exists()
@@ -507,7 +507,7 @@ def test_mixture_and_report_refuse_records_that_their_file_has_moved_away_from(w
         result = press(world, asset, key)
         (failure,) = result.get_step_failure_events()
         description = failure.step_failure_data.user_failure_data.description
-        assert "benchmark 'ledger': found a recipe or file that changed" in description
+        assert "benchmark 'ledger': its recipe or files changed" in description
 
 
 def test_each_shard_is_opened_once_in_a_scan_of_many_benchmarks(world):
@@ -685,5 +685,7 @@ def test_a_shard_that_changed_after_it_was_registered_is_refused(world):
     registered = register(world.config_path, world.instance)
     world.add_shard("s1", n_documents=20)
     shard = registered.packs[1].shards[0]
-    with pytest.raises(CorpusError, match=r"different content.*Run the command again"):
+    with pytest.raises(
+        CorpusError, match=r"changed since it was registered.*Run the command again"
+    ):
         list(read_shard(shard, registered.packs[1].source))

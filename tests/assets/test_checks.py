@@ -105,10 +105,16 @@ def with_column(name, values):
     ("change", "told"),
     [
         (lambda table: table.slice(1), "4 records of 4 items"),
-        (lambda table: table.drop_columns(["extras"]), "other columns: extras"),
+        (
+            lambda table: table.drop_columns(["extras"]),
+            "its columns differ from the schema: extras",
+        ),
         (with_column("benchmark", lambda _: ["other"] * 5), "records of other"),
-        (with_column("instance_index", lambda _: [0, 1, 0, 3, 4]), "1 item number used twice"),
-        (with_column("question", lambda _: ["x"] * 5), "whose content hashes to"),
+        (
+            with_column("instance_index", lambda _: [0, 1, 0, 3, 4]),
+            "1 item number used for two items",
+        ),
+        (with_column("question", lambda _: ["x"] * 5), "its content has the hash"),
     ],
 )
 def test_records_check_fails_when_the_table_is_not_what_was_saved(world, change, told):
@@ -132,9 +138,9 @@ def test_records_check_fails_on_a_file_that_is_cut_off_or_gone(world):
     world.start()
     path = records_of(world, "harbor")
     path.write_bytes(path.read_bytes()[:100])
-    assert "a damaged file" in said(run_check(records_are_valid, world))
+    assert "the file is damaged" in said(run_check(records_are_valid, world))
     path.unlink()
-    assert "no such file" in said(run_check(records_are_valid, world))
+    assert "the file is missing" in said(run_check(records_are_valid, world))
 
 
 def test_index_check_fails_when_a_record_is_gone_or_none_can_be_seen(world):
@@ -210,10 +216,10 @@ def test_a_script_that_the_tokenizer_splits_is_a_warning_and_run_says_it_too(at_
     for shard in at_home.folder.glob("corpus/*"):  # so that the run ends with the scan
         shard.write_bytes(shard.read_bytes()[:100])
     assert main(["run"]) == 1
-    assert re.search(r"urdu: found 3\.\d times as many tokens with cl100k", capsys.readouterr().err)
+    assert re.search(r"urdu: cl100k needs 3\.\d times as many tokens", capsys.readouterr().err)
     result = run_check(no_script_is_split, at_home)
     assert (result.passed, result.severity.value) == (False, "WARN")
-    assert "| urdu | 3." in result.metadata["problems"].value
+    assert "| urdu | cl100k needs 3." in result.metadata["problems"].value
     assert result.metadata["n_problems"].value == 1
     at_home.policy["detectors"] = ["exact"]
     at_home.write_config()
@@ -433,8 +439,8 @@ def test_ledger_check_names_scan_results_that_are_another_shards_or_cannot_be_re
     whole = first.read_bytes()
     for content, told in (
         (second.read_bytes(), "matches of shard"),
-        (whole[:-20], "a damaged file"),
-        (b"", "a damaged file"),
+        (whole[:-20], "the file is damaged"),
+        (b"", "the file is damaged"),
     ):
         remove(first)
         first.write_bytes(content)
@@ -459,7 +465,7 @@ def overwrite_json(path, value):
     ("damage", "told"),
     [
         (lambda path, other, _: path.write_bytes(other.read_bytes()), "matches of shard"),
-        (lambda path, *_: path.write_bytes(b"x" * path.stat().st_size), "a damaged file"),
+        (lambda path, *_: path.write_bytes(b"x" * path.stat().st_size), "the file is damaged"),
         (
             lambda *paths: overwrite_json(paths[2], of_each(read_json(paths[2]), with_17_rows)),
             "17 rows: 12 documents",
@@ -507,7 +513,9 @@ def test_ledger_check_fails_on_a_scan_result_of_other_columns(world):
     version = current_version(world.store, "harbor").fingerprint
     path = scan_result_path(world.store, *scanned(world), version)
     rewritten(path, lambda table: table.drop_columns(["text_id"]))
-    assert "other columns: text_id" in said(run_check(ledger_is_complete, world))
+    assert "its columns differ from the schema: text_id" in said(
+        run_check(ledger_is_complete, world)
+    )
 
 
 def test_what_was_right_and_did_not_change_is_not_looked_at_again(world):
@@ -650,7 +658,10 @@ def test_coverage_check_names_a_share_of_a_mixture_that_is_gone_and_one_that_nev
     world.start()
     remove(world.store.mixture("decontaminated", "web-0000"))
     told = said(run_check(coverage_is_complete, world))
-    assert "mixtures: decontaminated, web-0000 | no files in the store" in told
+    assert (
+        "mixtures: decontaminated, web-0000 | the files that the report lists are not in the store"
+        in told
+    )
     assert "web-0001" not in told
     with duckdb.connect(str(world.store.report)) as connection:
         connection.execute("DELETE FROM mixtures WHERE pack = 'web-0000'")

@@ -87,7 +87,7 @@ def test_scan_reads_a_data_set_a_revision_a_glob_and_a_file(here, hub, capsys):
         assert "1 of 1 document contains a leak" in capsys.readouterr().out, corpus
     set_aside = [json.loads(line) for line in Path("found/skipped.jsonl").read_text().splitlines()]
     assert {row["path"]: row["why"] for row in set_aside} == {
-        "README.md": "metadata of a data set",
+        "README.md": "metadata of a dataset",
         "assets/fig.PNG": "a picture",
         "deep/_removed.jsonl": "its name begins with _ or .",
     }
@@ -228,7 +228,7 @@ def test_every_format_survives_a_cut_connection_and_names_a_body_that_ends_early
     for shard in found:
         hub.faults += [fault] * (1 if fault == "cut" else 100)
         is_damage = shard.name == "s.jsonl.gz" or shard.name == "s.jsonl.zst"
-        told = "truncated" if is_damage else r"found [\d,]+ bytes; expected [\d,]+ bytes"
+        told = "truncated" if is_damage else r"received only [\d,]+ of [\d,]+ bytes"
         with nullcontext() if fault == "cut" else pytest.raises(CorpusError, match=told) as error:
             assert len(list(read_shard(shard, source))) == 400
         assert error is None or shard.name in str(error.value)
@@ -242,7 +242,7 @@ def test_a_shard_that_changes_while_it_is_read_is_named(hub, shards):
         with open_shard(shard, source):
             path.write_bytes(path.read_bytes())
         with (
-            pytest.raises(CorpusError, match=f"{shard.name}.*different content"),
+            pytest.raises(CorpusError, match=f"{shard.name}.*changed since it was registered"),
             open_shard(shard, source),
         ):
             path.write_bytes(path.read_bytes()[::-1])

@@ -19,7 +19,7 @@ from decon_assets.runner.pipeline import PipelineError
 from decon_core.report.open import coverage_of
 from tests.conftest import FindsNothing, World
 
-CUT_OFF = "damaged or truncated data"
+CUT_OFF = "the data is damaged or truncated"
 PROGRAM = "import sys; from decon_assets.cli.program import program; sys.exit(program())"
 
 
@@ -231,7 +231,7 @@ def test_verify_says_why_a_run_did_not_build_the_mixture_of_a_pack(at_incomplete
     assert main(["mixture", "verify"]) == 1
     err = capsys.readouterr().err
     assert CUT_OFF in err
-    assert "no manifest" not in err
+    assert "not built" not in err
 
 
 def test_status_and_report_count_a_shard_without_a_readable_row_as_not_scanned(world, capsys):

@@ -202,7 +202,7 @@ def test_an_idf_snapshot_of_another_policy_is_told_of_until_somebody_freezes_it_
     daemon.tick()
     assert daemon.tick() == ["inventory"]
     for _ in range(2):
-        assert "found term weights counted with other policy settings" in daemon.tick()
+        assert "the term weights were counted with other policy settings" in daemon.tick()
     daemon.press("term_weights", refreeze=True)
     assert daemon.settle(until="scan") == ["index", "scan"]
 

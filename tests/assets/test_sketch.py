@@ -160,8 +160,8 @@ def test_why_says_that_a_row_is_in_a_block_that_was_not_read(sketched, capsys):
     assert main(command) == 0
     said = capsys.readouterr().out
     assert (
-        "orchard: answered from the sketch; 0 of 1 block of the shard were read, "
-        "not the one with this row: it cannot contain a match"
+        "orchard: answered from the sketch; 0 of 1 block of the shard were read; "
+        "the block with this row was not, because it cannot contain a match"
     ) in said
     assert main([*command, "--json"]) == 0
     (account,) = json.loads(capsys.readouterr().out)

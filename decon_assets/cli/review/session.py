@@ -112,8 +112,8 @@ class Session:
         """Return the matched text whose id begins with `start`; raise InputError for several."""
         keys = self.report.ids_starting_with(start)
         if len(keys) > 1 and start not in keys:
-            expected = f"a longer prefix, of only one of {', '.join(keys)}"
-            raise InputError(Problem(f"id {start!r}", "a prefix of several ids", expected))
+            found = f"several ids begin with this: {', '.join(keys)}"
+            raise InputError(Problem(f"id {start!r}", found, remedy="give more of the id"))
         matched = self.report.matched_text(start if start in keys or not keys else keys[0])
         return MatchedText(**{name: matched[name] for name in MatchedText.__dataclass_fields__})
 
@@ -153,7 +153,7 @@ class Session:
             known = self.report.names(column) if names else []
             for name in names:
                 if name not in known:
-                    expected = f"one with matches: {', '.join(known)}"
+                    expected = f"one that has matches: {', '.join(known)}"
                     remedy = did_you_mean(name, known)
                     problems.append(Problem(f"--{column}", repr(name), expected, remedy))
         InputError.raise_for(problems)
@@ -300,7 +300,7 @@ def _say_sample(sample: Json) -> None:
     n_drawn, n_findings = sum(map(sum, rows)), sum(stratum["n_findings"] for stratum in strata)
     by = " and ".join(sample["stratify"]) or "none"
     say(f"{n_drawn} of {n_findings} findings drawn, strata: {by}, seed {sample['seed']}\n")
-    heads = ("stratum", "findings", "drawn", "leaks", "no leaks", "unsure", "not seen")
+    heads = ("stratum", "findings", "drawn", "leaks", "not leaks", "unsure", "not reviewed")
     names = [(stratum["stratum"], stratum["n_findings"]) for stratum in strata]
     say_table(heads, [(*name, sum(row), *row) for name, row in zip(names, rows, strict=True)])
     if found is None or found["share"] is None:
@@ -310,4 +310,4 @@ def _say_sample(sample: Json) -> None:
     say(f"\nprecision {found['share']:.3f}, {interval}")
     if n := sum(stratum["n_unsure"] + stratum["n_unseen"] for stratum in strata):
         bounds = "{least:.3f} if none of them is a leak, {most:.3f} if all are".format(**found)
-        say(f"unsure or not seen, and left out: {counted(n, 'finding')}; precision {bounds}")
+        say(f"unsure or not reviewed, and left out: {counted(n, 'finding')}; precision {bounds}")

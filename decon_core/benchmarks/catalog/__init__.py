@@ -109,7 +109,7 @@ def as_recipe_file(selection: Selection) -> str:
 
 
 def pinned(recipe_file: str, revisions: Mapping[str, str]) -> str:
-    """Return a recipe file whose data sets of the hub are read at these revisions, by benchmark."""
+    """Return a recipe file whose datasets of the hub are read at these revisions, by benchmark."""
     content = yaml.load(recipe_file, Loader=YAML_LOADER)  # noqa: S506 - a safe loader
     for name, revision in revisions.items():
         if "hf_path" in (entry := content["evals"][name]):

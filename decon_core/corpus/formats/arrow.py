@@ -84,7 +84,7 @@ def _require_no_selection(path: Path) -> None:
         return
     if isinstance(state, dict) and state.get("_indices_files"):
         found = "a selection of rows in state.json (_indices_files)"
-        remedy = "save the data set again: dataset.flatten_indices().save_to_disk(...)"
+        remedy = "save the dataset again: dataset.flatten_indices().save_to_disk(...)"
         raise CorpusError(Problem(str(path), found, "all rows of the data files", remedy))
 
 

@@ -75,9 +75,9 @@ def require_text(head: bytes, path: Path) -> None:
     """Raise `CorpusError` if the first decompressed bytes of a shard are another file format."""
     kind, suffix = sniff(head) or ("", "")
     if suffix in COMPRESSIONS and compression_of(path):
-        found = f"{kind} in a compressed file: it was compressed twice"
+        found = f"the file was compressed twice: it contains {kind}"
         remedy = f"decompress it once, for example with `zstd -d` or `gunzip`, and {REGISTER}"
-        raise CorpusError(Problem(str(path), found, "text that was compressed once", remedy))
+        raise CorpusError(Problem(str(path), found, remedy=remedy))
     if suffix:
         raise CorpusError(_misnamed(path.with_suffix(""), kind, suffix))
 

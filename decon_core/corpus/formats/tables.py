@@ -306,6 +306,6 @@ def raising_corpus_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, ValueError, OverflowError) as error:
-        found = f"columns that cannot be written row by row ({error})"
+        found = f"the types of its columns cannot be written row by row ({error})"
         remedy = 'use cut = "documents", which rewrites fewer rows, or convert the table'
-        raise CorpusError(Problem(str(path), found, "columns of other types", remedy)) from None
+        raise CorpusError(Problem(str(path), found, remedy=remedy)) from None

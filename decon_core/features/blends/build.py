@@ -214,7 +214,7 @@ def _account(
 def blend_faults(path: Path, folder: Path) -> list[Problem]:
     """Verify a blend against its manifest: counts of texts and file checksums."""
     if not path.is_file():
-        return [Problem(str(folder), f"no manifest {path}", "a blend")]
+        return [Problem(str(folder), f"the blend has no manifest {path}")]
     manifest = read_json(path)
     totals = manifest["totals"]
     n_accounted = totals["n_drawn"] - totals["n_replaced"] + totals["n_test_texts"]

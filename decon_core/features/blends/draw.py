@@ -65,9 +65,8 @@ def material_of(builder: Builder, mixture: Mixture) -> tuple[Material, ...]:
     problems = [
         Problem(
             f"mixture {mixture.name!r} of pack {pack.name!r}",
-            "none, or one built from other shards, benchmarks or settings",
-            "a mixture built from the current inputs",
-            "materialize `mixture` for this pack first, or use `decon-assets run`",
+            "not built, or built from other shards, benchmarks or settings",
+            remedy="materialize `mixture` for this pack first, or use `decon-assets run`",
         )
         for pack in packs
         if pack.name not in current
@@ -159,15 +158,13 @@ def draw_stream(materials: Sequence[Material], phases: Sequence[Phase], seed: in
     """Draw all phases of a blend, one after the other."""
     known = {material.source.name: material.all_tokens for material in materials}
     problems = [
-        Problem(
-            f"source {name!r}", "no tokens in the mixture", "one or more, because it has a weight"
-        )
+        Problem(f"source {name!r}", "it has a weight, but no tokens in the mixture")
         for phase in phases
         for name, _ in phase.weights
         if not known.get(name)
     ]
     if not any(known.values()):
-        problems.append(Problem("the mixture", "no tokens", "at least one to draw from"))
+        problems.append(Problem("the mixture", "it has no tokens to draw from"))
     ConfigError.raise_for(dict.fromkeys(problems))
     chances = [_chances(materials, phase) for phase in phases]
     expected = np.zeros(len(materials))

@@ -125,10 +125,10 @@ def _no_room(capacities: Integers, n: int, contamination: Contamination) -> Prob
     what = "pairs of documents" if contamination.form == "apart_in_batch" else "documents"
     return Problem(
         f"contamination with {', '.join(contamination.benchmarks)}",
-        f"room for {room:,} {what}: there are {capacities.size:,} batches between {low:.0%} and "
-        f"{high:.0%} of the tokens, and in each, {each:,} documents may be replaced",
-        f"room for {n:,}, which is {n - room:,} more",
-        "use fewer copies or items, a larger most_per_batch, or a longer blend",
+        f"{n:,} {what} must be replaced, but only {room:,} may be: there are {capacities.size:,} "
+        f"batches between {low:.0%} and {high:.0%} of the tokens, and in each, {each:,} documents "
+        "may be replaced",
+        remedy="use fewer copies or items, a larger most_per_batch, or a longer blend",
     )
 
 
@@ -172,9 +172,12 @@ def _by_ratio(
             n_inserted += size
     if not place:
         where = f"contamination with {', '.join(contamination.benchmarks)}"
-        found = f"{n_removed:,} tokens of documents to replace for a ratio of {ratio:g}"
+        found = (
+            f"a ratio of {ratio:g} replaces only {n_removed:,} tokens of documents, and the "
+            f"shortest item has {sizes.min():,}"
+        )
         remedy = "use a larger ratio, or a longer blend"
-        raise ConfigError(Problem(where, found, f"room for an item of {sizes.min():,}", remedy))
+        raise ConfigError(Problem(where, found, remedy=remedy))
     places, items = np.array([place, order[: len(place)]], np.int64)
     copies = np.arange(len(place)) // n_items
     return Insertions(places, items, np.zeros_like(places), copies, replaced)
@@ -198,10 +201,10 @@ def _documents_by_ratio(
                 n_removed += size
     largest = int(room.n_tokens.max(initial=0))
     if not replaced or n_removed + largest / 2 < wanted:
-        found = f"{n_removed:,} tokens of documents that may be replaced"
+        found = f"{wanted:,.0f} tokens of documents must be replaced, but only {n_removed:,} may be"
         where = f"contamination with {', '.join(contamination.benchmarks)}"
         remedy = "use a longer blend, or more sources in `into`"
-        raise ConfigError(Problem(where, found, f"{wanted:,.0f}", remedy))
+        raise ConfigError(Problem(where, found, remedy=remedy))
     return np.array(sorted(replaced), np.int64)
 
 

@@ -133,11 +133,11 @@ def choose_items(
         n_not_rewritten += len(seen) - len(reworded)
         seen = reworded
     if not seen and not problems:
-        found = f"none of {counted(len(unseen), 'item')} selected by seen = {contamination.seen:g}"
-        problems.append(Problem(named, found, "one or more", "use a larger `seen` or another seed"))
+        found = f"seen = {contamination.seen:g} selects none of {counted(len(unseen), 'item')}"
+        problems.append(Problem(named, found, remedy="use a larger `seen` or another seed"))
     if contamination.shuffle_answers and not any(item.choices for item in (*seen, *unseen)):
-        expected = "at least one, because shuffle_answers = true"
-        problems.append(Problem(named, "no question with choices", expected))
+        found = "shuffle_answers = true has no effect, because no question has choices"
+        problems.append(Problem(named, found))
     ConfigError.raise_for(problems)
     return ChosenItems(tuple(seen), tuple(unseen), n_without, n_not_rewritten)
 
@@ -146,17 +146,16 @@ def _no_items(
     benchmark: str, contamination: Contamination, n_items: int, n_answered: int
 ) -> Problem:
     if n_answered:
-        found = f"{counted(n_answered, 'item')}, none with anything to change"
-        expected = f"items that the form {contamination.form!r} can change"
-        return Problem(
-            f"benchmark {benchmark!r}", found, expected, "the forms are listed in docs/blends.md"
-        )
+        items = counted(n_answered, "item")
+        found = f"the form {contamination.form!r} can change none of its {items}"
+        remedy = "docs/blends.md lists the forms"
+        return Problem(f"benchmark {benchmark!r}", found, remedy=remedy)
     if n_items:
         return Problem(
             f"benchmark {benchmark!r}",
-            f"{counted(n_items, 'item')}, none with an answer",
-            f"answers, which the form {contamination.form!r} needs",
-            'use form = "source", which needs no answers',
+            f"the form {contamination.form!r} needs answers, but none of its "
+            f"{counted(n_items, 'item')} has one",
+            remedy='use form = "source", which needs no answers',
         )
     splits = ", ".join(contamination.splits) or "any split that is not for training"
     return Problem(f"benchmark {benchmark!r}", "no items in the splits", f"items in {splits}")
@@ -166,17 +165,18 @@ def _no_languages(benchmark: str, contamination: Contamination, n_items: int) ->
     """Yield a problem if a template shows the languages of items that name none."""
     template = contamination.template_of(benchmark) or ""
     if any(name in LANGUAGE_KEYS for _, name, _, _ in string.Formatter().parse(template)):
-        found = f"{counted(n_items, 'item')} without languages"
-        expected = f"items with both, because the template has {LANGUAGE_PLACEHOLDERS}"
+        found = (
+            f"the template has {LANGUAGE_PLACEHOLDERS}, but {counted(n_items, 'item')} "
+            f"{'has' if n_items == 1 else 'have'} no languages"
+        )
         remedy = f"Set {' and '.join(LANGUAGE_KEYS)} in the recipe."
-        yield Problem(f"benchmark {benchmark!r}", found, expected, remedy)
+        yield Problem(f"benchmark {benchmark!r}", found, remedy=remedy)
 
 
 def _not_reworded(benchmarks: str, n_seen: int) -> Problem:
-    found = f"{counted(n_seen, 'seen item')}, none of them reworded"
-    expected = "rewordings, because form = 'reworded'"
-    remedy = "run `decon-assets blend reword`, which requests them from the endpoint"
-    return Problem(f"contamination with {benchmarks}", found, expected, remedy)
+    found = f"form = 'reworded', but none of the {counted(n_seen, 'seen item')} is reworded yet"
+    remedy = "run `decon-assets blend reword`, which requests rewordings from the endpoint"
+    return Problem(f"contamination with {benchmarks}", found, remedy=remedy)
 
 
 def _seen_questions(items: Sequence[Item], share: float, seed: int) -> set[str]:

@@ -79,12 +79,15 @@ def verify_blend(
     folder, path = blend_folder(store, blend.name), blend_manifest(store, blend.name)
     if not path.is_file():
         remedy = "`decon-assets run` builds it"
-        return BlendVerification([Problem(str(folder), "no manifest", "a blend", remedy)])
+        return BlendVerification([Problem(str(folder), "not built", remedy=remedy)])
     manifest = read_manifest(path)
     if manifest is None or manifest.get("fingerprint") != blender.fingerprint(blend):
-        found = "a damaged manifest, or one for another mixture, benchmarks or settings"
-        expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
-        return BlendVerification([Problem(str(folder), found, expected, remedy)])
+        found = (
+            "the manifest is damaged, or the blend was built from another mixture, benchmarks or "
+            "settings than the current ones"
+        )
+        remedy = "`decon-assets run` builds it again"
+        return BlendVerification([Problem(str(folder), found, remedy=remedy)])
     faults = blend_faults(path, folder) or [*_check_plan(blender, blend, path, folder)]
     result = BlendVerification(faults)
     if faults:
@@ -113,11 +116,10 @@ def _check_plan(blender: Blender, blend: Blend, path: Path, folder: Path) -> Ite
     for name, planned in json.loads(json.dumps(account)).items():
         if manifest[name] != planned:
             where = f"{path}: {name}"
-            yield Problem(where, "other numbers", "the numbers of the plan", REBUILD)
+            yield Problem(where, "the numbers differ from those of the plan", remedy=REBUILD)
     if not blender.has_card(folder, manifest):
-        remedy = "`decon-assets run` writes it again"
-        expected = "the card rendered from the manifest"
-        yield Problem(str(folder / CARD), "different text", expected, remedy)
+        found, remedy = "it does not match the manifest", "`decon-assets run` writes it again"
+        yield Problem(str(folder / CARD), found, remedy=remedy)
 
 
 def _check_scan(blender: Blender, blend: Blend, pack: Pack, result: BlendVerification) -> None:

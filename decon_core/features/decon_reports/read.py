@@ -90,10 +90,10 @@ def read_reports(folder: Path, database: Path, *, may_skip: bool = False) -> Rea
         if read.n_bad and not may_skip:
             problems = [*read.bad]
             if n_more := read.n_bad - len(read.bad):
-                problems.append(Problem(f"{n_more:,} more lines", "bad lines", "lines of a report"))
+                problems.append(Problem("", f"{n_more:,} more lines cannot be read"))
             remedy = "use --skip-bad to leave such lines out and count them"
-            found = f"{read.n_bad:,} bad lines"
-            problems.append(Problem("reference read", found, "none", remedy))
+            found = f"{read.n_bad:,} lines cannot be read"
+            problems.append(Problem("reference read", found, remedy=remedy))
             raise InputError(problems)
         # A database on disk gives DuckDB a place for what exceeds its memory.
         with duckdb.connect(f"{work}/lines.duckdb") as connection:
@@ -161,13 +161,13 @@ def _require_one_each(files: Sequence[ReportFile]) -> None:
     for file in files:
         other = first.setdefault(file.shard, file)
         if other is not file:
-            found = f"a second report of {file.shard}, in addition to {other.path}"
-            problems.append(Problem(str(file.path), found, "one report per shard"))
+            found = f"a second report of shard {file.shard}; the first is {other.path}"
+            problems.append(Problem(str(file.path), found))
     thresholds = {file.threshold for file in files}
     if len(thresholds) > 1:
-        found = "thresholds " + ", ".join(sorted(map(str, thresholds)))
-        where, expected = str(files[0].path.parent), "reports with the same threshold"
-        problems.append(Problem(where, found, expected))
+        listed = ", ".join(sorted(map(str, thresholds)))
+        found = f"the reports have different thresholds: {listed}"
+        problems.append(Problem(str(files[0].path.parent), found))
     InputError.raise_for(problems)
 
 

@@ -101,7 +101,7 @@ class JsonEndpoint:
             remedy = (
                 f"run `export {self.key_env}=…`, or leave key_env out if the endpoint needs no key"
             )
-            problem = Problem(f"${self.key_env}", "nothing", f"the key of {self.url}", remedy)
+            problem = Problem(f"${self.key_env}", "not set", f"the key of {self.url}", remedy)
             raise ConfigError(problem)
         return key
 

@@ -8,7 +8,7 @@ FEATURE = Feature(
         "game": Command(
             function="game",
             group="Studies",
-            about="solve the contamination game: the best level and the deterring penalty",
+            about="solve the contamination game: the best level, and the penalty that deters",
         )
     },
 )

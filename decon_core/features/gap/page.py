@@ -34,7 +34,7 @@ HEADS = (
     "no answer", "without these", "moved",
 )  # fmt: skip
 GROUP_HEADS = (
-    *_NAMES, "clean", "leaked", "of them with their answer", "no answer", "review",
+    *_NAMES, "clean", "leaked", "leaked with the answer", "no answer", "review",
     "cannot be checked", "not fully scanned", "not joined", "remark",
 )  # fmt: skip
 AVERAGE_HEADS = (

@@ -44,10 +44,9 @@ def require_package(module: str, install: str, name: ScorerName) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        found = f"a package {module!r} that cannot be imported ({error})"
-        expected = "the package that this scorer needs"
-        problem = Problem(f"scorer {name}", found, expected, f"run `pip install {install}`")
-        raise InputError(problem) from None
+        found = f"the package {module!r}, which this scorer needs, cannot be imported ({error})"
+        remedy = f"run `pip install {install}`"
+        raise InputError(Problem(f"scorer {name}", found, remedy=remedy)) from None
 
 
 def _unreadable(name: ScorerName, error: Exception, expected: str) -> InputError:

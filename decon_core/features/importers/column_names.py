@@ -15,7 +15,7 @@ _CHOICE = re.compile(r"|(.*[_ ])?(choice|option|ending|candidate|sol|solution|an
 _TESTS = re.compile(r"(base_|private_|public_)?tests?(_list|_cases|_patch)?")
 _ABOUT = re.compile(r"(sub)?(subject|category|topic|language|lang|domain|level|subfield)s?(_en)?")
 
-# The preferred names come first. A data set never has two names that differ only in case.
+# The preferred names come first. A dataset never has two names that differ only in case.
 QUESTIONS = (
     "question", "problem", "problem_statement", "question_content", "prompt", "query",
     "instruction", "input",

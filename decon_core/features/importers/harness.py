@@ -87,7 +87,7 @@ class _Registry:
         self._files = files
         self._contents: dict[str, Mapping[str, Any]] = {}
         self._modules: dict[str, Module] = {}
-        self._rows: dict[_Function, Value] = {}  # rows after a function of a data set
+        self._rows: dict[_Function, Value] = {}  # rows after a function of a dataset
 
     def tasks(self, name: str) -> Sequence[Mapping[str, Any]]:
         """Return the tasks of a file: itself, or those written out in a group."""
@@ -145,7 +145,7 @@ class _Registry:
             return declared.guessed(question.reads, _FUNCTION, f"doc_to_text: {question.by}")
         if isinstance(
             row, Computed
-        ):  # the columns of the templates may not be those of the data set
+        ):  # the columns of the templates may not be those of the dataset
             done = draft(query or Constant(""), None)
             done.doubts.append((_NOT_PLAIN, task["process_docs"].name))
         else:
@@ -201,7 +201,7 @@ def _refusal(task: Mapping[str, Any], source: Source) -> tuple[str, str] | None:
         return "the task measures the perplexity of whole texts", ""
     has_files = {"data_files", "data_dir"} & set(task.get("dataset_kwargs") or {})
     if not source.hf_path or source.hf_path in _LOADERS or has_files:
-        return "the rows are not in a data set on the hub", f"dataset_path: {source.hf_path}"
+        return "the rows are not in a dataset on the hub", f"dataset_path: {source.hf_path}"
     return None if source.splits else ("no split is named", "")
 
 
@@ -226,14 +226,14 @@ def _shown(value: object) -> str:
     return f"{text[:60]}…" if len(text) > 60 else text
 
 
-# Methods of a data set after which its columns are the same.
+# Methods of a dataset after which its columns are the same.
 _KEEPS_COLUMNS = frozenset(
     ["filter", "select", "sort", "shuffle", "remove_columns", "select_columns", "cast"]
 )
 
 
 def changed_row(module: Module, name: str) -> Value:
-    """Return the fields of a row after a function of a data set; `Computed` if they are unknown."""
+    """Return the fields of a row after a function of a dataset; `Computed` if they are unknown."""
     function = module.function(name) or _generated(module)
     if function is None:
         return Computed("its module does not define it")
@@ -261,7 +261,7 @@ def _generated(module: Module) -> Function | None:
 
 
 class _Docs:
-    """Follows a data set through the statements of a function."""
+    """Follows a dataset through the statements of a function."""
 
     def __init__(self, module: Module, function: Function, rows: Value = ROW) -> None:
         self._module, self._function = module, function

@@ -1,7 +1,7 @@
-"""Recipes from `eval.yaml`, in which a data set of the Hugging Face hub declares its benchmarks.
+"""Recipes from `eval.yaml`, in which a dataset of the Hugging Face hub declares its benchmarks.
 
 All three dialects are read: `id` or `name`, `config` or `subset`, `split` or `splits`. The name of
-the data set is that of its two folders, or the one in the cache of the hub.
+the dataset is that of its two folders, or the one in the cache of the hub.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _WITHOUT_ROWS = {
 
 @dataclass(frozen=True)
 class _DataSet:
-    """A data set, with the columns and splits by config that its card names."""
+    """A dataset, with the columns and splits by config that its card names."""
 
     path: str
     revision: str
@@ -63,7 +63,7 @@ class _DataSet:
 
 
 def hub_benchmarks(files: Files) -> Iterator[ImportedBenchmark]:
-    """Yield the benchmarks that data sets declare."""
+    """Yield the benchmarks that datasets declare."""
     for name in files.names:
         if posixpath.basename(name) == "eval.yaml":
             yield from _declared(files, name)
@@ -110,10 +110,10 @@ def _imported(
     declared = Task(name=task_id, origin=replace(origin, tasks=(task_id,)), source=source)
     columns = data_set.columns.get(config)
     if not data_set.path:
-        return declared.refused("no data set can be derived from the path of the file")
+        return declared.refused("no dataset can be derived from the path of the file")
     absent = [split for split in splits if split not in known] if known else ()
     if absent or (not known and {*splits} & {*_AGGREGATES}):
-        return declared.refused("the data set does not have the split", ", ".join(absent or splits))
+        return declared.refused("the dataset does not have the split", ", ".join(absent or splits))
     if isinstance(task.get("field_spec"), dict):
         done = _from_fields(task)
     else:
@@ -122,7 +122,7 @@ def _imported(
         name for name in _named(done.fields) if columns and name.partition(".")[0] not in columns
     ]
     if missing:
-        return declared.refused("the data set does not have the column", ", ".join(missing))
+        return declared.refused("the dataset does not have the column", ", ".join(missing))
     return declared.benchmark(done, framework)
 
 

@@ -1,6 +1,6 @@
 """Import the benchmarks of a registry: `import_recipes`.
 
-A registry has many tasks over the same rows: they become one recipe of a data set.
+A registry has many tasks over the same rows: they become one recipe of a dataset.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def import_recipes(path: Path) -> list[ImportedBenchmark]:
     tasks = [task for registry in _REGISTRIES for task in registry(files)]
     if not tasks:
         found = "no file that declares a benchmark"
-        expected = "eval.yaml of data sets, task files of lm-evaluation-harness or lighteval"
+        expected = "eval.yaml of datasets, task files of lm-evaluation-harness or lighteval"
         raise InputError(Problem(str(path), found, expected))
     return [_validated(benchmark) for benchmark in merged(tasks)]
 
@@ -82,7 +82,7 @@ def merged(tasks: Iterable[ImportedBenchmark]) -> list[ImportedBenchmark]:
 
     Of several recipes for them, the best declared is kept, then the one with answers, then the one
     that most tasks share. Configs with the same fields become one benchmark. Refused tasks are
-    merged if they share data set and reason.
+    merged if they share dataset and reason.
     """
     by_rows: dict[str, list[ImportedBenchmark]] = defaultdict(list)
     refused: dict[str, list[ImportedBenchmark]] = defaultdict(list)
@@ -159,7 +159,7 @@ def _listed(config: object) -> Sequence[str]:
 
 
 def _common_name(tasks: Sequence[str], first: ImportedBenchmark) -> str:
-    """Return the words with which all names of tasks begin, or else the name of the data set."""
+    """Return the words with which all names of tasks begin, or else the name of the dataset."""
     words = [re.findall(r"[^\W_]+", task.lower()) for task in tasks]
     common = []
     for column in zip(*words, strict=False):

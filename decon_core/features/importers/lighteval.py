@@ -102,7 +102,7 @@ def _imported(
     computed = [key for key in _LITERALS[1:] if not isinstance(values.get(key, _NONE), Constant)]
     if computed or not source.hf_path or not source.splits:
         detail = f"{', '.join(computed) or 'splits'}, line {call.lineno}"
-        return task.refused("data set, config or splits are not literals", detail)
+        return task.refused("dataset, config or splits are not literals", detail)
     reasons, drafts, columns = [], [], list[str]()
     for key in ("prompt_function", "sample_fields"):
         if key in given:

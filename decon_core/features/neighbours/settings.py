@@ -58,8 +58,8 @@ class Neighbours(Sample, FeatureTable):
     top: Positive = 10
     """Number of neighbours kept for each item."""
     draw_from: PositiveShare | None = None
-    """Draw `top` paragraphs at random from this nearest share of the sample, instead of keeping the
-    nearest paragraphs."""
+    """Draw `top` paragraphs at random from the nearest ones, which are this share of the sample,
+    instead of keeping the `top` nearest."""
     review_from: PositiveShare | None = None
     """Neighbours with at least this cosine similarity need review until they are judged."""
 

@@ -138,6 +138,6 @@ def _keep_latest(read: ResultFiles) -> None:
     for result in earlier:
         n = len({*map(result.key_of, result.samples)} - asked[key(result)])
         if n:
-            found = f"results of {counted(n, 'item')} that the latest run lacks"
-            remedy = "Only the latest run counts. Pass one run to use it instead."
-            read.problems.append(Problem(str(result.path), found, "a complete latest run", remedy))
+            found = f"the latest run lacks {counted(n, 'item')} that this earlier run has"
+            remedy = "Only the latest run counts. To use another run, pass only that run."
+            read.problems.append(Problem(str(result.path), found, remedy=remedy))

@@ -66,8 +66,8 @@ def read(path: Path) -> list[per_item.Results]:
         per_item.index_of(done.get("total_samples")),
     )
     if n_samples and n_asked and n_samples < n_asked:
-        found = f"{counted(n_samples, 'sample')} in a log that counts {n_asked:,}"
-        results.problems.append(Problem(str(path), found, "all samples", "The others are missing."))
+        found = f"the log should have {counted(n_asked, 'sample')}, but has only {n_samples:,}"
+        results.problems.append(Problem(str(path), found))
     return [results]
 
 
@@ -92,12 +92,11 @@ def _add_samples(results: per_item.Results, rows: Iterator[tuple[str, Row]]) -> 
     epochs: defaultdict[str, list[per_item.Sample]] = defaultdict(list)
     for place, row in rows:
         n_samples += 1
-        reasons = [name for name in ("error", "invalidation") if row.get(name)]
-        if reasons:
-            expected, remedy = "a valid sample without an error", "The sample is left out."
+        if row.get("error") or row.get("invalidation"):
             message = per_item.text_at(per_item.mapping_in(row, "error"), "message") or "no message"
-            found = f"an {reasons[0]} ({message})"
-            results.problems.append(Problem(place, found, expected, remedy))
+            is_error = bool(row.get("error"))
+            found = f"the sample failed ({message})" if is_error else "the sample was invalidated"
+            results.problems.append(Problem(place, found, remedy="The sample is left out."))
         else:
             item = repr(row.get("id"))
             epochs[item].append(_sample(place, row, not_numbers))

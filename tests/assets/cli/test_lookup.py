@@ -110,7 +110,7 @@ def test_detectors_that_are_not_used_are_named(sketched, capsys):
     [
         ([], "nothing to look for"),
         (["a text", "--items", "new.jsonl"], "TEXT and --items"),
-        (["too short"], "no item to search for: 1 with too few tokens"),
+        (["too short"], "no text can be searched for: 1 with too few tokens"),
         (["--items", "nowhere.jsonl"], "no such file"),
         (
             ["--items", "raw.jsonl"],

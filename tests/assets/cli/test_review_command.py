@@ -333,7 +333,7 @@ def test_a_verdict_can_be_set_taken_back_and_asked_for_by_the_beginning_of_a_key
     assert main(["review", *places(desk), "set", key(1), "none"]) == 0
     assert [*read_verdicts(desk / "verdicts.jsonl").by_text] == [key(2)]
     assert main(["review", *places(desk), "set", "0000", "leak"]) == 2
-    assert "a prefix of several ids" in capsys.readouterr().err
+    assert "several ids begin with this" in capsys.readouterr().err
     assert main(["review", *places(desk), "set", "ffff", "leak"]) == 2
     assert "not in" in capsys.readouterr().err
     assert main(["review", *places(desk), "set", key(1), "perhaps"]) == 2
@@ -445,7 +445,7 @@ def test_status_says_how_far_it_is_and_what_a_sample_says(desk, capsys):
     assert "3 texts whose current verdict is not in the report yet" in told
     assert "3 of 3 findings drawn, strata: benchmark and score, seed 0" in told
     assert "precision 0.667, 95 % interval 0.667 to 0.667" in told
-    assert "unsure or not seen" not in told
+    assert "unsure or not reviewed" not in told
     assert main(["review", "status", "--json", *places(desk), "--sample", "2", "--seed", "5"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["sample"]["seed"] == 5

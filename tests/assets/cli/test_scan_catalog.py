@@ -41,7 +41,10 @@ def test_a_gated_benchmark_is_a_named_gap_in_the_summary_the_page_and_the_card(h
     assert scan() == 4
     said = capsys.readouterr().out
     assert "searched for items of 1 of 3 benchmarks; not of:" in said
-    assert "  gpqa_diamond: the gated data set Idavidrein/gpqa. Accept the terms at" in said
+    assert (
+        "  gpqa_diamond: Idavidrein/gpqa is a gated dataset to which you have no access. Accept"
+        in said
+    )
     assert "  frontier_math: private" in said
     assert "NOT scanned: 1 benchmark: gpqa_diamond" in said
     summary = json.loads(Path("traces-scan/summary.json").read_text())
@@ -61,7 +64,7 @@ def test_a_gated_benchmark_is_a_named_gap_in_the_summary_the_page_and_the_card(h
     card = card_from(published)
     assert "searched for the items of 1 of 3 benchmarks" in card
     assert "Benchmark `frontier_math` was not searched for: private" in card
-    assert f"data set at `{hub.commit('openai/gsm8k')[:12]}`" in card
+    assert f"dataset at `{hub.commit('openai/gsm8k')[:12]}`" in card
     overview = data_of(Path("traces-scan/report.html"), "overview")
     assert notice in overview["notice"]
     assert "of 1 of 3 benchmarks." in str(overview)

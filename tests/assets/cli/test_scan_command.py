@@ -181,7 +181,7 @@ def test_every_leak_is_found_in_whichever_folder_below_it_lies(place, capsys):
 def test_output_is_not_written_into_the_corpus_nor_where_no_folder_can_be_made(place, capsys):
     before = {path: path.stat().st_mtime_ns for path in place.folder.rglob("*")}
     assert place.scan("--out", place.folder / "corpus" / "b" / "..") == 2
-    assert "the folder of the corpus" in capsys.readouterr().err
+    assert "the output folder is also the corpus" in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in place.folder.rglob("*")} == before
     assert place.scan("--out", "/proc/nothing/here") == 2
     assert "a folder that can be created" in capsys.readouterr().err
@@ -405,7 +405,7 @@ def test_what_is_no_shard_is_named_and_changes_the_exit_code(place, capsys):
     assert place.leaks() == {(f"linked/{file}", *rest) for file, *rest in EXPECTED}
     assert skipped_in(place) == {
         ".cache/": ("its name begins with _ or .", True),
-        "README.md": ("metadata of a data set", True),
+        "README.md": ("metadata of a dataset", True),
         "_SUCCESS": ("its name begins with _ or .", True),
         "linked/up/": (f"the same folder as {corpus}", True),
     }
@@ -499,7 +499,7 @@ def test_a_shard_that_breaks_off_is_named_and_the_others_are_scanned(place, caps
     assert place.scan("--compat", "--detectors", "decon") == 1
     assert place.leaks() == {leak for leak in EXPECTED if leak[0] == "a/s.jsonl"}
     said = capsys.readouterr()
-    assert "found damaged or truncated data" in said.err
+    assert "the data is damaged or truncated" in said.err
     assert "1 of 3 shards could not be read" in said.out
     line = place.ledger()["b/s.jsonl.gz"]
     assert line["is_read"] is False
@@ -676,7 +676,7 @@ def test_a_script_that_the_tokenizer_splits_into_letters_is_named_with_the_remed
     place.write_policy(tokenizer_str="cl100k", detectors=["ratcliff"])
     assert place.scan() == 0
     said = capsys.readouterr().err
-    assert re.search(r"urdu: found 3\.\d times as many tokens with cl100k as with o200k", said)
+    assert re.search(r"urdu: cl100k needs 3\.\d times as many tokens as o200k", said)
     assert said.count("times as many tokens") == 1
     assert 'tokenizer_str = "o200k" in [policy]' in said
 
@@ -1159,7 +1159,7 @@ def test_a_sample_without_a_leak_is_no_proof_that_there_is_none(place, capsys):
         (["--sample", "3 shards"], "only 3 shards; expected more than the 3 to be drawn"),
         (["--sample-seed", "1"], "no --sample"),
         (["--sample", "1%", "--clean-evals"], "an item may have leaked into documents outside"),
-        (["--sample", "1%", "--compat"], "their format cannot mark a sample"),
+        (["--sample", "1%", "--compat"], "the format of AI2's decon cannot mark a sample"),
     ],
 )
 def test_a_sample_that_cannot_be_drawn_or_that_is_not_enough_is_refused(

@@ -259,7 +259,7 @@ def test_a_leak_of_an_item_that_has_no_answer_says_that_none_was_looked_for(ask)
     (one,) = ask("s1-1")
     entry = one["found"][0]
     assert entry["has_answer"]
-    said = "no answer was looked for: the benchmark gives none for this question"
+    said = "no answer was searched for, because the benchmark gives none for this question"
     assert said not in as_text(one)
     assert said in as_text({**one, "found": [{**entry, "has_answer": False}]})
 
@@ -442,7 +442,7 @@ def test_what_is_not_scanned_or_not_built_is_said(told, at_home):
 def test_a_shard_that_is_gone_leaves_what_is_known_of_its_documents(told, at_home, capsys):
     (at_home.folder / "corpus" / "s1.jsonl.gz").unlink()
     (one,) = told("s1-1")
-    assert "no such file" in one["document"]["why_unreadable"]
+    assert "the registered file is gone" in one["document"]["why_unreadable"]
     assert states(one)["clean"] == "removed"
     capsys.readouterr()
     assert main(["why", "s1.jsonl.gz:9"]) == 0  # without matches

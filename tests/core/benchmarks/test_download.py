@@ -125,7 +125,7 @@ def test_what_cannot_be_downloaded_is_skipped_by_name_with_the_remedy(
     assert said == [f"{at}, downloaded after its columns were compared with those of the recipe"]
     reasons = {entry.benchmark: entry.reason for entry in skipped}
     assert f"Accept the terms at {hub.url}/datasets/mill/guarded" in reasons["guarded"]
-    assert "no data set mill/gone on the hub, or a private one" in reasons["gone"]
+    assert "the hub has no dataset mill/gone, or it is private" in reasons["gone"]
     assert "no 'q' among 'query', 'a'" in reasons["renamed"]
     expected = f"no 'q' among 'query', 'a'. Correct the recipe in {path}."
     assert reasons["changed"] == expected
@@ -184,7 +184,7 @@ def test_a_data_set_of_python_code_is_read_from_its_converted_files(
 ) -> None:
     hub.put("mill/gates/gates.py", "")
     path = recipes(tmp_path, gates="hf_path: mill/gates")
-    message = "a data set that needs a Python script, without converted files"
+    message = "the dataset can be read only with a Python script"
     with pytest.raises(RecipeError, match=message):
         saved_records(Store(tmp_path / "store"), path)
     file = hub.put("mill/gates/default/test/0000.parquet", "")

@@ -1,4 +1,4 @@
-"""The hub, tried on data sets in local folders: same code, no network."""
+"""The hub, tried on datasets in local folders: same code, no network."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_config_or_split_that_is_absent_is_refused(
     )
     with pytest.raises(RecipeError, match="nothing to read on the hub") as error:
         normalize(recipe, base=folder)
-    assert "Look up the names on the data set's page: https://huggingface.co/" in str(error.value)
+    assert "Look up the names on the dataset's page: https://huggingface.co/" in str(error.value)
 
 
 @pytest.mark.usefixtures("offline")
@@ -88,4 +88,4 @@ def test_without_the_package_the_error_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(RecipeError, match=r"pip install 'decon-assets\[hub\]'") as error:
         normalize(recipe_of("prompt: q"), base=tmp_path)
-    assert str(error.value).startswith("bench.hf_path: no package 'datasets'")
+    assert str(error.value).startswith("bench.hf_path: reading")

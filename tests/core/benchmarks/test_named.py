@@ -1,4 +1,4 @@
-"""Names of data sets and of their splits in training rows, and the benchmarks they stand for."""
+"""Names of datasets and of their splits in training rows, and the benchmarks they stand for."""
 
 import pytest
 

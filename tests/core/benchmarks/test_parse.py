@@ -200,7 +200,7 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
         (BASE + "  promt: q", "Did you mean 'prompt'?"),
         (BASE + "  local_path: y", "a: found both hf_path and local_path; expected exactly one"),
         ("a: {splits: [t], prompt: q}", "a: neither hf_path nor local_path"),
-        ("a: {hf_path: x, prompt: q}", "a.splits: nothing; expected a list of splits"),
+        ("a: {hf_path: x, prompt: q}", "a.splits: missing; expected a list of splits"),
         ("a: {hf_path: x, splits: [], prompt: q}", "a.splits: found a list of 0; expected a list"),
         ("a: {hf_path: x, splits: [t, 5], prompt: q}", "a.splits.1: found the number 5; expected"),
         (
@@ -255,10 +255,10 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
         ),
         (
             BASE + "  answers: [{expand_prefix: {}}]",
-            "expand_prefix.prefix: nothing; exp",
+            "expand_prefix.prefix: missing; exp",
         ),
         (BASE + "  answers: [{indexed: {key_field: k}}]", "none of prefix, field"),
-        (BASE + "  answers: [{indexed: {field: x}}]", "indexed.key_field: nothing; exp"),
+        (BASE + "  answers: [{indexed: {field: x}}]", "indexed.key_field: missing; exp"),
         (
             "a: {hf_path: x, splits: [t], source: s, target: t, source_language: English}",
             "a: found one of source_language and target_language; expected both or none",

@@ -285,7 +285,7 @@ def test_a_row_that_does_not_fit_is_refused_with_its_place(
 
 
 def test_an_extra_field_that_no_row_has_is_refused(records_of: Records) -> None:
-    with pytest.raises(RecordError, match="extra field 'subjct': no row that has it"):
+    with pytest.raises(RecordError, match="extra field 'subjct': no row has this field"):
         records_of("prompt: q\nextra_fields: [subjct]", {"q": "x"}, {"q": "y"})
 
 

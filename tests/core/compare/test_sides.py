@@ -101,7 +101,7 @@ def test_a_folder_of_anything_else_or_of_half_a_scan_is_refused(scanned, tmp_pat
         database_of(tmp_path)
     folder = scanned("found")
     (folder / "summary.json").unlink()  # written last
-    with pytest.raises(MissingError, match=r"no summary\.json"):
+    with pytest.raises(MissingError, match=r"summary\.json is missing"):
         database_of(folder)
 
 

@@ -72,7 +72,7 @@ def test_all_that_is_wrong_is_told_at_once():
         ("mixture[4].leaks.detectors[0]", "'docon'"),
         ("mixture[4].leaks.least_score", "'high'"),
         ("mixture[5].leaks.no_answer", "'drop'"),
-        ("mixture[6].name", "nothing"),
+        ("mixture[6].name", "missing"),
         ("mixture[7]", "'text'"),
     ]
 
@@ -81,7 +81,7 @@ def test_all_that_is_wrong_is_told_at_once():
     ("control", "found"),
     [
         ({"control_of": "nobody"}, "nobody"),
-        ({}, "nothing"),
+        ({}, "missing"),
         ({"control_of": "spans"}, "'spans'"),
         ({"control_of": "clean", "sources": ["web"]}, "sources, leaks or licenses"),
     ],

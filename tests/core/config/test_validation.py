@@ -68,7 +68,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
     said = "\n".join(problems(error))
     for expected in (
         "Did you mean 'recipes'",
-        "evals.recipes: nothing; expected",
+        "evals.recipes: missing; expected",
         "corpus.pack_shards",
         "found 'text' and 'messages'",
         "Did you mean 'ngram_size'",

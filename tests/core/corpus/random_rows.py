@@ -108,7 +108,7 @@ def _values_of(keys, scalars):
     return st.recursive(scalars, containers, max_leaves=6)
 
 
-# What may name a data set and its split, at most 64 bytes of it, and values that name none.
+# What may name a dataset and its split, at most 64 bytes of it, and values that name none.
 NAMED = st.dictionaries(
     st.sampled_from([*sorted({*ORIGINS, *SPLITS}), "extra_info.split"]),
     st.one_of(

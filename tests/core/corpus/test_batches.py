@@ -102,7 +102,7 @@ def test_a_shard_that_breaks_off_gives_the_same_rows_and_the_same_error(
             file.write(BODY + b"%d" % number)
     path.write_bytes(path.read_bytes()[:-25])
     _, problems = require_same(path, block_bytes=block_bytes)
-    assert "damaged or truncated data" in problems[0].found
+    assert "the data is damaged or truncated" in problems[0].found
 
 
 def test_a_line_longer_than_a_block_makes_a_longer_block(tmp_path):

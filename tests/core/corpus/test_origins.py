@@ -1,4 +1,4 @@
-"""Rows that name their data set and split are counted by both, in every shard format."""
+"""Rows that name their dataset and split are counted by both, in every shard format."""
 
 import json
 from collections import Counter

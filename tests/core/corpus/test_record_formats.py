@@ -462,7 +462,7 @@ def test_a_cut_archive_is_refused(tmp_path, stop):
         rows_in(tmp_path, "a.tar", content[:stop], text="txt")
 
 
-# Mixtures, tables, and data sets of the library datasets ------------------------------------------
+# Mixtures, tables, and datasets of the library datasets ------------------------------------------
 
 
 @pytest.mark.parametrize("name", WRITERS)

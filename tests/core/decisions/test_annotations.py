@@ -62,7 +62,7 @@ def test_a_line_that_a_killed_program_left_is_dropped_and_nothing_else(tmp_path)
     ("change", "message"),
     [
         ({"pair": "x"}, "pair: found 'x'; expected 16 hex digits"),
-        ({"is_sd": None}, "is_sd: nothing; expected true or false"),
+        ({"is_sd": None}, "is_sd: missing; expected true or false"),
         ({"is_sd": "yes"}, "is_sd: found 'yes'"),
         ({"match_type": "equvalent"}, "Did you mean 'equivalent'"),
         ({"match_type": "unrelated"}, "found 'unrelated' with is_sd = true"),

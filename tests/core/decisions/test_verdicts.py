@@ -101,7 +101,7 @@ def test_everything_that_is_wrong_with_a_file_is_said_at_once(tmp_path):
         (3, "Git could not merge"),
         (4, "Did you mean 'template'"),
         (5, "keep the lines of both sides"),
-        (6, "verdict: nothing; expected one of leak, template"),
+        (6, "verdict: missing; expected one of leak, template"),
         (6, "expected 16 hex digits"),
         (7, "a JSON object"),
         (8, "no newline at its end"),

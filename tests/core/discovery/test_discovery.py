@@ -319,12 +319,12 @@ def test_init_does_not_decide_that_unreadable_rows_are_left_out(tmp_path):
 def test_a_place_that_is_given_twice_or_lies_in_another_is_said(tmp_path):
     write(tmp_path / "web" / "deep" / "a.jsonl", texts())
     web, deep = str(tmp_path / "web"), str(tmp_path / "web" / "deep")
-    with pytest.raises(CorpusError, match=f"{web}: found the same path twice"):
+    with pytest.raises(CorpusError, match=f"{web}: the path was given twice"):
         survey_corpus([web, web])
-    with pytest.raises(CorpusError, match=f"{deep}: found a file that {web} also contains"):
+    with pytest.raises(CorpusError, match=f"{deep}: a file in it is also in {web}"):
         survey_corpus([web, deep])
     write(tmp_path / "web" / "quiz.jsonl", [{"question": "How far?", "answer": "7"}])
-    with pytest.raises(InputError, match="found the same path twice"):
+    with pytest.raises(InputError, match="the path was given twice"):
         survey_benchmarks([tmp_path / "web", tmp_path / "web"])
 
 

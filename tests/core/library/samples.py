@@ -52,7 +52,7 @@ TEXTS = [VERBATIM, CLEAN, NO_ANSWER, RENAMED, REWORDED]
 
 
 def data_set(rows):
-    """A Hugging Face data set of these rows."""
+    """A Hugging Face dataset of these rows."""
     import datasets  # here, not in each process that looks for tests: it takes two seconds
 
     return datasets.Dataset.from_list([*rows])

@@ -159,7 +159,7 @@ def test_columns_of_tables_and_data_sets_are_read_as_lists_are(index):
         ([CLEAN, 7], None, "text 1: found the number 7; .*or None"),
         (pa.array([1]), None, "a column of int64; expected strings, lists"),
         (pa.table({"a": [CLEAN]}), "b", "no column 'b'"),
-        ([CLEAN], "a", "a column only with rows, a table or a data set"),
+        ([CLEAN], "a", "a column only with rows, a table or a dataset"),
     ],
 )
 def test_other_inputs_are_refused_with_what_is_expected(index, texts, column, message):

@@ -168,7 +168,7 @@ ROW_FORMS: dict[str, Callable[[list[Row]], Any]] = {
     "table": pa.Table.from_pylist,
     "structs": pa.array,
     "polars": lambda rows: pl.DataFrame(pa.Table.from_pylist(rows)),
-    "data set": data_set,
+    "dataset": data_set,
 }
 
 

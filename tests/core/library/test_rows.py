@@ -94,9 +94,9 @@ FORMS = {
     "sliced struct array": lambda rows: pa.concat_arrays([structs_of(rows)] * 2).slice(len(rows)),
     "polars": pl.DataFrame,
     "struct series": lambda rows: pl.DataFrame(rows).to_struct("rows"),
-    "data set": data_set,
-    "numpy data set": lambda rows: data_set(rows).with_format("numpy"),
-    "streamed data set": lambda rows: data_set(rows).to_iterable_dataset(),
+    "dataset": data_set,
+    "numpy dataset": lambda rows: data_set(rows).with_format("numpy"),
+    "streamed dataset": lambda rows: data_set(rows).to_iterable_dataset(),
 }
 
 

@@ -331,7 +331,7 @@ def test_rows_that_are_no_documents_are_passed_over_unless_they_are_asked_for(tm
     (tmp_path / "web" / "s.jsonl").write_bytes(lines)
     (shard,) = find_shards(WEB, folder=tmp_path, known={})
     assert [(row.number, row.line) for row in rows_of(shard, WEB)] == [(4, b'{"text": "t"}')]
-    with pytest.raises(CorpusError, match=r"row 3: no JSON object"):
+    with pytest.raises(CorpusError, match=r"row 3: the row is no longer"):
         [*rows_of(shard, WEB, [3])]
     (row,) = rows_of(shard, replace(WEB, text="t"), [1])
     with (
@@ -767,21 +767,24 @@ def test_verify_names_the_file_that_is_missing_or_differs(place):
     (folder / "t.jsonl").rename(folder.parent.parent / "t.jsonl")
     assert found_by_verify(place.builder()) == [
         (str(folder / "s.jsonl"), "checksum mismatch"),
-        (str(folder / "t.jsonl"), "no file"),
+        (str(folder / "t.jsonl"), "the file is missing"),
     ]
     (folder.parent.parent / "t.jsonl").rename(folder / "t.jsonl")
-    for path, found in (manifest, "a damaged manifest"), (card, "another text"):
+    for path, found in (
+        (manifest, "the manifest is damaged"),
+        (card, "it does not match the manifests"),
+    ):
         for written, content in as_built.items():
             written.write_bytes(content)
         path.write_bytes(b"")
         assert found_by_verify(place.builder()) == [(str(path), found)]
     card.unlink()
-    assert found_by_verify(place.builder()) == [(str(card), "no file")]
+    assert found_by_verify(place.builder()) == [(str(card), "the file is missing")]
     place.build(CLEAN, pack)
     looser = replace(place.builder(), policy=replace(DECON, contamination_score_threshold=0.7))
     ((where, found),) = found_by_verify(looser)
     assert where == str(folder)
-    assert found == "a mixture built from other shards, benchmarks or settings"
+    assert found == "built from other shards, benchmarks or settings than the current ones"
 
 
 def test_a_file_beside_the_packs_of_a_mixture_is_found(place):
@@ -789,7 +792,7 @@ def test_a_file_beside_the_packs_of_a_mixture_is_found(place):
     file = place.build(DOLMA).parent / "top.jsonl"
     file.write_bytes(b"{}")
     (problem,) = verify(place.builder(), DOLMA).problems
-    assert (problem.where, problem.found) == (str(file), "a file that no manifest names")
+    assert (problem.where, problem.found) == (str(file), "no manifest lists this file")
     inspection = inspect_changed_mixtures(place.bench.store, [DOLMA], place.packs)
     assert inspection.problems == [problem]
 

@@ -400,7 +400,7 @@ def test_no_answer_items_that_a_scan_left_out_are_not_passed_over(report):
 
 def test_what_a_card_does_not_cover_begins_with_what_no_scan_finds(report):
     (head, lines) = card_of(report()).split("### What this does not cover\n\n")
-    assert lines.startswith("- What the first paragraph names; items of benchmarks that are not ")
+    assert lines.startswith("- The limits named in the first paragraph, items of benchmarks that ")
     assert "Not covered: items that were reworded, translated or given other numbers; " in head
 
 

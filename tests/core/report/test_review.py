@@ -208,7 +208,10 @@ def test_a_report_that_is_not_there_or_of_another_form_is_refused(tmp_path, repo
 
     with duckdb.connect(str(tmp_path / "old.duckdb")) as connection:
         connection.execute("CREATE TABLE runs (a INT)")
-    with pytest.raises(StaleError, match="of this version"), open_report(tmp_path / "old.duckdb"):
+    with (
+        pytest.raises(StaleError, match="of another version"),
+        open_report(tmp_path / "old.duckdb"),
+    ):
         pass
     with report(matched_text(0)) as opened, pytest.raises(MissingError, match="id '5'"):
         opened.matched_text("5")

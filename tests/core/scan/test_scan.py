@@ -383,7 +383,7 @@ def test_a_shard_that_ends_in_damage_is_refused_and_its_reader_ends(
     source = Source(name="web", path="*.gz", text="text", id="id")
     shards = find_shards(source, folder=bench.folder, known={})
     pack = Pack(name="web-0000", source=source, shards=tuple(shards))
-    with pytest.raises(CorpusError, match="damaged or truncated data") as error:
+    with pytest.raises(CorpusError, match="the data is damaged or truncated") as error:
         scan_packs(bench.store, [pack], versions, bench.policy)
     assert "after 39 rows" in str(error.value)
     assert not [one for one in threading.enumerate() if one.name.startswith("ThreadPoolExecutor")]

@@ -77,7 +77,7 @@ def test_names_that_are_set_aside(folder):
     write(folder, "_SUCCESS", ".git/config", "README.md", "state.json", "cache-1f.arrow", "a.arrow")
     listing = list_path(folder)
     assert names_of(listing) == ["a.arrow"]
-    hidden, metadata = "its name begins with _ or .", "metadata of a data set"
+    hidden, metadata = "its name begins with _ or .", "metadata of a dataset"
     assert skipped_in(listing) == {
         "_SUCCESS": (hidden, True),
         ".git/": (hidden, True),

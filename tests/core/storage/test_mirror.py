@@ -167,7 +167,7 @@ def test_a_url_that_lost_most_is_refused_and_either_answer_settles_it(
     for name in before.keys() - left.keys():
         kept.file_system.rm_file(f"{kept.key}/{name}")
     for mirror in (machine, other):
-        with pytest.raises(InputError, match="most of the files that were synchronized"):
+        with pytest.raises(InputError, match="after the last synchronization are missing"):
             mirror.pull()
         assert here(mirror) == before
     remove(other.work)

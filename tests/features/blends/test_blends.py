@@ -418,7 +418,7 @@ def test_verify_holds_the_manifest_to_a_plan_that_is_made_once_more(place):
     assert (folder / "README.md").read_text() != warning
     (problem,) = verify_blend(blender, blend).problems
     assert "contamination" in problem.where
-    assert problem.found == "other numbers"
+    assert problem.found == "the numbers differ from those of the plan"
 
 
 def test_files_that_are_none_of_the_blends_are_told(place):
@@ -427,7 +427,7 @@ def test_files_that_are_none_of_the_blends_are_told(place):
     folder = blender.build(blend).folder
     (folder / "phase-1" / "part-00099.jsonl.zst").write_bytes(b"")
     (problem,) = verify_blend(blender, blend).problems
-    assert "no manifest names" in problem.found
+    assert "no manifest lists" in problem.found
     pack = blender.builder.store.mixture("clean", place.packs[0].name)
     (pack / "zzz.jsonl").write_bytes(b"{}\n")
     (problem,) = faults_in(pack)
@@ -689,7 +689,7 @@ def test_what_has_no_answer_cannot_be_a_target_and_is_counted(bench):
     rows = [record("mute", "test", n, f"question {n}", None) for n in range(3)]
     version = save_records(bench.store, "mute", pa.Table.from_pylist(rows, schema=RECORDS))
     contamination = Contamination(benchmarks=("mute",), copies=1)
-    with pytest.raises(ConfigError, match="3 items, none with an answer"):
+    with pytest.raises(ConfigError, match="none of its 3 items has one"):
         choose_items(bench.store, [version], contamination, 0)
     contamination = Contamination(benchmarks=("mute",), copies=1, form="source")
     assert len(choose_items(bench.store, [version], contamination, 0).seen) == 3
@@ -708,7 +708,7 @@ def test_choices_stand_in_another_order_in_every_copy_and_the_letter_with_them(p
             assert choices[letter] == right == item.answer
             orders.add(letter)
     assert orders == set("ABCD")
-    with pytest.raises(ConfigError, match="no question with choices"):
+    with pytest.raises(ConfigError, match="no question has choices"):
         chosen(place, shuffle_answers=True)
 
 
@@ -748,7 +748,7 @@ def named_languages(source, target):
 
 
 def test_a_template_with_languages_is_refused_for_items_without_them(place):
-    with pytest.raises(ConfigError, match=r"6 items without languages.*source_language"):
+    with pytest.raises(ConfigError, match=r"6 items have no languages.*source_language"):
         chosen(place, template="{source_language}: {question}\n{answer}")
 
 

@@ -150,5 +150,5 @@ def test_choices_are_rewritten_with_the_question_and_the_letter_stays(bench):
 
 
 def test_a_form_that_changes_no_item_is_refused(place):
-    with pytest.raises(ConfigError, match="found 12 items, none with anything to change"):
+    with pytest.raises(ConfigError, match="can change none of its 12 items"):
         chosen(place, "identifiers_renamed")

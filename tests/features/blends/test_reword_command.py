@@ -159,10 +159,12 @@ def test_variants_take_turns_in_the_copies(scanned):
 def test_without_rewordings_the_blend_is_refused_with_the_remedy(scanned, capsys):
     with serving(good) as server:
         configure(scanned, server)
-    with pytest.raises(PipelineError, match="found 3 seen items, none of them reworded"):
+    with pytest.raises(PipelineError, match="none of the 3 seen items is reworded"):
         scanned.run(until="blend")
     assert main(["blend", "plan", "--config", str(scanned.config_path)]) == 1
-    assert "Run `decon-assets blend reword`, which requests them from" in capsys.readouterr().err
+    assert (
+        "Run `decon-assets blend reword`, which requests rewordings from" in capsys.readouterr().err
+    )
 
 
 def test_without_an_endpoint_nothing_is_asked(scanned, capsys):

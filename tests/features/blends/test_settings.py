@@ -212,7 +212,7 @@ def test_splits_for_training_are_told_by_their_names():
         ("[[blend.phase]]\ntokens = 5\nweights = {}", "sources with numbers above 0"),
         ("[[blend.phase]]\ntokens = 5\nweights = { web = nan }", "a number above 0"),
         ("[[blend.phase]]\ntokens = 5\nweights = { web = inf }", "a number above 0"),
-        ("[[blend.contamination]]\ncopies = 1", "benchmarks: nothing; expected a list"),
+        ("[[blend.contamination]]\ncopies = 1", "benchmarks: missing; expected a list"),
         ("phases = []", "blend[0].phases: found unknown key 'phases'"),
     ],
 )
@@ -238,7 +238,7 @@ def test_where_documents_have_several_fields_none_makes_room_for_an_item():
 def test_a_list_needs_a_name_to_add_its_values_to():
     text = '[[blend]]\nof = "clean"\n' + contaminated('copies = [1, 10]\ninto = ["web"]')
     (problem,) = read(text)[1]
-    assert str(problem) == "decon.toml: blend[0].name: nothing; expected a string"
+    assert str(problem) == "decon.toml: blend[0].name: missing; expected a string"
 
 
 def test_names_are_taken_once_and_not_by_a_mixture():

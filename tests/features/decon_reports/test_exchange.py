@@ -157,7 +157,7 @@ def test_lines_that_cannot_be_read_are_refused_with_file_and_line(reports, tmp_p
     told = str(caught.value)
     for line in (f"{path} line 2: ", f"{path} line 3: ", f"{path} line 4: no 'eval_key'"):
         assert line in told
-    assert "3 bad lines" in told
+    assert "3 lines cannot be read" in told
     assert "--skip-bad" in told
     assert not (tmp_path / "r.duckdb").exists()
 
@@ -179,8 +179,8 @@ def test_a_shard_that_was_reported_twice_and_two_thresholds_are_refused(reports,
         write_lines(reports / f"a.jsonl.gz-simple-{threshold}.jsonl", LINE)
     with pytest.raises(InputError) as caught:
         read_reports(reports, tmp_path / "r.duckdb")
-    assert "a second report of a.jsonl.gz" in str(caught.value)
-    assert "thresholds 0.8, 0.85" in str(caught.value)
+    assert "a second report of shard a.jsonl.gz" in str(caught.value)
+    assert "different thresholds: 0.8, 0.85" in str(caught.value)
 
 
 def test_a_folder_without_reports_is_refused(reports, tmp_path):

@@ -154,7 +154,7 @@ def rows(dataset):
         ),
         (
             QUIZ.replace("you/quiz", "json"),
-            "the rows are not in a data set on the hub: dataset_path: json",
+            "the rows are not in a dataset on the hub: dataset_path: json",
         ),
         (QUIZ.replace("{{question}}", "{{'text'}}"), "the template prints no column: {{'text'}}"),
         (QUIZ.replace("test_split: test", ""), "no split is named"),

@@ -1,4 +1,4 @@
-"""Benchmarks that data sets of the hub declare in eval.yaml."""
+"""Benchmarks that datasets of the hub declare in eval.yaml."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILES: list[dict[str, Any]] = yaml.safe_load(
 
 
 def mirror(folder: Path, entry: dict[str, Any]) -> Path:
-    """A folder like the data set's repository; its card names columns if the entry does."""
+    """A folder like the dataset's repository; its card names columns if the entry does."""
     repository = folder / entry["data_set"]
     repository.mkdir(parents=True)
     (repository / "eval.yaml").write_text(entry["file"], encoding="utf-8")
@@ -26,7 +26,7 @@ def mirror(folder: Path, entry: dict[str, Any]) -> Path:
             "splits": [{"name": split} for split in entry["splits"]],
         }
         head = yaml.safe_dump({"dataset_info": info})
-        (repository / "README.md").write_text(f"---\n{head}---\nA data set.\n", encoding="utf-8")
+        (repository / "README.md").write_text(f"---\n{head}---\nA dataset.\n", encoding="utf-8")
     return folder
 
 

@@ -109,5 +109,5 @@ def test_literal_configs_and_plain_functions_of_lighteval_become_recipes(tmp_pat
         "the prompt function is not plain: shuffled: shuffled (`while` on line 12)"
     )
     assert benchmarks["by_code"].why == (
-        "data set, config or splits are not literals: hf_subset, line 30"
+        "dataset, config or splits are not literals: hf_subset, line 30"
     )

@@ -244,11 +244,11 @@ def test_a_sample_is_drawn_over_the_scores(desk):
 def test_an_endpoint_that_is_not_named_or_has_no_key_is_refused(desk, capsys):
     assert judge(desk) == 2
     err = capsys.readouterr().err
-    assert "judge.url: nothing;" in err
-    assert "judge.model: nothing;" in err
+    assert "judge.url: missing;" in err
+    assert "judge.model: missing;" in err
     configure(desk, url="http://127.0.0.1:9/v1", model="m", key_env="JUDGE_KEY")
     assert judge(desk) == 2
-    assert "environment: JUDGE_KEY: nothing;" in capsys.readouterr().err
+    assert "environment: JUDGE_KEY: not set;" in capsys.readouterr().err
 
 
 def test_a_name_that_no_pair_has_is_refused(desk, capsys):

@@ -126,9 +126,9 @@ def test_samples_with_an_error_do_not_count(tmp_path):
     assert [(row.doc["id"], row.scores) for row in results.samples] == [(1, {"m": 1})]
     told = [str(problem) for problem in results.problems]
     assert len(told) == 4
-    assert "samples/1_epoch_2.json: found an error (timed out)" in told[0]
-    assert "samples/2_epoch_1.json: found an error (no answer)" in told[1]
-    assert "samples/3_epoch_1.json: found an invalidation" in told[2]
+    assert "samples/1_epoch_2.json: the sample failed (timed out)" in told[0]
+    assert "samples/2_epoch_1.json: the sample failed (no answer)" in told[1]
+    assert "samples/3_epoch_1.json: the sample was invalidated" in told[2]
     assert "samples/4_epoch_1.json: no score" in told[3]
 
 
@@ -138,7 +138,7 @@ def test_samples_that_a_log_lacks_are_told(tmp_path, write, name):
         [write(tmp_path / name, [sample(1, {"m": "C"})], n_samples=5)]
     ).results
     (problem,) = results.problems
-    assert problem.found == "1 sample in a log that counts 5"
+    assert problem.found == "the log should have 5 samples, but has only 1"
     assert len(results.samples) == 1
 
 

@@ -223,7 +223,7 @@ def test_of_two_runs_the_later_counts(report, tmp_path):
     assert only(account, subset=None).all.n == 3
     told = [str(problem) for problem in account.problems]
     assert len(told) == 2
-    assert f"{early}: found results of 9 items that the latest run lacks" in told[0]
+    assert f"{early}: the latest run lacks 9 items" in told[0]
 
 
 def test_parts_of_a_benchmark_are_tasks_of_their_own(report, tmp_path):

@@ -43,7 +43,7 @@ def test_without_an_embedder_there_is_no_cosine_and_it_is_said_why(pairs, capsys
 
 def test_an_embedder_that_was_asked_for_must_be_there(pairs, capsys):
     assert main(["scorecard", "--pairs", str(pairs), "--embedder", "minilm"]) == 2
-    assert "--embedder 'minilm': no package" in capsys.readouterr().err
+    assert "--embedder 'minilm': the package" in capsys.readouterr().err
 
 
 def test_rows_that_hold_no_pair_are_listed_and_change_the_exit_code(pairs, capsys):
