@@ -81,12 +81,12 @@ class _Group:
 
     @property
     def looked_at(self) -> list[Path]:
-        """The first file, the middle one and the last one of each stem."""
-        chosen = sorted(
-            {files[at] for files in self.stems.values() for at in (0, len(files) // 2, -1)}
-        )
-        step = -(-len(chosen) // _MOST_FILES)
-        return chosen[::step]
+        """The first, the middle and the last file of each stem, and others at regular distances."""
+        ends = {files[at] for files in self.stems.values() for at in (0, len(files) // 2, -1)}
+        n_others = _MOST_FILES - len(ends)
+        if n_others > 0:
+            return sorted(ends | {*self.files[:: -(-len(self.files) // n_others)]})
+        return sorted(ends)[:: -(-len(ends) // _MOST_FILES)]
 
     @property
     def pattern(self) -> str | None:

@@ -304,7 +304,7 @@ def test_files_with_different_fields_are_one_source(tmp_path):
         write(tmp_path / f"a-{at}.jsonl", texts() if at else [{"messages": CHAT}] * 5)
     (one,) = sources(tmp_path).values()
     assert len(one.files) == 4
-    assert one.rows.layouts == {"documents": 6, "openai_chat": 5}
+    assert one.rows.layouts == {"documents": 9, "openai_chat": 5}
     assert one.source.id is None
 
 

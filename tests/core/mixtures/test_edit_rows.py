@@ -12,7 +12,7 @@ from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.row_json import decoded
 from decon_core.corpus.row_texts import KEY
 from decon_core.mixtures import edit_rows
-from decon_core.mixtures.conversations import NO_ANSWER_LEFT, NOT_ALONE, PARALLEL
+from decon_core.mixtures.conversations import MEDIA, NO_ANSWER_LEFT, NOT_ALONE, REFERENCE
 from decon_core.mixtures.edit_rows import is_empty
 from decon_core.mixtures.excise import (
     NO_TURN,
@@ -275,6 +275,88 @@ def test_a_pair_without_a_role_keeps_no_answer_alone(by):
     assert cut({"a": [["x", LEAK, "y"]]}, LEAK) == {"a": [["x", "", "y"]]}
 
 
+CHAT = [QUESTION, ANSWER, *END]
+LEFT = ["other", "a third"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"info": {"post": "x"}, "summaries": [{"text": LEAK}, {"text": "other"}], "choice": 0},
+        {"choices": ["x", LEAK, "other"], "answer_idx": 2},
+        {"choices": ["x", LEAK, "other"], "answer": "B"},
+        {"outs": [LEAK, "other"], "best": 1},
+        {"text_list": [LEAK, *LEFT], "image_info": [{"matched_text_index": 2}]},
+        {"images": [None, "cat.jpg", None], "texts": [LEAK, None, "other"]},
+        {"who": [["u", "a"], ["u", "a"]], "what": [[LEAK, "x"], ["other", "y"]]},
+        {"messages": CHAT, "train_on_turn": [3]},
+        {"messages": CHAT, "scores": [None, 0.1, None, 0.9]},
+        {"messages": CHAT, "safety": ["safe", "unsafe", "safe", "safe"]},
+        {"messages": CHAT, "turn_rewards": [0.0, 1.0]},
+        {"messages": CHAT, "meta": {"scores": [0, 1, 0, 1]}},
+        {"messages": CHAT, "scores": "[0, 1, 0, 1]"},
+        {"messages": CHAT, "annotations": [{"ok": True}] * 4},
+        {"conv": {"messages": CHAT}, "scores": [0, 1, 0, 1]},
+    ],
+)
+@pytest.mark.parametrize("by", ["spans", "turns"])
+def test_a_field_that_refers_to_elements_of_a_cut_list_costs_the_row(row, by):
+    assert cut(row, LEAK, by=by) == REFERENCE
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"num_turns": 4, "turns": 4, "id": 2, "score": 1, "conversation_id": 3},
+        {"tools": [{"name": "search"}] * 4},
+        {"tags": ["math", "word problem", "easy", "short"]},
+        {"size": [512, 512, 3], "message_id": 1},
+        {"images": []},
+    ],
+)
+def test_metadata_beside_a_chat_keeps_the_row(about):
+    assert cut({"messages": CHAT, **about}, LEAK) == {"messages": END, **about}
+
+
+def test_pictures_stay_with_their_turns_or_the_row_goes():
+    asked, other = _turn("user", f"<image>{LEAK}"), _turn("user", "<image>Another picture.")
+    parts = [{"type": "image"}, {"type": "text", "text": LEAK}]
+    for turn in (asked, _turn("user", parts)):
+        row = {"messages": [turn, ANSWER, other, LAST], "images": ["a.jpg", "b.jpg"]}
+        assert cut(row, LEAK, by="turns") == MEDIA
+        assert cut({"data": row}, LEAK, by="turns") == MEDIA
+    row = {"messages": [QUESTION, ANSWER, NEXT, LAST], "images": ["a.jpg"]}
+    assert cut(row, LEAK) == MEDIA  # nothing says which turn has the picture
+    kept = {"messages": [other, LAST], "images": ["a.jpg"]}
+    assert cut(kept | {"messages": [QUESTION, ANSWER, other, LAST]}, LEAK) == kept
+
+
+@pytest.mark.parametrize("by", ["spans", "turns"])
+def test_of_nested_lists_the_innermost_record_goes(by):
+    asked = {"question": LEAK, "answers": [{"text": LEAK, "answer_start": 4}]}
+    other = {"question": "x", "answers": [{"text": "y", "answer_start": 9}]}
+    paragraphs = [{"context": "about other things", "qas": [asked, other]}]
+    left = [{"context": "about other things", "qas": [other]}]
+    assert cut({"paragraphs": paragraphs}, LEAK, by=by) == {"paragraphs": left}
+    steps = [{"obs": "x", "act": LEAK, "r": 0.1}, {"obs": "y", "act": "z", "r": 0.2}]
+    row = {"rollouts": [{"steps": steps}]}
+    assert cut(row, LEAK, by=by) == {"rollouts": [{"steps": steps[1:]}]}
+    only = {"rollouts": [{"steps": steps[:1], "e": "other"}, {"steps": steps[1:], "e": "other"}]}
+    assert cut(only, LEAK, by=by) == {"rollouts": only["rollouts"][1:]}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [{"arguments": json.dumps({"q": LEAK})}, {"arguments": {"q": LEAK}}, {"arguments": LEAK}],
+)
+def test_a_call_of_a_tool_whose_argument_is_empty_goes_with_its_result(call):
+    both = ASKED | {"tool_calls": [{"function": call}, {"function": {"arguments": "{}"}}]}
+    assert cut({"messages": [NEXT, both, RESULT, RESULT, LAST]}, LEAK) == {"messages": END}
+    used = _turn("assistant", [{"type": "text", "text": "x"}, {"type": "tool_use", "input": call}])
+    row = {"messages": [NEXT, used, _blocks("user", tool_result="x"), LAST]}
+    assert cut(row, LEAK) == {"messages": END}
+
+
 def test_names_and_states_beside_the_content_keep_no_question():
     about = {"country": "Germany", "state": "DONE", "turn_identifier": "a1"}
     turns = [QUESTION | about, ANSWER | about, *END]
@@ -288,11 +370,11 @@ def test_a_list_with_labels_beside_it_keeps_all_elements_or_the_row_goes(holder)
     for beside in ([True, False], [0.5, 1], ["stop", "length"]):
         row = {"problem": "A problem.", "generations": [LEAK, "other"], "correct": beside}
         for by in ("spans", "turns"):
-            assert cut(holder(row), LEAK, by=by) == PARALLEL
+            assert cut(holder(row), LEAK, by=by) == REFERENCE
     pairs = {"models": ["a", "b"], "completions": [{"response": LEAK}, {"response": "other"}]}
-    assert cut(holder(pairs | {"instruction": "x"}), LEAK, by="turns") == PARALLEL
+    assert cut(holder(pairs | {"instruction": "x"}), LEAK, by="turns") == REFERENCE
     turns = [QUESTION, ANSWER, *END]
-    assert cut(holder({"messages": turns, "weights": [0, 1, 0, 1]}), LEAK) == PARALLEL
+    assert cut(holder({"messages": turns, "weights": [0, 1, 0, 1]}), LEAK) == REFERENCE
     for beside in ([1], ["a", "b", "c", "d"], "abcd"):
         left = {"messages": END, "about": beside}
         assert cut(holder(left | {"messages": turns}), LEAK) == holder(left)
