@@ -21,7 +21,7 @@ from decon_core.kernels.arrays import Array
 
 # A fast test: signs that are no punctuation, or others beside a digit.
 _IS_SIGN = re.compile(r"[+<>=*^×÷·−＋－＝＜＞&]")
-_IS_BESIDE_DIGIT = re.compile(r"[-–/] ?\d|\d ?[-–/]")
+_IS_BESIDE_DIGIT = re.compile(r"[-–/](?: ?\d|(?<=\d.)|(?<=\d .))")
 _MAY_BE_SIGN = re.compile(r"[-+*/=<>^!−–－＋×·⋅∗＊÷∕⁄／＝＜＞！&]")
 _ALIKE = str.maketrans("−–－＋×·⋅∗＊÷∕⁄／＝＜＞！", "---+*****////=<>!")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")

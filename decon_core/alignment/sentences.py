@@ -49,8 +49,9 @@ def sentences_of(texts: Sequence[str], units: Units) -> dict[str, Array]:
         ("\n".join(texts) + "\n").encode("utf-32-le", "surrogatepass"), np.uint32
     )
     mark, behind = characters[:-1], characters[1:]
-    is_end = np.isin(mark, _codes(_MARKS)) & np.isin(behind, _codes(_BEHIND))
-    ends = np.flatnonzero(is_end | np.isin(mark, _codes(_UNSPACED_MARKS)))
+    ends = np.flatnonzero(np.isin(mark, _codes(_MARKS + _UNSPACED_MARKS)))
+    is_spaced = np.isin(behind[ends], _codes(_BEHIND))
+    ends = ends[is_spaced | np.isin(mark[ends], _codes(_UNSPACED_MARKS))]
     is_question = np.isin(mark[ends], _codes(_QUESTION_MARKS))
     # Each text is a line: its end ends a sentence, too.
     line_ends = np.cumsum([len(text) + 1 for text in texts]) - 1

@@ -152,8 +152,7 @@ def _by_others(store: Store, versions: Sequence[Version], policy: Policy) -> pa.
         blind_records[version] = _rows_of(records, blind[version.benchmark])
     from decon_core.index.text_index import verbatim_of_records
 
-    ids = _token_ids(store, ordered, index)
-    texts_of = _texts_by_part(verbatim_of_records(store, blind_records, ids, wide), len(ordered))
+    texts_of = _texts_by_part(verbatim_of_records(store, blind_records, wide), len(ordered))
     counts = []
     for number, version in enumerate(ordered):
         part = open_part(store, version, index)

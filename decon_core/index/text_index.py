@@ -165,10 +165,13 @@ def build_verbatim(
 
 
 def verbatim_of_records(
-    store: Store, records: Mapping[Version, Integers], ids: Integers, policy: Policy
+    store: Store, records: Mapping[Version, Integers], policy: Policy
 ) -> Verbatim:
-    """Return the text index of some items, given by the rows of their records, in memory."""
-    arrays, about = _built(store, records, ids, policy)
+    """Return the text index of some items, given by the rows of their records, in memory.
+
+    It says which texts can be found. It cannot be searched: all canonical tokens are unknown.
+    """
+    arrays, about = _built(store, records, np.zeros(0, np.int64), policy)
     return _of_arrays({name: read_only(array) for name, array in arrays.items()}, about)
 
 

@@ -84,8 +84,8 @@ def _too_short(store: Store, version: Version, entries: Entries) -> Integers:
     short = np.flatnonzero(np.isin(entries.dropped, _TOO_SHORT))
     if not short.size:
         return short
-    alike = load_records(store, version, columns=["fingerprint"])["fingerprint"].to_pylist()
-    first = {alike[row]: row for row in reversed(short.tolist())}
+    alike = load_records(store, version, columns=["fingerprint"])["fingerprint"].take(short)
+    first = dict(zip(reversed(alike.to_pylist()), reversed(short.tolist()), strict=True))
     return np.sort(np.fromiter(first.values(), np.int64, len(first)))
 
 
