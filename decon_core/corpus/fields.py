@@ -31,8 +31,9 @@ RANKS = {name: rank for rank, names in enumerate(_NAMES["before"]) for name in n
 
 # Names of lists of token ids, such as `prompt_token_ids`. Those of pictures or sound are no text.
 _TOKENS = re.compile(
-    r"\w*(?:input|token|prompt|completion|response|output|generated|chosen|rejected)_?ids(?:\.npy)?"
-    r"|(?:(?:input|prompt|completion|response|output|text)_?)?tokens(?:\.npy)?",
+    r"\w*(?:input|token|prompt|completion|response|output|generated|chosen|rejected|text|query|target"
+    r"|label|context|question|answer|solution)_?ids(?:\.npy)?"
+    r"|(?:(?!n_|num_)\w*tokens|\w+_tensors?)(?:\.npy)?",
     re.ASCII | re.IGNORECASE,
 )
 

@@ -231,14 +231,17 @@ def test_hex_of_text_is_unread():
     assert _unread({"a": digest, "b": SENTENCE}) == {"a.<data>": [1, 64]}
 
 
-@pytest.mark.parametrize("name", ["input_ids", "prompt_token_ids", "tokens", "promptTokenIds"])
+@pytest.mark.parametrize(
+    "name",
+    ["input_ids", "prompt_token_ids", "tokens", "promptTokenIds", "chosen_tokens", "query_tensor"],
+)
 def test_token_ids_beside_a_text_are_unread(name):
     ids = [*range(900, 940)]
     assert _unread({name: ids, "b": SENTENCE}) == {f"{name}.<tokens>": [1, 40]}
     assert _unread({"m": [{name: [ids, ids]}], "b": SENTENCE}) == {
         f"m[].{name}[].<tokens>": [2, 80]
     }
-    assert _unread({name: ids[:15], "b": SENTENCE}) == {}
+    assert _unread({name: ids[:15], "num_tokens": ids, "user_ids": ids, "b": SENTENCE}) == {}
     assert _unread({name: ids, "b": SENTENCE}, ignore=("*",)) == {}
 
 
