@@ -398,6 +398,7 @@ def exported(page: Page) -> Path:
 
 def test_a_verdict_is_kept_and_comes_out_as_a_line_that_can_be_imported(show, report):
     page = show(report, "#texts")
+    expect(page.locator("#detail .verdicts")).to_be_visible()
     for key in ("j", "t", "n"):
         page.keyboard.press(key)
     page.keyboard.type("a form\u2028letter")

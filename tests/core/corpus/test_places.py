@@ -143,5 +143,5 @@ def test_a_file_that_breaks_off_is_refused_if_its_date_and_size_were_noted_so(sh
 
 def test_a_missing_file_is_refused(shard, tmp_path):
     (tmp_path / shard.name).unlink()
-    with pytest.raises(CorpusError, match="no such file"):
+    with pytest.raises(CorpusError, match="the registered file is gone"):
         list(read_places(shard, SOURCE, []))

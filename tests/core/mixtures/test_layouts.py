@@ -936,7 +936,7 @@ def test_a_card_that_is_not_that_of_its_packs_is_found_out_and_mended(place):
     good = path.read_text()
     path.write_text(good.replace("2 of 2", "3 of 3"))
     (problem,) = verify(place.builder(), PARQUETS).problems
-    assert problem.found == "another text"
+    assert problem.found == "it does not match the manifests"
     assert build_mixture(place.builder(), PARQUETS, first).was_there
     assert path.read_text() == good
     # A process that was killed before it wrote the card; a pack that is not there any more.
