@@ -13,8 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from decon_core.alignment.denials import is_wrong_behind
-from decon_core.text.canonical import UNSPACED
-from decon_core.text.characters import MARKS
+from decon_core.text.characters import MARKS, UNSPACED
 from decon_core.text.markup import stripped
 from decon_core.text.plain_letters import with_plain_letters
 

@@ -17,14 +17,12 @@ import numpy as np
 from decon_core.kernels import word_alignment
 from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Words64
 from decon_core.text.canonical import (
-    UNSPACED,
-    VOICING_MARKS,
     WHITE_SPACE,
     normalized_words,
     signs_between_words,
     with_parted_words,
 )
-from decon_core.text.characters import HIDDEN, Form
+from decon_core.text.characters import HIDDEN, UNSPACED, VOICING_MARKS, Form
 from decon_core.text.markup import Stripped, stripped_texts
 from decon_core.text.numbers import numbers_of_texts
 from decon_core.text.segments import OPENS_SENTENCE, begins_sentence

@@ -7,7 +7,7 @@ call of a tool its results.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from decon_core.config.layouts import turn_names
@@ -40,16 +40,15 @@ def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]
     turns = {*filter(None, turns_of(value, emptied))}
     holders = {keys[:-1] for part in emptied for keys in part.places}
     halved = {turn for turn in turns & holders if _needs_all_strings(value_at(value, turn))}
-    halved |= {
-        turn for turn in turns for part in emptied if any(map(_is_call_of(turn), part.places))
-    }
+    halved |= {turn for turn in turns for part in emptied if _calls_with(turn, part)}
     return halved | {turn for turn in turns if left.isdisjoint(_places_of_text(value, turn))}
 
 
-def _is_call_of(turn: Keys) -> Callable[[Keys], bool]:
-    """Return a function that tells whether a string is an argument of a tool that a turn calls."""
+def _calls_with(turn: Keys, part: Part) -> bool:
+    """Return whether a turn calls a tool with a string as an argument."""
     size = len(turn)
-    return lambda place: place[:size] == turn and not _CALLS.isdisjoint(place[size:])
+    inside = (keys[size:] for keys in part.places if keys[:size] == turn)
+    return any(not _CALLS.isdisjoint(keys) for keys in inside)
 
 
 def _needs_all_strings(element: Any) -> bool:
@@ -94,10 +93,11 @@ def with_dependent(
         holder = max(holders, key=len)
         done.add(holder)
         siblings = opened(value_at(value, holder))
-        places = [(*holder, at) for at in range(len(siblings)) if (*holder, at) not in gone]
-        kinds = "".join(kind_of(siblings[int(place[-1])]) or NO_TURN for place in places)
-        if refers_to(value, holder, kinds):
+        of_all = "".join(kind_of(sibling) or NO_TURN for sibling in siblings)
+        if refers_to(value, holder, of_all):
             return REFERENCE
+        places = [(*holder, at) for at in range(len(siblings)) if (*holder, at) not in gone]
+        kinds = "".join(of_all[int(place[-1])] for place in places)
         first = {at for at, place in enumerate(places) if place in turns}
         of_list = _with_dependent(kinds, first)
         left = {kind for at, kind in enumerate(kinds) if at not in of_list}
@@ -163,10 +163,10 @@ def _turn_at(value: Any, keys: Keys) -> Keys | None:
 
 def _record_around(value: Any, keys: Keys) -> Keys | None:
     """Return the keys of the innermost element of a list around a place that has fields."""
-    elements = reversed(_elements(keys))
-    return next(
-        (each for each in elements if isinstance(opened(value_at(value, each)), dict)), None
-    )
+    for element in reversed(_elements(keys)):
+        if isinstance(opened(value_at(value, element)), dict):
+            return element
+    return None
 
 
 def _elements(keys: Keys) -> list[Keys]:

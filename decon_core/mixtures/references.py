@@ -18,9 +18,7 @@ from decon_core.mixtures.turns import NO_TURN, kind_of
 _LEAST_PARALLEL = 2  # elements of lists
 _PLACE = re.compile(r"(?:^|_)(?:idx|index|indices|indexes|positions?)(?:_|$)")
 _PLACE_OF_TURN = re.compile(r"(?:^|_)(?:turns?|messages?|steps?)(?:_|$)")
-_NO_PLACE = re.compile(
-    r"^(?:id|turns|steps|(?:n|num|number|max|min|total)_.*|.*_(?:id|count|number))$"
-)
+_NO_PLACE = re.compile("id|turns|steps|(?:n|num|number|max|min|total)_.*|.*_(?:id|count|number)")
 _DEFINITIONS = frozenset(("tools", "functions"))  # beside a chat, but not about its turns
 _MEDIA, _MEDIA_TYPES = map(turn_names, ("media", "media_types"))
 _PLACEHOLDER = re.compile(r"<(?:image|img|video|audio)\b[^<>]*>", re.IGNORECASE)

@@ -23,6 +23,8 @@ from decon_core.text.characters import (
     LOOK_ALIKES,
     PLAIN_LETTERS,
     SIGNS,
+    UNSPACED,
+    VOICING_MARKS,
     Form,
 )
 from decon_core.text.markup import may_have_markup, stripped, stripped_with_offsets
@@ -35,18 +37,6 @@ WHITE_SPACE = (
     "\u2028\u2029\u202f\u205f\u3000"
 )
 
-
-# Scripts without spaces between words, from one character to another: if Unicode is normalized,
-# each of their characters is a word, with the voicing marks of kana behind it.
-UNSPACED = (
-    (0x0E00, 0x0EFF),
-    (0x1000, 0x109F),
-    (0x1780, 0x17FF),
-    (0x3040, 0x30FF),
-    (0x3400, 0x9FFF),
-    (0xF900, 0xFAFF),
-)
-VOICING_MARKS = "\u3099\u309a"
 _UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
 
 

@@ -131,6 +131,18 @@ PLAIN_LETTERS = {
     **{ord(one): letter for letter, variants in _VARIANTS.items() for one in variants},
 }
 
+# Scripts without spaces between words, from one character to another: if Unicode is normalized,
+# each of their characters is a word, with the voicing marks of kana behind it.
+UNSPACED = (
+    (0x0E00, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x3040, 0x30FF),
+    (0x3400, 0x9FFF),
+    (0xF900, 0xFAFF),
+)
+VOICING_MARKS = "\u3099\u309a"
+
 # Vowel signs and other marks within words, which are no word characters of regular expressions.
 MARKS = "".join(char for char in map(chr, range(0x300, 0x1200)) if category(char) in ("Mn", "Mc"))
 

@@ -16,7 +16,7 @@ from unicodedata import combining, decomposition, is_normalized, normalize
 import numpy as np
 
 from decon_core.kernels.arrays import Bools, Bytes, Integers, Numbers
-from decon_core.text.canonical import UNSPACED, WHITE_SPACE, normalized_words
+from decon_core.text.canonical import WHITE_SPACE, normalized_words
 from decon_core.text.characters import (
     ACCENTS,
     CONTROLS,
@@ -24,6 +24,7 @@ from decon_core.text.characters import (
     LOOK_ALIKES,
     PLAIN_LETTERS,
     SIGNS,
+    UNSPACED,
 )
 
 _SPACE = ord(" ")

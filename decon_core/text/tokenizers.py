@@ -23,7 +23,8 @@ import numpy as np
 
 from decon_core.errors import ConfigError, Problem
 from decon_core.kernels.arrays import Bools, Integers, distinct
-from decon_core.text.canonical import UNSPACED, WHITE_SPACE
+from decon_core.text.canonical import WHITE_SPACE
+from decon_core.text.characters import UNSPACED
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -340,12 +341,13 @@ def _untrimmed(content: bytes) -> str:
 # Vocabularies have several tokens for most characters of scripts without spaces. Where such a
 # character is a word, its id is its code point, counted from here.
 _FIRST_CHARACTER = 1 << 21
-_STOP = _FIRST_CHARACTER + 0x10000
+_BYTES = 3  # of each of these characters in UTF-8
+_LEAD = 0xE0  # the lowest first byte of three
 
 
 def is_character(ids: Integers) -> Bools:
     """Return which ids of tokens are those of a character that is a word."""
-    return (ids >= _FIRST_CHARACTER) & (ids < _STOP)
+    return (ids >= _FIRST_CHARACTER) & (ids <= _FIRST_CHARACTER + UNSPACED[-1][1])
 
 
 def encode_words(tokenizer: Tokenizer, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
@@ -354,13 +356,14 @@ def encode_words(tokenizer: Tokenizer, text: bytes, edges: Integers) -> tuple[In
     The arguments and the result are those of `Tokenizer.encode_words`.
     """
     data, sizes = np.frombuffer(text, np.uint8), np.diff(edges)
-    ids_of_words = np.zeros(sizes.size, np.int64)
-    small = np.flatnonzero(sizes == 1 + _UNSPACED_BYTES)
+    small = np.flatnonzero(sizes == 1 + _BYTES)
     lead, second, third = (data[edges[small] + at].astype(np.int64) for at in (1, 2, 3))
-    point = (lead & 0x0F) << 12 | (second & 0x3F) << 6 | third & 0x3F
-    is_unspaced = (lead >= _LEAD_OF_THREE) & _unspaced_points()[point]
-    ids_of_words[small[is_unspaced]] = _FIRST_CHARACTER + point[is_unspaced]
-    is_alone = ids_of_words > 0
+    points = (lead & 0x0F) << 12 | (second & 0x3F) << 6 | third & 0x3F
+    is_unspaced = np.zeros(small.size, np.bool_)
+    for first, last in UNSPACED:
+        is_unspaced |= (lead >= _LEAD) & (first <= points) & (points <= last)
+    is_alone = np.zeros(sizes.size, np.bool_)
+    is_alone[small] = is_unspaced
     if not is_alone.any():
         return tokenizer.encode_words(text, edges)
     n_tokens = np.ones(sizes.size, np.int64)
@@ -371,20 +374,9 @@ def encode_words(tokenizer: Tokenizer, text: bytes, edges: Integers) -> tuple[In
         other_ids, n_tokens[~is_alone] = tokenizer.encode_words(others, other_edges)
     is_of_character = np.repeat(is_alone, n_tokens)
     ids = np.empty(is_of_character.size, np.int64)
-    ids[is_of_character], ids[~is_of_character] = ids_of_words[is_alone], other_ids
+    ids[is_of_character] = _FIRST_CHARACTER + points[is_unspaced]
+    ids[~is_of_character] = other_ids
     return ids, n_tokens
-
-
-_UNSPACED_BYTES = 3
-_LEAD_OF_THREE = 0xE0
-
-
-@lru_cache(maxsize=1)
-def _unspaced_points() -> Bools:
-    is_unspaced = np.zeros(0x10000, np.bool_)
-    for first, last in UNSPACED:
-        is_unspaced[first : last + 1] = True
-    return is_unspaced
 
 
 def flat(ids: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:

@@ -37,15 +37,13 @@ from decon_core.kernels.word_table import (
     tokens_of_words,
 )
 from decon_core.text.canonical import (
-    UNSPACED,
-    VOICING_MARKS,
     WHITE_SPACE,
     Canonical,
     canonical,
     canonical_with_offsets,
     word_spans,
 )
-from decon_core.text.characters import N_CASED, Form
+from decon_core.text.characters import N_CASED, UNSPACED, VOICING_MARKS, Form
 from decon_core.text.look_alikes import normalize_batch
 from decon_core.text.markup import Stripper, stripped_texts
 from decon_core.text.tokenizers import Tokenizer, Words, encode_words, flat
