@@ -80,7 +80,9 @@ def _inside(name: str, held: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_parallel(held: Any, size: int) -> bool:
-    return isinstance(held, list) and len(held) == size >= _LEAST_PARALLEL
+    """Return whether a list has something for each element of a list that is no conversation."""
+    is_as_long = isinstance(held, list) and len(held) == size >= _LEAST_PARALLEL
+    return is_as_long and not any(map(kind_of, held))
 
 
 def _is_element(name: str, held: Any, size: int) -> bool:
@@ -114,16 +116,19 @@ def _is_below(place: Any, size: int) -> bool:
 
 
 def parts_from_media(value: Any, holder: Keys, gone: Collection[Keys]) -> bool:
-    """Return whether pictures, or other media, that a row lists would belong to other turns.
+    """Return whether pictures, or other media, of a row would belong to other turns.
 
-    They are assigned in the order of their placeholders, so those of removed turns must not exist;
-    if no turn has any, it is unknown where they belong.
+    They are assigned in the order of their placeholders, so removed turns must not have any. If no
+    turn of a conversation has any, it is unknown to which turns a list of media belongs.
     """
-    if not any(name in _MEDIA and held for name, held in _around(value, holder)):
+    media = [held for name, held in _around(value, holder) if name in _MEDIA and held]
+    if not media:
         return False
     turns = opened(value_at(value, holder))
     with_media = {(*holder, at) for at, turn in enumerate(turns) if _has_placeholder(turn)}
-    return not with_media or not with_media.isdisjoint(gone)
+    if with_media:
+        return not with_media.isdisjoint(gone)
+    return any(isinstance(held, list) for held in media) and any(map(kind_of, turns))
 
 
 def _has_placeholder(held: Any) -> bool:

@@ -312,10 +312,16 @@ def test_a_field_that_refers_to_elements_of_a_cut_list_costs_the_row(row, by):
         {"tags": ["math", "word problem", "easy", "short"]},
         {"size": [512, 512, 3], "message_id": 1},
         {"images": []},
+        {"image": "docker.io/made-up:latest"},
     ],
 )
 def test_metadata_beside_a_chat_keeps_the_row(about):
     assert cut({"messages": CHAT, **about}, LEAK) == {"messages": END, **about}
+
+
+def test_a_conversation_is_no_label_of_a_list_of_as_many_elements():
+    row = {"generations": [LEAK, "x", "y", "z"], "messages": CHAT[2:] * 2}
+    assert cut(row, LEAK, by="turns") == row | {"generations": ["x", "y", "z"]}
 
 
 def test_pictures_stay_with_their_turns_or_the_row_goes():
@@ -327,6 +333,8 @@ def test_pictures_stay_with_their_turns_or_the_row_goes():
         assert cut({"data": row}, LEAK, by="turns") == MEDIA
     row = {"messages": [QUESTION, ANSWER, NEXT, LAST], "images": ["a.jpg"]}
     assert cut(row, LEAK) == MEDIA  # nothing says which turn has the picture
+    row = {"conversations": [asked, ANSWER, NEXT, LAST], "image": "a.jpg"}
+    assert cut(row, LEAK, by="turns") == MEDIA
     kept = {"messages": [other, LAST], "images": ["a.jpg"]}
     assert cut(kept | {"messages": [QUESTION, ANSWER, other, LAST]}, LEAK) == kept
 
