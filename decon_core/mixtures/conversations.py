@@ -40,12 +40,13 @@ def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]
     turns = {*filter(None, turns_of(value, emptied))}
     holders = {keys[:-1] for part in emptied for keys in part.places}
     halved = {turn for turn in turns & holders if _needs_all_strings(value_at(value, turn))}
-    halved |= {turn for turn in turns for part in emptied if _calls_with(turn, part)}
+    calls = {turn for turn in turns if kind_of(value_at(value, turn)) == ASSISTANT}
+    halved |= {turn for turn in calls for part in emptied if _is_argument(part, turn)}
     return halved | {turn for turn in turns if left.isdisjoint(_places_of_text(value, turn))}
 
 
-def _calls_with(turn: Keys, part: Part) -> bool:
-    """Return whether a turn calls a tool with a string as an argument."""
+def _is_argument(part: Part, turn: Keys) -> bool:
+    """Return whether a string is an argument of a tool that a turn calls."""
     size = len(turn)
     inside = (keys[size:] for keys in part.places if keys[:size] == turn)
     return any(not _CALLS.isdisjoint(keys) for keys in inside)
