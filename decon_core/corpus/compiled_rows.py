@@ -75,6 +75,9 @@ def _copy_of(fields: Sequence[Field]) -> Fields:
     columns[:, json_lines.HAS_TOKENS] = [
         node.has_tokens * (1 + node.is_of_arrays) for node in fields
     ]
+    columns[:, json_lines.HOLDS_ANSWER] = [
+        node.is_answer and node.place is not None for node in fields
+    ]
     table = np.empty(1 << (4 * len(fields)).bit_length(), np.int64)
     arena = np.frombuffer(bytearray(b"".join(names) + b" "), np.uint8)
     is_entered = np.array([*map(_is_entered, fields)], np.uint8)

@@ -21,7 +21,7 @@ from decon_core.corpus.row_json import shown_key, without_lone_surrogates
 from decon_core.kernels.string_kinds import COUNT, COUNT_TOGETHER, IGNORE, READ, READ_IF_TEXT
 
 _NAMES = tomllib.loads(files(__package__).joinpath("field_names.toml").read_text("utf-8"))
-LABELS = frozenset(_NAMES["labels"])
+LABELS, ANSWERS = frozenset(_NAMES["labels"]), frozenset(_NAMES["answers"])
 ORIGINS, SPLITS = frozenset(_NAMES["origins"]), frozenset(_NAMES["splits"])
 _MIDDLE = len(_NAMES["before"])  # the rank of fields with other names
 # The order of fields with known names among their siblings.
@@ -82,6 +82,8 @@ class Field:
         )
         # Whether this may be a member of an archive with an array, which is passed over.
         self.is_of_arrays = (key or "").lower().endswith(".npy")
+        # Whether a number or a boolean here is read as text, if any text here is.
+        self.is_answer = key in ANSWERS
         self.children: dict[str, Field] = {}
         self._kinds: dict[str, Kind] = {}
         self._tree = tree
@@ -185,6 +187,11 @@ class FieldTree:
         self.is_counting = EVERYTHING not in source.ignore
         self._named = known_layouts()[source.layout] if source.layout else None
         self.root = Field(self, "", key=None, parent=None)
+        # Below it are the names of answers: the compiled reader leaves a row with one of them to
+        # Python if the row's field is unknown.
+        self.answers = Field(self, "", key=None, parent=None)
+        for name in sorted(ANSWERS):
+            self.answers.child(name)
         self._layouts: dict[int, Layout] = {}
 
     def add(self, parent: Field, key: str) -> Field:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
 from decon_core.config.layouts import Layout
-from decon_core.corpus.fields import RANKS, Field, FieldTree, Kind, rank_of
+from decon_core.corpus.fields import ANSWERS, RANKS, Field, FieldTree, Kind, rank_of
 from decon_core.corpus.origins import Origins, origins_of_row
 from decon_core.corpus.row_json import decoded, without_lone_surrogates
 from decon_core.corpus.string_kinds import (
@@ -145,7 +146,10 @@ def _strings_of(
             if at.has_tokens and len(value) >= 2 * LEAST_NUMBERS and not text_of_bytes(value):
                 numbers.append((at, len(value)))
             value = text_of_bytes(value)
-        if isinstance(value, str):
+        if isinstance(value, int | float | Decimal):
+            if at.is_answer and at.place is not None and value == value:  # NaN is not
+                strings.append((at, keys, text_of_number(value)))
+        elif isinstance(value, str):
             if (inner := decoded(value) if at.is_decoded else None) is not None:
                 waiting.append((inner, at, keys))
             elif value:
@@ -166,7 +170,7 @@ def _members(
         for key, inner in value.items() if is_in_order else sorted(value.items(), key=rank_of):
             if len(key) > LONGEST_NAME and is_text(name := without_lone_surrogates(key)):
                 yield name, at.child(KEY), (*keys, key, KEY)
-            if isinstance(inner, _HOLDING):
+            if isinstance(inner, _HOLDING) or key in ANSWERS:
                 yield inner, at.child(key), (*keys, key)
     elif isinstance(value, list | tuple):
         element, has_turns = at.element, tree.roles and at.path in tree.paths
@@ -178,7 +182,16 @@ def _members(
                 yield inner, below, (*keys, number)
 
 
+_LEAST_EXPONENT = 1e16  # Python writes larger numbers with an exponent
 _HOLDING = (str, bytes, dict, list, tuple)  # values that may hold a string
+
+
+def text_of_number(value: float | Decimal) -> str:
+    """Format a number or a boolean as the text of an answer: 48.0 is 48."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < _LEAST_EXPONENT
+    return str(int(value) if is_whole else value)
 
 
 def role_of(turn: object) -> object:

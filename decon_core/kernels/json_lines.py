@@ -20,8 +20,10 @@ from decon_core.kernels.json_tokens import (
     QUOTE,
     Number,
     Place,
+    copy_plain_scalar,
     end_of_scalar,
     end_of_string,
+    is_fraction,
     n_plain_bytes,
     read_string,
     skip_space,
@@ -42,15 +44,18 @@ from decon_core.kernels.string_kinds import (
     count_code,
     key_of,
     may_be_json,
+    may_have_loose_ids,
     words_in,
 )
 
 # Columns of an array with a row for each field: its parent, the bytes of its name, the elements of
 # its lists, its rank among siblings, whether JSON in its strings is decoded, what its source does
-# with it, what short values name, and whether numbers in its lists are token ids (2: those of a
-# member of an archive as well). -1: none.
-PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED, USE, NAMES, HAS_TOKENS = range(9)
-N_OF_FIELD = 9
+# with it, what short values name, whether numbers in its lists are token ids (2: those of a member
+# of an archive as well), and whether a number or a boolean is read as text. -1: none.
+PARENT, NAME_START, NAME_STOP, ELEMENT, RANK = range(5)
+IS_DECODED, USE, NAMES, HAS_TOKENS, HOLDS_ANSWER = range(5, 10)
+N_OF_FIELD = 10
+ROOT, ANSWERS = range(2)  # the fields of a row, and of the names of answers
 # Rows of an array with a column for each string: its field, its bytes in the text, how many of them
 # begin no character, what is done with it, the key of its text (or its words or numbers, if only
 # they are counted), and its line.
@@ -74,7 +79,7 @@ _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 
 _COLON, _COMMA = 0x3A, 0x2C
-_OBJECT, _OBJECT_END, _LIST, _LIST_END = 0x7B, 0x7D, 0x5B, 0x5D
+_OBJECT, _OBJECT_END, _LIST, _LIST_END, _NULL = 0x7B, 0x7D, 0x5B, 0x5D, 0x6E
 
 # Kinds of lines.
 WITHOUT_STRINGS, WITH_STRINGS, UNUSUAL = range(3)
@@ -179,17 +184,19 @@ def _put_in_order(
 
 
 @kernel
-def _may_be_passed(block: Bytes, start: Place, stop: Place) -> bool:
+def _may_be_passed(
+    block: Bytes, start: Place, stop: Place, table: Integers, fields: Table, names: Bytes
+) -> bool:
     """Return whether an unknown key matters only if its value is a string or holds some.
 
-    One with an escape may be a known one, and a long one may be a text.
+    One with an escape may be a known one, and a long one may be a text. A number may be an answer.
     """
     if stop - start > np.uint64(LONGEST_NAME):
         return False
-    for at in range(start, stop):  # noqa: SIM110 - a generator is not compiled
+    for at in range(start, stop):
         if block[at] == BACKSLASH:
             return False
-    return True
+    return _child(block, start, stop, ANSWERS, table, fields, names) < 0
 
 
 @kernel
@@ -200,22 +207,6 @@ def _keep_name(text: Bytes, strings: Table, string: Number, free: Integers) -> N
     for step in range(size):
         text[free[0] + step] = text[start + step]
     strings[START, string], strings[STOP, string] = free[0], free[0] + size
-
-
-@kernel
-def _may_have_loose_ids(has_tokens: int, is_element: bool, is_object: bool, is_row: bool) -> bool:
-    """Return whether a container in a field of token ids may have some that no list holds alone."""
-    is_loose = is_element | (not is_row) | is_object & (has_tokens == 2)
-    return bool((has_tokens > 0) & is_loose)
-
-
-@kernel
-def _is_fraction(block: Bytes, start: Place, stop: Place) -> bool:
-    """Return whether a number is written as a fraction, as 7.0 is."""
-    has_sign = False
-    for at in range(start, stop):
-        has_sign |= (block[at] == 0x2E) | ((block[at] | 0x20) == 0x65)
-    return has_sign
 
 
 @inlined
@@ -326,7 +317,7 @@ def _read_line(
                 members[n_members, _FIRST_STRING] = n_strings
                 members[n_members, _MEMBER_RANK] = rank
                 n_members += 1
-            elif not _may_be_passed(block, start, stop):
+            elif not _may_be_passed(block, start, stop, table, fields, names):
                 return _ZERO, n, n_strings, n_objects
             at = skip_space(block, at)
             if block[at] != _COLON:
@@ -341,7 +332,7 @@ def _read_line(
                 return _ZERO, n, n_strings, n_objects
             is_object = byte == _OBJECT
             is_element = (depth > 0) & ((are_objects & _ONE) == _ZERO)
-            if _may_have_loose_ids(
+            if may_have_loose_ids(
                 fields[field, HAS_TOKENS], is_element, is_object, is_row | (depth > 0)
             ):
                 return _ZERO, n, n_strings, n_objects
@@ -361,6 +352,7 @@ def _read_line(
             depths[depth, _FIELD_AT] = field
             state = _FIRST_KEY if is_object else _FIRST_VALUE
             continue
+        first = n
         if byte == QUOTE:
             if field < 0:
                 return _ZERO, n, n_strings, n_objects
@@ -375,48 +367,52 @@ def _read_line(
                     at = behind
                     state = _AFTER_VALUE
                     continue
-            first = n
             at, n, n_continuing = read_string(block, at + _ONE, text, first)
             if at == _ZERO:
                 return _ZERO, n, n_strings, n_objects
-            if n > first:
-                status[line] = WITH_STRINGS
-                if n_strings - first_string == MOST_STRINGS:
-                    return _ZERO, n, n_strings, n_objects
-                if fields[field, IS_DECODED] and may_be_json(text, first, n):
-                    action = TO_DECODE
-                else:
-                    action = action_on(text, first, n, fields[field, USE], fields[field, NAMES])
-                    marks[line, 0] |= marks_of[field, 0]
-                    marks[line, 1] |= marks_of[field, 1]
-                if action != TO_SKIP:
-                    strings[FIELD, n_strings] = field
-                    strings[START, n_strings] = np.int64(first)
-                    strings[STOP, n_strings] = np.int64(n)
-                    strings[CONTINUING, n_strings] = n_continuing
-                    strings[ACTION, n_strings] = action
-                    is_short = action == TO_COUNT_WORDS
-                    sign = words_in(text, first, n) if is_short else key_of(text, first, n)
-                    strings[KEY, n_strings] = sign
-                    n_strings += 1
-                if action == TO_NOTE:
-                    _keep_name(text, strings, n_strings - 1, free)
-                if action >= TO_NOTE:
-                    n = first
-                else:
-                    text[n] = text[n + _ONE] = LINE_BREAK  # before the next part of a document
-                    n += np.uint64(2)
         else:
-            start = at
+            start, n_continuing = at, 0
             at = end_of_scalar(block, at)
             if at == _ZERO:
                 return _ZERO, n, n_strings, n_objects
             if (are_objects & _ONE) == _ZERO:
                 code = code_of(block, start, at)
                 has_tokens = fields[depths[depth, _FIELD_AT], HAS_TOKENS] > 0
-                if (code < 0) & has_tokens and _is_fraction(block, start, at):
+                if (code < 0) & has_tokens and is_fraction(block, start, at):
                     return _ZERO, n, n_strings, n_objects
                 count_code(code, depths, depth)
+            elif (field >= 0) and fields[field, HOLDS_ANSWER] and (byte != _NULL):
+                n = copy_plain_scalar(block, start, at, text, first)
+                if n == _ZERO:
+                    return _ZERO, n, n_strings, n_objects
+        if n > first:
+            if byte == QUOTE:
+                status[line] = WITH_STRINGS
+            if n_strings - first_string == MOST_STRINGS:
+                return _ZERO, n, n_strings, n_objects
+            if fields[field, IS_DECODED] and may_be_json(text, first, n):
+                action = TO_DECODE
+            else:
+                action = action_on(text, first, n, fields[field, USE], fields[field, NAMES])
+                marks[line, 0] |= marks_of[field, 0]
+                marks[line, 1] |= marks_of[field, 1]
+            if action != TO_SKIP:
+                strings[FIELD, n_strings] = field
+                strings[START, n_strings] = np.int64(first)
+                strings[STOP, n_strings] = np.int64(n)
+                strings[CONTINUING, n_strings] = n_continuing
+                strings[ACTION, n_strings] = action
+                is_short = action == TO_COUNT_WORDS
+                sign = words_in(text, first, n) if is_short else key_of(text, first, n)
+                strings[KEY, n_strings] = sign
+                n_strings += 1
+            if action == TO_NOTE:
+                _keep_name(text, strings, n_strings - 1, free)
+            if action >= TO_NOTE:
+                n = first
+            else:
+                text[n] = text[n + _ONE] = LINE_BREAK  # before the next part of a document
+                n += np.uint64(2)
         state = _AFTER_VALUE
     at = skip_space(block, at)
     if block[at] != LINE_BREAK:

@@ -219,3 +219,28 @@ def end_of_scalar(block: Bytes, at: Place) -> Place:
         is_false = (second == 0x61) & (third == 0x6C) & (fourth == 0x73) & (fifth == 0x65)
         return at + np.uint64(5) if is_false else _ZERO
     return _ZERO
+
+
+@kernel
+def is_fraction(block: Bytes, start: Place, stop: Place) -> bool:
+    """Return whether a number is written as a fraction, as 7.0 is."""
+    has_sign = False
+    for at in range(start, stop):
+        has_sign |= (block[at] == 0x2E) | ((block[at] | 0x20) == 0x65)
+    return has_sign
+
+
+@kernel
+def copy_plain_scalar(block: Bytes, start: Place, stop: Place, text: Bytes, n: Place) -> Place:
+    """Copy a whole number or a boolean; return the end of the text, and 0 for other numbers.
+
+    Python may write those in another way.
+    """
+    byte = block[start]
+    is_minus_zero = (byte == 0x2D) & (block[start + _ONE] == 0x30)
+    is_boolean = (byte == 0x74) | (byte == 0x66)
+    if is_minus_zero or (not is_boolean and is_fraction(block, start, stop)):
+        return _ZERO
+    for step in range(stop - start):
+        text[n + step] = block[start + step]
+    return n + (stop - start)

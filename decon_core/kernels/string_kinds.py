@@ -336,6 +336,13 @@ N_NUMBERS, _N_SIGNS, _N_LETTERS, _N_SPACES = range(1, 5)
 
 
 @kernel
+def may_have_loose_ids(has_tokens: int, is_element: bool, is_object: bool, is_row: bool) -> bool:
+    """Return whether a container in a field of token ids may have some that no list holds alone."""
+    is_loose = is_element | (not is_row) | is_object & (has_tokens == 2)
+    return bool((has_tokens > 0) & is_loose)
+
+
+@kernel
 def count_code(code: int, sums: Table, row: int) -> None:
     """Count a number in a list: at most 256; -1 of other values."""
     is_sign = (code >= 0x09) & (code <= 0x0D) | (code >= 0x20) & (code <= 0xFF) & (code != 0x7F)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -65,6 +66,8 @@ def replaced(value: Any, keys: Keys, new: str | Collection[int]) -> Any:
         except UnicodeDecodeError:
             raise NotExactError from None
         return replaced(old, keys, new).encode() + value[len(content) :]  # keeps its padding
+    if not keys and isinstance(value, int | float | Decimal):
+        raise NotExactError  # a number: no text can stand in its place
     inner = decoded(value) if isinstance(value, str) else None
     if not keys and isinstance(new, str) and not isinstance(inner, str):
         return new

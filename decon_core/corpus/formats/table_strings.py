@@ -11,7 +11,7 @@ import pyarrow as pa
 from decon_core.corpus.compiled_rows import Fields, Strings, fields_of, settle
 from decon_core.corpus.fields import Field, FieldTree, rank_of
 from decon_core.corpus.formats.table_values import is_bytes
-from decon_core.corpus.row_texts import LONGEST_NAME
+from decon_core.corpus.row_texts import LONGEST_NAME, text_of_number
 from decon_core.corpus.string_kinds import is_text, text_of_bytes
 from decon_core.kernels import json_lines, string_kinds
 from decon_core.kernels.arrays import Bools, Bytes, Integers
@@ -134,6 +134,15 @@ def _columns(
             yield from _columns(inner, _child(field, name), rows, below, lists)
     elif _types.is_nested(kind) or _types.is_run_end_encoded(kind):
         raise UnusualColumnError
+    elif field.is_answer and field.place is not None and _is_number(kind):
+        numbers = values.to_pylist()
+        texts = [None if n is None or n != n else text_of_number(n) for n in numbers]
+        yield _Column(field, pa.array(texts, pa.large_string()), rows, keys)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    checks = _types.is_boolean, _types.is_integer, _types.is_floating, _types.is_decimal
+    return any(check(kind) for check in checks)
 
 
 def _decoded(column: pa.Array) -> pa.Array:

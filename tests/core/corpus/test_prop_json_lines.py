@@ -111,7 +111,7 @@ scalars = st.one_of(strings, numbers, literals)
 space = st.sampled_from([b"", b"", b"", b" ", b"\t", b"\r", b"  \r\t", b"\x0b", b"\xc2\xa0"])
 keys = st.sampled_from(
     [
-        *(f'"{key}"'.encode() for key in ("text", "a", "b", "a.b", "b.text", "a.b.text", "id")),
+        *(f'"{key}"'.encode() for key in ("text", "a", "b", "a.b", "a.b.text", "id", "answer")),
         b'""',
         b'"te\\u0078t"',
         b'"te\\xt"',

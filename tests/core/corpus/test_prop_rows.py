@@ -5,6 +5,7 @@ import json
 import tempfile
 from base64 import b64encode
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -99,12 +100,18 @@ CELLS = {
     ),
     **dict.fromkeys((pa.string(), pa.large_string(), pa.string_view()), SENTENCES[:2]),
 }
+
+
+def _struct_of(array, name):
+    return pa.StructArray.from_arrays([array], [name])
+
+
 NESTS = (
     lambda array: array,
     lambda array: pa.ListArray.from_arrays([*range(len(array) + 1)], array),
     lambda array: pa.LargeListArray.from_arrays([*range(len(array) + 1)], array),
     lambda array: pa.FixedSizeListArray.from_arrays(array, 1),
-    lambda array: pa.StructArray.from_arrays([array], ["text"]),
+    *(partial(_struct_of, name=name) for name in ("text", "answer")),
     lambda array: pa.ListArray.from_arrays(
         [*range(len(array) + 1)], pa.StructArray.from_arrays([array], ["content"])
     ),

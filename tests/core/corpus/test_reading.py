@@ -308,6 +308,29 @@ def test_an_answer_is_behind_its_question(tmp_path, row):
 
 
 @pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *((48, "48"), (48.0, "48"), (-7, "-7"), (0.25, "0.25"), (True, "true"), (False, "false")),
+        ([48], None),  # as many as a list may be token ids
+        *((None, None), ("", None)),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+@pytest.mark.parametrize("fields", [None, ("question", "answer"), "question"])
+def test_a_number_or_a_boolean_is_text_if_it_may_be_an_answer(tmp_path, name, value, text, fields):
+    """Rows without an answer come first: the reader has to notice the name when it meets it."""
+    row = {"question": WORDS, "answer": value, "score": 5, "more": {"ground_truth": value, "n": 2}}
+    rows = [{"question": WORDS, "more": {"n": 1}}, row]
+    if name.endswith(".parquet"):
+        pq.write_table(pa.Table.from_pylist(rows[1:]), tmp_path / name)
+    else:
+        lines(tmp_path, *(json.dumps(one) + "\n" for one in rows))
+    document = rows_of(tmp_path / name, replace(EVERYTHING, text=fields))[-1]
+    n = 0 if text is None else {None: 2, "question": 0}.get(fields, 1)
+    assert document.text.split("\n\n") == [WORDS, *[text] * n]
+
+
+@pytest.mark.parametrize(
     ("texts", "kept"),
     [
         ("Q f Q a f", "Q f Q a"),

@@ -86,6 +86,14 @@ def test_a_row_goes_if_json_in_a_string_cannot_be_written_back_as_it_was(text):
     assert cut({**row, "b": f"other {LEAK} text"}, f"other {LEAK}") == {**row, "b": " text"}
 
 
+def test_a_row_goes_if_its_answer_is_a_number():
+    """No text can stand in the place of the number."""
+    rows = [{"system": "other", "question": LEAK, "answer": 48}] * 2
+    assert cut(rows[0], f"{LEAK}\n\n48") in (NOT_EXACT, NOTHING_LEFT_OF_FIELD)
+    assert cut({"a": rows, "answer": 48}, "48") == NOT_EXACT
+    assert cut(rows[0], LEAK, by="turns") == NO_TURN
+
+
 def test_all_copies_of_a_text_are_cut():
     row = {
         "steps": [{"input": [LONG, "x"]}, {"input": [LONG, f"x {LONG}"]}],
