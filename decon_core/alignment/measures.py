@@ -30,8 +30,8 @@ _SPELLINGS = """
     ml millilitre milliliter, s second sec 秒, min minute mins 分钟, h hour hr hrs 小时
     day, week, month, year yr yrs
     mile mi, ft foot feet, in inch inches, yd yard, lb pound lbs £, oz ounce
-    gal gallon, $ dollar usd, € euro eur, cent ¢, degree ° deg, celsius °c, fahrenheit °f, hz hertz
-    n newton, j joule, w watt, kw kilowatt, v volt, pa pascal, mol mole, ohm Ω ω
+    gal gallon, $ dollar usd us$, € euro eur, cent ¢, degree ° deg, celsius °c, fahrenheit °f
+    hz hertz, n newton, j joule, w watt, kw kilowatt, v volt, pa pascal, mol mole, ohm Ω ω
 """
 _UNIT_OF = {
     spelling: group.split()[0]
@@ -43,6 +43,7 @@ _COMMON = frozenset((*_UNIT_OF.values(), "%"))
 _RATES = {"mph": "mile/h", "kph": "km/h", "kmh": "km/h", "kmph": "km/h"}
 _POWERS = {"square": "2", "sq": "2", "cubic": "3", "²": "2", "³": "3"}
 _CURRENCIES = "$€£"
+_CURRENCY_BEFORE = re.compile(rf"(?:us\$|[{_CURRENCIES}]|\b(?:usd|eur))(?=\s?$)")  # a number
 # LaTeX around a number and its unit.
 _LATEX = re.compile(r"\\(?:mathrm|text|textrm|operatorname|rm)\b\s*\{?|\\[ ,;:!]|[~{}$]")
 _WORD = rf"(?:[^\W\d_²³][{MARKS}]*)+"
@@ -59,6 +60,7 @@ _LETTERS = re.compile(_WORD)
 _GLUED = re.compile(rf"(?:\d|[何几幾]|多少|몇)\s*([가-힣{ALL_UNSPACED}]{{1,3}})")
 _NAME = re.compile(r"\s(?!Celsius|Fahrenheit)[A-Z][a-z]{2,}")  # as in "50 Cent"
 _LIST_NUMBER = re.compile(r"[.):]\s")
+_MOST_OF_SIGN = 4  # characters of a currency before a number
 _MOST_BEHIND = 40  # characters behind a number that may be its unit
 
 
@@ -82,7 +84,7 @@ def measure_of(answer: str) -> Measure | None:
         return None
     before, behind = text[: number.start].strip(), _plain(text[number.stop :])
     value, is_percent = _value_in(text, number), _has_percent(text, number)
-    if before and before in _CURRENCIES and not behind.strip():
+    if _CURRENCY_BEFORE.fullmatch(before) and not behind.strip():
         return Measure(value, _UNIT_OF[before])
     if before.endswith(("-", "−")):
         before, value = before[:-1], -value
@@ -136,7 +138,9 @@ def _has_unit(measure: Measure, text: str, number: Number, counted: Collection[s
         return measure.unit in ("", "%")
     behind = _plain(text[number.stop : number.stop + _MOST_BEHIND])
     if END.match(behind):
-        return measure.may_lack_unit and _is_number_alone(measure.unit, text, number)
+        sign = _CURRENCY_BEFORE.search(text, max(0, number.start - _MOST_OF_SIGN), number.start)
+        is_price = sign is not None and _UNIT_OF[sign[0]] == measure.unit
+        return (is_price or measure.may_lack_unit) and _is_number_alone(measure.unit, text, number)
     found, words = _UNIT.match(behind), _WORDS.match(behind)
     unit, names = found and _spelled(found), _singular(words[0]).split() if words else []
     if measure.unit:

@@ -25,6 +25,7 @@ from decon_core.alignment.pieces import (
 )
 from decon_core.alignment.stated_answers import (
     LONGEST,
+    listed_answer,
     stated_answer,
     stated_choice,
     stated_labels,
@@ -42,6 +43,7 @@ _FREQUENT_ONES = (
     "yes no true false right wrong correct incorrect none ja nein oui non vrai faux sí si да нет"
 )
 _FREQUENT = frozenset(_FREQUENT_ONES.split())
+_SYNONYMS = {"true": "yes", "yes": "true", "false": "no", "no": "false"}
 _MOST_OF_CHOICE = 200  # characters between the label of a choice and an answer, or the next label
 # What stands before and behind a number that is a choice, or the first word: "(B) 240 (C) 250".
 _CHOICE_BEFORE = re.compile(rf"(?:^|{LABEL})[^\w\n]*$")
@@ -79,10 +81,14 @@ class Window(NamedTuple):
 def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | None:
     """Return the characters of a short answer that the text behind a question states or has."""
     short = [plain(answer) for answer in answers if len(answer) <= LONGEST and wanted_of(answer)]
+    short += [_SYNONYMS[word] for word in map(str.lower, short) if word in _SYNONYMS]
     if not short:
         return None
     pieces = [[of.text for of in pieces_of(answer)] for answer in short]
     stated = stated_answer(pieces, window.text, window.first)
+    stated = stated or listed_answer(
+        pieces, window.text, window.first - len(window.asked), window.first
+    )
     if stated and not window.is_of_other(*stated):
         return stated
     left = stripped_with_offsets(window.text[window.first : window.stop + _REST])

@@ -54,7 +54,9 @@ _WORDS, _UNSPACED_WORDS, _CHOOSE = (
 _STATEMENT = re.compile(
     rf"(?P<word>\b(?:{_WORDS}|correct(?=:)|ans(?=[.:]))\b|{_UNSPACED_WORDS})|(?P<mark>####)"
     rf"|(?P<box>\\f?box(?:ed)?|[选選][择擇]?(?=[{IGNORED}:]*[A-J])"
-    rf"|(?:\b(?:{_CHOOSE})\b|ตอบ|ข้อที่ถูกคือ)(?=[{IGNORED}:]*(?-i:[A-J])\b(?!\.?\s[a-z])))"
+    rf"|(?:\b(?:{_CHOOSE})\b|ตอบ|ข้อที่ถูกคือ)(?=[{IGNORED}:]*(?-i:[A-J])\b(?!\.?\s[a-z]))"
+    rf"|\b(?:key|gold|label|target)(?=\W?\s?:[{IGNORED}]*(?-i:[A-J])\b(?!\.?\s[a-z]))"
+    r"|\b(?:option|choice)(?=\s\W?(?-i:[A-J])\W?\s(?:is|was)\s(?:the\s)?(?:correct|right|best)\b))"
     # Not as in width=18.
     r"|(?P<equal>(?<![!<>=≠~])[=≈](?!=)(?!(?<=(?-i:[a-z_]{2})=)['\"]?\d))",
     re.IGNORECASE,
@@ -62,6 +64,7 @@ _STATEMENT = re.compile(
 # Each statement begins with one of these. Searching them first takes a tenth of the time.
 _BEGINNINGS = (
     f"####|\\box|\\fbox|=|≈|选|選|{_WORDS}|correct:|ans|{_UNSPACED_WORDS}|{_CHOOSE}|ตอบ|ข้อที่ถูกคือ"
+    "|key|gold|label|target|option|choice"
 ).split("|")
 # Another value that a text states, as a number or in a short line.
 _NUMBER = re.compile(
@@ -77,6 +80,20 @@ _SHORT_LINE = re.compile(
 _CHOSEN = re.compile(
     rf"(?:\b(?:{_CHOOSE})\b|[故应應][选選]|ตอบ|ข้อที่ถูกคือ)[{IGNORED}:]*", re.IGNORECASE
 )
+# The number of a question before it, and the heading of a list of answers.
+_QUESTION_NUMBER = re.compile(
+    r"(?:^|\n)[^\w\n]{0,5}(?:[a-z]{1,8}\.?\s)?(\d{1,3})[^\w\n]{1,5}$", re.IGNORECASE
+)
+_MOST_OF_NUMBER = 20  # characters
+_LISTS = (
+    "answers|answer key|key|solutions|lösungen|réponses|respuestas|risposte|respostas|ответы"
+    "|答案|解答|정답"
+)
+_ANSWER_LIST = re.compile(
+    rf"\n[^\w\n]{{0,9}}(?:\w{{1,20}}?\s?)?(?:{_LISTS})\W{{0,9}}?(?=\d{{1,3}}\s?[.):、])",
+    re.IGNORECASE,
+)
+_NEXT_ENTRY = re.compile(r"\s+\d{1,3}\s?[.):、]")
 _BEFORE_VALUE = re.compile(r"[:)]\s*\S")
 _DIRECTLY = re.compile(rf"[{IGNORED}]*")
 _OF_QUESTION = ("word", "mark")  # a text has one of these for each question
@@ -109,6 +126,26 @@ def stated_answer(wanted: Sequence[Sequence[str]], text: str, first: int) -> tup
             if pieces[0].text in _CHOICES:  # the same of further letters
                 wanted = [of for of in wanted if of[0] not in _CHOICES or len(of) > 1]
         is_past = is_past or (is_of_question and _is_other(wanted, region, statement.end()))
+    return None
+
+
+def listed_answer(
+    wanted: Sequence[Sequence[str]], text: str, start: int, stop: int
+) -> tuple[int, int] | None:
+    """Return the characters of an answer in a list of answers, behind the number of its question.
+
+    The question is at `start` to `stop`; its number is before it.
+    """
+    number = _QUESTION_NUMBER.search(text, max(0, start - _MOST_OF_NUMBER), start)
+    if not number:
+        return None
+    for heading in _ANSWER_LIST.finditer(text, stop):
+        region = folded(text[heading.end() : heading.end() + _FARTHEST])
+        for entry in re.finditer(rf"(?<![\w.,-]){number[1]}\s?[.):、]", region):
+            pieces = pieces_of(region, entry.end(), entry.end() + 2 * LONGEST)
+            for place in filter(None, (whole_at(region, pieces, 0, answer) for answer in wanted)):
+                if ends_value(region, place[1]) or _NEXT_ENTRY.match(region, place[1]):
+                    return heading.end() + place[0], heading.end() + place[1]
     return None
 
 

@@ -75,6 +75,15 @@ def found(answer, behind):
         *(("C", behind) for behind in (" (C)", "\nC.\n", "\n(C)\n\n2. Next?", " $C$")),
         ("C", "\nA. oak B. elm C. ash\n\nC."),
         ("Lake Baikal", f" Answer: It is {'very ' * 9} deep.\nThe answer is Lake Baikal."),
+        # Cells of a table
+        *(("48", f",{row}\n") for row in ("48", "12,48,7,9,B", "48,0.92", "12,480,48,9", "48,7")),
+        *(("48", row) for row in ("\t48\t0.9\n", "|48|0.9|\n", ";48;B\n", ',"48",7\n')),
+        *((number, f",{number},3\n") for number in ("0.25", "-5", "45%")),
+        # The same in other words
+        *(("392 Euro", f" Answer: {price}") for price in ("392 €", "€392", "EUR 392")),
+        *((price, " It costs $18.") for price in ("18 dollars", "USD 18", "$18")),
+        *(("true", f" Answer: {word}") for word in ("yes", "True")),
+        ("no", " Answer: False"),
     ],
 )
 def test_a_whole_answer_counts(answer, behind):
@@ -102,6 +111,10 @@ def test_a_whole_answer_counts(answer, behind):
         *(("18", f" Answer: {other}") for other in ("3*18", "18*x", "18 * 3", "x18", "#18")),
         (".5", " Answer: 5"),
         ("25 kg", " Answer: 25%"),
+        *(("48", f" Answer: {other}") for other in ("48,5", "12,48", "3,48 €", "(3,48)", "3,48,9")),
+        *(("48", f",{row}\n") for row in ("1,480", "3,7,9", "2048,5", "-48,5")),
+        *(("392 Euro", f" Answer: {other}") for other in ("$392", "USD 392", "391 €")),
+        *(("true", f" Answer: {word}") for word in ("no", "False")),
     ],
 )
 def test_a_part_of_it_or_another_sign_is_another_answer(answer, behind):
@@ -164,6 +177,7 @@ _OF_LABEL = [
         "답은 {}입니다",
     ),
     *("Die richtige Antwort ist {}", "Đáp án đúng là {}", "Answer:\n{}. as before"),
+    *("Key: {}", '"gold": "{}"', "Option {} is correct.", "So choice ({}) is the right one."),
     *("The answer is I think ({}).", "The answer is a matter of dates: {}."),
 ]
 
@@ -292,6 +306,31 @@ def test_the_label_of_the_next_list_is_no_answer_to_this_one():
     assert not is_wrong_choice("(1) 125 (2) 150. So 25 + 100 = 125", 12, 15)  # "=" names none
     assert is_wrong_choice("**A.** oak **B.** elm. Answer: A", 18, 21)
     assert not is_wrong_choice("Answer: J. B. Rhine", 14, 19)  # "B." is an initial
+
+
+_OTHERS = "\n\n3. What else is long? " + "It has many words. " * 50
+
+
+@pytest.mark.parametrize(
+    ("before", "answer", "listed", "is_found"),
+    [
+        ("1. ", "151", "Answers\n1. 151\n2. 387\n", True),
+        ("What?\nQ2) ", "387", "**Answer key:** 1) 151 2) 387 3) 4", True),
+        ("Question 3: ", "4.5", "Solutions: 1. 151; 2. 387; 3. 4.5", True),
+        ("12. ", "B", "KEY\n11. A 12. B 13. C", True),
+        ("2、", "12", "参考答案\n1、33\n2、12\n", True),
+        ("1. ", "151", "Answers\n2. 151\n1. 387\n", False),
+        ("1. ", "151", "Answers\n11. 151\n1. 387\n", False),
+        ("1. ", "B", "Answers\n1. A 2. B", False),
+        ("1. ", "5", "Answers\n1. 5.5\n2. 5", False),
+        ("In 1. ", "151", "Solutions\n1. 1515", False),
+        ("", "151", "Answers\n1. 151\n", False),
+    ],
+)
+def test_a_list_of_answers_has_the_number_of_the_question(before, answer, listed, is_found):
+    text, first = f"{before}{ASKED}{_OTHERS}\n\n{listed}", len(before) + len(ASKED)
+    place = short_answer([answer], Window(text, first, first + 40, ASKED))
+    assert (place and text[slice(*place)]) == (answer if is_found else None)
 
 
 def test_a_longer_formula_has_its_signs_in_order():
