@@ -200,6 +200,7 @@ def batch_of(
     is_unusual = is_unusual | (counts > MOST_STRINGS) | ~has_text | has_placeholder[layout_of_row]
     if tree.is_counting:
         is_unusual |= _may_have_ids(strings, is_read, fields, is_unusual.size)
+        is_unusual |= _may_have_pieces(strings.take(is_read), tree, is_unusual.size)
     names = fields.columns[: fields.n, json_lines.NAMES]
     origins = origins_in(strings, ~is_unusual, tree, names)  # before strings are moved
     is_usual = ~is_unusual[strings.rows]
@@ -249,6 +250,19 @@ def _may_have_ids(strings: Strings, is_read: Bools, fields: Fields, n_rows: int)
     )
     may_have[read.rows[~are_numbers & (sizes >= string_kinds.LEAST_BYTES)]] = False
     may_have[read.rows[are_numbers & is_named]] = True
+    return may_have
+
+
+def _may_have_pieces(read: Strings, tree: FieldTree, n_rows: int) -> Bools:
+    """Return for which rows `pieces_in` may find pieces of words."""
+    elements = np.array([node.is_element for node in tree.fields])
+    read = read.take(elements[read.fields])
+    first, second = read.text[read.starts], read.text[read.starts + 1]
+    is_single = read.stops - read.starts - read.continuing == 1
+    is_marked = (first == 0xC4) & (second == 0xA0) | (first == 0xE2) & (second == 0x96)
+    is_marked |= (first == ord("#")) & (second == ord("#"))
+    counts = np.bincount(read.rows[is_marked | is_single], minlength=n_rows)
+    may_have: Bools = counts >= string_kinds.LEAST_NUMBERS
     return may_have
 
 

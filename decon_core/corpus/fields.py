@@ -102,6 +102,10 @@ class Field:
             return Field(self._tree, f"{self.path}[]", key=None, parent=self)
 
     @property
+    def is_element(self) -> bool:
+        return self.key is None and self.parent is not None
+
+    @property
     def has_element(self) -> bool:
         return "element" in self.__dict__
 

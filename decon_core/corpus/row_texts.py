@@ -24,6 +24,7 @@ from decon_core.corpus.string_kinds import (
     kind_of,
     n_bytes_of_text,
     n_ids,
+    pieces_in,
     runs_in,
     text_of_bytes,
 )
@@ -118,7 +119,7 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
         for at, lines in runs.items():
             if n_bytes := n_bytes_of_text(lines):
                 _add(unread, f"{at.shown}.{StringKind.BASE64.step}", n_bytes)
-        for at, n in (*numbers, *ids_in_strings(texts)):
+        for at, n in (*numbers, *ids_in_strings(texts), *pieces_in(texts)):
             _add(unread, f"{at.shown}.{StringKind.TOKENS.step}", n)
     return RowText(layout, visible, hidden, unread, origins)
 

@@ -296,6 +296,7 @@ _CODE_OF_LETTER = re.compile(rb"[A-Za-z\x80-\xff]")
 _ONLY_NUMBERS = re.compile(r"[0-9 \t\r\n.,;\[\]()-]+")
 _NUMBER = re.compile(r"(?<![\d.-])(\d{1,9})(?:\.0*)?(?![\d.-])", re.ASCII)
 _ANY_NUMBER = re.compile(r"\d[\d.-]*", re.ASCII)  # also a fraction or a date
+_MARKS_OF_PIECES = "Ġ", "▁", "##"
 _KEYS_OF_ID = ("id", "token_id", "token")
 
 
@@ -381,6 +382,23 @@ def ids_in_strings(texts: Sequence[tuple[Field, str]]) -> Iterator[tuple[Field, 
         are_likely = are_lists and 10 * n_others <= len(ids) and are_like_ids(ids)
         if len(ids) >= LEAST_NUMBERS and (at.has_tokens or are_likely):
             yield at, len(ids)
+
+
+def pieces_in(texts: Sequence[tuple[Field, str]]) -> Iterator[tuple[Field, int]]:
+    """Yield the lists of a row whose strings are pieces of words, and how many bytes they have.
+
+    Tokenizers mark the pieces that begin a word, or those that do not. Other pieces are characters.
+    """
+    strings: dict[Field, list[str]] = {}
+    for at, text in texts:
+        if at.is_element:
+            strings.setdefault(at, []).append(text)
+    for at, pieces in strings.items():
+        n, n_marked = len(pieces), sum(piece.startswith(_MARKS_OF_PIECES) for piece in pieces)
+        n_characters = sum(len(piece) == 1 for piece in pieces)
+        are_pieces = n >= LEAST_NUMBERS and 8 * n_marked >= n
+        if are_pieces or (n >= LEAST_CODES and 10 * n_characters >= 9 * n):
+            yield at, sum(len(piece.encode()) for piece in pieces)
 
 
 def are_like_ids(numbers: Sequence[int]) -> bool:

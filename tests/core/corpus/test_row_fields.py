@@ -351,6 +351,33 @@ def test_words_with_an_index_are_no_token_ids():
     assert not _unread({"tokens": words, "b": SENTENCE})
 
 
+_WORDS = f"{ITEM} {SENTENCE}".split()
+
+
+@pytest.mark.parametrize(
+    ("pieces", "is_unread"),
+    [
+        ([f"Ġ{word}" for word in _WORDS], True),
+        ([piece for word in _WORDS for piece in (f"▁{word[:3]}", word[3:]) if piece], True),
+        ([piece for word in _WORDS for piece in (word[:3], f"##{word[3:]}")], True),
+        ([*f"{ITEM} {SENTENCE}"], True),
+        (_WORDS * 4, False),
+        ([*"ABCD"] * 15, False),  # choices
+        ([f"## {word}" for word in _WORDS][:15], False),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_pieces_of_words_are_unread(tmp_path, name, pieces, is_unread):
+    rows = [{"b": SENTENCE, "x": {"tokens": pieces}}]
+    if name.endswith(".parquet"):
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / name)
+    else:
+        (tmp_path / name).write_text(json.dumps(rows[0]) + "\n")
+    n_bytes = sum(len(piece.encode()) for piece in pieces)
+    expected = {"x.tokens[].<tokens>": [1, n_bytes]} if is_unread else {}
+    assert _unread_of(tmp_path / name) == expected
+
+
 def test_the_bytes_of_a_text_in_a_list_are_unread():
     for text in (ITEM, "Слова другого письма тоже разделены пробелами, как и эти слова."):
         codes = [*text.encode()]
