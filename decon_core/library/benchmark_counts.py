@@ -34,10 +34,8 @@ class BenchmarkCount:
     n_documents: int = 0  # documents with a leak
     n_no_answer_items: int = 0  # not leaked anywhere, but its question was found somewhere
     n_no_answer_documents: int = 0  # documents with a question of it, and no leak of any benchmark
-    n_review_items: int = (
-        0  # neither leaked nor without the answer anywhere, but to review somewhere
-    )
-    # Items that each detector finds: leaked, or to review if it finds no leaks itself.
+    n_review_items: int = 0  # to review, and neither leaked nor without the answer anywhere
+    # Items that leaked according to each detector; to review, if it only finds similar text.
     n_items_by_detector: dict[str, int] = field(default_factory=dict)
     n_items_by_all: int = 0  # found by every detector
 
@@ -69,7 +67,8 @@ def count_matches(
         )
         for version in versions
     }
-    detected = pl.scan_parquet(matches).filter(pl.col("is_contaminated") | pl.col("needs_review"))
+    is_reviewed = pl.col("needs_review") & ~may_prove(policy)
+    detected = pl.scan_parquet(matches).filter(pl.col("is_contaminated") | is_reviewed)
     by_item = detected.group_by("benchmark", *_ITEM)
     sets = by_item.agg(detectors=pl.col("detector").unique().sort())
     for row in _rows(sets.group_by("benchmark", "detectors").agg(n=pl.len())):

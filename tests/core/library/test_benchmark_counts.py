@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from decon_core.config.policy import Policy
 from decon_core.library.benchmark_counts import BenchmarkCount, count_matches
 
-BENCHMARKS, DETECTORS = ("maths", "physics"), ("decon", "exact", "ngram_any")
+SIMILAR = "reworded"  # finds no leaks, only similar text
+BENCHMARKS, DETECTORS = ("maths", "physics"), ("decon", "exact", SIMILAR)
 KINDS = ("is_contaminated", "is_no_answer", "needs_review")
 
 MATCHES = st.lists(
@@ -54,10 +55,14 @@ def counted(matches, visible, benchmark):
     questions = findings("is_no_answer") - leaks
     candidates = findings("needs_review") - leaks - findings("is_no_answer")
     leaked = {item for item, _ in leaks}
-    seen = {item for (name, item, _), is_seen in visible.items() if name == benchmark and is_seen}
+    seen = {
+        item
+        for (name, item, by), is_seen in visible.items()
+        if name == benchmark and is_seen and by != SIMILAR
+    }
     found = {}
     for one in own:
-        if one["is_contaminated"] or one["needs_review"]:
+        if one["is_contaminated"] or (one["needs_review"] and one["detector"] == SIMILAR):
             found.setdefault(item_of(one), set()).add(one["detector"])
     return BenchmarkCount(
         benchmark,
