@@ -113,8 +113,9 @@ def review(
     seed: Seed = 0,
     needs_review: bool = flag("--needs-review", "show only texts that need review"),
     order: Order | None = optional(
-        "doubt: closest to the threshold first (default); score: highest first; documents: most "
-        "documents first (default with --sample: the order in which it was drawn)"
+        "doubt: texts that need review, then closest to the threshold first (default); score: "
+        "highest first; documents: most documents first (default with --sample: the order in "
+        "which it was drawn)"
     ),
     unreviewed: bool = flag("--unreviewed", "show only texts without a verdict (default)"),
     also_reviewed: bool = flag("--all", "include texts that have a verdict"),

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar
 
 import duckdb
 
+from decon_core.config.detector_registry import near_kinds
 from decon_core.config.policy import Policy
 from decon_core.decisions.candidates import Candidate
 from decon_core.decisions.verdicts import TAKEN_BACK, Verdict, Verdicts, time_of
@@ -76,6 +77,7 @@ class MatchedText(ReportFinding):
     needs_review: bool | None  # None: likewise
     verdict: str | None  # the one in the report
     n_documents: int
+    kind: str | None
 
     @property
     def called(self) -> str:
@@ -205,12 +207,19 @@ def open_report(path: Path) -> Iterator[Report]:
 
 
 def sort_texts(texts: Iterable[MatchedText], order: Order, policy: Policy) -> list[MatchedText]:
-    """Sort matched texts; `doubt` puts those with scores closest to a threshold first."""
+    """Sort matched texts; `doubt` puts those with scores closest to a threshold first.
+
+    Before them come texts that need review, and behind them those whose score decides nothing.
+    """
+    apart = set(near_kinds())
+
+    def by_doubt(text: MatchedText) -> tuple[int, float, int, str]:
+        group = 0 if text.needs_review else 1 + (text.kind in apart)
+        return group, doubt(text, policy), -text.n_documents, text.text_id
+
     match order:
         case "doubt":
-            return sorted(
-                texts, key=lambda text: (doubt(text, policy), -text.n_documents, text.text_id)
-            )
+            return sorted(texts, key=by_doubt)
         case "score":
             return sorted(texts, key=lambda text: (-text.score, -text.n_documents, text.text_id))
         case "documents":

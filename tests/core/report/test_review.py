@@ -69,13 +69,15 @@ def test_the_most_doubtful_come_first_by_the_threshold_of_the_rule_that_found_th
         matched_text(3, score=0.82, n_documents=5),
         matched_text(4, score=0.505, detectors="ratcliff"),
         matched_text(5, score=0.81, detectors="decon, ratcliff"),
+        matched_text(6, score=0.8, kind="template", is_contaminated=False),
+        matched_text(7, score=0.1, kind="part", is_contaminated=False, needs_review=True),
     ]
     with report(*rows, policy=policy) as opened:
         assert opened.policy() == policy
         found = opened.matched_texts(ReviewFilter())
-    assert numbers(sort_texts(found, "doubt", policy)) == [4, 1, 5, 3, 2, 0]
-    assert numbers(sort_texts(found, "score", policy)) == [0, 3, 2, 5, 1, 4]
-    assert numbers(sort_texts(found, "documents", policy)) == [3, 0, 2, 5, 1, 4]
+    assert numbers(sort_texts(found, "doubt", policy)) == [7, 4, 1, 5, 3, 2, 0, 6]
+    assert numbers(sort_texts(found, "score", policy)) == [0, 3, 2, 5, 6, 1, 4, 7]
+    assert numbers(sort_texts(found, "documents", policy)) == [3, 0, 2, 5, 6, 1, 4, 7]
 
 
 def test_a_choice_is_of_benchmarks_of_rules_and_of_sources_wherever_else_a_text_is_shown(report):
