@@ -28,7 +28,7 @@ OWNERS = ["team:decontamination"]  # shown by the UI for every asset
 # Metadata per partition takes Dagster quadratic time: 20 to 35 s for 1,000 partitions.
 MAX_PARTITIONS_REPORTED = 200
 
-RATE = "run_megabytes_per_second"  # metadata key of a scan
+RATE, SECONDS = "run_megabytes_per_second", "run_seconds"  # metadata keys of a scan
 
 PREVIEW_ROWS = 10
 _ROOT = Path(__file__).parents[2]

@@ -22,6 +22,7 @@ from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import (
     ITEM,
     RATE,
+    SECONDS,
     Metadata,
     PartitionReporter,
     cost_metadata,
@@ -302,7 +303,7 @@ def _describe(
         "run_shards_read": total.n_shards_read,
         "run_scan_results_written": total.n_scan_results_written,
         "run_scan_results_already_there": total.n_scan_results_present,
-        "run_seconds": round(total.seconds, 1),
+        SECONDS: round(total.seconds, 1),
         **cost_metadata("run", sum(costs.values(), Cost())),
         RATE: round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
     }

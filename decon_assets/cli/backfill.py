@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dagster import AssetKey, DagsterInstance
 
-from decon_assets.assets.metadata import RATE
+from decon_assets.assets.metadata import RATE, SECONDS
 from decon_assets.cli.pipeline import stage_lines
 from decon_assets.cli.serve import export_engine, export_workers
 from decon_assets.instance.home import home_for, open_instance, tags_of_command
@@ -41,6 +41,7 @@ from decon_core.scan.answers import why_unbounded
 from decon_core.wording import counted
 
 _ASSUMED_MB_PER_SECOND = 30.0
+_LEAST_SECONDS = 10  # of a scan whose rate tells that of others: starting takes a few
 
 
 def backfill(
@@ -189,7 +190,8 @@ def _say_cost(
     n_shards, n_bytes = _to_read(chain.from_iterable(missing.values()))
     known_rate = _last_rate(home_for(path))
     rate = known_rate or _ASSUMED_MB_PER_SECOND
-    source = "rate of the last scan" if known_rate else "assumed: nothing has been scanned yet"
+    assumed = f"assumed: no scan has taken {_LEAST_SECONDS} s yet"
+    source = "rate of the last scan" if known_rate else assumed
     say(f"full scan: {counted(n_shards, 'shard')}, read once, {n_bytes / 1e6:.1f} MB on disk")
     say(f"  {_duration(n_bytes / 1e6 / rate)} at {rate:.1f} MB/s ({source})")
     if plan.config.sketch:
@@ -209,16 +211,18 @@ def _to_read(places: Iterable[tuple[str, Shard]]) -> tuple[int, int]:
 
 
 def _last_rate(home: Path) -> float | None:
-    """Return the megabytes per second of the last scan that read a shard."""
+    """Return the megabytes per second of the last scan that was not short."""
     if not (home / "dagster.yaml").is_file():
         return None
     with DagsterInstance.from_config(str(home)) as instance:
         scans = instance.fetch_materializations(AssetKey("scan"), limit=MOST_PARTITIONS).records
     for record in scans:
         event = record.asset_materialization
-        value = event.metadata[RATE].value if event and RATE in event.metadata else None
-        if isinstance(value, int | float) and value > 0:
-            return float(value)
+        if event and RATE in event.metadata:
+            rate, seconds = (event.metadata[name].value for name in (RATE, SECONDS))
+            is_long = isinstance(seconds, int | float) and seconds >= _LEAST_SECONDS
+            if is_long and isinstance(rate, int | float) and rate > 0:
+                return float(rate)
     return None
 
 

@@ -179,13 +179,13 @@ def test_what_was_scanned_along_is_told_to_dagster_by_the_next_backfill(prepared
         assert len(scanned(instance)) == 6
 
 
-def test_a_dry_run_says_what_there_is_to_read_and_changes_nothing(at_home, capsys):
+def test_a_dry_run_says_what_there_is_to_read_and_changes_nothing(at_home, capsys, monkeypatch):
     before = sorted(path for path in at_home.folder.rglob("*") if ".dagster" not in str(path))
     assert main(["backfill", "--missing", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "6 partitions in 3 packs" in said
     assert "full scan: 3 shards, read once, " in said
-    assert "assumed: nothing has been scanned yet" in said
+    assert "assumed: no scan has taken 10 s yet" in said
     assert sorted(p for p in at_home.folder.rglob("*") if ".dagster" not in str(p)) == before
     assert main(["backfill", "--benchmark", "harbor"]) == 0
     capsys.readouterr()
@@ -194,8 +194,11 @@ def test_a_dry_run_says_what_there_is_to_read_and_changes_nothing(at_home, capsy
     said = capsys.readouterr().out
     assert "2 partitions in 1 pack\n" in said  # the others were scanned along
     assert "full scan: 1 shard, read once, " in said
-    assert "rate of the last scan" in said
+    assert "assumed: no scan has taken 10 s yet" in said
     assert "not registered yet: 1 new shard" in said
+    monkeypatch.setattr("decon_assets.cli.backfill._LEAST_SECONDS", 0)
+    assert main(["backfill", "--missing", "--dry-run"]) == 0
+    assert "rate of the last scan" in capsys.readouterr().out
 
 
 def test_a_new_history_is_told_what_is_scanned_in_runs_of_so_many_partitions(
