@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 
 from decon_core.benchmarks.records import Version, current_version, load_records
-from decon_core.config.policy import Policy
+from decon_core.config.policy import VERDICT_VERSION, Policy
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.index.entries import (
     COLUMNS,
@@ -80,6 +80,7 @@ def freeze(
             "members": members,
             "n_records": counts.n_records,
             "counting": _counting(policy),
+            "version": VERDICT_VERSION,
         },
     )
     return Snapshot(fingerprint, members, counts, df)
@@ -164,12 +165,15 @@ def current_snapshot(store: Store, policy: Policy) -> Snapshot:
 
 
 def require_counted_under(store: Store, policy: Policy) -> None:
-    """Raise `StaleError` if the snapshot was counted with other indexing settings."""
-    if read_current(store)["counting"] != _counting(policy):
+    """Raise `StaleError` if the snapshot was counted with other settings or by another version."""
+    current = read_current(store)
+    if current["counting"] != _counting(policy):
+        is_old = current.get("version") != VERDICT_VERSION
+        how = "by another version of decon-assets" if is_old else "with other policy settings"
         raise StaleError(
             Problem(
                 str(store.current_snapshot),
-                "the term weights were counted with other policy settings",
+                f"the term weights were counted {how}",
                 remedy="recount them with `decon-assets run --new-term-weights`, or materialize "
                 "`term_weights` with `refreeze: true`; everything is then scanned again",
             )

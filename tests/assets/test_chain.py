@@ -604,6 +604,10 @@ def test_a_snapshot_counted_under_other_settings_is_refused_with_the_way_out(wor
     world.policy = {"ngram_size": 6}
     with pytest.raises(StaleError, match=r"other policy settings.*run --new-term-weights"):
         world.run()
+    current = json.loads(world.store.current_snapshot.read_text())
+    write_json(world.store.current_snapshot, {**current, "version": 0})
+    with pytest.raises(StaleError, match=r"another version of decon-assets.*--new-term-weights"):
+        world.run()
     world.run(until="report", refreeze=True)
     assert len(found(world)) == 6
 
