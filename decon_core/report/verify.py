@@ -30,7 +30,7 @@ _BUILD = "Run `decon-assets run` to build it"
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
 _SETTINGS = {
-    "scan_fingerprint": "the scan's settings or the term weights",
+    "scan_fingerprint": "the scan's settings, the term weights or the version of decon-assets",
     "thresholds": "the thresholds",
     "verdicts": "the verdicts",
     "snippets": "the setting `report.snippets`",
@@ -58,11 +58,14 @@ def moved_since_report(
     if is_current(builder, showing, additions=additions):
         return
     with opened(builder.store.report) as connection:
+        settings = [*_changed_settings(builder, showing, connection)]
+        is_same_scan = all(change.where != _SETTINGS["scan_fingerprint"] for change in settings)
         changes = [
-            *_changed_settings(builder, showing, connection),
+            *settings,
             *_changed_acceptance(builder, connection),
             *_compare_items(builder, connection),
-            *_compare_shards(builder, connection),
+            # By other settings, no shard has been scanned yet.
+            *(_compare_shards(builder, connection) if is_same_scan else ()),
             *_changed_mixtures(builder, connection),
             *(change for addition in additions for change in addition.changes(connection)),
         ]
@@ -192,19 +195,26 @@ def _compare_matches(connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]
         {(row["benchmark"],): row["counts"] for row in _rows(connection, name)}
         for name in ("matches", "findings")
     ]
-    yield from _differences("matches", *counts, remedy=_DAMAGED)
+    places = "in `matches`", "in `findings`"
+    yield from _differences("matches", *counts, places=places, remedy=_DAMAGED)
     (row,) = _rows(connection, "documents")
     if row["found"] != row["expected"]:
         yield Problem("documents", row["found"], row["expected"], _DAMAGED)
 
 
 def _differences(
-    what: str, in_report: ByName, in_store: ByName, *, remedy: str = REBUILD
+    what: str,
+    in_report: ByName,
+    in_store: ByName,
+    *,
+    places: tuple[str, str] = ("in the report", "now"),
+    remedy: str = REBUILD,
 ) -> Iterator[Problem]:
     for name in sorted(in_report.keys() | in_store.keys()):
         found, expected = in_report.get(name, "none"), in_store.get(name, "none")
         if found != expected:
-            yield Problem(f"{what}: {', '.join(name)}", str(found), str(expected), remedy)
+            where = f"{what}: {', '.join(name)}"
+            yield Problem(where, f"{found} {places[0]}, {expected} {places[1]}", remedy=remedy)
 
 
 _CHANGES = {
