@@ -43,7 +43,7 @@ def selected(names: Sequence[str]) -> Selection:
 
 def with_recipes(evals: Path, out: Path) -> Path:
     """Return the benchmarks as given, or a file of recipes for them, written to `out`."""
-    from decon_core.discovery.benchmarks import recipes_for_rows
+    from decon_core.discovery.benchmarks import recipe_file_of, recipes_for_rows
 
     written = out / "evals.yaml"
     if names := names_of_catalog(evals):
@@ -52,7 +52,7 @@ def with_recipes(evals: Path, out: Path) -> Path:
         return written
     draft = recipes_for_rows(evals, written)
     if draft is None:
-        return evals
+        return recipe_file_of(evals) or evals
     from decon_assets.cli.init import say_draft
 
     make_folder(out)

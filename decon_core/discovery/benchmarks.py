@@ -107,6 +107,16 @@ def survey_benchmarks(typed: Sequence[Path]) -> Survey:
     return survey
 
 
+def recipe_file_of(folder: Path) -> Path | None:
+    """Return the file of a folder with recipes for all its other files; None if there is none."""
+    if not folder.is_dir():
+        return None
+    survey = Survey()
+    rows = _without_recipe(_files(folder), survey)
+    is_complete = len(survey.recipes) == 1 and not (rows or survey.left_out or survey.problems)
+    return survey.recipes[0] if is_complete else None
+
+
 def recipes_for_rows(path: Path, file: Path) -> RecipeDraft | None:
     """Return recipes for a benchmark file, or a folder of some, to be written to `file`.
 

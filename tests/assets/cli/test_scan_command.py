@@ -266,6 +266,24 @@ def test_rows_without_a_recipe_get_one_in_the_output_folder(place, capsys):
     assert place.leaks() == {("raw.jsonl", 0, "raw", 0)}
 
 
+def test_a_folder_of_rows_may_have_their_recipes(place, capsys):
+    """As `init` writes them; but no row may be without a recipe."""
+    words = " ".join(f"word{n}" for n in range(30))
+    raw = place.folder / "raw"
+    raw.mkdir()
+    (raw / "a.jsonl").write_text(json.dumps({"question": f"Why {words}?", "answer": "so"}) + "\n")
+    (place.folder / "corpus" / "raw.jsonl").write_text(json.dumps({"text": f"Why {words}? so"}))
+    command = ["scan", "--evals", str(raw), str(place.folder / "corpus"), "--no-page"]
+    assert main([*command, "--out", str(place.out)]) == 0
+    text = (place.out / "evals.yaml").read_text()
+    (raw / "evals.yaml").write_text(text)
+    assert main([*command, "--out", str(place.out)]) == 0
+    assert place.leaks() == {("raw.jsonl", 0, "a", 0)}
+    (raw / "b.jsonl").write_text(json.dumps({"question": "Why?", "answer": "so"}) + "\n")
+    assert main([*command, "--out", str(place.out)]) == 2
+    assert "give the recipe file itself" in capsys.readouterr().err
+
+
 def test_nothing_is_written_if_there_is_no_corpus(place, capsys):
     file = place.folder / "raw.jsonl"
     file.write_text(json.dumps({"question": "Why is that?", "answer": "so"}) + "\n")
