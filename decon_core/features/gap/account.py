@@ -20,9 +20,9 @@ from decon_core.features.results.items import (
     indexed_items,
 )
 from decon_core.features.results.join import Joined, join
-from decon_core.features.results.per_item import Results, Sample, texts_in
+from decon_core.features.results.per_item import Sample, texts_in
 from decon_core.features.results.scales import Part, mix_of_scales
-from decon_core.features.results.tasks import Task, parse_task_mappings, task_of
+from decon_core.features.results.tasks import Task, parse_task_mappings
 from decon_core.report.categories.groupings import (
     ITEM_COLUMNS,
     NO_CATEGORY,
@@ -36,22 +36,6 @@ from decon_core.report.items import ReportItems, about_detectors, load_report_it
 from decon_core.wording import counted
 
 
-@dataclass(frozen=True)
-class JoinCount:
-    """How the rows of one file were joined to items."""
-
-    path: str
-    format: str
-    model: str
-    task: str
-    benchmark: str | None  # None: not in the report
-    split: str | None
-    n_rows: int
-    ways: Mapping[str, int]
-    n_not_joined: int
-    n_twice: int
-
-
 @dataclass
 class ScoreGaps:
     """The gaps of all results, and everything that was left out of them."""
@@ -63,7 +47,7 @@ class ScoreGaps:
     gaps: list[Gap] = field(default_factory=list)
     averages: list[Average] = field(default_factory=list)
     rates: list[Rate] = field(default_factory=list)
-    joins: list[JoinCount] = field(default_factory=list)
+    joins: list[Joined] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # on the chosen detectors, and on doubts
 
 
@@ -102,19 +86,14 @@ def score_gap(
     account = ScoreGaps(made_with, files.problems, files.others, files.earlier)
     account.notes = about_detectors(items, detectors)
     gathered = _Gathered(groupings, account.problems)
-    for results in files.results:
-        account.problems += results.problems
-        task = task_of(results.task, mappings, benchmarks)
-        joined, n_twice = Joined(None), 0
-        if task is not None:
-            recipe = (recipes or {}).get(task.benchmark)
-            joined = join(results, task, benchmarks[task.benchmark], recipe)
-            account.problems += joined.problems
-            account.notes += filter(None, [joined.note])
-            n_twice = gathered.add(results, task, joined)
-            gathered.count_items(results, task, joined, benchmarks[task.benchmark])
-        if task is not None or results.samples:
-            account.joins.append(_count(results, task, joined, n_twice))
+    for joined in join(files.results, benchmarks, mappings, recipes or {}):
+        account.problems += [*joined.results.problems, *joined.problems]
+        account.notes += filter(None, [joined.note])
+        if task := joined.task:
+            joined.n_repeated = gathered.add(joined, task)
+            gathered.count_items(joined, task, benchmarks[task.benchmark])
+        if joined.task or joined.results.samples:
+            account.joins.append(joined)
     gathered.require_one_scale(beyond_one)
     account.notes += gathered.notes_on_missing()
     _add_rates(account, items, gathered)
@@ -127,27 +106,8 @@ def score_gap(
     return account
 
 
-def _count(results: Results, task: Task | None, joined: Joined, n_twice: int) -> JoinCount:
-    ways = {way: n for way, n in sorted(joined.ways.items()) if way}
-    return JoinCount(
-        path=str(results.path),
-        format=results.format,
-        model=_model_of(results),
-        task=results.task,
-        benchmark=task.benchmark if task else None,
-        split=joined.split,
-        n_rows=len(results.samples),
-        ways=ways,
-        n_not_joined=len(results.samples) - sum(ways.values()),
-        n_twice=n_twice,
-    )
-
-
-def _model_of(results: Results) -> str:
-    """Return the name of a model; each checkpoint of its training counts as a model."""
-    return (
-        results.model if results.step is None else f"{results.model} at step {results.step:,.15g}"
-    )
+def _asked(joined: Joined, task: Task) -> _Asked:
+    return joined.results.model_at_step, task.benchmark, joined.split or "", task.setting
 
 
 class _Gathered:
@@ -168,9 +128,9 @@ class _Gathered:
         # The highest score of each name, by task and file.
         self._highest: dict[Name, dict[_TaskFile, float]] = defaultdict(dict)
 
-    def count_items(self, results: Results, task: Task, joined: Joined, items: Items) -> None:
+    def count_items(self, joined: Joined, task: Task, items: Items) -> None:
         """Count the items that a file has, and those that its part of the benchmark has."""
-        asked = _model_of(results), task.benchmark, joined.split or "", task.setting
+        asked = _asked(joined, task)
         found = [item for _, item in joined.pairs if item is not None]
         self._joined[asked] |= {*map(id, found)}
         for split in {joined.split} if joined.split else {item.split for item in found}:
@@ -187,18 +147,17 @@ class _Gathered:
                     f"{len(joined):,} of {counted(n_items, 'item')} of the report."
                 )
 
-    def add(self, results: Results, task: Task, joined: Joined) -> int:
+    def add(self, joined: Joined, task: Task) -> int:
         """Add the scores of a file; a second score of an item under one name is not counted.
 
         Returns the number of rows that were not counted for that reason.
         """
         twice: dict[str, Problem] = {}
-        of = results.task, str(results.path)
+        of = joined.results.task, str(joined.results.path)
         for sample, item in joined.pairs:
             categories = self._categories(sample, item, task, joined.split)
             for metric, score in sample.scores.items():
-                run = (_model_of(results), task.benchmark, joined.split or "", task.setting)
-                name = Name(*run, sample.filter, metric)
+                name = Name(*_asked(joined, task), sample.filter, metric)
                 if item is None:
                     self._count(name, of, categories, (NOT_JOINED, score))
                     continue
@@ -299,10 +258,10 @@ def _add_rates(account: ScoreGaps, items: ReportItems, gathered: _Gathered) -> N
     for row in items.rows:
         all_splits[row.benchmark].add(row.split)
     splits: dict[str, set[str]] = defaultdict(set)
-    for count in account.joins:
-        if count.benchmark is not None:
+    for joined in account.joins:
+        if task := joined.task:
             # Results that are not of one split may be about any.
-            splits[count.benchmark] |= {count.split} if count.split else all_splits[count.benchmark]
+            splits[task.benchmark] |= {joined.split} if joined.split else all_splits[task.benchmark]
     leaks = leak_rates(items, groupings, splits=splits, values=gathered.values)
     account.rates = leaks.rates
     account.problems += leaks.problems

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from decon_core.features.gap.account import JoinCount, ScoreGaps
+from decon_core.features.gap.account import ScoreGaps
 from decon_core.features.gap.gaps import Average, Estimate, Gap, Group, Name
 from decon_core.features.results.items import GROUPS
+from decon_core.features.results.join import Joined
 from decon_core.report.categories.rates import CATEGORY, MICRO, Rate, rate_lines, rate_row
 from decon_core.report.categories.rates import HEADS as RATE_HEADS
 from decon_core.report.html.charts import Chart
@@ -56,7 +57,7 @@ def tables(
         "groups": (GROUP_HEADS, [group_line(gap) for gap in gaps]),
         "averages": (AVERAGE_HEADS, [average_line(average) for average in account.averages]),
         "rates": (RATE_HEADS, [*rate_lines(account.rates)]),
-        "joins": (JOIN_HEADS, [join_line(count) for count in account.joins]),
+        "joins": (JOIN_HEADS, [join_line(joined) for joined in account.joins]),
     }
 
 
@@ -107,19 +108,18 @@ def average_line(row: Average) -> tuple[str, ...]:
     )
 
 
-def join_line(count: JoinCount) -> tuple[str, ...]:
+def join_line(joined: Joined) -> tuple[str, ...]:
     """Format a file as a row under JOIN_HEADS."""
-    ways = ", ".join(f"{way} {n:,}" for way, n in count.ways.items())
     return (
-        Path(count.path).name,
-        count.model,
-        count.task,
-        count.benchmark or "not in the report",
-        count.split or "",
-        f"{count.n_rows:,}",
-        ways or "–",
-        f"{count.n_not_joined:,}",
-        f"{count.n_twice:,}",
+        joined.results.path.name,
+        joined.results.model_at_step,
+        joined.results.task,
+        joined.task.benchmark if joined.task else "not in the report",
+        joined.split or "",
+        f"{len(joined.results.samples):,}",
+        ", ".join(f"{way} {n:,}" for way, n in sorted(joined.ways.items())) or NOTHING,
+        f"{joined.n_not_joined:,}",
+        f"{joined.n_repeated:,}",
     )
 
 
@@ -156,7 +156,7 @@ def write(account: ScoreGaps, folder: Path) -> None:
         "averages": averages,
         "rates": rates,
         "notes": account.notes,
-        "joins": [asdict(count) for count in account.joins],
+        "joins": [_join_row(joined) for joined in account.joins],
         "problems": [str(problem) for problem in account.problems],
         "earlier_runs": account.earlier,
         "other_files": account.others,
@@ -225,6 +225,22 @@ def _row(gap: Gap) -> dict[str, object]:
     # Six digits, not six decimals: no p is 0.
     row["p"] = None if gap.p is None else float(f"{gap.p:.6g}")
     return {**row, "remark": gap.remark}
+
+
+def _join_row(joined: Joined) -> dict[str, object]:
+    """Return how the rows of a file were joined, for JSON."""
+    return {
+        "path": str(joined.results.path),
+        "format": joined.results.format,
+        "model": joined.results.model_at_step,
+        "task": joined.results.task,
+        "benchmark": joined.task.benchmark if joined.task else None,
+        "split": joined.split,
+        "n_rows": len(joined.results.samples),
+        "ways": dict(sorted(joined.ways.items())),
+        "n_not_joined": joined.n_not_joined,
+        "n_twice": joined.n_repeated,
+    }
 
 
 def _average_row(average: Average) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from decon_core.benchmarks.normalize import normalize_rows
@@ -11,7 +11,7 @@ from decon_core.benchmarks.recipe import Recipe
 from decon_core.errors import Problem, RecordError
 from decon_core.features.results.items import Item, Items, in_part
 from decon_core.features.results.per_item import Results, Sample, texts_in
-from decon_core.features.results.tasks import Task
+from decon_core.features.results.tasks import Task, TaskMapping, task_of
 from decon_core.wording import counted
 
 BY_FINGERPRINT = "fingerprint"
@@ -29,27 +29,43 @@ _LEFT_OUT = "The row is counted as not joined."
 
 @dataclass
 class Joined:
-    """The samples of a file, each with its item or None."""
+    """The samples of a file, each with its item or None, and how the items were found."""
 
-    split: str | None
+    results: Results
+    task: Task | None  # None: no benchmark of the report
+    split: str | None = None
     pairs: list[tuple[Sample, Item | None]] = field(default_factory=list)
-    ways: Counter[str] = field(default_factory=Counter)
+    ways: Counter[str] = field(default_factory=Counter)  # rows by how their item was found
     problems: list[Problem] = field(default_factory=list)
     note: str = ""  # a doubt about the whole file
+    n_repeated: int = 0  # rows that do not count, because their item has a score already
+
+    @property
+    def n_not_joined(self) -> int:
+        return len(self.results.samples) - self.ways.total()
 
 
-def join(results: Results, task: Task, items: Items, recipe: Recipe | None = None) -> Joined:
-    """Find the item of every sample."""
-    split = _split(results, task, items)
-    search = _Search(items, results, split, task.config, recipe)
-    joined = Joined(split, problems=search.problems)
-    for sample in results.samples:
-        item, way = search.item_of(sample)
-        joined.pairs.append((sample, item))
-        joined.ways[way] += 1
-    if joined.ways[BY_INDEX]:
-        joined.note = search.doubt(results, joined.ways[BY_INDEX])
-    return joined
+def join(
+    results: Iterable[Results],
+    benchmarks: Mapping[str, Items],
+    mappings: Sequence[TaskMapping],
+    recipes: Mapping[str, Recipe],
+) -> Iterator[Joined]:
+    """Find the benchmark of each file, and the item of every sample."""
+    for own in results:
+        joined = Joined(own, task_of(own.task, mappings, benchmarks))
+        if task := joined.task:
+            items, recipe = benchmarks[task.benchmark], recipes.get(task.benchmark)
+            joined.split = _split(own, task, items)
+            search = _Search(items, own, joined.split, task.config, recipe)
+            joined.problems = search.problems
+            for sample in own.samples:
+                item, way = search.item_of(sample)
+                joined.pairs.append((sample, item))
+                joined.ways.update([way] if item else [])
+            if n_by_index := joined.ways[BY_INDEX]:
+                joined.note = search.doubt(own, n_by_index)
+        yield joined
 
 
 def _split(results: Results, task: Task, items: Items) -> str | None:

@@ -78,6 +78,11 @@ class Results:
     without_scores: list[Problem] = field(default_factory=list)
     beside: list[Path] = field(default_factory=list)  # files that were read with the results
 
+    @property
+    def model_at_step(self) -> str:
+        """The name of the model; each checkpoint of its training counts as a model."""
+        return self.model if self.step is None else f"{self.model} at step {self.step:,.15g}"
+
     def key_of(self, sample: Sample) -> ItemKey:
         """Return what identifies an item in all results that asked the same items."""
         split = self.split or ""

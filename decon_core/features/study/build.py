@@ -34,7 +34,7 @@ from decon_core.features.blends.schemas import blend_manifest
 from decon_core.features.results.items import Items, indexed_items
 from decon_core.features.results.join import join
 from decon_core.features.results.scales import Part, mix_of_scales
-from decon_core.features.results.tasks import parse_task_mappings, task_of
+from decon_core.features.results.tasks import parse_task_mappings
 from decon_core.features.study import page, schemas
 from decon_core.features.study.by_dose import compare_doses
 from decon_core.features.study.differences import (
@@ -264,11 +264,10 @@ def _joined(
     counts: defaultdict[_Key, dict[ItemId, Counts]] = defaultdict(dict)
     metrics: dict[str, CorpusMetric] = {}
     parts: defaultdict[_Key, list[Part]] = defaultdict(list)
-    for results in run.results:
-        task = task_of(results.task, mappings, benchmarks)
+    for rows in join(run.results, benchmarks, mappings, inputs.recipes):
+        results, task = rows.results, rows.task
         if task is None:
             continue  # not in the report: only compared as a whole
-        rows = join(results, task, benchmarks[task.benchmark], inputs.recipes.get(task.benchmark))
         problems += rows.problems
         translations = {
             measure: of_measure.segments

@@ -166,7 +166,7 @@ def test_two_filters_are_two_lines(report, tmp_path):
     check_by_hand(only(account, subset=None, filter="strict-match"))
     flexible = only(account, subset=None, filter="flexible-extract")
     assert (flexible.all.n, flexible.all.score, flexible.gap) == (12, 1.0, 0.0)
-    assert [count.n_twice for count in account.joins] == [0]
+    assert [count.n_repeated for count in account.joins] == [0]
 
 
 def test_rows_without_metrics_and_filter(report, tmp_path):
@@ -204,7 +204,7 @@ def test_an_item_that_stands_twice_counts_once(report, tmp_path):
     rows[-1]["acc"] = 0
     account = score_gap([harness_file(tmp_path, rows)], report, tasks=["quiz=quiz:test"])
     check_by_hand(only(account, subset=None))
-    assert account.joins[0].n_twice == 1
+    assert account.joins[0].n_repeated == 1
     (problem,) = account.problems
     assert "row 13: found quiz test 2 again (first: " in str(problem)
     assert "row 3); expected each item once" in str(problem)
@@ -398,7 +398,7 @@ def test_a_task_that_the_report_does_not_know_is_told(report, tmp_path):
     path = harness_file(tmp_path, [harness_row(0, 1)], task="other_quiz")
     account = score_gap([path], report)
     assert account.gaps == []
-    assert [(one.benchmark, one.n_not_joined) for one in account.joins] == [(None, 1)]
+    assert [(one.task, one.n_not_joined) for one in account.joins] == [(None, 1)]
 
 
 # OLMES --------------------------------------------------------------------------------------------
@@ -483,7 +483,7 @@ def test_lighteval_details_of_today(report, tmp_path):
     gap = only(account, subset=None)
     check_by_hand(gap)
     assert (gap.name.model, gap.name.metric) == ("org/gull", "acc")
-    assert account.joins[0].task == "suite|quiz|5"
+    assert account.joins[0].results.task == "suite|quiz|5"
 
 
 @pytest.mark.parametrize("is_printed", [False, True])
@@ -532,7 +532,7 @@ def test_inspect_logs_go_by_their_inputs(report, tmp_path):
     assert (gap.name.model, gap.name.metric) == ("org/gull", "match")
     assert account.problems == []
     (count,) = account.joins
-    assert (count.format, count.split) == ("Inspect logs", "test")
+    assert (count.results.format, count.split) == ("Inspect logs", "test")
     assert count.ways == {"text inside a longer one": 9, "text and index": 2, "index": 1}
 
 
@@ -852,4 +852,4 @@ def test_all_questions_of_a_row_are_joined_and_a_second_one_is_no_repetition(tmp
     gaps = score_gap([scores], made)
     (gap,), (join,) = gaps.gaps, gaps.joins
     assert (gap.clean.n, gap.clean.score) == (3, 1.0)
-    assert (join.n_not_joined, join.n_twice) == (0, 1)
+    assert (join.n_not_joined, join.n_repeated) == (0, 1)
