@@ -22,6 +22,9 @@ from decon_core.decisions.calibration import wilson
 Floats = npt.NDArray[np.float64]
 
 N_DRAWS = 10_000
+# An interval of fewer items means little: resampling ten items gives some thousand different means,
+# resampling five about a hundred.
+LEAST_ITEMS = 10
 _SURE = 0.95
 _MOST_EXACT = 10_000  # up to this many ways to draw the smaller group, all are tried
 _MOST_AT_ONCE = 2_000_000  # numbers drawn at a time

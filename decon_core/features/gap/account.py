@@ -90,8 +90,7 @@ def score_gap(
         account.problems += [*joined.results.problems, *joined.problems]
         account.notes += filter(None, [joined.note])
         if task := joined.task:
-            joined.n_repeated = gathered.add(joined, task)
-            gathered.count_items(joined, task, benchmarks[task.benchmark])
+            joined.n_repeated = gathered.add(joined, task, benchmarks[task.benchmark])
         if joined.task or joined.results.samples:
             account.joins.append(joined)
     gathered.require_one_scale(beyond_one)
@@ -104,10 +103,6 @@ def score_gap(
                 categorized = [(categories[at], row) for categories, row in rows]
                 _add_categories(account, name, grouping, categorized)
     return account
-
-
-def _asked(joined: Joined, task: Task) -> _Asked:
-    return joined.results.model_at_step, task.benchmark, joined.split or "", task.setting
 
 
 class _Gathered:
@@ -128,14 +123,6 @@ class _Gathered:
         # The highest score of each name, by task and file.
         self._highest: dict[Name, dict[_TaskFile, float]] = defaultdict(dict)
 
-    def count_items(self, joined: Joined, task: Task, items: Items) -> None:
-        """Count the items that a file has, and those that its part of the benchmark has."""
-        asked = _asked(joined, task)
-        found = [item for _, item in joined.pairs if item is not None]
-        self._joined[asked] |= {*map(id, found)}
-        for split in {joined.split} if joined.split else {item.split for item in found}:
-            self._asked[asked] |= {*map(id, in_part(items.all, split, task.config))}
-
     def notes_on_missing(self) -> Iterator[str]:
         """Yield a note for each benchmark of which a model has results for a part of the items."""
         for asked, joined in self._joined.items():
@@ -147,37 +134,38 @@ class _Gathered:
                     f"{len(joined):,} of {counted(n_items, 'item')} of the report."
                 )
 
-    def add(self, joined: Joined, task: Task) -> int:
+    def add(self, joined: Joined, task: Task, items: Items) -> int:
         """Add the scores of a file; a second score of an item under one name is not counted.
 
-        Returns the number of rows that were not counted for that reason.
+        Returns the number of rows that were not counted for that reason. `items`: of the benchmark.
         """
+        run = joined.results.model_at_step, task.benchmark, joined.split or "", task.setting
+        answered = [item for _, item in joined.pairs if item is not None]
+        self._joined[run] |= {*map(id, answered)}
+        for split in {joined.split} if joined.split else {item.split for item in answered}:
+            self._asked[run] |= {*map(id, in_part(items.all, split, task.config))}
         twice: dict[str, Problem] = {}
         of = joined.results.task, str(joined.results.path)
         for sample, item in joined.pairs:
             categories = self._categories(sample, item, task, joined.split)
             for metric, score in sample.scores.items():
-                name = Name(*_asked(joined, task), sample.filter, metric)
-                if item is None:
-                    self._count(name, of, categories, (NOT_JOINED, score))
-                    continue
-                question = texts_in(sample.doc) if item.has_several else ()
-                first = self._seen.setdefault((name, id(item), question), sample.place)
-                if first == sample.place:
-                    self._count(name, of, categories, (item.verdict, score))
-                elif sample.place not in twice:
-                    again = f"{item.benchmark} {item.split} {item.instance_index} again"
-                    found, remedy = f"{again} (first: {first})", "Only the first one counts."
-                    expected = "each item once per model, task, filter and metric"
-                    twice[sample.place] = Problem(sample.place, found, expected, remedy)
+                name = Name(*run, sample.filter, metric)
+                if item is not None:
+                    question = texts_in(sample.doc) if item.has_several else ()
+                    first = self._seen.setdefault((name, id(item), question), sample.place)
+                    if first != sample.place:
+                        again = f"{item.benchmark} {item.split} {item.instance_index} again"
+                        found, remedy = f"{again} (first: {first})", "Only the first one counts."
+                        expected = "each item once per model, task, filter and metric"
+                        problem = Problem(sample.place, found, expected, remedy)
+                        twice.setdefault(sample.place, problem)
+                        continue
+                verdict = NOT_JOINED if item is None else item.verdict
+                self.scores[name].append((categories, (verdict, score)))
+                highest = self._highest[name]
+                highest[of] = max(score, highest.get(of, score))
         self._problems += twice.values()
         return len(twice)
-
-    def _count(
-        self, name: Name, of: _TaskFile, categories: tuple[str | None, ...], row: _Row
-    ) -> None:
-        self.scores[name].append((categories, row))
-        self._highest[name][of] = max(row[1], self._highest[name].get(of, row[1]))
 
     def require_one_scale(self, beyond_one: Sequence[str]) -> None:
         """Raise InputError if a line would average scores on different scales."""

@@ -7,12 +7,13 @@ The macro average is the mean of the categories' numbers, so that all count the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from decon_core.decisions.statistics import (
+    LEAST_ITEMS,
     Floats,
     interval,
     mean_gap_interval,
@@ -20,10 +21,7 @@ from decon_core.decisions.statistics import (
     p_value,
 )
 from decon_core.features.results.items import GROUPS, NEITHER
-
-# An interval of fewer items on either side means little: resampling ten items gives some
-# thousand different means, resampling five about a hundred.
-LEAST_ITEMS = 10
+from decon_core.wording import first_of
 
 
 @dataclass(frozen=True, order=True)
@@ -142,9 +140,6 @@ def difference(scores: Floats, other: Floats) -> float | None:
     return float(scores.mean() - other.mean()) if scores.size and other.size else None
 
 
-_MOST_LISTED = 3
-
-
 @dataclass(frozen=True)
 class Estimate:
     """A number with its 95 % interval; None if there is none."""
@@ -181,12 +176,12 @@ def average_of(
     # What a macro average is without, and why it has no interval: a category has none.
     remarks = []
     if lacking := [category for category in sides if category not in with_both]:
-        remarks.append(f"macro gap excludes {_listed(lacking)}: no leaked or no clean items")
+        remarks.append(f"macro gap excludes {first_of(lacking)}: no leaked or no clean items")
     if unsure := [key for key, scores in all_scores.items() if not _has_interval(scores)]:
-        reason = f"too few scores, or only identical ones, in {_listed(unsure)}"
+        reason = f"too few scores, or only identical ones, in {first_of(unsure)}"
         remarks.append(f"no interval for the macro score: {reason}")
     if unsure_gaps := [category for category, pair in with_both.items() if remark_on(*pair)]:
-        remarks.append(f"no interval for the macro gap: none in {_listed(unsure_gaps)}")
+        remarks.append(f"no interval for the macro gap: none in {first_of(unsure_gaps)}")
     return Average(
         name=name,
         by=by,
@@ -204,11 +199,6 @@ def average_of(
 
 def _has_interval(scores: Floats) -> bool:
     return scores.size >= LEAST_ITEMS and bool(scores[0] < scores[-1])
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_LISTED])
-    return f"{shown} and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else shown
 
 
 def _mean_of(name: Name, groups: Mapping[str, Floats]) -> Estimate:

@@ -274,7 +274,7 @@ class _Search:
     def _asked_instead(self, sample: Sample, item: Item) -> list[Item]:
         """Return the items of another question in the prompt, if the item's own is not in it."""
         asked = [self._items.words(text) for text in texts_in({"prompt": sample.prompt})]
-        if any(_contains(words, item.words) for words in asked):
+        if any(f" {' '.join(item.words)} " in f" {' '.join(words)} " for words in asked):
             return []
         found = (self._in_part(self._items.with_question_in(words)) for words in asked)
         return next(filter(None, found), [])
@@ -289,10 +289,6 @@ class _Search:
         expected = f"an item of {self._items.all[0].benchmark}"
         self.problems.append(Problem(sample.place, found, expected, _LEFT_OUT))
         return None, ""
-
-
-def _contains(words: Sequence[str], others: Sequence[str]) -> bool:
-    return f" {' '.join(others)} " in f" {' '.join(words)} "
 
 
 def _place(item: Item) -> str:

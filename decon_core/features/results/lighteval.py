@@ -52,9 +52,17 @@ def _model(path: Path) -> str:
 def _sample(place: str, row: Row) -> per_item.Sample:
     metrics = per_item.literal(row.get("metric") if "metric" in row else row.get("metrics"))
     scores, doc = per_item.numbers_in(metrics), per_item.literal(row.get("doc"))
-    if not isinstance(doc, Mapping):
-        texts = _earlier_texts(row)
-        return per_item.Sample(place=place, scores=scores, doc=_earlier_item(row), texts=texts)
+    if not isinstance(doc, Mapping):  # the earlier form
+        specifics = per_item.literal(row.get("specifics"))
+        item = {
+            "query": per_item.text_at(row, "example"),
+            "choices": per_item.literal(row.get("choices")),
+            "specific": specifics if isinstance(specifics, Mapping) else {},
+        }
+        prediction = per_item.first_text(_listed(row.get("predictions")))
+        golds = per_item.listed_texts(_listed(row.get("golds", row.get("gold"))))
+        texts = per_item.Texts(prediction, golds)
+        return per_item.Sample(place=place, scores=scores, doc=item, texts=texts)
     return per_item.Sample(
         place=place,
         scores=scores,
@@ -75,22 +83,7 @@ def _texts(row: Row, doc: Row) -> per_item.Texts:
     return per_item.Texts(per_item.first_text(output), tuple(golds))
 
 
-def _earlier_texts(row: Row) -> per_item.Texts:
-    prediction = per_item.first_text(_listed(row.get("predictions")))
-    golds = _listed(row.get("golds", row.get("gold")))
-    return per_item.Texts(prediction, per_item.listed_texts(golds))
-
-
 def _listed(value: object) -> object:
     """Parse a printed list of texts; a text that is none stays as it is."""
     parsed = per_item.literal(value)
     return parsed if isinstance(parsed, list) else value
-
-
-def _earlier_item(row: Row) -> Row:
-    specifics = per_item.literal(row.get("specifics"))
-    return {
-        "query": per_item.text_at(row, "example"),
-        "choices": per_item.literal(row.get("choices")),
-        "specific": specifics if isinstance(specifics, Mapping) else {},
-    }

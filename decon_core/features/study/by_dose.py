@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from decon_core.decisions.statistics import Floats
+from decon_core.decisions.statistics import LEAST_ITEMS, Floats
 from decon_core.features.study.differences import (
-    LEAST_ITEMS,
     SURE,
     Averaged,
     Comparison,
     Difference,
     averages_of,
+    joined_remark,
 )
 from decon_core.features.study.scores import Measure, TrainingRunScores
 from decon_core.features.study.settings import Study
@@ -38,10 +38,6 @@ class _Arms:
     def every(self) -> Sequence[Sequence[TrainingRunScores]]:
         return self.control, *self.by_dose.values()
 
-    @property
-    def has_repetitions(self) -> bool:
-        return any(len(arm) > 1 for arm in self.every)
-
 
 def compare_doses(
     training_runs: Sequence[TrainingRunScores], comparison: Comparison, study: Study
@@ -55,7 +51,7 @@ def compare_doses(
     rows: list[Difference] = []
     for name in series:
         arms = _arms(training_runs, name, study.baseline)
-        if arms.has_repetitions:
+        if any(len(arm) > 1 for arm in arms.every):  # repetitions
             rows += _of_repetitions(name, arms, _weights(arms, averaged, study.contrasts))
         else:
             rows += _of_single_runs(name, arms, comparison)
@@ -78,7 +74,7 @@ def _of_single_runs(series: str, arms: _Arms, comparison: Comparison) -> Iterato
     for dose, (run,) in arms.by_dose.items():
         for row in comparison.all:
             if row.training_run == run.settings.name:
-                remark = "; ".join(filter(None, (row.remark, NO_REPETITION)))
+                remark = joined_remark(row.remark, NO_REPETITION)
                 yield replace(row, series=series, dose=dose, remark=remark)
 
 

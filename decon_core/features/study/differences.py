@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from decon_core.decisions.statistics import (
+    LEAST_ITEMS,
     Floats,
     interval,
     interval_of_few,
@@ -36,8 +37,6 @@ SAME_DIFFERENCES = "no interval: all items have the same difference"
 # What an interval rests on.
 Basis = Literal["same items", "items", "standard errors", "benchmarks", "training runs", ""]
 
-# An interval of fewer items means little.
-LEAST_ITEMS = 10
 # Training runs are compared on their common items if these are at least so much of the larger
 # set; with fewer, two groups of all items tell more.
 _LEAST_SHARED = 0.5
@@ -206,8 +205,8 @@ def _at_step(row: Difference, step: float | None, of_baseline: float | None) -> 
     """Return a difference with the step of its training run; a remark if the baseline's differs."""
     if None in (row.difference, step, of_baseline) or step == of_baseline:
         return replace(row, step=step)
-    remark = "; ".join(filter(None, (row.remark, f"the baseline is at step {of_baseline:,.15g}")))
-    return replace(row, step=step, remark=remark)
+    remark = f"the baseline is at step {of_baseline:,.15g}"
+    return replace(row, step=step, remark=joined_remark(row.remark, remark))
 
 
 def _measures(training_runs: Sequence[TrainingRunScores]) -> list[Measure]:

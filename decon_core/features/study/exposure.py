@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from decon_core.decisions.statistics import (
+    LEAST_ITEMS,
     Floats,
     interval,
     p_value,
@@ -109,7 +110,6 @@ def leaked_labels(items: Sequence[Item]) -> dict[ItemId, Label]:
     return {id_of(item): Label(names[item.verdict]) for item in items if item.verdict in names}
 
 
-LEAST_ITEMS = 10
 ALL = "all benchmarks"
 
 ItemScores = Mapping[ItemId, float]

@@ -33,7 +33,9 @@ def figures(tables: Mapping[str, Rows]) -> dict[str, dict[str, Chart]]:
     What they show is an average or a benchmark, averages first; then all benchmarks together.
     """
     found: dict[str, dict[str, Chart]] = {}
-    for what in _whats([*tables["by_step"], *tables["by_dose"]]):
+    rows = [*tables["by_step"], *tables["by_dose"]]
+    rows.sort(key=lambda row: (row["n_benchmarks"] is None, row["benchmark"] != AVERAGE))
+    for what in dict.fromkeys(map(_what, rows)):
         steps, doses = (
             [row for row in tables[name] if _what(row) == what] for name in ("by_step", "by_dose")
         )
@@ -60,14 +62,6 @@ def amount(number: float) -> str:
 def _what(row: Row) -> str:
     """Return the name of a measure, as one text."""
     return ", ".join(filter(None, (row["benchmark"], row["metric"], row["filter"])))
-
-
-def _whats(rows: Rows) -> list[str]:
-    """Return all measures, averages first."""
-    ordered = sorted(
-        rows, key=lambda row: (row["n_benchmarks"] is None, row["benchmark"] != AVERAGE)
-    )
-    return [*dict.fromkeys(map(_what, ordered))]
 
 
 def _by_step(what: str, rows: Rows) -> dict[str, Chart]:

@@ -9,11 +9,10 @@ from functools import cache
 
 import numpy as np
 
-from decon_core.decisions.statistics import Floats
+from decon_core.decisions.statistics import LEAST_ITEMS, Floats
 from decon_core.features.results.per_item import ItemKey
 from decon_core.features.results.scales import less_is_better
 from decon_core.features.study.differences import (
-    LEAST_ITEMS,
     SURE,
     Averaged,
     Difference,
