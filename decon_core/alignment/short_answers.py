@@ -21,10 +21,12 @@ from decon_core.alignment.pieces import (
     plain,
     wanted_of,
     whole_at,
+    with_separate_cells,
     without_article,
 )
 from decon_core.alignment.stated_answers import (
     LONGEST,
+    labels_alone,
     listed_answer,
     stated_answer,
     stated_choice,
@@ -94,6 +96,7 @@ def short_answer(answers: Sequence[str], window: Window) -> tuple[int, int] | No
     left = stripped_with_offsets(window.text[window.first : window.stop + _REST])
     letters = with_plain_letters(left.text)
     text = _LINE_MARK.sub(lambda mark: " " * len(mark[0]), folded(letters.text))
+    text = with_separate_cells(text)
     behind = _Behind(text, [*map(wanted_of, short)])
     for place in behind.places(short, plain(window.asked)):
         first, last = (window.first + at for at in left.original(*letters.original(*place)))
@@ -194,11 +197,13 @@ class _Behind:
         return self._by_stated_choice(region, start, stop) if stated is None else label == stated
 
     def _by_stated_choice(self, region: str, start: int, stop: int) -> bool | None:
-        """If the text states a choice in full, only this choice counts."""
+        """If the text states a choice in full, or by its label alone, only this choice counts."""
         stated = stated_choice(region, self._choices(region))
-        if stated is None or (stated[0] < stop and start < stated[1]):
-            return None
-        return stated[2] == self._label_before(start)
+        if stated and not (stated[0] < stop and start < stated[1]):
+            return stated[2] == self._label_before(start)
+        known = {label.text for label in self._labels}
+        alone = known.intersection(labels_alone(region[stop:])) if stated is None else ()
+        return False if alone and self._label_before(start) not in alone else None
 
     def by_other_answer(self, start: int, _stop: int) -> bool | None:
         """If the text states another value, an answer counts only directly behind the question."""
