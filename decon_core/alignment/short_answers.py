@@ -149,6 +149,12 @@ class _Behind:
         return pieces_of(self.text)
 
     @cached_property
+    def _listed(self) -> set[int]:
+        """Where a list of choices has a letter as a label."""
+        letters = (label for label in self._labels if label.text.isalpha())
+        return {of.start for a, b in pairwise(letters) if is_pair(a, b) for of in (a, b)}
+
+    @cached_property
     def _states_other(self) -> bool:
         return states_other(self._wanted, self.text)
 
@@ -179,11 +185,10 @@ class _Behind:
 
     def by_own_label(self, start: int, stop: int) -> bool | None:
         """A letter that is the label of a choice does not count, but "(C)" alone does."""
-        labels = [label for label in self._labels if label.text.isalpha()]
-        own = next((label for label in labels if label.start == start), None)
+        own = next((label for label in self._labels if label.start == start), None)
         if not own or not _LETTER.fullmatch(self.text, start, stop):
             return None
-        is_of_list = any(is_pair(a, b) for a, b in pairwise(labels) if own in (a, b))
+        is_of_list = start in self._listed
         return False if is_of_list or not _REST_OF_LINE.match(self.text, own.stop) else None
 
     def by_label(self, start: int, stop: int) -> bool | None:
@@ -202,7 +207,8 @@ class _Behind:
         if stated and not (stated[0] < stop and start < stated[1]):
             return stated[2] == self._label_before(start)
         known = {label.text for label in self._labels}
-        alone = known.intersection(labels_alone(region[stop:])) if stated is None else ()
+        places = {*labels_alone(region, stop)} - self._listed if stated is None else ()
+        alone = known.intersection(region[at] for at in places)
         return False if alone and self._label_before(start) not in alone else None
 
     def by_other_answer(self, start: int, _stop: int) -> bool | None:

@@ -84,9 +84,9 @@ _CHOSEN = re.compile(
 )
 # A letter that is all of a line, or of a value, or is said to be correct.
 _LABEL_ALONE = re.compile(
-    r"(?:^|[\n:=>|]|\s[-–]|\b(?:is|be)\s|['’]s\s)[^\S\n]*(?:(?:Option|Choice)\s)?[*_$(\[\"']*"
+    r"(?:[\n:=>|]|\s[-–]|\b(?:is|be)\s|['’]s\s)[^\S\n]*(?:(?:Option|Choice)\s)?[*_$(\[\"']*"
     r"(?P<last>[A-J])(?:[*_$)\]}.]*(?=\s*(?:\n|$))|(?=[\"']\s*[,}\]\n]|[\"']$))"
-    r"|(?:^|\n|\()[^\S\n]*(?P<correct>[A-J])\W?\s(?:is|was)\s(?:the\s)?(?:correct|right|best)\b"
+    r"|[\n(][^\S\n]*(?P<correct>[A-J])\W?\s(?:is|was)\s(?:the\s)?(?:correct|right|best)\b"
 )
 # The number of a question at the beginning of its line, of which a few words may be changed.
 _QUESTION_NUMBER = re.compile(
@@ -246,9 +246,10 @@ def stated_labels(text: str, *, is_number: bool, known: Collection[str] = ()) ->
                 break
 
 
-def labels_alone(text: str) -> Iterator[str]:
-    """Yield the letters of choices that stand alone behind a name or in a line: "Output: C"."""
-    return (letter[letter.lastgroup or 0] for letter in _LABEL_ALONE.finditer(text))
+def labels_alone(text: str, first: int) -> Iterator[int]:
+    """Yield where a letter stands alone behind a name or in a line from a place on: "Output: C"."""
+    for letter in _LABEL_ALONE.finditer(text, first):
+        yield letter.start(letter.lastgroup or 0)
 
 
 def stated_choice(

@@ -194,7 +194,7 @@ _OF_LABEL = [
 
 
 @pytest.mark.parametrize("stated", _OF_LABEL)
-def test_of_choices_the_one_whose_label_a_sentence_states_counts(stated):
+def test_of_choices_the_one_whose_label_a_text_states_counts(stated):
     assert found("Akhenaten", _CHOICES + stated.format("B"))
     assert found("Akhenaten", _CHOICES + stated.format("C")) is None
 
@@ -287,6 +287,13 @@ def test_the_same_letters_count_however_they_are_written(answer, behind, stated)
 def test_superscripts_and_parts_are_no_plain_letters(behind):
     assert found("2ⁿ", f" Answer: {behind}") is None
     assert found("x²", f" Answer: {behind}") is None
+
+
+def test_labels_in_lines_of_their_own_are_those_of_a_list():
+    choices = "\nA.\nRamesses\nB.\nAkhenaten\nC.\nThutmose\nD.\nTiye\n"
+    assert found("Akhenaten", choices)
+    assert found("Akhenaten", f"{choices}B.\n")
+    assert found("Akhenaten", f"{choices}C.\n") is None
 
 
 def test_a_letter_of_an_alphabet_is_no_label_within_a_word():
