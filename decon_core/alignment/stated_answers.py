@@ -90,7 +90,7 @@ _LABEL_ALONE = re.compile(
 )
 # The number of a question at the beginning of its line, of which a few words may be changed.
 _QUESTION_NUMBER = re.compile(
-    r"(?:^|\n)[^\w\n]{0,5}(?:[a-z]{1,8}\.?\s?)?(\d{1,3})[^\w\n]{1,5}(?:\w[^\n]{0,20})?$",
+    r"(?:^|\n)[^\w\n]{0,5}(?:[a-z]{1,8}\.?\s?|第)?(\d{1,3})题?[^\w\n]{1,5}(?:\w[^\n]{0,20})?$",
     re.IGNORECASE,
 )
 _MOST_OF_NUMBER = 40  # characters
@@ -100,7 +100,7 @@ _LISTS = (
     "|答案|解答|정답"
 )
 _ENTRY = (
-    r"(?:(?<![\w.,-])|(?<=\b[AaQq])){0}\s?[.):、|]"  # "1. 387", "A1: 387", "| 1 | 387 |"
+    r"(?:(?<![\w.,-])|(?<=\b[AaQq第])){0}题?\s?[.):、|]"  # "1. 387", "A1: 387", "| 1 | 387 |"
     r"|^{0}(?=[^\S\n])"  # "1 387"
 )
 _ANSWER_LIST = re.compile(
@@ -108,7 +108,9 @@ _ANSWER_LIST = re.compile(
     r"(?:[^\w\n]{0,9}(?=\n)|\W{0,9}?(?=\d{1,3}\s?[.):、]))",
     re.IGNORECASE,
 )
-_NEXT_ENTRY = re.compile(r"\s+\d{1,3}\s?[.):、]")
+_ENDS_ENTRY = re.compile(
+    r"(?:(?<=\d)\s?[^\W\d_]{1,12}[.,;。；]?)?\s*(?:\n|$|(?<=\s)\d{1,3}\s?[.):、])"  # "387 eggs"
+)
 _BEFORE_VALUE = re.compile(r"[:)]\s*\S")
 _DIRECTLY = re.compile(rf"[{IGNORED}]*")
 _OF_QUESTION = ("word", "mark")  # a text has one of these for each question
@@ -156,7 +158,7 @@ def listed_answer(
         region = folded(text[at : at + 2 * LONGEST])
         pieces = pieces_of(region)
         for place in filter(None, (whole_at(region, pieces, 0, answer) for answer in wanted)):
-            if ends_value(region, place[1]) or _NEXT_ENTRY.match(region, place[1]):
+            if ends_value(region, place[1]) or _ENDS_ENTRY.match(region, place[1]):
                 return at + place[0], at + place[1]
     return None
 
